@@ -1,0 +1,50 @@
+//! Time: the monotonic clock, and the processor's cycle counter where it is steady.
+#![allow(clippy::disallowed_methods, reason = "this module is where time comes from")]
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Nanoseconds of `CLOCK_MONOTONIC`: the same clock in every process of a machine.
+pub fn now_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
+}
+
+/// An instant, for measuring spans inside one process.
+pub fn instant() -> Instant {
+    Instant::now()
+}
+
+/// The cycle counter (nanoseconds where the processor has none that is safe to read).
+#[inline(always)]
+pub fn cycles() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: rdtsc exists on every x86_64 processor and touches no memory.
+    return unsafe { core::arch::x86_64::_rdtsc() };
+    #[cfg(not(target_arch = "x86_64"))]
+    now_ns()
+}
+
+/// Cycles of [`cycles`] per microsecond, measured once per process (about 2 ms), at least 1.
+pub fn cycles_per_us() -> u64 {
+    static RATE: OnceLock<u64> = OnceLock::new();
+    *RATE.get_or_init(|| {
+        let (t0, c0) = (now_ns(), cycles());
+        while now_ns() - t0 < 2_000_000 {
+            std::hint::spin_loop();
+        }
+        let (t1, c1) = (now_ns(), cycles());
+        ((c1.wrapping_sub(c0)) * 1000 / (t1 - t0).max(1)).max(1)
+    })
+}
+
+/// Gives the processor to whoever else wants it.
+#[inline]
+pub fn yield_now() {
+    rustix::thread::sched_yield();
+}
+
+/// Lets `span` pass without using a processor: for agents that look around now and then, not for tests.
+pub fn pass(span: Duration) {
+    std::thread::sleep(span);
+}

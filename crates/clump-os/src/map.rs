@@ -1,0 +1,119 @@
+//! Memory without a name: sealed memfds, and mappings of parts of them.
+//!
+//! A memfd leaves nothing in `/dev/shm`, cannot be truncated by anyone once sealed, and disappears
+//! with the last descriptor (memfd_create(2)).
+
+use crate::error::{OsError, Result};
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// The smallest unit of a mapping, in bytes.
+pub const PAGE: usize = 4096;
+
+/// Makes a sparse, sealed memory file of exactly `bytes`; `label` shows up in `/proc/PID/fd` only.
+pub fn sealed_memory(label: &str, bytes: u64) -> Result<OwnedFd> {
+    let fd = rustix::fs::memfd_create(label, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+        .map_err(|e| OsError::new("memfd_create", e))?;
+    rustix::fs::ftruncate(&fd, bytes)
+        .map_err(|e| OsError::new(format!("sizing shared memory to {bytes} bytes"), e))?;
+    let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&fd, seals).map_err(|e| OsError::new("sealing a memfd", e))?;
+    Ok(fd)
+}
+
+/// Whether `fd` is a memory file that nobody can shrink under a reader, and its size in bytes.
+pub fn sealed_size(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
+    let Ok(seals) = rustix::fs::fcntl_get_seals(fd) else { return Ok(None) };
+    let stat = rustix::fs::fstat(fd).map_err(|e| OsError::new("fstat", e))?;
+    let sealed = seals.contains(SealFlags::SHRINK | SealFlags::GROW);
+    Ok(if sealed { u64::try_from(stat.st_size).ok() } else { None })
+}
+
+/// Makes sure that `[offset, offset + bytes)` of a memory file has memory behind it, so that a full
+/// machine is an error here and not a SIGBUS later.
+pub fn commit(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<()> {
+    rustix::fs::fallocate(fd, rustix::fs::FallocateFlags::empty(), offset, bytes)
+        .map_err(|e| OsError::new(format!("committing {bytes} bytes of shared memory"), e))
+}
+
+/// Gives the memory of `[offset, offset + bytes)` back to the machine; it reads as zero afterwards.
+pub fn release(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<()> {
+    use rustix::fs::FallocateFlags as F;
+    rustix::fs::fallocate(fd, F::PUNCH_HOLE | F::KEEP_SIZE, offset, bytes)
+        .map_err(|e| OsError::new(format!("releasing {bytes} bytes of shared memory"), e))
+}
+
+#[derive(Debug)]
+struct Region {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a Region is an address range; what it holds is accessed through atomics or raw copies only.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: invariant 1: this is the last user of exactly the range that mmap returned.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// A shared mapping of a part of a memory file; clones share it.
+#[derive(Debug, Clone)]
+pub struct Mapping {
+    region: Arc<Region>,
+}
+
+impl Mapping {
+    /// Maps `[offset, offset + bytes)` of `fd`, readable and writable. Both must be multiples of [`PAGE`].
+    pub fn shared(fd: impl AsFd, offset: u64, bytes: usize) -> Result<Self> {
+        Self::map(fd.as_fd(), offset, bytes, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    /// Maps the same read-only, for observers.
+    pub fn read_only(fd: impl AsFd, offset: u64, bytes: usize) -> Result<Self> {
+        Self::map(fd.as_fd(), offset, bytes, ProtFlags::READ)
+    }
+
+    fn map(fd: BorrowedFd<'_>, offset: u64, bytes: usize, prot: ProtFlags) -> Result<Self> {
+        let what = || format!("mapping {bytes} bytes of shared memory");
+        // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing.
+        let base = unsafe {
+            rustix::mm::mmap(std::ptr::null_mut(), bytes, prot, MapFlags::SHARED, fd, offset)
+        }
+        .map_err(|e| OsError::new(what(), e))?;
+        let base = NonNull::new(base.cast::<u8>())
+            .ok_or_else(|| OsError::new(what(), rustix::io::Errno::FAULT))?;
+        Ok(Self { region: Arc::new(Region { base, bytes }) })
+    }
+
+    /// First byte.
+    #[inline]
+    pub fn base(&self) -> NonNull<u8> {
+        self.region.base
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.region.bytes
+    }
+
+    /// Asks for huge pages; without effect where the machine has none to give.
+    pub fn advise_huge(&self) {
+        // SAFETY: advice on a range that this mapping owns; contents do not change.
+        let _ = unsafe {
+            rustix::mm::madvise(
+                self.region.base.as_ptr().cast(),
+                self.region.bytes,
+                rustix::mm::Advice::LinuxHugepage,
+            )
+        };
+    }
+}
