@@ -18,5 +18,6 @@ pub mod fence;
 pub mod futex;
 pub mod map;
 pub mod sync;
+pub mod topology;
 
 pub use error::{OsError, Result};

@@ -1,0 +1,50 @@
+//! What can go wrong with a node's memory.
+
+use clump_os::OsError;
+
+/// Errors of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{0}")]
+    Os(#[from] OsError),
+    /// The descriptor is not a clump node's memory.
+    #[error("the descriptor passed to this rank is not a clump job's memory: {0}")]
+    NotANode(&'static str),
+    /// Another build of clump made the memory.
+    #[error(
+        "this program was built with another clump (memory layout {ours}, the job has {found}); \
+         build program and launcher from one version"
+    )]
+    OtherVersion {
+        /// Layout version of the job.
+        found: u64,
+        /// Layout version of this process.
+        ours: u64,
+    },
+    /// Too many ranks, or none.
+    #[error("a node holds 1 to {most} ranks, not {asked}; start fewer ranks (-n)")]
+    RankCount {
+        /// What was asked for.
+        asked: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// All endpoints of the rank are open.
+    #[error("this rank has {most} endpoints open or not yet let go by their peers; close some")]
+    NoFreeEndpoint {
+        /// The limit.
+        most: usize,
+    },
+    /// A segment does not fit.
+    #[error("a segment of {asked} bytes does not fit: {free} bytes of this rank's space are left")]
+    SegmentSpace {
+        /// Bytes asked for.
+        asked: u64,
+        /// Bytes left.
+        free: u64,
+    },
+}
+
+/// What calls of this crate return.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,146 @@
+//! Where everything lies in the memory of a node: one sparse memory file, sized once.
+//!
+//! ```text
+//! job block | rank blocks | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
+//! ```
+//! Everything is an offset computed from the number of ranks, so nothing another process wrote decides
+//! where this process reads. Untouched parts cost no memory.
+
+use clump_os::map::PAGE;
+
+/// Endpoints that a rank may have open at one time.
+pub const ENDPOINTS: usize = 32;
+/// Slots of one lane; a power of two.
+pub const LANE_SLOTS: usize = 128;
+/// Slots of one shared queue; a power of two.
+pub const QUEUE_SLOTS: usize = 64;
+/// Payload blocks beside each shared queue.
+pub const QUEUE_BLOCKS: usize = 8;
+/// Bytes reserved (as address space) for the segments of one rank.
+pub const SEGMENT_SPACE: u64 = 1 << 36;
+/// Most ranks in the memory of one node.
+pub const MAX_RANKS: usize = 1024;
+/// Most lanes into one endpoint.
+pub const MAX_LANES: usize = 1024;
+
+/// Bytes of an endpoint's header page.
+pub const ENDPOINT_HEADER: usize = PAGE;
+/// Bytes of a lane before its bulk ring: control lines and slots.
+pub const LANE_FRONT: usize = (LANE_SLOTS * 64 + 256).next_multiple_of(PAGE);
+
+/// The sizes that depend on the number of ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Geometry {
+    ranks: usize,
+    lanes: usize,
+    bulk: usize,
+}
+
+impl Geometry {
+    /// The geometry of a node with `ranks` ranks (1..=[`MAX_RANKS`]).
+    ///
+    /// Bulk rings shrink as ranks grow, because their worst case grows with the square of the ranks.
+    pub fn for_ranks(ranks: usize) -> Option<Self> {
+        if ranks == 0 || ranks > MAX_RANKS {
+            return None;
+        }
+        let lanes = (ranks * 4).next_power_of_two().clamp(64, MAX_LANES);
+        let bulk = match ranks {
+            0..=8 => 256 << 10,
+            9..=32 => 128 << 10,
+            _ => 64 << 10,
+        };
+        Some(Self { ranks, lanes, bulk })
+    }
+
+    /// Ranks on the node.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// Lanes into each endpoint.
+    pub fn lanes(&self) -> usize {
+        self.lanes
+    }
+
+    /// Bytes of the bulk ring of each lane.
+    pub fn bulk(&self) -> usize {
+        self.bulk
+    }
+
+    /// Most bytes of a medium message: a quarter of a bulk ring, so that four are under way at once.
+    pub fn max_medium(&self) -> usize {
+        self.bulk / 4
+    }
+
+    /// Bytes of the job block and all rank blocks, which every process maps whole.
+    pub fn front_bytes(&self) -> usize {
+        PAGE + self.ranks * PAGE
+    }
+
+    /// Bytes of one shared queue: slots, then the states of its blocks, then the blocks.
+    pub fn queue_bytes(&self) -> usize {
+        QUEUE_SLOTS * 64 + PAGE + QUEUE_BLOCKS * self.block_bytes()
+    }
+
+    /// Bytes of a payload block beside a shared queue: eight spilled words and the payload.
+    pub fn block_bytes(&self) -> usize {
+        (self.max_medium() + 64).next_multiple_of(PAGE)
+    }
+
+    /// Bytes of one lane.
+    pub fn lane_bytes(&self) -> usize {
+        LANE_FRONT + self.bulk
+    }
+
+    /// Bytes of an endpoint block.
+    pub fn endpoint_bytes(&self) -> usize {
+        ENDPOINT_HEADER + 2 * self.queue_bytes() + self.lanes * self.lane_bytes()
+    }
+
+    /// Offset of lane `lane` inside an endpoint block.
+    pub fn lane_in_block(&self, lane: usize) -> usize {
+        ENDPOINT_HEADER + 2 * self.queue_bytes() + lane * self.lane_bytes()
+    }
+
+    /// Offset of endpoint `index` of `rank` in the file.
+    pub fn endpoint(&self, rank: usize, index: usize) -> u64 {
+        let block = rank * ENDPOINTS + index;
+        self.front_bytes() as u64 + block as u64 * self.endpoint_bytes() as u64
+    }
+
+    /// Offset of the segments of `rank` in the file.
+    pub fn segments(&self, rank: usize) -> u64 {
+        self.endpoint(self.ranks, 0).next_multiple_of(1 << 21) + rank as u64 * SEGMENT_SPACE
+    }
+
+    /// Bytes of the whole file.
+    pub fn total_bytes(&self) -> u64 {
+        self.segments(self.ranks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_page_aligned_and_do_not_overlap() {
+        for ranks in [1, 2, 3, 8, 9, 33, 64, 1000, MAX_RANKS] {
+            let g = Geometry::for_ranks(ranks).unwrap();
+            assert!(g.endpoint(0, 0) >= g.front_bytes() as u64);
+            for rank in [0, ranks / 2, ranks - 1] {
+                assert_eq!(g.endpoint(rank, 3) % PAGE as u64, 0);
+                assert!(g.endpoint(rank, 1) >= g.endpoint(rank, 0) + g.lane_in_block(g.lanes()) as u64);
+                assert!(g.segments(rank) >= g.endpoint(ranks - 1, ENDPOINTS - 1) + g.endpoint_bytes() as u64);
+            }
+            assert!(i64::try_from(g.total_bytes()).is_ok());
+        }
+    }
+
+    #[test]
+    fn absurd_rank_counts_have_no_geometry() {
+        assert_eq!(Geometry::for_ranks(0), None);
+        assert_eq!(Geometry::for_ranks(MAX_RANKS + 1), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! The job block: what every process of the job must know at once, above all who died first.
+
+use crate::shared::SharedLayout;
+use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// How a rank left without being asked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Killed by this signal.
+    Signal(u8),
+    /// Exited with this code, not zero.
+    Exit(u8),
+    /// Exited with code 0 after it had joined, without finalizing.
+    NoFinalize,
+    /// Exited with code 0 and never joined although others did.
+    NeverJoined,
+    /// Stopped (SIGSTOP) while all others had ended.
+    Stopped,
+    /// Still running when the time that `--linger` allows was over.
+    Lingered,
+}
+
+impl How {
+    fn pack(self) -> u64 {
+        let (kind, code) = match self {
+            How::Signal(n) => (1, n),
+            How::Exit(code) => (2, code),
+            How::NoFinalize => (3, 0),
+            How::NeverJoined => (4, 0),
+            How::Stopped => (5, 0),
+            How::Lingered => (6, 0),
+        };
+        kind << 8 | u64::from(code)
+    }
+
+    fn unpack(bits: u64) -> Option<Self> {
+        let code = (bits & 0xff) as u8;
+        Some(match bits >> 8 & 0xff {
+            1 => How::Signal(code),
+            2 => How::Exit(code),
+            3 => How::NoFinalize,
+            4 => How::NeverJoined,
+            5 => How::Stopped,
+            6 => How::Lingered,
+            _ => return None,
+        })
+    }
+}
+
+impl std::fmt::Display for How {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            How::Signal(n) => write!(f, "was killed by signal {n}{}", signal_name(*n)),
+            How::Exit(code) => write!(f, "exited with code {code}"),
+            How::NoFinalize => write!(f, "left without finalizing (exit code 0)"),
+            How::NeverJoined => write!(f, "ended without joining the job (exit code 0)"),
+            How::Stopped => write!(f, "is stopped (SIGSTOP) while all others have ended"),
+            How::Lingered => write!(f, "was still running when its time to linger was over"),
+        }
+    }
+}
+
+fn signal_name(n: u8) -> &'static str {
+    match n {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        24 => " (SIGXCPU)",
+        25 => " (SIGXFSZ)",
+        31 => " (SIGSYS)",
+        _ => "",
+    }
+}
+
+/// A rank that died, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Death {
+    /// The rank.
+    pub rank: u32,
+    /// How it left.
+    pub how: How,
+}
+
+impl Death {
+    pub(crate) fn pack(self) -> u64 {
+        1 << 63 | u64::from(self.rank) << 16 | self.how.pack()
+    }
+
+    pub(crate) fn unpack(bits: u64) -> Option<Self> {
+        if bits >> 63 == 0 {
+            return None;
+        }
+        let rank = (bits >> 16 & 0xffff_ffff) as u32;
+        Some(Death { rank, how: How::unpack(bits & 0xffff)? })
+    }
+}
+
+impl std::fmt::Display for Death {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {} {}", self.rank, self.how)
+    }
+}
+
+/// Two cache lines for raw measurements, one per direction.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ProbeLine {
+    /// The word both sides watch.
+    pub word: AtomicU64,
+    rest: [AtomicU64; 7],
+}
+
+/// First page of the node's memory.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct JobBlock {
+    pub(crate) magic: AtomicU64,
+    pub(crate) version: AtomicU64,
+    pub(crate) ranks: AtomicU64,
+    pub(crate) job_id: AtomicU64,
+    pub(crate) symmetric_fence: AtomicU32,
+    pub(crate) survive: AtomicU32,
+    pub(crate) spin_ns: AtomicU64,
+    pub(crate) yield_ns: AtomicU64,
+    /// First death; zero while nobody died. In a line of its own: every waiting loop reads it.
+    pub(crate) fate: FateLine,
+    pub(crate) barrier: BarrierLine,
+    pub(crate) probes: [ProbeLine; 4],
+}
+
+/// What waiting loops look at to learn that somebody died.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct FateLine {
+    pub(crate) first_death: AtomicU64,
+    pub(crate) deaths: AtomicU64,
+}
+
+/// How many ranks sleep in a barrier.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct BarrierLine {
+    pub(crate) asleep: AtomicU32,
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for JobBlock {}
+// SAFETY: atomics only.
+unsafe impl SharedLayout for ProbeLine {}
+
+impl JobBlock {
+    /// The first death of the job, if there was one.
+    #[inline]
+    pub fn first_death(&self) -> Option<Death> {
+        Death::unpack(self.fate.first_death.load(Ordering::Acquire))
+    }
+
+    /// How many ranks died so far.
+    #[inline]
+    pub fn deaths(&self) -> u64 {
+        self.fate.deaths.load(Ordering::Acquire)
+    }
+
+    /// Whether survivors go on after a death (`--on-death continue`).
+    pub fn survive(&self) -> bool {
+        self.survive.load(Ordering::Relaxed) != 0
+    }
+
+    /// The random identity of the job.
+    pub fn id(&self) -> u64 {
+        self.job_id.load(Ordering::Relaxed)
+    }
+
+    /// Four spare cache lines for raw measurements.
+    pub fn probes(&self) -> &[ProbeLine; 4] {
+        &self.probes
+    }
+}

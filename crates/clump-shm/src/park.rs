@@ -1,0 +1,72 @@
+//! Sleeping and waking, without a fence on the waker's fast path.
+//!
+//! A thread that wants to sleep announces itself in `asleep`, executes the heavy half of the
+//! asymmetric fence, looks for work once more, and only then sleeps on `seq`. A waker that has
+//! published work looks at `asleep` after the light half. Either the sleeper sees the work or the
+//! waker sees the sleeper (`clump_os::fence`).
+
+use clump_os::fence::{self, FenceKind};
+use clump_os::futex;
+use clump_os::sync::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Where the threads of one rank sleep.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Park {
+    seq: AtomicU32,
+    asleep: AtomicU32,
+}
+
+/// Proof that a thread announced itself; holds the sequence number it saw.
+#[derive(Debug)]
+#[must_use = "an announced sleeper has to sleep or to withdraw"]
+pub struct Announced(u32);
+
+impl Park {
+    /// Announces a sleeper. The caller must look for work after this, then [`Park::sleep`] or
+    /// [`Park::withdraw`].
+    pub fn announce(&self, kind: FenceKind) -> Announced {
+        let seen = self.seq.load(Ordering::Acquire);
+        // SYNC 1: pairs with wake_if_asleep
+        self.asleep.fetch_add(1, Ordering::SeqCst);
+        fence::heavy(kind);
+        Announced(seen)
+    }
+
+    /// Sleeps until somebody wakes this rank, or for `limit`.
+    pub fn sleep(&self, announced: Announced, limit: Option<Duration>) {
+        futex::wait(&self.seq, announced.0, limit);
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Found work after all.
+    pub fn withdraw(&self, announced: Announced) {
+        let Announced(_) = announced;
+        self.asleep.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether a thread of this rank sleeps or is about to; call after publishing and a light fence.
+    #[inline(always)]
+    pub fn anyone_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed) != 0
+    }
+
+    /// Wakes the rank if it sleeps. True when a system call was made.
+    #[inline]
+    pub fn wake_if_asleep(&self, kind: FenceKind) -> bool {
+        fence::light(kind);
+        // SYNC 1: pairs with announce
+        if !self.anyone_asleep() {
+            return false;
+        }
+        self.wake();
+        true
+    }
+
+    /// Wakes every thread of the rank, asleep or about to be.
+    pub fn wake(&self) {
+        self.seq.fetch_add(1, Ordering::SeqCst);
+        futex::wake_all(&self.seq);
+    }
+}

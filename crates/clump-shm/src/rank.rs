@@ -1,0 +1,203 @@
+//! A rank's block: whether it lives, what it waits for, where it sleeps.
+
+use crate::job::Death;
+use crate::park::Park;
+use crate::shared::SharedLayout;
+use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Where a rank stands in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RankState {
+    /// The process has not called the library yet.
+    Absent,
+    /// Joined, not finalized.
+    Joined,
+    /// Finalized: will send and receive nothing more.
+    Finalized,
+    /// Its process is gone, and not in the way it should.
+    Dead,
+}
+
+/// What a blocked rank waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// All ranks to arrive at barrier number `epoch`; `missing` has not.
+    Barrier {
+        /// Number of the barrier, counted from 1.
+        epoch: u64,
+        /// A rank that has not arrived.
+        missing: u32,
+    },
+    /// A condition of the program, in `poll_until`.
+    Condition,
+    /// Any message, in `wait`.
+    Message,
+    /// Room in the queue of an endpoint of `peer`.
+    Room {
+        /// The rank that has to make room.
+        peer: u32,
+    },
+    /// `peer`'s part in collective number `seq`.
+    Collective {
+        /// Number of the collective.
+        seq: u64,
+        /// The rank whose part is awaited.
+        peer: u32,
+    },
+}
+
+impl Waiting {
+    fn pack(self) -> (u64, u64) {
+        match self {
+            Waiting::Barrier { epoch, missing } => (1 << 32 | u64::from(missing), epoch),
+            Waiting::Condition => (2 << 32, 0),
+            Waiting::Message => (3 << 32, 0),
+            Waiting::Room { peer } => (4 << 32 | u64::from(peer), 0),
+            Waiting::Collective { seq, peer } => (5 << 32 | u64::from(peer), seq),
+        }
+    }
+
+    fn unpack(bits: u64, detail: u64) -> Option<Self> {
+        let peer = (bits & 0xffff_ffff) as u32;
+        Some(match bits >> 32 {
+            1 => Waiting::Barrier { epoch: detail, missing: peer },
+            2 => Waiting::Condition,
+            3 => Waiting::Message,
+            4 => Waiting::Room { peer },
+            5 => Waiting::Collective { seq: detail, peer },
+            _ => return None,
+        })
+    }
+}
+
+impl std::fmt::Display for Waiting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Waiting::Barrier { epoch, missing } => {
+                write!(f, "in barrier {epoch}, for rank {missing} to arrive")
+            }
+            Waiting::Condition => write!(f, "in poll_until, for a condition of the program"),
+            Waiting::Message => write!(f, "in wait, for any message"),
+            Waiting::Room { peer } => write!(f, "for room in the queue of rank {peer}"),
+            Waiting::Collective { seq, peer } => {
+                write!(f, "in collective {seq}, for the part of rank {peer}")
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct StatusLine {
+    state: AtomicU32,
+    pid: AtomicU32,
+    death: AtomicU64,
+    joined_ns: AtomicU64,
+    finalized_ns: AtomicU64,
+}
+
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct NoteLine {
+    what: AtomicU64,
+    detail: AtomicU64,
+    since_ns: AtomicU64,
+}
+
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct ArrivalLine {
+    pub(crate) epoch: AtomicU64,
+}
+
+/// One page per rank.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct RankBlock {
+    status: StatusLine,
+    park: Park,
+    note: NoteLine,
+    pub(crate) arrival: ArrivalLine,
+    counters: [AtomicU64; 128],
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for RankBlock {}
+
+impl RankBlock {
+    /// Where the rank stands.
+    pub fn state(&self) -> RankState {
+        match self.status.state.load(Ordering::Acquire) {
+            0 => RankState::Absent,
+            1 => RankState::Joined,
+            2 => RankState::Finalized,
+            _ => RankState::Dead,
+        }
+    }
+
+    /// The process that joined as this rank; zero before.
+    pub fn pid(&self) -> u32 {
+        self.status.pid.load(Ordering::Relaxed)
+    }
+
+    /// How the rank died, if it did.
+    #[inline]
+    pub fn death(&self) -> Option<Death> {
+        Death::unpack(self.status.death.load(Ordering::Acquire))
+    }
+
+    /// When the rank joined and finalized, in [`clump_os::clock::now_ns`]; zero when it has not.
+    pub fn lifetime_ns(&self) -> (u64, u64) {
+        let joined = self.status.joined_ns.load(Ordering::Relaxed);
+        (joined, self.status.finalized_ns.load(Ordering::Relaxed))
+    }
+
+    /// Joins as process `pid`; `Err` carries the process that already did.
+    pub fn join(&self, pid: u32) -> Result<(), u32> {
+        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
+        self.status.state.compare_exchange(0, 1, new, old).map_err(|_| self.pid())?;
+        self.status.pid.store(pid, Ordering::Relaxed);
+        self.status.joined_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Marks the rank as finalized. Without effect unless it had joined.
+    pub fn finalize(&self) {
+        self.status.finalized_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
+        let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
+        let _ = self.status.state.compare_exchange(1, 2, new, old);
+    }
+
+    pub(crate) fn mark_dead(&self, death: Death) {
+        self.status.death.store(death.pack(), Ordering::Release);
+        self.status.state.store(3, Ordering::Release);
+    }
+
+    /// What the rank is blocked in, and since when ([`clump_os::clock::now_ns`]); `None` while it computes.
+    pub fn waiting(&self) -> Option<(Waiting, u64)> {
+        let what = self.note.what.load(Ordering::Acquire);
+        let detail = self.note.detail.load(Ordering::Relaxed);
+        Some((Waiting::unpack(what, detail)?, self.note.since_ns.load(Ordering::Relaxed)))
+    }
+
+    /// Notes what this rank waits for, for whoever has to explain a death. Slow path only.
+    pub fn note_waiting(&self, waiting: Option<Waiting>) {
+        let (what, detail) = waiting.map_or((0, 0), Waiting::pack);
+        if what != 0 && self.note.what.load(Ordering::Relaxed) >> 32 != what >> 32 {
+            self.note.since_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
+        }
+        self.note.detail.store(detail, Ordering::Relaxed);
+        self.note.what.store(what, Ordering::Release);
+    }
+
+    /// Where the threads of this rank sleep.
+    #[inline]
+    pub fn park(&self) -> &Park {
+        &self.park
+    }
+
+    /// The rank's own counters (those of its endpoints lie in their blocks).
+    pub fn counters(&self) -> &[AtomicU64; 128] {
+        &self.counters
+    }
+}

@@ -1,0 +1,106 @@
+//! References into memory that other processes write.
+
+use std::any::Any;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Keeps the memory behind a reference mapped.
+pub type Keep = Arc<dyn Any + Send + Sync>;
+
+/// Marks types that may live in memory shared with hostile writers: made of atomics only, valid for
+/// every bit pattern.
+///
+/// # Safety
+/// Every field is an atomic, or an array or struct of atomics; nothing has a niche or a destructor.
+pub unsafe trait SharedLayout {}
+
+/// A counted reference to one `T` in shared memory.
+#[derive(Debug)]
+pub struct Shared<T> {
+    ptr: NonNull<T>,
+    keep: Keep,
+}
+
+// SAFETY: invariant 1 of the crate: behind the pointer are atomics, which any thread may use, and
+// `keep` holds them mapped.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        Self { ptr: self.ptr, keep: self.keep.clone() }
+    }
+}
+
+impl<T: SharedLayout> Shared<T> {
+    /// # Safety
+    /// `ptr` points to an aligned `T` inside memory that stays valid while `keep` lives.
+    pub unsafe fn new(ptr: NonNull<T>, keep: Keep) -> Self {
+        Self { ptr, keep }
+    }
+}
+
+impl<T: SharedLayout + Send + Sync + 'static> Shared<T> {
+    /// A `T` of this process alone, for models and tests.
+    pub fn private(value: T) -> Self {
+        let owner = Arc::new(value);
+        let ptr = NonNull::from(&*owner);
+        Self { ptr, keep: owner }
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: `new` required a valid `T`, made of atomics, kept mapped by `keep`.
+        unsafe { self.ptr.as_ref() }
+    }
+}
+
+/// A counted reference to a run of `T` in shared memory.
+#[derive(Debug)]
+pub struct SharedSlice<T> {
+    ptr: NonNull<T>,
+    len: usize,
+    keep: Keep,
+}
+
+// SAFETY: as for `Shared`.
+unsafe impl<T> Send for SharedSlice<T> {}
+// SAFETY: as for `Shared`.
+unsafe impl<T> Sync for SharedSlice<T> {}
+
+impl<T> Clone for SharedSlice<T> {
+    fn clone(&self) -> Self {
+        Self { ptr: self.ptr, len: self.len, keep: self.keep.clone() }
+    }
+}
+
+impl<T: SharedLayout> SharedSlice<T> {
+    /// # Safety
+    /// `ptr` points to `len` aligned `T` inside memory that stays valid while `keep` lives.
+    pub unsafe fn new(ptr: NonNull<T>, len: usize, keep: Keep) -> Self {
+        Self { ptr, len, keep }
+    }
+}
+
+impl<T: SharedLayout + Send + Sync + 'static> SharedSlice<T> {
+    /// A run of this process alone, for models and tests.
+    pub fn private(values: Vec<T>) -> Self {
+        let owner = Arc::new(values);
+        let ptr = NonNull::from(owner.as_slice()).cast();
+        Self { ptr, len: owner.len(), keep: owner }
+    }
+}
+
+impl<T> Deref for SharedSlice<T> {
+    type Target = [T];
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `new` required `len` valid `T`, made of atomics, kept mapped by `keep`.
+        unsafe { std::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
+    }
+}
