@@ -1,0 +1,257 @@
+//! The table of counters: the only place where one gets its name, unit and meaning.
+
+/// What the number of a counter means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// How often something happened.
+    Count,
+    /// Payload bytes, headers not included.
+    Bytes,
+    /// A span of time in nanoseconds, summed up.
+    Nanoseconds,
+    /// A moment of the machine's monotonic clock in nanoseconds; zero while it has not come.
+    Moment,
+}
+
+impl Unit {
+    /// As a table prints it behind the number; empty for a plain count.
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Unit::Count => "",
+            Unit::Bytes => "B",
+            Unit::Nanoseconds | Unit::Moment => "ns",
+        }
+    }
+}
+
+macro_rules! counters {
+    ($($variant:ident $name:literal $unit:ident $help:literal;)+) => {
+        /// Something that can happen on the message paths; the discriminant is its cell in a block.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(usize)]
+        pub enum Counter {
+            $(#[doc = $help] $variant),+
+        }
+
+        impl Counter {
+            /// Every counter, in the order of the cells.
+            pub const ALL: &'static [Counter] = &[$(Counter::$variant),+];
+
+            /// The name by which reports, JSON and `clump stats` know it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Counter::$variant => $name),+ }
+            }
+
+            /// What its number means.
+            pub const fn unit(self) -> Unit {
+                match self { $(Counter::$variant => Unit::$unit),+ }
+            }
+
+            /// One line for people.
+            pub const fn help(self) -> &'static str {
+                match self { $(Counter::$variant => $help),+ }
+            }
+        }
+    };
+}
+
+counters! {
+    RequestShortSent       "shm.request.short.sent"        Count "Short requests accepted for delivery.";
+    RequestShortSentBytes  "shm.request.short.sent_bytes"  Bytes "Payload of those.";
+    RequestMediumSent      "shm.request.medium.sent"       Count "Medium requests accepted for delivery.";
+    RequestMediumSentBytes "shm.request.medium.sent_bytes" Bytes "Payload of those.";
+    RequestLongSent        "shm.request.long.sent"         Count "Long requests accepted for delivery.";
+    RequestLongSentBytes   "shm.request.long.sent_bytes"   Bytes "Payload of those.";
+    ReplyShortSent         "shm.reply.short.sent"          Count "Short replies accepted for delivery.";
+    ReplyShortSentBytes    "shm.reply.short.sent_bytes"    Bytes "Payload of those.";
+    ReplyMediumSent        "shm.reply.medium.sent"         Count "Medium replies accepted for delivery.";
+    ReplyMediumSentBytes   "shm.reply.medium.sent_bytes"   Bytes "Payload of those.";
+    ReplyLongSent          "shm.reply.long.sent"           Count "Long replies accepted for delivery.";
+    ReplyLongSentBytes     "shm.reply.long.sent_bytes"     Bytes "Payload of those.";
+    RequestShortReceived       "shm.request.short.received"        Count "Short requests given to a handler.";
+    RequestShortReceivedBytes  "shm.request.short.received_bytes"  Bytes "Payload of those.";
+    RequestMediumReceived      "shm.request.medium.received"       Count "Medium requests given to a handler.";
+    RequestMediumReceivedBytes "shm.request.medium.received_bytes" Bytes "Payload of those.";
+    RequestLongReceived        "shm.request.long.received"         Count "Long requests given to a handler.";
+    RequestLongReceivedBytes   "shm.request.long.received_bytes"   Bytes "Payload of those.";
+    ReplyShortReceived         "shm.reply.short.received"          Count "Short replies given to a handler.";
+    ReplyShortReceivedBytes    "shm.reply.short.received_bytes"    Bytes "Payload of those.";
+    ReplyMediumReceived        "shm.reply.medium.received"         Count "Medium replies given to a handler.";
+    ReplyMediumReceivedBytes   "shm.reply.medium.received_bytes"   Bytes "Payload of those.";
+    ReplyLongReceived          "shm.reply.long.received"           Count "Long replies given to a handler.";
+    ReplyLongReceivedBytes     "shm.reply.long.received_bytes"     Bytes "Payload of those.";
+
+    ReturnedBadArguments  "am.returned.bad_arguments"    Count "Messages that came back: malformed arguments.";
+    ReturnedNoEndpoint    "am.returned.no_such_endpoint" Count "Messages that came back: the name leads to no endpoint.";
+    ReturnedBadTag        "am.returned.bad_tag"          Count "Messages that came back: the tag gave no right of access.";
+    ReturnedBadHandler    "am.returned.bad_handler"      Count "Messages that came back: no handler under that number.";
+    ReturnedBadOffset     "am.returned.bad_offset"       Count "Messages that came back: deposit outside the target's segment.";
+    ReturnedBadLength     "am.returned.bad_length"       Count "Messages that came back: payload longer than the target takes.";
+    ReturnedEndpointGone  "am.returned.endpoint_gone"    Count "Messages that came back: the endpoint has been closed.";
+    ReturnedPeerLost      "am.returned.peer_lost"        Count "Messages that came back: the target's process is dead.";
+    ReturnedCongestion    "am.returned.congestion"       Count "Messages that came back: the target took nothing for too long.";
+    ReturnedReplyRejected "am.returned.reply_rejected"   Count "Replies that came back: the requester would not take them.";
+
+    HandlerRuns      "am.handler.runs"      Count "Handlers run, those for returned messages included.";
+    Polls            "am.polls"             Count "Looks for messages.";
+    PollsEmpty       "am.polls.empty"       Count "Looks that found none.";
+    Deferred         "am.requests.deferred" Count "Requests made in a handler and sent after it.";
+    Stashed          "am.replies.stashed"   Count "Replies put aside because their way was full.";
+    Malformed        "am.malformed"         Count "Slots thrown away because no correct sender writes such a header.";
+
+    LaneFull         "shm.lane.full"        Count "Times a sender found its lane full and had to wait.";
+    BulkFull         "shm.bulk.full"        Count "Times a sender found no room for a medium payload.";
+    QueueFull        "shm.queue.full"       Count "Times a sender found the shared queue full.";
+    LaneClaims       "shm.lane.claims"      Count "Lanes claimed for a receiver.";
+    LanesHeated      "shm.lane.heated"      Count "Lanes that became busy and are looked at on every poll.";
+    LanesCooled      "shm.lane.cooled"      Count "Lanes that fell idle and are looked at on a doorbell only.";
+    QueueFallbacks   "shm.queue.fallbacks"  Count "Messages that took the shared queue because no lane was free.";
+    QueueAbandoned   "shm.queue.abandoned"  Count "Slots recovered from a sender that died between claim and publication.";
+    DoorbellRings    "shm.doorbell.rings"   Count "Doorbells rung for a cold lane or queue.";
+
+    Waits            "wait.waits"           Count "Waits that found nothing at the first look.";
+    Yields           "wait.yields"          Count "Times the processor was offered to others.";
+    Parks            "wait.parks"           Count "Sleeps in the kernel.";
+    WakesSent        "wait.wakes.sent"      Count "System calls made to wake a sleeping peer.";
+    WakesReceived    "wait.wakes.received"  Count "Sleeps ended by a peer.";
+
+    Barriers         "coll.barriers"        Count "Barriers passed.";
+    BarrierWait      "coll.barrier.wait_ns" Nanoseconds "Time spent in barriers.";
+    Broadcasts       "coll.broadcasts"      Count "Broadcasts taken part in.";
+    Exchanges        "coll.exchanges"       Count "Exchanges (all-gathers) taken part in.";
+    AllReduces       "coll.all_reduces"     Count "All-reduces taken part in.";
+
+    Joined           "rank.joined_ns"       Moment "When this rank joined the job.";
+    Finalized        "rank.finalized_ns"    Moment "When this rank took its leave.";
+}
+
+/// Whether a message asks or answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A request.
+    Request,
+    /// A reply.
+    Reply,
+}
+
+/// The three kinds of active message (paper 000, section 2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// Words only.
+    Short,
+    /// A payload copied into a buffer of the target.
+    Medium,
+    /// A payload deposited in the target's segment.
+    Long,
+}
+
+/// Which end of a message counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The sender, once the message is accepted for delivery.
+    Sent,
+    /// The receiver, once the message is given to its handler.
+    Received,
+}
+
+impl Counter {
+    /// How many counters there are.
+    pub const COUNT: usize = Self::ALL.len();
+
+    /// The counter of messages of this role and size at this end.
+    #[inline(always)]
+    pub const fn messages(role: Role, size: Size, flow: Flow) -> Counter {
+        use Counter as C;
+        match (flow, role, size) {
+            (Flow::Sent, Role::Request, Size::Short) => C::RequestShortSent,
+            (Flow::Sent, Role::Request, Size::Medium) => C::RequestMediumSent,
+            (Flow::Sent, Role::Request, Size::Long) => C::RequestLongSent,
+            (Flow::Sent, Role::Reply, Size::Short) => C::ReplyShortSent,
+            (Flow::Sent, Role::Reply, Size::Medium) => C::ReplyMediumSent,
+            (Flow::Sent, Role::Reply, Size::Long) => C::ReplyLongSent,
+            (Flow::Received, Role::Request, Size::Short) => C::RequestShortReceived,
+            (Flow::Received, Role::Request, Size::Medium) => C::RequestMediumReceived,
+            (Flow::Received, Role::Request, Size::Long) => C::RequestLongReceived,
+            (Flow::Received, Role::Reply, Size::Short) => C::ReplyShortReceived,
+            (Flow::Received, Role::Reply, Size::Medium) => C::ReplyMediumReceived,
+            (Flow::Received, Role::Reply, Size::Long) => C::ReplyLongReceived,
+        }
+    }
+
+    /// The counter of payload bytes that stands beside [`Counter::messages`].
+    #[inline(always)]
+    pub const fn bytes(role: Role, size: Size, flow: Flow) -> Counter {
+        use Counter as C;
+        match (flow, role, size) {
+            (Flow::Sent, Role::Request, Size::Short) => C::RequestShortSentBytes,
+            (Flow::Sent, Role::Request, Size::Medium) => C::RequestMediumSentBytes,
+            (Flow::Sent, Role::Request, Size::Long) => C::RequestLongSentBytes,
+            (Flow::Sent, Role::Reply, Size::Short) => C::ReplyShortSentBytes,
+            (Flow::Sent, Role::Reply, Size::Medium) => C::ReplyMediumSentBytes,
+            (Flow::Sent, Role::Reply, Size::Long) => C::ReplyLongSentBytes,
+            (Flow::Received, Role::Request, Size::Short) => C::RequestShortReceivedBytes,
+            (Flow::Received, Role::Request, Size::Medium) => C::RequestMediumReceivedBytes,
+            (Flow::Received, Role::Request, Size::Long) => C::RequestLongReceivedBytes,
+            (Flow::Received, Role::Reply, Size::Short) => C::ReplyShortReceivedBytes,
+            (Flow::Received, Role::Reply, Size::Medium) => C::ReplyMediumReceivedBytes,
+            (Flow::Received, Role::Reply, Size::Long) => C::ReplyLongReceivedBytes,
+        }
+    }
+
+    /// The counter of that name.
+    pub fn named(name: &str) -> Option<Counter> {
+        Self::ALL.iter().copied().find(|c| c.name() == name)
+    }
+}
+
+/// A number that stands for the whole table: names and units in order, hashed (64-bit FNV-1a).
+pub const LAYOUT: u64 = {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut at = 0;
+    while at < Counter::COUNT {
+        let name = Counter::ALL[at].name().as_bytes();
+        let mut byte = 0;
+        while byte < name.len() {
+            hash = (hash ^ name[byte] as u64).wrapping_mul(0x100_0000_01b3);
+            byte += 1;
+        }
+        hash = (hash ^ Counter::ALL[at].unit() as u64).wrapping_mul(0x100_0000_01b3);
+        at += 1;
+    }
+    hash
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_and_lead_back() {
+        let names: HashSet<_> = Counter::ALL.iter().map(|c| c.name()).collect();
+        assert_eq!(names.len(), Counter::COUNT);
+        for (cell, &counter) in Counter::ALL.iter().enumerate() {
+            assert_eq!(counter as usize, cell);
+            assert_eq!(Counter::named(counter.name()), Some(counter));
+            assert!(counter.help().ends_with('.'), "{counter:?}: help is a sentence");
+        }
+        assert_eq!(Counter::named("shm.no.such"), None);
+    }
+
+    #[test]
+    fn message_counters_match_their_names() {
+        for (role, r) in [(Role::Request, "request"), (Role::Reply, "reply")] {
+            for (size, s) in
+                [(Size::Short, "short"), (Size::Medium, "medium"), (Size::Long, "long")]
+            {
+                for (flow, f) in [(Flow::Sent, "sent"), (Flow::Received, "received")] {
+                    let name = format!("shm.{r}.{s}.{f}");
+                    assert_eq!(Counter::messages(role, size, flow).name(), name);
+                    assert_eq!(Counter::bytes(role, size, flow).name(), format!("{name}_bytes"));
+                    assert_eq!(Counter::bytes(role, size, flow).unit(), Unit::Bytes);
+                }
+            }
+        }
+    }
+}

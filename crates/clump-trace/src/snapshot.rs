@@ -1,0 +1,209 @@
+//! Numbers taken out of blocks: to add up, to subtract, to keep and to send.
+
+use crate::block::Counters;
+use crate::counter::{Counter, Unit};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::ops::{Add, Index, IndexMut, Sub};
+
+/// The counters of one rank, or of several added up, at one time. As JSON an object from name to
+/// number that leaves out zeroes; names that this build does not know are ignored on reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    values: [u64; Counter::COUNT],
+}
+
+impl Snapshot {
+    /// Nothing has happened.
+    pub const ZERO: Snapshot = Snapshot { values: [0; Counter::COUNT] };
+
+    /// Reads all cells. Cells of a running rank are read one after the other, not all at once.
+    pub fn of(counters: Counters<'_>) -> Self {
+        let mut out = Self::ZERO;
+        for &counter in Counter::ALL {
+            out[counter] = counters.get(counter);
+        }
+        out
+    }
+
+    /// All messages sent: requests and replies of every size.
+    pub fn messages_sent(&self) -> u64 {
+        self.requests_sent() + self.replies_sent()
+    }
+
+    /// Requests sent, of every size.
+    pub fn requests_sent(&self) -> u64 {
+        use Counter as C;
+        self[C::RequestShortSent] + self[C::RequestMediumSent] + self[C::RequestLongSent]
+    }
+
+    /// Replies sent, of every size.
+    pub fn replies_sent(&self) -> u64 {
+        use Counter as C;
+        self[C::ReplyShortSent] + self[C::ReplyMediumSent] + self[C::ReplyLongSent]
+    }
+
+    /// Medium and long messages sent.
+    pub fn bulk_sent(&self) -> u64 {
+        use Counter as C;
+        self[C::RequestMediumSent]
+            + self[C::RequestLongSent]
+            + self[C::ReplyMediumSent]
+            + self[C::ReplyLongSent]
+    }
+
+    /// Payload bytes of the medium and long messages sent.
+    pub fn bulk_bytes_sent(&self) -> u64 {
+        use Counter as C;
+        self[C::RequestMediumSentBytes]
+            + self[C::RequestLongSentBytes]
+            + self[C::ReplyMediumSentBytes]
+            + self[C::ReplyLongSentBytes]
+    }
+
+    /// Payload bytes of the short messages sent.
+    pub fn short_bytes_sent(&self) -> u64 {
+        self[Counter::RequestShortSentBytes] + self[Counter::ReplyShortSentBytes]
+    }
+
+    /// Messages that came back, whatever the reason.
+    pub fn returned(&self) -> u64 {
+        let reasons = Counter::ReturnedBadArguments..=Counter::ReturnedReplyRejected;
+        Counter::ALL.iter().filter(|c| reasons.contains(c)).map(|&c| self[c]).sum()
+    }
+
+    /// From joining to leaving, in nanoseconds, if both have come.
+    pub fn lifetime_ns(&self) -> Option<u64> {
+        let (joined, finalized) = (self[Counter::Joined], self[Counter::Finalized]);
+        (joined != 0 && finalized >= joined).then(|| finalized - joined)
+    }
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self::ZERO
+    }
+}
+
+impl Index<Counter> for Snapshot {
+    type Output = u64;
+    fn index(&self, counter: Counter) -> &u64 {
+        &self.values[counter as usize]
+    }
+}
+
+impl IndexMut<Counter> for Snapshot {
+    fn index_mut(&mut self, counter: Counter) -> &mut u64 {
+        &mut self.values[counter as usize]
+    }
+}
+
+impl Add<&Snapshot> for Snapshot {
+    type Output = Snapshot;
+
+    /// Numbers add up; of moments the first joining and the last leaving remain.
+    fn add(mut self, other: &Snapshot) -> Snapshot {
+        for &counter in Counter::ALL {
+            let (a, b) = (self[counter], other[counter]);
+            self[counter] = match counter {
+                Counter::Joined if a == 0 || b == 0 => a.max(b),
+                Counter::Joined => a.min(b),
+                Counter::Finalized => a.max(b),
+                _ => a.wrapping_add(b),
+            };
+        }
+        self
+    }
+}
+
+impl Sub<&Snapshot> for Snapshot {
+    type Output = Snapshot;
+
+    /// What happened since `earlier`; moments stay those of the later snapshot.
+    fn sub(mut self, earlier: &Snapshot) -> Snapshot {
+        for &counter in Counter::ALL {
+            if counter.unit() != Unit::Moment {
+                self[counter] = self[counter].wrapping_sub(earlier[counter]);
+            }
+        }
+        self
+    }
+}
+
+impl<'a> std::iter::Sum<&'a Snapshot> for Snapshot {
+    fn sum<I: Iterator<Item = &'a Snapshot>>(snapshots: I) -> Self {
+        snapshots.fold(Self::ZERO, |all, one| all + one)
+    }
+}
+
+impl Serialize for Snapshot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer
+            .collect_map(Counter::ALL.iter().map(|&c| (c.name(), self[c])).filter(|(_, n)| *n != 0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Snapshot {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let named = BTreeMap::<String, u64>::deserialize(deserializer)?;
+        let mut out = Self::ZERO;
+        for (name, value) in named {
+            if let Some(counter) = Counter::named(&name) {
+                out[counter] = value;
+            }
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(pairs: &[(Counter, u64)]) -> Snapshot {
+        let mut out = Snapshot::ZERO;
+        for &(counter, value) in pairs {
+            out[counter] = value;
+        }
+        out
+    }
+
+    #[test]
+    fn sums_add_counts_and_keep_the_outermost_moments() {
+        let a = with(&[(Counter::Polls, 3), (Counter::Joined, 100), (Counter::Finalized, 900)]);
+        let b = with(&[(Counter::Polls, 4), (Counter::Joined, 50), (Counter::Finalized, 800)]);
+        let unborn = with(&[(Counter::Polls, 1)]);
+        let all: Snapshot = [a, b, unborn].iter().sum();
+        assert_eq!(all[Counter::Polls], 8);
+        assert_eq!((all[Counter::Joined], all[Counter::Finalized]), (50, 900));
+        assert_eq!(all.lifetime_ns(), Some(850));
+    }
+
+    #[test]
+    fn difference_is_what_happened_in_between() {
+        let before = with(&[(Counter::Parks, 10), (Counter::Joined, 5)]);
+        let after = with(&[(Counter::Parks, 17), (Counter::Joined, 5)]);
+        let between = after - &before;
+        assert_eq!((between[Counter::Parks], between[Counter::Joined]), (7, 5));
+        assert_eq!(between.lifetime_ns(), None, "it has not left yet");
+    }
+
+    #[test]
+    fn totals_take_every_kind_once() {
+        let mut all = Snapshot::ZERO;
+        for (at, &counter) in Counter::ALL.iter().take(12).enumerate() {
+            all[counter] = 1 << at;
+        }
+        // Cells alternate messages, bytes: requests short 1, medium 4, long 16; replies 64, 256, 1024.
+        assert_eq!(all.requests_sent(), 1 + 4 + 16);
+        assert_eq!(all.replies_sent(), 64 + 256 + 1024);
+        assert_eq!(all.messages_sent(), 1 + 4 + 16 + 64 + 256 + 1024);
+        assert_eq!(all.bulk_sent(), 4 + 16 + 256 + 1024);
+        assert_eq!(all.bulk_bytes_sent(), 8 + 32 + 512 + 2048);
+        assert_eq!(all.short_bytes_sent(), 2 + 128);
+        all[Counter::ReturnedBadArguments] = 1;
+        all[Counter::ReturnedReplyRejected] = 2;
+        all[Counter::HandlerRuns] = 100;
+        assert_eq!(all.returned(), 3);
+    }
+}

@@ -1,0 +1,266 @@
+//! The communication summary: how a program communicates, in the figures of paper 001, table 4.
+//!
+//! Pure arithmetic on one snapshot per rank and the time they span. All messages *sent* count,
+//! requests and replies alike, as in the paper; a kilobyte is 1000 bytes of payload.
+
+use crate::counter::Counter;
+use crate::snapshot::Snapshot;
+use crate::text::grouped;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Paper 001, table 4, for one run; with balance and locality (paper 000, table 4).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Ranks that the figures are averages over.
+    pub ranks: usize,
+    /// The span in milliseconds.
+    pub elapsed_ms: f64,
+    /// Messages sent per rank, on average.
+    pub messages_per_rank: f64,
+    /// Messages sent by the rank that sent most.
+    pub messages_most: u64,
+    /// Messages per rank and millisecond.
+    pub messages_per_rank_ms: f64,
+    /// Time between two messages of one rank in microseconds; `None` without messages.
+    pub message_interval_us: Option<f64>,
+    /// Time between two barriers in milliseconds; `None` without barriers.
+    pub barrier_interval_ms: Option<f64>,
+    /// Share of a rank's time spent in barriers, in percent.
+    pub barrier_percent: f64,
+    /// Medium and long messages among all, in percent.
+    pub bulk_percent: f64,
+    /// Requests that were answered, and their answers, among all messages, in percent.
+    pub read_percent: f64,
+    /// Payload of medium and long messages in kB/s per rank.
+    pub bulk_kb_s: f64,
+    /// Payload of short messages in kB/s per rank.
+    pub small_kb_s: f64,
+    /// Most messages of a rank over the average; 1 is perfect balance, `None` without messages.
+    pub balance: Option<f64>,
+    /// Messages that stayed on their node, in percent.
+    pub local_percent: f64,
+    /// Messages that came back undelivered.
+    pub returned: u64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53, and these are averages")]
+fn real(count: u64) -> f64 {
+    count as f64
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * real(part) / real(whole) }
+}
+
+impl Summary {
+    /// Works the figures out from what each rank did (`ranks`, differences of two snapshots or whole
+    /// lives) in `elapsed_ns`. Anything per time is zero for an empty span.
+    pub fn of(ranks: &[Snapshot], elapsed_ns: u64) -> Self {
+        let all: Snapshot = ranks.iter().sum();
+        let sent = all.messages_sent();
+        let count = real(ranks.len().max(1) as u64);
+        let average = real(sent) / count;
+        let most = ranks.iter().map(Snapshot::messages_sent).max().unwrap_or(0);
+        let elapsed_ms = real(elapsed_ns) / 1e6;
+        let barriers = real(all[Counter::Barriers]) / count;
+        let per_rank_ms = |n: u64| if elapsed_ns == 0 { 0.0 } else { real(n) / count / elapsed_ms };
+        Self {
+            ranks: ranks.len(),
+            elapsed_ms,
+            messages_per_rank: average,
+            messages_most: most,
+            messages_per_rank_ms: per_rank_ms(sent),
+            message_interval_us: (sent != 0).then(|| elapsed_ms * 1e3 / average),
+            barrier_interval_ms: (barriers > 0.0).then(|| elapsed_ms / barriers),
+            barrier_percent: per_rank_ms(all[Counter::BarrierWait]) / 1e4,
+            bulk_percent: percent(all.bulk_sent(), sent),
+            // An answer makes its request a read; rounding of a running job may not exceed the whole.
+            read_percent: percent(2 * all.replies_sent(), sent).min(100.0),
+            bulk_kb_s: per_rank_ms(all.bulk_bytes_sent()),
+            small_kb_s: per_rank_ms(all.short_bytes_sent()),
+            balance: (sent != 0).then(|| real(most) / average),
+            // Every path counted so far lies inside a node.
+            local_percent: percent(sent, sent),
+            returned: all.returned(),
+        }
+    }
+
+    /// The same, over the time from the first joining to the last leaving that the ranks recorded.
+    pub fn of_lives(ranks: &[Snapshot]) -> Self {
+        let all: Snapshot = ranks.iter().sum();
+        Self::of(ranks, all.lifetime_ns().unwrap_or(0))
+    }
+}
+
+/// A figure with as many digits as say something, or a dash.
+fn figure(value: Option<f64>) -> String {
+    match value {
+        None => "-".into(),
+        Some(v) if v >= 1000.0 => grouped(to_count(v)),
+        Some(v) if v >= 100.0 => format!("{v:.1}"),
+        Some(v) if v >= 1.0 || v == 0.0 => format!("{v:.2}"),
+        Some(v) => format!("{v:.4}"),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates; for display"
+)]
+fn to_count(value: f64) -> u64 {
+    value.round() as u64
+}
+
+impl fmt::Display for Summary {
+    /// Two figures a line, within 100 columns.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pair = |f: &mut fmt::Formatter<'_>, a: &str, x: String, b: &str, y: String| {
+            writeln!(f, "  {a:<32}{x:>14}    {b:<32}{y:>14}")
+        };
+        let percent = |v: f64| format!("{v:.2} %");
+        let seconds = self.elapsed_ms / 1e3;
+        writeln!(f, "communication summary: {} ranks, {seconds:.3} s", self.ranks)?;
+        pair(
+            f,
+            "messages per rank, average",
+            figure(Some(self.messages_per_rank)),
+            "messages per rank, most",
+            grouped(self.messages_most),
+        )?;
+        pair(
+            f,
+            "messages per rank and ms",
+            figure(Some(self.messages_per_rank_ms)),
+            "balance (most / average)",
+            figure(self.balance),
+        )?;
+        pair(
+            f,
+            "message interval, us",
+            figure(self.message_interval_us),
+            "barrier interval, ms",
+            figure(self.barrier_interval_ms),
+        )?;
+        pair(
+            f,
+            "bulk messages",
+            percent(self.bulk_percent),
+            "bulk payload per rank, kB/s",
+            figure(Some(self.bulk_kb_s)),
+        )?;
+        pair(
+            f,
+            "reads (answered and answers)",
+            percent(self.read_percent),
+            "small payload per rank, kB/s",
+            figure(Some(self.small_kb_s)),
+        )?;
+        pair(
+            f,
+            "stayed on the node",
+            percent(self.local_percent),
+            "time in barriers",
+            percent(self.barrier_percent),
+        )?;
+        writeln!(f, "  {:<32}{:>14}", "returned messages", grouped(self.returned))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Counter as C;
+
+    fn rank(pairs: &[(Counter, u64)]) -> Snapshot {
+        let mut out = Snapshot::ZERO;
+        for &(counter, value) in pairs {
+            out[counter] = value;
+        }
+        out
+    }
+
+    /// Two ranks in 2 ms. Rank 0: 300 short requests of 8 B, 100 medium of 4000 B, 5 barriers.
+    /// Rank 1: 100 short replies of 16 B, 5 barriers, one message came back.
+    fn two_ranks() -> Vec<Snapshot> {
+        let first = rank(&[
+            (C::RequestShortSent, 300),
+            (C::RequestShortSentBytes, 2400),
+            (C::RequestMediumSent, 100),
+            (C::RequestMediumSentBytes, 400_000),
+            (C::Barriers, 5),
+            (C::BarrierWait, 200_000),
+            (C::Joined, 1_000_000),
+            (C::Finalized, 2_500_000),
+        ]);
+        let second = rank(&[
+            (C::ReplyShortSent, 100),
+            (C::ReplyShortSentBytes, 1600),
+            (C::Barriers, 5),
+            (C::BarrierWait, 600_000),
+            (C::ReturnedPeerLost, 1),
+            (C::Joined, 1_200_000),
+            (C::Finalized, 3_000_000),
+        ]);
+        vec![first, second]
+    }
+
+    #[test]
+    fn figures_match_those_worked_out_by_hand() {
+        let s = Summary::of_lives(&two_ranks());
+        assert_eq!(s.ranks, 2);
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9 * b.abs().max(1.0), "{a} != {b}");
+        close(s.elapsed_ms, 2.0);
+        close(s.messages_per_rank, 250.0);
+        assert_eq!(s.messages_most, 400);
+        close(s.messages_per_rank_ms, 125.0);
+        close(s.message_interval_us.unwrap(), 8.0);
+        close(s.barrier_interval_ms.unwrap(), 0.4);
+        close(s.barrier_percent, 20.0); // 0.8 ms of 2 x 2 ms
+        close(s.bulk_percent, 20.0); // 100 of 500
+        close(s.read_percent, 40.0); // 100 answers and their requests
+        close(s.bulk_kb_s, 100_000.0); // 400 kB / 2 ranks / 2 ms
+        close(s.small_kb_s, 1000.0); // 4 kB / 2 ranks / 2 ms
+        close(s.balance.unwrap(), 1.6);
+        close(s.local_percent, 100.0);
+        assert_eq!(s.returned, 1);
+    }
+
+    #[test]
+    fn text_fits_and_shows_the_figures() {
+        let text = Summary::of_lives(&two_ranks()).to_string();
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+        for shown in ["250.0", "1.60", "100,000", "40.00 %", "0.4000", "0.002 s"] {
+            assert!(text.contains(shown), "{shown} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_silent_run_has_no_intervals_and_divides_by_nothing() {
+        for (ranks, elapsed_ns) in
+            [(vec![], 0), (vec![Snapshot::ZERO; 3], 0), (vec![Snapshot::ZERO], 10)]
+        {
+            let s = Summary::of(&ranks, elapsed_ns);
+            assert_eq!(
+                (s.message_interval_us, s.barrier_interval_ms, s.balance),
+                (None, None, None)
+            );
+            assert_eq!((s.messages_per_rank_ms, s.bulk_percent, s.local_percent), (0.0, 0.0, 0.0));
+            assert!(s.to_string().contains('-'));
+        }
+    }
+
+    #[test]
+    fn json_keeps_every_figure() {
+        let ranks = two_ranks();
+        let s = Summary::of_lives(&ranks);
+        let again: Summary = serde_json::from_str(&serde_json::to_string(&s).unwrap()).unwrap();
+        assert_eq!(again, s);
+        let text = serde_json::to_string(&ranks[1]).unwrap();
+        assert!(text.contains("\"shm.reply.short.sent\":100") && !text.contains("wait.parks"));
+        assert_eq!(serde_json::from_str::<Snapshot>(&text).unwrap(), ranks[1]);
+        let newer = r#"{"wait.parks": 3, "counter.of.another.build": 9}"#;
+        assert_eq!(serde_json::from_str::<Snapshot>(newer).unwrap()[C::Parks], 3);
+    }
+}
