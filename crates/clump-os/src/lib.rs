@@ -15,8 +15,10 @@
 pub mod clock;
 pub mod error;
 pub mod fence;
+pub mod file;
 pub mod futex;
 pub mod map;
+pub mod socket;
 pub mod sync;
 pub mod topology;
 

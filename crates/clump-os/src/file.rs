@@ -1,0 +1,329 @@
+//! Files for bulk work: reads and writes past the page cache, unnamed files, room on a disk, memory in use.
+//!
+//! `O_DIRECT` (open(2)) wants the address, the offset and the length of every transfer to be multiples
+//! of the block size. [`BLOCK`] satisfies every common device, and [`Aligned`] memory starts on a page,
+//! so callers only keep their offsets and lengths in whole blocks. Where a file system has no direct
+//! transfers, [`DiskFile`] falls back to buffered ones and says so.
+
+use crate::error::{OsError, Result};
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::ptr::NonNull;
+
+/// Unit of direct transfers, in bytes: offsets and lengths are multiples of it.
+pub const BLOCK: usize = 4096;
+
+/// Private, zeroed memory that starts on a page and goes back to the machine when dropped.
+#[derive(Debug)]
+pub struct Aligned {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: an Aligned is the only owner of private memory, like a boxed slice.
+unsafe impl Send for Aligned {}
+// SAFETY: shared access is read-only, like a boxed slice.
+unsafe impl Sync for Aligned {}
+
+impl Aligned {
+    /// Takes `bytes` (rounded up to whole pages, at least one) of zeroed memory from the machine.
+    pub fn new(bytes: usize) -> Result<Self> {
+        let bytes = bytes.max(1).next_multiple_of(BLOCK);
+        // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }
+        .map_err(|e| OsError::new(format!("mapping {bytes} bytes of memory"), e))?;
+        let base = NonNull::new(base.cast::<u8>())
+            .ok_or_else(|| OsError::new(format!("mapping {bytes} bytes"), Errno::FAULT))?;
+        Ok(Self { base, bytes })
+    }
+
+    /// Asks for huge pages, which random access over many megabytes is grateful for.
+    pub fn advise_huge(&self) {
+        // SAFETY: advice on a range that this value owns; contents do not change.
+        let _ = unsafe {
+            rustix::mm::madvise(
+                self.base.as_ptr().cast(),
+                self.bytes,
+                rustix::mm::Advice::LinuxHugepage,
+            )
+        };
+    }
+}
+
+impl Deref for Aligned {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the mapping is `bytes` long, readable, initialised by the kernel, and ours alone.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
+    }
+}
+
+impl DerefMut for Aligned {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in deref, and `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Aligned {
+    fn drop(&mut self) {
+        // SAFETY: exactly the range that mmap returned, and nobody else has it.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// An open file that is read and written at offsets, directly where the file system can.
+#[derive(Debug)]
+pub struct DiskFile {
+    fd: OwnedFd,
+    direct: bool,
+    name: String,
+}
+
+impl DiskFile {
+    /// Opens an existing file for reading.
+    pub fn open(path: &Path, direct: bool) -> Result<Self> {
+        Self::open_with(path, OFlags::RDONLY, direct)
+    }
+
+    /// Makes a new file for reading and writing; an existing one is an error (`EEXIST`).
+    pub fn create(path: &Path, direct: bool) -> Result<Self> {
+        Self::open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, direct)
+    }
+
+    /// Makes a file without a name in `dir`: it disappears with its descriptor unless [`Self::link`]ed.
+    /// `None` where the file system knows no such files.
+    pub fn unnamed(dir: &Path, direct: bool) -> Result<Option<Self>> {
+        match Self::open_with(dir, OFlags::RDWR | OFlags::TMPFILE, direct) {
+            Ok(file) => Ok(Some(file)),
+            // EISDIR is what kernels and file systems without O_TMPFILE answer (open(2)).
+            Err(e) if matches!(e.errno, Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn open_with(path: &Path, flags: OFlags, direct: bool) -> Result<Self> {
+        let name = path.display().to_string();
+        let flags = flags | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o644);
+        if direct {
+            match rustix::fs::open(path, flags | OFlags::DIRECT, mode) {
+                Ok(fd) => return Ok(Self { fd, direct: true, name }),
+                // tmpfs and some network file systems refuse the flag with EINVAL.
+                Err(Errno::INVAL) => {}
+                Err(e) => return Err(OsError::new(format!("opening {name}"), e)),
+            }
+        }
+        match rustix::fs::open(path, flags, mode) {
+            // A refused O_DIRECT may have left the empty file behind.
+            Err(Errno::EXIST) if direct && rustix::fs::stat(path).is_ok_and(|s| s.st_size == 0) => {
+                let again = flags.difference(OFlags::EXCL);
+                let fd = rustix::fs::open(path, again, mode)
+                    .map_err(|e| OsError::new(format!("opening {name}"), e))?;
+                Ok(Self { fd, direct: false, name })
+            }
+            Ok(fd) => Ok(Self { fd, direct: false, name }),
+            Err(e) => Err(OsError::new(format!("opening {name}"), e)),
+        }
+    }
+
+    /// Whether transfers go past the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> Result<u64> {
+        let stat = rustix::fs::fstat(&self.fd).map_err(|e| self.error("looking at", e))?;
+        Ok(u64::try_from(stat.st_size).unwrap_or(0))
+    }
+
+    /// Whether the file holds nothing.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills `into` from `offset` on; returns how much there was before the end of the file.
+    pub fn read_at(&self, into: &mut [u8], offset: u64) -> Result<usize> {
+        let mut done = 0;
+        while done < into.len() {
+            match rustix::io::pread(&self.fd, &mut into[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => {
+                    done += n;
+                    // A direct read that stops inside a block has met the end of the file.
+                    if self.direct && !done.is_multiple_of(BLOCK) {
+                        break;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(self.error("reading", e)),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes all of `from` at `offset`.
+    pub fn write_at(&self, from: &[u8], offset: u64) -> Result<()> {
+        let mut done = 0;
+        while done < from.len() {
+            match rustix::io::pwrite(&self.fd, &from[done..], offset + done as u64) {
+                Ok(0) => return Err(self.error("writing", Errno::NOSPC)),
+                Ok(n) => done += n,
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(self.error("writing", e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Claims disk room for `[offset, offset + bytes)` and extends the file to it, so that a full disk
+    /// shows here. Without effect where the file system cannot promise room.
+    pub fn reserve(&self, offset: u64, bytes: u64) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        match rustix::fs::fallocate(&self.fd, FallocateFlags::empty(), offset, bytes) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            Err(e) => Err(self.error(&format!("claiming {bytes} bytes of disk room for"), e)),
+        }
+    }
+
+    /// Sets the length to exactly `bytes`.
+    pub fn truncate(&self, bytes: u64) -> Result<()> {
+        rustix::fs::ftruncate(&self.fd, bytes).map_err(|e| self.error("sizing", e))
+    }
+
+    /// Waits until contents and length are on the device.
+    pub fn sync(&self) -> Result<()> {
+        rustix::fs::fsync(&self.fd).map_err(|e| self.error("syncing", e))
+    }
+
+    /// Gives an [`Self::unnamed`] file the name `path`, which must be free.
+    pub fn link(&self, path: &Path) -> Result<()> {
+        // linkat(2): AT_EMPTY_PATH wants a capability, the magic link under /proc does not.
+        let magic = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
+        rustix::fs::linkat(rustix::fs::CWD, magic, rustix::fs::CWD, path, AtFlags::SYMLINK_FOLLOW)
+            .map_err(|e| OsError::new(format!("naming {}", path.display()), e))
+    }
+
+    fn error(&self, verb: &str, errno: Errno) -> OsError {
+        OsError::new(format!("{verb} {}", self.name), errno)
+    }
+}
+
+/// Whether `error` says that a disk, or this user's share of it, is full.
+pub fn is_full(error: &OsError) -> bool {
+    matches!(error.errno, Errno::NOSPC | Errno::DQUOT)
+}
+
+/// Makes the names in `dir` last: after this a rename in it survives a power cut.
+pub fn sync_dir(dir: &Path) -> Result<()> {
+    let call = || format!("syncing the folder {}", dir.display());
+    let fd =
+        rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|e| OsError::new(call(), e))?;
+    match rustix::fs::fsync(&fd) {
+        // Some file systems cannot sync a folder and need not.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(e) => Err(OsError::new(call(), e)),
+    }
+}
+
+/// Bytes that this user may still write to the file system that holds `path`.
+pub fn free_bytes(path: &Path) -> Result<u64> {
+    let stat = rustix::fs::statvfs(path)
+        .map_err(|e| OsError::new(format!("asking for the room on {}", path.display()), e))?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// A number that tells whether two paths lie on the same file system.
+pub fn device_of(path: &Path) -> Result<u64> {
+    let stat = rustix::fs::stat(path)
+        .map_err(|e| OsError::new(format!("looking at {}", path.display()), e))?;
+    Ok(stat.st_dev)
+}
+
+/// Anonymous memory of this process that is resident now, in bytes (proc(5), `RssAnon`).
+pub fn anonymous_bytes() -> Option<u64> {
+    status_bytes("RssAnon:")
+}
+
+/// The most memory of any kind that this process ever had resident, in bytes (proc(5), `VmHWM`).
+pub fn peak_resident_bytes() -> Option<u64> {
+    status_bytes("VmHWM:")
+}
+
+fn status_bytes(field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with(field))?;
+    let kib: u64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> std::path::PathBuf {
+        let dir = std::env::temp_dir().join(format!("clump-os-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    #[test]
+    fn bytes_come_back_and_the_tail_is_cut() {
+        let dir = scratch("rw");
+        let path = dir.join("f");
+        let file = DiskFile::create(&path, true).unwrap();
+        let mut block = Aligned::new(2 * BLOCK).unwrap();
+        for (i, b) in block.iter_mut().enumerate() {
+            *b = (i % 251) as u8;
+        }
+        file.reserve(0, 2 * BLOCK as u64).unwrap();
+        file.write_at(&block, 0).unwrap();
+        file.truncate(BLOCK as u64 + 100).unwrap();
+        file.sync().unwrap();
+        let mut back = Aligned::new(2 * BLOCK).unwrap();
+        let again = DiskFile::open(&path, true).unwrap();
+        assert_eq!(again.read_at(&mut back, 0).unwrap(), BLOCK + 100);
+        assert_eq!(back[..BLOCK + 100], block[..BLOCK + 100]);
+        assert_eq!(again.len().unwrap(), BLOCK as u64 + 100);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn an_unnamed_file_leaves_nothing_until_linked() {
+        let dir = scratch("tmp");
+        if let Some(file) = DiskFile::unnamed(&dir, true).unwrap() {
+            assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+            file.link(&dir.join("kept")).unwrap();
+            assert!(dir.join("kept").exists());
+            sync_dir(&dir).unwrap();
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn errors_name_the_file_and_readers_see_numbers() {
+        let missing = DiskFile::open(Path::new("/no/such/file"), true).unwrap_err();
+        assert!(missing.to_string().contains("/no/such/file"));
+        assert!(!is_full(&missing));
+        assert!(free_bytes(Path::new("/")).unwrap() > 0);
+        assert!(anonymous_bytes().unwrap() > 0);
+        assert!(peak_resident_bytes().unwrap() >= anonymous_bytes().unwrap());
+    }
+}
