@@ -1,1 +1,27 @@
-//! clump-boot.
+//! How a rank learns who it is, and what the user configured.
+//!
+//! Called by the facade of a rank (and by everybody for [`config`]); calls only `clump-os`. The agent
+//! uses the other half: it offers each rank a seat ([`boot::offer`]) before the rank's program starts.
+//!
+//! Types to know: [`boot::Boot`] (who this rank is), [`config::Config`] (the effective configuration).
+//!
+//! # Invariants
+//! 1. A seat is taken once: of all processes that inherit a boot descriptor, one becomes the rank.
+//! 2. No secret is in an argument or in the environment: what a rank needs travels over a descriptor
+//!    that only it inherited.
+//! 3. This is the only crate that reads the environment; every variable is in one table.
+//!
+//! ```
+//! let boot = clump_boot::boot::join()?;
+//! assert!(boot.is_none(), "a program started by hand is a job of its own");
+//! # Ok::<(), clump_boot::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod boot;
+pub mod config;
+mod error;
+
+pub use boot::{Boot, join};
+pub use config::Config;
+pub use error::{Error, Result};

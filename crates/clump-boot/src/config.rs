@@ -1,0 +1,290 @@
+//! The one table of settings: it gives the struct, the `CLUMP_*` variables, the file's keys and
+//! `clump doctor --config`. Order of authority: code, environment, file, default.
+#![allow(clippy::disallowed_methods, reason = "this module is where the environment is read")]
+
+use crate::{Error, Result};
+use std::fmt;
+
+/// Names the configuration file, a TOML table of the keys below.
+pub const FILE_VARIABLE: &str = "CLUMP_CONFIG";
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Name in code and in the file.
+    pub name: &'static str,
+    /// Name in the environment.
+    pub variable: &'static str,
+    /// Value when nobody says otherwise.
+    pub default: u64,
+    /// Least value.
+    pub least: u64,
+    /// Largest value.
+    pub most: u64,
+    /// Unit of the value: `ns`, `ms`, `bool`, or empty for a count.
+    pub unit: &'static str,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+/// Who decided a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// Nobody: the default.
+    Default,
+    /// The configuration file.
+    File,
+    /// The environment.
+    Environment,
+    /// The program or a command-line option.
+    Code,
+}
+
+trait Setting: Copy {
+    fn from_number(number: u64) -> Self;
+    fn number(self) -> u64;
+}
+
+impl Setting for u64 {
+    fn from_number(number: u64) -> Self {
+        number
+    }
+    fn number(self) -> u64 {
+        self
+    }
+}
+
+impl Setting for bool {
+    fn from_number(number: u64) -> Self {
+        number != 0
+    }
+    fn number(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+macro_rules! settings {
+    ($($name:ident: $kind:ty = $default:literal in $least:literal..=$most:literal, $unit:literal, $variable:literal, $doc:literal;)+) => {
+        /// The effective configuration of this process.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Config {
+            $(#[doc = $doc] pub $name: $kind,)+
+            sources: Vec<Source>,
+        }
+
+        /// Every setting there is.
+        pub static KEYS: &[Key] = &[$(Key {
+            name: stringify!($name), variable: $variable, default: $default,
+            least: $least, most: $most, unit: $unit, doc: $doc,
+        }),+];
+
+        impl Config {
+            fn of(numbers: &[u64], sources: Vec<Source>) -> Self {
+                let mut next = numbers.iter().copied();
+                Self {
+                    $($name: <$kind>::from_number(next.next().unwrap_or($default)),)+
+                    sources,
+                }
+            }
+
+            fn numbers(&self) -> Vec<u64> {
+                vec![$(self.$name.number()),+]
+            }
+        }
+    };
+}
+
+settings! {
+    spin_ns: u64 = 0 in 0..=1_000_000_000, "ns", "CLUMP_SPIN_NS",
+        "How long a waiting rank spins before it yields; 0: measured at the start of the job.";
+    yield_ns: u64 = 0 in 0..=1_000_000_000, "ns", "CLUMP_YIELD_NS",
+        "How long a waiting rank yields before it sleeps; 0: measured at the start of the job.";
+    lanes: u64 = 1024 in 0..=1024, "", "CLUMP_LANES",
+        "Most lanes that a rank claims; 0 sends everything through the shared queues.";
+    stats: bool = 0 in 0..=1, "bool", "CLUMP_STATS",
+        "Whether the job prints its communication summary at the end.";
+    patience_ms: u64 = 0 in 0..=86_400_000, "ms", "CLUMP_PATIENCE_MS",
+        "How long a request waits for room before it is returned; 0: for ever.";
+}
+
+/// One effective setting, for reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its row of the table.
+    pub key: Key,
+    /// Its value, as a person writes it.
+    pub value: String,
+    /// Who decided it.
+    pub source: Source,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let numbers: Vec<u64> = KEYS.iter().map(|key| key.default).collect();
+        Self::of(&numbers, vec![Source::Default; KEYS.len()])
+    }
+}
+
+impl Config {
+    /// Reads environment and file.
+    ///
+    /// # Errors
+    /// A value outside its range, or a file that cannot be read, with the name of the culprit.
+    pub fn load() -> Result<Self> {
+        Self::load_with(&[])
+    }
+
+    /// The same, with values that the program decides (name of the key, value).
+    ///
+    /// # Errors
+    /// As [`Config::load`]; also for a name that is no key.
+    pub fn load_with(code: &[(&str, &str)]) -> Result<Self> {
+        let file = match variable(FILE_VARIABLE) {
+            Some(path) => Some((path.clone(), read_file(&path)?)),
+            None => None,
+        };
+        Self::layered(code, variable, file.as_ref().map(|(path, table)| (path.as_str(), table)))
+    }
+
+    fn layered(
+        code: &[(&str, &str)],
+        environment: impl Fn(&str) -> Option<String>,
+        file: Option<(&str, &toml::Table)>,
+    ) -> Result<Self> {
+        refuse_strangers(code, file)?;
+        let mut numbers = Vec::with_capacity(KEYS.len());
+        let mut sources = Vec::with_capacity(KEYS.len());
+        for key in KEYS {
+            let (number, source) = resolve(key, code, &environment, file)?;
+            numbers.push(number);
+            sources.push(source);
+        }
+        Ok(Self::of(&numbers, sources))
+    }
+
+    /// Every setting with its value and who decided it.
+    pub fn entries(&self) -> Vec<Entry> {
+        let values = self.numbers().into_iter().zip(&self.sources);
+        KEYS.iter()
+            .zip(values)
+            .map(|(key, (number, &source))| Entry { key: *key, value: key.show(number), source })
+            .collect()
+    }
+}
+
+impl fmt::Display for Config {
+    /// One line a setting, as a configuration file that can be read back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for entry in self.entries() {
+            let Entry { key, value, source } = entry;
+            let unit = if key.unit == "bool" { "" } else { key.unit };
+            writeln!(
+                f,
+                "{} = {value} # {unit}{}{source}",
+                key.name,
+                if unit.is_empty() { "" } else { ", " }
+            )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Source::Default => "default",
+            Source::File => "from the configuration file",
+            Source::Environment => "from the environment",
+            Source::Code => "from the program or its options",
+        })
+    }
+}
+
+impl Key {
+    fn show(&self, number: u64) -> String {
+        if self.unit == "bool" { (number != 0).to_string() } else { number.to_string() }
+    }
+
+    /// What a value of this key must be, for messages.
+    pub fn expected(&self) -> String {
+        if self.unit == "bool" {
+            return "true or false (or 1, 0, yes, no, on, off)".into();
+        }
+        let unit =
+            if self.unit.is_empty() { String::new() } else { format!(" (in {})", self.unit) };
+        format!("a whole number from {} to {}{unit}", self.least, self.most)
+    }
+
+    fn parse(&self, origin: impl Fn() -> String, text: &str) -> Result<u64> {
+        let trimmed = text.trim();
+        let number = if self.unit == "bool" {
+            match trimmed.to_ascii_lowercase().as_str() {
+                "1" | "true" | "yes" | "on" => Some(1),
+                "0" | "false" | "no" | "off" => Some(0),
+                _ => None,
+            }
+        } else {
+            trimmed.replace('_', "").parse::<u64>().ok()
+        };
+        number.filter(|n| (self.least..=self.most).contains(n)).ok_or_else(|| Error::BadValue {
+            origin: origin(),
+            value: text.into(),
+            expected: self.expected(),
+        })
+    }
+}
+
+fn resolve(
+    key: &Key,
+    code: &[(&str, &str)],
+    environment: impl Fn(&str) -> Option<String>,
+    file: Option<(&str, &toml::Table)>,
+) -> Result<(u64, Source)> {
+    if let Some((_, value)) = code.iter().rev().find(|(name, _)| *name == key.name) {
+        return Ok((key.parse(|| format!("the setting {}", key.name), value)?, Source::Code));
+    }
+    if let Some(value) = environment(key.variable) {
+        let number = key.parse(|| format!("the variable {}", key.variable), &value)?;
+        return Ok((number, Source::Environment));
+    }
+    if let Some((path, table)) = file
+        && let Some(value) = table.get(key.name)
+    {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        return Ok((key.parse(|| format!("`{}` in {path}", key.name), &text)?, Source::File));
+    }
+    Ok((key.default, Source::Default))
+}
+
+/// A misspelt key would silently do nothing; better an error.
+fn refuse_strangers(code: &[(&str, &str)], file: Option<(&str, &toml::Table)>) -> Result<()> {
+    let known = |name: &str| KEYS.iter().any(|key| key.name == name);
+    let bad = |origin: String, name: &str| Error::BadValue {
+        origin,
+        value: name.into(),
+        expected: format!("one of {}", KEYS.iter().map(|k| k.name).collect::<Vec<_>>().join(", ")),
+    };
+    if let Some((name, _)) = code.iter().find(|(name, _)| !known(name)) {
+        return Err(bad("the name of a setting".into(), name));
+    }
+    if let Some((path, table)) = file
+        && let Some(name) = table.keys().find(|name| !known(name))
+    {
+        return Err(bad(format!("a key in {path}"), name));
+    }
+    Ok(())
+}
+
+fn read_file(path: &str) -> Result<toml::Table> {
+    let bad = |why: String| Error::BadFile { path: path.into(), why };
+    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    text.parse::<toml::Table>().map_err(|e| bad(e.to_string()))
+}
+
+/// A variable of the environment, if it is set and not empty.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|v| v.to_string_lossy().into_owned()).filter(|v| !v.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

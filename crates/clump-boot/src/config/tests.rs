@@ -1,0 +1,66 @@
+use super::*;
+
+fn environment(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+    move |name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).to_owned())
+}
+
+#[test]
+fn without_anything_the_defaults_hold() {
+    let config = Config::layered(&[], |_| None, None).unwrap();
+    assert_eq!(config, Config::default());
+    assert_eq!((config.spin_ns, config.lanes, config.stats), (0, 1024, false));
+    assert!(config.entries().iter().all(|e| e.source == Source::Default));
+}
+
+#[test]
+fn code_beats_environment_beats_file() {
+    let table: toml::Table = "spin_ns = 1\nyield_ns = 2\nlanes = 3\nstats = true".parse().unwrap();
+    let environment = environment(&[("CLUMP_SPIN_NS", "10"), ("CLUMP_YIELD_NS", "2_000")]);
+    let config =
+        Config::layered(&[("spin_ns", "100")], environment, Some(("c.toml", &table))).unwrap();
+    assert_eq!((config.spin_ns, config.yield_ns, config.lanes), (100, 2000, 3));
+    assert!(config.stats);
+    let sources: Vec<Source> = config.entries().iter().map(|e| e.source).collect();
+    use Source as S;
+    assert_eq!(sources, [S::Code, S::Environment, S::File, S::File, S::Default]);
+    let shown = config.to_string();
+    assert!(shown.contains("spin_ns = 100 # ns, from the program"), "{shown}");
+    assert!(shown.parse::<toml::Table>().is_ok(), "{shown}");
+}
+
+#[test]
+fn bad_values_name_the_culprit_and_the_range() {
+    for bad in ["-1", "many", "1025", "3.5", "99999999999999999999"] {
+        let error = Config::layered(&[], |n| (n == "CLUMP_LANES").then(|| bad.into()), None);
+        let text = error.unwrap_err().to_string();
+        for part in ["CLUMP_LANES", bad, "from 0 to 1024"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+    let table: toml::Table = "stats = 'maybe'".parse().unwrap();
+    let text = Config::layered(&[], |_| None, Some(("f.toml", &table))).unwrap_err().to_string();
+    assert!(text.contains("`stats` in f.toml is `maybe`") && text.contains("true or false"));
+}
+
+#[test]
+fn a_misspelt_key_is_an_error() {
+    let table: toml::Table = "spin = 1".parse().unwrap();
+    let text = Config::layered(&[], |_| None, Some(("f.toml", &table))).unwrap_err().to_string();
+    assert!(text.contains("spin_ns"), "{text}");
+    assert!(Config::layered(&[("spin", "1")], |_| None, None).is_err());
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let text = read_file("/nonexistent/clump.toml").unwrap_err().to_string();
+    assert!(text.contains("/nonexistent/clump.toml") && text.contains("CLUMP_CONFIG"), "{text}");
+}
+
+#[test]
+fn the_table_is_consistent() {
+    for key in KEYS {
+        assert!(key.variable.strip_prefix("CLUMP_").unwrap().eq_ignore_ascii_case(key.name));
+        assert!((key.least..=key.most).contains(&key.default), "{}", key.name);
+        assert!(key.doc.ends_with('.'));
+    }
+}

@@ -1,0 +1,48 @@
+//! What can go wrong before a rank is a rank.
+
+use clump_os::OsError;
+
+/// Errors of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused.
+    #[error("{0}")]
+    Os(#[from] OsError),
+    /// A setting has a value that it cannot have.
+    #[error("{origin} is `{value}`, but must be {expected}")]
+    BadValue {
+        /// The variable, file entry or option, as the user wrote it.
+        origin: String,
+        /// What was found there.
+        value: String,
+        /// What would be right.
+        expected: String,
+    },
+    /// The configuration file cannot be used.
+    #[error("the configuration file {path} (from CLUMP_CONFIG): {why}")]
+    BadFile {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Another process took this rank's seat.
+    #[error(
+        "this process was started by a rank of a clump job, but another process has joined as that \
+         rank already (CLUMP_BOOT_FD={number}); one process per rank may call init. To run a job of \
+         its own, start it without the CLUMP_* variables (env -u CLUMP_BOOT_FD ...)"
+    )]
+    SeatTaken {
+        /// The descriptor that the environment names.
+        number: String,
+    },
+    /// The message of the agent is not one this build understands.
+    #[error(
+        "the launcher speaks another language than this program ({0}); build program and launcher \
+         from one version of clump"
+    )]
+    OtherVersion(String),
+}
+
+/// What calls of this crate return.
+pub type Result<T> = std::result::Result<T, Error>;

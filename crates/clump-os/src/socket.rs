@@ -1,0 +1,145 @@
+//! Unix sockets between processes that know each other: pairs, and descriptors passed along.
+//!
+//! Only unnamed pairs: nothing is bound to a path, so nobody else can connect and nothing is left
+//! behind. Whoever holds an end got it by inheritance.
+
+use crate::error::{OsError, Result};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sockopt,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+
+/// A pair that keeps message boundaries (`SOCK_SEQPACKET`). Closed on exec unless passed on.
+pub fn message_pair() -> Result<(OwnedFd, OwnedFd)> {
+    pair(SocketType::SEQPACKET)
+}
+
+/// A pair that carries a stream of bytes. Closed on exec unless passed on.
+pub fn stream_pair() -> Result<(OwnedFd, OwnedFd)> {
+    pair(SocketType::STREAM)
+}
+
+fn pair(kind: SocketType) -> Result<(OwnedFd, OwnedFd)> {
+    rustix::net::socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)
+        .map_err(|e| OsError::new("socketpair", e))
+}
+
+/// Sends one message, with a descriptor if one is given.
+pub fn send(socket: impl AsFd, message: &[u8], descriptor: Option<BorrowedFd<'_>>) -> Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let carried = descriptor.as_slice();
+    if !carried.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(carried));
+    }
+    let parts = [IoSlice::new(message)];
+    rustix::net::sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL)
+        .map_err(|e| OsError::new("sending on a unix socket", e))?;
+    Ok(())
+}
+
+/// What [`receive`] found.
+#[derive(Debug)]
+pub enum Received {
+    /// A message of this many bytes, and the descriptor that came with it.
+    Message(usize, Option<OwnedFd>),
+    /// No message is there now.
+    Nothing,
+    /// Nobody holds the other end any more.
+    Closed,
+}
+
+/// Takes the next message if one is there; never blocks. The descriptor is closed on exec.
+pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Received> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let got = rustix::net::recvmsg(socket, &mut [IoSliceMut::new(into)], &mut control, flags);
+    let bytes = match got {
+        Ok(message) => message.bytes,
+        Err(Errno::AGAIN) => return Ok(Received::Nothing),
+        Err(Errno::CONNRESET) => return Ok(Received::Closed),
+        Err(e) => return Err(OsError::new("receiving from a unix socket", e)),
+    };
+    let mut descriptor = None;
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = part {
+            descriptor = descriptors.into_iter().next().or(descriptor);
+        }
+    }
+    if bytes == 0 && descriptor.is_none() {
+        return Ok(Received::Closed);
+    }
+    Ok(Received::Message(bytes, descriptor))
+}
+
+/// Looks at the beginning of the next message without taking it; `None` when none is there.
+pub fn peek(socket: impl AsFd, into: &mut [u8]) -> Option<usize> {
+    let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
+    let (bytes, _) = rustix::net::recv(socket, into, flags).ok()?;
+    (bytes > 0).then_some(bytes)
+}
+
+/// Whether `socket` is one end of a [`message_pair`].
+pub fn is_message_socket(socket: impl AsFd) -> bool {
+    let socket = socket.as_fd();
+    sockopt::socket_domain(socket).is_ok_and(|d| d == AddressFamily::UNIX)
+        && sockopt::socket_type(socket).is_ok_and(|t| t == SocketType::SEQPACKET)
+}
+
+/// A descriptor of one's own for what this process inherited under `number`; the inherited one will be
+/// closed on exec from now on. `None` when nothing is open there.
+pub fn inherited(number: RawFd) -> Option<OwnedFd> {
+    if number < 0 {
+        return None;
+    }
+    // SAFETY: only used for two fcntl calls, which answer EBADF when nothing is open there; the
+    // descriptor handed out is a new one.
+    let there = unsafe { BorrowedFd::borrow_raw(number) };
+    let own = rustix::io::fcntl_dupfd_cloexec(there, 3).ok()?;
+    rustix::io::fcntl_setfd(there, rustix::io::FdFlags::CLOEXEC).ok()?;
+    Some(own)
+}
+
+/// Lets programs that this process starts inherit `descriptor` (clears close-on-exec).
+pub fn pass_on(descriptor: impl AsFd) -> Result<()> {
+    rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())
+        .map_err(|e| OsError::new("clearing close-on-exec", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_message_carries_a_descriptor() {
+        let (a, b) = message_pair().unwrap();
+        let memory = crate::map::sealed_memory("x", 4096).unwrap();
+        send(&a, b"hello", Some(memory.as_fd())).unwrap();
+        send(&a, b"again", None).unwrap();
+        let mut into = [0; 16];
+        assert_eq!(peek(&b, &mut into), Some(5));
+        let Received::Message(5, Some(got)) = receive(&b, &mut into).unwrap() else { panic!() };
+        assert_eq!(&into[..5], b"hello");
+        assert_eq!(crate::map::sealed_size(got.as_fd()).unwrap(), Some(4096));
+        assert!(matches!(receive(&b, &mut into).unwrap(), Received::Message(5, None)));
+        assert!(matches!(receive(&b, &mut into).unwrap(), Received::Nothing));
+        drop(a);
+        assert!(matches!(receive(&b, &mut into).unwrap(), Received::Closed));
+        assert_eq!(peek(&b, &mut into), None);
+    }
+
+    #[test]
+    fn an_inherited_descriptor_is_found_and_a_missing_one_is_not() {
+        let (a, _b) = message_pair().unwrap();
+        assert!(is_message_socket(inherited(a.as_raw_fd()).unwrap()));
+        assert!(inherited(-1).is_none());
+        assert!(inherited(1 << 20).is_none());
+        assert!(!is_message_socket(crate::map::sealed_memory("x", 1).unwrap()));
+    }
+}
