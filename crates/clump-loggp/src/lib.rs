@@ -1,1 +1,31 @@
-//! clump-loggp.
+//! LogGP parameters, and how they are estimated from measured bursts.
+//!
+//! Bottom layer and pure: no clock, no socket, no thread. The laboratory measures tables of samples
+//! and hands them in; what comes out is parameters with confidence intervals and the LogP signature.
+//!
+//! Types to know: [`Parameters`] (the machine in seven numbers), [`Measurement`] (what was measured),
+//! [`Estimate`] (what it means, see [`Measurement::estimate`]), [`Signature`] (paper 001, figure 3),
+//! [`Prtt`] (the second method that checks the first).
+//!
+//! # Invariants
+//! 1. Times are nanoseconds, sizes bytes; units end the name where they are not in the type's text.
+//! 2. Every estimate is a median, or worked out of medians; its interval covers 95 % (order
+//!    statistics, no assumption on the distribution).
+//! 3. Missing or contradicting input is an [`EstimateError`] that names it, never a number.
+//!
+//! The method is that of Culler, Liu, Martin and Yoshikawa as papers 000 (section 4.1) and 001
+//! (section 3.3) use it: bursts of requests, each answered, with a fixed delay between them.
+#![forbid(unsafe_code)]
+
+pub mod burst;
+pub mod estimate;
+pub mod fit;
+pub mod median;
+pub mod parameters;
+pub mod prtt;
+
+pub use burst::{Burst, Signature};
+pub use estimate::{Bulk, Estimate, EstimateError, Measurement};
+pub use median::Median;
+pub use parameters::Parameters;
+pub use prtt::Prtt;
