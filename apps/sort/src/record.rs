@@ -1,0 +1,71 @@
+//! The record of the sort benchmarks: 100 bytes, of which the first 10 are the key (sortbenchmark.org).
+
+/// Bytes of a record.
+pub const RECORD: usize = 100;
+/// Bytes of its key, the first of the record, compared as unsigned bytes.
+pub const KEY: usize = 10;
+/// Low bits of an [`order`] that hold a position; the 80 key bits stand above them.
+pub const POSITION_BITS: u32 = 48;
+/// Records that one job can number.
+pub const MAX_RECORDS: u64 = 1 << POSITION_BITS;
+
+/// A key and a position in one number: compares as (key, position).
+///
+/// The position breaks ties, so that a splitter can fall in the middle of a million equal keys.
+#[inline(always)]
+pub fn order(record: &[u8], position: u64) -> u128 {
+    debug_assert!(position < MAX_RECORDS, "a position has 48 bits");
+    let mut wide = [0u8; 16];
+    wide[..KEY].copy_from_slice(&record[..KEY]);
+    u128::from_be_bytes(wide) | u128::from(position)
+}
+
+/// The position inside an [`order`].
+#[inline(always)]
+pub fn position(order: u128) -> u64 {
+    (order as u64) & (MAX_RECORDS - 1)
+}
+
+/// The key inside an [`order`], as hexadecimal digits.
+pub fn key_hex(order: u128) -> String {
+    format!("{:020x}", order >> POSITION_BITS)
+}
+
+/// Adds up CRC-32s of records: equal multisets of records have equal sums, in any order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sum(pub u128);
+
+impl Sum {
+    /// Counts one record in.
+    #[inline]
+    pub fn add(&mut self, record: &[u8]) {
+        self.0 = self.0.wrapping_add(u128::from(crc32fast::hash(record)));
+    }
+
+    /// Counts another sum in.
+    pub fn merge(&mut self, other: Self) {
+        self.0 = self.0.wrapping_add(other.0);
+    }
+
+    /// The sum as gensort and valsort print it: hexadecimal, no prefix, no leading zeros.
+    pub fn hex(self) -> String {
+        format!("{:x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_compares_by_key_and_then_by_position() {
+        let (mut a, mut b) = ([0u8; RECORD], [0u8; RECORD]);
+        (a[9], b[9]) = (1, 2);
+        assert!(order(&a, 77) < order(&b, 3));
+        assert!(order(&a, 3) < order(&a, 77));
+        assert_eq!(position(order(&b, 77)), 77);
+        b[10] = 255;
+        assert_eq!(order(&b, 5) >> POSITION_BITS, 2, "bytes after the key do not count");
+        assert_eq!(key_hex(order(&b, 5)), "00000000000000000002");
+    }
+}
