@@ -34,8 +34,8 @@ impl Line {
 /// Repetitions whose median becomes one point of a line, where there are enough of them.
 const BLOCK: usize = 3;
 
-/// One line per block of repetitions: least squares through the medians of the block, residuals
-/// relative to `y`, so that every point has the same say. Each column is an `x` with one sample per
+/// One line per block of repetitions: least squares through the medians of the block,
+/// weighted by 1/y: noise grows with the length of a measurement, steps do not. Each column is an `x` with one sample per
 /// repetition. A repetition that something disturbed spoils its column's sample, not the block; and
 /// repetitions of one block lie together in time, so a slow change of the machine tilts no line.
 pub fn block_lines(columns: &[(f64, &[f64])]) -> Vec<Line> {
@@ -49,7 +49,7 @@ pub fn block_lines(columns: &[(f64, &[f64])]) -> Vec<Line> {
                 .filter_map(|(x, samples)| {
                     let part = &samples[at * block..(at + 1) * block];
                     let y = Median::of(part.iter().copied())?.value;
-                    Some((*x, y, 1.0 / (y * y)))
+                    Some((*x, y, 1.0 / y))
                 })
                 .collect();
             Line::through(points)
