@@ -1,2 +1,64 @@
-//! House tasks.
-fn main() {}
+//! `cargo xtask TASK`: the house's own tasks, in Rust so that there is nothing to install.
+//!
+//! Sits beside the workspace and depends on none of its crates: it must still build, and say what is
+//! wrong, when they do not. [`host`] is the only module that asks the machine (environment, clock,
+//! paths), [`command`] the only one that starts programs.
+#![forbid(unsafe_code)]
+
+mod callgrind;
+mod ci;
+mod command;
+mod host;
+mod icount;
+mod mutants;
+mod source;
+mod tidy;
+mod tsan;
+
+use anyhow::{Result, bail};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+  ci [--list] [--only A,B] [--skip A,B]   every check, with times; what .ci/run calls
+  tidy [--lower]                          house rules; --lower takes shrunk sizes into the ratchet
+  icount [--update]                       instructions per operation of the hot paths, against the stored ones
+  tsan                                    the queue stress test under ThreadSanitizer
+  mutants [NAME...]                       planted bugs that the tests must find
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one task; `false` when it found something wrong and has said so.
+fn dispatch(args: &[String]) -> Result<bool> {
+    let Some((task, rest)) = args.split_first() else {
+        eprint!("{USAGE}");
+        return Ok(false);
+    };
+    let root = host::root()?;
+    match (task.as_str(), rest) {
+        ("ci", options) => ci::run(&root, options),
+        ("tidy", []) => tidy::run(&root, tidy::Ratchet::Compare),
+        ("tidy", [flag]) if flag == "--lower" => tidy::run(&root, tidy::Ratchet::Lower),
+        ("icount", []) => icount::run(&root, icount::Mode::Compare),
+        ("icount", [flag]) if flag == "--update" => icount::run(&root, icount::Mode::Update),
+        ("tsan", []) => tsan::run(&root),
+        ("mutants", names) => mutants::run(&root, names),
+        ("help" | "--help" | "-h", _) => {
+            print!("{USAGE}");
+            Ok(true)
+        }
+        _ => bail!("unknown task `{}`\n{USAGE}", args.join(" ")),
+    }
+}

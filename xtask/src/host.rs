@@ -1,0 +1,47 @@
+//! What the machine says: environment, clock, the tree's root, the target folder, programs on the path.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "xtask depends on no clump crate, so it cannot use clump_os::clock or clump_boot::config"
+)]
+
+use anyhow::{Context, Result};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The value of an environment variable.
+pub fn env(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// A point in time to measure from.
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Waits a moment between two looks at a child process.
+pub fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+/// The root of the tree that this xtask was built from.
+pub fn root() -> Result<PathBuf> {
+    let xtask = env("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let root = xtask.parent().context("xtask lives in a folder of the workspace")?;
+    Ok(root.to_owned())
+}
+
+/// Where cargo builds: `CARGO_TARGET_DIR`, else `target` in the tree.
+pub fn target(root: &Path) -> PathBuf {
+    match env("CARGO_TARGET_DIR") {
+        Some(dir) => root.join(dir),
+        None => root.join("target"),
+    }
+}
+
+/// The full path of a program, if `PATH` leads to it.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = env("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+}

@@ -1,0 +1,279 @@
+//! `cargo xtask mutants`: bugs planted by hand, one at a time, in a copy of the tree. Each names the
+//! test that must notice; a mutant that survives is a hole in the tests.
+
+use crate::{command, host};
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const LIST: &str = "xtask/mutants.toml";
+/// What the first build in the copy may take on top of a test's own limit.
+const FIRST_BUILD: Duration = Duration::from_secs(1200);
+
+/// The list's file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    #[serde(default)]
+    mutant: Vec<Mutant>,
+}
+
+/// One planted bug.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Mutant {
+    /// What to call it on the command line.
+    name: String,
+    /// File to change, from the root.
+    file: String,
+    /// Text that occurs exactly once in it.
+    find: String,
+    /// What stands there instead.
+    replace: String,
+    /// Command that must fail: words, run in the root of the copy.
+    test: String,
+    /// What the bug would do to a user.
+    why: String,
+    /// How long the command may take; a test that hangs has noticed too.
+    #[serde(default = "default_limit_s")]
+    limit_s: u64,
+}
+
+fn default_limit_s() -> u64 {
+    300
+}
+
+/// How one mutant fared.
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    /// The test failed, as it must.
+    Caught,
+    /// The test passed: nobody noticed.
+    Survived,
+    /// The change did not compile or the test did not pass before it: nothing was learnt.
+    Void(String),
+}
+
+/// Plants every mutant whose name is in `names`, or all, and prints how each fared.
+pub fn run(root: &Path, names: &[String]) -> Result<bool> {
+    let text =
+        std::fs::read_to_string(root.join(LIST)).with_context(|| format!("reading {LIST}"))?;
+    let list: List = toml::from_str(&text).with_context(|| format!("reading {LIST}"))?;
+    if let Some(unknown) = names.iter().find(|n| list.mutant.iter().all(|m| m.name != **n)) {
+        bail!("no mutant is called `{unknown}` in {LIST}");
+    }
+    let chosen = |m: &&Mutant| names.is_empty() || names.contains(&m.name);
+    let copy = host::target(root).join("mutants");
+    let (mut fates, mut sound) = (Vec::new(), BTreeSet::new());
+    for mutant in list.mutant.iter().filter(chosen) {
+        println!("mutant {}: {}", mutant.name, mutant.why);
+        copy_tree(root, &copy)?;
+        fates.push((mutant, plant(&copy, mutant, &mut sound)?));
+    }
+    println!("{}", table(&fates));
+    Ok(fates.iter().all(|(_, fate)| *fate == Fate::Caught))
+}
+
+/// Plants one bug in `copy`. `sound` holds the tests that are known to pass without any.
+fn plant(copy: &Path, mutant: &Mutant, sound: &mut BTreeSet<String>) -> Result<Fate> {
+    let path = copy.join(&mutant.file);
+    let original = std::fs::read_to_string(&path).with_context(|| mutant.file.clone())?;
+    let changed = match replaced(&original, mutant) {
+        Ok(changed) => changed,
+        Err(why) => return Ok(Fate::Void(why)),
+    };
+    let limit = Duration::from_secs(mutant.limit_s);
+    if !sound.contains(&mutant.test) {
+        let before = command::run(&mut test_command(copy, mutant), limit + FIRST_BUILD)?;
+        if !before.success {
+            return Ok(Fate::Void(format!("fails without the bug: {}", before.why)));
+        }
+        sound.insert(mutant.test.clone());
+    }
+    std::fs::write(&path, changed)?;
+    if words(&mutant.test).iter().any(|word| word == "cargo") {
+        let built = command::run(&mut with_no_run(copy, mutant), limit)?;
+        if !built.success {
+            return Ok(Fate::Void(format!("does not compile: {}", built.why)));
+        }
+    }
+    let after = command::run(&mut test_command(copy, mutant), limit)?;
+    Ok(if after.success { Fate::Survived } else { Fate::Caught })
+}
+
+fn replaced(original: &str, mutant: &Mutant) -> Result<String, String> {
+    match original.matches(&mutant.find).count() {
+        1 => Ok(original.replacen(&mutant.find, &mutant.replace, 1)),
+        n => Err(format!("`{}` occurs {n} times in {}, not once", mutant.find, mutant.file)),
+    }
+}
+
+/// The mutant's command; `VAR=value` words in front of it become environment variables.
+fn test_command(copy: &Path, mutant: &Mutant) -> Command {
+    assemble(copy, &words(&mutant.test))
+}
+
+/// The same with `--no-run` before any `--`, to tell a bug that does not compile from one that is caught.
+fn with_no_run(copy: &Path, mutant: &Mutant) -> Command {
+    let mut words = words(&mutant.test);
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    words.insert(end, "--no-run".to_owned());
+    assemble(copy, &words)
+}
+
+fn assemble(copy: &Path, words: &[String]) -> Command {
+    let first = words.iter().take_while(|word| word.contains('=')).count();
+    let (variables, words) = words.split_at(first);
+    let mut command = match words.split_first() {
+        Some((program, args)) if program == "cargo" => {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            command::cargo(copy, &args)
+        }
+        Some((program, args)) => {
+            let mut command = Command::new(program);
+            command.args(args).current_dir(copy);
+            command
+        }
+        None => Command::new("true"),
+    };
+    command.env("CARGO_TARGET_DIR", copy.join("target"));
+    for (name, value) in variables.iter().filter_map(|word| word.split_once('=')) {
+        command.env(name, value);
+    }
+    command
+}
+
+/// Words of a command; what stands in single quotes is one word.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (n, part) in line.split('\'').enumerate() {
+        if n % 2 == 1 {
+            words.push(part.to_owned());
+        } else {
+            words.extend(part.split_whitespace().map(str::to_owned));
+        }
+    }
+    words
+}
+
+/// Brings `copy` up to date with the sources of `root`, its build output left in place. Unchanged files
+/// are not touched, so that only the planted bug is built again.
+fn copy_tree(root: &Path, copy: &Path) -> Result<()> {
+    std::fs::create_dir_all(copy)?;
+    for entry in std::fs::read_dir(root)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), copy.join(entry.file_name()));
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name == ".git" || name.starts_with("target") {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            copy_tree(&from, &to)?;
+        } else if entry.file_type()?.is_file() {
+            let new = std::fs::read(&from)?;
+            if std::fs::read(&to).ok().as_ref() != Some(&new) {
+                std::fs::write(&to, new).with_context(|| to.display().to_string())?;
+            }
+        }
+    }
+    remove_vanished(root, copy)
+}
+
+/// Removes from `copy` what `root` no longer has.
+fn remove_vanished(root: &Path, copy: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(copy)? {
+        let entry = entry?;
+        let vanished = root.join(entry.file_name());
+        if entry.file_name() == "target" || vanished.exists() {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn table(fates: &[(&Mutant, Fate)]) -> String {
+    let width = fates.iter().map(|(mutant, _)| mutant.name.len()).max().unwrap_or(0).max(6);
+    let mut text = format!("{:width$}  fate\n", "mutant");
+    for (mutant, fate) in fates {
+        let fate = match fate {
+            Fate::Caught => "caught".to_owned(),
+            Fate::Survived => format!("SURVIVED: `{}` did not notice", mutant.test),
+            Fate::Void(why) => format!("VOID: {why}"),
+        };
+        text.push_str(&format!("{:width$}  {fate}\n", mutant.name));
+    }
+    let caught = fates.iter().filter(|(_, fate)| *fate == Fate::Caught).count();
+    text.push_str(&format!("mutants: {caught} of {} caught", fates.len()));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn tree(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("clump-mutants-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(dir.join("xtask")).unwrap();
+        dir
+    }
+
+    fn mutant(test: &str) -> Mutant {
+        Mutant {
+            name: "m".into(),
+            file: "answer".into(),
+            find: "42".into(),
+            replace: "41".into(),
+            test: test.into(),
+            why: "wrong answer".into(),
+            limit_s: 60,
+        }
+    }
+
+    #[test]
+    fn a_bug_is_caught_survives_or_teaches_nothing() {
+        let dir = tree("fates");
+        let fate = |test: &str, answer: &str| {
+            std::fs::write(dir.join("answer"), answer).unwrap();
+            plant(&dir, &mutant(test), &mut BTreeSet::new()).unwrap()
+        };
+        assert_eq!(fate("grep -q 42 answer", "42"), Fate::Caught);
+        assert_eq!(fate("grep -q 4 answer", "42"), Fate::Survived);
+        assert!(matches!(fate("grep -q 43 answer", "42"), Fate::Void(_)), "fails before");
+        assert!(matches!(fate("grep -q 42 answer", "42 42"), Fate::Void(_)), "ambiguous");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn the_copy_follows_the_tree_and_the_tree_is_left_alone() {
+        let dir = tree("copy");
+        let list = "[[mutant]]\nname='a'\nfile='answer'\nfind='42'\nreplace='41'\n\
+                    test='grep -q 42 answer'\nwhy='w'\n";
+        std::fs::write(dir.join(LIST), list).unwrap();
+        std::fs::write(dir.join("answer"), "42").unwrap();
+        let copy = dir.join("target/copy");
+        copy_tree(&dir, &copy).unwrap();
+        std::fs::write(copy.join("answer"), "41").unwrap();
+        std::fs::write(copy.join("stale"), "x").unwrap();
+        copy_tree(&dir, &copy).unwrap();
+        assert_eq!(std::fs::read_to_string(copy.join("answer")).unwrap(), "42");
+        assert!(!copy.join("stale").exists() && !copy.join("target").exists());
+        assert!(run(&dir, &["b".into()]).is_err(), "unknown name");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn commands_are_split_into_words() {
+        assert_eq!(words("cargo test 'a b' c"), ["cargo", "test", "a b", "c"]);
+        assert_eq!(words("'RUSTFLAGS=--cfg loom' cargo"), ["RUSTFLAGS=--cfg loom", "cargo"]);
+    }
+}

@@ -1,0 +1,101 @@
+//! `cargo xtask tidy`: house rules that neither the compiler nor clippy can say.
+//!
+//! Each rule is one module with one function `check(&Tree) -> Vec<Finding>`; a finding names the place,
+//! what is wrong there and the remedy. To add a rule, add a module and a line in [`RULES`].
+
+mod front;
+mod heads;
+mod layers;
+mod names;
+mod sizes;
+mod sync_pairs;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod words;
+
+use anyhow::Result;
+use std::fmt;
+use std::path::Path;
+pub use tree::Tree;
+
+/// What to do with sizes that shrank below the ratchet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ratchet {
+    /// Say so.
+    Compare,
+    /// Take the smaller number into the ratchet file.
+    Lower,
+}
+
+/// One breach of a rule.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// Path from the root of the tree.
+    pub path: String,
+    /// Line, counted from 1; 0 for the file as a whole.
+    pub line: usize,
+    /// What is wrong and what to do about it.
+    pub what: String,
+}
+
+impl Finding {
+    /// A breach at `line` (from 0) of `path`.
+    pub fn at(path: &str, line: usize, what: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line: line + 1, what: what.into() }
+    }
+
+    /// A breach of `path` as a whole.
+    pub fn of(path: &str, what: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), line: 0, what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.what),
+            line => write!(f, "{}:{line}: {}", self.path, self.what),
+        }
+    }
+}
+
+/// A rule: what it is called and what it finds.
+type Rule = (&'static str, fn(&Tree) -> Result<Vec<Finding>>);
+
+/// Every rule.
+const RULES: &[Rule] = &[
+    ("layers", layers::check),
+    ("sizes", sizes::check),
+    ("words", words::check),
+    ("names", names::check),
+    ("heads", heads::check),
+    ("sync pairs", sync_pairs::check),
+    ("front pages", front::check),
+];
+
+/// Checks the tree at `root` and prints what it finds.
+pub fn run(root: &Path, ratchet: Ratchet) -> Result<bool> {
+    let tree = Tree::read(root)?;
+    if ratchet == Ratchet::Lower {
+        sizes::lower(root, &tree)?;
+    }
+    let findings = findings(&tree)?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let files = tree.files.len();
+    println!("tidy: {files} files, {} rules, {} findings", RULES.len(), findings.len());
+    Ok(findings.is_empty())
+}
+
+/// All findings in reading order.
+pub fn findings(tree: &Tree) -> Result<Vec<Finding>> {
+    let mut all = Vec::new();
+    for (_, check) in RULES {
+        all.extend(check(tree)?);
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
+}

@@ -1,0 +1,259 @@
+//! A small clean tree, and every defect planted in it: each must be found, at its place, with a remedy.
+
+use super::*;
+use std::path::PathBuf;
+
+/// A tree that disappears with the test.
+struct Planted(PathBuf);
+
+impl Planted {
+    /// Two crates, one above the other, and the front pages: nothing to find.
+    fn clean(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("clump-tidy-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        let tree = Self(dir);
+        for page in ["ARCHITECTURE", "BENCHMARKS", "CHANGELOG", "CONTRIBUTING"] {
+            tree.file(&format!("{page}.md"), "words\n");
+        }
+        for license in ["LICENSE", "LICENSE-APACHE", "LICENSE-MIT"] {
+            tree.file(license, "terms\n");
+        }
+        tree.file(
+            "README.md",
+            "# x\n```\ncargo run --release -- demo\n```\n```sh\n$ cargo test --workspace\n```\n",
+        );
+        tree.file("crates/low/Cargo.toml", &manifest("low", Some(0), ""));
+        tree.file(
+            "crates/high/Cargo.toml",
+            &manifest("high", Some(1), "[dependencies]\nlow.workspace = true"),
+        );
+        let head = "//! A crate.\n//!\n//! # Invariants\n//! 1. One.\n#![forbid(unsafe_code)]\n";
+        tree.file(
+            "crates/low/src/lib.rs",
+            &format!("{head}fn push() {{}}\n// SYNC 1: pairs with push\n"),
+        );
+        tree.file("crates/high/src/lib.rs", head);
+        tree
+    }
+
+    fn file(&self, path: &str, text: &str) -> &Self {
+        let path = self.0.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    fn findings(&self) -> Vec<String> {
+        let tree = Tree::read(&self.0).unwrap();
+        findings(&tree).unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    /// Exactly one finding, which begins with `place` and speaks of `what`.
+    #[track_caller]
+    fn finds(&self, place: &str, what: &str) {
+        let found = self.findings();
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].starts_with(place) && found[0].contains(what), "{found:#?}");
+    }
+}
+
+impl Drop for Planted {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn manifest(name: &str, layer: Option<u32>, dependencies: &str) -> String {
+    let layer =
+        layer.map(|n| format!("[package.metadata.clump]\nlayer = {n}\n")).unwrap_or_default();
+    format!("[package]\nname = \"{name}\"\n{layer}{dependencies}\n")
+}
+
+/// `n` lines of one kind.
+fn lines(line: &str, n: usize) -> String {
+    format!("{line}\n").repeat(n)
+}
+
+const LIB: &str = "crates/high/src/lib.rs";
+
+#[test]
+fn a_clean_tree_has_no_findings() {
+    assert_eq!(Planted::clean("clean").findings(), Vec::<String>::new());
+}
+
+#[test]
+fn an_upward_arrow_is_found_in_every_table() {
+    for table in ["dependencies", "dev-dependencies", "target.'cfg(unix)'.dependencies"] {
+        let tree = Planted::clean("upward");
+        let dependency = format!("[{table}]\nup = {{ package = \"high\", path = \"../high\" }}");
+        tree.file("crates/low/Cargo.toml", &manifest("low", Some(0), &dependency));
+        tree.finds("crates/low/Cargo.toml", "low (layer 0) may not depend on high (layer 1)");
+    }
+}
+
+#[test]
+fn siblings_do_not_know_each_other() {
+    let tree = Planted::clean("siblings");
+    tree.file("crates/low/Cargo.toml", &manifest("low", Some(1), ""));
+    tree.finds("crates/high/Cargo.toml", "point down only");
+}
+
+#[test]
+fn a_crate_without_a_layer_is_found() {
+    let tree = Planted::clean("layerless");
+    tree.file("crates/high/Cargo.toml", &manifest("high", None, ""));
+    tree.finds("crates/high/Cargo.toml", "names no layer");
+}
+
+#[test]
+fn a_long_file_is_found_and_the_ratchet_only_goes_down() {
+    let tree = Planted::clean("file-size");
+    let long = |n: usize| format!("//! Long.\n{}", lines("// line", n - 1));
+    let path = "crates/high/src/long.rs";
+    tree.file(path, &long(501)).finds(path, "501 lines, the limit is 500");
+
+    let ratchet = |n: u32| format!("[files]\n\"{path}\" = {n}\n");
+    tree.file(sizes::RATCHET, &ratchet(501));
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file(path, &long(502)).finds(path, "grew from 501 to 502");
+    tree.file(sizes::RATCHET, &ratchet(600)).finds(sizes::RATCHET, "shrank from 600 to 502");
+
+    sizes::lower(&tree.0, &Tree::read(&tree.0).unwrap()).unwrap();
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file(path, &long(503));
+    sizes::lower(&tree.0, &Tree::read(&tree.0).unwrap()).unwrap();
+    tree.finds(path, "grew from 502 to 503");
+    tree.file(path, &long(500)).finds(sizes::RATCHET, "shrank");
+    sizes::lower(&tree.0, &Tree::read(&tree.0).unwrap()).unwrap();
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_long_function_is_found() {
+    let tree = Planted::clean("function-size");
+    let path = "crates/high/src/one.rs";
+    let function =
+        |n| format!("//! One.\nfn long() {{\n{}}}\n", lines("    step();\n\n    // why", n));
+    tree.file(path, &function(70));
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file(path, &function(71)).finds("crates/high/src/one.rs::long", "71 lines");
+    tree.file(sizes::RATCHET, &format!("[functions]\n\"{path}::long\" = 71\n"));
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn reminders_and_private_paths_are_found_in_any_text() {
+    let tree = Planted::clean("words");
+    tree.file("docs/a.md", concat!("fine\nTO", "DO: this\n")).finds("docs/a.md:2", "do it now");
+    tree.file("docs/a.md", concat!("# FIX", "ME\n")).finds("docs/a.md:1", "do it now");
+    tree.file("docs/a.md", concat!("see /ho", "me/alice/x\n"))
+        .finds("docs/a.md:1", "one machine only");
+    tree.file("docs/a.md", concat!("mktemp -d x.XX", "XXXX; a/ro", "ot/b; ~/wo", "rk/x\n"));
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn tests_that_sleep_or_test_nothing_are_found() {
+    let tree = Planted::clean("empty-tests");
+    let path = "crates/high/tests/it.rs";
+    tree.file(path, concat!("fn a() {\n    std::thread::", "sleep(x);\n}\n"))
+        .finds(&format!("{path}:2"), "never sleeps");
+    tree.file(path, concat!("#[ig", "nore]\nfn a() {}\n"))
+        .finds(&format!("{path}:1"), "no ignored tests");
+    tree.file(path, concat!("fn a() { assert!(", "true); }\n"))
+        .finds(&format!("{path}:1"), "cannot fail");
+    tree.file(
+        path,
+        concat!("// thread::", "sleep in a comment\nconst A: &str = \"assert!(", "true)\";\n"),
+    );
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_unit_test_that_sleeps_is_found_and_other_code_may_wait() {
+    let tree = Planted::clean("unit-sleep");
+    let path = "crates/high/src/a.rs";
+    let sleep = concat!("std::thread::", "sleep(x)");
+    tree.file(
+        path,
+        &format!(
+            "//! A.\nfn a() {{ {sleep} }}\n#[cfg(test)]\nmod tests {{\n fn b() {{ {sleep} }}\n}}\n"
+        ),
+    );
+    tree.finds(&format!("{path}:5"), "never sleeps");
+}
+
+#[test]
+fn atomics_that_loom_cannot_see_are_found() {
+    let tree = Planted::clean("atomics");
+    let path = "crates/high/src/a.rs";
+    tree.file(path, "//! A.\nuse std::sync::atomic::AtomicU32;\n")
+        .finds(&format!("{path}:2"), "clump_os::sync");
+    tree.file(path, "//! A.\nfn f() { std::sync::atomic::fence(o) }\n");
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn names_that_say_nothing_are_found() {
+    let tree = Planted::clean("names");
+    let path = "crates/high/src/a.rs";
+    for name in ["RankManager", "IoHelpers", "UtilBox", "CommonPart", "RankInfo", "Data"] {
+        tree.file(path, &format!("//! A.\nstruct {name};\n")).finds(&format!("{path}:2"), name);
+    }
+    tree.file(path, "//! A.\nmod test_util;\n").finds(&format!("{path}:2"), "test_util");
+    tree.file(path, "//! A.\nstruct DataPath;\nenum Informed {}\nstruct Utilization;\n");
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file("crates/high/tests/common/mod.rs", "")
+        .finds("crates/high/tests/common/mod.rs", "common");
+}
+
+#[test]
+fn missing_heads_are_found() {
+    let tree = Planted::clean("heads");
+    tree.file("crates/high/src/a.rs", "fn a() {}\n").finds("crates/high/src/a.rs", "no `//!` line");
+    tree.file("crates/high/src/a.rs", "//! A.\n");
+    tree.file(LIB, "//! A crate.\n#![forbid(unsafe_code)]\n").finds(LIB, "# Invariants");
+    tree.file(LIB, "//! A crate.\n//!\n//! # Invariants\n//! 1. One.\n")
+        .finds(LIB, "forbid(unsafe_code)");
+}
+
+#[test]
+fn a_crate_with_a_licence_for_unsafe_need_not_forbid_it() {
+    let tree = Planted::clean("unsafe");
+    tree.file("crates/high/Cargo.toml", &manifest("clump-os", Some(1), ""));
+    tree.file(LIB, "//! A crate.\n//!\n//! # Invariants\n//! 1. One.\n");
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_sync_mark_must_name_a_function_that_exists() {
+    let tree = Planted::clean("sync");
+    let path = "crates/high/src/a.rs";
+    tree.file(path, "//! A.\n// SYNC 2: pairs with `Lane::pop`.\n")
+        .finds(&format!("{path}:2"), "`pop`");
+    tree.file(path, "//! A.\n// SYNC 2: see push\n")
+        .finds(&format!("{path}:2"), "pairs with <function>");
+    tree.file(path, "//! A.\n// SYNC: pairs\n// SYNC 3: the store above pairs\n// with ... SYNC 3: pairs with\n// push.\n");
+    assert_eq!(tree.findings().len(), 1, "{:#?}", tree.findings());
+    tree.file(path, "//! A.\nx(); // SYNC 2: pairs with `lane::Sender::push`, which frees it\n");
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn missing_pages_and_commands_are_found() {
+    let tree = Planted::clean("pages");
+    std::fs::remove_file(tree.0.join("CHANGELOG.md")).unwrap();
+    tree.finds("CHANGELOG.md", "missing");
+    tree.file("CHANGELOG.md", "")
+        .file("README.md", "cargo run --release -- demo\n```\ncargo test --workspace\n```\n");
+    tree.finds("README.md", "cargo run --release -- demo");
+}
+
+#[test]
+fn build_output_and_version_control_are_not_read() {
+    let tree = Planted::clean("skipped");
+    for dir in ["target", "target-other", ".git", ".cache"] {
+        tree.file(&format!("{dir}/a.rs"), concat!("// TO", "DO\n"));
+    }
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}

@@ -1,0 +1,95 @@
+//! Words that do not belong in a finished tree: reminders, one person's paths, tests that test nothing,
+//! tests that sleep, and atomics that a model checker cannot see.
+
+use super::tree::is_test_file;
+use super::{Finding, Tree};
+use crate::source::words;
+use anyhow::Result;
+
+/// Reminders; written in two halves here so that this file passes its own rule.
+const REMINDERS: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
+
+/// Starts of paths that exist on one machine only.
+const PRIVATE_PATHS: &[&str] =
+    &[concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/ho", "me/")];
+
+/// Banned in test code: what it looks like, and what to do instead.
+const IN_TESTS: &[(&str, &str)] = &[(
+    concat!("thread::", "sleep"),
+    "a test never sleeps; poll for the condition it waits for, with a generous deadline",
+)];
+
+/// Banned in all code: what it looks like, and what to do instead.
+const IN_CODE: &[(&str, &str)] = &[
+    (
+        concat!("#[ig", "nore"),
+        "there are no ignored tests; let it run, or return early saying what would make it run",
+    ),
+    (concat!("assert!(", "true"), "an assertion that cannot fail tests nothing; delete it"),
+];
+
+/// The one module that may name the standard library's atomics.
+const ATOMICS_HOME: &str = "crates/clump-os/src/sync.rs";
+
+/// Crates below which atomics are shared between processes or modelled; tasks and tests are elsewhere.
+const ATOMICS_BANNED_BELOW: &[&str] = &["crates/", "apps/"];
+
+/// Every banned word with its place.
+pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for file in &tree.files {
+        for (number, line) in file.text.lines().enumerate() {
+            for reminder in REMINDERS.iter().filter(|r| words(line).any(|(_, word)| word == **r)) {
+                findings.push(Finding::at(
+                    &file.path,
+                    number,
+                    format!("{reminder}: do it now, or write it where work is planned"),
+                ));
+            }
+            for start in PRIVATE_PATHS.iter().filter(|start| has_path(line, start)) {
+                findings.push(Finding::at(
+                    &file.path,
+                    number,
+                    format!("a path below {start} exists on one machine only; make it relative or a parameter"),
+                ));
+            }
+        }
+    }
+    for (file, source) in tree.rust() {
+        let test_lines = source.test_lines();
+        for (number, line) in source.lines.iter().enumerate() {
+            let in_test = is_test_file(&file.path) || test_lines[number];
+            let banned = IN_CODE.iter().chain(IN_TESTS.iter().filter(|_| in_test));
+            for (_, remedy) in banned.filter(|(word, _)| line.code.contains(word)) {
+                findings.push(Finding::at(&file.path, number, *remedy));
+            }
+            if names_std_atomics(&file.path, &line.code) {
+                findings.push(Finding::at(
+                    &file.path,
+                    number,
+                    "the standard library's atomics are invisible to loom; use clump_os::sync",
+                ));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// Whether `line` holds a path that begins with `start`, rather than one that only contains it.
+fn has_path(line: &str, start: &str) -> bool {
+    line.match_indices(start).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + start.len()..].chars().next();
+        let begins = before.is_none_or(|c| !c.is_alphanumeric() && !"._-~}/$*".contains(c));
+        begins && after.is_some_and(|c| c.is_alphanumeric() || c == '.' || c == '_')
+    })
+}
+
+/// clippy's disallowed-types sees through re-exports and would ban clump_os::sync too; names do not.
+fn names_std_atomics(path: &str, code: &str) -> bool {
+    let banned =
+        path != ATOMICS_HOME && ATOMICS_BANNED_BELOW.iter().any(|dir| path.starts_with(dir));
+    let named = code.contains("std::sync::atomic") || code.contains("core::sync::atomic");
+    // Fences of clump-os are compiler and processor fences, which loom replaces by its own there.
+    banned && named && !code.contains("atomic::fence") && !code.contains("atomic::compiler_fence")
+}
