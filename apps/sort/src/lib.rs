@@ -1,6 +1,26 @@
 //! clump-sort.
 
+pub mod behind;
+pub mod budget;
+pub mod collect;
+pub mod exchange;
 pub mod generate;
+pub mod input;
+pub mod lanes;
 pub mod lcg;
+pub mod merge;
+pub mod plan;
 pub mod record;
+pub mod sample;
 pub mod size;
+pub mod threads;
+
+#[cfg(test)]
+fn test_dir(name: &str) -> std::path::PathBuf {
+    use clump_os::sync::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("clump-{name}-{}-{number}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}

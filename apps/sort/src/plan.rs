@@ -1,0 +1,147 @@
+//! How the memory of one rank is carved for the two passes.
+
+use crate::behind;
+use crate::collect::Half;
+use crate::lanes::Lanes;
+use crate::record::RECORD;
+use crate::sample::{MOST_BLOCKS, PER_BLOCK};
+use crate::size::show_bytes;
+use anyhow::{Result, bail};
+use clump_os::file::BLOCK;
+
+/// Set aside for stacks, channels and small things of a rank, in bytes.
+pub const OVERHEAD: u64 = 128 << 10;
+/// Largest transfer, in bytes: beyond this a disk gains nothing.
+const MOST_CHUNK: usize = 4 << 20;
+/// Shares may exceed the mean by this factor before a sort that was to fit in memory spills.
+const MARGIN: f64 = 1.15;
+/// Chunks that are read ahead per lane.
+pub const AHEAD: usize = 2;
+
+/// Sizes for one rank, all in bytes unless they say otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Memory of this rank.
+    pub budget: u64,
+    /// Chunk of reading the input and of writing runs and output.
+    pub chunk: usize,
+    /// Batch sent to a peer.
+    pub batch: usize,
+    /// Halves that collect.
+    pub halves: usize,
+    /// Records of a half.
+    pub capacity: usize,
+    /// Blocks of a rank's sample.
+    pub sample_blocks: usize,
+    /// Whether runs are expected.
+    pub two_pass: bool,
+}
+
+impl Plan {
+    /// Carves `memory` bytes of `nranks` ranks for sorting `records`; batches have at most `max_batch`
+    /// bytes. `two_pass` asks for runs even where everything fits.
+    pub fn new(
+        memory: u64,
+        records: u64,
+        nranks: usize,
+        max_batch: usize,
+        two_pass: bool,
+    ) -> Result<Self> {
+        if let Some(plan) = Self::carve(memory, records, nranks, max_batch, two_pass) {
+            return Ok(plan);
+        }
+        let mut enough = memory.max(1 << 20);
+        while enough < 1 << 60
+            && Self::carve(enough, records, nranks, max_batch, two_pass).is_none()
+        {
+            enough += enough / 4;
+        }
+        bail!(
+            "--memory {} is too little to sort {} on {nranks} ranks: give at least {} KiB, or run \
+             fewer ranks",
+            show_bytes(memory),
+            show_bytes(records * RECORD as u64),
+            (enough >> 10) + 1
+        )
+    }
+
+    fn carve(
+        memory: u64,
+        records: u64,
+        nranks: usize,
+        max_batch: usize,
+        two_pass: bool,
+    ) -> Option<Self> {
+        let budget = (memory / nranks as u64).checked_sub(OVERHEAD)?;
+        let room = usize::try_from(budget).ok()?;
+        let chunk = (room / 16 / BLOCK * BLOCK).clamp(BLOCK, MOST_CHUNK);
+        let largest_batch = max_batch / RECORD * RECORD;
+        let batch = (room / 16 / nranks / RECORD * RECORD).clamp(RECORD, largest_batch.max(RECORD));
+        let fixed = Lanes::cost(1, chunk, AHEAD) + behind::DEPTH * chunk + nranks * batch;
+        let rest = room.checked_sub(fixed)?;
+        let share = records.div_ceil(nranks as u64) as usize;
+        let expected = (share as f64 * MARGIN) as usize + largest_batch / RECORD + 64;
+        let fits = !two_pass && Half::cost(expected) + BLOCK <= rest;
+        let halves = if fits { 1 } else { 2 };
+        let per_half = (rest / halves).checked_sub(BLOCK)?;
+        let most = per_half / (RECORD + size_of::<u128>());
+        // Asked for two passes where one would do: still make a few runs, so that there is a merge.
+        let capacity = if fits { expected } else { most.min((share / 3).max(4096)) };
+        if capacity < 4 * (largest_batch.min(batch) / RECORD) {
+            return None;
+        }
+        let runs = (share as f64 * MARGIN) as usize / capacity + 2;
+        if !fits && Self::merge_chunk(budget, runs, chunk).is_none() {
+            return None;
+        }
+        let sample = room / 4 / nranks / (3 * PER_BLOCK * size_of::<u128>());
+        let sample_blocks = sample.clamp(1, MOST_BLOCKS);
+        Some(Self { budget, chunk, batch, halves, capacity, sample_blocks, two_pass: !fits })
+    }
+
+    /// The chunk in which `runs` runs can be read ahead in `budget` bytes, beside writing in `chunk`.
+    pub fn merge_chunk(budget: u64, runs: usize, chunk: usize) -> Option<usize> {
+        let room = usize::try_from(budget).ok()?.checked_sub(behind::DEPTH * chunk)?;
+        let each = (room / (runs.max(1) * AHEAD)).checked_sub(BLOCK)? / BLOCK * BLOCK;
+        (each >= BLOCK).then_some(each.min(MOST_CHUNK))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_plan_fits_its_budget(
+            memory in 1u64 << 18..1 << 34,
+            records in 0u64..1 << 32,
+            nranks in 1usize..65,
+            max_batch in 1000usize..70_000,
+            two_pass in any::<bool>())
+        {
+            let Ok(plan) = Plan::new(memory, records, nranks, max_batch, two_pass) else {
+                return Ok(());
+            };
+            let pass_one = Lanes::cost(1, plan.chunk, AHEAD)
+                + behind::DEPTH * plan.chunk
+                + nranks * plan.batch
+                + plan.halves * Half::cost(plan.capacity);
+            prop_assert!(pass_one as u64 <= plan.budget, "{pass_one} of {}", plan.budget);
+            prop_assert!(plan.budget * nranks as u64 <= memory);
+            prop_assert!(!two_pass || plan.two_pass);
+        }
+    }
+
+    #[test]
+    fn too_little_memory_names_what_would_do() {
+        let told = Plan::new(1 << 20, 1 << 30, 4, 16 << 10, false).unwrap_err().to_string();
+        assert!(told.contains("give at least"), "{told}");
+        let small = Plan::new(4 << 20, 200_000, 4, 16 << 10, false).unwrap();
+        assert!(small.two_pass, "20 MB in 4 MB");
+        let large = Plan::new(256 << 20, 200_000, 4, 16 << 10, false).unwrap();
+        assert!(!large.two_pass && large.halves == 1);
+        assert!(Plan::new(256 << 20, 200_000, 4, 16 << 10, true).unwrap().two_pass);
+    }
+}
