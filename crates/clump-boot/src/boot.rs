@@ -8,7 +8,7 @@
 use crate::config::{Config, variable};
 use crate::{Error, Result};
 use clump_os::socket::{self, Received};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Names the inherited boot descriptor.
 pub const BOOT_VARIABLE: &str = "CLUMP_BOOT_FD";
@@ -21,6 +21,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"clumpbot");
 const VERSION: u32 = 1;
 const BYTES: usize = 48;
 const FLAG_STATS: u32 = 1;
+const FLAG_TERMINAL: u32 = 2;
+/// What a rank tells the agent when it has taken its seat.
+const HERE: &[u8] = b"here";
 
 /// Who a rank is: what the agent tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +40,8 @@ pub struct Seat {
     pub job_id: u64,
     /// Whether the job prints a communication summary at its end.
     pub stats: bool,
+    /// Whether the launcher's error stream is a terminal: somebody may watch a progress bar.
+    pub terminal: bool,
 }
 
 /// What a rank has after [`join`].
@@ -58,6 +63,8 @@ pub struct Boot {
     pub config: Config,
     /// Whether the job prints a communication summary at its end.
     pub stats: bool,
+    /// Whether what this rank writes to its error stream ends on a terminal, by way of the launcher.
+    pub terminal: bool,
     /// The connection to the agent; closed on exec, so that it ends with this process.
     pub control: OwnedFd,
 }
@@ -102,8 +109,10 @@ fn take(number: &str) -> Result<Boot> {
         Received::Nothing | Received::Closed => return Err(taken()),
     };
     let seat = Seat::decode(&message[..bytes])?;
-    let Seat { rank, nranks, node, nnodes, job_id, stats } = seat;
-    Ok(Boot { rank, nranks, node, nnodes, job_id, memory, config, stats, control })
+    // An agent that does not hear this has died, and this rank will not live long either.
+    let _ = socket::send(&control, HERE, None);
+    let Seat { rank, nranks, node, nnodes, job_id, stats, terminal } = seat;
+    Ok(Boot { rank, nranks, node, nnodes, job_id, memory, config, stats, terminal, control })
 }
 
 /// The agent's side: makes the pair and queues the message. The first descriptor is the rank's, which
@@ -117,10 +126,21 @@ pub fn offer(seat: &Seat, memory: BorrowedFd<'_>) -> Result<(OwnedFd, OwnedFd)> 
     Ok((theirs, ours))
 }
 
+/// The agent's side: whether the rank has taken its seat, heard on the descriptor that stayed with the
+/// agent. `None` while nothing was heard; `Some(false)` when no process can take it any more.
+pub fn taken(ours: impl AsFd) -> Option<bool> {
+    match socket::receive(ours, &mut [0; 16]) {
+        Ok(Received::Message(..)) => Some(true),
+        Ok(Received::Nothing) => None,
+        Ok(Received::Closed) | Err(_) => Some(false),
+    }
+}
+
 impl Seat {
     fn encode(&self) -> [u8; BYTES] {
         let mut out = [0; BYTES];
-        let flags = if self.stats { FLAG_STATS } else { 0 };
+        let stats = if self.stats { FLAG_STATS } else { 0 };
+        let flags = stats | if self.terminal { FLAG_TERMINAL } else { 0 };
         out[0..8].copy_from_slice(&MAGIC.to_le_bytes());
         out[8..16].copy_from_slice(&self.job_id.to_le_bytes());
         let words = [VERSION, flags, self.rank, self.nranks, self.node, self.nnodes];
@@ -148,6 +168,7 @@ impl Seat {
         let seat = Seat {
             job_id: long(8),
             stats: word(20) & FLAG_STATS != 0,
+            terminal: word(20) & FLAG_TERMINAL != 0,
             rank: word(24),
             nranks: word(28),
             node: word(32),

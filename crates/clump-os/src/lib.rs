@@ -13,11 +13,15 @@
 //! 3. No function here panics on what the kernel answers; errors name the call.
 
 pub mod clock;
+pub mod epoll;
 pub mod error;
 pub mod fence;
 pub mod file;
 pub mod futex;
 pub mod map;
+pub mod process;
+pub mod procfs;
+pub mod signal;
 pub mod socket;
 pub mod sync;
 pub mod topology;

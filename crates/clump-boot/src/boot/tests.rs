@@ -1,8 +1,9 @@
 use super::*;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 
 fn seat() -> Seat {
-    Seat { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id: 0xdead_beef_0123_4567, stats: true }
+    let job_id = 0xdead_beef_0123_4567;
+    Seat { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats: true, terminal: false }
 }
 
 fn memory() -> OwnedFd {
@@ -22,16 +23,20 @@ fn a_program_started_by_hand_has_no_seat() {
 
 #[test]
 fn the_first_process_takes_the_seat_and_the_second_hears_why_not() {
-    let (theirs, _ours) = offer(&seat(), memory().as_fd()).unwrap();
+    let (theirs, ours) = offer(&seat(), memory().as_fd()).unwrap();
     let number = theirs.as_raw_fd().to_string();
+    assert_eq!(taken(&ours), None);
     let boot = take(&number).unwrap();
+    assert_eq!(taken(&ours), Some(true));
     assert_eq!((boot.rank, boot.nranks, boot.node, boot.nnodes), (3, 5, 1, 2));
     assert_eq!(boot.job_id, seat().job_id);
-    assert!(boot.stats);
+    assert!(boot.stats && !boot.terminal);
     assert_eq!(clump_os::map::sealed_size(boot.memory.as_fd()).unwrap(), Some(4096));
     let error = take(&number).unwrap_err();
     assert!(matches!(error, Error::SeatTaken { .. }), "{error}");
     assert!(error.to_string().contains("joined as that rank already"));
+    drop((boot, theirs));
+    assert_eq!(taken(&ours), Some(false));
 }
 
 #[test]

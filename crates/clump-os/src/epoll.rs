@@ -1,0 +1,121 @@
+//! Waiting for many descriptors at once.
+
+use crate::error::{OsError, Result};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// What a descriptor is watched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interest {
+    /// Something to read, or the other end gone.
+    Read,
+    /// The same, and room to write.
+    ReadWrite,
+    /// Only the other end gone.
+    None,
+}
+
+impl Interest {
+    fn flags(self) -> EventFlags {
+        match self {
+            Interest::Read => EventFlags::IN,
+            Interest::ReadWrite => EventFlags::IN | EventFlags::OUT,
+            Interest::None => EventFlags::empty(),
+        }
+    }
+}
+
+/// A descriptor that wants attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// What it was added with.
+    pub token: u64,
+    /// Reading will not block (there is something, or the end).
+    pub readable: bool,
+    /// Writing will not block.
+    pub writable: bool,
+}
+
+/// A set of descriptors to wait for. Level triggered: what is not dealt with is reported again.
+#[derive(Debug)]
+pub struct Poller {
+    fd: OwnedFd,
+}
+
+impl Poller {
+    /// An empty set.
+    pub fn new() -> Result<Self> {
+        let fd =
+            epoll::create(CreateFlags::CLOEXEC).map_err(|e| OsError::new("epoll_create", e))?;
+        Ok(Self { fd })
+    }
+
+    /// Adds a descriptor. It must be removed before it is closed, unless nobody else holds it.
+    pub fn add(&self, source: impl AsFd, token: u64, interest: Interest) -> Result<()> {
+        epoll::add(&self.fd, source, EventData::new_u64(token), interest.flags())
+            .map_err(|e| OsError::new("epoll_ctl(ADD)", e))
+    }
+
+    /// Watches a descriptor for something else.
+    pub fn change(&self, source: impl AsFd, token: u64, interest: Interest) -> Result<()> {
+        epoll::modify(&self.fd, source, EventData::new_u64(token), interest.flags())
+            .map_err(|e| OsError::new("epoll_ctl(MOD)", e))
+    }
+
+    /// Forgets a descriptor.
+    pub fn remove(&self, source: impl AsFd) -> Result<()> {
+        epoll::delete(&self.fd, source).map_err(|e| OsError::new("epoll_ctl(DEL)", e))
+    }
+
+    /// Waits until something is ready or `limit` is over (then the list is empty). At most 64 at once.
+    pub fn wait(&self, limit: Option<Duration>) -> Result<Vec<Ready>> {
+        let limit = limit.map(|span| Timespec {
+            tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(span.subsec_nanos()),
+        });
+        let mut space = [MaybeUninit::uninit(); 64];
+        let events = match epoll::wait(&self.fd, &mut space, limit.as_ref()) {
+            Ok((events, _)) => events,
+            Err(Errno::INTR) => return Ok(Vec::new()),
+            Err(e) => return Err(OsError::new("epoll_wait", e)),
+        };
+        let gone = EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP;
+        let ready = |event: &epoll::Event| {
+            let flags = event.flags;
+            Ready {
+                token: event.data.u64(),
+                readable: flags.intersects(EventFlags::IN | gone),
+                writable: flags.contains(EventFlags::OUT),
+            }
+        };
+        Ok(events.iter().map(ready).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readiness_is_reported_until_dealt_with() {
+        let poller = Poller::new().unwrap();
+        let (a, b) = crate::socket::stream_pair().unwrap();
+        poller.add(&a, 7, Interest::Read).unwrap();
+        assert!(poller.wait(Some(Duration::ZERO)).unwrap().is_empty());
+        crate::socket::send(&b, b"x", None).unwrap();
+        let there = Ready { token: 7, readable: true, writable: false };
+        assert_eq!(poller.wait(None).unwrap(), [there]);
+        assert_eq!(poller.wait(None).unwrap(), [there]);
+        poller.change(&a, 8, Interest::ReadWrite).unwrap();
+        assert_eq!(
+            poller.wait(None).unwrap(),
+            [Ready { token: 8, readable: true, writable: true }]
+        );
+        poller.remove(&a).unwrap();
+        assert!(poller.wait(Some(Duration::ZERO)).unwrap().is_empty());
+    }
+}

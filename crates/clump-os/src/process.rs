@@ -1,0 +1,307 @@
+//! Starting, watching and ending processes, without the races that naive code has.
+//!
+//! A child is started in a process group of its own and dies with the thread that started it; the
+//! starter adopts what its children leave behind ([`adopt_orphans`]), so that [`crate::procfs`] finds
+//! every descendant below it, sessions of their own notwithstanding.
+
+use crate::error::{OsError, Result};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned this code.
+    Code(u8),
+    /// This signal killed it.
+    Signal(u8),
+}
+
+/// What happened to a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is gone, and has been reaped.
+    Ended(Exit),
+    /// A signal stopped it.
+    Stopped,
+    /// It goes on after a stop.
+    Continued,
+}
+
+/// What [`changed`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// Something happened to this child.
+    Of(u32, Change),
+    /// There are children, and nothing happened to them.
+    Nothing,
+    /// There is no child any more.
+    Childless,
+}
+
+/// Where a child reads from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    /// Where this process reads from.
+    Inherited,
+    /// Nowhere.
+    Empty,
+}
+
+/// A program to start.
+#[derive(Debug)]
+pub struct Program {
+    /// File, or a name that is looked for in `PATH`.
+    pub file: OsString,
+    /// Arguments after the program's name.
+    pub args: Vec<OsString>,
+    /// Variables added to the environment of this process.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Variables taken out of it.
+    pub without: Vec<OsString>,
+    /// Working directory; that of this process when absent.
+    pub directory: Option<PathBuf>,
+    /// Where it reads from.
+    pub input: Input,
+    /// Whether output and errors come through pipes; otherwise it writes where this process does.
+    pub piped: bool,
+    /// A descriptor that it inherits, under the same number.
+    pub passes: Option<OwnedFd>,
+    /// CPUs it is bound to; none: as this process.
+    pub cpus: Vec<usize>,
+    /// Whether it is killed when the thread that starts it ends.
+    pub dies_with_starter: bool,
+    /// Limit of open descriptors it gets; none: as this process.
+    pub descriptors: Option<u64>,
+}
+
+impl Program {
+    /// `file` with `args`, everything else as this process.
+    pub fn new(file: impl Into<OsString>, args: impl IntoIterator<Item = OsString>) -> Self {
+        Self {
+            file: file.into(),
+            args: args.into_iter().collect(),
+            variables: Vec::new(),
+            without: Vec::new(),
+            directory: None,
+            input: Input::Inherited,
+            piped: false,
+            passes: None,
+            cpus: Vec::new(),
+            dies_with_starter: false,
+            descriptors: None,
+        }
+    }
+
+    /// Adds a variable.
+    pub fn variable(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Self {
+        self.variables.push((name.as_ref().into(), value.as_ref().into()));
+        self
+    }
+}
+
+/// A started child.
+#[derive(Debug)]
+pub struct Child {
+    /// Its number, also that of its process group. Valid until [`changed`] reported its end.
+    pub pid: u32,
+    /// Becomes readable when it ends.
+    pub pidfd: OwnedFd,
+    /// What it writes, if piped; reading never blocks.
+    pub output: Option<OwnedFd>,
+    /// What it writes to its error stream, if piped; reading never blocks.
+    pub errors: Option<OwnedFd>,
+}
+
+/// Starts `program` in a process group of its own, with default signal handling.
+pub fn start(program: &Program) -> Result<Child> {
+    let failed = |e: &std::io::Error, what: &str| {
+        let errno = e.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+        OsError::new(what.to_owned(), errno)
+    };
+    let name = program.file.to_string_lossy().into_owned();
+    let mut command = Command::new(&program.file);
+    command.args(&program.args).process_group(0);
+    command.envs(program.variables.iter().map(|(name, value)| (name, value)));
+    for variable in &program.without {
+        command.env_remove(variable);
+    }
+    if let Some(directory) = &program.directory {
+        command.current_dir(directory);
+    }
+    command.stdin(match program.input {
+        Input::Inherited => Stdio::inherit(),
+        Input::Empty => Stdio::null(),
+    });
+    if program.piped {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    }
+    prepare(&mut command, program);
+    let mut child = command.spawn().map_err(|e| failed(&e, &format!("cannot start `{name}`")))?;
+    let pid = child.id();
+    let pidfd = pidfd(pid)?;
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let quiet = |pipe: OwnedFd| {
+        rustix::io::ioctl_fionbio(&pipe, true).map_err(|e| OsError::new("ioctl(FIONBIO)", e))?;
+        Ok::<OwnedFd, OsError>(pipe)
+    };
+    Ok(Child {
+        pid,
+        pidfd,
+        output: output.map(OwnedFd::from).map(quiet).transpose()?,
+        errors: errors.map(OwnedFd::from).map(quiet).transpose()?,
+    })
+}
+
+/// What the child does between fork and exec: system calls only, no allocation.
+fn prepare(command: &mut Command, program: &Program) {
+    let passes = program.passes.as_ref().map(AsRawFd::as_raw_fd);
+    let starter = rustix::process::getpid();
+    let dies = program.dies_with_starter;
+    let mut cpus = (!program.cpus.is_empty()).then(rustix::thread::CpuSet::new);
+    if let Some(set) = &mut cpus {
+        for &cpu in program.cpus.iter().filter(|&&cpu| cpu < rustix::thread::CpuSet::MAX_CPU) {
+            set.set(cpu);
+        }
+    }
+    let descriptors = program.descriptors;
+    let in_child = move || {
+        if dies {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            // The starter may have died before that call: then nobody would kill this child.
+            if rustix::process::getppid() != Some(starter) {
+                return Err(Errno::SRCH.into());
+            }
+        }
+        if let Some(number) = passes {
+            // SAFETY: the descriptor is open: `program`, which owns it, lives until after the spawn.
+            let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
+            rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())?;
+        }
+        if let Some(set) = &cpus {
+            rustix::thread::sched_setaffinity(None, set)?;
+        }
+        if let Some(soft) = descriptors {
+            let now = rustix::process::getrlimit(Resource::Nofile);
+            let limit = Rlimit { current: Some(soft), maximum: now.maximum };
+            rustix::process::setrlimit(Resource::Nofile, limit)?;
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls on values captured before the fork; it neither allocates
+    // nor takes locks, so it may run between fork and exec of a process with other threads.
+    unsafe { command.pre_exec(in_child) };
+}
+
+/// A descriptor that becomes readable when process `pid` ends.
+pub fn pidfd(pid: u32) -> Result<OwnedFd> {
+    rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty())
+        .map_err(|e| OsError::new(format!("watching process {pid}"), e))
+}
+
+/// Makes processes whose parents have ended children of this process, however deep below it.
+pub fn adopt_orphans() -> Result<()> {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|e| OsError::new("prctl(PR_SET_CHILD_SUBREAPER)", e))
+}
+
+/// The next change of any child; reaps it if it ended. Never blocks.
+pub fn changed() -> Result<News> {
+    let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
+    match rustix::process::wait(options) {
+        Ok(None) => Ok(News::Nothing),
+        Ok(Some((pid, status))) => {
+            let pid = pid.as_raw_nonzero().get().unsigned_abs();
+            let small = |n: i32| u8::try_from(n & 0xff).unwrap_or(u8::MAX);
+            let change = if let Some(signal) = status.terminating_signal() {
+                Change::Ended(Exit::Signal(small(signal)))
+            } else if let Some(code) = status.exit_status() {
+                Change::Ended(Exit::Code(small(code)))
+            } else if status.continued() {
+                Change::Continued
+            } else {
+                Change::Stopped
+            };
+            Ok(News::Of(pid, change))
+        }
+        Err(Errno::CHILD) => Ok(News::Childless),
+        Err(Errno::INTR) => Ok(News::Nothing),
+        Err(e) => Err(OsError::new("waiting for children", e)),
+    }
+}
+
+/// Sends a signal to every process of the group that child `pid` leads; nobody there is no error.
+pub fn signal_group(pid: u32, signal: u8) -> Result<()> {
+    let (group, signal) = (number(pid)?, named(signal)?);
+    quietly(rustix::process::kill_process_group(group, signal), || {
+        format!("sending signal {} to process group {pid}", signal.as_raw())
+    })
+}
+
+/// Sends a signal to one process; nobody there is no error.
+pub fn signal(pid: u32, signal: u8) -> Result<()> {
+    let (process, signal) = (number(pid)?, named(signal)?);
+    quietly(rustix::process::kill_process(process, signal), || {
+        format!("sending signal {} to process {pid}", signal.as_raw())
+    })
+}
+
+/// Sends a signal to the process behind a [`pidfd`], and to no other; nobody there is no error.
+pub fn signal_by_fd(pidfd: &OwnedFd, signal: u8) -> Result<()> {
+    let signal = named(signal)?;
+    quietly(rustix::process::pidfd_send_signal(pidfd, signal), || "pidfd_send_signal".into())
+}
+
+fn quietly(outcome: rustix::io::Result<()>, what: impl Fn() -> String) -> Result<()> {
+    match outcome {
+        Ok(()) | Err(Errno::SRCH) => Ok(()),
+        Err(e) => Err(OsError::new(what(), e)),
+    }
+}
+
+/// This process's number.
+pub fn own_pid() -> u32 {
+    rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// The number of this process's parent; zero when it lies outside this process's view.
+pub fn parent_pid() -> u32 {
+    rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
+}
+
+/// Raises the limit of open descriptors as far as allowed; gives the soft limit before, which programs
+/// that use `select` may rely on.
+pub fn raise_descriptor_limit() -> Option<u64> {
+    let before = rustix::process::getrlimit(Resource::Nofile);
+    let most = Rlimit { current: before.maximum, maximum: before.maximum };
+    let _ = rustix::process::setrlimit(Resource::Nofile, most);
+    before.current
+}
+
+/// 64 random bits from the operating system.
+pub fn random() -> Result<u64> {
+    let mut bytes = [0; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| OsError::new("getrandom", e))?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// The name of this machine, for reports only.
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn number(pid: u32) -> Result<Pid> {
+    let none = || OsError::new(format!("process {pid}"), Errno::SRCH);
+    i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(none)
+}
+
+fn named(signal: u8) -> Result<Signal> {
+    Signal::from_named_raw(i32::from(signal))
+        .ok_or_else(|| OsError::new(format!("signal {signal}"), Errno::INVAL))
+}

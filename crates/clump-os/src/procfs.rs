@@ -1,0 +1,177 @@
+//! Readers of `/proc`: who descends from whom, and which memory a process has open.
+
+use crate::error::Result;
+use crate::process;
+use std::collections::HashMap;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// A process as `/proc/PID/stat` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// The number of its parent.
+    pub parent: u32,
+    /// The first 15 bytes of its program's name.
+    pub name: String,
+    /// One letter: R, S, D, T (stopped), Z (ended, not yet reaped), ...
+    pub state: char,
+    /// When it started, in clock ticks since boot: with `pid` it names a process for ever.
+    pub started: u64,
+}
+
+impl Process {
+    /// Reads one process; `None` when it is gone.
+    pub fn read(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The format of proc_pid_stat(5). The name is in parentheses and may itself contain any character.
+    fn parse(stat: &str) -> Option<Self> {
+        let (pid, rest) = stat.split_once(" (")?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        let mut fields = rest.split_ascii_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let parent = fields.next()?.parse().ok()?;
+        // Fields 3 and 4 are taken; the start is field 22.
+        let started = fields.nth(22 - 5)?.parse().ok()?;
+        Some(Self { pid: pid.parse().ok()?, parent, name: name.into(), state, started })
+    }
+
+    /// Kills it, unless its number belongs to another process by now.
+    pub fn kill(&self) -> Result<()> {
+        let Ok(pidfd) = process::pidfd(self.pid) else { return Ok(()) };
+        match Self::read(self.pid) {
+            Some(now) if now.started == self.started => {
+                process::signal_by_fd(&pidfd, crate::signal::KILL)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Every process that this one can see.
+pub fn processes() -> Vec<Process> {
+    pids().filter_map(Process::read).collect()
+}
+
+/// The processes below `ancestor`, nearest first, `ancestor` left out. Those that have ended and
+/// wait to be reaped are left out too.
+pub fn descendants(ancestor: u32) -> Vec<Process> {
+    let mut children: HashMap<u32, Vec<Process>> = HashMap::new();
+    for process in processes() {
+        children.entry(process.parent).or_default().push(process);
+    }
+    let mut found = children.remove(&ancestor).unwrap_or_default();
+    let mut next = 0;
+    while let Some(process) = found.get(next) {
+        found.extend(children.remove(&process.pid).unwrap_or_default());
+        next += 1;
+    }
+    found.retain(|process| process.state != 'Z' && process.state != 'X');
+    found
+}
+
+/// Opens, read-only, the first memory file named `label` that process `pid` has open; `None` when it has
+/// none or may not be looked into.
+pub fn open_memory(pid: u32, label: &str) -> Option<OwnedFd> {
+    let wanted = format!("/memfd:{label}");
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
+        let is_it = fs::read_link(entry.path())
+            .is_ok_and(|target| target.to_string_lossy().starts_with(&wanted));
+        if is_it && let Ok(file) = fs::File::open(entry.path()) {
+            return Some(file.into());
+        }
+    }
+    None
+}
+
+/// The command line of a process, with spaces between the arguments; empty when it is gone.
+pub fn command_line(pid: u32) -> String {
+    let bytes = fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
+    let bytes = bytes.unwrap_or_default();
+    let parts = bytes.split(|&byte| byte == 0).filter(|part| !part.is_empty());
+    parts.map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ")
+}
+
+/// The processes whose environment at their start held `variable=value`; only those that this user may
+/// look into.
+pub fn with_variable(variable: &str, value: &str) -> Vec<Process> {
+    let wanted = format!("{variable}={value}");
+    let has = |pid: &u32| {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|all| all.split(|&byte| byte == 0).any(|one| one == wanted.as_bytes()))
+    };
+    pids().filter(has).filter_map(Process::read).filter(|process| process.state != 'Z').collect()
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::{Change, Exit, News, Program, own_pid};
+
+    #[test]
+    fn names_with_parentheses_and_spaces_are_read() {
+        let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20";
+        let process = Process::parse(&format!("42 (a) b (c) {rest}")).unwrap();
+        assert_eq!((process.pid, process.parent, process.started), (42, 1, 777));
+        assert_eq!((process.name.as_str(), process.state), ("a) b (c", 'S'));
+        assert_eq!(Process::parse("42 (x"), None);
+        assert_eq!(Process::parse(""), None);
+    }
+
+    #[test]
+    fn this_process_is_there() {
+        let own = Process::read(own_pid()).unwrap();
+        assert!(processes().iter().any(|p| p.pid == own.pid && p.started == own.started));
+        assert!(!command_line(own.pid).is_empty());
+        assert!(open_memory(own.pid, "no such label").is_none());
+        let memory = crate::map::sealed_memory("clump-procfs-test", 4096).unwrap();
+        let seen = open_memory(own.pid, "clump-procfs-test").unwrap();
+        assert_eq!(crate::map::sealed_size(std::os::fd::AsFd::as_fd(&seen)).unwrap(), Some(4096));
+        drop(memory);
+    }
+
+    /// The only test of this crate that has children: [`process::changed`] takes any.
+    #[test]
+    fn a_child_and_its_child_are_found_and_killed() {
+        process::adopt_orphans().unwrap();
+        let mark = format!("{}", process::random().unwrap());
+        let args = ["-c", "setsid sleep 1000 & exec sleep 1000"].map(std::ffi::OsString::from);
+        let mut program = Program::new("sh", args);
+        program.variable("CLUMP_TEST_MARK", &mark);
+        let child = process::start(&program).unwrap();
+        let deadline = crate::clock::now_ns() + 20_000_000_000;
+        while descendants(own_pid()).iter().filter(|p| p.name == "sleep").count() < 2 {
+            assert!(crate::clock::now_ns() < deadline, "two sleeping descendants");
+            crate::clock::yield_now();
+        }
+        assert_eq!(with_variable("CLUMP_TEST_MARK", &mark).len(), 2);
+        process::signal_group(child.pid, crate::signal::KILL).unwrap();
+        let mut ended = Vec::new();
+        loop {
+            match process::changed().unwrap() {
+                News::Of(pid, change) => ended.push((pid, change)),
+                News::Childless => break,
+                News::Nothing => {
+                    for process in descendants(own_pid()) {
+                        process.kill().unwrap();
+                    }
+                    crate::clock::yield_now();
+                }
+            }
+            assert!(crate::clock::now_ns() < deadline, "all gone: {ended:?}");
+        }
+        assert!(ended.contains(&(child.pid, Change::Ended(Exit::Signal(9)))), "{ended:?}");
+        assert!(with_variable("CLUMP_TEST_MARK", &mark).is_empty());
+        let missing = process::start(&Program::new("/nonexistent/program", [])).unwrap_err();
+        assert_eq!(missing.errno, rustix::io::Errno::NOENT);
+    }
+}

@@ -1,0 +1,103 @@
+//! Signals as something to read in an event loop, instead of handlers.
+
+use crate::error::{OsError, Result};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// Hangup of the terminal.
+pub const HANGUP: u8 = libc::SIGHUP as u8;
+/// Ctrl-C.
+pub const INTERRUPT: u8 = libc::SIGINT as u8;
+/// Cannot be caught.
+pub const KILL: u8 = libc::SIGKILL as u8;
+/// The polite request to end.
+pub const TERMINATE: u8 = libc::SIGTERM as u8;
+/// A child ended, stopped or continued.
+pub const CHILD: u8 = libc::SIGCHLD as u8;
+/// Goes on after a stop.
+pub const CONTINUE: u8 = libc::SIGCONT as u8;
+
+/// Signals blocked in this thread, to be read instead. Dropping it brings the former mask back.
+#[derive(Debug)]
+pub struct Signals {
+    fd: OwnedFd,
+    before: libc::sigset_t,
+}
+
+impl Signals {
+    /// Blocks `signals` in the calling thread, and in threads that it starts from now on. Other threads
+    /// of the process must block them too, or the kernel gives them the signal.
+    pub fn block(signals: &[u8]) -> Result<Self> {
+        // SAFETY: sigset_t is plain memory that sigemptyset fills; all pointers are to locals; the
+        // descriptor is new and owned by nobody else.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            for &signal in signals {
+                libc::sigaddset(&raw mut set, libc::c_int::from(signal));
+            }
+            let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(OsError::last("signalfd"));
+            }
+            let fd = OwnedFd::from_raw_fd(fd);
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            let rc = libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut before);
+            if rc != 0 {
+                return Err(OsError::last("pthread_sigmask"));
+            }
+            Ok(Self { fd, before })
+        }
+    }
+
+    /// The next signal that came, if any.
+    pub fn next(&self) -> Option<u8> {
+        let mut record = [0_u8; size_of::<libc::signalfd_siginfo>()];
+        let read = rustix::io::read(&self.fd, &mut record).ok()?;
+        // ssi_signo is the first field (signalfd(2)), and fits a byte.
+        (read == record.len())
+            .then(|| u32::from_ne_bytes([record[0], record[1], record[2], record[3]]))
+            .and_then(|signal| u8::try_from(signal).ok())
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // SAFETY: `before` was filled by pthread_sigmask.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, std::ptr::null_mut())
+        };
+    }
+}
+
+/// The name of a signal, as in `kill -l`; empty for numbers without a name here.
+pub fn name(signal: u8) -> &'static str {
+    match i32::from(signal) {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGTERM => "SIGTERM",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_signal_is_read() {
+        let signals = Signals::block(&[libc::SIGUSR2 as u8]).unwrap();
+        assert_eq!(signals.next(), None);
+        // SAFETY: sends a blocked signal to this thread.
+        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };
+        assert_eq!(signals.next(), Some(libc::SIGUSR2 as u8));
+        assert_eq!(signals.next(), None);
+    }
+}
