@@ -1,0 +1,253 @@
+//! The measurements behind the LogP table, on any [`Pair`].
+//!
+//! One repetition walks over all cells before the next begins, so that a machine that changes its
+//! speed during the run changes all cells alike.
+
+use crate::pair::{Pair, Way};
+use crate::plan::{Delay, Plan};
+use anyhow::{Context, Result};
+use clump_loggp::{Bulk, Burst, Measurement, Median, Prtt, Signature};
+
+/// Round trips behind one sample of the round-trip time.
+const TRIPS: u32 = 16;
+/// Messages of a train (Hoefler et al. use 10 to 100).
+const TRAIN: u32 = 33;
+/// Bytes behind one sample of a bulk interval: enough that the last round trip does not show.
+const BULK_SAMPLE: usize = 4 << 20;
+
+/// What the first look at the machine says; delays are chosen by it.
+#[derive(Debug, Clone, Copy)]
+pub struct Rough {
+    /// Cost of reading the clock twice.
+    pub clock_ns: f64,
+    /// Round trip.
+    pub rtt_ns: f64,
+    /// Interval of a long burst.
+    pub gap_ns: f64,
+    /// One step of [`Pair::delay`].
+    pub loop_ns: f64,
+}
+
+impl Rough {
+    /// Looks.
+    pub fn look<P: Pair>(pair: &mut P) -> Result<Self> {
+        let clock_ns = pair.clock_cost_ns();
+        let mut rtt = Vec::new();
+        let mut gap = Vec::new();
+        let mut step = Vec::new();
+        for _ in 0..15 {
+            rtt.push(round_trip(pair, clock_ns)?);
+            gap.push(burst(pair, 1024, 0, clock_ns)? / 1024.0);
+            step.push(delay_cost(pair, 10_000, 1, clock_ns) / 10_000.0);
+        }
+        let median = |samples| Median::of(samples).map(|m| m.value).context("no samples");
+        Ok(Self { clock_ns, rtt_ns: median(rtt)?, gap_ns: median(gap)?, loop_ns: median(step)? })
+    }
+
+    fn loops(&self, delay: Delay) -> u32 {
+        let ns = match delay {
+            Delay::Gaps(n) => n * self.gap_ns,
+            Delay::RoundTrips(n) => n * self.rtt_ns,
+        };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let loops = (ns / self.loop_ns).round() as u32;
+        loops
+    }
+}
+
+/// Time to issue `messages` answered requests with a delay between them; the clock stops at the last
+/// issue, and the answers are collected after it.
+pub fn burst<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) -> Result<f64> {
+    let start = pair.now();
+    pair.request()?;
+    for _ in 1..messages {
+        if loops > 0 {
+            pair.delay(loops);
+        }
+        pair.poll()?;
+        pair.request()?;
+    }
+    let end = pair.now();
+    pair.drain()?;
+    Ok(pair.ns(end.wrapping_sub(start)) - clock_ns)
+}
+
+/// One round trip, as the mean over a few.
+pub fn round_trip<P: Pair>(pair: &mut P, clock_ns: f64) -> Result<f64> {
+    let start = pair.now();
+    for _ in 0..TRIPS {
+        pair.request()?;
+        pair.drain()?;
+    }
+    let end = pair.now();
+    Ok((pair.ns(end.wrapping_sub(start)) - clock_ns) / f64::from(TRIPS))
+}
+
+/// What `times` delays take together.
+fn delay_cost<P: Pair>(pair: &mut P, loops: u32, times: u32, clock_ns: f64) -> f64 {
+    let start = pair.now();
+    for _ in 0..times {
+        pair.delay(loops);
+    }
+    let end = pair.now();
+    pair.ns(end.wrapping_sub(start)) - clock_ns
+}
+
+/// `n` posts with a delay between them and one answered request at the end: PRTT(n, d).
+fn train<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) -> Result<f64> {
+    let start = pair.now();
+    for _ in 1..messages {
+        pair.post()?;
+        if loops > 0 {
+            pair.delay(loops);
+        }
+    }
+    pair.request()?;
+    pair.drain()?;
+    let end = pair.now();
+    let ns = pair.ns(end.wrapping_sub(start)) - clock_ns;
+    pair.settle()?;
+    Ok(ns)
+}
+
+/// Messages of a stream of `bytes` each that make one sample.
+pub fn stream_length(bytes: usize) -> usize {
+    (BULK_SAMPLE / bytes.max(1)).clamp(1, 256)
+}
+
+/// Interval between messages of a stream of `bytes` each, in nanoseconds. Payloads over the limit of
+/// the way go as several messages, as paper 000 (4.1) does it with 8 kB chunks.
+pub fn stream<P: Pair>(pair: &mut P, way: Way, bytes: usize, rtt_ns: f64) -> Result<f64> {
+    let count = stream_length(bytes);
+    let chunk = bytes.min(pair.largest(way)).max(1);
+    let start = pair.now();
+    for _ in 0..count {
+        let mut left = bytes;
+        while left > 0 {
+            let part = left.min(chunk);
+            pair.bulk(way, part)?;
+            left -= part;
+        }
+    }
+    pair.settle()?;
+    let end = pair.now();
+    let count = f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    // Settling takes one round trip more than the stream itself.
+    Ok((pair.ns(end.wrapping_sub(start)) - rtt_ns) / count)
+}
+
+/// One-way short messages per second, over `messages` of them.
+pub fn post_rate<P: Pair>(pair: &mut P, messages: u32) -> Result<f64> {
+    let start = pair.now();
+    for _ in 0..messages {
+        pair.post()?;
+    }
+    pair.settle()?;
+    let end = pair.now();
+    Ok(f64::from(messages) * 1e9 / pair.ns(end.wrapping_sub(start)))
+}
+
+/// Everything the estimates need.
+pub fn measure<P: Pair>(pair: &mut P, plan: &Plan) -> Result<(Measurement, Prtt)> {
+    let rough = Rough::look(pair)?;
+    let signature = signature(pair, plan, &rough)?;
+    let mut out =
+        Measurement { signature, window_messages: pair.window(), ..Measurement::default() };
+    let long_delay = rough.loops(Delay::RoundTrips(2.0));
+    let mut prtt = Prtt { messages: TRAIN, ..Prtt::default() };
+    let mut long_delays = Vec::new();
+    for _ in 0..plan.repetitions {
+        let single = round_trip(pair, rough.clock_ns)?;
+        out.rtt_ns.push(single);
+        prtt.single_ns.push(train(pair, 1, 0, rough.clock_ns)?);
+        prtt.train_ns.push(train(pair, TRAIN, 0, rough.clock_ns)?);
+        prtt.delayed_ns.push(train(pair, TRAIN, long_delay, rough.clock_ns)?);
+        long_delays.push(delay_cost(pair, long_delay, TRAIN, rough.clock_ns) / f64::from(TRAIN));
+    }
+    prtt.delay_ns = Median::of(long_delays).context("no repetitions")?.value;
+    // Above the largest medium everything is a sequence of largest mediums: nothing new to learn.
+    let sizes = plan.bulk_bytes.iter().copied().filter(|&n| n <= 1 << 20);
+    out.bulk = sizes.map(|bytes| Bulk { bytes: bytes as u64, interval_ns: Vec::new() }).collect();
+    for _ in 0..plan.slices {
+        for bulk in &mut out.bulk {
+            let bytes = usize::try_from(bulk.bytes)?;
+            bulk.interval_ns.push(stream(pair, Way::Medium, bytes, rough.rtt_ns)?);
+        }
+    }
+    Ok((out, prtt))
+}
+
+fn signature<P: Pair>(pair: &mut P, plan: &Plan, rough: &Rough) -> Result<Signature> {
+    let delays: Vec<u32> = plan.delays.iter().map(|&d| rough.loops(d)).collect();
+    let cells = delays.len() * plan.bursts.len();
+    let mut samples: Vec<Vec<f64>> = vec![Vec::new(); cells];
+    let mut delay_ns: Vec<Vec<f64>> = vec![Vec::new(); delays.len()];
+    let begun = pair.now();
+    #[expect(clippy::cast_precision_loss, reason = "a budget is far below 2^53 ns")]
+    let budget_ns = plan.signature_budget.as_nanos() as f64;
+    loop {
+        for (d, &loops) in delays.iter().enumerate() {
+            if loops > 0 {
+                delay_ns[d].push(delay_cost(pair, loops, 64, rough.clock_ns) / 64.0);
+            }
+            for (b, &messages) in plan.bursts.iter().enumerate() {
+                let cell = &mut samples[d * plan.bursts.len() + b];
+                cell.push(burst(pair, messages, loops, rough.clock_ns)?);
+            }
+        }
+        let enough = samples[0].len() >= plan.repetitions;
+        let now = pair.now();
+        let late = pair.ns(now.wrapping_sub(begun)) > budget_ns;
+        if enough && (late || samples.iter().all(|cell| is_known(cell))) {
+            break;
+        }
+    }
+    let mut bursts = Vec::with_capacity(cells);
+    let mut cells = samples.into_iter();
+    for delay in delay_ns {
+        let delay_ns = Median::of(delay).map_or(0.0, |m| m.value);
+        for (&messages, samples_ns) in plan.bursts.iter().zip(cells.by_ref()) {
+            bursts.push(Burst { messages, delay_ns, samples_ns });
+        }
+    }
+    Ok(Signature { bursts })
+}
+
+/// Known to 1 % with 95 % confidence.
+fn is_known(cell: &[f64]) -> bool {
+    Median::of(cell.iter().copied()).is_some_and(|m| m.spread() < 0.01)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pair::fake::FakePair;
+
+    fn close(what: &str, got: f64, expected: f64, tolerance: f64) {
+        assert!((got - expected).abs() <= tolerance * expected, "{what}: {got}, not {expected}");
+    }
+
+    #[test]
+    fn a_known_machine_is_recovered_by_both_plans() {
+        for plan in [Plan::full(), Plan::quick()] {
+            let mut pair = FakePair::default();
+            let (measurement, prtt) = measure(&mut pair, &plan).unwrap();
+            let p = measurement.estimate().unwrap().parameters();
+            close("o_s", p.o_s_ns, pair.o_s, 0.01);
+            close("o_r", p.o_r_ns, pair.o_r, 0.03);
+            close("L", p.l_ns, pair.l, 0.02);
+            close("g", p.g_ns, pair.g, 0.02);
+            close("RTT", p.rtt_ns, pair.rtt(), 0.01);
+            close("G", p.big_g_ns_per_byte, pair.big_g, 0.05);
+            let second = prtt.estimate().unwrap();
+            close("o_s of trains", second.o_s.value, pair.o_s, 0.05);
+            close("g of trains", second.g_one_way.value, pair.g, 0.05);
+        }
+    }
+
+    #[test]
+    fn posts_go_at_the_gap() {
+        let mut pair = FakePair::default();
+        close("rate", post_rate(&mut pair, 100_000).unwrap(), 1e9 / 60.0, 0.01);
+    }
+}
