@@ -132,11 +132,12 @@ pub fn instruction_counter() -> Result<()> {
     const HARDWARE: u64 = 0;
     const ATTR_BYTES: u64 = 64;
     const INSTRUCTIONS: u64 = 1;
+    const CLOSE_ON_EXEC: libc::c_long = 1 << 3;
     let attributes: [u64; 8] =
         [HARDWARE | (ATTR_BYTES << 32), INSTRUCTIONS, 0, 0, 0, (1 << 5) | (1 << 6), 0, 0];
     // SAFETY: `attributes` is a live block of the size that it announces; pid 0, cpu -1: this thread.
     let fd = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, libc::O_CLOEXEC)
+        libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, CLOSE_ON_EXEC)
     };
     if fd < 0 {
         return Err(OsError::last("perf_event_open"));

@@ -1,0 +1,182 @@
+//! `clump doctor`: what this machine offers, what is missing, what that means for clump, and the remedy.
+//!
+//! [`facts`] asks the machine, [`checks`] and [`limits`] judge (pure, so that machines we do not have can be tested),
+//! and this file prints. The exit status is 1 only when something is missing that clump cannot do without.
+
+mod checks;
+mod facts;
+mod limits;
+#[cfg(test)]
+mod tests;
+
+use anyhow::Result;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Options of `clump doctor`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct DoctorArgs {
+    /// Print findings as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print the effective configuration instead: every setting, its value, and who decided it
+    #[arg(long)]
+    pub config: bool,
+}
+
+/// How well a thing is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    /// As clump wants it.
+    Ok,
+    /// There, but slower or smaller than clump wants it.
+    Degraded,
+    /// Not there.
+    Missing,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Degraded => "degraded",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+/// One thing looked at.
+#[derive(Debug, Clone, Serialize)]
+struct Finding {
+    /// Heading under which it stands.
+    area: &'static str,
+    /// What was looked at.
+    name: &'static str,
+    verdict: Verdict,
+    /// Whether clump cannot run without it.
+    essential: bool,
+    /// What was found.
+    found: String,
+    /// What that means for clump.
+    meaning: &'static str,
+    /// How to get it; empty when all is well.
+    remedy: String,
+}
+
+/// Looks at the machine and prints what it found; failure only when something essential is missing.
+///
+/// # Errors
+/// Standard output that cannot be written, or with `--config` a configuration that cannot be read.
+pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
+    if args.config {
+        return configuration(args.json);
+    }
+    let findings = checks::all(&facts::gather());
+    let usable = usable(&findings);
+    let text = if args.json { json(&findings)? } else { report(&findings) };
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(if usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn configuration(as_json: bool) -> Result<ExitCode> {
+    let config = clump_boot::Config::load()?;
+    let text = if as_json {
+        let entries = config.entries();
+        let rows = entries.iter().map(|entry| {
+            serde_json::json!({
+                "name": entry.key.name,
+                "variable": entry.key.variable,
+                "value": entry.value,
+                "unit": entry.key.unit,
+                "source": entry.source.to_string(),
+                "doc": entry.key.doc,
+            })
+        });
+        serde_json::to_string_pretty(&rows.collect::<Vec<_>>())? + "\n"
+    } else {
+        config.to_string()
+    };
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether clump can run here at all.
+fn usable(findings: &[Finding]) -> bool {
+    !findings.iter().any(|f| f.essential && f.verdict == Verdict::Missing)
+}
+
+fn json(findings: &[Finding]) -> Result<String> {
+    let value = serde_json::json!({ "usable": usable(findings), "findings": findings });
+    Ok(serde_json::to_string_pretty(&value)? + "\n")
+}
+
+/// Columns of the report.
+const WIDTH: usize = 100;
+/// Columns before the text: mark and name.
+const MARGIN: usize = 2 + 10 + 18;
+
+/// The findings as a page for people.
+fn report(findings: &[Finding]) -> String {
+    let mut page = String::new();
+    let mut area = "";
+    for finding in findings {
+        if finding.area != area {
+            area = finding.area;
+            let gap = if page.is_empty() { "" } else { "\n" };
+            let _ = writeln!(page, "{gap}{area}");
+        }
+        entry(&mut page, finding);
+    }
+    let _ = write!(page, "\n{}", verdict(findings));
+    page
+}
+
+/// A finding: what was found beside its name, below it what that means and what to do.
+fn entry(page: &mut String, finding: &Finding) {
+    let head = format!("  {:10}{:18}", finding.verdict.word(), finding.name);
+    paragraph(page, &head, &finding.found);
+    paragraph(page, "", finding.meaning);
+    if !finding.remedy.is_empty() {
+        paragraph(page, "", &format!("remedy: {}", finding.remedy));
+    }
+}
+
+/// Writes `text` right of the margin, broken between words, with `head` in the margin of its first line.
+fn paragraph(page: &mut String, head: &str, text: &str) {
+    let mut line = format!("{head:MARGIN$}");
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(page, "{line}");
+            line = " ".repeat(MARGIN);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    if !empty {
+        let _ = writeln!(page, "{line}");
+    }
+}
+
+/// The last line: can clump run here, and how well.
+fn verdict(findings: &[Finding]) -> String {
+    let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
+    let (degraded, missing) = (count(Verdict::Degraded), count(Verdict::Missing));
+    if usable(findings) {
+        format!(
+            "clump runs here: nothing essential is missing; {degraded} degraded, {missing} optional \
+             missing.\n"
+        )
+    } else {
+        let essential = findings.iter().filter(|f| f.essential && f.verdict == Verdict::Missing);
+        let names: Vec<_> = essential.map(|f| f.name).collect();
+        format!("clump cannot run here: {} missing; see the remedies above.\n", names.join(", "))
+    }
+}

@@ -1,0 +1,118 @@
+//! Asks the machine, and keeps every answer, refusals too.
+
+use clump_os::probe::{self, Limits, Memory};
+use clump_os::topology::{self, Topology};
+use clump_os::{OsError, clock};
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// An answer of the kernel to one attempt.
+pub type Attempt = Result<(), OsError>;
+
+/// Everything that the checks judge.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// Kernel release and machine.
+    pub kernel: (String, String),
+    /// The processor's name.
+    pub processor: Option<String>,
+    /// All of the machine.
+    pub machine: Topology,
+    /// CPUs that this process may use.
+    pub allowed: Vec<usize>,
+    /// CPUs' worth of time that the control group grants.
+    pub quota: Option<f64>,
+    /// Whether the cycle counter is steady, and the kernel's clock source.
+    pub cycles: (Option<bool>, String),
+    /// Memory and huge pages.
+    pub memory: Memory,
+    /// Resource limits.
+    pub limits: Limits,
+    /// Sealed memory files.
+    pub sealed_memory: Attempt,
+    /// Process descriptors.
+    pub pidfd: Attempt,
+    /// Sleeping on shared words.
+    pub futex: Attempt,
+    /// Whether the expedited global barrier is there.
+    pub membarrier: Result<bool, OsError>,
+    /// Namespaces without root.
+    pub user_namespace: Attempt,
+    /// Counting instructions.
+    pub instructions: Attempt,
+    /// How far counters are restricted.
+    pub perf_paranoia: Option<i32>,
+    /// Programs that clump's checks and comparisons use: name, and what they say of themselves.
+    pub programs: Programs,
+}
+
+/// First line that each program says of itself; `None` where it is not installed.
+#[derive(Debug, Clone, Default)]
+pub struct Programs {
+    /// Counts instructions for `cargo xtask icount`.
+    pub valgrind: Option<String>,
+    /// Runs the oracles; `python VERSION` and, if it is there, ` numpy VERSION`.
+    pub python: Option<String>,
+    /// UCX's benchmark.
+    pub ucx_perftest: Option<String>,
+    /// An MPI's launcher.
+    pub mpirun: Option<String>,
+}
+
+/// Asks everything; takes well under a second.
+pub fn gather() -> Facts {
+    let machine = Topology::read();
+    let everything = || machine.cpus.iter().map(|cpu| cpu.id).collect();
+    Facts {
+        kernel: probe::kernel(),
+        processor: probe::processor_here(),
+        allowed: topology::affinity().unwrap_or_else(|_| everything()),
+        machine,
+        quota: topology::cpu_quota(),
+        cycles: probe::cycle_counter(),
+        memory: probe::memory(),
+        limits: probe::limits(),
+        sealed_memory: probe::sealed_memory(),
+        pidfd: probe::pidfd(),
+        futex: probe::futex(),
+        membarrier: probe::global_membarrier(),
+        user_namespace: probe::user_namespace(),
+        instructions: probe::instruction_counter(),
+        perf_paranoia: probe::perf_paranoia(),
+        programs: programs(),
+    }
+}
+
+fn programs() -> Programs {
+    const PYTHON: &str = "import sys\nprint('python', sys.version.split()[0], end='')\n\
+                          import numpy\nprint(' numpy', numpy.__version__)";
+    Programs {
+        valgrind: says("valgrind", &["--version"]),
+        python: says("python3", &["-c", PYTHON]),
+        ucx_perftest: says("ucx_perftest", &["-h"]).map(|_| "installed".to_owned()),
+        mpirun: says("mpirun", &["--version"]),
+    }
+}
+
+/// The first line that a program prints, if it is installed. Some programs print help and fail; that
+/// they are there is what counts. One that does not end is ended.
+fn says(program: &str, args: &[&str]) -> Option<String> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let started = clock::instant();
+    while matches!(child.try_wait(), Ok(None)) && started.elapsed() < PATIENCE {
+        clock::pass(Duration::from_millis(2));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    let mut text = Vec::new();
+    // A pipe holds 64 KiB, far more than a version; the writer is gone, so this ends.
+    let _ = child.stdout.take()?.read_to_end(&mut text);
+    let text = String::from_utf8_lossy(&text);
+    Some(
+        text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("installed").to_owned(),
+    )
+}
