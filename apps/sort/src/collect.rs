@@ -128,6 +128,11 @@ impl Collector {
         self.abandoned || self.failed.is_some()
     }
 
+    /// Whether a peer has given up.
+    pub fn was_abandoned(&self) -> bool {
+        self.abandoned
+    }
+
     fn take_back(&mut self) -> Result<Half> {
         let (half, told) = self.sorted.recv().context("the thread that sorts is gone")?;
         self.away -= 1;

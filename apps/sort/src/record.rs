@@ -26,9 +26,9 @@ pub fn position(order: u128) -> u64 {
     (order as u64) & (MAX_RECORDS - 1)
 }
 
-/// The key inside an [`order`], as hexadecimal digits.
-pub fn key_hex(order: u128) -> String {
-    format!("{:020x}", order >> POSITION_BITS)
+/// An 80-bit key as 20 hexadecimal digits.
+pub fn key_hex(key: u128) -> String {
+    format!("{key:020x}")
 }
 
 /// Adds up CRC-32s of records: equal multisets of records have equal sums, in any order.
@@ -45,6 +45,14 @@ impl Sum {
     /// Counts another sum in.
     pub fn merge(&mut self, other: Self) {
         self.0 = self.0.wrapping_add(other.0);
+    }
+
+    /// Reads what [`Sum::hex`] writes.
+    pub fn from_hex(text: &str) -> anyhow::Result<Self> {
+        let digits = text.trim().trim_start_matches("0x");
+        u128::from_str_radix(digits, 16).map(Self).map_err(|_| {
+            anyhow::anyhow!("'{text}' is not a checksum: hexadecimal digits are wanted")
+        })
     }
 
     /// The sum as gensort and valsort print it: hexadecimal, no prefix, no leading zeros.
@@ -66,6 +74,6 @@ mod tests {
         assert_eq!(position(order(&b, 77)), 77);
         b[10] = 255;
         assert_eq!(order(&b, 5) >> POSITION_BITS, 2, "bytes after the key do not count");
-        assert_eq!(key_hex(order(&b, 5)), "00000000000000000002");
+        assert_eq!(key_hex(order(&b, 5) >> POSITION_BITS), "00000000000000000002");
     }
 }

@@ -1,0 +1,213 @@
+//! One sort, as each rank runs it: sample, exchange into runs, merge, publish.
+//!
+//! Ranks decide together after every phase ([`agree`]): either all go on or all give up, and a rank that
+//! gives up holds files without final names only.
+
+use crate::budget::Budget;
+use crate::exchange::{Exchange, agree};
+use crate::input::Input;
+use crate::manifest::{FORMAT, Manifest};
+use crate::measure;
+use crate::memory::Watch;
+use crate::output::{self, Pending, scratch_file, shown};
+use crate::pass_one::PassOne;
+use crate::pass_two::PassTwo;
+use crate::plan::Plan;
+use crate::record::{KEY, RECORD};
+use crate::report::{RankReport, Report};
+use crate::room;
+use crate::sample::{sample, splitters};
+use anyhow::{Context, Result, anyhow, bail};
+use clump_os::clock;
+use clump_os::file::sync_dir;
+use std::path::{Path, PathBuf};
+
+/// What to sort, and how.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// Files of records, taken as one sequence.
+    pub inputs: Vec<PathBuf>,
+    /// Folder of the output.
+    pub output: PathBuf,
+    /// Folder of the runs; the output's where not given.
+    pub scratch: Option<PathBuf>,
+    /// Memory of all ranks together, in bytes.
+    pub memory: u64,
+    /// Whether an older output is replaced.
+    pub force: bool,
+    /// Whether runs are written even where everything fits in memory.
+    pub two_pass: bool,
+    /// Whether transfers go past the page cache, where the file system can.
+    pub direct: bool,
+    /// Whether the bare disk is measured afterwards.
+    pub measure_disk: bool,
+}
+
+/// Where a sort tells how far it is. Called from one thread.
+pub trait Progress {
+    /// A phase of `bytes` begins.
+    fn phase(&mut self, name: &str, bytes: u64);
+    /// `bytes` more are done.
+    fn advance(&mut self, bytes: u64);
+}
+
+/// Tells nobody.
+#[derive(Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn phase(&mut self, _name: &str, _bytes: u64) {}
+    fn advance(&mut self, _bytes: u64) {}
+}
+
+/// Sorts `spec` together with the other ranks. Collective: all ranks succeed or all fail.
+pub fn sort(
+    exchange: &mut dyn Exchange,
+    spec: &Spec,
+    progress: &mut dyn Progress,
+) -> Result<Report> {
+    let begin = clock::now_ns();
+    let watch = Watch::start();
+    let rank = exchange.rank();
+    let scratch_folder = spec.scratch.clone().unwrap_or_else(|| spec.output.clone());
+    let (input, plan) = prepare(exchange, spec, &scratch_folder)?;
+    let budget = Budget::new(plan.budget);
+    let mut mine = RankReport::default();
+
+    let (first, count) = input.part(rank, exchange.nranks());
+    let sampled =
+        sample(&input, first, count, plan.sample_blocks).map(|entries| bytes_of(&entries));
+    let samples = agree(exchange, sampled)?;
+    let splitters =
+        splitters(samples.iter().flat_map(|s| entries_of(s)).collect(), exchange.nranks());
+    drop(samples);
+    mine.sample_s = seconds_since(begin);
+
+    let at = clock::now_ns();
+    progress.phase("read, send, sort runs", count * RECORD as u64);
+    let mut pass = PassOne { exchange, plan: &plan, budget: &budget, watch: &watch, progress };
+    let scratch = scratch_file(&scratch_folder, rank, spec.direct);
+    let first_pass = pass.run(input.pieces(first, count), first, &splitters, scratch);
+    let (collected, sum) = together(exchange, first_pass)?;
+    (mine.records_in, mine.checksum_in) = (count, sum.hex());
+    mine.pass_one_s = seconds_since(at);
+
+    let at = clock::now_ns();
+    let pass = PassTwo { plan: &plan, budget: &budget, watch: &watch, progress };
+    let written = pass.run(spec, rank, collected);
+    let (pending, part) = together(exchange, written)?;
+    mine.part = part;
+    mine.pass_two_s = seconds_since(at);
+    mine.anonymous_peak = watch.peak();
+    mine.budget_peak = budget.peak();
+    let all = agree(exchange, mine.to_bytes())?;
+    let mut report = Report::gather(&all, spec, &plan, exchange.one_process())?;
+    let at = clock::now_ns();
+    publish(exchange, spec, pending, &report)?;
+    report.publish_s = seconds_since(at);
+    report.total_s = seconds_since(begin);
+    if spec.measure_disk {
+        let part = input.pieces(first, count);
+        let raw = measure::disk(
+            exchange,
+            &part,
+            &scratch_folder,
+            plan.chunk,
+            spec.direct,
+            report.two_pass,
+        )?;
+        report.disk = Some(raw.against(report.total_s));
+    }
+    Ok(report)
+}
+
+/// Opens the input, checks the room on the disks, makes the folders, carves the memory. Collective.
+fn prepare(exchange: &mut dyn Exchange, spec: &Spec, scratch: &Path) -> Result<(Input, Plan)> {
+    let (rank, nranks) = (exchange.rank(), exchange.nranks());
+    let opened = Input::open(&spec.inputs, spec.direct).and_then(|input| {
+        let batch = exchange.max_batch();
+        let plan = Plan::new(spec.memory, input.records(), nranks, batch, spec.two_pass)?;
+        if rank == 0 {
+            room::keep_apart(&spec.inputs, &spec.output)?;
+            output::prepare(&spec.output, spec.force)?;
+            std::fs::create_dir_all(scratch)
+                .with_context(|| format!("the scratch folder {} cannot be made", shown(scratch)))?;
+            output::sweep(scratch)?;
+            room::check(&spec.output, scratch, input.records() * RECORD as u64, plan.two_pass)?;
+        }
+        Ok((input, plan))
+    });
+    let (opened, all) = match opened {
+        Ok(opened) => {
+            let seen = opened.0.records().to_le_bytes().to_vec();
+            (opened, agree(exchange, Ok(seen))?)
+        }
+        Err(error) => return given_up(exchange, error),
+    };
+    if all.iter().any(|seen| *seen != all[0]) {
+        bail!(
+            "ranks see inputs of different sizes: is it still being written, or not shared by all?"
+        );
+    }
+    Ok(opened)
+}
+
+/// Collective: `mine` if every rank has one, an error on every rank otherwise.
+fn together<T>(exchange: &mut dyn Exchange, mine: Result<T>) -> Result<T> {
+    match mine {
+        Ok(value) => agree(exchange, Ok(Vec::new())).map(|_| value),
+        Err(error) => given_up(exchange, error),
+    }
+}
+
+/// Tells the others why this rank cannot go on.
+fn given_up<T>(exchange: &mut dyn Exchange, error: anyhow::Error) -> Result<T> {
+    agree(exchange, Err(error))?;
+    Err(anyhow!("the ranks disagree about whether this one has failed"))
+}
+
+/// Gives the files their names; the manifest comes last. Collective.
+fn publish(
+    exchange: &mut dyn Exchange,
+    spec: &Spec,
+    pending: Pending,
+    report: &Report,
+) -> Result<()> {
+    let rank = exchange.rank();
+    let retired = if rank == 0 { output::retire(&spec.output) } else { Ok(()) };
+    together(exchange, retired)?;
+    together(exchange, pending.publish())?;
+    let finished = if rank == 0 {
+        sync_dir(&spec.output).map_err(Into::into).and_then(|()| {
+            let manifest = Manifest {
+                format: FORMAT.into(),
+                record_bytes: RECORD,
+                key_bytes: KEY,
+                records: report.records,
+                checksum: report.checksum.clone(),
+                parts: report.parts.clone(),
+            };
+            manifest.publish(&spec.output)
+        })
+    } else {
+        Ok(())
+    };
+    let done = together(exchange, finished);
+    if done.is_err() && rank == 0 {
+        // Parts without a manifest are not complete; do not leave them to be taken for it.
+        let _ = output::retire(&spec.output);
+    }
+    done
+}
+
+fn seconds_since(begin_ns: u64) -> f64 {
+    (clock::now_ns() - begin_ns) as f64 / 1e9
+}
+
+fn bytes_of(entries: &[u128]) -> Vec<u8> {
+    entries.iter().flat_map(|e| e.to_le_bytes()).collect()
+}
+
+fn entries_of(bytes: &[u8]) -> impl Iterator<Item = u128> {
+    bytes.as_chunks::<16>().0.iter().map(|e| u128::from_le_bytes(*e))
+}

@@ -1,0 +1,41 @@
+//! How much memory a sort really used: growth of anonymous resident memory, beside the budget's own count.
+
+use clump_os::file::anonymous_bytes;
+use clump_os::sync::{AtomicU64, Ordering};
+
+/// Looks between two readings that [`Watch::glance`] makes.
+const EVERY: u64 = 8;
+
+/// Watches the anonymous memory of this process grow.
+#[derive(Debug)]
+pub struct Watch {
+    base: u64,
+    peak: AtomicU64,
+    glances: AtomicU64,
+}
+
+impl Watch {
+    /// Starts from what is in use now.
+    pub fn start() -> Self {
+        let base = anonymous_bytes().unwrap_or(0);
+        Self { base, peak: AtomicU64::new(0), glances: AtomicU64::new(0) }
+    }
+
+    /// Takes a reading (some 20 us).
+    pub fn look(&self) {
+        let now = anonymous_bytes().unwrap_or(0);
+        self.peak.fetch_max(now.saturating_sub(self.base), Ordering::Relaxed);
+    }
+
+    /// Takes a reading every few calls.
+    pub fn glance(&self) {
+        if self.glances.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
+            self.look();
+        }
+    }
+
+    /// The most growth that a reading has shown, in bytes.
+    pub fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,195 @@
+//! Output that never looks complete before it is: files without names, or with names that start with a
+//! dot and end in `.partial`, are renamed when every rank has finished.
+
+use crate::manifest;
+use anyhow::{Context, Result, bail};
+use clump_os::file::{DiskFile, sync_dir};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A path as messages show it.
+pub fn shown(path: &Path) -> String {
+    format!("'{}'", path.display())
+}
+
+/// Name of the output file of `rank`.
+pub fn part_name(rank: usize) -> String {
+    format!("part-{rank:05}")
+}
+
+fn partial_name(name: &str) -> String {
+    format!(".{name}.partial")
+}
+
+/// A file that has no final name yet; dropping it leaves nothing.
+#[derive(Debug)]
+pub struct Pending {
+    file: Arc<DiskFile>,
+    folder: PathBuf,
+    name: String,
+    /// Whether the partial name exists: only where the file system has no unnamed files.
+    named: bool,
+}
+
+impl Pending {
+    /// Makes a file that is to be called `name` in `folder`.
+    pub fn create(folder: &Path, name: &str, direct: bool) -> Result<Self> {
+        let partial = folder.join(partial_name(name));
+        let (file, named) = match DiskFile::unnamed(folder, direct)? {
+            Some(file) => (file, false),
+            None => {
+                // Left by a run that was killed, if anything.
+                let _ = std::fs::remove_file(&partial);
+                (DiskFile::create(&partial, direct)?, true)
+            }
+        };
+        Ok(Self { file: Arc::new(file), folder: folder.into(), name: name.into(), named })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Arc<DiskFile> {
+        &self.file
+    }
+
+    /// Gives the file its name, in place of an older file of that name.
+    pub fn publish(mut self) -> Result<()> {
+        let partial = self.folder.join(partial_name(&self.name));
+        if !self.named {
+            let _ = std::fs::remove_file(&partial);
+            self.file.link(&partial)?;
+            self.named = true;
+        }
+        let target = self.folder.join(&self.name);
+        std::fs::rename(&partial, &target).with_context(|| format!("naming {}", shown(&target)))?;
+        self.named = false;
+        Ok(())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if self.named {
+            let _ = std::fs::remove_file(self.folder.join(partial_name(&self.name)));
+        }
+    }
+}
+
+/// A scratch file in `folder` that nobody else can open and that disappears with the process.
+pub fn scratch_file(folder: &Path, rank: usize, direct: bool) -> Result<Arc<DiskFile>> {
+    if let Some(file) = DiskFile::unnamed(folder, direct)? {
+        return Ok(Arc::new(file));
+    }
+    let path = folder.join(partial_name(&format!("runs-{rank:05}")));
+    let _ = std::fs::remove_file(&path);
+    let file = DiskFile::create(&path, direct)?;
+    std::fs::remove_file(&path).with_context(|| format!("hiding {}", shown(&path)))?;
+    Ok(Arc::new(file))
+}
+
+/// Writes a small file so that it is there in full or not at all.
+pub fn publish_bytes(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
+    let (partial, target) = (folder.join(partial_name(name)), folder.join(name));
+    let write = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create(&partial)?;
+        std::io::Write::write_all(&mut file, bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&partial, &target)
+    };
+    write().with_context(|| format!("writing {}", shown(&target)))?;
+    Ok(sync_dir(folder)?)
+}
+
+/// Makes the output folder ready: refuses to replace an output unless `force`, removes what a killed run
+/// has left. Nothing that a sort made earlier is removed before [`retire`].
+pub fn prepare(folder: &Path, force: bool) -> Result<()> {
+    if folder.exists() && !folder.is_dir() {
+        bail!("the output {} is a file: name a folder, new or empty", shown(folder));
+    }
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("the output folder {} cannot be made", shown(folder)))?;
+    for name in names(folder)? {
+        if (name == manifest::NAME || is_part(&name)) && !force {
+            bail!(
+                "{} already holds a sorted output ({name}): choose another --output or give --force",
+                shown(folder)
+            );
+        }
+    }
+    sweep(folder)
+}
+
+/// Removes files that a killed run has left in `folder`.
+pub fn sweep(folder: &Path) -> Result<()> {
+    for name in names(folder)? {
+        let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".partial"));
+        if inner.is_some_and(|n| is_part(n) || n == manifest::NAME || n.starts_with("runs-")) {
+            std::fs::remove_file(folder.join(&name))
+                .with_context(|| format!("removing {name}, which a killed sort has left"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes an older output out of sight, manifest first: from here on nothing looks complete.
+pub fn retire(folder: &Path) -> Result<()> {
+    let remove = |name: &str| match std::fs::remove_file(folder.join(name)) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(e).with_context(|| format!("removing the older {name}"))
+        }
+        _ => Ok(()),
+    };
+    remove(manifest::NAME)?;
+    for name in names(folder)?.iter().filter(|name| is_part(name)) {
+        remove(name)?;
+    }
+    Ok(())
+}
+
+fn is_part(name: &str) -> bool {
+    name.strip_prefix("part-")
+        .is_some_and(|n| n.len() >= 5 && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let list = || -> std::io::Result<Vec<String>> {
+        std::fs::read_dir(folder)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    };
+    list().with_context(|| format!("the folder {} cannot be listed", shown(folder)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pending_file_shows_only_when_published() {
+        let dir = crate::test_dir("output");
+        drop(Pending::create(&dir, &part_name(3), true).unwrap());
+        assert_eq!(names(&dir).unwrap(), [""; 0]);
+        let pending = Pending::create(&dir, &part_name(3), true).unwrap();
+        assert!(!names(&dir).unwrap().iter().any(|n| is_part(n)));
+        pending.publish().unwrap();
+        assert_eq!(names(&dir).unwrap(), ["part-00003"]);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn an_older_output_is_kept_unless_forced() {
+        let dir = crate::test_dir("output-old");
+        std::fs::write(dir.join("part-00000"), b"old").unwrap();
+        std::fs::write(dir.join("notes"), b"mine").unwrap();
+        std::fs::write(dir.join(".part-00001.partial"), b"killed").unwrap();
+        let told = prepare(&dir, false).unwrap_err().to_string();
+        assert!(told.contains("--force"), "{told}");
+        prepare(&dir, true).unwrap();
+        let mut left = names(&dir).unwrap();
+        left.sort();
+        assert_eq!(left, ["notes", "part-00000"], "killed leftovers go, nothing else");
+        retire(&dir).unwrap();
+        assert_eq!(names(&dir).unwrap(), ["notes"]);
+        assert!(prepare(&dir.join("notes"), true).unwrap_err().to_string().contains("is a file"));
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

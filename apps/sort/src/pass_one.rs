@@ -1,0 +1,157 @@
+//! The first pass of one rank: read its part of the input, send every record to its owner, collect and
+//! spill what it owns. All three overlap; the disk is never waited for while messages could be taken in.
+
+use crate::budget::{Budget, Buffer};
+use crate::collect::{Collected, Collector};
+use crate::exchange::{Exchange, agree};
+use crate::job::Progress;
+use crate::lanes::{Lanes, Piece, Refill};
+use crate::memory::Watch;
+use crate::plan::{AHEAD, Plan};
+use crate::record::{RECORD, Sum, order};
+use crate::sample::owner;
+use anyhow::{Result, anyhow, bail};
+use clump_os::file::DiskFile;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a rank that waits for its disk sleeps before it looks for messages again.
+const NAP: Duration = Duration::from_micros(100);
+
+/// What the first pass works with.
+pub struct PassOne<'a> {
+    /// The other ranks.
+    pub exchange: &'a mut dyn Exchange,
+    /// Sizes.
+    pub plan: &'a Plan,
+    /// Where buffers come from.
+    pub budget: &'a Budget,
+    /// Measures memory.
+    pub watch: &'a Watch,
+    /// Told of bytes read.
+    pub progress: &'a mut dyn Progress,
+}
+
+impl PassOne<'_> {
+    /// Runs the pass over `part`, whose first record has the global number `first`. Collective, errors
+    /// included; also gives the sum of the records read.
+    pub fn run(
+        &mut self,
+        part: Vec<Piece>,
+        first: u64,
+        splitters: &[u128],
+        scratch: Result<Arc<DiskFile>>,
+    ) -> Result<(Collected, Sum)> {
+        let plan = self.plan;
+        let collector = scratch.and_then(|scratch| {
+            Collector::start(self.budget, plan.halves, plan.capacity, &scratch, plan.chunk)
+        });
+        // A rank that cannot take part must say so before the others send to it.
+        let ready = collector.as_ref().map(|_| Vec::new()).map_err(|e| anyhow!("{e:#}"));
+        agree(self.exchange, ready)?;
+        let collector = Arc::new(Mutex::new(collector?));
+        self.exchange.open(Box::new(collector.clone()))?;
+        let sent = self.send_part(part, first, splitters, &collector);
+        if sent.is_err() || lock(&collector).is_over() {
+            self.exchange.abandon()?;
+        }
+        self.exchange.close()?;
+        self.watch.look();
+        let mut collector = lock(&collector);
+        if plan.two_pass {
+            collector.force_runs();
+        }
+        let abandoned = collector.was_abandoned();
+        let collected = collector.finish();
+        let sum = sent?;
+        let collected = collected?;
+        if abandoned {
+            bail!("stopped because another rank gave up");
+        }
+        Ok((collected, sum))
+    }
+
+    fn send_part(
+        &mut self,
+        part: Vec<Piece>,
+        first: u64,
+        splitters: &[u128],
+        collector: &Mutex<Collector>,
+    ) -> Result<Sum> {
+        let mut lanes = Lanes::start(self.budget, vec![part], self.plan.chunk, AHEAD)?;
+        let mut staging = Staging::new(self.budget, self.exchange.nranks(), self.plan.batch)?;
+        let (mut number, mut sum) = (first, Sum::default());
+        loop {
+            match lanes.refill(0, Some(Duration::ZERO))? {
+                Refill::End => break,
+                Refill::Pending => {
+                    if !self.exchange.progress()? {
+                        lanes.refill(0, Some(NAP))?;
+                    }
+                    continue;
+                }
+                Refill::Ready => {}
+            }
+            let records = lanes.records(0);
+            for record in records.chunks_exact(RECORD) {
+                sum.add(record);
+                let to = owner(splitters, order(record, number));
+                number += 1;
+                if staging.put(to, record) {
+                    self.exchange.send(to, staging.batch(to))?;
+                    staging.clear(to);
+                }
+            }
+            let bytes = records.len();
+            lanes.consume(0, bytes);
+            self.progress.advance(bytes as u64);
+            self.watch.glance();
+            self.exchange.progress()?;
+            if lock(collector).is_over() {
+                return Ok(sum);
+            }
+        }
+        for to in 0..self.exchange.nranks() {
+            if !staging.batch(to).is_empty() {
+                self.exchange.send(to, staging.batch(to))?;
+            }
+        }
+        Ok(sum)
+    }
+}
+
+fn lock(collector: &Mutex<Collector>) -> MutexGuard<'_, Collector> {
+    collector.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Records on their way, gathered by destination.
+struct Staging {
+    memory: Buffer,
+    filled: Vec<usize>,
+    batch: usize,
+}
+
+impl Staging {
+    fn new(budget: &Budget, nranks: usize, batch: usize) -> Result<Self> {
+        let memory = budget.buffer("gathering batches", nranks * batch)?;
+        Ok(Self { memory, filled: vec![0; nranks], batch })
+    }
+
+    /// Adds a record for `to`; says whether its batch is full now.
+    #[inline(always)]
+    fn put(&mut self, to: usize, record: &[u8]) -> bool {
+        let filled = self.filled[to];
+        let at = to * self.batch + filled;
+        self.memory[at..at + RECORD].copy_from_slice(&record[..RECORD]);
+        self.filled[to] = filled + RECORD;
+        filled + 2 * RECORD > self.batch
+    }
+
+    fn batch(&self, to: usize) -> &[u8] {
+        &self.memory[to * self.batch..][..self.filled[to]]
+    }
+
+    fn clear(&mut self, to: usize) {
+        self.filled[to] = 0;
+    }
+}

@@ -1,0 +1,65 @@
+//! Whether a sort has where to put its files, asked before it starts.
+
+use crate::output::shown;
+use crate::size::show_bytes;
+use anyhow::{Result, bail};
+use clump_os::file::{device_of, free_bytes};
+use std::path::{Path, PathBuf};
+
+/// Bytes that file systems take beside the data: inodes, extents, the manifest.
+const SLACK: u64 = 1 << 20;
+
+/// Refuses to sort into the folder that an input lies in, where `--force` would remove the input.
+pub fn keep_apart(inputs: &[PathBuf], output: &Path) -> Result<()> {
+    let Ok(output) = output.canonicalize() else { return Ok(()) };
+    for input in inputs {
+        let parent = input.canonicalize().ok().and_then(|i| i.parent().map(Path::to_path_buf));
+        if parent.as_deref() == Some(&output) {
+            bail!("the input {} lies in the output folder: name another --output", shown(input));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that `bytes` of output, and as much of runs if there are any, fit on their disks.
+pub fn check(output: &Path, scratch: &Path, bytes: u64, two_pass: bool) -> Result<()> {
+    let runs = if two_pass { bytes } else { 0 };
+    if runs > 0 && device_of(output)? != device_of(scratch)? {
+        one_disk(output, bytes, "the sorted output")?;
+        one_disk(scratch, runs, "the runs of the first pass")
+    } else {
+        let what = if runs > 0 { "runs and sorted output" } else { "the sorted output" };
+        one_disk(output, bytes + runs, what)
+    }
+}
+
+fn one_disk(folder: &Path, bytes: u64, what: &str) -> Result<()> {
+    let free = free_bytes(folder)?;
+    if free < bytes + SLACK {
+        bail!(
+            "the disk of {} has {} free, and {what} take {}: free some room, or name a folder on another \
+             disk with --output or --scratch",
+            shown(folder),
+            show_bytes(free),
+            show_bytes(bytes + SLACK)
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_too_small_is_refused_before_anything_is_written() {
+        let dir = crate::test_dir("room");
+        check(&dir, &dir, 1000, true).unwrap();
+        let told = check(&dir, &dir, 1 << 60, true).unwrap_err().to_string();
+        assert!(told.contains("free some room"), "{told}");
+        std::fs::write(dir.join("in"), b"").unwrap();
+        assert!(keep_apart(&[dir.join("in")], &dir).is_err());
+        assert!(keep_apart(&[dir.join("in")], &dir.join("elsewhere")).is_ok());
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}
