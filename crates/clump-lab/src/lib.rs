@@ -1,5 +1,6 @@
 //! The LogGP performance laboratory.
 pub mod baseline;
+pub mod compare;
 pub mod contrast;
 pub mod logp;
 pub mod measure;

@@ -1,0 +1,94 @@
+//! Other programs: found, run within a time limit, and never left behind.
+
+use anyhow::{Context, Result, bail};
+use clump_os::clock;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// No game takes longer; the slowest known is MPICH's crowd with 16 ranks on 2 cores, about 3 s.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// The program of that name in the usual folders.
+pub fn find(name: &str) -> Option<PathBuf> {
+    ["/usr/local/bin", "/usr/bin", "/bin", "/opt/bin"]
+        .iter()
+        .map(|folder| Path::new(folder).join(name))
+        .find(|path| path.is_file())
+}
+
+/// A child that dies with its guard.
+#[derive(Debug)]
+pub struct Guard(Child);
+
+impl Guard {
+    /// Starts it.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {:?}", command.get_program()))?;
+        Ok(Self(child))
+    }
+
+    /// Waits for its end; the output if it was successful, else why not.
+    pub fn finish(mut self, limit: Duration) -> Result<String> {
+        use std::io::Read;
+        let deadline = clock::now_ns() + u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
+        // Nothing here prints more than a pipe holds (64 KiB), so it can be read after the end.
+        let status = loop {
+            if let Some(status) = self.0.try_wait().context("waiting for a peer")? {
+                break status;
+            }
+            if clock::now_ns() > deadline {
+                bail!("it did not end within {} s and was stopped", limit.as_secs());
+            }
+            clock::pass(Duration::from_millis(2));
+        };
+        let mut text = String::new();
+        if let Some(mut out) = self.0.stdout.take() {
+            out.read_to_string(&mut text).context("reading a peer's output")?;
+        }
+        if !status.success() {
+            let mut complaint = String::new();
+            if let Some(mut err) = self.0.stderr.take() {
+                err.read_to_string(&mut complaint).context("reading a peer's complaint")?;
+            }
+            let last = complaint.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("");
+            bail!("it ended with {status}: {last}");
+        }
+        Ok(text)
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // Both fail when it is gone already, which is what they are for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs to the end.
+pub fn run(command: &mut Command) -> Result<String> {
+    Guard::start(command)?.finish(LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_failure_and_overtime() {
+        assert_eq!(run(Command::new("echo").arg("a b")).unwrap().trim(), "a b");
+        let failed = run(Command::new("sh").args(["-c", "echo why >&2; exit 3"])).unwrap_err();
+        assert!(failed.to_string().contains('3') && failed.to_string().contains("why"));
+        let endless =
+            Guard::start(Command::new("sh").args(["-c", "read never < /dev/zero"])).unwrap();
+        assert!(endless.finish(Duration::ZERO).unwrap_err().to_string().contains("did not end"));
+        assert!(run(&mut Command::new("/no/such/program")).is_err());
+        assert!(find("sh").is_some() && find("no-such-program-anywhere").is_none());
+    }
+}

@@ -1,0 +1,162 @@
+//! What one turn of one contestant gave, and the lines in which contestants tell it.
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+
+/// Figures of one turn; what a contestant cannot play stays empty.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Score {
+    /// Round trip of 8 bytes, nanoseconds.
+    pub round_trip_ns: Option<f64>,
+    /// One-way messages of 8 bytes per second, one sender.
+    pub rate_per_s: Option<f64>,
+    /// Bytes per second by payload size.
+    pub bandwidth: BTreeMap<usize, f64>,
+    /// Nanoseconds per barrier by number of ranks.
+    pub barrier_ns: BTreeMap<usize, f64>,
+}
+
+/// One figure that can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Game {
+    /// [`Score::round_trip_ns`].
+    RoundTrip,
+    /// [`Score::rate_per_s`].
+    Rate,
+    /// [`Score::bandwidth`] at this size.
+    Bandwidth(usize),
+    /// [`Score::barrier_ns`] with so many ranks.
+    Barrier(usize),
+}
+
+impl Game {
+    /// Whether less is better.
+    pub fn is_time(self) -> bool {
+        matches!(self, Game::RoundTrip | Game::Barrier(_))
+    }
+
+    /// The unit that tables print.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Game::RoundTrip | Game::Barrier(_) => "us",
+            Game::Rate => "M/s",
+            Game::Bandwidth(_) => "GB/s",
+        }
+    }
+
+    /// From the unit of the score to that of tables.
+    pub fn scale(self) -> f64 {
+        match self {
+            Game::RoundTrip | Game::Barrier(_) => 1e-3,
+            Game::Rate => 1e-6,
+            Game::Bandwidth(_) => 1e-9,
+        }
+    }
+}
+
+impl Display for Game {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Game::RoundTrip => write!(f, "round trip, 8 B"),
+            Game::Rate => write!(f, "one-way rate, 8 B"),
+            #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
+            Game::Bandwidth(bytes) => write!(f, "bandwidth, {}", crate::text::bytes(*bytes as f64)),
+            Game::Barrier(ranks) => write!(f, "barrier, {ranks} ranks"),
+        }
+    }
+}
+
+impl Score {
+    /// The figure of a game.
+    pub fn of(&self, game: Game) -> Option<f64> {
+        match game {
+            Game::RoundTrip => self.round_trip_ns,
+            Game::Rate => self.rate_per_s,
+            Game::Bandwidth(bytes) => self.bandwidth.get(&bytes).copied(),
+            Game::Barrier(ranks) => self.barrier_ns.get(&ranks).copied(),
+        }
+    }
+
+    /// The games that were played.
+    pub fn games(&self) -> Vec<Game> {
+        let mut games = Vec::new();
+        games.extend(self.round_trip_ns.map(|_| Game::RoundTrip));
+        games.extend(self.rate_per_s.map(|_| Game::Rate));
+        games.extend(self.bandwidth.keys().map(|&n| Game::Bandwidth(n)));
+        games.extend(self.barrier_ns.keys().map(|&n| Game::Barrier(n)));
+        games
+    }
+
+    /// Takes over what `other` has.
+    pub fn join(&mut self, other: Score) {
+        self.round_trip_ns = other.round_trip_ns.or(self.round_trip_ns);
+        self.rate_per_s = other.rate_per_s.or(self.rate_per_s);
+        self.bandwidth.extend(other.bandwidth);
+        self.barrier_ns.extend(other.barrier_ns);
+    }
+
+    /// Reads the lines that `peers/mpi_bench.c` and our own ranks print; others are skipped, because
+    /// launchers add their own.
+    pub fn parse(text: &str, ranks: usize) -> Result<Self> {
+        let mut out = Score::default();
+        for line in text.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let number = |word: &str| -> Result<f64> {
+                let value: f64 = word.parse().with_context(|| format!("no number in `{line}`"))?;
+                Ok(value)
+            };
+            match words.as_slice() {
+                ["round_trip_ns", v] => out.round_trip_ns = Some(number(v)?),
+                ["rate_per_s", v] => out.rate_per_s = Some(number(v)?),
+                ["barrier_ns", v] => {
+                    out.barrier_ns.insert(ranks, number(v)?);
+                }
+                ["bandwidth", bytes, v] => {
+                    let bytes = bytes.parse().with_context(|| format!("no size in `{line}`"))?;
+                    out.bandwidth.insert(bytes, number(v)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(out)
+    }
+
+    /// The same lines.
+    pub fn lines(&self) -> String {
+        let mut out = String::new();
+        out.extend(self.round_trip_ns.map(|v| format!("round_trip_ns {v:.1}\n")));
+        out.extend(self.rate_per_s.map(|v| format!("rate_per_s {v:.0}\n")));
+        out.extend(self.bandwidth.iter().map(|(n, v)| format!("bandwidth {n} {v:.0}\n")));
+        out.extend(self.barrier_ns.values().map(|v| format!("barrier_ns {v:.1}\n")));
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_scores_are_the_same_thing() {
+        let text = "launcher says hello\nround_trip_ns 412.5\nrate_per_s 51000000\n\
+                    bandwidth 4096 9000000000\nbandwidth 65536 11000000000\nbarrier_ns 350.0\n";
+        let score = Score::parse(text, 2).unwrap();
+        assert_eq!(score.of(Game::RoundTrip), Some(412.5));
+        assert_eq!(score.of(Game::Bandwidth(65536)), Some(11e9));
+        assert_eq!((score.of(Game::Barrier(2)), score.of(Game::Barrier(16))), (Some(350.0), None));
+        assert_eq!(Score::parse(&score.lines(), 2).unwrap(), score);
+        assert_eq!(score.games().len(), 5);
+        assert!(Score::parse("rate_per_s many", 2).is_err());
+    }
+
+    #[test]
+    fn joining_keeps_what_the_other_lacks() {
+        let mut two = Score::parse("round_trip_ns 1\nbarrier_ns 2", 2).unwrap();
+        two.join(Score::parse("barrier_ns 3", 16).unwrap());
+        assert_eq!((two.of(Game::Barrier(2)), two.of(Game::Barrier(16))), (Some(2.0), Some(3.0)));
+        assert_eq!(two.round_trip_ns, Some(1.0));
+    }
+}

@@ -1,0 +1,165 @@
+//! The comparison as text, Markdown and JSON.
+
+use super::Turns;
+use super::contestant::Missing;
+use super::score::Game;
+use crate::contrast::Contrast;
+use clump_loggp::Median;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Medians over rounds.
+#[derive(Debug, Serialize)]
+pub struct Table {
+    /// Contestants, ourselves first.
+    pub names: Vec<String>,
+    /// One row per game that we played.
+    pub rows: Vec<Row>,
+}
+
+/// One game.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// Which.
+    pub game: Game,
+    /// As people call it.
+    pub name: String,
+    /// Unit of the figures.
+    pub unit: &'static str,
+    /// One figure per contestant, in the order of [`Table::names`]; `None` where it cannot play.
+    pub figures: Vec<Option<Median>>,
+    /// How many times better we are than each, by the median of the rounds' ratios; ourselves: 1.
+    pub advantage: Vec<Option<f64>>,
+}
+
+impl Row {
+    /// Our advantage over whoever is best of the others.
+    pub fn over_best(&self) -> Option<f64> {
+        self.advantage.iter().skip(1).flatten().copied().min_by(f64::total_cmp)
+    }
+}
+
+impl Table {
+    /// From everybody's rounds; the first is ourselves.
+    pub fn of(results: &[Turns]) -> Self {
+        let names = results.iter().map(|r| r.name.clone()).collect();
+        let games = results.first().and_then(|r| r.rounds.first()).map(|s| s.games());
+        let row = |game: Game| Row {
+            game,
+            name: game.to_string(),
+            unit: game.unit(),
+            figures: results
+                .iter()
+                .map(|r| {
+                    Some(
+                        Median::of(r.rounds.iter().filter_map(|s| s.of(game)))?
+                            .scaled(game.scale(), 0.0),
+                    )
+                })
+                .collect(),
+            advantage: results.iter().map(|r| advantage(&results[0], r, game)).collect(),
+        };
+        Self { names, rows: games.unwrap_or_default().into_iter().map(row).collect() }
+    }
+
+    /// In 100 columns.
+    pub fn text(&self, missing: &[Missing]) -> String {
+        let mut out = format!("{:<24}{:<6}", "medians over rounds", "");
+        for name in &self.names {
+            let _ = write!(out, "{name:>11}");
+        }
+        let _ = writeln!(out, "{:>16}", "over the best");
+        for row in &self.rows {
+            let _ = write!(out, "{:<24}{:<6}", row.name, row.unit);
+            for figure in &row.figures {
+                let _ = write!(out, "{:>11}", number(figure.map(|m| m.value)));
+            }
+            let better = row.over_best().map_or_else(|| "-".into(), |x| format!("{x:.2} x"));
+            let _ = writeln!(out, "{better:>16}");
+        }
+        for peer in missing {
+            let _ = writeln!(out, "{}: {}", peer.name, peer.remedy);
+        }
+        out
+    }
+
+    /// For BENCHMARKS.md.
+    pub fn markdown(&self) -> String {
+        let mut out = String::from("| what | unit |");
+        for name in &self.names {
+            let _ = write!(out, " {name} |");
+        }
+        let _ = writeln!(out, " clump against the best peer |");
+        let _ = writeln!(out, "|---|---|{}---|", "---:|".repeat(self.names.len()));
+        for row in &self.rows {
+            let _ = write!(out, "| {} | {} |", row.name, row.unit);
+            for figure in &row.figures {
+                let _ = write!(out, " {} |", number(figure.map(|m| m.value)));
+            }
+            let better = row.over_best().map_or_else(|| "-".into(), |x| format!("{x:.2} x"));
+            let _ = writeln!(out, " {better} |");
+        }
+        out
+    }
+}
+
+fn advantage(us: &Turns, them: &Turns, game: Game) -> Option<f64> {
+    let rounds = us.rounds.iter().zip(&them.rounds);
+    let pairs: Vec<(f64, f64)> =
+        rounds.filter_map(|(a, b)| Some((a.of(game)?, b.of(game)?))).collect();
+    let ratio = Contrast::of(&pairs)?.ratio.value;
+    Some(if game.is_time() { 1.0 / ratio } else { ratio })
+}
+
+fn number(value: Option<f64>) -> String {
+    match value {
+        None => "-".into(),
+        Some(v) if v >= 1000.0 => format!("{v:.0}"),
+        Some(v) if v >= 10.0 => format!("{v:.1}"),
+        Some(v) => format!("{v:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::score::Score;
+
+    fn result(name: &str, rounds: &[&str]) -> Turns {
+        let rounds = rounds.iter().map(|text| Score::parse(text, 2).unwrap()).collect();
+        Turns { name: name.into(), rounds }
+    }
+
+    fn results() -> Vec<Turns> {
+        vec![
+            result("clump", &["round_trip_ns 400\nbandwidth 4096 10e9\nbarrier_ns 300"; 3]),
+            result("UCX", &["round_trip_ns 1200\nbandwidth 4096 5e9"; 3]),
+            result("MPICH", &["round_trip_ns 1000\nbandwidth 4096 20e9\nbarrier_ns 150000"; 3]),
+        ]
+    }
+
+    #[test]
+    fn advantage_is_against_the_best_in_the_direction_of_better() {
+        let table = Table::of(&results());
+        let row = |game| table.rows.iter().find(|r| r.game == game).unwrap();
+        assert_eq!(row(Game::RoundTrip).over_best(), Some(2.5));
+        assert_eq!(row(Game::Bandwidth(4096)).over_best(), Some(0.5));
+        assert_eq!(row(Game::Barrier(2)).over_best(), Some(500.0));
+        assert_eq!(row(Game::Barrier(2)).figures[1], None);
+        assert!((row(Game::RoundTrip).figures[0].unwrap().value - 0.4).abs() < 1e-12);
+    }
+
+    #[test]
+    fn text_and_markdown_show_every_contestant() {
+        let table = Table::of(&results());
+        let missing = [Missing { name: "Open MPI", remedy: "not installed".into() }];
+        let text = table.text(&missing);
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+        assert!(text.contains("2.50 x") && text.contains("Open MPI: not installed"));
+        let markdown = table.markdown();
+        assert_eq!(markdown.lines().count(), 2 + table.rows.len());
+        let cells = |l: &str| l.matches('|').count();
+        assert!(markdown.lines().all(|l| cells(l) == 7), "{markdown}");
+        assert!(Table::of(&[]).rows.is_empty());
+    }
+}
