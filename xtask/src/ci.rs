@@ -112,9 +112,13 @@ fn closing(all: &[Done]) -> String {
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for done in all {
         match &done.outcome {
-            Outcome::Passed(counts) => passed += counts.passed.max(1),
+            Outcome::Passed(counts) => {
+                passed += counts.passed.max(1);
+                skipped += counts.ignored;
+            }
             Outcome::Failed(_, counts) => {
                 passed += counts.passed;
+                skipped += counts.ignored;
                 failed += counts.failed.max(1);
             }
             Outcome::Skipped(_) => skipped += 1,

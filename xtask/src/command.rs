@@ -98,7 +98,9 @@ pub fn run_quiet(command: &mut Command, limit: Duration) -> Result<Ended> {
 /// The command as one would type it.
 pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    let shown: Vec<_> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    // A script on the command line would fill the screen.
+    shown.join(" ").lines().next().unwrap_or_default().to_owned()
 }
 
 fn watch(command: &mut Command, limit: Duration, show: bool) -> Result<Ended> {

@@ -89,10 +89,30 @@ fn oracles(site: &Site) -> Result<Outcome> {
         Ok(python) => python,
         Err(reason) => return Ok(Outcome::Skipped(reason)),
     };
+    // unittest reports on standard error, where its counts would pass unseen.
+    const RUNNER: &str = "import sys, unittest\n\
+        runner = unittest.TextTestRunner(stream=sys.stdout, verbosity=2)\n\
+        unittest.main(module=None, argv=['oracles', 'discover', '-s', 'oracles'], testRunner=runner)";
     let mut command = Command::new(python);
     // -B: no __pycache__ in the tree, which may not be ours to write.
-    command.args(["-B", "-m", "unittest", "discover", "--start-directory", "oracles", "--verbose"]);
-    Ok(outcome(command::run(command.current_dir(&site.root), RUN)?))
+    let mut ended = command::run(command.args(["-B", "-c", RUNNER]).current_dir(&site.root), RUN)?;
+    ended.counts = unittest_counts(&ended.stdout);
+    Ok(outcome(ended))
+}
+
+/// What Python's unittest counted: `Ran 5 tests in 0.1s`, then `OK (skipped=1)` or
+/// `FAILED (failures=1, errors=1)`.
+fn unittest_counts(report: &str) -> Counts {
+    let ran = report.lines().rev().find_map(|line| line.strip_prefix("Ran "));
+    let ran: u64 = ran.and_then(|n| n.split(' ').next()?.parse().ok()).unwrap_or(0);
+    let last = report.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
+    let number = |what: &str| {
+        let (_, rest) = last.split_once(what)?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
+    };
+    let failed = number("failures=").unwrap_or(0) + number("errors=").unwrap_or(0);
+    let ignored = number("skipped=").unwrap_or(0);
+    Counts { passed: ran.saturating_sub(failed + ignored), failed, ignored }
 }
 
 /// A Python that has numpy, or why there is none: the one on the path, else an environment of our own.
@@ -172,4 +192,19 @@ fn files(dir: &Path, start: &str, end: &str) -> Vec<PathBuf> {
         name.starts_with(start) && name.ends_with(end)
     };
     entries.map(|entry| entry.path()).filter(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oracles_own_counts_are_read() {
+        let counts = |passed, failed, ignored| Counts { passed, failed, ignored };
+        let good = "test_a ... ok\n\nRan 3 tests in 0.1s\n\nOK\n";
+        assert_eq!(unittest_counts(good), counts(3, 0, 0));
+        let bad = "Ran 9 tests in 0.1s\n\nFAILED (failures=1, errors=2, skipped=1)\n";
+        assert_eq!(unittest_counts(bad), counts(5, 3, 1));
+        assert_eq!(unittest_counts("no such module"), Counts::default());
+    }
 }
