@@ -1,1 +1,41 @@
-//! clump-agent.
+//! Starts the ranks of a job, watches them, and sees to it that nothing of a job outlives it.
+//!
+//! Two processes. The *launcher* (`clump run`, [`launch()`]) talks to the user; the *agent*
+//! ([`agent_main`]), one per node, owns the node's memory and the ranks. They share nothing but a
+//! stream of [`frame`]s, so that the agent may one day run on another machine. Above this crate is
+//! the command line; below are the node's memory (`clump-shm`) and the operating system.
+//!
+//! Types to know: [`JobSpec`] (what to run), [`JobOutcome`] (what became of it), [`watch::Watch`] (the
+//! rules of dying, as a pure state machine), [`frame::Frame`] (what launcher and agent say).
+//!
+//! # Invariants
+//! 1. Every process of a job is, at every moment, killed by the kernel when the agent dies (ranks) or a
+//!    descendant of a process that will kill it (agent and launcher adopt orphans).
+//! 2. Output never delays the watch: pipes are read only while there is room for what they give, and
+//!    the watch does not wait for room.
+//! 3. Everything that a rank wrote before it ended is delivered before its end is reported.
+//! 4. The agent has one thread when it starts ranks, since a rank dies with the *thread* that started it.
+//!
+//! Why by ourselves: no launcher is a usable failure detector (measured: Open MPI's PMIx delivers no
+//! death events, srun lets the others run on, a killed srun orphans its tasks).
+#![forbid(unsafe_code)]
+
+mod agent;
+pub mod display;
+pub mod frame;
+mod launch;
+mod output;
+pub mod outcome;
+mod patience;
+mod print;
+mod rank;
+pub mod report;
+pub mod spec;
+mod sweep;
+pub mod watch;
+
+pub use agent::agent_main;
+pub use display::Display;
+pub use launch::launch;
+pub use outcome::JobOutcome;
+pub use spec::{Bind, JobSpec, OnDeath};

@@ -15,8 +15,8 @@ pub enum Interest {
     Read,
     /// The same, and room to write.
     ReadWrite,
-    /// Only the other end gone.
-    None,
+    /// Room to write, or the other end gone.
+    Write,
 }
 
 impl Interest {
@@ -24,7 +24,7 @@ impl Interest {
         match self {
             Interest::Read => EventFlags::IN,
             Interest::ReadWrite => EventFlags::IN | EventFlags::OUT,
-            Interest::None => EventFlags::empty(),
+            Interest::Write => EventFlags::OUT,
         }
     }
 }

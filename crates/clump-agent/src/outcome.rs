@@ -1,0 +1,216 @@
+//! What became of a job, as the agent tells the launcher, and as `--json` prints it.
+
+use clump_shm::job::{Death, How};
+use clump_trace::{Snapshot, Summary};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How a rank left without being asked to ([`How`], for the wire and for JSON).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Manner {
+    /// Killed by this signal.
+    Signal(u8),
+    /// Exited with this code.
+    Exit(u8),
+    /// Left without finalizing.
+    NoFinalize,
+    /// Ended without joining although others joined.
+    NeverJoined,
+    /// Stopped while all others had ended.
+    Stopped,
+    /// Still running when its time was over.
+    Lingered,
+}
+
+impl From<How> for Manner {
+    fn from(how: How) -> Self {
+        match how {
+            How::Signal(n) => Manner::Signal(n),
+            How::Exit(code) => Manner::Exit(code),
+            How::NoFinalize => Manner::NoFinalize,
+            How::NeverJoined => Manner::NeverJoined,
+            How::Stopped => Manner::Stopped,
+            How::Lingered => Manner::Lingered,
+        }
+    }
+}
+
+impl From<Manner> for How {
+    fn from(manner: Manner) -> Self {
+        match manner {
+            Manner::Signal(n) => How::Signal(n),
+            Manner::Exit(code) => How::Exit(code),
+            Manner::NoFinalize => How::NoFinalize,
+            Manner::NeverJoined => How::NeverJoined,
+            Manner::Stopped => How::Stopped,
+            Manner::Lingered => How::Lingered,
+        }
+    }
+}
+
+impl Manner {
+    /// The exit code of a job whose first failing rank left like this.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Manner::Signal(n) => 128_u8.saturating_add(n),
+            Manner::Exit(code) => code,
+            Manner::NoFinalize | Manner::NeverJoined => 1,
+            Manner::Stopped => 128 + clump_os::signal::KILL,
+            // As timeout(1) says it.
+            Manner::Lingered => 124,
+        }
+    }
+}
+
+/// How the process of a rank ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// With this code.
+    Exit(u8),
+    /// By this signal.
+    Signal(u8),
+    /// Not at all: it could not be killed.
+    Unknown,
+}
+
+/// One rank at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankOutcome {
+    /// Its process.
+    pub pid: u32,
+    /// How that ended.
+    pub end: End,
+    /// Whether it ended as a rank should.
+    pub clean: bool,
+}
+
+/// What a rank was doing when a death, or the user, ended the job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doing {
+    /// The rank.
+    pub rank: u32,
+    /// In words, as follows "was ": `in barrier 3, for rank 2 to arrive`, `computing`, `stopped`.
+    pub what: String,
+    /// For how long, in ms; zero when unknown.
+    pub for_ms: u64,
+}
+
+/// The first death of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeathReport {
+    /// Who died first.
+    pub rank: u32,
+    /// How.
+    pub manner: Manner,
+    /// Its process.
+    pub pid: u32,
+    /// The number of its node.
+    pub node: u32,
+    /// The name of that machine.
+    pub host: String,
+    /// When, in ms after the start.
+    pub at_ms: u64,
+    /// What it was last doing.
+    pub last: Doing,
+    /// What the others were doing at that moment.
+    pub others: Vec<Doing>,
+    /// How many of the others ended by themselves in the time they were given.
+    pub returned: u32,
+    /// How many had to be killed.
+    pub killed: u32,
+    /// Whether the others went on (`--on-death continue`).
+    pub continued: bool,
+}
+
+/// Why a job ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Every rank ended as it should.
+    Clean,
+    /// A rank died.
+    Death(Box<DeathReport>),
+    /// The user asked for it with this signal.
+    Interrupted {
+        /// The signal.
+        signal: u8,
+        /// What the ranks were doing at that moment.
+        doing: Vec<Doing>,
+        /// How many had to be killed.
+        killed: u32,
+    },
+    /// Whoever read the job's output went away.
+    Unread,
+    /// The agent died.
+    AgentLost {
+        /// Its process.
+        pid: u32,
+        /// How.
+        how: String,
+        /// Ranks of the job.
+        ranks: u32,
+        /// Processes that were still there and had to be killed.
+        killed: u32,
+    },
+    /// The job could not be started.
+    Refused {
+        /// Why, and what to do.
+        why: String,
+        /// The code to exit with.
+        code: u8,
+    },
+}
+
+/// What became of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobOutcome {
+    /// The code that the launcher exits with: the first failing rank's.
+    pub code: u8,
+    /// Why it ended.
+    pub ending: Ending,
+    /// Every rank, in order.
+    pub ranks: Vec<RankOutcome>,
+    /// From starting the first rank to the end of the last, in ms.
+    pub wall_ms: f64,
+    /// Processes that ranks had started and left running; they were killed.
+    pub leftovers: Vec<String>,
+    /// Processes that could not be killed.
+    pub survivors: Vec<String>,
+    /// Counters of every rank, in order.
+    pub counters: Vec<Snapshot>,
+    /// How the program communicated.
+    pub summary: Option<Summary>,
+    /// The effective configuration.
+    pub config: BTreeMap<String, String>,
+}
+
+impl JobOutcome {
+    /// An outcome without ranks.
+    pub fn without_ranks(code: u8, ending: Ending) -> Self {
+        Self {
+            code,
+            ending,
+            ranks: Vec::new(),
+            wall_ms: 0.0,
+            leftovers: Vec::new(),
+            survivors: Vec::new(),
+            counters: Vec::new(),
+            summary: None,
+            config: BTreeMap::new(),
+        }
+    }
+
+    /// Whether everything went well.
+    pub fn is_clean(&self) -> bool {
+        self.code == 0 && self.ending == Ending::Clean
+    }
+}
+
+impl DeathReport {
+    /// The death as the node's memory knows it.
+    pub fn death(&self) -> Death {
+        Death { rank: self.rank, how: self.manner.into() }
+    }
+}

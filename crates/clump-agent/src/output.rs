@@ -1,0 +1,176 @@
+//! From the pipes of the ranks to the launcher, with a bounded amount in between.
+//!
+//! Invariant 2 of the crate: while [`MOST`] bytes wait for the launcher, pipes are left alone, so that
+//! ranks that write too much wait in `write`, and nobody else waits for anything.
+
+use crate::frame::{Frame, Stream, append_output};
+use clump_os::epoll::{Interest, Poller};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+/// Bytes waiting for the launcher above which pipes are left alone.
+const MOST: usize = 1 << 20;
+/// Bytes below which they are read again.
+const FEW: usize = 256 << 10;
+/// Bytes taken from a pipe at a time: what a pipe holds.
+const PIECE: usize = 64 << 10;
+
+/// A pipe that a rank writes into.
+#[derive(Debug)]
+struct Pipe {
+    rank: u32,
+    stream: Stream,
+    file: File,
+    token: u64,
+}
+
+/// All pipes, and what waits for the launcher.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    launcher: UnixStream,
+    launcher_token: u64,
+    lost: bool,
+    /// Bytes to send, from `sent` on.
+    backlog: Vec<u8>,
+    sent: usize,
+    writing: bool,
+    pipes: Vec<Option<Pipe>>,
+    paused: bool,
+    space: Vec<u8>,
+}
+
+impl Outputs {
+    /// Sends to `launcher`, a non-blocking socket that is in the poller under `token` for reading.
+    pub(crate) fn new(launcher: UnixStream, token: u64) -> Self {
+        Self {
+            launcher,
+            launcher_token: token,
+            lost: false,
+            backlog: Vec::new(),
+            sent: 0,
+            writing: false,
+            pipes: Vec::new(),
+            paused: false,
+            space: vec![0; PIECE],
+        }
+    }
+
+    /// Takes over a pipe; `token` says its index among the pipes.
+    pub(crate) fn add(
+        &mut self,
+        poller: &Poller,
+        (rank, stream): (u32, Stream),
+        pipe: OwnedFd,
+        token: u64,
+    ) -> clump_os::Result<()> {
+        if !self.paused {
+            poller.add(&pipe, token, Interest::Read)?;
+        }
+        self.pipes.push(Some(Pipe { rank, stream, file: File::from(pipe), token }));
+        Ok(())
+    }
+
+    /// Whether every pipe has come to its end.
+    pub(crate) fn all_ended(&self) -> bool {
+        self.pipes.iter().all(Option::is_none)
+    }
+
+    /// Whether the launcher has everything that was to be sent, or will never take it.
+    pub(crate) fn all_sent(&self) -> bool {
+        self.lost || self.sent == self.backlog.len()
+    }
+
+    /// Takes what pipe `index` holds now.
+    pub(crate) fn on_readable(&mut self, poller: &Poller, index: usize) -> clump_os::Result<()> {
+        let Some(Some(pipe)) = self.pipes.get_mut(index) else { return Ok(()) };
+        match pipe.file.read(&mut self.space) {
+            Ok(0) => self.end(poller, index)?,
+            Ok(bytes) => {
+                append_output(&mut self.backlog, pipe.rank, pipe.stream, &self.space[..bytes]);
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => self.end(poller, index)?,
+        }
+        if self.lost {
+            self.backlog.clear();
+            self.sent = 0;
+        }
+        if !self.paused && self.backlog.len() - self.sent > MOST {
+            self.pause(poller)?;
+        }
+        self.flush(poller)
+    }
+
+    fn end(&mut self, poller: &Poller, index: usize) -> clump_os::Result<()> {
+        match self.pipes.get_mut(index).and_then(Option::take) {
+            Some(pipe) if !self.paused => poller.remove(&pipe.file),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives up pipes that somebody still holds open; for the end, when nobody is left who should.
+    pub(crate) fn abandon(&mut self, poller: &Poller) -> clump_os::Result<()> {
+        (0..self.pipes.len()).try_for_each(|index| self.end(poller, index))
+    }
+
+    /// Queues a frame.
+    pub(crate) fn say(&mut self, poller: &Poller, frame: &Frame) -> clump_os::Result<()> {
+        if !self.lost {
+            frame.append_to(&mut self.backlog);
+        }
+        self.flush(poller)
+    }
+
+    /// Nobody will read what is sent from now on: take everything and throw it away.
+    pub(crate) fn on_launcher_lost(&mut self, poller: &Poller) -> clump_os::Result<()> {
+        self.lost = true;
+        self.backlog.clear();
+        self.sent = 0;
+        self.resume(poller)
+    }
+
+    /// Sends as much as the launcher takes now.
+    pub(crate) fn flush(&mut self, poller: &Poller) -> clump_os::Result<()> {
+        while !self.lost && self.sent < self.backlog.len() {
+            match self.launcher.write(&self.backlog[self.sent..]) {
+                Ok(bytes) => self.sent += bytes,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                // The event loop reads its end and draws the conclusions.
+                Err(_) => self.lost = true,
+            }
+        }
+        if self.lost || self.sent == self.backlog.len() {
+            self.backlog.clear();
+            self.sent = 0;
+        } else if self.sent > MOST {
+            self.backlog.drain(..self.sent);
+            self.sent = 0;
+        }
+        let waits = self.sent < self.backlog.len();
+        if waits != self.writing {
+            self.writing = waits;
+            let interest = if waits { Interest::ReadWrite } else { Interest::Read };
+            poller.change(&self.launcher, self.launcher_token, interest)?;
+        }
+        if self.paused && self.backlog.len() - self.sent < FEW {
+            self.resume(poller)?;
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, poller: &Poller) -> clump_os::Result<()> {
+        self.paused = true;
+        self.pipes.iter().flatten().try_for_each(|pipe| poller.remove(&pipe.file))
+    }
+
+    fn resume(&mut self, poller: &Poller) -> clump_os::Result<()> {
+        if std::mem::take(&mut self.paused) {
+            let mut pipes = self.pipes.iter().flatten();
+            pipes.try_for_each(|pipe| poller.add(&pipe.file, pipe.token, Interest::Read))?;
+        }
+        Ok(())
+    }
+}

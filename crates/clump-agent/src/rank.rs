@@ -1,0 +1,123 @@
+//! Starting the ranks of a node.
+
+use crate::spec::{Bind, JobSpec};
+use clump_boot::boot::{self, BOOT_VARIABLE, NRANKS_VARIABLE, RANK_VARIABLE, Seat};
+use clump_os::process::{self, Child, Input, Program};
+use clump_os::topology::{self, Topology};
+use clump_shm::node::NodeMemory;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// A started rank.
+#[derive(Debug)]
+pub(crate) struct Rank {
+    /// Its process.
+    pub(crate) child: Child,
+    /// The agent's end of its boot connection.
+    pub(crate) seat: OwnedFd,
+}
+
+/// Why a rank could not be started, and the code a shell would give.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) why: String,
+    pub(crate) code: u8,
+}
+
+impl Refusal {
+    pub(crate) fn new(why: impl std::fmt::Display, code: u8) -> Self {
+        Self { why: why.to_string(), code }
+    }
+}
+
+/// What all ranks have in common.
+#[derive(Debug)]
+pub(crate) struct Crew<'a> {
+    pub(crate) spec: &'a JobSpec,
+    pub(crate) memory: &'a NodeMemory,
+    pub(crate) job_id: u64,
+    /// Soft limit of descriptors that ranks get back, if the agent raised its own.
+    pub(crate) descriptors: Option<u64>,
+    cpus: Vec<usize>,
+}
+
+impl<'a> Crew<'a> {
+    pub(crate) fn new(
+        spec: &'a JobSpec,
+        memory: &'a NodeMemory,
+        job_id: u64,
+        descriptors: Option<u64>,
+    ) -> Self {
+        let cpus = match (spec.bind, topology::affinity()) {
+            (Bind::Cores, Ok(allowed)) => Topology::read().restricted_to(&allowed).spread(),
+            _ => Vec::new(),
+        };
+        Self { spec, memory, job_id, descriptors, cpus }
+    }
+
+    /// Starts `rank`.
+    pub(crate) fn start(&self, rank: u32) -> Result<Rank, Refusal> {
+        let spec = self.spec;
+        let seat = Seat {
+            rank,
+            nranks: spec.ranks,
+            node: 0,
+            nnodes: 1,
+            job_id: self.job_id,
+            stats: spec.stats,
+            terminal: spec.terminal,
+        };
+        let system = |e: &dyn std::fmt::Display| {
+            Refusal::new(format!("cannot start rank {rank} of {}: {e}", spec.ranks), 126)
+        };
+        let (theirs, ours) = boot::offer(&seat, self.memory.fd()).map_err(|e| system(&e))?;
+        let mut program = Program::new(&spec.program, spec.args.iter().cloned());
+        program
+            .variable(BOOT_VARIABLE, theirs.as_raw_fd().to_string())
+            .variable(RANK_VARIABLE, rank.to_string())
+            .variable(NRANKS_VARIABLE, spec.ranks.to_string());
+        program.directory = spec.directory.as_ref().map(Into::into);
+        program.input = if rank == 0 && spec.input { Input::Inherited } else { Input::Empty };
+        program.piped = true;
+        program.passes = Some(theirs);
+        program.dies_with_starter = true;
+        program.descriptors = self.descriptors;
+        if !self.cpus.is_empty() {
+            program.cpus = vec![self.cpus[rank as usize % self.cpus.len()]];
+        }
+        let child = process::start(&program).map_err(|e| self.explain(rank, &e))?;
+        Ok(Rank { child, seat: ours })
+    }
+
+    /// Says whose fault it is that a program does not start, with the codes that shells give.
+    fn explain(&self, rank: u32, error: &clump_os::OsError) -> Refusal {
+        let (spec, io) = (self.spec, error.io());
+        let name = spec.program.to_string_lossy();
+        let is_path = name.contains('/');
+        match io.kind() {
+            std::io::ErrorKind::NotFound => {
+                let why = match &spec.directory {
+                    Some(folder) if !std::path::Path::new(folder).is_dir() => {
+                        format!("the working directory {} does not exist", folder.to_string_lossy())
+                    }
+                    _ if is_path => format!("`{name}` does not exist (or its interpreter does not)"),
+                    _ => format!(
+                        "there is no program `{name}` in PATH; for a file of this folder write `./{name}`"
+                    ),
+                };
+                Refusal::new(why, 127)
+            }
+            std::io::ErrorKind::PermissionDenied => {
+                Refusal::new(format!("`{name}` is not an executable file (chmod +x?)"), 126)
+            }
+            std::io::ErrorKind::WouldBlock => Refusal::new(
+                format!(
+                    "cannot start rank {rank} of {}: no more processes allowed; raise the limit \
+                     (ulimit -u, or the container's pids limit) or start fewer ranks",
+                    spec.ranks
+                ),
+                126,
+            ),
+            _ => Refusal::new(format!("cannot start rank {rank} of {}: {error}", spec.ranks), 126),
+        }
+    }
+}

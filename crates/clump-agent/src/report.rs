@@ -1,0 +1,171 @@
+//! The block that explains how a job ended: at most [`MOST_LINES`] lines, the answer in the first.
+
+use crate::outcome::{DeathReport, Doing, Ending, JobOutcome, Manner};
+use clump_os::signal;
+use std::fmt::Write;
+
+/// Most lines of a report.
+pub const MOST_LINES: usize = 15;
+/// Most lines about what ranks were doing.
+const MOST_GROUPS: usize = 6;
+/// Longest list of ranks in a line.
+const MOST_LIST: usize = 48;
+
+/// Explains the end of a job of `program`; `None` when there is nothing to explain.
+pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
+    let mut lines = match &outcome.ending {
+        Ending::Clean => calm(outcome)?,
+        Ending::Unread => return None,
+        Ending::Death(death) => of_death(program, death),
+        Ending::Interrupted { signal, doing, killed } => {
+            let ranks = outcome.ranks.len();
+            let mut lines = vec![format!(
+                "`{program}` was interrupted ({}); all {ranks} ranks have ended, {killed} of them had to be killed",
+                signal::name(*signal)
+            )];
+            lines.extend(groups("were", doing));
+            lines
+        }
+        Ending::AgentLost { pid, how, ranks, killed } => vec![
+            format!("the agent of node 0 (pid {pid}) {how}, and with it the {ranks} ranks of `{program}`"),
+            format!("  {killed} processes were still there and have been killed; nothing is left"),
+            "  next: if nobody killed the agent, look whether the machine ran out of memory \
+             (dmesg | grep -i oom)"
+                .into(),
+        ],
+        Ending::Refused { why, .. } => vec![why.clone()],
+    };
+    if !outcome.survivors.is_empty() {
+        lines.truncate(MOST_LINES - 1);
+        lines.push(format!("  could not be killed: {}", listed(&outcome.survivors)));
+    }
+    debug_assert!(lines.len() <= MOST_LINES);
+    Some(format!("clump: {}\n", lines.join("\n")))
+}
+
+fn calm(outcome: &JobOutcome) -> Option<Vec<String>> {
+    let left = &outcome.leftovers;
+    let ended = || format!("ended what the ranks had left running: {}", listed(left));
+    (!left.is_empty() || !outcome.survivors.is_empty()).then(|| vec![ended()])
+}
+
+fn of_death(program: &str, death: &DeathReport) -> Vec<String> {
+    let how = clump_shm::job::How::from(death.manner);
+    let mut lines = vec![format!("rank {} of `{program}` {how}", death.rank)];
+    let (seconds, last) = (seconds(death.at_ms), &death.last);
+    lines.push(format!("  where:  node {} ({}), pid {}, {seconds} after the start", death.node, death.host, death.pid));
+    if !last.what.is_empty() {
+        lines.push(format!("  it was: {}", with_time(last)));
+    }
+    lines.extend(groups("others", &death.others));
+    lines.push(match (death.continued, death.killed, death.returned) {
+        (true, 0, _) => "  the others went on (--on-death continue)".into(),
+        (_, 0, 0) if death.others.is_empty() => "  it was the only rank".into(),
+        (_, killed, returned) => format!(
+            "  then:   {returned} of the others ended with errors of their own, {killed} were killed"
+        ),
+    });
+    lines.push(format!("  next:   {}", remedy(death)));
+    lines.push(format!("  exit code {}", death.manner.exit_code()));
+    lines
+}
+
+fn remedy(death: &DeathReport) -> String {
+    let rank = death.rank;
+    match death.manner {
+        Manner::Signal(9) => format!(
+            "somebody killed rank {rank} from outside; if nobody did, memory ran out (dmesg | grep -i oom)"
+        ),
+        Manner::Signal(4 | 6 | 7 | 8 | 11) => format!(
+            "a fault in the program: see what rank {rank} said last (--label); `ulimit -c unlimited` keeps a core"
+        ),
+        Manner::Signal(_) => format!("somebody sent that signal to process {}", death.pid),
+        Manner::Exit(_) => format!(
+            "see what rank {rank} said on its error stream above; --label shows who said what"
+        ),
+        Manner::NoFinalize => {
+            "a rank must finalize before it leaves: let main return, do not call exit() before".into()
+        }
+        Manner::NeverJoined => "either every rank joins the job (init) or none does".into(),
+        Manner::Stopped => format!(
+            "to go on, send SIGCONT to the stopped process (kill -CONT {}) before the others end",
+            death.pid
+        ),
+        Manner::Lingered => "raise --linger if that computation is meant to take longer".into(),
+    }
+}
+
+/// What ranks were doing, those who did the same in one line.
+fn groups(title: &str, doing: &[Doing]) -> Vec<String> {
+    let mut groups: Vec<(&str, u64, Vec<usize>)> = Vec::new();
+    for one in doing {
+        match groups.iter_mut().find(|(what, _, _)| *what == one.what) {
+            Some((_, longest, ranks)) => {
+                *longest = (*longest).max(one.for_ms);
+                ranks.push(one.rank as usize);
+            }
+            None => groups.push((&one.what, one.for_ms, vec![one.rank as usize])),
+        }
+    }
+    groups.sort_by_key(|(_, _, ranks)| std::cmp::Reverse(ranks.len()));
+    let more = groups.split_off(groups.len().min(MOST_GROUPS));
+    let mut lines: Vec<String> = Vec::new();
+    for (what, for_ms, ranks) in &groups {
+        let head = if lines.is_empty() { format!("{title}:") } else { String::new() };
+        let word = if ranks.len() == 1 { "rank" } else { "ranks" };
+        let doing = Doing { rank: 0, what: (*what).into(), for_ms: *for_ms };
+        lines.push(format!("  {head:<7} {word} {}: {}", rank_list(ranks), with_time(&doing)));
+    }
+    if !more.is_empty() {
+        let ranks: usize = more.iter().map(|(_, _, ranks)| ranks.len()).sum();
+        lines.push(format!("          and {ranks} more ranks in {} other places", more.len()));
+    }
+    lines
+}
+
+fn with_time(doing: &Doing) -> String {
+    match doing.for_ms {
+        0 => doing.what.clone(),
+        ms => format!("{} (since {})", doing.what, seconds(ms)),
+    }
+}
+
+fn seconds(ms: u64) -> String {
+    format!("{}.{:03} s", ms / 1000, ms % 1000)
+}
+
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "nothing".into(),
+        [first] => first.clone(),
+        [first, second] => format!("{first}, {second}"),
+        [first, second, rest @ ..] => format!("{first}, {second} and {} more", rest.len()),
+    }
+}
+
+/// Ranks in ascending order as `0, 2-5, 9`, cut when it gets long.
+pub fn rank_list(ranks: &[usize]) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    while at < ranks.len() {
+        let mut end = at;
+        while end + 1 < ranks.len() && ranks[end + 1] == ranks[end] + 1 {
+            end += 1;
+        }
+        if out.len() > MOST_LIST {
+            let _ = write!(out, ", ... ({} in all)", ranks.len());
+            return out;
+        }
+        let comma = if out.is_empty() { "" } else { ", " };
+        let _ = match end - at {
+            0 => write!(out, "{comma}{}", ranks[at]),
+            1 => write!(out, "{comma}{}, {}", ranks[at], ranks[end]),
+            _ => write!(out, "{comma}{}-{}", ranks[at], ranks[end]),
+        };
+        at = end + 1;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! Stories of dying: named, timed by hand, asserted by actions.
+use super::*;
+use RankState::{Absent, Finalized, Joined};
+
+fn watch(ranks: u32) -> Watch {
+    Watch::new(ranks, OnDeath::End, None)
+}
+
+fn joined(ranks: u32) -> Watch {
+    let mut watch = watch(ranks);
+    (0..ranks).for_each(|rank| watch.on_joined(rank, 0));
+    assert_eq!(actions(&mut watch), []);
+    watch
+}
+
+fn actions(watch: &mut Watch) -> Vec<Action> {
+    std::iter::from_fn(|| watch.poll_action()).collect()
+}
+
+/// Jumps to the next deadline and gives its time and what it made necessary.
+fn next(watch: &mut Watch) -> (u64, Vec<Action>) {
+    let at = watch.next_deadline_ns().expect("a deadline");
+    watch.handle_timeout(at);
+    (at / MS, actions(watch))
+}
+
+fn death(rank: u32, how: How) -> Action {
+    Action::Declare(Death { rank, how })
+}
+
+#[test]
+fn everybody_finalizes_and_leaves() {
+    let mut w = joined(2);
+    w.on_ended(1, Exit::Code(0), Finalized, 10);
+    assert_eq!(actions(&mut w), []);
+    w.on_ended(0, Exit::Code(0), Finalized, 20);
+    assert_eq!(actions(&mut w), [Action::Finished]);
+    assert_eq!((w.first_death(), w.next_deadline_ns()), (None, None));
+    assert_eq!(w.end_of(0), (Some(End::Exit(0)), true, false));
+}
+
+#[test]
+fn programs_that_never_join_are_nobody_s_dead() {
+    let mut w = watch(2);
+    w.on_ended(0, Exit::Code(0), Absent, 10);
+    w.on_ended(1, Exit::Code(0), Absent, 10);
+    assert_eq!(actions(&mut w), [Action::Finished]);
+}
+
+#[test]
+fn every_wrong_way_to_leave_is_a_death() {
+    let cases = [
+        (Exit::Signal(9), Joined, How::Signal(9)),
+        (Exit::Signal(11), Finalized, How::Signal(11)),
+        (Exit::Code(3), Absent, How::Exit(3)),
+        (Exit::Code(3), Finalized, How::Exit(3)),
+        (Exit::Code(0), Joined, How::NoFinalize),
+    ];
+    for (exit, state, how) in cases {
+        let mut w = watch(3);
+        w.on_joined(0, 0);
+        w.on_ended(1, exit, state, 7 * MS);
+        assert_eq!(actions(&mut w), [death(1, how)]);
+        assert_eq!(next(&mut w), (257, vec![Action::Kill]), "grace for the others, then the end");
+        w.on_ended(0, Exit::Signal(9), Joined, 300 * MS);
+        w.on_ended(2, Exit::Signal(9), Joined, 300 * MS);
+        assert_eq!(actions(&mut w), [Action::Finished], "the killed are no deaths of their own");
+        assert_eq!(w.first_death(), Some(Death { rank: 1, how }));
+        assert_eq!(w.end_of(2), (Some(End::Signal(9)), false, true));
+    }
+}
+
+#[test]
+fn survivors_that_return_their_errors_end_the_job_early() {
+    let mut w = joined(3);
+    w.on_ended(2, Exit::Signal(6), Joined, 0);
+    w.on_ended(0, Exit::Code(1), Joined, MS);
+    w.on_ended(1, Exit::Code(1), Joined, 2 * MS);
+    let expected = [
+        death(2, How::Signal(6)),
+        death(0, How::Exit(1)),
+        death(1, How::Exit(1)),
+        Action::Finished,
+    ];
+    assert_eq!(actions(&mut w), expected);
+    assert_eq!(w.first_death(), Some(Death { rank: 2, how: How::Signal(6) }));
+    assert_eq!(w.end_of(0), (Some(End::Exit(1)), false, false));
+}
+
+#[test]
+fn leaving_without_joining_is_a_death_as_soon_as_somebody_joins() {
+    let mut w = watch(3);
+    w.on_ended(1, Exit::Code(0), Absent, 0);
+    assert_eq!(actions(&mut w), []);
+    w.on_joined(2, MS);
+    assert_eq!(actions(&mut w), [death(1, How::NeverJoined)]);
+    let mut w = watch(2);
+    w.on_joined(0, 0);
+    w.on_ended(1, Exit::Code(0), Absent, MS);
+    assert_eq!(actions(&mut w), [death(1, How::NeverJoined)]);
+}
+
+#[test]
+fn survivors_go_on_where_the_user_says_so() {
+    let mut w = Watch::new(3, OnDeath::Continue, None);
+    (0..3).for_each(|rank| w.on_joined(rank, 0));
+    w.on_ended(1, Exit::Signal(9), Joined, 0);
+    assert_eq!(actions(&mut w), [death(1, How::Signal(9))]);
+    assert_eq!(w.next_deadline_ns(), None);
+    w.on_ended(0, Exit::Code(0), Finalized, 900 * MS);
+    w.on_ended(2, Exit::Code(0), Finalized, 901 * MS);
+    assert_eq!(actions(&mut w), [Action::Finished]);
+    assert!(w.first_death().is_some());
+}
+
+#[test]
+fn one_interrupt_asks_and_a_second_kills() {
+    let mut w = joined(2);
+    w.on_interrupt(2, 0);
+    assert_eq!(actions(&mut w), [Action::Signal(2)]);
+    w.on_ended(0, Exit::Signal(2), Joined, MS);
+    assert_eq!(actions(&mut w), [], "who obeys does not die");
+    assert_eq!(next(&mut w), (400, vec![Action::Kill]));
+    let mut w = joined(2);
+    w.on_interrupt(15, 0);
+    w.on_interrupt(2, MS);
+    assert_eq!(actions(&mut w), [Action::Signal(15), Action::Kill]);
+    assert_eq!(w.interrupted(), Some(15));
+    let mut w = joined(2);
+    w.on_ended(0, Exit::Signal(9), Joined, 0);
+    w.on_interrupt(2, MS);
+    assert_eq!(actions(&mut w), [death(0, How::Signal(9)), Action::Kill], "impatient in the grace");
+}
+
+#[test]
+fn a_rank_stopped_while_all_others_have_ended_dies() {
+    let mut w = joined(3);
+    w.on_stopped(1, 0);
+    w.on_ended(0, Exit::Code(0), Finalized, MS);
+    assert_ne!(w.next_deadline_ns(), Some(MS + STOPPED_NS), "rank 2 still runs");
+    w.on_ended(2, Exit::Code(0), Finalized, 2 * MS);
+    w.on_continued(1, 100 * MS);
+    assert_ne!(w.next_deadline_ns(), Some(2 * MS + STOPPED_NS), "it was only a moment");
+    w.on_stopped(1, 200 * MS);
+    assert_eq!(next(&mut w), (500, vec![death(1, How::Stopped), Action::Kill]));
+    w.on_ended(1, Exit::Signal(9), Joined, 501 * MS);
+    assert_eq!(actions(&mut w), [Action::Finished]);
+}
+
+#[test]
+fn a_job_that_is_stopped_as_a_whole_is_left_alone() {
+    let mut w = joined(2);
+    w.on_stopped(0, 0);
+    w.on_stopped(1, 0);
+    assert_eq!(w.next_deadline_ns(), None);
+}
+
+#[test]
+fn running_on_alone_is_noticed_once_and_bounded_on_request() {
+    let mut w = joined(2);
+    w.on_ended(0, Exit::Code(0), Finalized, 1000 * MS);
+    let (at, said) = next(&mut w);
+    let [Action::Notice(text)] = &said[..] else { panic!("{said:?}") };
+    assert_eq!(at, 6000);
+    assert!(text.contains("rank 1 is still running") && text.contains("--linger"), "{text}");
+    assert_eq!(w.next_deadline_ns(), None, "a long computation is legitimate");
+
+    let mut w = Watch::new(2, OnDeath::End, Some(2000));
+    w.on_joined(0, 0);
+    w.on_joined(1, 0);
+    w.on_ended(0, Exit::Code(0), Finalized, 1000 * MS);
+    assert_eq!(next(&mut w), (3000, vec![death(1, How::Lingered)]));
+    assert_eq!(next(&mut w), (3250, vec![Action::Kill]));
+}
