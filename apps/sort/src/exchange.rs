@@ -3,7 +3,7 @@
 //! Two implementations: [`crate::threads`] (ranks are threads of one process: tests, and machines
 //! without a launcher) and [`crate::over_clump`] (ranks are processes of a clump job).
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::Result;
 
 /// Where records that arrive go. Called on the thread that drives the exchange, one batch at a time.
 pub trait Sink: Send {
@@ -42,31 +42,63 @@ pub trait Exchange {
     fn close(&mut self) -> Result<()>;
 }
 
-/// Collective: everybody's values if all ranks came here with one; otherwise an error on every rank that
-/// names those that failed.
+/// An error that all ranks have learnt of already, or that only follows another rank's.
+#[derive(Debug)]
+pub struct GivenUp(pub String);
+
+impl std::fmt::Display for GivenUp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for GivenUp {}
+
+const FINE: u8 = 1;
+const FAILED: u8 = 2;
+const FOLLOWS: u8 = 3;
+
+/// Collective: everybody's values if all ranks came here with one; otherwise a [`GivenUp`] on every rank
+/// that names the first that failed by itself.
 pub fn agree(exchange: &mut dyn Exchange, mine: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-    let message = match &mine {
-        Ok(bytes) => [&[1u8][..], bytes].concat(),
-        Err(error) => [&[0u8][..], format!("{error:#}").as_bytes()].concat(),
+    let (state, said) = match mine {
+        Ok(bytes) => (FINE, bytes),
+        Err(error) if error.is::<GivenUp>() => (FOLLOWS, error.to_string().into_bytes()),
+        Err(error) => (FAILED, format!("rank {}: {error:#}", exchange.rank()).into_bytes()),
     };
-    let all = exchange.all_gather(&message)?;
-    let failed: Vec<String> = all
-        .iter()
-        .enumerate()
-        .filter(|(_, m)| m.first() != Some(&1))
-        .map(|(rank, m)| {
-            let said = String::from_utf8_lossy(m.get(1..).unwrap_or_default());
-            format!("rank {rank}: {said}")
-        })
-        .collect();
-    let own = mine.err();
-    match failed.as_slice() {
-        [] => Ok(all.into_iter().map(|m| m[1..].to_vec()).collect()),
-        [only] => {
-            Err(own.unwrap_or_else(|| anyhow!("{only}")).context("the sort has been given up"))
+    let all = exchange.all_gather(&[&[state], said.as_slice()].concat())?;
+    let with = |wanted: u8| all.iter().filter(move |m| m.first() == Some(&wanted));
+    let text = |m: &[u8]| String::from_utf8_lossy(m.get(1..).unwrap_or_default()).into_owned();
+    let others = match with(FAILED).count() {
+        0 | 1 => String::new(),
+        failed => format!(" (and {} more ranks)", failed - 1),
+    };
+    match with(FAILED).next().or_else(|| with(FOLLOWS).next()) {
+        Some(message) => Err(GivenUp(text(message) + &others).into()),
+        None if with(FINE).count() == all.len() => {
+            Ok(all.into_iter().map(|m| m[1..].to_vec()).collect())
         }
-        [first, rest @ ..] => {
-            bail!("the sort has been given up: {first} (and {} more)", rest.len())
-        }
+        None => Err(GivenUp("a rank said something unreadable".into()).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::anyhow;
+
+    #[test]
+    fn one_that_fails_is_heard_by_all_and_once() {
+        let told = crate::threads::run(3, |mut rank| {
+            let mine = if rank.rank() == 1 { Err(anyhow!("disk on fire")) } else { Ok(vec![7]) };
+            let first = agree(&mut rank, mine).unwrap_err();
+            agree(&mut rank, Err(first)).unwrap_err().to_string()
+        });
+        assert_eq!(told, ["rank 1: disk on fire"; 3]);
+        let values = crate::threads::run(3, |mut rank| {
+            let mine = vec![rank.rank() as u8];
+            agree(&mut rank, Ok(mine)).unwrap()
+        });
+        assert_eq!(values, vec![vec![vec![0], vec![1], vec![2]]; 3]);
     }
 }

@@ -1,10 +1,13 @@
 //! clump-sort.
 
+pub mod bar;
 pub mod behind;
 pub mod budget;
 pub mod collect;
+pub mod command;
 pub mod exchange;
 pub mod generate;
+pub mod gensort;
 pub mod input;
 pub mod job;
 pub mod lanes;
@@ -23,6 +26,7 @@ pub mod room;
 pub mod sample;
 pub mod size;
 pub mod threads;
+pub mod valsort;
 
 #[cfg(test)]
 fn test_dir(name: &str) -> std::path::PathBuf {

@@ -3,14 +3,14 @@
 
 use crate::budget::{Budget, Buffer};
 use crate::collect::{Collected, Collector};
-use crate::exchange::{Exchange, agree};
+use crate::exchange::{Exchange, GivenUp, agree};
 use crate::job::Progress;
 use crate::lanes::{Lanes, Piece, Refill};
 use crate::memory::Watch;
 use crate::plan::{AHEAD, Plan};
 use crate::record::{RECORD, Sum, order};
 use crate::sample::owner;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use clump_os::file::DiskFile;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl PassOne<'_> {
         let sum = sent?;
         let collected = collected?;
         if abandoned {
-            bail!("stopped because another rank gave up");
+            return Err(GivenUp("stopped because another rank gave up".into()).into());
         }
         Ok((collected, sum))
     }

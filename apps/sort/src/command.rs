@@ -1,0 +1,94 @@
+//! The `sort` command.
+
+use crate::bar::Bar;
+use crate::exchange::{Exchange, GivenUp};
+use crate::job::{Progress, Silent, Spec, sort};
+use crate::report::Report;
+use crate::size::parse_bytes;
+use crate::threads;
+use anyhow::{Context, Result};
+use clap::Args;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Sort 100-byte records by their first 10 bytes, from disk to disk, on all ranks of the job.
+///
+/// Each rank reads a part of the input, sends every record to the rank that owns its key, and writes one
+/// sorted file; the manifest, written last, lists them in order. Data that does not fit in --memory is
+/// sorted in two passes through runs on the disk. Equal keys come out in no particular order.
+#[derive(Debug, Clone, Args)]
+pub struct SortArgs {
+    /// Files of records, taken as one sequence
+    #[arg(short, long, required = true, num_args = 1.., value_name = "FILE")]
+    pub input: Vec<PathBuf>,
+    /// Folder of the sorted files and their manifest
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// Folder of the runs [default: the output folder]
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+    /// Memory for records and buffers of all ranks together (4M, 256M, 1.5G)
+    #[arg(short, long, default_value = "256M", value_parser = parse_bytes, value_name = "BYTES")]
+    pub memory: u64,
+    /// Replace an older output
+    #[arg(long)]
+    pub force: bool,
+    /// Write runs even where everything fits in memory
+    #[arg(long)]
+    pub two_pass: bool,
+    /// Transfer through the page cache instead of past it
+    #[arg(long)]
+    pub buffered: bool,
+    /// Measure the bare disk afterwards and print the ratio
+    #[arg(long)]
+    pub measure_disk: bool,
+    /// Print a summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl SortArgs {
+    fn spec(&self) -> Spec {
+        Spec {
+            inputs: self.input.clone(),
+            output: self.output.clone(),
+            scratch: self.scratch.clone(),
+            memory: self.memory,
+            force: self.force,
+            two_pass: self.two_pass,
+            direct: !self.buffered,
+            measure_disk: self.measure_disk,
+        }
+    }
+}
+
+/// Sorts over `exchange` and prints the summary on rank 0, which speaks for all: the error of another rank
+/// reaches it by name.
+pub fn run_on(exchange: &mut dyn Exchange, args: &SortArgs) -> Result<ExitCode> {
+    let lead = exchange.rank() == 0;
+    let mut bar: Box<dyn Progress> =
+        if lead && !args.json { Box::new(Bar::new(exchange.nranks())) } else { Box::new(Silent) };
+    let sorted = sort(exchange, &args.spec(), bar.as_mut());
+    drop(bar);
+    match sorted {
+        Ok(report) if lead => print(&report, args.json).map(|()| ExitCode::SUCCESS),
+        Ok(_) => Ok(ExitCode::SUCCESS),
+        Err(error) if !lead && error.is::<GivenUp>() => Ok(ExitCode::FAILURE),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sorts with `nranks` threads of this process, without a launcher.
+pub fn run_threads(nranks: usize, args: &SortArgs) -> Result<ExitCode> {
+    let mut codes = threads::run(nranks, |mut rank| run_on(&mut rank, args));
+    codes.swap_remove(0)
+}
+
+fn print(report: &Report, json: bool) -> Result<()> {
+    if json {
+        println!("{}", serde_json::to_string(report).context("writing JSON")?);
+    } else {
+        println!("{report}");
+    }
+    Ok(())
+}

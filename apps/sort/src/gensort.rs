@@ -1,0 +1,235 @@
+//! The `gensort` command: makes input for a sort, in parallel by ranges of records.
+
+use crate::generate::{Generator, Keys};
+use crate::output::shown;
+use crate::record::{MAX_RECORDS, RECORD, Sum};
+use crate::size::show_bytes;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use clump_os::clock;
+use clump_os::file::{Aligned, BLOCK, DiskFile, free_bytes, sync_dir};
+use clump_os::sync::{AtomicU64, Ordering};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Records of a range: whole records and whole blocks at once (25,600 x 100 = 625 x 4,096 bytes).
+const RANGE: u64 = 25_600;
+
+/// Make records in the format of the sort benchmarks: 100 bytes, of which 10 are the key.
+///
+/// Without --skew and --distinct the bytes are those of gensort 1.5 (ordinal.com/gensort.html).
+#[derive(Debug, Clone, Args)]
+pub struct GensortArgs {
+    /// Number of records, of 100 bytes each
+    pub records: u64,
+    /// File to write; '-' only computes the checksum
+    pub output: PathBuf,
+    /// Number of the first record
+    #[arg(short = 'b', long, default_value_t = 0, value_name = "RECORD")]
+    pub begin: u64,
+    /// Skewed keys, as gensort -s: three quarters of the keys share up to 48 leading bits
+    #[arg(short = 's', long, conflicts_with = "distinct")]
+    pub skew: bool,
+    /// At most this many different keys (1: all equal)
+    #[arg(long, value_name = "KEYS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub distinct: Option<u64>,
+    /// Threads [default: one per core]
+    #[arg(short = 't', long, value_name = "THREADS")]
+    pub threads: Option<usize>,
+    /// Replace an existing file
+    #[arg(long)]
+    pub force: bool,
+    /// Write through the page cache instead of past it
+    #[arg(long)]
+    pub buffered: bool,
+    /// Print a summary as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What was made.
+#[derive(Debug, Clone, Serialize)]
+pub struct Made {
+    /// Records.
+    pub records: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Sum of the records' CRC-32s, in hexadecimal, as `gensort -c` prints it.
+    pub checksum: String,
+    /// Seconds it took.
+    pub seconds: f64,
+}
+
+/// Makes the file and prints what was made.
+pub fn run(args: &GensortArgs) -> Result<()> {
+    let made = make(args)?;
+    if args.json {
+        println!("{}", serde_json::to_string(&made).context("writing JSON")?);
+    } else {
+        println!(
+            "{} records ({}) in {:.2} s: {}/s\nchecksum: {}",
+            made.records,
+            show_bytes(made.bytes),
+            made.seconds,
+            show_bytes((made.bytes as f64 / made.seconds.max(1e-9)) as u64),
+            made.checksum
+        );
+    }
+    Ok(())
+}
+
+/// Makes the file; on any error there is none.
+pub fn make(args: &GensortArgs) -> Result<Made> {
+    let begin = clock::now_ns();
+    let end = args.begin.checked_add(args.records).filter(|&end| end < MAX_RECORDS);
+    if end.is_none() {
+        bail!("record numbers end at 2^48: ask for fewer records or a smaller --begin");
+    }
+    let keys = match (args.skew, args.distinct) {
+        (true, _) => Keys::Skewed,
+        (false, Some(count)) => Keys::Distinct(count),
+        (false, None) => Keys::Uniform,
+    };
+    let threads = args.threads.unwrap_or_else(cores).clamp(1, 256);
+    let bytes = args.records * RECORD as u64;
+    let work = Work { keys, begin: args.begin, records: args.records, next: AtomicU64::new(0) };
+    let sum = if args.output == Path::new("-") {
+        work.run(threads, None)?
+    } else {
+        write_file(args, &work, threads, bytes)?
+    };
+    let seconds = (clock::now_ns() - begin) as f64 / 1e9;
+    Ok(Made { records: args.records, bytes, checksum: sum.hex(), seconds })
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn write_file(args: &GensortArgs, work: &Work, threads: usize, bytes: u64) -> Result<Sum> {
+    let target = &args.output;
+    if target.exists() && !args.force {
+        bail!("{} exists: choose another name or give --force", shown(target));
+    }
+    let folder = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    let free = free_bytes(&folder)
+        .with_context(|| format!("the folder {} cannot be used: does it exist?", shown(&folder)))?;
+    if free < bytes {
+        bail!(
+            "the disk of {} has {} free, the records take {}: free some room or make fewer",
+            shown(&folder),
+            show_bytes(free),
+            show_bytes(bytes)
+        );
+    }
+    let Some(name) = target.file_name() else {
+        bail!("{} is no name of a file", shown(target));
+    };
+    let partial = folder.join(format!(".{}.partial", name.to_string_lossy()));
+    let _ = std::fs::remove_file(&partial);
+    let made = (|| -> Result<Sum> {
+        let file = DiskFile::create(&partial, !args.buffered)?;
+        file.reserve(0, bytes)?;
+        let sum = work.run(threads, Some(&file))?;
+        file.truncate(bytes)?;
+        file.sync()?;
+        std::fs::rename(&partial, target).with_context(|| format!("naming {}", shown(target)))?;
+        sync_dir(&folder)?;
+        Ok(sum)
+    })();
+    if made.is_err() {
+        let _ = std::fs::remove_file(&partial);
+    }
+    made
+}
+
+/// Ranges of records, taken by threads in turn.
+struct Work {
+    keys: Keys,
+    begin: u64,
+    records: u64,
+    next: AtomicU64,
+}
+
+impl Work {
+    fn run(&self, threads: usize, file: Option<&DiskFile>) -> Result<Sum> {
+        std::thread::scope(|scope| {
+            let hands: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.ranges(file))).collect();
+            let mut sum = Sum::default();
+            for hand in hands {
+                sum.merge(hand.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?);
+            }
+            Ok(sum)
+        })
+    }
+
+    fn ranges(&self, file: Option<&DiskFile>) -> Result<Sum> {
+        let mut buffer = Aligned::new(RANGE as usize * RECORD)?;
+        let mut sum = Sum::default();
+        loop {
+            let first = self.next.fetch_add(1, Ordering::Relaxed) * RANGE;
+            if first >= self.records {
+                return Ok(sum);
+            }
+            let count = RANGE.min(self.records - first);
+            let bytes = count as usize * RECORD;
+            let mut generator = Generator::new(self.keys, self.begin + first);
+            for record in buffer[..bytes].chunks_exact_mut(RECORD) {
+                generator.next_record(record);
+                sum.add(record);
+            }
+            if let Some(file) = file {
+                file.write_at(&buffer[..bytes.next_multiple_of(BLOCK)], first * RECORD as u64)?;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(records: u64, output: PathBuf) -> GensortArgs {
+        GensortArgs {
+            records,
+            output,
+            begin: 0,
+            skew: false,
+            distinct: None,
+            threads: Some(3),
+            force: false,
+            buffered: false,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn parts_made_apart_are_the_whole() {
+        let dir = crate::test_dir("gensort");
+        let whole = make(&args(60_001, dir.join("whole"))).unwrap();
+        assert_eq!(whole.bytes, 6_000_100);
+        make(&args(30_000, dir.join("a"))).unwrap();
+        make(&GensortArgs { begin: 30_000, threads: Some(1), ..args(30_001, dir.join("b")) })
+            .unwrap();
+        let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
+        assert!([read("a"), read("b")].concat() == read("whole"));
+        let summed = make(&args(60_001, "-".into())).unwrap();
+        assert_eq!(summed.checksum, whole.checksum);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_made_leaves_nothing() {
+        let dir = crate::test_dir("gensort-refused");
+        make(&args(10, dir.join("x"))).unwrap();
+        assert!(make(&args(10, dir.join("x"))).unwrap_err().to_string().contains("--force"));
+        let told = make(&args(1 << 47, dir.join("big"))).unwrap_err().to_string();
+        assert!(told.contains("free some room"), "{told}");
+        assert!(make(&args(1 << 50, dir.join("big"))).is_err());
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}
