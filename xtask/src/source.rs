@@ -24,6 +24,8 @@ pub struct Function {
     pub name: String,
     /// The line of `fn`, counted from 0.
     pub line: usize,
+    /// The line of its closing brace.
+    pub last: usize,
     /// Lines of code in the body, without blank lines and lines that only hold comments.
     pub body_lines: usize,
 }
@@ -69,7 +71,12 @@ impl Source {
                 let Some((open, close)) = self.block_after(number, column) else { continue };
                 let body = self.lines.get(open + 1..close).unwrap_or_default();
                 let body_lines = body.iter().filter(|l| !l.code.trim().is_empty()).count();
-                found.push(Function { name: name.to_owned(), line: number, body_lines });
+                found.push(Function {
+                    name: name.to_owned(),
+                    line: number,
+                    last: close,
+                    body_lines,
+                });
             }
         }
         found
@@ -263,7 +270,7 @@ mod tests {
     fn body_lines_leave_out_blanks_and_comments() {
         let text = "fn a(x: [u8; 4]) -> u8\nwhere\n    u8: Copy,\n{\n    // why\n\n    let y = 1;\n    y\n}\nfn b();";
         let found = Source::parse(text).functions();
-        assert_eq!(found, [Function { name: "a".into(), line: 0, body_lines: 2 }]);
+        assert_eq!(found, [Function { name: "a".into(), line: 0, last: 8, body_lines: 2 }]);
     }
 
     #[test]

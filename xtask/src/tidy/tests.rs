@@ -28,10 +28,7 @@ impl Planted {
             &manifest("high", Some(1), "[dependencies]\nlow.workspace = true"),
         );
         let head = "//! A crate.\n//!\n//! # Invariants\n//! 1. One.\n#![forbid(unsafe_code)]\n";
-        tree.file(
-            "crates/low/src/lib.rs",
-            &format!("{head}fn push() {{}}\n// SYNC 1: pairs with push\n"),
-        );
+        tree.file("crates/low/src/lib.rs", &format!("{head}fn push() {{}}\n"));
         tree.file("crates/high/src/lib.rs", head);
         tree
     }
@@ -226,17 +223,23 @@ fn a_crate_with_a_licence_for_unsafe_need_not_forbid_it() {
 }
 
 #[test]
-fn a_sync_mark_must_name_a_function_that_exists() {
+fn a_sync_mark_must_be_answered_by_the_function_that_it_names() {
     let tree = Planted::clean("sync");
     let path = "crates/high/src/a.rs";
-    tree.file(path, "//! A.\n// SYNC 2: pairs with `Lane::pop`.\n")
-        .finds(&format!("{path}:2"), "`pop`");
-    tree.file(path, "//! A.\n// SYNC 2: see push\n")
-        .finds(&format!("{path}:2"), "pairs with <function>");
-    tree.file(path, "//! A.\n// SYNC: pairs\n// SYNC 3: the store above pairs\n// with ... SYNC 3: pairs with\n// push.\n");
-    assert_eq!(tree.findings().len(), 1, "{:#?}", tree.findings());
-    tree.file(path, "//! A.\nx(); // SYNC 2: pairs with `lane::Sender::push`, which frees it\n");
+    let pair = |number: u32, partner: &str| {
+        format!(
+            "//! A.\nfn push() {{\n    x(); // SYNC {number}: pairs with `{partner}`, which frees it\n}}\n\
+             fn take() {{\n    // SYNC 2: pairs with lane::Sender::push.\n}}\n"
+        )
+    };
+    tree.file(path, &pair(2, "Lane::take"));
     assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file(path, &pair(2, "Lane::pop"));
+    tree.finds(&format!("{path}:3"), "pairs with `pop`");
+    tree.file(path, &pair(3, "take"));
+    assert_eq!(tree.findings().len(), 2, "neither number is answered");
+    tree.file(path, "//! A.\n// SYNC 2: see push\n");
+    tree.finds(&format!("{path}:2"), "pairs with <function>");
 }
 
 #[test]
