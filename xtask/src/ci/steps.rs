@@ -160,9 +160,9 @@ fn sort_in(site: &Site, folder: &Path) -> Result<Outcome> {
     let (records, sorted) = (folder.join("records"), folder.join("sorted"));
     let (records, sorted) = (records.to_string_lossy(), sorted.to_string_lossy());
     let commands: [&[&str]; 3] = [
-        &["gensort", "--records", "200000", "--output", &records],
-        &["sort", "--input", &records, "--output", &sorted, "-n", "4", "--memory", "4M"],
-        &["valsort", &sorted],
+        &["gensort", "200000", &records],
+        &["sort", "-n", "4", "--input", &records, "--output", &sorted, "--memory", "4M"],
+        &["valsort", &sorted, "--input", &records],
     ];
     for words in commands {
         let args = [&["run", "--quiet", "--release", "--", "app"], words].concat();
