@@ -38,6 +38,13 @@ fn spin_until(mut ready: impl FnMut() -> bool) {
     }
 }
 
+/// Spins for as long as the other rank needs to notice that nobody talks to it, and to park.
+fn let_the_other_park() {
+    const PARKED_NS: u64 = 300_000;
+    let start = clock::now_ns();
+    spin_until(|| clock::now_ns() - start > PARKED_NS);
+}
+
 /// Leaves the processors that `busy` names to others, where there are others. The thread that plays
 /// the far side inherited the rank's own processor when ranks are bound.
 fn move_away_from(busy: &[usize]) {
@@ -76,6 +83,7 @@ pub fn ring_rate(messages: u64) -> f64 {
             credit.0[1].store(std::hint::black_box(sum) | 1, Ordering::Release);
         });
         spin_until(|| ready.0[0].load(Ordering::Acquire) == 1);
+        let_the_other_park();
         let start = clock::now_ns();
         let mut seen = 0;
         for at in 0..messages {
@@ -143,6 +151,7 @@ pub fn two_copies(bytes: usize, count: usize) -> f64 {
             }
         });
         spin_until(|| ready.0[0].load(Ordering::Acquire) == 1);
+        let_the_other_park();
         let start = clock::now_ns();
         for (pipe, from, len) in turns(bytes, count) {
             let pipe = &pipes[pipe];
@@ -161,6 +170,7 @@ pub fn two_copies(bytes: usize, count: usize) -> f64 {
 /// Bytes per second of this machine's memcpy: the same `bytes` from one buffer to another, `count` times.
 pub fn one_copy(bytes: usize, count: usize) -> f64 {
     let (source, mut target) = (vec![7u8; bytes], vec![1u8; bytes]);
+    let_the_other_park();
     let start = clock::now_ns();
     for _ in 0..count {
         target.copy_from_slice(std::hint::black_box(&source));

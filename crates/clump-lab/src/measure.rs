@@ -55,8 +55,9 @@ impl Rough {
     }
 }
 
-/// Time to issue `messages` answered requests with a delay between them; the clock stops at the last
-/// issue, and the answers are collected after it.
+/// Time to issue `messages` answered requests with a delay between them. Every request looks for
+/// answers, so a delay long enough for an answer makes each handle one. The clock stops at the last
+/// issue; what is still under way is collected after it.
 pub fn burst<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) -> Result<f64> {
     let start = pair.now();
     pair.request()?;
@@ -64,7 +65,6 @@ pub fn burst<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) ->
         if loops > 0 {
             pair.delay(loops);
         }
-        pair.poll()?;
         pair.request()?;
     }
     let end = pair.now();
@@ -115,11 +115,21 @@ pub fn stream_length(bytes: usize) -> usize {
     (BULK_SAMPLE / bytes.max(1)).clamp(1, 256)
 }
 
+/// A few round trips: the other side may be asleep, or busy looking elsewhere, after a baseline.
+fn wake<P: Pair>(pair: &mut P) -> Result<()> {
+    for _ in 0..2 * TRIPS {
+        pair.request()?;
+        pair.drain()?;
+    }
+    Ok(())
+}
+
 /// Interval between messages of a stream of `bytes` each, in nanoseconds. Payloads over the limit of
 /// the way go as several messages, as paper 000 (4.1) does it with 8 kB chunks.
 pub fn stream<P: Pair>(pair: &mut P, way: Way, bytes: usize, rtt_ns: f64) -> Result<f64> {
     let count = stream_length(bytes);
     let chunk = bytes.min(pair.largest(way)).max(1);
+    wake(pair)?;
     let start = pair.now();
     for _ in 0..count {
         let mut left = bytes;
@@ -138,6 +148,7 @@ pub fn stream<P: Pair>(pair: &mut P, way: Way, bytes: usize, rtt_ns: f64) -> Res
 
 /// One-way short messages per second, over `messages` of them.
 pub fn post_rate<P: Pair>(pair: &mut P, messages: u32) -> Result<f64> {
+    wake(pair)?;
     let start = pair.now();
     for _ in 0..messages {
         pair.post()?;

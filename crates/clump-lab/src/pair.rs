@@ -5,7 +5,7 @@
 
 #[cfg(test)]
 pub mod fake;
-// live
+pub mod live;
 
 use anyhow::Result;
 use clump_loggp::Median;
@@ -38,9 +38,10 @@ pub trait Pair {
     fn ns_per_tick(&self) -> f64;
     /// Computes for a while that grows with `loops`, without looking for messages.
     fn delay(&mut self, loops: u32);
-    /// One short request that the other side answers.
+    /// One short request that the other side answers. Looks for messages once after sending, as every
+    /// request of Active Messages II does (paper 000, 4.3).
     fn request(&mut self) -> Result<()>;
-    /// One short request that is not answered.
+    /// One short request that is not answered; looks for messages too.
     fn post(&mut self) -> Result<()>;
     /// One message with `bytes` of payload that is not answered; at most [`Pair::largest`].
     fn bulk(&mut self, way: Way, bytes: usize) -> Result<()>;

@@ -84,7 +84,7 @@ impl Pair for FakePair {
         }
         let out = self.inject();
         self.replies.push_back(out + 2.0 * self.l + self.o_r + self.o_s);
-        Ok(())
+        self.poll()
     }
 
     fn post(&mut self) -> Result<()> {

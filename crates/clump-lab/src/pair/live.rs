@@ -1,0 +1,352 @@
+//! A pair of real ranks: [`Issuer`] is the side that measures, [`Server`] the side that answers.
+#![allow(clippy::disallowed_types, reason = "the probe lines are clump_os::sync atomics")]
+
+use super::{Pair, Way};
+use anyhow::{Context, Result, ensure};
+use clump_am::{AsContext, Dest, Endpoint, Handler, Name, Tag};
+use clump_os::clock;
+use clump_os::sync::{Ordering, pause};
+use clump_shm::geometry::LANE_SLOTS;
+use std::cell::Cell;
+use std::rc::Rc;
+
+const TAG: Tag = Tag(0x106_9106_9106_9106);
+
+/// A request to be answered with [`ANSWER`].
+const ECHO: Handler = Handler(1);
+const ANSWER: Handler = Handler(2);
+/// A message to be counted and forgotten; a payload is copied out first.
+const SINK: Handler = Handler(3);
+const SINK_MEDIUM: Handler = Handler(4);
+/// A question for how many were counted, answered with [`COUNTED`].
+const COUNT: Handler = Handler(5);
+const COUNTED: Handler = Handler(6);
+/// An invitation to the line ping-pong: first number, number of rounds.
+const FLAGS: Handler = Handler(7);
+const QUIT: Handler = Handler(8);
+
+/// Where long payloads land: the largest size that the plans use.
+const SEGMENT_BYTES: usize = 4 << 20;
+/// Looks at a line before a player of the ping-pong checks whether the other still lives.
+const LOOKS: u32 = 1 << 14;
+
+/// Opens this side's endpoint and meets the other: `exchange` hands over this side's name and returns
+/// the other's.
+fn meet(
+    rank: &impl AsContext,
+    exchange: impl FnOnce(Name) -> Result<Name>,
+    prepare: impl FnOnce(&Endpoint) -> Result<()>,
+) -> Result<(Endpoint, Dest)> {
+    let endpoint = Endpoint::open(rank, TAG)?;
+    prepare(&endpoint)?;
+    let other = exchange(endpoint.name())?;
+    let dest = endpoint.map(&other, TAG)?;
+    Ok((endpoint, dest))
+}
+
+/// The side that measures.
+#[derive(Debug)]
+pub struct Issuer {
+    endpoint: Endpoint,
+    dest: Dest,
+    ns_per_tick: f64,
+    sent: u64,
+    answered: Rc<Cell<u64>>,
+    posted: u64,
+    /// How many messages the other side had counted when it was last asked; and answers so far.
+    counted: Rc<Cell<(u64, u64)>>,
+    asked: u64,
+    flags_played: u64,
+    payload: Vec<u8>,
+}
+
+impl Issuer {
+    /// Opens the issuing side.
+    pub fn open(
+        rank: &impl AsContext,
+        exchange: impl FnOnce(Name) -> Result<Name>,
+    ) -> Result<Self> {
+        let answered = Rc::new(Cell::new(0));
+        let counted = Rc::new(Cell::new((0, 0)));
+        let (endpoint, dest) = meet(rank, exchange, |endpoint| {
+            let count = answered.clone();
+            endpoint.set_handler(ANSWER, move |_, _, _| count.set(count.get() + 1));
+            let heard = counted.clone();
+            endpoint.set_handler(COUNTED, move |_, words, _| {
+                heard.set((words.first().copied().unwrap_or(0), heard.get().1 + 1));
+            });
+            Ok(())
+        })?;
+        #[expect(clippy::cast_precision_loss, reason = "a clock rate in MHz")]
+        let ns_per_tick = 1e3 / clock::cycles_per_us() as f64;
+        Ok(Self {
+            endpoint,
+            dest,
+            ns_per_tick,
+            sent: 0,
+            answered,
+            posted: 0,
+            counted,
+            asked: 0,
+            flags_played: 0,
+            payload: vec![7; SEGMENT_BYTES],
+        })
+    }
+
+    /// Lets the other side go.
+    pub fn finish(self) -> Result<()> {
+        self.endpoint.request(self.dest, QUIT, &[])?;
+        Ok(self.endpoint.drain()?)
+    }
+}
+
+impl Pair for Issuer {
+    #[inline(always)]
+    fn now(&mut self) -> u64 {
+        clock::cycles()
+    }
+
+    fn ns_per_tick(&self) -> f64 {
+        self.ns_per_tick
+    }
+
+    #[inline(always)]
+    fn delay(&mut self, loops: u32) {
+        // A chain of dependent multiplications: no memory, no clock, the same length every time.
+        let mut x = 0x9e37_79b9_7f4a_7c15u64;
+        for _ in 0..loops {
+            x = std::hint::black_box(x.wrapping_mul(0xbf58_476d_1ce4_e5b9));
+        }
+    }
+
+    #[inline(always)]
+    fn request(&mut self) -> Result<()> {
+        self.sent += 1;
+        Ok(self.endpoint.request(self.dest, ECHO, &[self.sent])?)
+    }
+
+    #[inline(always)]
+    fn post(&mut self) -> Result<()> {
+        self.posted += 1;
+        Ok(self.endpoint.request(self.dest, SINK, &[self.posted])?)
+    }
+
+    fn bulk(&mut self, way: Way, bytes: usize) -> Result<()> {
+        self.posted += 1;
+        let payload = self.payload.get(..bytes).context("payload over the segment's size")?;
+        match way {
+            Way::Medium => self.endpoint.request_bulk(self.dest, SINK_MEDIUM, payload, &[])?,
+            Way::Long => self.endpoint.request_long(self.dest, SINK, 0, payload, &[])?,
+        }
+        Ok(())
+    }
+
+    fn largest(&self, way: Way) -> usize {
+        match way {
+            Way::Medium => self.endpoint.max_medium(),
+            Way::Long => SEGMENT_BYTES,
+        }
+    }
+
+    #[inline(always)]
+    fn poll(&mut self) -> Result<()> {
+        self.endpoint.poll()?;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn outstanding(&self) -> u64 {
+        self.sent - self.answered.get()
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        // The lane keeps order, so the first answer counts everything; a sender that ran out of lanes
+        // uses a queue that does not, and asks again.
+        loop {
+            self.asked += 1;
+            self.endpoint.request(self.dest, COUNT, &[])?;
+            let (counted, asked) = (&self.counted, self.asked);
+            self.endpoint.poll_until(|| counted.get().1 == asked)?;
+            if self.counted.get().0 == self.posted {
+                return Ok(());
+            }
+        }
+    }
+
+    fn window(&self) -> u32 {
+        u32::try_from(LANE_SLOTS).unwrap_or(u32::MAX)
+    }
+
+    fn flag_rounds(&mut self, rounds: u32) -> Result<u64> {
+        let first = self.flags_played + 1;
+        self.flags_played += u64::from(rounds);
+        self.endpoint.request(self.dest, FLAGS, &[first, u64::from(rounds)])?;
+        // The first rounds wait for the other side to leave its poll; they are not timed.
+        let lead = u64::from(rounds.min(8) / 2);
+        play(&self.endpoint, first, lead, Player::Opens)?;
+        let start = clock::cycles();
+        play(&self.endpoint, first + lead, u64::from(rounds) - lead, Player::Opens)?;
+        let ticks = clock::cycles().wrapping_sub(start);
+        Ok(ticks * u64::from(rounds) / (u64::from(rounds) - lead))
+    }
+
+    #[inline(always)]
+    fn drain(&mut self) -> Result<()> {
+        let (answered, sent) = (&self.answered, self.sent);
+        Ok(self.endpoint.poll_until(|| answered.get() == sent)?)
+    }
+}
+
+/// Who begins a round of the line ping-pong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Player {
+    Opens,
+    Answers,
+}
+
+/// Plays `rounds` rounds: the opener writes a number to its line, the answerer sees it and writes it to
+/// the other line. Two lines, nothing else: the least that any request and reply must do.
+fn play(endpoint: &Endpoint, first: u64, rounds: u64, player: Player) -> Result<()> {
+    let context = endpoint.context();
+    let lines = context.node().job().probes();
+    let (mine, theirs) = match player {
+        Player::Opens => (&lines[0].word, &lines[1].word),
+        Player::Answers => (&lines[1].word, &lines[0].word),
+    };
+    for round in first..first + rounds {
+        if player == Player::Opens {
+            mine.store(round, Ordering::Release);
+        }
+        let mut looks = 0u32;
+        while theirs.load(Ordering::Acquire) != round {
+            looks += 1;
+            if looks.is_multiple_of(LOOKS) {
+                context.check_alive()?;
+                clock::yield_now(); // both may share one processor
+            } else {
+                pause();
+            }
+        }
+        if player == Player::Answers {
+            mine.store(round, Ordering::Release);
+        }
+    }
+    Ok(())
+}
+
+/// The side that answers.
+#[derive(Debug)]
+pub struct Server {
+    endpoint: Endpoint,
+    invited: Rc<Cell<Option<(u64, u64)>>>,
+    quit: Rc<Cell<bool>>,
+}
+
+impl Server {
+    /// Opens the answering side.
+    pub fn open(
+        rank: &impl AsContext,
+        exchange: impl FnOnce(Name) -> Result<Name>,
+    ) -> Result<Self> {
+        let invited = Rc::new(Cell::new(None));
+        let quit = Rc::new(Cell::new(false));
+        let sunk = Rc::new(Cell::new(0u64));
+        let (endpoint, _) = meet(rank, exchange, |endpoint| {
+            endpoint.set_handler(ECHO, |token, words, _| token.reply(ANSWER, words));
+            let count = sunk.clone();
+            endpoint.set_handler(SINK, move |_, _, _| count.set(count.get() + 1));
+            let count = sunk.clone();
+            let mut inbox = vec![1u8; endpoint.max_medium()];
+            endpoint.set_handler(SINK_MEDIUM, move |_, _, payload| {
+                payload.copy_to(&mut inbox);
+                std::hint::black_box(&mut inbox);
+                count.set(count.get() + 1);
+            });
+            endpoint.set_handler(COUNT, move |token, _, _| token.reply(COUNTED, &[sunk.get()]));
+            let invitation = invited.clone();
+            endpoint.set_handler(FLAGS, move |_, words, _| {
+                if let [first, rounds] = *words {
+                    invitation.set(Some((first, rounds)));
+                }
+            });
+            let end = quit.clone();
+            endpoint.set_handler(QUIT, move |_, _, _| end.set(true));
+            endpoint.export_segment(SEGMENT_BYTES as u64)?;
+            Ok(())
+        })?;
+        Ok(Self { endpoint, invited, quit })
+    }
+
+    /// Answers until the issuer has finished.
+    pub fn serve(self) -> Result<()> {
+        loop {
+            self.endpoint.poll_until(|| self.quit.get() || self.invited.get().is_some())?;
+            match self.invited.take() {
+                Some((first, rounds)) => play(&self.endpoint, first, rounds, Player::Answers)?,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// Splits what both ranks of a job said in an exchange: the other's name. Ranks over 1 take no part.
+pub fn other_of(names: &[Name], rank: usize) -> Result<Name> {
+    ensure!(names.len() >= 2, "a pair needs two ranks: start it with `clump run -n 2`");
+    Ok(names[1 - rank.min(1)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure;
+    use clump_am::{RankContext, Settings};
+    use clump_shm::node::{NodeConfig, NodeMemory};
+    use std::sync::{Arc, mpsc};
+
+    /// Two ranks of a node as two threads of this process.
+    fn with_pair(act: impl FnOnce(&mut Issuer)) {
+        let config =
+            NodeConfig { ranks: 2, job_id: 1, survive: false, spin_ns: 2_000, yield_ns: 20_000 };
+        let node = NodeMemory::create(&config).unwrap();
+        let context = |rank| Arc::new(RankContext::new(&node, rank, Settings::default()).unwrap());
+        let (first, second) = (context(0), context(1));
+        let ((to_second, from_first), (to_first, from_second)) = (mpsc::channel(), mpsc::channel());
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                let server = Server::open(&second, |name| {
+                    to_first.send(name)?;
+                    Ok(from_first.recv()?)
+                });
+                server.unwrap().serve().unwrap();
+            });
+            let mut issuer = Issuer::open(&first, |name| {
+                to_second.send(name)?;
+                Ok(from_second.recv()?)
+            })
+            .unwrap();
+            act(&mut issuer);
+            issuer.finish().unwrap();
+        });
+    }
+
+    #[test]
+    fn every_game_plays_on_a_live_pair_and_loses_nothing() {
+        with_pair(|pair| {
+            for _ in 0..300 {
+                pair.request().unwrap();
+            }
+            pair.drain().unwrap();
+            assert_eq!(pair.outstanding(), 0);
+            assert!(measure::post_rate(pair, 1000).unwrap() > 0.0);
+            for way in [Way::Medium, Way::Long] {
+                // More than one medium, and an odd rest.
+                let bytes = pair.largest(Way::Medium) + 4097;
+                assert!(measure::stream(pair, way, bytes, 0.0).unwrap() > 0.0);
+            }
+            assert_eq!(pair.counted.get().0, pair.posted);
+            assert!(pair.flag_rounds(100).unwrap() > 0);
+            assert!(pair.flag_rounds(1).unwrap() > 0);
+            assert!(pair.bulk(Way::Long, SEGMENT_BYTES + 1).is_err());
+        });
+    }
+}
