@@ -152,8 +152,10 @@ fn reason(status: Option<ExitStatus>, limit: Duration) -> String {
 /// killed before its child is found would leave that child behind.
 fn kill_tree(child: &mut Child) {
     let signal = |signal: &str, pids: &[u32]| {
-        let pids = pids.iter().map(u32::to_string);
-        let _ = Command::new("kill").arg(signal).args(pids).stderr(Stdio::null()).status();
+        // The shell's own `kill`: a small machine has no program of that name.
+        let mut kill = Command::new("sh");
+        kill.args(["-c", "kill \"$@\"", "sh", signal]).args(pids.iter().map(u32::to_string));
+        let _ = kill.stderr(Stdio::null()).status();
     };
     let mut doomed = vec![child.id()];
     signal("-STOP", &doomed);
