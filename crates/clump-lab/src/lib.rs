@@ -1,8 +1,26 @@
-//! The LogGP performance laboratory.
+//! The LogGP performance laboratory: what a machine's messages cost, and what others reach on it.
+//!
+//! Top layer, below the command line only: `clump lab` hands a [`Command`] to [`main`]. The commands
+//! start this program again as a job (`clump run`), measure through the same interface that any
+//! program uses, and estimate with `clump-loggp`.
+//!
+//! Types to know: [`pair::Pair`] (two ranks as the measurements see them), [`plan::Plan`] (what to
+//! measure), [`report::Report`] (what came out), [`contrast::Contrast`] (ours beside a baseline).
+//!
+//! # Invariants
+//! 1. Every claim about speed is a ratio to something measured in turn with it, in slices of at most
+//!    100 ms, as a median of at least 21 slices; the report says where the ranks sat.
+//! 2. Measurements are written against [`pair::Pair`]; a machine with known parameters and a virtual
+//!    clock tests them.
+//! 3. Other programs run one at a time, within a time limit, and do not outlive the command.
+#![forbid(unsafe_code)]
+
 pub mod baseline;
 pub mod compare;
 pub mod contrast;
+pub mod launch;
 pub mod logp;
+pub mod logp_command;
 pub mod measure;
 pub mod pair;
 pub mod plan;
@@ -11,3 +29,20 @@ pub mod report;
 pub mod steps;
 pub mod svg;
 pub mod text;
+
+/// The commands of the laboratory, for `clump lab` to mount.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Command {
+    /// LogP signature and table of shared memory, with the cost of each step of a message.
+    Logp(logp_command::Args),
+    /// The same games on clump and on the peers that are installed (UCX, Open MPI, MPICH).
+    Compare(compare::Args),
+}
+
+/// Runs a command; the exit code for the program.
+pub fn main(command: &Command) -> anyhow::Result<u8> {
+    match command {
+        Command::Logp(args) => logp_command::run(args),
+        Command::Compare(args) => compare::run(args),
+    }
+}

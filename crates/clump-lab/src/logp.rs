@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use std::time::Duration;
 
 /// Rounds of one slice of a game in which a round takes `ns`.
-fn rounds(slice: Duration, ns: f64) -> u32 {
+pub fn rounds(slice: Duration, ns: f64) -> u32 {
     #[expect(clippy::cast_precision_loss, reason = "a slice is far below 2^53 ns")]
     let rounds = slice.as_nanos() as f64 / ns.max(1.0);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
@@ -48,17 +48,11 @@ pub fn run<P: Pair>(pair: &mut P, plan: &Plan, breakdown: Breakdown) -> Result<R
 
 /// Short request to reply handled, beside the line ping-pong, nanoseconds a round.
 fn round_trips<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Contrast> {
-    let guess = measure::round_trip(pair, clock_ns)?;
+    let guess = measure::round_trips(pair, 100, clock_ns)?;
     let count = rounds(plan.slice, guess);
     let mut slices = Vec::new();
     for _ in 0..plan.slices {
-        let start = pair.now();
-        for _ in 0..count {
-            pair.request()?;
-            pair.drain()?;
-        }
-        let end = pair.now();
-        let ours = pair.ns(end.wrapping_sub(start)) / f64::from(count);
+        let ours = measure::round_trips(pair, count, clock_ns)?;
         let ticks = pair.flag_rounds(count)?;
         slices.push((ours, pair.ns(ticks) / f64::from(count)));
     }

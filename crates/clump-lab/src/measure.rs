@@ -36,7 +36,7 @@ impl Rough {
         let mut gap = Vec::new();
         let mut step = Vec::new();
         for _ in 0..15 {
-            rtt.push(round_trip(pair, clock_ns)?);
+            rtt.push(round_trips(pair, TRIPS, clock_ns)?);
             gap.push(burst(pair, 1024, 0, clock_ns)? / 1024.0);
             step.push(delay_cost(pair, 10_000, 1, clock_ns) / 10_000.0);
         }
@@ -72,15 +72,15 @@ pub fn burst<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) ->
     Ok(pair.ns(end.wrapping_sub(start)) - clock_ns)
 }
 
-/// One round trip, as the mean over a few.
-pub fn round_trip<P: Pair>(pair: &mut P, clock_ns: f64) -> Result<f64> {
+/// One round trip, as the mean over `count` of them one after the other, in nanoseconds.
+pub fn round_trips<P: Pair>(pair: &mut P, count: u32, clock_ns: f64) -> Result<f64> {
     let start = pair.now();
-    for _ in 0..TRIPS {
+    for _ in 0..count {
         pair.request()?;
         pair.drain()?;
     }
     let end = pair.now();
-    Ok((pair.ns(end.wrapping_sub(start)) - clock_ns) / f64::from(TRIPS))
+    Ok((pair.ns(end.wrapping_sub(start)) - clock_ns) / f64::from(count))
 }
 
 /// What `times` delays take together.
@@ -117,10 +117,7 @@ pub fn stream_length(bytes: usize) -> usize {
 
 /// A few round trips: the other side may be asleep, or busy looking elsewhere, after a baseline.
 fn wake<P: Pair>(pair: &mut P) -> Result<()> {
-    for _ in 0..2 * TRIPS {
-        pair.request()?;
-        pair.drain()?;
-    }
+    round_trips(pair, 2 * TRIPS, 0.0)?;
     Ok(())
 }
 
@@ -168,7 +165,7 @@ pub fn measure<P: Pair>(pair: &mut P, plan: &Plan) -> Result<(Measurement, Prtt)
     let mut prtt = Prtt { messages: TRAIN, ..Prtt::default() };
     let mut long_delays = Vec::new();
     for _ in 0..plan.repetitions {
-        let single = round_trip(pair, rough.clock_ns)?;
+        let single = round_trips(pair, TRIPS, rough.clock_ns)?;
         out.rtt_ns.push(single);
         prtt.single_ns.push(train(pair, 1, 0, rough.clock_ns)?);
         prtt.train_ns.push(train(pair, TRAIN, 0, rough.clock_ns)?);

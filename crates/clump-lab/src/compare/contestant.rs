@@ -3,6 +3,7 @@
 use super::process::{self, Guard};
 use super::score::Score;
 use super::{CROWD, SIZES};
+use crate::launch;
 use anyhow::{Context, Result};
 use clump_os::clock;
 use std::collections::BTreeMap;
@@ -17,10 +18,7 @@ const MPI_SOURCE: &str = include_str!("../../peers/mpi_bench.c");
 #[derive(Debug)]
 pub enum Contestant {
     /// This program, started as a job by `clump run`.
-    Clump {
-        /// Its own file.
-        program: PathBuf,
-    },
+    Clump,
     /// Debian's `ucx-utils`.
     Ucx {
         /// `ucx_perftest`.
@@ -49,8 +47,8 @@ pub struct Missing {
 }
 
 /// Finds everybody; MPI programs are compiled into `folder`, which must live as long as they play.
-pub fn gather(own_program: &Path, folder: &Path) -> (Vec<Contestant>, Vec<Missing>) {
-    let mut here = vec![Contestant::Clump { program: own_program.to_owned() }];
+pub fn gather(folder: &Path) -> (Vec<Contestant>, Vec<Missing>) {
+    let mut here = vec![Contestant::Clump];
     let mut missing = Vec::new();
     match process::find("ucx_perftest") {
         Some(program) => here.push(Contestant::Ucx { program }),
@@ -97,7 +95,7 @@ impl Contestant {
     /// As tables name it.
     pub fn name(&self) -> &str {
         match self {
-            Contestant::Clump { .. } => "clump",
+            Contestant::Clump => "clump",
             Contestant::Ucx { .. } => "UCX",
             Contestant::Mpi { name, .. } => name,
         }
@@ -106,11 +104,8 @@ impl Contestant {
     /// One turn: all games that it can play.
     pub fn play(&self) -> Result<Score> {
         match self {
-            Contestant::Clump { program } => both_sizes(|ranks| {
-                let mut command = Command::new(program);
-                command.args(["run", "-n", &ranks.to_string(), "--"]).arg(program);
-                command.args(["lab", "compare", "--as-rank"]);
-                process::run(&mut command)
+            Contestant::Clump => both_sizes(|ranks| {
+                process::run(launch::job(ranks)?.args(["lab", "compare", "--as-rank"]))
             }),
             Contestant::Mpi { launcher, flags, program, .. } => both_sizes(|ranks| {
                 let mut command = Command::new(launcher);
@@ -199,8 +194,8 @@ mod tests {
     #[test]
     fn a_machine_without_peers_still_has_clump() {
         let nowhere = Path::new("/no/such/folder");
-        let (here, missing) = gather(Path::new("clump"), nowhere);
-        assert!(matches!(here[0], Contestant::Clump { .. }));
+        let (here, missing) = gather(nowhere);
+        assert!(matches!(here[0], Contestant::Clump));
         // A compiler that cannot write its program is a missing peer, not a failure.
         let mpis = here.iter().filter(|c| matches!(c, Contestant::Mpi { .. })).count();
         assert_eq!(mpis, 0);
