@@ -23,7 +23,7 @@ pub const STEPS: &[Step] = &[
     },
     Step {
         name: "sort",
-        what: "clump app sort, judged by clump's validator and by the oracle",
+        what: "clump app sort under a small memory cap, judged by clump app valsort",
         run: sort,
     },
     Step { name: "icount", what: "hot paths cost the instructions they did", run: instructions },
@@ -146,7 +146,7 @@ fn python(site: &Site) -> Result<std::result::Result<PathBuf, String>> {
     Ok(Ok(own))
 }
 
-/// Generates, sorts and validates records in CI size, then asks the oracle too.
+/// Generates, sorts and validates records in CI size.
 fn sort(site: &Site) -> Result<Outcome> {
     let folder = site.target.join("ci-sort");
     let _ = std::fs::remove_dir_all(&folder);
