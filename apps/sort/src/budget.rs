@@ -45,9 +45,6 @@ impl Budget {
         let whole = bytes.max(1).next_multiple_of(clump_os::file::BLOCK);
         let charge = self.charge(what, whole)?;
         let memory = Aligned::new(whole).context("the machine has no memory left")?;
-        if whole >= 4 << 20 {
-            memory.advise_huge();
-        }
         Ok(Buffer { memory, _charge: charge })
     }
 

@@ -100,6 +100,8 @@ impl PassOne<'_> {
                 if staging.put(to, record) {
                     self.exchange.send(to, staging.batch(to))?;
                     staging.clear(to);
+                    // Peers must not wait while a whole chunk is worked on.
+                    self.exchange.progress()?;
                 }
             }
             let bytes = records.len();

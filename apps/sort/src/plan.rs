@@ -10,7 +10,9 @@ use anyhow::{Result, bail};
 use clump_os::file::BLOCK;
 
 /// Set aside for stacks, channels and small things of a rank, in bytes.
-pub const OVERHEAD: u64 = 128 << 10;
+const OVERHEAD: usize = 96 << 10;
+/// Copies of everybody's sample that a rank holds while they are put together.
+const SAMPLE_COPIES: usize = 3;
 /// Largest transfer, in bytes: beyond this a disk gains nothing.
 const MOST_CHUNK: usize = 4 << 20;
 /// Shares may exceed the mean by this factor before a sort that was to fit in memory spills.
@@ -72,8 +74,12 @@ impl Plan {
         max_batch: usize,
         two_pass: bool,
     ) -> Option<Self> {
-        let budget = (memory / nranks as u64).checked_sub(OVERHEAD)?;
-        let room = usize::try_from(budget).ok()?;
+        let whole = usize::try_from(memory / nranks as u64).ok()?;
+        let block_cost = SAMPLE_COPIES * nranks * PER_BLOCK * size_of::<u128>();
+        let sample_blocks = (whole / 24 / block_cost).clamp(1, MOST_BLOCKS);
+        // Samples are gone before the first pass, but the allocator may keep their memory.
+        let room = whole.checked_sub(OVERHEAD + sample_blocks * block_cost)?;
+        let budget = room as u64;
         let chunk = (room / 16 / BLOCK * BLOCK).clamp(BLOCK, MOST_CHUNK);
         let largest_batch = max_batch / RECORD * RECORD;
         let batch = (room / 16 / nranks / RECORD * RECORD).clamp(RECORD, largest_batch.max(RECORD));
@@ -94,8 +100,6 @@ impl Plan {
         if !fits && Self::merge_chunk(budget, runs, chunk).is_none() {
             return None;
         }
-        let sample = room / 4 / nranks / (3 * PER_BLOCK * size_of::<u128>());
-        let sample_blocks = sample.clamp(1, MOST_BLOCKS);
         Some(Self { budget, chunk, batch, halves, capacity, sample_blocks, two_pass: !fits })
     }
 

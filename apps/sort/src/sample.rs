@@ -9,8 +9,8 @@ use crate::record::{RECORD, order};
 use anyhow::Result;
 use clump_os::file::{Aligned, BLOCK};
 
-/// Most blocks a rank reads for its sample.
-pub const MOST_BLOCKS: usize = 256;
+/// Most blocks a rank reads for its sample: the standard error of a share is then 2 %.
+pub const MOST_BLOCKS: usize = 64;
 /// Records taken from a block.
 pub const PER_BLOCK: usize = BLOCK / RECORD;
 

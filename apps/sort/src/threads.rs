@@ -8,7 +8,7 @@ use std::sync::{Arc, Barrier, Mutex, PoisonError};
 /// Batches that may wait for a rank before its senders wait for it.
 const QUEUE: usize = 8;
 /// Bytes of a batch.
-const BATCH: usize = 16 << 10;
+const BATCH: usize = 4000;
 
 enum Message {
     Batch(Vec<u8>),

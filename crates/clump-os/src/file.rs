@@ -17,6 +17,9 @@ use std::ptr::NonNull;
 /// Unit of direct transfers, in bytes: offsets and lengths are multiples of it.
 pub const BLOCK: usize = 4096;
 
+/// A huge page, in bytes.
+const HUGE: usize = 2 << 20;
+
 /// Private, zeroed memory that starts on a page and goes back to the machine when dropped.
 #[derive(Debug)]
 pub struct Aligned {
@@ -30,9 +33,38 @@ unsafe impl Send for Aligned {}
 unsafe impl Sync for Aligned {}
 
 impl Aligned {
-    /// Takes `bytes` (rounded up to whole pages, at least one) of zeroed memory from the machine.
+    /// Takes `bytes` (rounded up to whole pages, at least one) of zeroed memory from the machine. Large
+    /// pieces start on a huge page and ask for such pages, which random access and direct transfers
+    /// are grateful for; not one page more than asked for is mapped.
     pub fn new(bytes: usize) -> Result<Self> {
         let bytes = bytes.max(1).next_multiple_of(BLOCK);
+        if bytes < 2 * HUGE {
+            return Self::map(bytes);
+        }
+        let mut wide = Self::map(bytes + HUGE)?;
+        let before = wide.base.as_ptr().align_offset(HUGE);
+        // Only whole pages are cut off, at both ends; what remains is as long as asked for.
+        let (front, back) = (before, HUGE - before);
+        // SAFETY: both ranges lie inside the mapping that `wide` owns and leave its middle alone; the
+        // base moves inside the mapping.
+        unsafe {
+            if front > 0 {
+                let _ = rustix::mm::munmap(wide.base.as_ptr().cast(), front);
+            }
+            wide.base = wide.base.add(front);
+            if back > 0 {
+                let _ = rustix::mm::munmap(wide.base.add(bytes).as_ptr().cast(), back);
+            }
+        }
+        wide.bytes = bytes;
+        // SAFETY: advice on a range that this value owns; contents do not change.
+        let _ = unsafe {
+            rustix::mm::madvise(wide.base.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage)
+        };
+        Ok(wide)
+    }
+
+    fn map(bytes: usize) -> Result<Self> {
         // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
         let base = unsafe {
             rustix::mm::mmap_anonymous(
@@ -46,18 +78,6 @@ impl Aligned {
         let base = NonNull::new(base.cast::<u8>())
             .ok_or_else(|| OsError::new(format!("mapping {bytes} bytes"), Errno::FAULT))?;
         Ok(Self { base, bytes })
-    }
-
-    /// Asks for huge pages, which random access over many megabytes is grateful for.
-    pub fn advise_huge(&self) {
-        // SAFETY: advice on a range that this value owns; contents do not change.
-        let _ = unsafe {
-            rustix::mm::madvise(
-                self.base.as_ptr().cast(),
-                self.bytes,
-                rustix::mm::Advice::LinuxHugepage,
-            )
-        };
     }
 }
 
@@ -315,6 +335,16 @@ mod tests {
             sync_dir(&dir).unwrap();
         }
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn large_memory_is_zeroed_aligned_and_no_longer_than_asked_for() {
+        let mut memory = Aligned::new(3 * HUGE + 5).unwrap();
+        assert_eq!(memory.len(), 3 * HUGE + BLOCK);
+        assert_eq!(memory.as_ptr().align_offset(HUGE), 0);
+        assert!(memory.iter().all(|&b| b == 0));
+        memory.fill(7);
+        assert_eq!(Aligned::new(0).unwrap().len(), BLOCK);
     }
 
     #[test]
