@@ -1,1 +1,55 @@
-//! clump-am.
+//! Active Messages II: endpoints, virtual networks, requests and replies.
+//!
+//! Layer 3: programs use it through the facade `clump`, the collectives use it directly; it sends and
+//! receives through `clump-shm` and counts in `clump-trace`. Semantics are those of paper 000, section
+//! 2.2, and the AM-II specification it cites, with two additions: handlers may queue requests
+//! ([`Token::defer`]), and blocking calls sleep instead of polling for ever.
+//!
+//! Types to know: [`Endpoint`] (one thread's) and [`SharedEndpoint`] (any thread's), [`Token`] (a
+//! handler's right to answer), [`Payload`], [`Returned`] (a message that came back), [`Error`].
+//!
+//! # Invariants
+//! 1. A request is handed to a handler exactly once, or comes back to handler 0 exactly once.
+//! 2. A handler sends at most one reply; it never blocks, and while a reply waits for room no further
+//!    request of the same sender is handled. So replies always drain, and requests behind them.
+//! 3. What a peer wrote is checked before it is used; a damaged lane is an error that names the peer.
+//! 4. A `Guarded` core holds only handlers that are `Send`.
+//!
+//! # Sharing
+//! `Endpoint` stays on its thread:
+//! ```compile_fail
+//! fn needs_send<T: Send>() {}
+//! needs_send::<clump_am::Endpoint>();
+//! ```
+//! `SharedEndpoint` goes everywhere:
+//! ```
+//! fn needs_both<T: Send + Sync>() {}
+//! needs_both::<clump_am::SharedEndpoint>();
+//! ```
+
+mod context;
+mod core;
+mod dispatch;
+mod endpoint;
+mod error;
+mod handler;
+mod link;
+mod payload;
+mod peer;
+mod progress;
+mod returned;
+mod token;
+mod upkeep;
+
+pub use clump_shm::name::Name;
+pub use clump_shm::segment::Segment;
+pub use context::{RankContext, Settings};
+pub use core::Attempt;
+pub use endpoint::{Alone, AsContext, Endpoint, Events, Hold, SharedEndpoint, Together};
+pub use error::{Error, Result};
+pub use handler::{Handler, Outcome};
+pub use payload::Payload;
+pub use peer::{Dest, Tag};
+pub use progress::{Pollable, WaitFor, block_on};
+pub use returned::{Reason, Returned};
+pub use token::{MOST_ARGUMENTS, MOST_DEFERRED, Token};

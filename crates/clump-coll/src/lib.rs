@@ -1,1 +1,26 @@
-//! clump-coll.
+//! Barrier, broadcast, exchange and all-reduce.
+//!
+//! Layer 4: the facade, and later the shared-memory and global-address-space layers, meet here; it
+//! talks through one endpoint per rank (`clump-am`) and the barrier lines of the node (`clump-shm`).
+//! It is a layer of its own because both layers above need it and do not know each other
+//! (docs/adr/0003).
+//!
+//! Types to know: [`Team`] (all ranks of a job), [`Op`] with [`Sum`], [`Min`], [`Max`] and the like,
+//! [`Number`].
+//!
+//! # Invariants
+//! 1. Collectives of a team are numbered; all ranks make the same ones in the same order. One thread of
+//!    a rank makes them at a time (a lock sees to it).
+//! 2. All ranks get the same bits: operands are combined in rank order, whatever arrives first.
+//! 3. A collective that cannot end because a rank died or left fails and names it.
+
+mod mailbox;
+mod op;
+mod team;
+
+pub use op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
+pub use team::Team;
+
+/// What a value needs to travel as it lies in memory.
+pub trait Plain: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy {}
+impl<T: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy> Plain for T {}

@@ -83,9 +83,9 @@ impl Geometry {
         QUEUE_SLOTS * 64 + PAGE + QUEUE_BLOCKS * self.block_bytes()
     }
 
-    /// Bytes of a payload block beside a shared queue: eight spilled words and the payload.
+    /// Bytes of a payload block beside a shared queue: all spilled words and the payload.
     pub fn block_bytes(&self) -> usize {
-        (self.max_medium() + 64).next_multiple_of(PAGE)
+        (self.max_medium() + 128).next_multiple_of(PAGE)
     }
 
     /// Bytes of one lane.
@@ -131,8 +131,13 @@ mod tests {
             assert!(g.endpoint(0, 0) >= g.front_bytes() as u64);
             for rank in [0, ranks / 2, ranks - 1] {
                 assert_eq!(g.endpoint(rank, 3) % PAGE as u64, 0);
-                assert!(g.endpoint(rank, 1) >= g.endpoint(rank, 0) + g.lane_in_block(g.lanes()) as u64);
-                assert!(g.segments(rank) >= g.endpoint(ranks - 1, ENDPOINTS - 1) + g.endpoint_bytes() as u64);
+                assert!(
+                    g.endpoint(rank, 1) >= g.endpoint(rank, 0) + g.lane_in_block(g.lanes()) as u64
+                );
+                assert!(
+                    g.segments(rank)
+                        >= g.endpoint(ranks - 1, ENDPOINTS - 1) + g.endpoint_bytes() as u64
+                );
             }
             assert!(i64::try_from(g.total_bytes()).is_ok());
         }

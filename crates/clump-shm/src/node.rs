@@ -78,7 +78,8 @@ impl NodeMemory {
     }
 
     fn open(fd: OwnedFd, read_only: bool) -> Result<Self> {
-        let bytes = map::sealed_size(fd.as_fd())?.ok_or(Error::NotANode("it is not a sealed memfd"))?;
+        let bytes =
+            map::sealed_size(fd.as_fd())?.ok_or(Error::NotANode("it is not a sealed memfd"))?;
         if bytes < PAGE as u64 {
             return Err(Error::NotANode("it is too short"));
         }
@@ -189,7 +190,7 @@ impl NodeMemory {
 /// A `T` at `offset` of a mapping.
 pub(crate) fn place<T: SharedLayout>(map: &Mapping, offset: usize) -> Result<Shared<T>> {
     let fits = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= map.bytes());
-    if !fits || offset % align_of::<T>() != 0 {
+    if !fits || !offset.is_multiple_of(align_of::<T>()) {
         return Err(Error::NotANode("a part lies outside of it"));
     }
     // SAFETY: in bounds and aligned (just checked; mappings are page aligned), kept by the mapping.
@@ -203,7 +204,7 @@ pub(crate) fn place_slice<T: SharedLayout>(
     len: usize,
 ) -> Result<SharedSlice<T>> {
     let end = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(offset));
-    if !end.is_some_and(|end| end <= map.bytes()) || offset % align_of::<T>() != 0 {
+    if end.is_none_or(|end| end > map.bytes()) || !offset.is_multiple_of(align_of::<T>()) {
         return Err(Error::NotANode("a part lies outside of it"));
     }
     // SAFETY: in bounds and aligned (just checked), kept by the mapping.

@@ -18,6 +18,9 @@ pub struct Park {
     asleep: AtomicU32,
 }
 
+// SAFETY: atomics only.
+unsafe impl crate::shared::SharedLayout for Park {}
+
 /// Proof that a thread announced itself; holds the sequence number it saw.
 #[derive(Debug)]
 #[must_use = "an announced sleeper has to sleep or to withdraw"]
@@ -34,12 +37,14 @@ impl Park {
         Announced(seen)
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "an announcement is used up")]
     /// Sleeps until somebody wakes this rank, or for `limit`.
     pub fn sleep(&self, announced: Announced, limit: Option<Duration>) {
         futex::wait(&self.seq, announced.0, limit);
         self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "an announcement is used up")]
     /// Found work after all.
     pub fn withdraw(&self, announced: Announced) {
         let Announced(_) = announced;

@@ -40,6 +40,11 @@ impl<T: SharedLayout> Shared<T> {
     pub unsafe fn new(ptr: NonNull<T>, keep: Keep) -> Self {
         Self { ptr, keep }
     }
+
+    /// A part of the same memory.
+    pub fn part<U: SharedLayout>(&self, part: impl FnOnce(&T) -> &U) -> Shared<U> {
+        Shared { ptr: NonNull::from(part(self)), keep: self.keep.clone() }
+    }
 }
 
 impl<T: SharedLayout + Send + Sync + 'static> Shared<T> {

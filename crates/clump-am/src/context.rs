@@ -1,0 +1,92 @@
+//! What the endpoints of a rank share: the node's memory, the rank's block, patience, segment space.
+
+use crate::error::{Error, Result};
+use clump_shm::job::Death;
+use clump_shm::node::NodeMemory;
+use clump_shm::rank::RankBlock;
+use clump_shm::segment::SegmentSpace;
+use clump_shm::shared::Shared;
+use clump_shm::waiter::Patience;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// What a program may set about its endpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Lanes of its own for each destination, while they last; else the shared queues only.
+    pub lanes: bool,
+    /// How long a request waits for room before it is returned; `None` for ever.
+    pub patience: Option<Duration>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { lanes: true, patience: None }
+    }
+}
+
+/// The rank that endpoints belong to.
+#[derive(Debug)]
+pub struct RankContext {
+    node: NodeMemory,
+    rank: u32,
+    block: Shared<RankBlock>,
+    patience: Patience,
+    segments: Mutex<SegmentSpace>,
+    settings: Settings,
+}
+
+impl RankContext {
+    /// The context of `rank`. One per process and rank.
+    pub fn new(node: &NodeMemory, rank: u32, settings: Settings) -> Result<Self> {
+        let missing = clump_shm::Error::NotANode("this rank has no block in it");
+        let block = node.rank(rank).ok_or(missing)?;
+        let (spin_ns, yield_ns) = node.patience_ns();
+        let segments = Mutex::new(SegmentSpace::new(node, rank));
+        let patience = Patience::new(spin_ns, yield_ns);
+        Ok(Self { node: node.clone(), rank, block, patience, segments, settings })
+    }
+
+    /// The node's memory.
+    pub fn node(&self) -> &NodeMemory {
+        &self.node
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// This rank's block.
+    pub fn block(&self) -> &Shared<RankBlock> {
+        &self.block
+    }
+
+    /// How long this rank spins, yields and sleeps.
+    pub fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    pub(crate) fn take_segment(&self, bytes: u64) -> Result<u64> {
+        let mut space = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(space.take(bytes)?)
+    }
+
+    pub(crate) fn give_back_segment(&self, offset: u64, bytes: u64) {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner).give_back(offset, bytes);
+    }
+
+    /// The death that ends this job, unless survivors go on.
+    pub fn fatal_death(&self) -> Option<Death> {
+        if self.node.job().survive() { None } else { self.node.job().first_death() }
+    }
+
+    /// Fails when a rank died and survivors do not go on.
+    pub fn check_alive(&self) -> Result<()> {
+        self.fatal_death().map_or(Ok(()), |death| Err(Error::RankDied(death)))
+    }
+}

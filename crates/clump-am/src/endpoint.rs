@@ -1,0 +1,375 @@
+//! The endpoint as programs use it.
+
+use crate::context::RankContext;
+use crate::core::{Attempt, Body, Core};
+use crate::error::{Error, Result};
+use crate::handler::{Handler, Outcome};
+use crate::payload::Payload;
+use crate::peer::{Dest, Tag};
+use crate::progress::{Condition, Guarded, Pollable, Room, WaitFor, block_on, enroll};
+use crate::returned::{Reason, Returned};
+use crate::token::Token;
+use clump_os::clock;
+use clump_shm::name::Name;
+use clump_shm::rank::Waiting;
+use clump_shm::segment::Segment;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Whatever knows the rank that it belongs to: the runtime object of a program.
+pub trait AsContext {
+    /// The rank's context.
+    fn context(&self) -> &Arc<RankContext>;
+}
+
+impl AsContext for Arc<RankContext> {
+    fn context(&self) -> &Arc<RankContext> {
+        self
+    }
+}
+
+/// Who may use an endpoint: [`Alone`] (the thread that opened it) or [`Together`] (any thread).
+pub trait Hold: Clone {
+    #[doc(hidden)]
+    type Cell: Pollable;
+    #[doc(hidden)]
+    fn cell(&self) -> &Self::Cell;
+    #[doc(hidden)]
+    fn with<R>(&self, act: impl FnOnce(&mut Core) -> Result<R>) -> Result<R>;
+}
+
+/// One thread holds the endpoint; no lock.
+#[derive(Debug, Clone)]
+pub struct Alone(Rc<RefCell<Core>>);
+
+/// Threads share the endpoint; a lock per call.
+#[derive(Debug, Clone)]
+pub struct Together(Arc<Mutex<Guarded>>);
+
+impl Hold for Alone {
+    type Cell = RefCell<Core>;
+
+    #[inline(always)]
+    fn cell(&self) -> &RefCell<Core> {
+        &self.0
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, act: impl FnOnce(&mut Core) -> Result<R>) -> Result<R> {
+        match self.0.try_borrow_mut() {
+            Ok(mut core) => act(&mut core),
+            Err(_) => Err(Error::InHandler),
+        }
+    }
+}
+
+impl Hold for Together {
+    type Cell = Mutex<Guarded>;
+
+    fn cell(&self) -> &Mutex<Guarded> {
+        &self.0
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut Core) -> Result<R>) -> Result<R> {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).0)
+    }
+}
+
+/// Which events end a [`Endpoint::wait`] (the event mask of Active Messages II).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Events {
+    /// A message was handled.
+    #[default]
+    NotEmpty,
+    /// Nothing but the end of the job.
+    None,
+}
+
+/// An endpoint of a virtual network (paper 000, 2.2).
+///
+/// `Endpoint` belongs to the thread that opened it (it is neither `Send` nor `Sync`); its calls take no
+/// lock, and its handlers may hold whatever that thread holds. [`SharedEndpoint`] may be used from any
+/// thread, one call at a time; its handlers must be `Send`. A rank may have up to 32 of either, in any
+/// of its threads. Clones are the same endpoint.
+#[derive(Debug, Clone)]
+pub struct Endpoint<H = Alone> {
+    context: Arc<RankContext>,
+    name: Name,
+    hold: H,
+    events: std::cell::Cell<Events>,
+}
+
+/// An endpoint that any thread may use.
+pub type SharedEndpoint = Endpoint<Together>;
+
+// SAFETY: everything in it is Sync but the event mask, which shared endpoints do not change.
+unsafe impl Sync for Endpoint<Together> {}
+
+impl Endpoint<Alone> {
+    /// Opens an endpoint that only this thread will use.
+    pub fn open(rank: &impl AsContext, tag: Tag) -> Result<Self> {
+        let context = rank.context().clone();
+        let core = Core::open(&context, tag)?;
+        let name = core.inbox.name();
+        let core = Rc::new(RefCell::new(core));
+        enroll(&core);
+        Ok(Self { context, name, hold: Alone(core), events: Default::default() })
+    }
+
+    /// Opens an endpoint that any thread may use.
+    pub fn open_shared(rank: &impl AsContext, tag: Tag) -> Result<SharedEndpoint> {
+        let context = rank.context().clone();
+        let core = Core::open(&context, tag)?;
+        let name = core.inbox.name();
+        let hold = Together(Arc::new(Mutex::new(Guarded(core))));
+        Ok(Endpoint { context, name, hold, events: Default::default() })
+    }
+
+    /// Sets the handler of that number: it is called with a token, the words, and the payload.
+    /// Errors it returns come out of the poll that ran it. Setting handler 0 has no effect.
+    pub fn set_handler<R: Outcome>(
+        &self,
+        handler: Handler,
+        run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + 'static,
+    ) {
+        // From inside a handler the table is in use; programs set handlers before they talk.
+        if let Ok(mut core) = self.hold.0.try_borrow_mut() {
+            core.table.set(handler, run);
+        }
+    }
+
+    /// Sets handler 0, for messages that come back.
+    pub fn on_returned(&self, run: impl FnMut(&Returned) + 'static) {
+        if let Ok(mut core) = self.hold.0.try_borrow_mut() {
+            core.on_returned = Some(Box::new(run));
+        }
+    }
+
+    /// Which events end a [`Endpoint::wait`].
+    pub fn set_event_mask(&self, events: Events) {
+        self.events.set(events);
+    }
+}
+
+impl Endpoint<Together> {
+    /// Sets the handler of that number; it may run on any thread that uses the endpoint.
+    pub fn set_handler<R: Outcome>(
+        &self,
+        handler: Handler,
+        run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + Send + 'static,
+    ) {
+        self.hold.0.lock().unwrap_or_else(PoisonError::into_inner).0.table.set(handler, run);
+    }
+
+    /// Sets handler 0, for messages that come back.
+    pub fn on_returned(&self, run: impl FnMut(&Returned) + Send + 'static) {
+        let mut core = self.hold.0.lock().unwrap_or_else(PoisonError::into_inner);
+        core.0.on_returned = Some(Box::new(run));
+    }
+}
+
+impl<H: Hold> Endpoint<H> {
+    /// The endpoint's global name.
+    pub fn name(&self) -> Name {
+        self.name
+    }
+
+    /// The right of access that senders need now.
+    pub fn tag(&self) -> Result<Tag> {
+        self.hold.with(|core| Ok(Tag(core.block.tag())))
+    }
+
+    /// Changes the tag: whoever knows only the old one is refused from now on.
+    pub fn set_tag(&self, tag: Tag) -> Result<()> {
+        self.hold.with(|core| {
+            core.block.set_tag(tag.0);
+            Ok(())
+        })
+    }
+
+    /// Maps an endpoint's name into the translation table. Purely local: whether the name and the tag
+    /// are right shows when a message is sent (it comes back).
+    pub fn map(&self, name: &Name, tag: Tag) -> Result<Dest> {
+        self.hold.with(|core| core.map(*name, tag))
+    }
+
+    /// Takes a destination out of the table. What was sent is still delivered, or comes back.
+    pub fn unmap(&self, dest: Dest) -> Result<()> {
+        self.hold.with(|core| core.unmap(dest))
+    }
+
+    /// Most bytes of a medium message on this node.
+    pub fn max_medium(&self) -> usize {
+        self.context.node().geometry().max_medium()
+    }
+
+    /// Exports `bytes` bytes of zeroed memory for deposits. Once per endpoint.
+    pub fn export_segment(&self, bytes: u64) -> Result<Segment> {
+        self.hold.with(|core| core.export(bytes))
+    }
+
+    /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no room
+    /// (polling meanwhile), at most as long as the rank's patience lasts.
+    #[inline]
+    pub fn request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
+        let sent = self.hold.with(|core| {
+            let sent = core.attempt(dest, handler, words, Body::Short)?;
+            core.poll()?;
+            if core.backlog.is_busy() {
+                core.settle()?;
+            }
+            Ok(sent)
+        })?;
+        if sent == Attempt::Sent {
+            Ok(())
+        } else {
+            self.send_slowly(dest, handler, words, Body::Short)
+        }
+    }
+
+    /// Sends a short request if there is room now. Does not poll.
+    #[inline]
+    pub fn try_request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<Attempt> {
+        self.hold.with(|core| core.attempt(dest, handler, words, Body::Short))
+    }
+
+    /// Sends words and a payload of at most [`Endpoint::max_medium`] bytes, which is copied; the
+    /// handler gets it as its third argument.
+    pub fn request_bulk(
+        &self,
+        dest: Dest,
+        handler: Handler,
+        payload: &[u8],
+        words: &[u64],
+    ) -> Result<()> {
+        self.send(dest, handler, words, Body::Medium(payload))
+    }
+
+    /// Deposits `payload` of any length at `offset` of the target's segment, then runs `handler` there.
+    pub fn request_long(
+        &self,
+        dest: Dest,
+        handler: Handler,
+        offset: u64,
+        payload: &[u8],
+        words: &[u64],
+    ) -> Result<()> {
+        self.send(dest, handler, words, Body::Long(offset, payload))
+    }
+
+    fn send(&self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) -> Result<()> {
+        let sent = self.hold.with(|core| {
+            let sent = core.attempt(dest, handler, words, body)?;
+            core.poll()?;
+            if core.backlog.is_busy() {
+                core.settle()?;
+            }
+            Ok(sent)
+        })?;
+        if sent == Attempt::Sent { Ok(()) } else { self.send_slowly(dest, handler, words, body) }
+    }
+
+    #[cold]
+    fn send_slowly(
+        &self,
+        dest: Dest,
+        handler: Handler,
+        words: &[u64],
+        body: Body<'_>,
+    ) -> Result<()> {
+        let patience = self.context.settings().patience;
+        let started = clock::now_ns();
+        let peer = self.hold.with(|core| {
+            let entry = core.peers.get(dest.0 as usize).and_then(Option::as_ref);
+            Ok(entry.map_or(0, |peer| peer.name.rank()))
+        })?;
+        let mut sent = false;
+        let attempt = || {
+            if sent {
+                return Ok(true);
+            }
+            let waited = u128::from(clock::now_ns() - started);
+            sent = self.hold.with(|core| {
+                if patience.is_some_and(|p| waited > p.as_nanos()) {
+                    core.come_back(dest, Reason::Congestion, handler, words, body);
+                    return Ok(true);
+                }
+                Ok(core.attempt(dest, handler, words, body)? == Attempt::Sent)
+            })?;
+            Ok(sent)
+        };
+        block_on(&self.context, self.hold.cell(), &mut Room { attempt, peer })?;
+        self.hold.with(Core::deliver_returned)
+    }
+
+    /// Handles what has arrived; returns how many messages. Never blocks.
+    #[inline]
+    pub fn poll(&self) -> Result<usize> {
+        self.hold.with(Core::poll)
+    }
+
+    /// Polls until `condition` holds; sleeps when that takes long. Returns an error when a rank dies.
+    #[inline]
+    pub fn poll_until(&self, condition: impl FnMut() -> bool) -> Result<()> {
+        block_on(&self.context, self.hold.cell(), &mut Condition(condition))
+    }
+
+    /// Blocks until an event of the mask: by default, until at least one message was handled. Returns
+    /// how many were.
+    pub fn wait(&self) -> Result<usize> {
+        let mut event = Event { endpoint: self, handled: 0, end: false };
+        block_on(&self.context, self.hold.cell(), &mut event)?;
+        Ok(event.handled)
+    }
+
+    /// Blocks until everything this endpoint sent has been read, or come back.
+    pub fn drain(&self) -> Result<()> {
+        block_on(&self.context, self.hold.cell(), &mut Drained(self))
+    }
+
+    /// The rank's context.
+    pub fn context(&self) -> &Arc<RankContext> {
+        &self.context
+    }
+
+    /// Blocks until `what` is done, polling this endpoint and all others of this thread.
+    pub fn block_on(&self, what: &mut impl WaitFor) -> Result<()> {
+        block_on(&self.context, self.hold.cell(), what)
+    }
+}
+
+struct Event<'a, H> {
+    endpoint: &'a Endpoint<H>,
+    handled: usize,
+    end: bool,
+}
+
+impl<H: Hold> WaitFor for Event<'_, H> {
+    fn done(&mut self) -> Result<bool> {
+        if !self.end {
+            self.handled += self.endpoint.hold.with(Core::poll)?;
+            self.end = self.handled > 0 && self.endpoint.events.get() == Events::NotEmpty;
+        }
+        Ok(self.end)
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Message
+    }
+}
+
+struct Drained<'a, H>(&'a Endpoint<H>);
+
+impl<H: Hold> WaitFor for Drained<'_, H> {
+    fn done(&mut self) -> Result<bool> {
+        self.0.hold.with(|core| {
+            core.attend()?;
+            Ok(core.is_drained())
+        })
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Condition
+    }
+}

@@ -1,0 +1,74 @@
+//! What can go wrong with an active message, and whose fault it is.
+
+use clump_shm::job::Death;
+use clump_shm::name::Name;
+
+/// Errors of this crate. What a *peer* refuses is not among them: such messages come back to handler 0
+/// ([`crate::Returned`]).
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Shared memory could not be had.
+    #[error(transparent)]
+    Memory(#[from] clump_shm::Error),
+    /// A rank of the job died, so what this call waits for may never come.
+    #[error("{0}; this rank cannot go on without it")]
+    RankDied(Death),
+    /// A rank ended its part in the job, so what this call waits for will never come.
+    #[error(
+        "rank {0} has finalized without taking part; all ranks must make the same collective calls"
+    )]
+    RankLeft(u32),
+    /// An endpoint was used from one of its own handlers.
+    #[error(
+        "an endpoint was used from inside one of its handlers: answer with Token::reply, or queue a \
+         request with Token::defer"
+    )]
+    InHandler,
+    /// Too many words for one message.
+    #[error("a message carries at most 8 words, not {0}; put more into the payload")]
+    TooManyWords(usize),
+    /// A medium message is too long.
+    #[error(
+        "a medium message carries at most {most} bytes, not {given}; use request_long or split it"
+    )]
+    PayloadTooLong {
+        /// Bytes asked for.
+        given: usize,
+        /// The limit on this node.
+        most: usize,
+    },
+    /// No destination was mapped under that index.
+    #[error("destination {0} is not in this endpoint's translation table; map() it first")]
+    NoSuchDestination(u32),
+    /// Handler 0 is for returned messages.
+    #[error("handler 0 is reserved for returned messages; set it with on_returned")]
+    HandlerReserved,
+    /// The endpoint has a segment.
+    #[error("this endpoint has a segment of {0} bytes already")]
+    HasSegment(u64),
+    /// Handlers queued more requests than the endpoint keeps.
+    #[error("handlers deferred {0} requests that could not be sent yet; let them wait for replies")]
+    TooManyDeferred(usize),
+    /// A message came back and no handler for returned messages is set.
+    #[error("a message to {dest} came back ({reason}) and no on_returned handler is set")]
+    Unclaimed {
+        /// Where it was sent.
+        dest: Name,
+        /// Why it came back.
+        reason: crate::Reason,
+    },
+    /// A peer wrote something no sender of ours writes.
+    #[error("shared memory written by {0} is damaged: a program error there overwrote a queue")]
+    Corrupt(Name),
+    /// A handler failed.
+    #[error("handler {handler} failed: {why}")]
+    HandlerFailed {
+        /// Its number.
+        handler: u8,
+        /// What it said.
+        why: String,
+    },
+}
+
+/// What calls of this crate return.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,65 @@
+//! Handlers and their table.
+
+use crate::payload::Payload;
+use crate::token::Token;
+
+/// Index into an endpoint's handler table. 0 is reserved for returned messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Handler(pub u8);
+
+/// What a handler may return: nothing, or a result whose error [`crate::Endpoint::poll`] reports.
+pub trait Outcome {
+    /// The error, as text.
+    fn failure(self) -> Option<String>;
+}
+
+impl Outcome for () {
+    #[inline(always)]
+    fn failure(self) -> Option<String> {
+        None
+    }
+}
+
+impl<E: std::fmt::Display> Outcome for Result<(), E> {
+    #[inline(always)]
+    fn failure(self) -> Option<String> {
+        self.err().map(|e| e.to_string())
+    }
+}
+
+type Boxed = Box<dyn FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<String>>;
+
+/// 256 handlers, most of them unset.
+pub(crate) struct Table {
+    entries: Vec<Option<Boxed>>,
+}
+
+impl Table {
+    pub(crate) fn new() -> Self {
+        Self { entries: std::iter::repeat_with(|| None).take(256).collect() }
+    }
+
+    pub(crate) fn set<R: Outcome>(
+        &mut self,
+        handler: Handler,
+        mut run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + 'static,
+    ) {
+        let boxed: Boxed =
+            Box::new(move |token, words, payload| run(token, words, payload).failure());
+        if let Some(entry) = self.entries.get_mut(usize::from(handler.0)) {
+            *entry = Some(boxed);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn find(&mut self, handler: u8) -> Option<&mut Boxed> {
+        self.entries.get_mut(usize::from(handler))?.as_mut()
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let set = self.entries.iter().filter(|e| e.is_some()).count();
+        write!(f, "Table({set} handlers)")
+    }
+}

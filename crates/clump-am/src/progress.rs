@@ -1,0 +1,271 @@
+//! Waiting: every blocking call looks at all endpoints of its thread, then yields, then sleeps.
+//!
+//! The endpoints that a thread opened are its bundle: a call that blocks on one polls them all, so that
+//! two ranks flooding each other through different endpoints cannot stop each other.
+
+use crate::context::RankContext;
+use crate::core::Core;
+use crate::error::{Error, Result};
+use clump_os::clock;
+use clump_shm::rank::{RankState, Waiting};
+use clump_shm::waiter::{Next, Waiter};
+use clump_trace::{Counter, Counters};
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// A sleeper looks again after this long even if nobody woke it: its condition may be one that no
+/// message announces.
+const NAP: Duration = Duration::from_millis(10);
+/// Nobody announces room in a queue: look again soon.
+const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
+
+/// An endpoint as a waiting loop sees it.
+pub trait Pollable {
+    /// Handles what is there; returns how many messages. An endpoint in use by its own handler, or by
+    /// another thread, is passed over.
+    fn poll_once(&self) -> Result<usize>;
+    /// Looks after deferred requests, returned messages and lost peers.
+    fn attend(&self) -> Result<()>;
+    /// Asks senders to ring from now on.
+    fn cool(&self);
+    /// After the fence that follows [`Pollable::cool`]: whether anything came in meanwhile.
+    fn anything_waiting(&self) -> bool;
+}
+
+impl Pollable for RefCell<Core> {
+    #[inline]
+    fn poll_once(&self) -> Result<usize> {
+        self.try_borrow_mut().map_or(Ok(0), |mut core| core.poll())
+    }
+
+    fn attend(&self) -> Result<()> {
+        self.try_borrow_mut().map_or(Ok(()), |mut core| core.attend())
+    }
+
+    fn cool(&self) {
+        if let Ok(mut core) = self.try_borrow_mut() {
+            core.inbox.cool_all();
+        }
+    }
+
+    fn anything_waiting(&self) -> bool {
+        self.try_borrow_mut().is_ok_and(|mut core| core.inbox.anything_waiting())
+    }
+}
+
+/// A core whose handlers may all move to another thread.
+#[derive(Debug)]
+pub struct Guarded(pub(crate) Core);
+
+// SAFETY: a Guarded is only made by `Endpoint::open_shared`, and `SharedEndpoint` takes only handlers
+// that are Send; all other parts of a Core are Send.
+unsafe impl Send for Guarded {}
+
+impl Pollable for Mutex<Guarded> {
+    fn poll_once(&self) -> Result<usize> {
+        self.try_lock().map_or(Ok(0), |mut core| core.0.poll())
+    }
+
+    fn attend(&self) -> Result<()> {
+        self.try_lock().map_or(Ok(()), |mut core| core.0.attend())
+    }
+
+    fn cool(&self) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).0.inbox.cool_all();
+    }
+
+    fn anything_waiting(&self) -> bool {
+        self.lock().unwrap_or_else(PoisonError::into_inner).0.inbox.anything_waiting()
+    }
+}
+
+thread_local! {
+    static BUNDLE: RefCell<Vec<Weak<RefCell<Core>>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Adds an endpoint to the bundle of this thread.
+pub(crate) fn enroll(core: &Rc<RefCell<Core>>) {
+    BUNDLE.with_borrow_mut(|bundle| {
+        bundle.retain(|known| known.strong_count() > 0);
+        bundle.push(Rc::downgrade(core));
+    });
+}
+
+/// Endpoints in the bundle of this thread, those already closed included.
+pub(crate) fn bundle_size() -> usize {
+    BUNDLE.with_borrow(Vec::len)
+}
+
+/// Calls `each` with every endpoint of this thread.
+fn each_of_bundle(mut each: impl FnMut(&RefCell<Core>)) {
+    // Cloned, because a handler may open or close endpoints.
+    let bundle = BUNDLE.with_borrow(Clone::clone);
+    for core in bundle.iter().filter_map(Weak::upgrade) {
+        each(&core);
+    }
+}
+
+/// What a blocking call waits for.
+pub trait WaitFor {
+    /// Whether it has come. Called after every look at the endpoints.
+    fn done(&mut self) -> Result<bool>;
+    /// How to explain it to whoever asks what this rank waits for.
+    fn waiting(&self) -> Waiting;
+    /// Called before this rank announces itself asleep.
+    fn before_sleep(&mut self) {}
+    /// Called when it is awake again.
+    fn after_sleep(&mut self) {}
+    /// The rank that must act for this to come, when there is a single one to name.
+    fn depends_on(&self) -> Option<u32> {
+        None
+    }
+    /// Longest sleep between two looks.
+    fn nap(&self) -> Duration {
+        NAP
+    }
+}
+
+/// Waits for a condition of the program.
+pub(crate) struct Condition<F>(pub(crate) F);
+
+impl<F: FnMut() -> bool> WaitFor for Condition<F> {
+    #[inline]
+    fn done(&mut self) -> Result<bool> {
+        Ok((self.0)())
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Condition
+    }
+}
+
+/// Waits until an attempt to send succeeds.
+pub(crate) struct Room<F> {
+    pub(crate) attempt: F,
+    pub(crate) peer: u32,
+}
+
+impl<F: FnMut() -> Result<bool>> WaitFor for Room<F> {
+    fn done(&mut self) -> Result<bool> {
+        (self.attempt)()
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Room { peer: self.peer }
+    }
+
+    fn nap(&self) -> Duration {
+        NAP_FOR_ROOM
+    }
+}
+
+/// Blocks until `what` is done, while `mine` and the other endpoints of this thread are polled.
+///
+/// # Errors
+/// What polling finds; a dead rank, when survivors do not go on.
+#[inline]
+pub fn block_on(context: &RankContext, mine: &dyn Pollable, what: &mut impl WaitFor) -> Result<()> {
+    if what.done()? {
+        return Ok(());
+    }
+    let mut waiter = Waiter::new(context.patience());
+    let alone = bundle_size() <= 1;
+    let mut noted = false;
+    let mut yields = 0;
+    let result = loop {
+        let handled = if alone { mine.poll_once() } else { poll_all(mine) };
+        match handled.and_then(|n| Ok((n, what.done()?))) {
+            Err(error) => break Err(error),
+            Ok((_, true)) => break Ok(()),
+            Ok((0, false)) => {}
+            Ok((_, false)) => {
+                waiter.reset();
+                continue;
+            }
+        }
+        let next = waiter.step();
+        if next == Next::Look {
+            continue;
+        }
+        yields += u64::from(next == Next::Yielded);
+        if let Err(error) = idle(context, mine, what, next, &mut noted) {
+            break Err(error);
+        }
+    };
+    let counters = Counters::over(context.block().counters());
+    counters.bump(Counter::Waits);
+    if yields > 0 {
+        counters.add(Counter::Yields, yields);
+    }
+    if noted {
+        context.block().note_waiting(None);
+    }
+    result
+}
+
+fn poll_all(mine: &dyn Pollable) -> Result<usize> {
+    let mut handled = mine.poll_once()?;
+    let mut failure = None;
+    each_of_bundle(|core| match core.poll_once() {
+        Ok(n) => handled += n,
+        Err(error) => failure = Some(error),
+    });
+    failure.map_or(Ok(handled), Err)
+}
+
+/// The slow part of a wait: upkeep, deaths, sleep.
+#[cold]
+fn idle(
+    context: &RankContext,
+    mine: &dyn Pollable,
+    what: &mut impl WaitFor,
+    next: Next,
+    noted: &mut bool,
+) -> Result<()> {
+    context.check_alive()?;
+    if let Some(rank) = what.depends_on() {
+        let state = context.node().rank(rank).map(|block| block.state());
+        if state == Some(RankState::Finalized) && !what.done()? {
+            return Err(Error::RankLeft(rank));
+        }
+        if let Some(death) = context.node().death_of(rank) {
+            return Err(Error::RankDied(death));
+        }
+    }
+    mine.attend()?;
+    let mut failure = None;
+    each_of_bundle(|core| failure = core.attend().err().or(failure.take()));
+    failure.map_or(Ok(()), Err)?;
+    if next == Next::Sleep {
+        *noted = true;
+        context.block().note_waiting(Some(what.waiting()));
+        sleep(context, mine, what)?;
+    }
+    Ok(())
+}
+
+fn sleep(context: &RankContext, mine: &dyn Pollable, what: &mut impl WaitFor) -> Result<()> {
+    let counters = Counters::over(context.block().counters());
+    mine.cool();
+    each_of_bundle(Pollable::cool);
+    what.before_sleep();
+    let announced = context.block().park().announce(context.node().fence());
+    let mut busy = mine.anything_waiting();
+    each_of_bundle(|core| busy |= core.anything_waiting());
+    let done = what.done();
+    if busy || !matches!(done, Ok(false)) || context.fatal_death().is_some() {
+        context.block().park().withdraw(announced);
+    } else {
+        counters.bump(Counter::Parks);
+        let (before, nap) = (clock::now_ns(), what.nap());
+        context.block().park().sleep(announced, Some(nap));
+        if u128::from(clock::now_ns() - before) < nap.as_nanos() {
+            counters.bump(Counter::WakesReceived);
+        }
+    }
+    what.after_sleep();
+    // `done` may have had effects (a message sent), and says so again when asked.
+    done.map(drop)
+}

@@ -1,0 +1,159 @@
+//! Messages that come back: handler 0 (paper 000, 2.2).
+
+use crate::handler::Handler;
+use clump_shm::name::Name;
+use clump_shm::slot::{Header, Kind};
+use clump_trace::Counter;
+
+/// Why a message came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Reason {
+    /// The request was addressed to handler 0, which takes no requests.
+    BadArguments = 1,
+    /// Nothing was ever opened under that name.
+    NoSuchEndpoint = 2,
+    /// The tag did not match the endpoint's.
+    BadTag = 3,
+    /// The endpoint has no handler of that number.
+    BadHandler = 4,
+    /// The deposit starts outside of the target's segment, or it has none.
+    BadOffset = 5,
+    /// The deposit ends outside of the target's segment.
+    BadLength = 6,
+    /// The endpoint was closed before it read the message.
+    EndpointGone = 7,
+    /// The rank died before it read the message.
+    PeerLost = 8,
+    /// The target made no room for as long as the endpoint's patience lasts.
+    Congestion = 9,
+    /// The requester of a reply closed its endpoint before it read the reply.
+    ReplyRejected = 10,
+}
+
+impl Reason {
+    pub(crate) fn from_bits(bits: u8) -> Option<Self> {
+        use Reason as R;
+        let all = [
+            R::BadArguments,
+            R::NoSuchEndpoint,
+            R::BadTag,
+            R::BadHandler,
+            R::BadOffset,
+            R::BadLength,
+            R::EndpointGone,
+            R::PeerLost,
+            R::Congestion,
+            R::ReplyRejected,
+        ];
+        all.get(usize::from(bits).checked_sub(1)?).copied()
+    }
+
+    pub(crate) fn counter(self) -> Counter {
+        match self {
+            Reason::BadArguments => Counter::ReturnedBadArguments,
+            Reason::NoSuchEndpoint => Counter::ReturnedNoEndpoint,
+            Reason::BadTag => Counter::ReturnedBadTag,
+            Reason::BadHandler => Counter::ReturnedBadHandler,
+            Reason::BadOffset => Counter::ReturnedBadOffset,
+            Reason::BadLength => Counter::ReturnedBadLength,
+            Reason::EndpointGone => Counter::ReturnedEndpointGone,
+            Reason::PeerLost => Counter::ReturnedPeerLost,
+            Reason::Congestion => Counter::ReturnedCongestion,
+            Reason::ReplyRejected => Counter::ReturnedReplyRejected,
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Reason::BadArguments => "bad arguments: handler 0 takes no requests",
+            Reason::NoSuchEndpoint => "no such endpoint",
+            Reason::BadTag => "bad tag",
+            Reason::BadHandler => "no handler of that number",
+            Reason::BadOffset => "offset outside of the target's segment",
+            Reason::BadLength => "deposit longer than the target's segment",
+            Reason::EndpointGone => "endpoint closed",
+            Reason::PeerLost => "its rank died",
+            Reason::Congestion => "congestion: the target made no room in time",
+            Reason::ReplyRejected => "reply rejected: the requester is gone",
+        })
+    }
+}
+
+/// A message that came back to the endpoint that sent it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Returned {
+    /// The rank that sent it: this one.
+    pub rank: u32,
+    /// Where it was sent.
+    pub dest: Name,
+    /// Why it came back.
+    pub reason: Reason,
+    /// Whether it was a reply.
+    pub reply: bool,
+    /// The handler it was meant for.
+    pub handler: Handler,
+    /// Its words, 0 to 8.
+    pub words: Vec<u64>,
+    /// Its payload (medium messages); empty for short and long ones.
+    pub payload: Vec<u8>,
+    /// Offset and bytes of the deposit (long messages). Whether the bytes were written is unknown.
+    pub deposit: Option<(u64, u64)>,
+}
+
+impl Returned {
+    /// The message as it was sent, with the reason.
+    pub(crate) fn of(
+        (rank, dest): (u32, Name),
+        (reason, reply): (Reason, bool),
+        header: Header,
+        words: &[u64],
+        payload: &[u8],
+    ) -> Self {
+        let handler = Handler(header.handler);
+        let (deposit, words) = match (header.kind, words) {
+            (Kind::Long, [offset, len, rest @ ..]) => (Some((*offset, *len)), rest),
+            _ => (None, words),
+        };
+        let (words, payload) = (words.to_vec(), payload.to_vec());
+        Self { rank, dest, reason, reply, handler, words, payload, deposit }
+    }
+}
+
+/// First word of a message on its way back: reason, kind and handler of the original.
+pub(crate) fn pack_original(reason: Reason, header: Header) -> u64 {
+    reason as u64 | (header.kind as u64) << 8 | u64::from(header.handler) << 16
+}
+
+/// Reads [`pack_original`].
+pub(crate) fn unpack_original(word: u64) -> Option<(Reason, Kind, u8)> {
+    let reason = Reason::from_bits((word & 0xff) as u8)?;
+    let kind = match word >> 8 & 0xff {
+        1 => Kind::Short,
+        2 => Kind::Medium,
+        3 => Kind::Long,
+        _ => return None,
+    };
+    Some((reason, kind, (word >> 16 & 0xff) as u8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_survive_the_way_back() {
+        for bits in 1..=10 {
+            let reason = Reason::from_bits(bits).unwrap();
+            assert_eq!(reason as u8, bits);
+            let header = Header { kind: Kind::Long, handler: 77, words: 3, payload: 0 };
+            let word = pack_original(reason, header);
+            assert_eq!(unpack_original(word), Some((reason, Kind::Long, 77)));
+        }
+        assert_eq!(Reason::from_bits(0), None);
+        assert_eq!(Reason::from_bits(11), None);
+        assert_eq!(unpack_original(0xffff), None);
+    }
+}

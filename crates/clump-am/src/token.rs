@@ -1,0 +1,143 @@
+//! What a handler holds: the right to answer once, and to queue requests.
+
+use crate::core::{Backlog, Deferred};
+use crate::error::{Error, Result};
+use crate::handler::Handler;
+use crate::link::Link;
+use crate::peer::Dest;
+use crate::returned::{Reason, Returned};
+use clump_shm::block::Openness;
+use clump_shm::name::Name;
+use clump_shm::slot::{Header, Kind};
+use clump_trace::{Counter, Counters, Flow, Role, Size};
+
+/// Most requests that handlers of one endpoint may have queued.
+pub const MOST_DEFERRED: usize = 1 << 16;
+/// Most words a program gives to one message.
+pub const MOST_ARGUMENTS: usize = 8;
+
+/// A handler's view of the message that woke it. Replying uses the token up, so there is at most one
+/// reply; a handler of a reply has a token too, but nobody to answer.
+#[derive(Debug)]
+pub struct Token<'a> {
+    pub(crate) from: Name,
+    pub(crate) rank: u32,
+    pub(crate) link: Option<&'a mut Link>,
+    pub(crate) backlog: &'a mut Backlog,
+    pub(crate) counters: Counters<'a>,
+    pub(crate) max_medium: usize,
+}
+
+impl Token<'_> {
+    /// The endpoint that sent the message.
+    pub fn from(&self) -> Name {
+        self.from
+    }
+
+    /// Answers with up to eight words. In a handler of a reply this does nothing: replies are not
+    /// answered (paper 000, 2.2).
+    #[inline(always)]
+    pub fn reply(self, handler: Handler, words: &[u64]) -> Result<()> {
+        if words.len() > MOST_ARGUMENTS {
+            return Err(Error::TooManyWords(words.len()));
+        }
+        let header = Header::short(handler.0, words.len());
+        self.send(header, words, &[], Size::Short, words.len() as u64 * 8);
+        Ok(())
+    }
+
+    /// Answers with words and a payload of at most `max_medium` bytes.
+    pub fn reply_bulk(self, handler: Handler, payload: &[u8], words: &[u64]) -> Result<()> {
+        if words.len() > MOST_ARGUMENTS {
+            return Err(Error::TooManyWords(words.len()));
+        }
+        if payload.len() > self.max_medium {
+            return Err(Error::PayloadTooLong { given: payload.len(), most: self.max_medium });
+        }
+        let mut header = Header::short(handler.0, words.len());
+        header.kind = Kind::Medium;
+        header.payload = payload.len() as u32;
+        self.send(header, words, payload, Size::Medium, payload.len() as u64);
+        Ok(())
+    }
+
+    /// Deposits `payload` in the requester's segment and answers with words. Comes back to handler 0 of
+    /// this endpoint when the segment does not hold it.
+    pub fn reply_long(
+        self,
+        handler: Handler,
+        offset: u64,
+        payload: &[u8],
+        words: &[u64],
+    ) -> Result<()> {
+        if words.len() > MOST_ARGUMENTS {
+            return Err(Error::TooManyWords(words.len()));
+        }
+        let mut all = [0; MOST_ARGUMENTS + 2];
+        (all[0], all[1]) = (offset, payload.len() as u64);
+        all[2..words.len() + 2].copy_from_slice(words);
+        let all = &all[..words.len() + 2];
+        let mut header = Header::short(handler.0, all.len());
+        header.kind = Kind::Long;
+        let mut this = self;
+        let Some(link) = this.link.as_deref_mut() else { return Ok(()) };
+        let refused = match link.path.segment()? {
+            Some(segment) if segment.write(offset, payload) => None,
+            Some(segment) if offset <= segment.len() as u64 => Some(Reason::BadLength),
+            _ => Some(Reason::BadOffset),
+        };
+        if let Some(reason) = refused {
+            let to = (this.rank, this.from);
+            this.backlog.returned.push_back(Returned::of(to, (reason, true), header, all, &[]));
+            return Ok(());
+        }
+        this.send(header, all, &[], Size::Long, payload.len() as u64);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn send(self, header: Header, words: &[u64], payload: &[u8], size: Size, bytes: u64) {
+        let Some(link) = self.link else { return };
+        if link.path.openness() != Openness::Open {
+            let why = (Reason::ReplyRejected, true);
+            let to = (self.rank, self.from);
+            self.backlog.returned.push_back(Returned::of(to, why, header, words, payload));
+            return;
+        }
+        self.counters.bump(Counter::messages(Role::Reply, size, Flow::Sent));
+        self.counters.add(Counter::bytes(Role::Reply, size, Flow::Sent), bytes);
+        if link.send(header, words, payload) {
+            self.backlog.stuck_links += 1;
+            self.counters.bump(Counter::Stashed);
+        }
+    }
+
+    /// Queues a request, to be sent after this handler has returned (which is what makes requests from
+    /// handlers safe). Fails only on too many words or too many queued requests.
+    pub fn defer(&mut self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
+        self.defer_bulk(dest, handler, None, words)
+    }
+
+    /// Queues a request with a payload, which is copied.
+    pub fn defer_bulk(
+        &mut self,
+        dest: Dest,
+        handler: Handler,
+        payload: Option<&[u8]>,
+        words: &[u64],
+    ) -> Result<()> {
+        if words.len() > MOST_ARGUMENTS {
+            return Err(Error::TooManyWords(words.len()));
+        }
+        if self.backlog.deferred.len() >= MOST_DEFERRED {
+            return Err(Error::TooManyDeferred(MOST_DEFERRED));
+        }
+        if let Some(given) = payload.map(<[u8]>::len).filter(|&len| len > self.max_medium) {
+            return Err(Error::PayloadTooLong { given, most: self.max_medium });
+        }
+        self.counters.bump(Counter::Deferred);
+        let (words, payload) = (words.to_vec(), payload.map(<[u8]>::to_vec));
+        self.backlog.deferred.push_back(Deferred { dest, handler, words, payload, since: 0 });
+        Ok(())
+    }
+}

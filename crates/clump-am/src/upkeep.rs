@@ -1,0 +1,166 @@
+//! What an endpoint does beside sending and receiving: deferred requests, stashed replies, returned
+//! messages, the fate of peers.
+
+use crate::core::{Attempt, Backlog, Body, Core};
+use crate::dispatch::hand_over;
+use crate::error::Result;
+use crate::returned::{Reason, Returned};
+use clump_os::clock;
+use clump_shm::block::Openness;
+use clump_shm::path::Path;
+use clump_trace::{Counter, Counters};
+
+impl Backlog {
+    #[inline(always)]
+    pub(crate) fn is_busy(&self) -> bool {
+        self.stuck_links != 0 || !self.deferred.is_empty() || !self.returned.is_empty()
+    }
+}
+
+impl Core {
+    /// Works off what handlers left behind, as far as there is room.
+    #[cold]
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        self.flush_links();
+        for _ in 0..self.backlog.deferred.len() {
+            if !self.send_deferred()? {
+                break;
+            }
+        }
+        self.deliver_returned()
+    }
+
+    /// Whether everything sent was read, or came back.
+    pub(crate) fn is_drained(&self) -> bool {
+        let peers = self.peers.iter().flatten().chain(&self.retiring);
+        !self.backlog.is_busy() && peers.into_iter().all(|peer| !peer.unchecked)
+    }
+
+    fn flush_links(&mut self) {
+        if self.backlog.stuck_links == 0 {
+            return;
+        }
+        let links = self.links.by_lane.iter_mut().flatten().chain(self.links.by_name.values_mut());
+        let mut stuck = 0;
+        for link in links {
+            link.flush();
+            stuck += usize::from(link.is_stuck());
+        }
+        self.backlog.stuck_links = stuck;
+    }
+
+    /// Sends the oldest deferred request; false when there is no room for it.
+    fn send_deferred(&mut self) -> Result<bool> {
+        let Some(mut first) = self.backlog.deferred.pop_front() else { return Ok(false) };
+        let body = first.payload.as_deref().map_or(Body::Short, Body::Medium);
+        if self.attempt(first.dest, first.handler, &first.words, body)? == Attempt::Sent {
+            return Ok(true);
+        }
+        let now = clock::now_ns();
+        if first.since == 0 {
+            first.since = now;
+        }
+        let waited = u128::from(now - first.since);
+        if self.context.settings().patience.is_some_and(|p| waited > p.as_nanos()) {
+            self.come_back(first.dest, Reason::Congestion, first.handler, &first.words, body);
+            return Ok(true);
+        }
+        self.backlog.deferred.push_front(first);
+        Ok(false)
+    }
+
+    /// Gives returned messages to handler 0.
+    pub(crate) fn deliver_returned(&mut self) -> Result<()> {
+        while let Some(returned) = self.backlog.returned.pop_front() {
+            let counters = Counters::over(self.block.counters());
+            counters.bump(Counter::HandlerRuns);
+            hand_over(&mut self.on_returned, counters, &returned)?;
+        }
+        Ok(())
+    }
+
+    /// Looks after everything that a poll does not: to be called now and then, and while waiting.
+    #[cold]
+    pub(crate) fn attend(&mut self) -> Result<()> {
+        let counters = Counters::over(self.block.counters());
+        counters.add(Counter::Polls, u64::from(std::mem::take(&mut self.polls)));
+        counters.add(Counter::PollsEmpty, u64::from(std::mem::take(&mut self.empty_polls)));
+        counters.add(Counter::LanesCooled, u64::from(self.inbox.tick()));
+        self.check_peers();
+        self.check_links();
+        self.finish_retiring();
+        let by_lane = &mut self.links.by_lane;
+        self.inbox.free_retired(|lane| by_lane[lane] = None);
+        if self.backlog.is_busy() { self.settle() } else { Ok(()) }
+    }
+
+    /// Requests that their target will never read come back.
+    fn check_peers(&mut self) {
+        let Self { peers, retiring, backlog, context, block, .. } = self;
+        let counters = Counters::over(block.counters());
+        for peer in peers.iter_mut().flatten().chain(retiring.iter_mut()) {
+            let (rank, dest) = (context.rank(), peer.name);
+            let Some(path) = peer.path.as_mut().filter(|_| peer.unchecked) else { continue };
+            let tally = path.take_tally();
+            counters.add(Counter::DoorbellRings, tally.rings);
+            counters.add(Counter::WakesSent, tally.wakes);
+            let dead = context.node().death_of(dest.rank()).is_some();
+            if !dead && path.openness() == Openness::Open {
+                peer.unchecked = !path.is_drained();
+                continue;
+            }
+            let reason = if dead { Reason::PeerLost } else { Reason::EndpointGone };
+            peer.unchecked = false;
+            path.take_back(|header, words, payload| {
+                let why = (reason, false);
+                backlog.returned.push_back(Returned::of((rank, dest), why, header, words, payload));
+            });
+        }
+    }
+
+    /// Replies that their requester will never read come back.
+    fn check_links(&mut self) {
+        let Self { links, backlog, context, block, .. } = self;
+        let counters = Counters::over(block.counters());
+        let rank = context.rank();
+        for link in links.by_lane.iter_mut().flatten().chain(links.by_name.values_mut()) {
+            let tally = link.path.take_tally();
+            counters.add(Counter::DoorbellRings, tally.rings);
+            counters.add(Counter::WakesSent, tally.wakes);
+            let dest = link.path.to();
+            let dead = context.node().death_of(dest.rank()).is_some();
+            if !dead && link.path.openness() == Openness::Open {
+                continue;
+            }
+            let reason = if dead { Reason::PeerLost } else { Reason::ReplyRejected };
+            link.take_back(|header, words, payload| {
+                if header.kind != clump_shm::slot::Kind::Returned {
+                    let why = (reason, true);
+                    let back = Returned::of((rank, dest), why, header, words, payload);
+                    backlog.returned.push_back(back);
+                }
+            });
+        }
+    }
+
+    /// Unmapped destinations: once their target has read everything, their reply lanes are free again.
+    fn finish_retiring(&mut self) {
+        let mut at = 0;
+        while at < self.retiring.len() {
+            let peer = &mut self.retiring[at];
+            let gone = peer.path.as_ref().is_none_or(|p| p.openness() != Openness::Open);
+            let done = gone || peer.path.as_ref().is_none_or(Path::is_released);
+            // Replies were published before the release; a poll between the two looks reads them.
+            let seen_before = std::mem::replace(&mut peer.released, done && !peer.unchecked);
+            let idle = peer.reply_lane.is_none_or(|lane| self.inbox.reply_lane_is_idle(lane));
+            if !(seen_before && peer.released && idle) {
+                at += 1;
+                continue;
+            }
+            let peer = self.retiring.swap_remove(at);
+            if let Some(lane) = peer.reply_lane {
+                self.inbox.free_reply_lane(lane);
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The block of an endpoint in shared memory: access word, tag, segment, doorbell, counters.
+
+use crate::doorbell::Doorbell;
+use crate::geometry::ENDPOINT_HEADER;
+use crate::queue::QueueTail;
+use crate::shared::SharedLayout;
+use clump_os::sync::{AtomicU64, Ordering};
+
+/// What a sender has to look at before each message: one line that changes rarely.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct AccessLine {
+    /// Generation and whether the endpoint is open.
+    state: AtomicU64,
+    tag: AtomicU64,
+    segment_offset: AtomicU64,
+    segment_bytes: AtomicU64,
+}
+
+/// Header page of an endpoint's block.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct EndpointBlock {
+    access: AccessLine,
+    doorbell: Doorbell,
+    pub(crate) tails: [QueueTail; 2],
+    counters: [AtomicU64; 128],
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for EndpointBlock {}
+const _: () = assert!(size_of::<EndpointBlock>() <= ENDPOINT_HEADER);
+
+/// Whether an endpoint takes messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Openness {
+    /// It does.
+    Open,
+    /// It has closed, and reads nothing any more.
+    Closed,
+    /// Nothing was ever opened under that name, or something else is there now.
+    Absent,
+}
+
+const CLOSED: u64 = 0;
+const OPEN: u64 = 1;
+
+impl EndpointBlock {
+    /// The access word of an open endpoint of this generation.
+    pub(crate) fn open_word(generation: u32) -> u64 {
+        u64::from(generation) << 8 | OPEN
+    }
+
+    /// Whether the endpoint is open under the generation behind `open_word`, and its tag is `tag`.
+    #[inline(always)]
+    pub(crate) fn admits(&self, open_word: u64, tag: u64) -> bool {
+        self.access.state.load(Ordering::Acquire) == open_word
+            && self.access.tag.load(Ordering::Relaxed) == tag
+    }
+
+    /// Where the endpoint of this generation stands.
+    pub fn openness(&self, generation: u32) -> Openness {
+        let word = self.access.state.load(Ordering::Acquire);
+        match (word >> 8 == u64::from(generation), word & 0xff) {
+            (true, OPEN) if generation != 0 => Openness::Open,
+            (true, CLOSED) if generation != 0 => Openness::Closed,
+            _ => Openness::Absent,
+        }
+    }
+
+    /// The generation last opened here; zero for none.
+    pub(crate) fn generation(&self) -> u32 {
+        (self.access.state.load(Ordering::Acquire) >> 8) as u32
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.access.state.load(Ordering::Acquire) & 0xff == OPEN
+    }
+
+    pub(crate) fn open(&self, generation: u32, tag: u64) {
+        self.access.tag.store(tag, Ordering::Relaxed);
+        self.set_segment(0, 0);
+        self.access.state.store(Self::open_word(generation), Ordering::Release);
+    }
+
+    pub(crate) fn close(&self, generation: u32) {
+        self.access.state.store(u64::from(generation) << 8 | CLOSED, Ordering::SeqCst);
+    }
+
+    /// The tag that senders must know.
+    pub fn tag(&self) -> u64 {
+        self.access.tag.load(Ordering::Relaxed)
+    }
+
+    /// Changes the tag; messages already queued were admitted under the old one.
+    pub fn set_tag(&self, tag: u64) {
+        self.access.tag.store(tag, Ordering::Release);
+    }
+
+    /// Where in the node's memory the endpoint's segment lies, and its bytes.
+    pub fn segment(&self) -> (u64, u64) {
+        let bytes = self.access.segment_bytes.load(Ordering::Acquire);
+        (self.access.segment_offset.load(Ordering::Relaxed), bytes)
+    }
+
+    pub(crate) fn set_segment(&self, offset: u64, bytes: u64) {
+        self.access.segment_offset.store(offset, Ordering::Relaxed);
+        self.access.segment_bytes.store(bytes, Ordering::Release);
+    }
+
+    /// The endpoint's doorbell.
+    #[inline(always)]
+    pub fn doorbell(&self) -> &Doorbell {
+        &self.doorbell
+    }
+
+    /// The endpoint's counters; written by its owner alone.
+    pub fn counters(&self) -> &[AtomicU64; 128] {
+        &self.counters
+    }
+}

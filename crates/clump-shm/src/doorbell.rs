@@ -1,0 +1,102 @@
+//! The doorbell of an endpoint: which cold lanes and queues have messages.
+
+use crate::park::Park;
+use crate::shared::{Shared, SharedLayout};
+use clump_os::fence::{self, FenceKind};
+use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Site, order};
+use std::cell::Cell;
+
+/// Words of lane bits; the word behind them belongs to the queues.
+pub const LANE_WORDS: usize = 16;
+/// Bit of the shared queue of requests.
+pub const REQUEST_QUEUE: u32 = (LANE_WORDS * 64) as u32;
+/// Bit of the shared queue of replies.
+pub const REPLY_QUEUE: u32 = REQUEST_QUEUE + 1;
+
+/// One bit per lane and queue, and a summary that a poll reads: one load while nobody rings.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Doorbell {
+    summary: AtomicU64,
+    words: [AtomicU64; LANE_WORDS + 1],
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for Doorbell {}
+
+impl Doorbell {
+    /// Sets `bit`.
+    pub fn ring(&self, bit: u32) {
+        let word = (bit / 64) as usize;
+        let Some(cell) = self.words.get(word) else { return };
+        // SYNC 4: pairs with collect
+        cell.fetch_or(1 << (bit % 64), order(Site::DoorbellRing, Ordering::AcqRel));
+        self.summary.fetch_or(1 << word, order(Site::DoorbellRing, Ordering::AcqRel));
+    }
+
+    /// Whether somebody rang since the last [`Doorbell::collect`].
+    #[inline(always)]
+    pub fn rung(&self) -> bool {
+        self.summary.load(Ordering::Relaxed) != 0
+    }
+
+    /// Clears all bits and hands them to `each`.
+    #[cold]
+    pub fn collect(&self, mut each: impl FnMut(u32)) {
+        // SYNC 4: pairs with ring
+        let mut summary = self.summary.swap(0, Ordering::AcqRel) & ((2 << LANE_WORDS) - 1);
+        while summary != 0 {
+            let word = summary.trailing_zeros();
+            summary &= summary - 1;
+            let mut bits = self.words[word as usize].swap(0, Ordering::AcqRel);
+            while bits != 0 {
+                each(word * 64 + bits.trailing_zeros());
+                bits &= bits - 1;
+            }
+        }
+    }
+}
+
+/// A sender's way to get the attention of a receiver.
+#[derive(Debug, Clone)]
+pub struct Bell {
+    /// The receiver's doorbell.
+    pub doorbell: Shared<Doorbell>,
+    /// Where the receiver sleeps.
+    pub park: Shared<Park>,
+    /// This sender's bit.
+    pub bit: u32,
+    /// How the job orders publishing and looking for sleepers.
+    pub fence: FenceKind,
+    /// What ringing cost so far.
+    pub tally: Cell<Tally>,
+}
+
+/// How often a sender rang, and how often that took a system call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Doorbells rung.
+    pub rings: u64,
+    /// Sleepers woken.
+    pub wakes: u64,
+}
+
+impl Bell {
+    /// To be called after each publication in a lane: rings if the receiver does not poll it.
+    #[inline(always)]
+    pub fn after_publish(&self, hot: &AtomicU32) {
+        fence::light(self.fence);
+        if hot.load(Ordering::Relaxed) == 0 {
+            self.ring();
+        }
+    }
+
+    /// Rings, and wakes the receiver if it sleeps.
+    #[cold]
+    pub fn ring(&self) {
+        self.doorbell.ring(self.bit);
+        let woke = self.park.wake_if_asleep(self.fence);
+        let Tally { rings, wakes } = self.tally.get();
+        self.tally.set(Tally { rings: rings + 1, wakes: wakes + u64::from(woke) });
+    }
+}

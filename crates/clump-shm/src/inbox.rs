@@ -1,0 +1,334 @@
+//! The receiver's side of an endpoint: its block, its lanes hot and cold, its shared queues.
+//!
+//! The inbox says where messages are; what happens to them is decided above (clump-am). A lane that is
+//! new, or was cold, becomes hot when its bell rings; a hot lane that stayed empty for long is cooled,
+//! so that a poll costs one load per lane that is really used and one for the doorbell.
+
+use crate::block::EndpointBlock;
+use crate::doorbell::{REPLY_QUEUE, REQUEST_QUEUE};
+use crate::geometry::{
+    ENDPOINT_HEADER, ENDPOINTS, Geometry, LANE_FRONT, LANE_SLOTS, QUEUE_BLOCKS, QUEUE_SLOTS,
+};
+use crate::lane::{Bulk, LaneControl, LaneReceiver};
+use crate::name::Name;
+use crate::node::{NodeMemory, place, place_slice};
+use crate::queue::{Blocks, Queue, QueueReceiver, QueueTail};
+use crate::shared::{Shared, SharedSlice};
+use crate::slot::Slot;
+use crate::{Error, Result};
+use clump_os::fence;
+use clump_os::map::{Mapping, PAGE};
+
+/// Ticks after which lanes that stayed empty are cooled, when more than [`KEEP_HOT`] are hot.
+const COOL_AFTER: u32 = 4;
+/// Lanes that are never cooled by idling: a load each is cheaper than ringing.
+const KEEP_HOT: usize = 8;
+
+/// A lane that its receiver knows.
+#[derive(Debug)]
+pub struct InLane {
+    /// Index in the block.
+    pub index: usize,
+    /// The sending endpoint.
+    pub from: Name,
+    /// For a lane of requests: where replies go at the sender; `None` for a lane of replies.
+    pub reply_lane: Option<usize>,
+    /// Its receiving half.
+    pub receiver: LaneReceiver,
+    /// Messages read since lanes were last cooled.
+    pub recent: u32,
+}
+
+/// The receiver's side of an endpoint.
+#[derive(Debug)]
+pub struct Inbox {
+    node: NodeMemory,
+    name: Name,
+    map: Mapping,
+    block: Shared<EndpointBlock>,
+    /// Hot lanes, polled in turn.
+    pub hot: Vec<InLane>,
+    cold: Vec<InLane>,
+    /// The shared queue of requests.
+    pub requests: QueueReceiver,
+    /// The shared queue of replies.
+    pub replies: QueueReceiver,
+    /// Whether a queue's bell rang and it has not been seen empty since: requests, replies.
+    pub pending: [bool; 2],
+    ticks: u32,
+}
+
+impl Inbox {
+    /// Opens an endpoint of `rank` with `tag`, at the first index that nobody uses any more.
+    pub fn open(node: &NodeMemory, rank: u32, tag: u64) -> Result<Self> {
+        let most = ENDPOINTS;
+        for index in 0..most {
+            let g = *node.geometry();
+            let offset = g.endpoint(rank as usize, index);
+            let header = node.map(offset, ENDPOINT_HEADER)?;
+            let block: Shared<EndpointBlock> = place(&header, 0)?;
+            if block.is_open() {
+                continue;
+            }
+            let map = node.map(offset, g.endpoint_bytes())?;
+            if block.generation() != 0 && !reusable(node, &map, &block, &g)? {
+                continue;
+            }
+            return Self::take(node, rank, index, tag, map);
+        }
+        Err(Error::NoFreeEndpoint { most })
+    }
+
+    fn take(node: &NodeMemory, rank: u32, index: usize, tag: u64, map: Mapping) -> Result<Self> {
+        let block: Shared<EndpointBlock> = place(&map, 0)?;
+        let g = node.geometry();
+        let requests = QueueReceiver::new(queue_parts(&map, &block, 0, g)?);
+        let replies = QueueReceiver::new(queue_parts(&map, &block, 1, g)?);
+        let generation = block.generation() + 1;
+        let name = Name::new(rank, index as u8, generation);
+        block.open(generation, tag);
+        let (hot, cold) = (Vec::new(), Vec::new());
+        let (node, pending) = (node.clone(), [true; 2]);
+        Ok(Self { node, name, map, block, hot, cold, requests, replies, pending, ticks: 0 })
+    }
+
+    /// The endpoint's name.
+    pub fn name(&self) -> Name {
+        self.name
+    }
+
+    /// The endpoint's block.
+    pub fn block(&self) -> &Shared<EndpointBlock> {
+        &self.block
+    }
+
+    /// The node it lies on.
+    pub fn node(&self) -> &NodeMemory {
+        &self.node
+    }
+
+    /// Sets a lane of this endpoint aside for replies of `peer`; `None` when all are taken.
+    pub fn claim_reply_lane(&self, peer: Name) -> Option<usize> {
+        let g = self.node.geometry();
+        let start = (peer.rank() as usize * 2 + 1) % g.lanes();
+        (0..g.lanes()).map(|i| (start + i) % g.lanes()).find(|&lane| {
+            place::<LaneControl>(&self.map, g.lane_in_block(lane))
+                .is_ok_and(|control| control.claim(peer.to_bits(), 0))
+        })
+    }
+
+    /// Whether a reply lane has nothing unread.
+    pub fn reply_lane_is_idle(&self, lane: usize) -> bool {
+        let mut known = self.hot.iter().chain(&self.cold);
+        known.find(|l| l.index == lane).is_none_or(|l| !l.receiver.has_message())
+    }
+
+    /// Lets go of a reply lane that nothing will be sent on any more.
+    pub fn free_reply_lane(&mut self, lane: usize) {
+        for known in [&mut self.hot, &mut self.cold] {
+            if let Some(at) = known.iter().position(|l| l.index == lane) {
+                let mut gone = known.swap_remove(at);
+                gone.receiver.give_back();
+            }
+        }
+        if let Ok(control) =
+            place::<LaneControl>(&self.map, self.node.geometry().lane_in_block(lane))
+        {
+            control.free();
+        }
+    }
+
+    /// Heats what rang. Returns how many lanes became hot.
+    pub fn answer_bells(&mut self) -> Result<u32> {
+        if !self.block.doorbell().rung() {
+            return Ok(0);
+        }
+        let mut rang = Vec::new();
+        self.block.doorbell().collect(|bit| rang.push(bit));
+        let mut heated = 0;
+        for bit in rang {
+            match bit {
+                REQUEST_QUEUE => self.pending[0] = true,
+                REPLY_QUEUE => self.pending[1] = true,
+                lane => heated += u32::from(self.heat(lane as usize)?),
+            }
+        }
+        Ok(heated)
+    }
+
+    fn heat(&mut self, index: usize) -> Result<bool> {
+        if self.hot.iter().any(|lane| lane.index == index) {
+            return Ok(false);
+        }
+        if let Some(at) = self.cold.iter().position(|lane| lane.index == index) {
+            let lane = self.cold.swap_remove(at);
+            lane.receiver.heat();
+            self.hot.push(lane);
+            return Ok(true);
+        }
+        let g = self.node.geometry();
+        if index >= g.lanes() {
+            return Ok(false);
+        }
+        let (control, slots, bulk) = lane_parts(&self.map, g.lane_in_block(index), g)?;
+        let owner = control.owner();
+        if owner == 0 {
+            return Ok(false);
+        }
+        let lanes = g.lanes() as u64;
+        let reply_lane = control.link().filter(|&l| l < lanes).map(|l| l as usize);
+        let receiver = LaneReceiver::new(control, slots, bulk);
+        receiver.heat();
+        let from = Name::from_bits(owner);
+        self.hot.push(InLane { index, from, reply_lane, receiver, recent: 0 });
+        Ok(true)
+    }
+
+    /// To be called every thousand polls or so: cools lanes that stayed empty. Returns how many.
+    pub fn tick(&mut self) -> u32 {
+        self.ticks += 1;
+        if self.ticks < COOL_AFTER || self.hot.len() <= KEEP_HOT {
+            return 0;
+        }
+        self.ticks = 0;
+        let mut idle = Vec::new();
+        let mut at = 0;
+        while at < self.hot.len() {
+            if std::mem::take(&mut self.hot[at].recent) == 0 {
+                idle.push(self.hot.swap_remove(at));
+            } else {
+                at += 1;
+            }
+        }
+        idle.iter().for_each(|lane| lane.receiver.cool());
+        if !idle.is_empty() {
+            fence::heavy(self.node.fence());
+        }
+        self.settle(idle)
+    }
+
+    /// Cools all lanes, for a receiver that is about to announce itself asleep (which fences).
+    pub fn cool_all(&mut self) {
+        for lane in self.hot.drain(..) {
+            lane.receiver.cool();
+            self.cold.push(lane);
+        }
+    }
+
+    /// After the fence that follows [`Inbox::cool_all`]: whether anything came in meanwhile.
+    pub fn anything_waiting(&mut self) -> bool {
+        let lanes = std::mem::take(&mut self.cold);
+        self.settle(lanes);
+        let queues = self.requests.has_message() || self.replies.has_message();
+        !self.hot.is_empty() || self.block.doorbell().rung() || queues
+    }
+
+    /// Lanes that were marked cold stay so only if nothing was published before the fence.
+    fn settle(&mut self, lanes: Vec<InLane>) -> u32 {
+        let mut cooled = 0;
+        for lane in lanes {
+            if lane.receiver.has_message() {
+                lane.receiver.heat();
+                self.hot.push(lane);
+            } else {
+                self.cold.push(lane);
+                cooled += 1;
+            }
+        }
+        cooled
+    }
+
+    /// Frees lanes of requests whose sender retired and left nothing unread; calls `gone` with each index.
+    pub fn free_retired(&mut self, mut gone: impl FnMut(usize)) {
+        let retired = |lane: &InLane| {
+            lane.reply_lane.is_some()
+                && lane.receiver.control().retired()
+                && !lane.receiver.has_message()
+        };
+        for lanes in [&mut self.hot, &mut self.cold] {
+            let mut at = 0;
+            while at < lanes.len() {
+                if retired(&lanes[at]) {
+                    let mut lane = lanes.swap_remove(at);
+                    lane.receiver.give_back();
+                    gone(lane.index);
+                    lane.receiver.control().free();
+                } else {
+                    at += 1;
+                }
+            }
+        }
+    }
+
+    /// Closes the endpoint: from now on nothing is read. Senders take back what is unread.
+    pub fn close(&mut self) {
+        // Unread messages of lanes this side never heated are found too: their heads were never moved.
+        for lane in self.hot.iter_mut().chain(self.cold.iter_mut()) {
+            lane.receiver.give_back();
+        }
+        self.block.close(self.name.generation());
+    }
+}
+
+/// Whether all lanes and queues of a closed endpoint are free again.
+fn reusable(
+    node: &NodeMemory,
+    map: &Mapping,
+    block: &Shared<EndpointBlock>,
+    g: &Geometry,
+) -> Result<bool> {
+    for which in 0..2 {
+        let queue = queue_parts(map, block, which, g)?;
+        if !queue.is_unused(|rank| node.death_of(rank).is_some()) {
+            return Ok(false);
+        }
+    }
+    for lane in 0..g.lanes() {
+        let control: Shared<LaneControl> = place(map, g.lane_in_block(lane))?;
+        let owner = control.owner();
+        if owner == 0 {
+            continue;
+        }
+        if node.death_of(Name::from_bits(owner).rank()).is_none() {
+            return Ok(false);
+        }
+        control.free();
+    }
+    Ok(true)
+}
+
+/// The parts of the lane that begins at `offset` of `map`.
+pub(crate) fn lane_parts(
+    map: &Mapping,
+    offset: usize,
+    g: &Geometry,
+) -> Result<(Shared<LaneControl>, SharedSlice<Slot>, Bulk)> {
+    let control = place(map, offset)?;
+    let slots = place_slice(map, offset + 256, LANE_SLOTS)?;
+    if offset + g.lane_bytes() > map.bytes() {
+        return Err(Error::NotANode("a lane lies outside of it"));
+    }
+    // SAFETY: in bounds (just checked); `slots` keeps the same mapping mapped.
+    let bulk = unsafe { Bulk::new(map.base().add(offset + LANE_FRONT), g.bulk()) };
+    Ok((control, slots, bulk))
+}
+
+/// The parts of shared queue `which` (0 requests, 1 replies) of an endpoint block.
+pub(crate) fn queue_parts(
+    map: &Mapping,
+    block: &Shared<EndpointBlock>,
+    which: usize,
+    g: &Geometry,
+) -> Result<Queue> {
+    let offset = ENDPOINT_HEADER + which * g.queue_bytes();
+    if offset + g.queue_bytes() > map.bytes() {
+        return Err(Error::NotANode("a queue lies outside of it"));
+    }
+    let slots = place_slice(map, offset, QUEUE_SLOTS)?;
+    let states = place_slice(map, offset + QUEUE_SLOTS * 64, QUEUE_BLOCKS)?;
+    let tail = block.part(|b: &EndpointBlock| -> &QueueTail { &b.tails[which.min(1)] });
+    let first = offset + QUEUE_SLOTS * 64 + PAGE;
+    // SAFETY: in bounds (just checked); `states` keeps the same mapping mapped.
+    let blocks = unsafe { Blocks::new(states, map.base().add(first), g.block_bytes()) };
+    Ok(Queue::new(slots, tail, blocks))
+}

@@ -1,0 +1,464 @@
+//! A lane: one sender, one receiver, slots and a bulk ring.
+//!
+//! # Who owns what
+//! The sender alone writes slots and bulk bytes between `head` and `head + slots`; the receiver alone
+//! advances `head` and the bulk head, in steps of a quarter ring, so that the line they lie in moves
+//! rarely. A slot is published by its header word, which carries the lap, so the receiver needs no
+//! shared tail and a slot is never written by its receiver: one line transfer per message.
+//!
+//! A locked instruction per message would drain the store buffer and cost a factor of ten in rate
+//! (docs/adr/0002); hence one lane per sender, and the many-writer [`crate::queue`] for the rest.
+//!
+//! # When the receiver does not look
+//! A receiver polls *hot* lanes. It marks a lane *cold* before it stops looking at it, then fences
+//! heavily and looks once more; a sender that finds its lane cold rings the doorbell
+//! ([`crate::doorbell`]). So the sender's extra cost is one load of a line that nobody writes.
+
+use crate::doorbell::Bell;
+use crate::shared::{Shared, SharedLayout, SharedSlice};
+use crate::slot::{Header, INLINE, MOST_WORDS, Slot};
+use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Site, order};
+use std::ptr::NonNull;
+
+/// Control lines of a lane.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct LaneControl {
+    owner: OwnerLine,
+    credit: CreditLine,
+    temperature: TemperatureLine,
+}
+
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct OwnerLine {
+    /// Name of the sending endpoint; zero while the lane is free.
+    owner: AtomicU64,
+    /// One more than the lane at the sender's endpoint that takes replies; zero: this lane carries replies.
+    link: AtomicU64,
+    /// Set by a sender that will send no more.
+    retired: AtomicU32,
+}
+
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct CreditLine {
+    head: AtomicU64,
+    bulk_head: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct TemperatureLine {
+    /// Zero while the receiver polls the lane.
+    hot: AtomicU32,
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for LaneControl {}
+
+impl LaneControl {
+    /// Takes the lane for the endpoint named `owner`; false when somebody has it.
+    pub fn claim(&self, owner: u64, link: u64) -> bool {
+        let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
+        if self.owner.owner.compare_exchange(0, owner, new, old).is_err() {
+            return false;
+        }
+        self.owner.retired.store(0, Ordering::Relaxed);
+        self.owner.link.store(link, Ordering::Release);
+        true
+    }
+
+    /// The sending endpoint; zero while the lane is free.
+    pub fn owner(&self) -> u64 {
+        self.owner.owner.load(Ordering::Acquire)
+    }
+
+    /// The lane for replies at the sender's endpoint; `None` when this one carries replies itself.
+    pub fn link(&self) -> Option<u64> {
+        self.owner.link.load(Ordering::Acquire).checked_sub(1)
+    }
+
+    /// Whether the sender said that it sends no more.
+    pub fn retired(&self) -> bool {
+        self.owner.retired.load(Ordering::Acquire) != 0
+    }
+
+    /// The sender sends no more. Its receiver frees the lane once it has read everything.
+    pub fn retire(&self) {
+        self.owner.retired.store(1, Ordering::Release);
+    }
+
+    /// Frees the lane: nobody may use it any more under its old owner.
+    pub fn free(&self) {
+        self.owner.owner.store(0, Ordering::Release);
+    }
+}
+
+/// The bytes of a bulk ring in shared memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Bulk {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: only raw copies go through it; the slices of the lane keep the memory mapped.
+unsafe impl Send for Bulk {}
+
+impl Bulk {
+    /// # Safety
+    /// `bytes` bytes from `base` stay mapped while the lane that holds this lives.
+    pub unsafe fn new(base: NonNull<u8>, bytes: usize) -> Self {
+        Self { base, bytes }
+    }
+
+    /// Where an entry of `len` bytes starts when the ring stands at `at`: never across the end.
+    fn place(self, at: u64, len: usize) -> u64 {
+        let ring = self.bytes as u64;
+        let left = ring - at % ring;
+        if left < len as u64 { at + left } else { at }
+    }
+
+    fn address(self, at: u64) -> NonNull<u8> {
+        // SAFETY: the remainder lies inside the ring.
+        unsafe { self.base.add((at % self.bytes as u64) as usize) }
+    }
+}
+
+/// Entries of a bulk ring start on cache lines.
+fn padded(len: usize) -> u64 {
+    len.next_multiple_of(64) as u64
+}
+
+/// There is no room; poll and try again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full;
+
+/// The sender's half of a lane.
+#[derive(Debug)]
+pub struct LaneSender {
+    control: Shared<LaneControl>,
+    slots: SharedSlice<Slot>,
+    bulk: Bulk,
+    bell: Bell,
+    tail: u64,
+    seen_head: u64,
+    bulk_tail: u64,
+    seen_bulk: u64,
+}
+
+impl LaneSender {
+    /// Takes up a lane that this process claimed, where its last user left it.
+    pub fn new(
+        control: Shared<LaneControl>,
+        slots: SharedSlice<Slot>,
+        bulk: Bulk,
+        bell: Bell,
+    ) -> Self {
+        let tail = control.credit.head.load(Ordering::Acquire);
+        let bulk_tail = control.credit.bulk_head.load(Ordering::Acquire);
+        Self { control, slots, bulk, bell, tail, seen_head: tail, bulk_tail, seen_bulk: bulk_tail }
+    }
+
+    /// Sends `words` (at most [`MOST_WORDS`], as `header` says).
+    #[inline(always)]
+    pub fn push(&mut self, header: Header, words: &[u64]) -> Result<(), Full> {
+        debug_assert!(words.len() == usize::from(header.words) && words.len() <= MOST_WORDS);
+        let need = if words.len() > INLINE { 2 } else { 1 };
+        if self.tail + need - self.seen_head > self.slots.len() as u64 && !self.more_room(need) {
+            return Err(Full);
+        }
+        self.publish(header, words, need);
+        Ok(())
+    }
+
+    /// Sends `words` and a payload, copied into the bulk ring. `payload` must be at most a quarter of
+    /// the ring, and `header.payload` its length.
+    pub fn push_payload(
+        &mut self,
+        header: Header,
+        words: &[u64],
+        payload: &[u8],
+    ) -> Result<(), Full> {
+        debug_assert!(payload.len() == header.payload as usize);
+        let need = if words.len() > INLINE { 2 } else { 1 };
+        let start = self.bulk.place(self.bulk_tail, payload.len());
+        let end = start + padded(payload.len());
+        let slots_full = self.tail + need - self.seen_head > self.slots.len() as u64;
+        if slots_full || end - self.seen_bulk > self.bulk.bytes as u64 {
+            let room = self.more_room(need);
+            if !room || end - self.seen_bulk > self.bulk.bytes as u64 {
+                return Err(Full);
+            }
+        }
+        // SAFETY: invariant 2 of the crate: the ring bytes from `start` lie between what the receiver
+        // gave back and the tail, so no receiver of ours reads them; `place` keeps them in the ring.
+        unsafe {
+            let to = self.bulk.address(start);
+            std::ptr::copy_nonoverlapping(payload.as_ptr(), to.as_ptr(), payload.len());
+        }
+        self.bulk_tail = end;
+        self.publish(header, words, need);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn publish(&mut self, header: Header, words: &[u64], need: u64) {
+        let mask = self.slots.len() as u64 - 1;
+        let first = &self.slots[(self.tail & mask) as usize];
+        if need == 2 {
+            let second = &self.slots[((self.tail + 1) & mask) as usize];
+            // Else a slot that is a second one for 65,536 laps would look published in the next.
+            second.header.store(lap_of(self.tail + 1, self.slots.len()), Ordering::Relaxed);
+            for (cell, word) in second.words.iter().zip(&words[INLINE..]) {
+                cell.store(*word, Ordering::Relaxed);
+            }
+        }
+        for (cell, word) in first.words.iter().zip(words) {
+            cell.store(*word, Ordering::Relaxed);
+        }
+        let lap = lap_of(self.tail, self.slots.len());
+        // SYNC 2: pairs with peek
+        first.header.store(header.bits() | lap, order(Site::LanePublish, Ordering::Release));
+        self.tail += need;
+        self.bell.after_publish(&self.control.temperature.hot);
+    }
+
+    /// Looks how far the receiver is; true when `need` slots are free now.
+    #[cold]
+    fn more_room(&mut self, need: u64) -> bool {
+        // SYNC 3: pairs with give_back
+        let head = self.control.credit.head.load(Ordering::Acquire);
+        let bulk = self.control.credit.bulk_head.load(Ordering::Acquire);
+        // A head outside of what is under way was not written by a receiver of ours: keep what we knew.
+        if head >= self.seen_head && head <= self.tail {
+            self.seen_head = head;
+        }
+        if bulk >= self.seen_bulk && bulk <= self.bulk_tail {
+            self.seen_bulk = bulk;
+        }
+        self.tail + need - self.seen_head <= self.slots.len() as u64
+    }
+
+    /// Messages sent and not yet given back by the receiver, at most (it gives back in quarters).
+    pub fn outstanding_slots(&mut self) -> u64 {
+        self.more_room(0);
+        self.tail - self.seen_head
+    }
+
+    /// The lane's control lines.
+    pub fn control(&self) -> &LaneControl {
+        &self.control
+    }
+
+    /// How this sender rings.
+    pub fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Tells the receiver that this sender is done.
+    pub fn retire(&self) {
+        self.control.retire();
+        self.bell.ring();
+    }
+
+    /// Takes back what the receiver never read, oldest first. Only once the receiver has closed for
+    /// good (its head is exact) or is dead; `each` gets header, words and payload.
+    pub fn take_back(&mut self, mut each: impl FnMut(Header, &[u64], &[u8])) {
+        self.more_room(0);
+        // The receiver gives bulk back with its slots, so the first unread payload starts there.
+        let mut receiver = LaneReceiver {
+            control: self.control.clone(),
+            slots: self.slots.clone(),
+            bulk: self.bulk,
+            head: self.seen_head,
+            bulk_head: self.seen_bulk,
+            given_head: self.seen_head,
+            given_bulk: self.seen_bulk,
+        };
+        let mut words = [0; 2 * INLINE];
+        while receiver.head < self.tail {
+            let Peek::Message(header) = receiver.peek(&mut words) else { break };
+            let mut bytes = vec![0; header.payload as usize];
+            receiver.payload(header).copy_to(&mut bytes);
+            each(header, &words[..usize::from(header.words)], &bytes);
+            receiver.advance(header);
+        }
+        self.seen_head = self.tail;
+    }
+}
+
+/// What lies at the head of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peek {
+    /// Nothing yet.
+    Empty,
+    /// A message; its words were copied out.
+    Message(Header),
+    /// Something no sender of ours writes. The lane cannot be trusted any more.
+    Corrupt,
+}
+
+/// The receiver's half of a lane.
+#[derive(Debug)]
+pub struct LaneReceiver {
+    control: Shared<LaneControl>,
+    slots: SharedSlice<Slot>,
+    bulk: Bulk,
+    head: u64,
+    bulk_head: u64,
+    given_head: u64,
+    given_bulk: u64,
+}
+
+impl LaneReceiver {
+    /// Takes up a lane where its last receiver left it.
+    pub fn new(control: Shared<LaneControl>, slots: SharedSlice<Slot>, bulk: Bulk) -> Self {
+        let head = control.credit.head.load(Ordering::Acquire);
+        let bulk_head = control.credit.bulk_head.load(Ordering::Acquire);
+        Self { control, slots, bulk, head, bulk_head, given_head: head, given_bulk: bulk_head }
+    }
+
+    /// The lane's control lines.
+    pub fn control(&self) -> &LaneControl {
+        &self.control
+    }
+
+    /// Whether a message waits; reads one word.
+    #[inline(always)]
+    pub fn has_message(&self) -> bool {
+        let slot = &self.slots[(self.head & (self.slots.len() as u64 - 1)) as usize];
+        slot.header.load(Ordering::Relaxed) & 0xffff == lap_of(self.head, self.slots.len())
+    }
+
+    /// Copies the next message's words to `words`.
+    #[inline(always)]
+    pub fn peek(&self, words: &mut [u64; 2 * INLINE]) -> Peek {
+        let mask = self.slots.len() as u64 - 1;
+        let slot = &self.slots[(self.head & mask) as usize];
+        // SYNC 2: pairs with publish
+        let bits = slot.header.load(Ordering::Acquire);
+        if bits & 0xffff != lap_of(self.head, self.slots.len()) {
+            return Peek::Empty;
+        }
+        let Some(header) = Header::parse(bits) else { return Peek::Corrupt };
+        if header.payload as usize > self.bulk.bytes {
+            return Peek::Corrupt;
+        }
+        for (word, cell) in words.iter_mut().zip(&slot.words) {
+            *word = cell.load(Ordering::Relaxed);
+        }
+        if usize::from(header.words) > INLINE {
+            let second = &self.slots[((self.head + 1) & mask) as usize];
+            for (word, cell) in words[INLINE..].iter_mut().zip(&second.words) {
+                *word = cell.load(Ordering::Relaxed);
+            }
+        }
+        Peek::Message(header)
+    }
+
+    /// The payload of the message that [`LaneReceiver::peek`] showed.
+    pub fn payload(&self, header: Header) -> SharedBytes {
+        let start = self.bulk.place(self.bulk_head, header.payload as usize);
+        SharedBytes { base: self.bulk.address(start), len: header.payload as usize }
+    }
+
+    /// Consumes the message that [`LaneReceiver::peek`] showed.
+    #[inline(always)]
+    pub fn advance(&mut self, header: Header) {
+        self.head += if usize::from(header.words) > INLINE { 2 } else { 1 };
+        if header.payload != 0 {
+            let len = header.payload as usize;
+            self.bulk_head = self.bulk.place(self.bulk_head, len) + padded(len);
+        }
+        let quarter = self.slots.len() as u64 / 4;
+        let bulk_quarter = self.bulk.bytes as u64 / 4;
+        if self.head - self.given_head >= quarter
+            || self.bulk_head - self.given_bulk >= bulk_quarter
+        {
+            self.give_back();
+        }
+    }
+
+    /// Gives everything consumed back to the sender.
+    pub fn give_back(&mut self) {
+        let credit = &self.control.credit;
+        credit.bulk_head.store(self.bulk_head, Ordering::Relaxed);
+        // SYNC 3: pairs with more_room
+        credit.head.store(self.head, order(Site::LaneCredit, Ordering::Release));
+        (self.given_head, self.given_bulk) = (self.head, self.bulk_head);
+    }
+
+    /// From now on the sender rings before each message. Follow with a heavy fence, then
+    /// [`LaneReceiver::has_message`].
+    pub fn cool(&self) {
+        self.control.temperature.hot.store(0, Ordering::Relaxed);
+    }
+
+    /// From now on this receiver polls the lane.
+    pub fn heat(&self) {
+        self.control.temperature.hot.store(1, Ordering::Relaxed);
+    }
+}
+
+/// Bytes in shared memory: a sender may still be able to write them, so they are only copied, never
+/// borrowed.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedBytes {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl SharedBytes {
+    /// No bytes.
+    pub const EMPTY: SharedBytes = SharedBytes { base: NonNull::dangling(), len: 0 };
+
+    /// # Safety
+    /// `len` bytes from `base` stay mapped for as long as the value is used.
+    pub unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
+        Self { base, len }
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes from `from`, at most `len` of them; clamped to what there is.
+    pub fn part(&self, from: usize, len: usize) -> SharedBytes {
+        let from = from.min(self.len);
+        // SAFETY: `from` is at most `len`.
+        SharedBytes { base: unsafe { self.base.add(from) }, len: len.min(self.len - from) }
+    }
+
+    /// Copies the first `to.len()` bytes, or all there are; returns how many.
+    pub fn copy_to(&self, to: &mut [u8]) -> usize {
+        let len = self.len.min(to.len());
+        // SAFETY: both ranges hold `len` bytes; `to` is private memory, so they do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr(), to.as_mut_ptr(), len) };
+        len
+    }
+
+    /// Appends all bytes to `to`.
+    pub fn append_to(&self, to: &mut Vec<u8>) {
+        to.reserve(self.len);
+        // SAFETY: `reserve` made room for `len` bytes behind the vector's length; they are
+        // initialized by the copy before the length grows.
+        unsafe {
+            let end = to.as_mut_ptr().add(to.len());
+            std::ptr::copy_nonoverlapping(self.base.as_ptr(), end, self.len);
+            to.set_len(to.len() + self.len);
+        }
+    }
+}
+
+/// The lap of position `at`, never equal to what the slot held a lap before, and not zero on the first.
+#[inline(always)]
+fn lap_of(at: u64, slots: usize) -> u64 {
+    ((at >> slots.trailing_zeros()) + 1) & 0xffff
+}

@@ -1,0 +1,227 @@
+//! A sender's path to one endpoint on the same node: a lane where there is one, else the shared queue.
+
+use crate::block::{EndpointBlock, Openness};
+use crate::doorbell::{Bell, REPLY_QUEUE, REQUEST_QUEUE, Tally};
+use crate::inbox::{lane_parts, queue_parts};
+use crate::lane::{Full, LaneSender};
+use crate::name::Name;
+use crate::node::{NodeMemory, place};
+use crate::queue::Queue;
+use crate::segment::Segment;
+use crate::shared::Shared;
+use crate::slot::Header;
+use crate::{Error, Result};
+use clump_os::map::Mapping;
+
+/// Which queue of the target, when there is no lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Requests.
+    Request,
+    /// Replies and returned messages.
+    Reply,
+}
+
+#[derive(Debug)]
+enum Way {
+    Lane(LaneSender),
+    Queue(Queue, Bell),
+}
+
+/// A sender's path to one endpoint.
+#[derive(Debug)]
+pub struct Path {
+    node: NodeMemory,
+    to: Name,
+    from: Name,
+    open_word: u64,
+    block: Shared<EndpointBlock>,
+    way: Way,
+    segment: Option<Segment>,
+    segment_seen: (u64, u64),
+}
+
+impl Path {
+    /// A path for requests from `from` to `to`. `reply_lane` is the lane of `from` that takes the
+    /// replies; without one, or without a free lane at the target, the shared queues are used.
+    pub fn for_requests(
+        node: &NodeMemory,
+        from: Name,
+        to: Name,
+        reply_lane: Option<usize>,
+    ) -> Result<Self> {
+        let (map, block) = Self::front(node, to)?;
+        let open = block.openness(to.generation()) == Openness::Open;
+        let lane = reply_lane.filter(|_| open).and_then(|reply| claim_lane(node, from, to, reply));
+        Self::over(node, from, to, (map, block), lane, Direction::Request)
+    }
+
+    /// A path for replies from `from` to `to`, over the lane that `to` set aside for them.
+    pub fn for_replies(
+        node: &NodeMemory,
+        from: Name,
+        to: Name,
+        lane: Option<usize>,
+    ) -> Result<Self> {
+        let front = Self::front(node, to)?;
+        Self::over(node, from, to, front, lane, Direction::Reply)
+    }
+
+    fn front(node: &NodeMemory, to: Name) -> Result<(Mapping, Shared<EndpointBlock>)> {
+        let (rank, index) = (to.rank() as usize, usize::from(to.index()));
+        if rank >= node.ranks() || index >= crate::geometry::ENDPOINTS {
+            return Err(Error::NotANode("an endpoint's name points outside of it"));
+        }
+        let g = node.geometry();
+        let map = node.map(g.endpoint(rank, index), g.lane_in_block(0))?;
+        let block = place(&map, 0)?;
+        Ok((map, block))
+    }
+
+    fn over(
+        node: &NodeMemory,
+        from: Name,
+        to: Name,
+        (map, block): (Mapping, Shared<EndpointBlock>),
+        lane: Option<usize>,
+        direction: Direction,
+    ) -> Result<Self> {
+        let target = node.rank(to.rank()).ok_or(Error::NotANode("a rank is missing"))?;
+        let (queue_bit, queue_index) = match direction {
+            Direction::Request => (REQUEST_QUEUE, 0),
+            Direction::Reply => (REPLY_QUEUE, 1),
+        };
+        let bell = Bell {
+            doorbell: block.part(EndpointBlock::doorbell),
+            park: target.part(crate::rank::RankBlock::park),
+            bit: lane.map_or(Ok(queue_bit), u32::try_from).unwrap_or(queue_bit),
+            fence: node.fence(),
+            tally: std::cell::Cell::default(),
+        };
+        let way = match lane {
+            Some(lane) => {
+                let g = node.geometry();
+                let at = g.endpoint(to.rank() as usize, usize::from(to.index()));
+                let lane_map = node.map(at + g.lane_in_block(lane) as u64, g.lane_bytes())?;
+                let (control, slots, bulk) = lane_parts(&lane_map, 0, g)?;
+                Way::Lane(LaneSender::new(control, slots, bulk, bell))
+            }
+            None => Way::Queue(queue_parts(&map, &block, queue_index, node.geometry())?, bell),
+        };
+        let open_word = EndpointBlock::open_word(to.generation());
+        let node = node.clone();
+        Ok(Self { node, to, from, open_word, block, way, segment: None, segment_seen: (0, 0) })
+    }
+
+    /// The endpoint at the other end.
+    pub fn to(&self) -> Name {
+        self.to
+    }
+
+    /// Whether this path has a lane of its own.
+    pub fn has_lane(&self) -> bool {
+        matches!(self.way, Way::Lane(_))
+    }
+
+    /// Whether the target is open and `tag` is its tag now (paper 000, 3.3: first step of a send).
+    #[inline(always)]
+    pub fn admits(&self, tag: u64) -> bool {
+        self.block.admits(self.open_word, tag)
+    }
+
+    /// Where the target stands.
+    pub fn openness(&self) -> Openness {
+        self.block.openness(self.to.generation())
+    }
+
+    /// Sends words only.
+    #[inline(always)]
+    pub fn push(&mut self, header: Header, words: &[u64]) -> std::result::Result<(), Full> {
+        match &mut self.way {
+            Way::Lane(lane) => lane.push(header, words),
+            Way::Queue(queue, bell) => {
+                let me = (self.from.rank(), self.from.to_bits());
+                queue.push(me, header, words, &[], bell)
+            }
+        }
+    }
+
+    /// Sends words and a payload of at most `max_medium` bytes.
+    pub fn push_payload(
+        &mut self,
+        header: Header,
+        words: &[u64],
+        payload: &[u8],
+    ) -> std::result::Result<(), Full> {
+        match &mut self.way {
+            Way::Lane(lane) => lane.push_payload(header, words, payload),
+            Way::Queue(queue, bell) => {
+                let me = (self.from.rank(), self.from.to_bits());
+                queue.push(me, header, words, payload, bell)
+            }
+        }
+    }
+
+    /// The target's segment as it is announced now; `None` when it has none.
+    pub fn segment(&mut self) -> Result<Option<&Segment>> {
+        let announced = self.block.segment();
+        if self.segment.is_none() || self.segment_seen != announced {
+            let rank = self.to.rank() as usize;
+            self.segment = Segment::announced(&self.node, rank, &self.block)?;
+            self.segment_seen = announced;
+        }
+        Ok(self.segment.as_ref())
+    }
+
+    /// What ringing cost since the last call.
+    pub fn take_tally(&mut self) -> Tally {
+        match &self.way {
+            Way::Lane(lane) => lane.bell().tally.take(),
+            Way::Queue(_, bell) => bell.tally.take(),
+        }
+    }
+
+    /// Whether everything sent is known to be read.
+    pub fn is_drained(&mut self) -> bool {
+        match &mut self.way {
+            Way::Lane(lane) => lane.outstanding_slots() == 0,
+            Way::Queue(queue, _) => !queue.holds(self.from.to_bits()),
+        }
+    }
+
+    /// Whether the target let go of a retired lane: it will send no more replies for it.
+    pub fn is_released(&self) -> bool {
+        match &self.way {
+            Way::Lane(lane) => lane.control().owner() != self.from.to_bits(),
+            Way::Queue(..) => true,
+        }
+    }
+
+    /// Takes back what the target never read. Only when it is dead or closed.
+    pub fn take_back(&mut self, each: impl FnMut(Header, &[u64], &[u8])) {
+        match &mut self.way {
+            Way::Lane(lane) => lane.take_back(each),
+            Way::Queue(queue, _) => queue.take_back(self.from.to_bits(), each),
+        }
+    }
+
+    /// Tells the target that this path sends no more, so that its lane can be used again.
+    pub fn retire(&self) {
+        if let Way::Lane(lane) = &self.way {
+            lane.retire();
+        }
+    }
+}
+
+/// Claims a free lane at the target, starting where this rank is likely to find one.
+fn claim_lane(node: &NodeMemory, from: Name, to: Name, reply: usize) -> Option<usize> {
+    let g = node.geometry();
+    let at = g.endpoint(to.rank() as usize, usize::from(to.index()));
+    let start = (from.rank() as usize * 2) % g.lanes();
+    (0..g.lanes()).map(|i| (start + i) % g.lanes()).find(|&lane| {
+        let offset = at + g.lane_in_block(lane) as u64;
+        let Ok(map) = node.map(offset, clump_os::map::PAGE) else { return false };
+        let Ok(control) = place::<crate::lane::LaneControl>(&map, 0) else { return false };
+        control.claim(from.to_bits(), reply as u64 + 1)
+    })
+}

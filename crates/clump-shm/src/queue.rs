@@ -1,0 +1,394 @@
+//! The shared queue of an endpoint: many senders, one receiver, claimed and published per slot
+//! (paper 000, 3.3), used where a sender has no lane of its own.
+//!
+//! # Slot states
+//! `free(lap) -> claimed(lap, rank) -> ready(lap) -> free(lap + 1)`, one word each. The claim is a
+//! compare-and-swap on the slot itself and carries the claimer's rank; the tail is only a hint that
+//! anybody advances past a claimed slot. So a sender killed between claim and publication leaves its
+//! name behind, and the receiver passes over the slot once that rank is known to be dead: nobody is
+//! blocked for ever (the paper's ticket-then-claim would leave a nameless hole).
+
+use crate::doorbell::Bell;
+use crate::lane::{Full, SharedBytes};
+use crate::shared::{Shared, SharedLayout, SharedSlice};
+use crate::slot::{Header, INLINE};
+use clump_os::sync::{AtomicU64, Ordering, Site, order};
+use std::ptr::NonNull;
+
+/// Words that fit into a queue slot beside state, source and header.
+pub const QUEUE_INLINE: usize = 5;
+
+/// One cache line of a shared queue.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct QueueSlot {
+    state: AtomicU64,
+    source: AtomicU64,
+    header: AtomicU64,
+    words: [AtomicU64; QUEUE_INLINE],
+}
+
+/// State of the payload block with the same index: zero free, else one more than its claimer's rank.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct BlockState {
+    claimer: AtomicU64,
+}
+
+/// Tail of the queue, a hint.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct QueueTail {
+    tail: AtomicU64,
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for QueueSlot {}
+// SAFETY: atomics only.
+unsafe impl SharedLayout for BlockState {}
+// SAFETY: atomics only.
+unsafe impl SharedLayout for QueueTail {}
+
+const FREE: u64 = 0;
+const CLAIMED: u64 = 1;
+const READY: u64 = 2;
+
+/// 32 bits lap, 8 bits status, 24 bits rank.
+fn state(lap: u64, status: u64, rank: u64) -> u64 {
+    (lap & 0xffff_ffff) << 32 | status << 24 | rank & 0xff_ffff
+}
+
+fn parts(state: u64) -> (u64, u64, u32) {
+    (state >> 32, state >> 24 & 0xff, (state & 0xff_ffff) as u32)
+}
+
+/// Laps are counted modulo 2^32.
+fn lap_of(at: u64, slots: u64) -> u64 {
+    (at / slots) & 0xffff_ffff
+}
+
+/// The payload blocks beside a queue.
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    states: SharedSlice<BlockState>,
+    base: NonNull<u8>,
+    each: usize,
+}
+
+// SAFETY: only raw copies go through `base`; `states` keeps the memory mapped.
+unsafe impl Send for Blocks {}
+
+impl Blocks {
+    /// # Safety
+    /// `states.len() * each` bytes from `base` stay mapped while `states` lives.
+    pub unsafe fn new(states: SharedSlice<BlockState>, base: NonNull<u8>, each: usize) -> Self {
+        Self { states, base, each }
+    }
+
+    fn claim(&self, rank: u32) -> Option<usize> {
+        let (mine, new, old) = (u64::from(rank) + 1, Ordering::Acquire, Ordering::Relaxed);
+        self.states.iter().position(|s| s.claimer.compare_exchange(0, mine, new, old).is_ok())
+    }
+
+    fn free(&self, block: usize) {
+        if let Some(state) = self.states.get(block) {
+            state.claimer.store(0, Ordering::Release);
+        }
+    }
+
+    fn address(&self, block: usize) -> NonNull<u8> {
+        debug_assert!(block < self.states.len());
+        // SAFETY: `new` required that many bytes; callers pass an index below the number of blocks.
+        unsafe { self.base.add(block * self.each) }
+    }
+}
+
+/// A shared queue as both sides see it.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    slots: SharedSlice<QueueSlot>,
+    tail: Shared<QueueTail>,
+    blocks: Blocks,
+}
+
+/// A message that needs no block.
+const NO_BLOCK: u64 = 0xff;
+
+impl Queue {
+    /// A queue over these parts.
+    pub fn new(slots: SharedSlice<QueueSlot>, tail: Shared<QueueTail>, blocks: Blocks) -> Self {
+        Self { slots, tail, blocks }
+    }
+
+    /// Sends `words` and `payload` for the endpoint named `source` of `rank`, and rings.
+    pub fn push(
+        &self,
+        (rank, source): (u32, u64),
+        header: Header,
+        words: &[u64],
+        payload: &[u8],
+        bell: &Bell,
+    ) -> Result<(), Full> {
+        debug_assert!(words.len() * 8 + payload.len() <= self.blocks.each);
+        let spill = words.len() > QUEUE_INLINE || !payload.is_empty();
+        let block = if spill { Some(self.blocks.claim(rank).ok_or(Full)?) } else { None };
+        let Some((slot, lap)) = self.claim(rank) else {
+            if let Some(block) = block {
+                self.blocks.free(block);
+            }
+            return Err(Full);
+        };
+        if let Some(block) = block {
+            self.fill(block, words, payload);
+        } else {
+            for (cell, word) in slot.words.iter().zip(words) {
+                cell.store(*word, Ordering::Relaxed);
+            }
+        }
+        slot.source.store(source, Ordering::Relaxed);
+        slot.header.store(header.bits() | block.map_or(NO_BLOCK, |b| b as u64), Ordering::Relaxed);
+        // SYNC 5: pairs with take
+        slot.state.store(
+            state(lap, READY, u64::from(rank)),
+            order(Site::QueuePublish, Ordering::Release),
+        );
+        bell.ring();
+        Ok(())
+    }
+
+    /// Spills all words, then the payload, into a block.
+    fn fill(&self, block: usize, words: &[u64], payload: &[u8]) {
+        let to = self.blocks.address(block);
+        // SAFETY: this rank claimed the block, and `push` was given no more than fits.
+        unsafe {
+            std::ptr::copy_nonoverlapping(words.as_ptr().cast(), to.as_ptr(), words.len() * 8);
+            let behind = to.add(words.len() * 8);
+            std::ptr::copy_nonoverlapping(payload.as_ptr(), behind.as_ptr(), payload.len());
+        }
+    }
+
+    fn claim(&self, rank: u32) -> Option<(&QueueSlot, u64)> {
+        let slots = self.slots.len() as u64;
+        loop {
+            let at = self.tail.tail.load(Ordering::Acquire);
+            let (slot, lap) = (&self.slots[(at % slots) as usize], lap_of(at, slots));
+            let advance = || {
+                let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
+                let _ = self.tail.tail.compare_exchange(at, at + 1, new, old);
+            };
+            let now = slot.state.load(Ordering::Acquire);
+            let (slot_lap, status, _) = parts(now);
+            if slot_lap == lap && status == FREE {
+                let mine = state(lap, CLAIMED, u64::from(rank));
+                // SYNC 6: pairs with free_slot
+                let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
+                if slot.state.compare_exchange(now, mine, new, old).is_ok() {
+                    advance();
+                    return Some((slot, lap));
+                }
+            } else if slot_lap == lap {
+                advance();
+            } else if slot_lap.wrapping_add(1) & 0xffff_ffff == lap
+                && self.tail.tail.load(Ordering::Acquire) == at
+            {
+                return None;
+            }
+            clump_os::sync::pause();
+        }
+    }
+}
+
+/// The receiver's half of a shared queue.
+#[derive(Debug)]
+pub struct QueueReceiver {
+    queue: Queue,
+    head: u64,
+}
+
+/// A message taken from a shared queue. Its slot stays taken until [`QueueReceiver::done`].
+#[derive(Debug)]
+pub struct Taken {
+    /// The endpoint that sent it.
+    pub source: u64,
+    /// Its header.
+    pub header: Header,
+    /// Its payload.
+    pub payload: SharedBytes,
+    block: Option<usize>,
+}
+
+/// What lies at the head of a shared queue.
+#[derive(Debug)]
+pub enum Take {
+    /// Nothing yet.
+    Empty,
+    /// A message; its words were copied out.
+    Message(Taken),
+    /// A slot that held no message (its claimer died, or wrote nonsense) was passed over.
+    Skipped,
+}
+
+impl QueueReceiver {
+    /// Starts at the first slot that is not free of an older lap.
+    pub fn new(queue: Queue) -> Self {
+        let slots = queue.slots.len() as u64;
+        // The tail is at most one lap ahead; the receiver stands at the oldest slot not free for the
+        // lap the tail is in. A closed endpoint drained its queue, so that is the tail itself.
+        let head = queue.tail.tail.load(Ordering::Acquire);
+        let behind = (1..=slots.min(head)).take_while(|back| {
+            let at = head - back;
+            let (lap, status, _) =
+                parts(queue.slots[(at % slots) as usize].state.load(Ordering::Acquire));
+            lap == lap_of(at, slots) && status != FREE
+        });
+        let head = head - behind.count() as u64;
+        Self { queue, head }
+    }
+
+    /// Whether a slot at the head is claimed or ready.
+    pub fn has_message(&self) -> bool {
+        let slots = self.queue.slots.len() as u64;
+        let now = self.queue.slots[(self.head % slots) as usize].state.load(Ordering::Acquire);
+        let (lap, status, _) = parts(now);
+        lap == lap_of(self.head, slots) && status != FREE
+    }
+
+    /// Takes the next message, copying its words. `dead` tells whether a rank is known to be dead.
+    pub fn take(&mut self, words: &mut [u64; 2 * INLINE], dead: impl Fn(u32) -> bool) -> Take {
+        let slots = self.queue.slots.len() as u64;
+        let slot = &self.queue.slots[(self.head % slots) as usize];
+        let lap = lap_of(self.head, slots);
+        // SYNC 5: pairs with push
+        let now = slot.state.load(Ordering::Acquire);
+        let (slot_lap, status, rank) = parts(now);
+        if slot_lap != lap || status == FREE {
+            self.reclaim_blocks(&dead);
+            return Take::Empty;
+        }
+        if status == CLAIMED {
+            if !dead(rank) {
+                return Take::Empty;
+            }
+            self.free_slot();
+            return Take::Skipped;
+        }
+        let bits = slot.header.load(Ordering::Relaxed);
+        let block = Some((bits & 0xff) as usize).filter(|&b| b as u64 != NO_BLOCK);
+        let Some(taken) = self.read(slot, bits, block, words) else {
+            self.free_slot();
+            return Take::Skipped;
+        };
+        Take::Message(taken)
+    }
+
+    fn read(
+        &self,
+        slot: &QueueSlot,
+        bits: u64,
+        block: Option<usize>,
+        words: &mut [u64; 2 * INLINE],
+    ) -> Option<Taken> {
+        let header = Header::parse(bits)?;
+        let source = slot.source.load(Ordering::Relaxed);
+        let count = usize::from(header.words);
+        let Some(block) = block else {
+            if count > QUEUE_INLINE || header.payload != 0 {
+                return None;
+            }
+            for (word, cell) in words.iter_mut().zip(&slot.words) {
+                *word = cell.load(Ordering::Relaxed);
+            }
+            return Some(Taken { source, header, payload: SharedBytes::EMPTY, block: None });
+        };
+        let bytes = count * 8 + header.payload as usize;
+        if block >= self.queue.blocks.states.len() || bytes > self.queue.blocks.each {
+            return None;
+        }
+        // SAFETY: the block lies in the mapping and holds `bytes` (just checked).
+        let all = unsafe { SharedBytes::new(self.queue.blocks.address(block), bytes) };
+        let mut raw = [0; 16 * INLINE];
+        all.part(0, count * 8).copy_to(&mut raw);
+        for (word, chunk) in words.iter_mut().zip(raw.chunks_exact(8)) {
+            *word = u64::from_ne_bytes(chunk.try_into().unwrap_or([0; 8]));
+        }
+        let payload = all.part(count * 8, header.payload as usize);
+        Some(Taken { source, header, payload, block: Some(block) })
+    }
+
+    /// The message of the last [`QueueReceiver::take`] was handled: its slot and block are free again.
+    pub fn done(&mut self, taken: &Taken) {
+        if let Some(block) = taken.block {
+            self.queue.blocks.free(block);
+        }
+        self.free_slot();
+    }
+
+    fn free_slot(&mut self) {
+        let slots = self.queue.slots.len() as u64;
+        let slot = &self.queue.slots[(self.head % slots) as usize];
+        let next = state(self.head / slots + 1, FREE, 0);
+        // SYNC 6: pairs with claim
+        slot.state.store(next, order(Site::QueueFree, Ordering::Release));
+        self.head += 1;
+    }
+
+    /// Blocks whose claimer died before it published: nothing refers to them once the queue is empty.
+    fn reclaim_blocks(&self, dead: impl Fn(u32) -> bool) {
+        for state in self.queue.blocks.states.iter() {
+            let claimer = state.claimer.load(Ordering::Relaxed);
+            let Some(rank) = claimer.checked_sub(1) else { continue };
+            if u32::try_from(rank).is_ok_and(&dead) {
+                state.claimer.store(0, Ordering::Release);
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// Whether no slot is in use, those of dead ranks aside (which this frees). Only while closed.
+    pub fn is_unused(&self, dead: impl Fn(u32) -> bool) -> bool {
+        self.slots.iter().all(|slot| {
+            let (lap, status, rank) = parts(slot.state.load(Ordering::Acquire));
+            if status != FREE && dead(rank) {
+                slot.state.store(state(lap + 1, FREE, 0), Ordering::Release);
+            }
+            status == FREE || dead(rank)
+        })
+    }
+
+    /// Whether an unread message of the endpoint named `source` is here.
+    pub fn holds(&self, source: u64) -> bool {
+        self.slots.iter().any(|slot| {
+            parts(slot.state.load(Ordering::Acquire)).1 == READY
+                && slot.source.load(Ordering::Relaxed) == source
+        })
+    }
+
+    /// Takes back what the endpoint named `source` sent and nobody read. Only once the receiver has
+    /// closed for good or is dead: then senders alone touch the slots.
+    pub fn take_back(&self, source: u64, mut each: impl FnMut(Header, &[u64], &[u8])) {
+        for slot in self.slots.iter() {
+            let now = slot.state.load(Ordering::Acquire);
+            let (lap, status, _) = parts(now);
+            if status != READY || slot.source.load(Ordering::Relaxed) != source {
+                continue;
+            }
+            let reader = QueueReceiver { queue: self.clone(), head: 0 };
+            let bits = slot.header.load(Ordering::Relaxed);
+            let block = Some((bits & 0xff) as usize).filter(|&b| b as u64 != NO_BLOCK);
+            let mut words = [0; 2 * INLINE];
+            if let Some(taken) = reader.read(slot, bits, block, &mut words) {
+                let mut bytes = vec![0; taken.payload.len()];
+                taken.payload.copy_to(&mut bytes);
+                let free = state(lap + 1, FREE, 0);
+                let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
+                if slot.state.compare_exchange(now, free, new, old).is_ok() {
+                    if let Some(block) = taken.block {
+                        self.blocks.free(block);
+                    }
+                    each(taken.header, &words[..usize::from(taken.header.words)], &bytes);
+                }
+            }
+        }
+    }
+}

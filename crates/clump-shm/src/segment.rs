@@ -1,0 +1,139 @@
+//! Segments: memory that an endpoint exports for remote deposit.
+
+use crate::block::EndpointBlock;
+use crate::lane::SharedBytes;
+use crate::node::NodeMemory;
+use crate::shared::Shared;
+use crate::{Error, Result};
+use clump_os::map::{self, Mapping, PAGE};
+use std::ptr::NonNull;
+
+/// A mapped segment, the owner's or a peer's.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    map: Mapping,
+    bytes: usize,
+}
+
+impl Segment {
+    /// Maps the segment that `block` announces; `None` when it announces none, or one outside of the
+    /// space of `rank`.
+    pub(crate) fn announced(
+        node: &NodeMemory,
+        rank: usize,
+        block: &EndpointBlock,
+    ) -> Result<Option<Self>> {
+        let (offset, bytes) = block.segment();
+        let space = node.geometry().segments(rank)..node.geometry().segments(rank + 1);
+        let inside = offset.checked_add(bytes).is_some_and(|end| end <= space.end);
+        let Ok(len) = usize::try_from(bytes) else { return Ok(None) };
+        if len == 0 || offset < space.start || !inside || offset % PAGE as u64 != 0 {
+            return Ok(None);
+        }
+        let map = node.map(offset, len.next_multiple_of(PAGE))?;
+        map.advise_huge();
+        Ok(Some(Self { map, bytes: len }))
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Whether `[offset, offset + len)` lies inside.
+    pub fn holds(&self, offset: u64, len: u64) -> bool {
+        offset.checked_add(len).is_some_and(|end| end <= self.bytes as u64)
+    }
+
+    fn address(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset <= self.bytes);
+        // SAFETY: callers checked `holds`.
+        unsafe { self.map.base().add(offset) }
+    }
+
+    /// Copies `data` to `offset`; false, and nothing written, when it does not fit.
+    pub fn write(&self, offset: u64, data: &[u8]) -> bool {
+        if !self.holds(offset, data.len() as u64) {
+            return false;
+        }
+        let to = self.address(offset as usize);
+        // SAFETY: in bounds (just checked); `data` is private, so the ranges do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to.as_ptr(), data.len()) };
+        true
+    }
+
+    /// The bytes `[offset, offset + len)`; `None` when they are not all inside.
+    pub fn bytes(&self, offset: u64, len: u64) -> Option<SharedBytes> {
+        if !self.holds(offset, len) {
+            return None;
+        }
+        // SAFETY: in bounds (just checked); whoever holds the segment keeps it mapped.
+        Some(unsafe { SharedBytes::new(self.address(offset as usize), len as usize) })
+    }
+}
+
+/// Hands out the segment space of one rank, first fit.
+#[derive(Debug)]
+pub struct SegmentSpace {
+    node: NodeMemory,
+    end: u64,
+    next: u64,
+    free: Vec<(u64, u64)>,
+}
+
+impl SegmentSpace {
+    /// All of the space of `rank`. One per rank.
+    pub fn new(node: &NodeMemory, rank: u32) -> Self {
+        let g = node.geometry();
+        let (next, end) = (g.segments(rank as usize), g.segments(rank as usize + 1));
+        Self { node: node.clone(), end, next, free: Vec::new() }
+    }
+
+    /// Takes `bytes` bytes of committed memory; gives their offset in the node's memory.
+    pub fn take(&mut self, bytes: u64) -> Result<u64> {
+        let whole = bytes.next_multiple_of(PAGE as u64).max(PAGE as u64);
+        let fit = self.free.iter().position(|&(_, len)| len >= whole);
+        let offset = if let Some(index) = fit {
+            let (offset, len) = self.free.swap_remove(index);
+            if len > whole {
+                self.free.push((offset + whole, len - whole));
+            }
+            offset
+        } else if whole <= self.end - self.next {
+            self.next += whole;
+            self.next - whole
+        } else {
+            return Err(Error::SegmentSpace { asked: bytes, free: self.end - self.next });
+        };
+        if let Err(error) = map::commit(self.node.fd(), offset, whole) {
+            self.free.push((offset, whole));
+            return Err(error.into());
+        }
+        Ok(offset)
+    }
+
+    /// Gives memory back that [`SegmentSpace::take`] handed out.
+    pub fn give_back(&mut self, offset: u64, bytes: u64) {
+        let whole = bytes.next_multiple_of(PAGE as u64).max(PAGE as u64);
+        // Failing to punch the hole only means that the memory stays until the job ends.
+        let _ = map::release(self.node.fd(), offset, whole);
+        self.free.push((offset, whole));
+    }
+}
+
+/// Announces the segment at `offset` to peers and maps it for its owner.
+pub fn announce(
+    node: &NodeMemory,
+    rank: u32,
+    block: &Shared<EndpointBlock>,
+    (offset, bytes): (u64, u64),
+) -> Result<Segment> {
+    block.set_segment(offset, bytes);
+    Segment::announced(node, rank as usize, block)?
+        .ok_or(Error::NotANode("a segment lies outside of its rank's space"))
+}

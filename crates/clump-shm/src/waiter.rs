@@ -1,0 +1,115 @@
+//! How long to wait in which way: spin, then yield, then sleep.
+//!
+//! With a core of one's own, spinning for about the cost of a wake-up is optimal up to a factor of two
+//! (TRANSPORT, Waiting: 8 us across cores). With more ranks than cores every spun nanosecond is taken
+//! from the rank one waits for, so the spin shrinks as soon as a yield shows that somebody else wanted
+//! the processor: waiting adapts to what is observed, not to the number of local ranks.
+
+use clump_os::clock;
+use clump_os::sync::{AtomicBool, Ordering};
+
+/// Looks at the messages before the clock is looked at.
+const BUSY_LOOKS: u32 = 48;
+/// Spin of a crowded rank, in ns: less than a yield costs.
+const CROWDED_SPIN_NS: u64 = 300;
+/// A yield that took longer than this let somebody else run.
+const YIELD_ALONE_NS: u64 = 1_500;
+
+/// What a rank has learnt about waiting; shared by its threads.
+#[derive(Debug)]
+pub struct Patience {
+    spin: u64,
+    yielding: u64,
+    crowded_spin: u64,
+    alone: u64,
+    crowded: AtomicBool,
+}
+
+impl Patience {
+    /// Budgets in ns, from the job's creator.
+    pub fn new(spin_ns: u64, yield_ns: u64) -> Self {
+        let cycles = |ns: u64| ns * clock::cycles_per_us() / 1000;
+        let crowded = AtomicBool::new(spin_ns <= CROWDED_SPIN_NS);
+        Self {
+            spin: cycles(spin_ns),
+            yielding: cycles(yield_ns),
+            crowded_spin: cycles(CROWDED_SPIN_NS.min(spin_ns)),
+            alone: cycles(YIELD_ALONE_NS),
+            crowded,
+        }
+    }
+
+    /// Whether the last yields let somebody else run.
+    pub fn crowded(&self) -> bool {
+        self.crowded.load(Ordering::Relaxed)
+    }
+}
+
+/// What the waiting caller should do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Look again at once.
+    Look,
+    /// This call yielded; look again.
+    Yielded,
+    /// Waited long enough awake: sleep.
+    Sleep,
+}
+
+/// One wait.
+#[derive(Debug)]
+pub struct Waiter<'a> {
+    patience: &'a Patience,
+    looks: u32,
+    started: u64,
+    yields: u32,
+}
+
+impl<'a> Waiter<'a> {
+    /// Starts to wait.
+    #[inline]
+    pub fn new(patience: &'a Patience) -> Self {
+        Self { patience, looks: 0, started: 0, yields: 0 }
+    }
+
+    /// Something happened: start again with spinning.
+    #[inline]
+    pub fn reset(&mut self) {
+        (self.looks, self.started, self.yields) = (0, 0, 0);
+    }
+
+    /// Nothing happened since the last look.
+    #[inline]
+    pub fn step(&mut self) -> Next {
+        self.looks += 1;
+        if self.looks < BUSY_LOOKS && !self.patience.crowded() {
+            clump_os::sync::pause();
+            return Next::Look;
+        }
+        self.slow()
+    }
+
+    fn slow(&mut self) -> Next {
+        let now = clock::cycles();
+        if self.started == 0 {
+            self.started = now;
+        }
+        let waited = now.wrapping_sub(self.started);
+        let crowded = self.patience.crowded();
+        let spin = if crowded { self.patience.crowded_spin } else { self.patience.spin };
+        if waited < spin {
+            clump_os::sync::pause();
+            return Next::Look;
+        }
+        if waited >= spin + self.patience.yielding && self.yields >= 2 {
+            return Next::Sleep;
+        }
+        clock::yield_now();
+        self.yields += 1;
+        let others_ran = clock::cycles().wrapping_sub(now) > self.patience.alone;
+        if others_ran != crowded {
+            self.patience.crowded.store(others_ran, Ordering::Relaxed);
+        }
+        Next::Yielded
+    }
+}

@@ -1,0 +1,137 @@
+//! The runtime object of a process.
+
+use crate::{Error, Result};
+use clump_am::{AsContext, RankContext, Settings};
+use clump_coll::{Number, Op, Plain, Team};
+use clump_os::sync::{AtomicBool, Ordering};
+use clump_shm::node::{NodeConfig, NodeMemory};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// The runtime of this process: who it is, and the collectives. Clones are the same object; it may be
+/// used from any thread (collectives one at a time).
+#[derive(Debug, Clone)]
+pub struct Clump {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    team: Team,
+    context: Arc<RankContext>,
+    /// The connection to the agent, which sees it close.
+    _control: Option<OwnedFd>,
+}
+
+/// Joins the job that this process was started in, and waits until all ranks have. A program that was
+/// not started by `clump run` is a job of one rank.
+///
+/// # Errors
+/// Another process of this rank has joined, or this process has; bad settings; a rank died meanwhile.
+pub fn init() -> Result<Clump> {
+    if RUNNING.swap(true, Ordering::AcqRel) {
+        return Err(Error::AlreadyRunning);
+    }
+    let (memory, rank, config, control) = match clump_boot::join()? {
+        Some(boot) => {
+            (NodeMemory::attach(boot.memory)?, boot.rank, boot.config, Some(boot.control))
+        }
+        None => (alone()?, 0, clump_boot::Config::load()?, None),
+    };
+    let lanes = config.lanes != 0;
+    let patience = (config.patience_ms != 0).then(|| Duration::from_millis(config.patience_ms));
+    let context = Arc::new(RankContext::new(&memory, rank, Settings { lanes, patience })?);
+    context.block().join(std::process::id()).map_err(Error::AlreadyJoined)?;
+    let team = Team::form(&context)?;
+    Ok(Clump { inner: Arc::new(Inner { team, context, _control: control }) })
+}
+
+/// The memory of a job of one rank.
+fn alone() -> Result<NodeMemory> {
+    let config =
+        NodeConfig { ranks: 1, job_id: 1, survive: false, spin_ns: 20_000, yield_ns: 50_000 };
+    Ok(NodeMemory::create(&config)?)
+}
+
+impl Clump {
+    /// This rank, from 0.
+    pub fn rank(&self) -> usize {
+        self.inner.team.rank()
+    }
+
+    /// Ranks of the job.
+    pub fn nranks(&self) -> usize {
+        self.inner.team.nranks()
+    }
+
+    /// Returns once all ranks have called it.
+    ///
+    /// # Errors
+    /// A rank died or left.
+    #[inline]
+    pub fn barrier(&self) -> Result<()> {
+        Ok(self.inner.team.barrier()?)
+    }
+
+    /// All ranks' values, in rank order.
+    ///
+    /// # Errors
+    /// A rank died or left.
+    pub fn exchange<T: Plain>(&self, value: T) -> Result<Vec<T>> {
+        Ok(self.inner.team.exchange(value)?)
+    }
+
+    /// All ranks' byte strings, of any lengths, in rank order.
+    ///
+    /// # Errors
+    /// A rank died or left.
+    pub fn exchange_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        Ok(self.inner.team.exchange_bytes(mine)?)
+    }
+
+    /// Makes `values` of `root` the values of all ranks, which must give equally many.
+    ///
+    /// # Errors
+    /// A rank died or left.
+    pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
+        Ok(self.inner.team.broadcast(root, values)?)
+    }
+
+    /// Combines all ranks' values; all ranks get the same bits.
+    ///
+    /// # Errors
+    /// A rank died or left.
+    pub fn all_reduce<T: Number, O: Op<T>>(&self, value: T, op: O) -> Result<T> {
+        Ok(self.inner.team.all_reduce(value, op)?)
+    }
+
+    /// Combines all ranks' slices element by element.
+    ///
+    /// # Errors
+    /// A rank died or left.
+    pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], op: O) -> Result<()> {
+        Ok(self.inner.team.all_reduce_slice(values, op)?)
+    }
+
+    /// The memory of this rank's node.
+    pub fn node(&self) -> &NodeMemory {
+        self.inner.context.node()
+    }
+}
+
+impl AsContext for Clump {
+    fn context(&self) -> &Arc<RankContext> {
+        &self.inner.context
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.context.block().finalize();
+        }
+    }
+}
