@@ -21,6 +21,7 @@ use clump_trace::{Counter, Counters, Snapshot, Summary};
 use std::io::{ErrorKind, Read};
 use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a token in the poller stands for; the lower half is a rank or a pipe.
@@ -65,7 +66,9 @@ impl Connection {
         let ends = [signal::CHILD, signal::TERMINATE, signal::INTERRUPT, signal::HANGUP];
         let signals = Signals::block(&ends)?;
         let Some(end) = socket::inherited(control) else {
-            anyhow::bail!("descriptor {control} is not open; `clump agent` is started by `clump run` only");
+            anyhow::bail!(
+                "descriptor {control} is not open; `clump agent` is started by `clump run` only"
+            );
         };
         process::adopt_orphans()?;
         let launcher = UnixStream::from(end);
@@ -91,11 +94,12 @@ impl Connection {
         };
         self.launcher.set_nonblocking(true)?;
         self.poller.add(&self.launcher, token::LAUNCHER, Interest::Read)?;
-        let outputs = Outputs::new(self.launcher.try_clone()?, token::LAUNCHER);
+        let launcher = Arc::new(self.launcher);
+        let outputs = Outputs::new(launcher.clone(), token::LAUNCHER);
         let watch = Watch::new(spec.ranks, spec.on_death, spec.linger_ms);
         match Node::create(&spec) {
             Ok(node) => Agent {
-                launcher: self.launcher,
+                launcher,
                 poller: self.poller,
                 signals: self.signals,
                 assembler: self.assembler,
@@ -116,10 +120,10 @@ impl Connection {
             Err(refusal) => {
                 let ending = Ending::Refused { why: refusal.why, code: refusal.code };
                 let outcome = JobOutcome::without_ranks(refusal.code, ending);
-                self.launcher.set_nonblocking(false)?;
+                launcher.set_nonblocking(false)?;
                 let mut bytes = Vec::new();
                 Frame::Finished(Box::new(outcome)).append_to(&mut bytes);
-                std::io::Write::write_all(&mut self.launcher, &bytes)?;
+                std::io::Write::write_all(&mut &*launcher, &bytes)?;
                 Ok(())
             }
         }
@@ -158,7 +162,7 @@ struct Scene {
 }
 
 struct Agent {
-    launcher: UnixStream,
+    launcher: Arc<UnixStream>,
     poller: Poller,
     signals: Signals,
     assembler: Assembler,
@@ -231,7 +235,8 @@ impl Agent {
     /// One turn of the event loop: waits for something to happen, at most for `limit`, and deals with it.
     fn turn(&mut self, limit: Option<Duration>) -> Result<()> {
         let now = clock::now_ns();
-        let due = self.watch.next_deadline_ns().map(|at| Duration::from_nanos(at.saturating_sub(now)));
+        let due =
+            self.watch.next_deadline_ns().map(|at| Duration::from_nanos(at.saturating_sub(now)));
         let sweep = self.watch.is_killing().then_some(SWEEP_EVERY);
         let limit = [limit, due, sweep].into_iter().flatten().min();
         for ready in self.poller.wait(limit)? {
@@ -281,7 +286,7 @@ impl Agent {
 
     fn hear_launcher(&mut self) -> Result<()> {
         let mut piece = [0; 4096];
-        let lost = match self.launcher.read(&mut piece) {
+        let lost = match (&*self.launcher).read(&mut piece) {
             Ok(0) => true,
             Ok(bytes) => {
                 self.assembler.handle_bytes(&piece[..bytes]);
@@ -301,7 +306,6 @@ impl Agent {
         }
         if lost && !self.launcher_lost {
             self.launcher_lost = true;
-            self.poller.remove(&self.launcher)?;
             self.outputs.on_launcher_lost(&self.poller)?;
             self.interrupt(signal::TERMINATE);
         }
@@ -379,7 +383,8 @@ impl Agent {
     fn kill_everything(&mut self) {
         for process in sweep::kill_below(&[]) {
             let is_rank = self.ranks.iter().any(|rank| rank.child.pid == process.pid);
-            let known = self.leftovers.iter().any(|p| p.pid == process.pid && p.started == process.started);
+            let known =
+                self.leftovers.iter().any(|p| p.pid == process.pid && p.started == process.started);
             if !is_rank && !known {
                 self.leftovers.push(process);
             }
@@ -423,11 +428,15 @@ impl Agent {
         let (what, for_ms) = match (self.watch.end_of(rank), waiting) {
             ((Some(_), true, _), _) => ("ended".into(), 0),
             (_, _) if self.watch.is_stopped(rank) => ("stopped (SIGSTOP)".into(), 0),
-            (_, Some((waiting, since))) => (waiting.to_string(), now_ns.saturating_sub(since) / 1_000_000),
+            (_, Some((waiting, since))) => {
+                (waiting.to_string(), now_ns.saturating_sub(since) / 1_000_000)
+            }
             (_, None) => match state {
                 RankState::Absent => ("running, not joined yet".into(), 0),
                 RankState::Finalized => ("running after it had finalized".into(), 0),
-                RankState::Joined | RankState::Dead => ("computing (in no blocking call)".into(), 0),
+                RankState::Joined | RankState::Dead => {
+                    ("computing (in no blocking call)".into(), 0)
+                }
             },
         };
         Doing { rank, what, for_ms }
@@ -477,12 +486,14 @@ impl Agent {
             return (code, Ending::Refused { why, code });
         }
         let scene = self.scene.take().unwrap_or(Scene { at_ns: self.ended_ns, doing: Vec::new() });
+        let first = self.watch.first_death();
         let count = |which: fn(Option<End>, bool) -> bool| {
-            let ranks = (0..number(self.ranks.len())).map(|rank| self.watch.end_of(rank));
-            number(ranks.filter(|(end, _, killed)| which(*end, *killed)).count())
+            let ranks = (0..number(self.ranks.len())).filter(|r| first.is_none_or(|d| d.rank != *r));
+            let ends = ranks.map(|rank| self.watch.end_of(rank));
+            number(ends.filter(|(end, _, killed)| which(*end, *killed)).count())
         };
         let killed = count(|_, killed| killed);
-        if let Some(death) = self.watch.first_death() {
+        if let Some(death) = first {
             let rank = death.rank;
             let is_first = |doing: &Doing| doing.rank == rank;
             let nothing = Doing { rank, what: String::new(), for_ms: 0 };
@@ -497,7 +508,9 @@ impl Agent {
                 at_ms: scene.at_ns.saturating_sub(self.started_ns) / 1_000_000,
                 last: scene.doing.iter().find(|doing| is_first(doing)).cloned().unwrap_or(nothing),
                 others,
-                returned: count(|end, killed| !killed && matches!(end, Some(End::Exit(code)) if code != 0)),
+                returned: count(|end, killed| {
+                    !killed && matches!(end, Some(End::Exit(code)) if code != 0)
+                }),
                 killed,
                 continued: self.spec.on_death == OnDeath::Continue,
             };

@@ -80,7 +80,10 @@ struct Launcher {
 impl Launcher {
     fn start(spec: &JobSpec, display: &Display) -> anyhow::Result<Self> {
         let printer = Printer::new(display, spec.ranks, [OUTPUT, ERRORS])?;
-        let signals = Signals::block(&[signal::INTERRUPT, signal::TERMINATE, signal::HANGUP])?;
+        // What nohup or a shell had this process ignore stays ignored.
+        let mut ends = vec![signal::INTERRUPT, signal::TERMINATE, signal::HANGUP];
+        ends.retain(|&signal| !signal::is_ignored(signal));
+        let signals = Signals::block(&ends)?;
         process::adopt_orphans()?;
         let spared = procfs::descendants(process::own_pid()).iter().map(|p| p.pid).collect();
         let (agent, mut connection) = start_agent()?;
@@ -230,7 +233,9 @@ impl Launcher {
                 match change {
                     Change::Ended(Exit::Code(code)) => return format!("exited with code {code}"),
                     Change::Ended(Exit::Signal(n)) => {
-                        return format!("was killed by signal {n} {}", signal::name(n)).trim_end().into();
+                        return format!("was killed by signal {n} {}", signal::name(n))
+                            .trim_end()
+                            .into();
                     }
                     Change::Stopped | Change::Continued => {}
                 }
@@ -270,7 +275,9 @@ impl Launcher {
         if display.stats {
             let text = match &outcome.summary {
                 Some(summary) => summary.to_string(),
-                None => "clump: no rank joined the job, so there is no communication to sum up\n".into(),
+                None => {
+                    "clump: no rank joined the job, so there is no communication to sum up\n".into()
+                }
             };
             self.printer.say(&self.poller, Stream::Errors, &text);
         }

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
 /// Bytes waiting for the launcher above which pipes are left alone.
 const MOST: usize = 1 << 20;
@@ -29,7 +30,7 @@ struct Pipe {
 /// All pipes, and what waits for the launcher.
 #[derive(Debug)]
 pub(crate) struct Outputs {
-    launcher: UnixStream,
+    launcher: Arc<UnixStream>,
     launcher_token: u64,
     lost: bool,
     /// Bytes to send, from `sent` on.
@@ -42,8 +43,9 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Sends to `launcher`, a non-blocking socket that is in the poller under `token` for reading.
-    pub(crate) fn new(launcher: UnixStream, token: u64) -> Self {
+    /// Sends to `launcher`, a non-blocking socket that is in the poller under `token` for reading. (The
+    /// same descriptor, not a copy of it: the poller tells copies apart.)
+    pub(crate) fn new(launcher: Arc<UnixStream>, token: u64) -> Self {
         Self {
             launcher,
             launcher_token: token,
@@ -125,7 +127,9 @@ impl Outputs {
 
     /// Nobody will read what is sent from now on: take everything and throw it away.
     pub(crate) fn on_launcher_lost(&mut self, poller: &Poller) -> clump_os::Result<()> {
+        poller.remove(&*self.launcher)?;
         self.lost = true;
+        self.writing = false;
         self.backlog.clear();
         self.sent = 0;
         self.resume(poller)
@@ -134,7 +138,7 @@ impl Outputs {
     /// Sends as much as the launcher takes now.
     pub(crate) fn flush(&mut self, poller: &Poller) -> clump_os::Result<()> {
         while !self.lost && self.sent < self.backlog.len() {
-            match self.launcher.write(&self.backlog[self.sent..]) {
+            match (&*self.launcher).write(&self.backlog[self.sent..]) {
                 Ok(bytes) => self.sent += bytes,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
@@ -153,7 +157,7 @@ impl Outputs {
         if waits != self.writing {
             self.writing = waits;
             let interest = if waits { Interest::ReadWrite } else { Interest::Read };
-            poller.change(&self.launcher, self.launcher_token, interest)?;
+            poller.change(&*self.launcher, self.launcher_token, interest)?;
         }
         if self.paused && self.backlog.len() - self.sent < FEW {
             self.resume(poller)?;

@@ -112,7 +112,8 @@ impl Printer {
     pub(crate) fn on_wrote(&mut self, poller: &Poller, rank: u32, stream: Stream, bytes: &[u8]) {
         if let Some(file) = self.files.get_mut(&(rank, stream)) {
             if let Err(e) = file.write_all(bytes) {
-                self.failure.get_or_insert_with(|| format!("what rank {rank} wrote is not kept: {e}"));
+                self.failure
+                    .get_or_insert_with(|| format!("what rank {rank} wrote is not kept: {e}"));
             }
             return;
         }

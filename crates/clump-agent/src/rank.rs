@@ -99,7 +99,9 @@ impl<'a> Crew<'a> {
                     Some(folder) if !std::path::Path::new(folder).is_dir() => {
                         format!("the working directory {} does not exist", folder.to_string_lossy())
                     }
-                    _ if is_path => format!("`{name}` does not exist (or its interpreter does not)"),
+                    _ if is_path => {
+                        format!("`{name}` does not exist (or its interpreter does not)")
+                    }
                     _ => format!(
                         "there is no program `{name}` in PATH; for a file of this folder write `./{name}`"
                     ),

@@ -27,7 +27,9 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
             lines
         }
         Ending::AgentLost { pid, how, ranks, killed } => vec![
-            format!("the agent of node 0 (pid {pid}) {how}, and with it the {ranks} ranks of `{program}`"),
+            format!(
+                "the agent of node 0 (pid {pid}) {how}, and with it the {ranks} ranks of `{program}`"
+            ),
             format!("  {killed} processes were still there and have been killed; nothing is left"),
             "  next: if nobody killed the agent, look whether the machine ran out of memory \
              (dmesg | grep -i oom)"
@@ -53,7 +55,10 @@ fn of_death(program: &str, death: &DeathReport) -> Vec<String> {
     let how = clump_shm::job::How::from(death.manner);
     let mut lines = vec![format!("rank {} of `{program}` {how}", death.rank)];
     let (seconds, last) = (seconds(death.at_ms), &death.last);
-    lines.push(format!("  where:  node {} ({}), pid {}, {seconds} after the start", death.node, death.host, death.pid));
+    lines.push(format!(
+        "  where:  node {} ({}), pid {}, {seconds} after the start",
+        death.node, death.host, death.pid
+    ));
     if !last.what.is_empty() {
         lines.push(format!("  it was: {}", with_time(last)));
     }
@@ -84,7 +89,8 @@ fn remedy(death: &DeathReport) -> String {
             "see what rank {rank} said on its error stream above; --label shows who said what"
         ),
         Manner::NoFinalize => {
-            "a rank must finalize before it leaves: let main return, do not call exit() before".into()
+            "a rank must finalize before it leaves: let main return, do not call exit() before"
+                .into()
         }
         Manner::NeverJoined => "either every rank joins the job (init) or none does".into(),
         Manner::Stopped => format!(
@@ -95,8 +101,8 @@ fn remedy(death: &DeathReport) -> String {
     }
 }
 
-/// What ranks were doing, those who did the same in one line.
-fn groups(title: &str, doing: &[Doing]) -> Vec<String> {
+/// What ranks were doing, those who did the same in one line; at most seven lines.
+pub fn groups(title: &str, doing: &[Doing]) -> Vec<String> {
     let mut groups: Vec<(&str, u64, Vec<usize>)> = Vec::new();
     for one in doing {
         match groups.iter_mut().find(|(what, _, _)| *what == one.what) {

@@ -3,7 +3,7 @@
 //! Descendants whose parents end become children of this process (`adopt_orphans`), so "no child left"
 //! means "nothing left"; until then all descendants are looked up and killed, again and again.
 
-use clump_os::process::{self, Change, News};
+use clump_os::process::{self, News};
 use clump_os::procfs::{self, Process};
 use clump_os::{clock, epoll, signal};
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) fn sweep(spared: &[u32], limit_ns: u64) -> (Vec<Process>, Vec<Process
         let _ = poller.add(signals, 0, epoll::Interest::Read);
     }
     loop {
-        while let Ok(News::Of(_, Change::Ended(_) | Change::Stopped | Change::Continued)) = process::changed() {}
+        reap();
         let left = kill_below(spared);
         for process in &left {
             if !killed.iter().any(|k| k.pid == process.pid && k.started == process.started) {
@@ -43,6 +43,7 @@ pub(crate) fn sweep(spared: &[u32], limit_ns: u64) -> (Vec<Process>, Vec<Process
             }
         }
         if left.is_empty() || clock::now_ns() >= deadline {
+            reap();
             return (killed, left);
         }
         // The end of a child is a signal; that of a grandchild makes none here, so look now and then.
@@ -53,4 +54,9 @@ pub(crate) fn sweep(spared: &[u32], limit_ns: u64) -> (Vec<Process>, Vec<Process
             clock::yield_now();
         }
     }
+}
+
+/// Takes note of the end of all children that have ended.
+fn reap() {
+    while matches!(process::changed(), Ok(News::Of(..))) {}
 }

@@ -256,7 +256,9 @@ impl Watch {
 
     /// No death that ends the job, no interrupt, and somebody left to wait for.
     fn calm(&self) -> bool {
-        self.kill_at.is_none() && self.interrupted.is_none() && self.lives.iter().any(|l| l.end.is_none())
+        self.kill_at.is_none()
+            && self.interrupted.is_none()
+            && self.lives.iter().any(|l| l.end.is_none())
     }
 
     fn running(&self) -> Vec<usize> {

@@ -1,1 +1,34 @@
-//! The clump program.
+//! The `clump` program: starts jobs, and shows what is built in.
+//!
+//! Top layer: joins what the layers below offer and adds words only. It is a library so that other
+//! programs (tests above all) can be a `clump` of their own.
+//!
+//! Types to know: [`command::Cli`] (the command line), [`job::in_job`] (how a built-in command becomes
+//! parallel).
+//!
+//! # Invariants
+//! 1. A program whose `main` is [`main`] can be launcher, agent and rank: which one, the command line and
+//!    the inherited descriptors say.
+//! 2. Exit codes: 0 all went well, 2 the command line is wrong, 125 clump itself failed, 126 and 127 the
+//!    program cannot be started or does not exist, else the first failing rank's (128 + signal).
+#![forbid(unsafe_code)]
+
+pub mod command;
+pub mod doctor;
+pub mod job;
+pub mod run;
+pub mod stats;
+
+use std::process::ExitCode;
+
+/// Reads the command line and does what it says.
+pub fn main() -> ExitCode {
+    use clap::Parser;
+    match command::Cli::parse().act() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("clump: {error:#}");
+            ExitCode::from(job::OWN_FAILURE)
+        }
+    }
+}

@@ -1,2 +1,5 @@
 //! The `clump` program.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    clump_cli::main()
+}

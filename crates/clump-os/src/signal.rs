@@ -75,6 +75,17 @@ impl Drop for Signals {
     }
 }
 
+/// Whether this process was told to ignore `signal` (as `nohup` and shells do for what they start):
+/// then it should not react to it in other ways either.
+pub fn is_ignored(signal: u8) -> bool {
+    // SAFETY: asks for the disposition only, into a local that is plain memory.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        let rc = libc::sigaction(libc::c_int::from(signal), std::ptr::null(), &raw mut now);
+        rc == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// The name of a signal, as in `kill -l`; empty for numbers without a name here.
 pub fn name(signal: u8) -> &'static str {
     match i32::from(signal) {
@@ -90,6 +101,13 @@ pub fn name(signal: u8) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_runtime_ignores_broken_pipes_and_nothing_else() {
+        assert!(is_ignored(libc::SIGPIPE as u8));
+        assert!(!is_ignored(CHILD));
+        assert!(!is_ignored(255));
+    }
 
     #[test]
     fn a_blocked_signal_is_read() {

@@ -46,7 +46,8 @@ fn a_death_is_explained() {
 
 #[test]
 fn a_thousand_ranks_fit_in_fifteen_short_lines() {
-    let others = (0..1000).map(|r| doing(r, &format!("for room in the queue of rank {}", r % 97), 5));
+    let others =
+        (0..1000).map(|r| doing(r, &format!("for room in the queue of rank {}", r % 97), 5));
     for manner in [
         Manner::Signal(11),
         Manner::Exit(3),

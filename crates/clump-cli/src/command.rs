@@ -1,0 +1,56 @@
+//! The command line.
+
+use crate::{doctor, run, stats};
+use clap::{Args, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Active messages on clusters of ordinary machines: start jobs, watch them, run what is built in.
+#[derive(Debug, Parser)]
+#[command(name = "clump", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Examples:\n  \
+    clump run -n 4 ./program      four ranks of a program\n  \
+    clump doctor                  what this machine offers, and what is missing\n\n\
+    Exit codes: that of the first failing rank (128 + signal), 2 for a wrong command line, 125 when \
+    clump itself fails, 126 and 127 when the program cannot be started or does not exist.")]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start a program on several ranks and watch over them
+    Run(run::RunArgs),
+    /// Print the counters of a running job
+    Stats(stats::StatsArgs),
+    /// Say what this machine offers, what is missing, and how to get it
+    #[command(
+        after_help = "Example:\n  clump doctor --json | jq '.[] | select(.verdict != \"ok\")'"
+    )]
+    Doctor(doctor::DoctorArgs),
+    /// The process that watches the ranks of a node; `clump run` starts it
+    #[command(hide = true)]
+    Agent(AgentArgs),
+}
+
+#[derive(Debug, Args)]
+struct AgentArgs {
+    /// The inherited descriptor over which the launcher speaks
+    #[arg(long)]
+    control: i32,
+}
+
+impl Cli {
+    /// Does what the command line says, and gives the code to exit with.
+    ///
+    /// # Errors
+    /// What clump itself could not do; how a job ended is in the code.
+    pub fn act(self) -> anyhow::Result<ExitCode> {
+        match self.command {
+            Command::Run(args) => run::run(&args),
+            Command::Stats(args) => stats::run(&args),
+            Command::Doctor(args) => doctor::run(&args),
+            Command::Agent(args) => Ok(ExitCode::from(clump_agent::agent_main(args.control))),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! How a command of this program runs on several ranks: it starts itself as a job.
+
+use crate::run::surroundings;
+use clump_agent::{Display, JobOutcome, JobSpec};
+use std::process::ExitCode;
+
+/// Exit code when clump itself failed.
+pub const OWN_FAILURE: u8 = 125;
+
+/// Runs `rank_main` on `ranks` ranks: in a process that is a rank, calls it; otherwise starts a job of
+/// this program with the arguments it was called with, whose ranks come by here again.
+///
+/// # Errors
+/// Those of `rank_main` in a rank; in the launcher, what kept the job from starting.
+pub fn in_job(
+    ranks: u32,
+    rank_main: impl FnOnce() -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    if clump_boot::boot::started_as_rank() {
+        return rank_main();
+    }
+    let stats = clump_boot::Config::load()?.stats;
+    let args = std::env::args_os().skip(1).collect();
+    let outcome = launch_self(ranks, args, &Display { stats, ..Display::default() })?;
+    Ok(ExitCode::from(outcome.code))
+}
+
+/// Starts a job of this program with other arguments.
+///
+/// # Errors
+/// What kept the job from starting.
+pub fn launch_self(
+    ranks: u32,
+    args: Vec<std::ffi::OsString>,
+    display: &Display,
+) -> anyhow::Result<JobOutcome> {
+    let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    launch_here(JobSpec::new(program, args, ranks), display)
+}
+
+/// Starts a job in this folder, with this process's input.
+pub(crate) fn launch_here(mut spec: JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
+    surroundings(&mut spec);
+    spec.stats = display.stats;
+    clump_agent::launch(&spec, display)
+}

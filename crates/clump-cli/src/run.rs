@@ -1,0 +1,124 @@
+//! `clump run`.
+
+use clap::{Args, ValueEnum};
+use clump_agent::{Bind, Display, JobSpec, OnDeath};
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
+
+/// Where ranks may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BindTo {
+    /// Each rank on a core, in the order in which cores share least
+    Cores,
+    /// Wherever this process may
+    None,
+}
+
+/// What a death means for the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AfterDeath {
+    /// The job ends
+    End,
+    /// Survivors go on and get their messages to the dead returned
+    Continue,
+}
+
+/// Options of `clump run`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    clump run -n 4 ./program --its-option      four ranks\n  \
+    clump run -n 8 --label sh -c 'echo $CLUMP_RANK of $CLUMP_NRANKS'\n  \
+    clump run -n 2 --bind cores --stats ./program      on cores of their own; say how they communicated\n  \
+    clump run -n 4 --output logs ./program      logs/rank-0.out, logs/rank-0.err, ...\n\n\
+    Rank 0 reads standard input unless that is a terminal; the others read nothing.\n\
+    When a rank dies the job ends and the report says who, how, and what the others waited for.")]
+pub struct RunArgs {
+    /// Number of ranks
+    #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
+    pub ranks: u32,
+    /// Where ranks may run
+    #[arg(long, value_enum, default_value = "none")]
+    pub bind: BindTo,
+    /// Put `[rank] ` in front of every line of output
+    #[arg(long, conflicts_with = "output")]
+    pub label: bool,
+    /// Write output into files of this folder, one per rank and stream, instead of showing it
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// What happens to the others when a rank dies
+    #[arg(long, value_enum, default_value = "end")]
+    pub on_death: AfterDeath,
+    /// How long ranks may run on after others have ended cleanly [default: as long as they like]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub linger: Option<f64>,
+    /// Print how the ranks communicated, at the end
+    #[arg(long)]
+    pub stats: bool,
+    /// Print how the job ended as JSON, in the last line of standard output
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "PROGRAM"
+    )]
+    pub program: Vec<OsString>,
+}
+
+/// Runs the job and gives the code of its first failing rank.
+///
+/// # Errors
+/// What the launcher could not do.
+pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let Some((program, rest)) = args.program.split_first() else {
+        anyhow::bail!("no program given; see clump run --help");
+    };
+    let mut spec = JobSpec::new(program, rest.to_vec(), args.ranks);
+    spec.bind = match args.bind {
+        BindTo::Cores => Bind::Cores,
+        BindTo::None => Bind::None,
+    };
+    spec.on_death = match args.on_death {
+        AfterDeath::End => OnDeath::End,
+        AfterDeath::Continue => OnDeath::Continue,
+    };
+    // The parser let only finite, not negative values of less than a year pass.
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked by seconds()"
+    )]
+    let milliseconds = |s: f64| (s * 1e3).ceil() as u64;
+    spec.linger_ms = args.linger.map(milliseconds);
+    let display = Display {
+        label: args.label,
+        folder: args.output.clone(),
+        json: args.json,
+        stats: args.stats || clump_boot::Config::load()?.stats,
+    };
+    let outcome = crate::job::launch_here(spec, &display)?;
+    Ok(ExitCode::from(outcome.code))
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    const YEAR: f64 = 31_536_000.0;
+    match text.parse::<f64>() {
+        Ok(s) if (0.0..=YEAR).contains(&s) => Ok(s),
+        _ => Err("a number of seconds from 0 to 31536000 (a year)".into()),
+    }
+}
+
+/// Completes what only the launcher's process can know about its surroundings.
+pub(crate) fn surroundings(spec: &mut JobSpec) {
+    // A rank that reads a terminal from another process group would be stopped by the kernel.
+    spec.input = !std::io::stdin().is_terminal();
+    spec.terminal = std::io::stderr().is_terminal();
+    spec.directory = std::env::current_dir().ok().map(Into::into);
+}

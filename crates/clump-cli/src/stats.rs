@@ -1,0 +1,150 @@
+//! `clump stats`: the counters of a running job, read from outside.
+
+use anyhow::{Context, bail};
+use clap::Args;
+use clump_agent::outcome::Doing;
+use clump_agent::report;
+use clump_os::{clock, process, procfs};
+use clump_shm::node::NodeMemory;
+use clump_shm::rank::RankState;
+use clump_trace::text::Table;
+use clump_trace::{Counter, Counters, Snapshot, Summary};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// The name that the agent gives to a node's memory.
+const MEMORY: &str = "clump-node";
+
+/// Options of `clump stats`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  \
+    clump stats                  which jobs run here\n  \
+    clump stats --pid 4242       the job of that process: launcher, agent or rank")]
+pub struct StatsArgs {
+    /// A process of the job: its launcher, its agent or a rank
+    #[arg(long, visible_alias = "job", value_name = "PID")]
+    pub pid: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints the counters of one job, or which jobs there are.
+///
+/// # Errors
+/// No such process or job, or one that this user may not look into.
+pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
+    let text = match args.pid {
+        Some(pid) => one_job(&memory_of(pid)?, args.json)?,
+        None => all_jobs(args.json)?,
+    };
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The node's memory of the job that `pid` belongs to, to watch only.
+fn memory_of(pid: u32) -> anyhow::Result<NodeMemory> {
+    if procfs::Process::read(pid).is_none() {
+        bail!("there is no process {pid}");
+    }
+    // A launcher has no memory of its own: its agent does.
+    let below = procfs::descendants(pid).into_iter().map(|process| process.pid);
+    let mut found =
+        std::iter::once(pid).chain(below).filter_map(|p| procfs::open_memory(p, MEMORY));
+    let memory = found.next().with_context(|| {
+        format!("process {pid} has no part in a clump job of this user; `clump stats` lists jobs")
+    })?;
+    Ok(NodeMemory::observe(memory)?)
+}
+
+/// The counters of every rank as they are now.
+fn snapshots(node: &NodeMemory) -> Vec<Snapshot> {
+    let of = |block: clump_shm::shared::Shared<clump_shm::rank::RankBlock>| {
+        let mut all = Snapshot::of(Counters::over(block.counters()));
+        (all[Counter::Joined], all[Counter::Finalized]) = block.lifetime_ns();
+        all
+    };
+    node.rank_blocks().map(of).collect()
+}
+
+/// What every rank is doing, in words.
+fn doings(node: &NodeMemory) -> Vec<Doing> {
+    let now = clock::now_ns();
+    let of = |(rank, block): (u32, clump_shm::shared::Shared<clump_shm::rank::RankBlock>)| {
+        let (what, for_ms) = match (block.state(), block.waiting()) {
+            (RankState::Absent, _) => ("not joined".into(), 0),
+            (RankState::Finalized, _) => ("finalized".into(), 0),
+            (RankState::Dead, _) => (block.death().map_or("dead".into(), |d| d.how.to_string()), 0),
+            (RankState::Joined, Some((waiting, since))) => {
+                (waiting.to_string(), now.saturating_sub(since) / 1_000_000)
+            }
+            (RankState::Joined, None) => ("computing (in no blocking call)".into(), 0),
+        };
+        Doing { rank, what, for_ms }
+    };
+    (0..).zip(node.rank_blocks()).map(of).collect()
+}
+
+fn one_job(node: &NodeMemory, json: bool) -> anyhow::Result<String> {
+    let (ranks, doing) = (snapshots(node), doings(node));
+    let first = ranks.iter().map(|all| all[Counter::Joined]).filter(|&ns| ns != 0).min();
+    let elapsed_ns = first.map_or(0, |first| clock::now_ns().saturating_sub(first));
+    let summary = Summary::of(&ranks, elapsed_ns);
+    let id = format!("{:016x}", node.job().id());
+    if json {
+        let all = serde_json::json!({
+            "job": id, "ranks": ranks.len(), "doing": doing, "counters": ranks, "summary": summary,
+        });
+        return Ok(format!("{all}\n"));
+    }
+    let mut text = format!("job {id}: {} ranks\n", ranks.len());
+    for line in report::groups("now", &doing) {
+        text += &line;
+        text.push('\n');
+    }
+    Ok(format!("{text}\n{}\n{summary}", Table { ranks: &ranks }))
+}
+
+/// One job of this user, as its agent shows it.
+#[derive(Debug, serde::Serialize)]
+struct Job {
+    agent: u32,
+    ranks: usize,
+    program: String,
+}
+
+fn all_jobs(json: bool) -> anyhow::Result<String> {
+    // Of all processes that have a job's memory open its agent is the one that the others descend from.
+    let mut jobs: BTreeMap<u64, Job> = BTreeMap::new();
+    for process in procfs::processes() {
+        let opened = procfs::open_memory(process.pid, MEMORY);
+        let Some(node) = opened.and_then(|memory| NodeMemory::observe(memory).ok()) else {
+            continue;
+        };
+        let is_rank = procfs::Process::read(process.parent)
+            .is_some_and(|parent| procfs::open_memory(parent.pid, MEMORY).is_some());
+        if process.pid != process::own_pid() && !is_rank {
+            let program =
+                procfs::descendants(process.pid).first().map(|p| procfs::command_line(p.pid));
+            let job = Job {
+                agent: process.pid,
+                ranks: node.ranks(),
+                program: program.unwrap_or_default(),
+            };
+            jobs.insert(node.job().id(), job);
+        }
+    }
+    if json {
+        return Ok(format!("{}\n", serde_json::to_string(&jobs.values().collect::<Vec<_>>())?));
+    }
+    if jobs.is_empty() {
+        return Ok("no job of this user runs here\n".into());
+    }
+    let mut text = String::from("   agent  ranks  program\n");
+    for Job { agent, ranks, program } in jobs.values() {
+        text += &format!("{agent:>8} {ranks:>6}  {program}\n");
+    }
+    text += "clump stats --pid AGENT prints the counters of one\n";
+    Ok(text)
+}
