@@ -3,6 +3,7 @@
 use crate::bar::Bar;
 use crate::exchange::{Exchange, GivenUp};
 use crate::job::{Progress, Silent, Spec, sort};
+use crate::over_clump::ClumpRank;
 use crate::report::Report;
 use crate::size::parse_bytes;
 use crate::threads;
@@ -76,6 +77,12 @@ pub fn run_on(exchange: &mut dyn Exchange, args: &SortArgs) -> Result<ExitCode> 
         Err(error) if !lead && error.is::<GivenUp>() => Ok(ExitCode::FAILURE),
         Err(error) => Err(error),
     }
+}
+
+/// Sorts on all ranks of the job that this process belongs to.
+pub fn run(args: &SortArgs) -> Result<ExitCode> {
+    let clump = clump::init()?;
+    run_on(&mut ClumpRank::open(&clump)?, args)
 }
 
 /// Sorts with `nranks` threads of this process, without a launcher.

@@ -17,6 +17,7 @@ pub mod measure;
 pub mod memory;
 pub mod merge;
 pub mod output;
+pub mod over_clump;
 pub mod pass_one;
 pub mod pass_two;
 pub mod plan;

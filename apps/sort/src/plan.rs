@@ -87,7 +87,7 @@ impl Plan {
         let fixed = Lanes::cost(1, chunk, AHEAD) + behind::DEPTH * chunk + nranks * batch;
         let rest = room.checked_sub(fixed)?;
         let share = records.div_ceil(nranks as u64) as usize;
-        let expected = (share as f64 * MARGIN) as usize + largest_batch / RECORD + 64;
+        let expected = (share as f64 * MARGIN) as usize + 4 * largest_batch / RECORD + 64;
         let fits = !two_pass && Half::cost(expected) + BLOCK <= rest;
         let halves = if fits { 1 } else { 2 };
         let per_half = (rest / halves).checked_sub(BLOCK)?;

@@ -1,0 +1,207 @@
+//! Ranks as processes of a clump job: an [`Exchange`] over active messages.
+//!
+//! A batch is one medium message, copied from the sender's staging area into the queue and from there
+//! straight to its place among the collected records. Back-pressure is the queue's own: a request that
+//! finds no room polls, which takes in what has arrived. A stream ends by counting: every rank tells every
+//! other how many batches it has sent, and waits until that many have arrived.
+
+use crate::exchange::{Exchange, Sink};
+use crate::record::RECORD;
+use anyhow::{Context, Result, anyhow, bail};
+use clump::Clump;
+use clump::am::{Dest, Endpoint, Handler, Payload, Tag};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// The right to send to a sort's endpoints.
+const TAG: Tag = Tag(0x736f_7274);
+/// Records; words: the sender.
+const BATCH: Handler = Handler(1);
+/// The end of a stream; words: the sender, how many batches it has sent.
+const END: Handler = Handler(2);
+/// The sender gives up; words: the sender.
+const ABANDON: Handler = Handler(3);
+
+/// The receiving side of a stream, filled by the handlers.
+#[derive(Default)]
+struct Stream {
+    sink: Option<Box<dyn Sink>>,
+    /// Batches that have arrived, by sender.
+    arrived: Vec<u64>,
+    /// Batches that were sent to this rank, by senders that have ended.
+    sent: Vec<Option<u64>>,
+    /// A message of ours that came back, in words.
+    returned: Option<String>,
+}
+
+impl Stream {
+    fn batch(&mut self, words: &[u64], payload: &Payload<'_>) -> Result<(), String> {
+        let from = self.sender(words)?;
+        let bytes = payload.len();
+        if bytes == 0 || !bytes.is_multiple_of(RECORD) {
+            return Err(format!("rank {from} sent {bytes} bytes, which are no whole records"));
+        }
+        let sink = self.sink.as_mut().ok_or("records arrived before or after their stream")?;
+        sink.take(bytes, &mut |room| {
+            payload.copy_to(room);
+        });
+        self.arrived[from] += 1;
+        Ok(())
+    }
+
+    fn end(&mut self, words: &[u64]) -> Result<(), String> {
+        let from = self.sender(words)?;
+        self.sent[from] = Some(*words.get(1).ok_or("an end without a count")?);
+        Ok(())
+    }
+
+    fn abandon(&mut self, words: &[u64]) -> Result<(), String> {
+        self.sender(words)?;
+        if let Some(sink) = &mut self.sink {
+            sink.abandoned();
+        }
+        Ok(())
+    }
+
+    /// The sender that a message names, if there is such a rank.
+    fn sender(&self, words: &[u64]) -> Result<usize, String> {
+        let from = words.first().copied().unwrap_or(u64::MAX);
+        usize::try_from(from)
+            .ok()
+            .filter(|&from| from < self.arrived.len())
+            .ok_or_else(|| format!("a message names rank {from}, which there is not"))
+    }
+
+    fn is_complete(&self) -> bool {
+        self.sent.iter().zip(&self.arrived).all(|(sent, arrived)| *sent == Some(*arrived))
+    }
+}
+
+/// One rank of a clump job.
+pub struct ClumpRank {
+    clump: Clump,
+    endpoint: Endpoint,
+    peers: Vec<Dest>,
+    stream: Rc<RefCell<Stream>>,
+    /// Batches sent in this stream, by receiver.
+    sent: Vec<u64>,
+}
+
+impl ClumpRank {
+    /// Opens this rank's endpoint and maps everybody's. Collective.
+    pub fn open(clump: &Clump) -> Result<Self> {
+        let endpoint = Endpoint::open(clump, TAG)?;
+        let stream = Rc::new(RefCell::new(Stream::default()));
+        let at = stream.clone();
+        endpoint
+            .set_handler(BATCH, move |_, words, payload| at.borrow_mut().batch(words, &payload));
+        let at = stream.clone();
+        endpoint.set_handler(END, move |_, words, _| at.borrow_mut().end(words));
+        let at = stream.clone();
+        endpoint.set_handler(ABANDON, move |_, words, _| at.borrow_mut().abandon(words));
+        let at = stream.clone();
+        endpoint.on_returned(move |message| {
+            at.borrow_mut().returned.get_or_insert_with(|| format!("{message:?}"));
+        });
+        let names = clump.exchange(endpoint.name())?;
+        let peers = names
+            .iter()
+            .map(|name| endpoint.map(name, TAG))
+            .collect::<std::result::Result<Vec<_>, _>>()?;
+        let sent = vec![0; peers.len()];
+        Ok(Self { clump: clump.clone(), endpoint, peers, stream, sent })
+    }
+
+    fn check(&self) -> Result<()> {
+        match &self.stream.borrow().returned {
+            Some(message) => bail!("a message came back: {message}"),
+            None => Ok(()),
+        }
+    }
+
+    fn tell_others(
+        &mut self,
+        handler: Handler,
+        count_of: impl Fn(&Self, usize) -> u64,
+    ) -> Result<()> {
+        let me = self.rank();
+        for to in (0..self.nranks()).filter(|&to| to != me) {
+            let words = [me as u64, count_of(self, to)];
+            self.endpoint.request(self.peers[to], handler, &words)?;
+        }
+        Ok(())
+    }
+}
+
+impl Exchange for ClumpRank {
+    fn rank(&self) -> usize {
+        self.clump.rank()
+    }
+
+    fn nranks(&self) -> usize {
+        self.clump.nranks()
+    }
+
+    fn one_process(&self) -> bool {
+        false
+    }
+
+    fn max_batch(&self) -> usize {
+        self.endpoint.max_medium() / RECORD * RECORD
+    }
+
+    fn all_gather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        Ok(self.clump.exchange_bytes(mine)?)
+    }
+
+    fn open(&mut self, sink: Box<dyn Sink>) -> Result<()> {
+        let (me, nranks) = (self.rank(), self.nranks());
+        let mut stream = self.stream.borrow_mut();
+        stream.sink = Some(sink);
+        stream.arrived = vec![0; nranks];
+        stream.sent = vec![None; nranks];
+        // What stays here is not counted.
+        stream.sent[me] = Some(0);
+        drop(stream);
+        self.sent = vec![0; nranks];
+        // Nobody may send before everybody can receive.
+        Ok(self.clump.barrier()?)
+    }
+
+    fn send(&mut self, to: usize, batch: &[u8]) -> Result<()> {
+        let me = self.rank();
+        if to == me {
+            let mut stream = self.stream.borrow_mut();
+            let sink = stream.sink.as_mut().ok_or_else(|| anyhow!("no stream is open"))?;
+            sink.take(batch.len(), &mut |room| room.copy_from_slice(batch));
+            return Ok(());
+        }
+        self.endpoint
+            .request_bulk(self.peers[to], BATCH, batch, &[me as u64])
+            .with_context(|| format!("sending records to rank {to}"))?;
+        self.sent[to] += 1;
+        Ok(())
+    }
+
+    fn progress(&mut self) -> Result<bool> {
+        let handled = self.endpoint.poll()?;
+        self.check()?;
+        Ok(handled > 0)
+    }
+
+    fn abandon(&mut self) -> Result<()> {
+        self.tell_others(ABANDON, |_, _| 0)
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.tell_others(END, |this, to| this.sent[to])?;
+        let stream = self.stream.clone();
+        self.endpoint.poll_until(|| {
+            let stream = stream.borrow();
+            stream.is_complete() || stream.returned.is_some()
+        })?;
+        self.check()?;
+        self.stream.borrow_mut().sink = None;
+        Ok(())
+    }
+}
