@@ -82,7 +82,12 @@ pub fn run_on(exchange: &mut dyn Exchange, args: &SortArgs) -> Result<ExitCode> 
 /// Sorts on all ranks of the job that this process belongs to.
 pub fn run(args: &SortArgs) -> Result<ExitCode> {
     let clump = clump::init()?;
-    run_on(&mut ClumpRank::open(&clump)?, args)
+    let result = run_on(&mut ClumpRank::open(&clump)?, args);
+    // What all ranks know of ends for all at once: nobody leaves while another still reads the verdict.
+    if result.as_ref().map_or_else(|error| error.is::<GivenUp>(), |_| true) {
+        clump.barrier()?;
+    }
+    result
 }
 
 /// Sorts with `nranks` threads of this process, without a launcher.

@@ -1,6 +1,7 @@
-//! gensort, sort and valsort without a launcher: the ranks are threads of this process.
+//! gensort, sort and valsort as a small program of their own.
 //!
-//! `cargo run --release -p clump-sort --example threads -- sort -n 4 -i records -o sorted`
+//! `clump run -n 4 alone sort -i records -o sorted` sorts with processes as ranks,
+//! `alone sort --threads 4 -i records -o sorted` with threads of this process, without a launcher.
 
 use clap::{Parser, Subcommand};
 use clump_sort::{command, gensort, valsort};
@@ -17,9 +18,9 @@ enum What {
     Gensort(gensort::GensortArgs),
     Valsort(valsort::ValsortArgs),
     Sort {
-        /// Number of ranks
-        #[arg(short, default_value_t = 4)]
-        nranks: usize,
+        /// Ranks as threads of this process [default: the ranks of the clump job]
+        #[arg(long)]
+        threads: Option<usize>,
         #[command(flatten)]
         args: command::SortArgs,
     },
@@ -29,6 +30,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Line::parse().what {
         What::Gensort(args) => gensort::run(&args).map(|()| ExitCode::SUCCESS),
         What::Valsort(args) => valsort::run(&args),
-        What::Sort { nranks, args } => command::run_threads(nranks, &args),
+        What::Sort { threads: Some(nranks), args } => command::run_threads(nranks, &args),
+        What::Sort { threads: None, args } => command::run(&args),
     }
 }
