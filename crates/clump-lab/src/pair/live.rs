@@ -2,10 +2,11 @@
 #![allow(clippy::disallowed_types, reason = "the probe lines are clump_os::sync atomics")]
 
 use super::{Pair, Way};
+use crate::baseline::PageAligned;
 use anyhow::{Context, Result, ensure};
 use clump_am::{AsContext, Dest, Endpoint, Handler, Name, Tag};
 use clump_os::clock;
-use clump_os::sync::{Ordering, pause};
+use clump_os::sync::Ordering;
 use clump_shm::geometry::LANE_SLOTS;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -57,7 +58,7 @@ pub struct Issuer {
     counted: Rc<Cell<(u64, u64)>>,
     asked: u64,
     flags_played: u64,
-    payload: Vec<u8>,
+    payload: PageAligned,
 }
 
 impl Issuer {
@@ -89,7 +90,7 @@ impl Issuer {
             counted,
             asked: 0,
             flags_played: 0,
-            payload: vec![7; SEGMENT_BYTES],
+            payload: PageAligned::filled(SEGMENT_BYTES, 7),
         })
     }
 
@@ -205,7 +206,8 @@ enum Player {
 }
 
 /// Plays `rounds` rounds: the opener writes a number to its line, the answerer sees it and writes it to
-/// the other line. Two lines, nothing else: the least that any request and reply must do.
+/// the other line. Two lines, nothing else, not even a pause between looks: the least that any request
+/// and reply must do.
 fn play(endpoint: &Endpoint, first: u64, rounds: u64, player: Player) -> Result<()> {
     let context = endpoint.context();
     let lines = context.node().job().probes();
@@ -223,8 +225,6 @@ fn play(endpoint: &Endpoint, first: u64, rounds: u64, player: Player) -> Result<
             if looks.is_multiple_of(LOOKS) {
                 context.check_alive()?;
                 clock::yield_now(); // both may share one processor
-            } else {
-                pause();
             }
         }
         if player == Player::Answers {
@@ -256,10 +256,10 @@ impl Server {
             let count = sunk.clone();
             endpoint.set_handler(SINK, move |_, _, _| count.set(count.get() + 1));
             let count = sunk.clone();
-            let mut inbox = vec![1u8; endpoint.max_medium()];
+            let mut inbox = PageAligned::filled(endpoint.max_medium(), 1);
             endpoint.set_handler(SINK_MEDIUM, move |_, _, payload| {
                 payload.copy_to(&mut inbox);
-                std::hint::black_box(&mut inbox);
+                std::hint::black_box(&mut *inbox);
                 count.set(count.get() + 1);
             });
             endpoint.set_handler(COUNT, move |token, _, _| token.reply(COUNTED, &[sunk.get()]));
