@@ -146,7 +146,7 @@ mod tests {
     fn bytes_of_any_length_arrive_in_order() {
         let dir = crate::test_dir("behind");
         let file = Arc::new(DiskFile::create(&dir.join("f"), true).unwrap());
-        let budget = Budget::new(4 * BLOCK as u64);
+        let budget = Budget::new(4 * BLOCK as u64).unwrap();
         let mut writer = WriteBehind::start(&budget, file.clone(), 2 * BLOCK).unwrap();
         let mut expected = Vec::new();
         for n in 0..700usize {
@@ -166,7 +166,8 @@ mod tests {
         let dir = crate::test_dir("behind-fails");
         std::fs::write(dir.join("f"), b"x").unwrap();
         let read_only = Arc::new(DiskFile::open(&dir.join("f"), true).unwrap());
-        let mut writer = WriteBehind::start(&Budget::new(1 << 20), read_only, 2 * BLOCK).unwrap();
+        let mut writer =
+            WriteBehind::start(&Budget::new(1 << 20).unwrap(), read_only, 2 * BLOCK).unwrap();
         let told = (0..100).find_map(|_| writer.push(&[1; BLOCK]).err()).unwrap().to_string();
         assert!(told.contains("writing"), "{told}");
         assert!(writer.push(b"more").is_err());

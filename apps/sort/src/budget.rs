@@ -1,7 +1,7 @@
 //! One purse of memory: every large buffer of a sort is taken from it, and it refuses to give more.
 
 use anyhow::{Context, Result, bail};
-use clump_os::file::Aligned;
+use clump_os::memory::{Aligned, Arena};
 use clump_os::sync::{AtomicU64, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -11,6 +11,8 @@ struct Purse {
     cap: u64,
     used: AtomicU64,
     peak: AtomicU64,
+    /// Where buffers lie, so that a pass reuses the pages of the one before.
+    arena: Arena,
 }
 
 /// The memory that one rank may hold at a time; clones share it.
@@ -19,8 +21,11 @@ pub struct Budget(Arc<Purse>);
 
 impl Budget {
     /// A budget of `cap` bytes.
-    pub fn new(cap: u64) -> Self {
-        Self(Arc::new(Purse { cap, used: AtomicU64::new(0), peak: AtomicU64::new(0) }))
+    pub fn new(cap: u64) -> Result<Self> {
+        let bytes = usize::try_from(cap).context("the budget is larger than the address space")?;
+        let arena = Arena::new(bytes).context("the machine has no address space left")?;
+        let purse = Purse { cap, used: AtomicU64::new(0), peak: AtomicU64::new(0), arena };
+        Ok(Self(Arc::new(purse)))
     }
 
     /// Sets `bytes` aside for memory that `what` allocates by itself.
@@ -40,11 +45,16 @@ impl Budget {
         Ok(Charge { budget: self.clone(), bytes: wanted })
     }
 
-    /// Takes a page-aligned buffer of `bytes`, rounded up to whole pages.
+    /// Takes a page-aligned buffer of `bytes`, rounded up to whole pages; what it holds is left over from
+    /// its last use.
     pub fn buffer(&self, what: &str, bytes: usize) -> Result<Buffer> {
         let whole = bytes.max(1).next_multiple_of(clump_os::file::BLOCK);
         let charge = self.charge(what, whole)?;
-        let memory = Aligned::new(whole).context("the machine has no memory left")?;
+        let memory = match self.0.arena.take(whole) {
+            Some(memory) => memory,
+            // Enough is free, but not in one piece.
+            None => Aligned::new(whole).context("the machine has no memory left")?,
+        };
         Ok(Buffer { memory, _charge: charge })
     }
 
@@ -105,7 +115,7 @@ mod tests {
 
     #[test]
     fn it_refuses_to_exceed_and_takes_back() {
-        let budget = Budget::new(3 * 4096);
+        let budget = Budget::new(3 * 4096).unwrap();
         let one = budget.buffer("one", 4096).unwrap();
         let two = budget.buffer("two", 5000).unwrap();
         assert_eq!(two.len(), 8192, "whole pages");

@@ -11,8 +11,12 @@ use crate::lanes::Piece;
 use crate::record::{RECORD, order, position};
 use anyhow::{Context, Result, anyhow};
 use clump_os::file::{BLOCK, DiskFile};
+use clump_os::memory::prefetch;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Records between asking for a record's cache lines and copying it.
+const AHEAD: usize = 12;
 
 /// Records in order of arrival, and their keys with their places.
 #[derive(Debug)]
@@ -51,8 +55,15 @@ impl Half {
 
     /// The records, in order of the index.
     pub fn in_order(&self) -> impl Iterator<Item = (u128, &[u8])> {
-        self.index.iter().map(|&entry| {
-            let at = position(entry) as usize * RECORD;
+        let place = |entry: u128| position(entry) as usize * RECORD;
+        self.index.iter().enumerate().map(move |(i, &entry)| {
+            // Places are random: the lines of a record to come are asked for early.
+            if let Some(&later) = self.index.get(i + AHEAD) {
+                prefetch(&self.records, place(later));
+                prefetch(&self.records, place(later) + 64);
+                prefetch(&self.records, place(later) + RECORD - 1);
+            }
+            let at = place(entry);
             (entry, &self.records[at..at + RECORD])
         })
     }
@@ -273,7 +284,7 @@ mod tests {
     fn collect(capacity: usize, records: u64, force: bool) -> (Vec<u128>, bool) {
         let dir = crate::test_dir("collect");
         let scratch = Arc::new(DiskFile::create(&dir.join("s"), true).unwrap());
-        let budget = Budget::new(8 << 20);
+        let budget = Budget::new(8 << 20).unwrap();
         let mut collector = Collector::start(&budget, 2, capacity, &scratch, 8192).unwrap();
         let mut generator = Generator::new(Keys::Uniform, 0);
         for _ in 0..records / 10 {

@@ -71,7 +71,7 @@ pub fn sort(
     let rank = exchange.rank();
     let scratch_folder = spec.scratch.clone().unwrap_or_else(|| spec.output.clone());
     let (input, plan) = prepare(exchange, spec, &scratch_folder)?;
-    let budget = Budget::new(plan.budget);
+    let budget = together(exchange, Budget::new(plan.budget))?;
     let mut mine = RankReport::default();
 
     let (first, count) = input.part(rank, exchange.nranks());

@@ -248,7 +248,7 @@ mod tests {
             let file = Arc::new(DiskFile::open(&path, true).unwrap());
             pieces.push(Piece { file, offset: 1300, bytes: 48_000 });
         }
-        let budget = Budget::new(Lanes::cost(2, 8192, 2) as u64);
+        let budget = Budget::new(Lanes::cost(2, 8192, 2) as u64).unwrap();
         let lanes = vec![pieces.clone(), pieces[1..].to_vec()];
         let mut lanes = Lanes::start(&budget, lanes, 8192, 2).unwrap();
         for (lane, files) in [(0, 0..3u8), (1, 1..3u8)] {

@@ -47,7 +47,7 @@ pub fn disk(
     direct: bool,
     two_pass: bool,
 ) -> Result<Disk> {
-    let budget = Budget::new((Lanes::cost(1, chunk, AHEAD) + 4 * chunk) as u64);
+    let budget = Budget::new((Lanes::cost(1, chunk, AHEAD) + 4 * chunk) as u64)?;
     let bytes: u64 = part.iter().map(|piece| piece.bytes).sum();
     let read_s = timed(exchange, || {
         let mut lanes = Lanes::start(&budget, vec![part.to_vec()], chunk, AHEAD)?;

@@ -1,6 +1,6 @@
 //! How much memory a sort really used: growth of anonymous resident memory, beside the budget's own count.
 
-use clump_os::file::anonymous_bytes;
+use clump_os::memory::anonymous_bytes;
 use clump_os::sync::{AtomicU64, Ordering};
 
 /// Looks between two readings that [`Watch::glance`] makes.

@@ -7,7 +7,8 @@
 use crate::input::Input;
 use crate::record::{RECORD, order};
 use anyhow::Result;
-use clump_os::file::{Aligned, BLOCK};
+use clump_os::file::BLOCK;
+use clump_os::memory::Aligned;
 
 /// Most blocks a rank reads for its sample: the standard error of a share is then 2 %.
 pub const MOST_BLOCKS: usize = 64;

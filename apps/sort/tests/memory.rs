@@ -1,7 +1,7 @@
 //! The memory cap holds, measured from outside the budget. Alone in its file: it reads the memory of the
 //! whole process.
 
-use clump_os::file::anonymous_bytes;
+use clump_os::memory::anonymous_bytes;
 use clump_sort::gensort::{GensortArgs, make};
 use clump_sort::job::{Progress, Spec, sort};
 use clump_sort::threads;

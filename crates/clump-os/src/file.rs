@@ -1,109 +1,18 @@
-//! Files for bulk work: reads and writes past the page cache, unnamed files, room on a disk, memory in use.
+//! Files for bulk work: reads and writes past the page cache, unnamed files, room on a disk.
 //!
 //! `O_DIRECT` (open(2)) wants the address, the offset and the length of every transfer to be multiples
-//! of the block size. [`BLOCK`] satisfies every common device, and [`Aligned`] memory starts on a page,
+//! of the block size. [`BLOCK`] satisfies every common device, and [`crate::memory`] starts on a page,
 //! so callers only keep their offsets and lengths in whole blocks. Where a file system has no direct
 //! transfers, [`DiskFile`] falls back to buffered ones and says so.
 
 use crate::error::{OsError, Result};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
-use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::ptr::NonNull;
 
 /// Unit of direct transfers, in bytes: offsets and lengths are multiples of it.
 pub const BLOCK: usize = 4096;
-
-/// A huge page, in bytes.
-const HUGE: usize = 2 << 20;
-
-/// Private, zeroed memory that starts on a page and goes back to the machine when dropped.
-#[derive(Debug)]
-pub struct Aligned {
-    base: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: an Aligned is the only owner of private memory, like a boxed slice.
-unsafe impl Send for Aligned {}
-// SAFETY: shared access is read-only, like a boxed slice.
-unsafe impl Sync for Aligned {}
-
-impl Aligned {
-    /// Takes `bytes` (rounded up to whole pages, at least one) of zeroed memory from the machine. Large
-    /// pieces start on a huge page and ask for such pages, which random access and direct transfers
-    /// are grateful for; not one page more than asked for is mapped.
-    pub fn new(bytes: usize) -> Result<Self> {
-        let bytes = bytes.max(1).next_multiple_of(BLOCK);
-        if bytes < 2 * HUGE {
-            return Self::map(bytes);
-        }
-        let mut wide = Self::map(bytes + HUGE)?;
-        let before = wide.base.as_ptr().align_offset(HUGE);
-        // Only whole pages are cut off, at both ends; what remains is as long as asked for.
-        let (front, back) = (before, HUGE - before);
-        // SAFETY: both ranges lie inside the mapping that `wide` owns and leave its middle alone; the
-        // base moves inside the mapping.
-        unsafe {
-            if front > 0 {
-                let _ = rustix::mm::munmap(wide.base.as_ptr().cast(), front);
-            }
-            wide.base = wide.base.add(front);
-            if back > 0 {
-                let _ = rustix::mm::munmap(wide.base.add(bytes).as_ptr().cast(), back);
-            }
-        }
-        wide.bytes = bytes;
-        // SAFETY: advice on a range that this value owns; contents do not change.
-        let _ = unsafe {
-            rustix::mm::madvise(wide.base.as_ptr().cast(), bytes, rustix::mm::Advice::LinuxHugepage)
-        };
-        Ok(wide)
-    }
-
-    fn map(bytes: usize) -> Result<Self> {
-        // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
-        let base = unsafe {
-            rustix::mm::mmap_anonymous(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
-        }
-        .map_err(|e| OsError::new(format!("mapping {bytes} bytes of memory"), e))?;
-        let base = NonNull::new(base.cast::<u8>())
-            .ok_or_else(|| OsError::new(format!("mapping {bytes} bytes"), Errno::FAULT))?;
-        Ok(Self { base, bytes })
-    }
-}
-
-impl Deref for Aligned {
-    type Target = [u8];
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        // SAFETY: the mapping is `bytes` long, readable, initialised by the kernel, and ours alone.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
-    }
-}
-
-impl DerefMut for Aligned {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in deref, and `&mut self` makes the access exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes) }
-    }
-}
-
-impl Drop for Aligned {
-    fn drop(&mut self) {
-        // SAFETY: exactly the range that mmap returned, and nobody else has it.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
-    }
-}
 
 /// An open file that is read and written at offsets, directly where the file system can.
 #[derive(Debug)]
@@ -277,26 +186,10 @@ pub fn device_of(path: &Path) -> Result<u64> {
     Ok(stat.st_dev)
 }
 
-/// Anonymous memory of this process that is resident now, in bytes (proc(5), `RssAnon`).
-pub fn anonymous_bytes() -> Option<u64> {
-    status_bytes("RssAnon:")
-}
-
-/// The most memory of any kind that this process ever had resident, in bytes (proc(5), `VmHWM`).
-pub fn peak_resident_bytes() -> Option<u64> {
-    status_bytes("VmHWM:")
-}
-
-fn status_bytes(field: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|l| l.starts_with(field))?;
-    let kib: u64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(kib * 1024)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Aligned;
 
     fn scratch(name: &str) -> std::path::PathBuf {
         let dir = std::env::temp_dir().join(format!("clump-os-{name}-{}", std::process::id()));
@@ -338,22 +231,10 @@ mod tests {
     }
 
     #[test]
-    fn large_memory_is_zeroed_aligned_and_no_longer_than_asked_for() {
-        let mut memory = Aligned::new(3 * HUGE + 5).unwrap();
-        assert_eq!(memory.len(), 3 * HUGE + BLOCK);
-        assert_eq!(memory.as_ptr().align_offset(HUGE), 0);
-        assert!(memory.iter().all(|&b| b == 0));
-        memory.fill(7);
-        assert_eq!(Aligned::new(0).unwrap().len(), BLOCK);
-    }
-
-    #[test]
-    fn errors_name_the_file_and_readers_see_numbers() {
+    fn errors_name_the_file() {
         let missing = DiskFile::open(Path::new("/no/such/file"), true).unwrap_err();
         assert!(missing.to_string().contains("/no/such/file"));
         assert!(!is_full(&missing));
         assert!(free_bytes(Path::new("/")).unwrap() > 0);
-        assert!(anonymous_bytes().unwrap() > 0);
-        assert!(peak_resident_bytes().unwrap() >= anonymous_bytes().unwrap());
     }
 }

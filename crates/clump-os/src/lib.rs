@@ -19,6 +19,7 @@ pub mod fence;
 pub mod file;
 pub mod futex;
 pub mod map;
+pub mod memory;
 pub mod probe;
 pub mod process;
 pub mod procfs;
