@@ -488,7 +488,8 @@ impl Agent {
         let scene = self.scene.take().unwrap_or(Scene { at_ns: self.ended_ns, doing: Vec::new() });
         let first = self.watch.first_death();
         let count = |which: fn(Option<End>, bool) -> bool| {
-            let ranks = (0..number(self.ranks.len())).filter(|r| first.is_none_or(|d| d.rank != *r));
+            let ranks =
+                (0..number(self.ranks.len())).filter(|r| first.is_none_or(|d| d.rank != *r));
             let ends = ranks.map(|rank| self.watch.end_of(rank));
             number(ends.filter(|(end, _, killed)| which(*end, *killed)).count())
         };

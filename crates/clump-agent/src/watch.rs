@@ -294,7 +294,7 @@ impl Watch {
         }
         let all_stopped = self.lives.iter().all(|life| life.end.is_some() || life.stopped);
         self.stopped_since = match self.stopped_since {
-            _ if !all_stopped || ended == 0 => None,
+            _ if !all_stopped || ended == 0 || self.kill_at.is_some() => None,
             None => Some(now_ns),
             since => since,
         };

@@ -118,7 +118,7 @@ pub struct Child {
     pub errors: Option<OwnedFd>,
 }
 
-/// Starts `program` in a process group of its own, with default signal handling.
+/// Starts `program` in a process group of its own, with no signal blocked.
 pub fn start(program: &Program) -> Result<Child> {
     let failed = |e: &std::io::Error, what: &str| {
         let errno = e.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
@@ -171,6 +171,8 @@ fn prepare(command: &mut Command, program: &Program) {
     }
     let descriptors = program.descriptors;
     let in_child = move || {
+        // Since Rust 1.66 a child inherits what this process has blocked, to read it from a descriptor.
+        crate::signal::unblock_all();
         if dies {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
             // The starter may have died before that call: then nobody would kill this child.

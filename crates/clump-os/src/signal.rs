@@ -75,6 +75,16 @@ impl Drop for Signals {
     }
 }
 
+/// Lets all signals through to this thread. Allowed between fork and exec.
+pub(crate) fn unblock_all() {
+    // SAFETY: sigset_t is plain memory that sigemptyset fills; both calls are async-signal-safe.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
 /// Whether this process was told to ignore `signal` (as `nohup` and shells do for what they start):
 /// then it should not react to it in other ways either.
 pub fn is_ignored(signal: u8) -> bool {

@@ -148,6 +148,17 @@ fn a_rank_stopped_while_all_others_have_ended_dies() {
 }
 
 #[test]
+fn a_rank_that_is_stopped_when_the_user_ends_the_job_is_not_to_blame() {
+    let mut w = joined(2);
+    w.on_stopped(1, 0);
+    w.on_interrupt(2, MS);
+    w.on_ended(0, Exit::Signal(2), Joined, 2 * MS);
+    assert_eq!(actions(&mut w), [Action::Signal(2)]);
+    assert_eq!(next(&mut w), (401, vec![Action::Kill]));
+    assert_eq!(w.first_death(), None);
+}
+
+#[test]
 fn a_job_that_is_stopped_as_a_whole_is_left_alone() {
     let mut w = joined(2);
     w.on_stopped(0, 0);

@@ -1,0 +1,5 @@
+//! The `clump` program, built for these tests.
+
+fn main() -> std::process::ExitCode {
+    clump_cli::main()
+}

@@ -1,0 +1,242 @@
+//! Programs for ranks of test jobs, chosen by the first argument: each ends, or does not, in its own way.
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use clump::Clump;
+use clump::am::{Dest, Endpoint, Handler, Tag};
+use clump_os::signal::Signals;
+use clump_os::{clock, process};
+use std::cell::Cell;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::rc::Rc;
+use std::time::Duration;
+
+const STOP: u8 = 19;
+
+#[derive(Debug, Parser)]
+enum What {
+    /// Meets this many barriers and leaves.
+    Barrier { times: u64 },
+    /// One rank is killed by a signal of its own; the others are in a barrier.
+    Die { signal: u8, rank: usize },
+    /// One rank exits with a code; the others are in a barrier.
+    Exit { code: u8, rank: usize },
+    /// One rank leaves without finalizing.
+    Leave { rank: usize },
+    /// One rank leaves without joining.
+    Absent { rank: u32 },
+    /// One rank stops itself after the others have been told to leave.
+    StopSelf { rank: usize },
+    /// One rank computes for ever, without calling the library; the others leave, or are in a barrier.
+    Forever {
+        rank: usize,
+        #[arg(long)]
+        together: bool,
+        /// Hears no signal that can be blocked
+        #[arg(long)]
+        deaf: bool,
+        /// Where that rank creates `ready-RANK`, once the others are in the barrier if they go there
+        #[arg(long)]
+        ready: Option<PathBuf>,
+    },
+    /// Every rank starts processes that want to stay, two of them in sessions of their own; then ends, or
+    /// waits in a barrier for a rank that computes for ever.
+    Children {
+        #[arg(long)]
+        stay: bool,
+    },
+    /// Every rank writes this many lines, and the last one dies.
+    Flood {
+        lines: u64,
+        #[arg(long)]
+        die: bool,
+    },
+    /// Messages from everybody to everybody, and barriers, until this many rounds are over (0: for ever).
+    Talk {
+        rounds: u64,
+        #[arg(long)]
+        ready: Option<PathBuf>,
+    },
+    /// Joins twice: once itself, once in a process that it starts.
+    Twice,
+    /// Joins in a process that it starts, not itself.
+    Child,
+}
+
+fn main() -> ExitCode {
+    match run(What::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("prog: {error:#}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn run(what: What) -> Result<()> {
+    match what {
+        What::Barrier { times } => {
+            let cl = clump::init()?;
+            (0..times).try_for_each(|_| cl.barrier())?;
+        }
+        What::Die { signal, rank } => one_ends(rank, || die(signal))?,
+        What::Exit { code, rank } => one_ends(rank, || std::process::exit(i32::from(code)))?,
+        What::Leave { rank } => one_ends(rank, || std::process::exit(0))?,
+        What::Absent { rank } => {
+            if own_rank().context("no rank")? != rank {
+                clump::init()?.barrier()?;
+            }
+        }
+        What::StopSelf { rank } => {
+            let cl = clump::init()?;
+            cl.barrier()?;
+            if cl.rank() == rank {
+                process::signal(process::own_pid(), STOP)?;
+            }
+        }
+        What::Forever { rank, together, deaf, ready } => {
+            let _deaf = deaf.then(|| Signals::block(&[1, 2, 15])).transpose()?;
+            let cl = clump::init()?;
+            cl.barrier()?;
+            if cl.rank() == rank {
+                if together {
+                    await_others(&cl);
+                }
+                say_ready(ready, rank)?;
+                loop {
+                    clock::pass(Duration::from_secs(1));
+                }
+            } else if together {
+                cl.barrier()?;
+            }
+        }
+        What::Children { stay } => {
+            let cl = clump::init()?;
+            for words in ["sleep 9999", "setsid sleep 9999", "setsid sh -c 'sleep 9999 & wait'"] {
+                Command::new("sh").args(["-c", &format!("exec {words}")]).spawn()?;
+            }
+            cl.barrier()?;
+            if stay {
+                cl.barrier()?;
+                loop {
+                    clock::pass(Duration::from_secs(1));
+                }
+            }
+        }
+        What::Flood { lines, die } => flood(lines, die)?,
+        What::Talk { rounds, ready } => talk(rounds, ready)?,
+        What::Twice => {
+            let cl = clump::init()?;
+            let status = Command::new(std::env::current_exe()?).args(["barrier", "0"]).status()?;
+            if status.success() {
+                bail!("the second process of rank {} joined too", cl.rank());
+            }
+        }
+        What::Child => {
+            let status = Command::new(std::env::current_exe()?).args(["barrier", "3"]).status()?;
+            if !status.success() {
+                bail!("the child failed");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The rank as scripts see it, without joining.
+fn own_rank() -> Option<u32> {
+    let environment = std::fs::read_to_string("/proc/self/environ").ok()?;
+    environment.split('\0').find_map(|v| v.strip_prefix("CLUMP_RANK=")?.parse().ok())
+}
+
+fn say_ready(folder: Option<PathBuf>, rank: usize) -> Result<()> {
+    if let Some(folder) = folder {
+        std::fs::write(folder.join(format!("ready-{rank}")), "")?;
+    }
+    Ok(())
+}
+
+/// Sends itself a signal until that kills it: Rust's runtime swallows the first SIGSEGV that is no fault.
+fn die(signal: u8) -> Result<()> {
+    loop {
+        process::signal(process::own_pid(), signal)?;
+    }
+}
+
+/// Returns once all other ranks are blocked.
+fn await_others(cl: &Clump) {
+    let blocked = |rank: u32| cl.node().rank(rank).is_some_and(|block| block.waiting().is_some());
+    for rank in (0..).take(cl.nranks()).filter(|&rank| rank as usize != cl.rank()) {
+        while !blocked(rank) {
+            clock::pass(Duration::from_millis(1));
+        }
+    }
+}
+
+/// All meet, one ends by `end`, the others wait for it in a barrier.
+fn one_ends(rank: usize, end: impl FnOnce() -> Result<()>) -> Result<()> {
+    let cl = clump::init()?;
+    cl.barrier()?;
+    if cl.rank() == rank {
+        await_others(&cl);
+        end()?;
+    }
+    cl.barrier()?;
+    Ok(())
+}
+
+fn flood(lines: u64, end: bool) -> Result<()> {
+    let cl = clump::init()?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for line in 0..lines {
+        writeln!(out, "rank {} line {line} of {lines} ...........................", cl.rank())?;
+    }
+    out.flush()?;
+    drop(out);
+    if end && cl.rank() + 1 == cl.nranks() {
+        die(11)?;
+    }
+    cl.barrier()?;
+    Ok(())
+}
+
+/// Requests and replies, short and medium, in bursts between everybody; a barrier now and then.
+fn talk(rounds: u64, ready: Option<PathBuf>) -> Result<()> {
+    const BURST: u64 = 64;
+    let cl = clump::init()?;
+    let ep = Endpoint::open(&cl, Tag(7))?;
+    let answers = Rc::new(Cell::new(0_u64));
+    ep.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), words));
+    let answered = answers.clone();
+    ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1));
+    let names = cl.exchange(ep.name())?;
+    let peers: Vec<Dest> = names.iter().map(|n| ep.map(n, Tag(7))).collect::<Result<_, _>>()?;
+    let page = vec![7; ep.max_medium().min(4096)];
+    let mut sent = 0;
+    for round in 0.. {
+        if rounds != 0 && round == rounds {
+            break;
+        }
+        for i in 0..BURST {
+            let peer = peers[usize::try_from(round + i)? % peers.len()];
+            match i % 8 {
+                0 => ep.request_bulk(peer, Handler(1), &page, &[i])?,
+                _ => ep.request(peer, Handler(1), &[round, i])?,
+            }
+            sent += 1;
+        }
+        ep.poll_until(|| answers.get() == sent)?;
+        if cl.all_reduce(1_u64, clump::Sum)? != cl.nranks() as u64 {
+            bail!("an all-reduce of {} ranks lost some", cl.nranks());
+        }
+        if round % 16 == 0 {
+            cl.barrier()?;
+        }
+        if round == 0 {
+            say_ready(ready.clone(), cl.rank())?;
+        }
+    }
+    cl.barrier()?;
+    Ok(())
+}

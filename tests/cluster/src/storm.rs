@@ -1,0 +1,85 @@
+//! Kills random ranks of jobs under load, and checks every end.
+
+use crate::{Folder, Job, signals};
+use clump_os::clock;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// A random sequence that one number determines (splitmix64, Steele et al. 2014).
+#[derive(Debug)]
+pub struct Dice(pub u64);
+
+impl Dice {
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// One of `range`.
+    pub fn of(&mut self, range: RangeInclusive<u32>) -> u32 {
+        let span = u64::from(range.end() - range.start()) + 1;
+        range.start() + u32::try_from(self.next() % span).unwrap_or(0)
+    }
+}
+
+/// Slowest of what was seen.
+#[derive(Debug, Default)]
+pub struct Slowest {
+    /// From the kill to the end of the launcher.
+    pub end: Duration,
+    /// From the kill to the end of the last process.
+    pub gone: Duration,
+}
+
+/// Kills `kills` ranks, one per job, at random moments of jobs that send messages all the time. Every
+/// job must end with the right report, the right code, and nothing left. `say` hears about each.
+///
+/// # Panics
+/// When one does not; the message names the seed.
+pub fn storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Slowest {
+    let mut slowest = Slowest::default();
+    for number in 0..kills {
+        // A seed of its own for each job, so that one job can be repeated alone.
+        let mut dice = Dice(seed.wrapping_add(u64::from(number)));
+        let ranks = dice.of(2..=8);
+        let victim = dice.of(0..=ranks - 1);
+        let signal =
+            [signals::KILL, signals::KILL, signals::ABORT, signals::QUIT, signals::TERMINATE][dice.of(0..=4) as usize];
+        let wait = Duration::from_micros(u64::from(dice.of(0..=30_000)));
+        let what =
+            format!("kill {number} (seed {seed}): rank {victim} of {ranks} by signal {signal}");
+        say(&what);
+        let folder = Folder::new();
+        let talk = format!("talk 0 --ready {}", folder.path().display());
+        let job = Job::of(&format!("-n {ranks}"), &talk).start();
+        job.await_ready(folder.path(), 0..ranks);
+        let pid = job.rank(victim);
+        // The moment of the kill is the point of this: not a condition to wait for.
+        let start = clock::instant();
+        while start.elapsed() < wait {
+            clock::yield_now();
+        }
+        job.signal(pid, signal);
+        let ended = job.finish();
+        let first = format!("clump: rank {victim} of `prog` was killed by signal {signal}");
+        assert_eq!(ended.code, 128 + i32::from(signal), "{what}: exit code\n{}", ended.err);
+        let report = ended.report();
+        assert!(
+            report.first().is_some_and(|line| line.starts_with(&first)),
+            "{what}\n{}",
+            ended.err
+        );
+        assert!(report.len() <= 15, "{what}: too long\n{}", ended.err);
+        // Whoever returned an error names the dead.
+        for line in ended.err.lines().filter(|line| line.starts_with("prog:")) {
+            assert!(line.contains(&format!("rank {victim} ")), "{what}: `{line}`");
+        }
+        slowest.end = slowest.end.max(ended.took);
+        slowest.gone = slowest.gone.max(ended.gone);
+    }
+    slowest
+}

@@ -1,0 +1,94 @@
+//! Jobs that are told to end, and the deaths of those who watch over them.
+
+use clump_cluster_tests::{Folder, Job, Running, signals};
+
+/// A job of which rank 0 computes for ever, deaf to signals, and the others wait for it in a barrier.
+fn stuck(folder: &Folder, deaf: &str) -> Running {
+    let args = format!("forever 0 --together {deaf} --ready {}", folder.path().display());
+    let job = Job::of("-n 4", &args).start();
+    job.await_ready(folder.path(), 0..1);
+    job
+}
+
+#[test]
+fn one_interrupt_ends_the_job() {
+    for (signal, code, name) in [
+        (signals::INTERRUPT, 130, "SIGINT"),
+        (signals::TERMINATE, 143, "SIGTERM"),
+        (signals::HANGUP, 129, "SIGHUP"),
+    ] {
+        let folder = Folder::new();
+        let job = stuck(&folder, "");
+        job.signal(job.launcher(), signal);
+        let ended = job.finish();
+        ended.expect(
+            code,
+            &["interrupted", name, "barrier", "rank 0: computing", "0 of them had to be killed"],
+        );
+    }
+}
+
+#[test]
+fn who_does_not_hear_an_interrupt_is_killed() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "--deaf");
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &["interrupted (SIGINT)", "4 of them had to be killed"]);
+}
+
+#[test]
+fn a_second_interrupt_kills_at_once() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "--deaf");
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.signal(job.launcher(), signals::TERMINATE);
+    let ended = job.finish();
+    // The two may arrive in either order.
+    assert!([130, 143].contains(&ended.code), "{}", ended.err);
+    ended.expect(ended.code, &["interrupted", "had to be killed"]);
+}
+
+#[test]
+fn the_agent_is_killed() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "--deaf");
+    job.signal(job.agent(), signals::KILL);
+    job.finish()
+        .expect(125, &["the agent of node 0", "was killed by signal 9", "4 ranks of `prog`"]);
+}
+
+#[test]
+fn the_agent_is_asked_to_end() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "");
+    job.signal(job.agent(), signals::TERMINATE);
+    job.finish().expect(143, &["interrupted (SIGTERM)"]);
+}
+
+#[test]
+fn the_launcher_is_killed() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "--deaf");
+    job.signal(job.launcher(), signals::KILL);
+    job.finish().expect(-9, &["the launcher of `prog` is gone", "4 ranks"]);
+}
+
+#[test]
+fn descendants_end_with_the_agent_and_with_the_launcher() {
+    for agent in [true, false] {
+        let job = Job::of("-n 2", "children --stay").start();
+        job.await_named("sleep", 6);
+        let pid = if agent { job.agent() } else { job.launcher() };
+        job.signal(pid, signals::KILL);
+        job.finish();
+    }
+}
+
+#[test]
+fn a_stopped_rank_does_not_keep_an_interrupt_from_ending_the_job() {
+    let folder = Folder::new();
+    let job = stuck(&folder, "");
+    job.signal(job.rank(2), signals::STOP);
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &["interrupted (SIGINT)"]);
+}

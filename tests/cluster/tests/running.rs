@@ -1,0 +1,210 @@
+//! Jobs that go well, and command lines that do not.
+
+use clump_cluster_tests::{Folder, Job, signals};
+use std::ffi::OsString;
+use std::process::Stdio;
+
+fn shell(options: &str, script: &str) -> Job {
+    Job::of_program(options, "sh", ["-c", script].map(OsString::from))
+}
+
+#[test]
+fn barriers_and_messages_at_several_sizes() {
+    for ranks in [1, 2, 3, 5] {
+        Job::of(&format!("-n {ranks}"), "barrier 100").finish().expect_clean();
+        Job::of(&format!("-n {ranks} --bind cores"), "talk 20").finish().expect_clean();
+    }
+}
+
+#[test]
+fn a_program_by_itself_is_a_job_of_one_rank() {
+    let alone = std::process::Command::new(clump_cluster_tests::program("prog"))
+        .args(["barrier", "3"])
+        .status()
+        .unwrap();
+    assert!(alone.success());
+}
+
+#[test]
+fn a_rank_may_be_a_child_but_not_two() {
+    Job::of("-n 2", "child").finish().expect_clean();
+    let ended = Job::of("-n 2", "twice").finish();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let refused =
+        ended.err.lines().filter(|line| line.contains("another process has joined as that rank"));
+    assert_eq!(refused.count(), 2, "{}", ended.err);
+}
+
+#[test]
+fn lines_are_labelled_and_whole() {
+    let ended = Job::of("-n 4 --label", "flood 2000").finish();
+    ended.expect_clean();
+    let mut next = [0; 4];
+    for line in ended.out.lines() {
+        let (label, rest) = line.split_once(' ').unwrap();
+        let rank: usize = label.trim_matches(['[', ']']).parse().unwrap();
+        let expected = format!("rank {rank} line {} of 2000", next[rank]);
+        assert!(rest.starts_with(&expected), "`{line}` is not `{expected}`");
+        next[rank] += 1;
+    }
+    assert_eq!(next, [2000; 4]);
+}
+
+#[test]
+fn everything_written_before_a_death_is_delivered() {
+    let ended = Job::of("-n 3", "flood 20000 --die").finish();
+    ended.expect(139, &["rank 2 of `prog` was killed by signal 11"]);
+    let last = ended.out.lines().filter(|line| line.starts_with("rank 2 ")).count();
+    assert_eq!(last, 20_000);
+}
+
+#[test]
+fn output_goes_to_files_byte_for_byte() {
+    let folder = Folder::new();
+    let path = folder.path().join("logs");
+    let ended = shell(
+        &format!("-n 3 --output {}", path.display()),
+        "printf \"out $CLUMP_RANK\\nno end\"; printf \"err $CLUMP_RANK\" >&2",
+    )
+    .finish();
+    ended.expect_clean();
+    assert_eq!((ended.out.as_str(), ended.err.as_str()), ("", ""));
+    for rank in 0..3 {
+        let read =
+            |kind| std::fs::read_to_string(path.join(format!("rank-{rank}.{kind}"))).unwrap();
+        assert_eq!(read("out"), format!("out {rank}\nno end"));
+        assert_eq!(read("err"), format!("err {rank}"));
+    }
+}
+
+#[test]
+fn only_rank_zero_reads_the_input() {
+    let job = shell("-n 3", "cat").with(|command| {
+        let file = std::fs::File::open("/proc/self/status").unwrap();
+        command.stdin(Stdio::from(file));
+    });
+    let ended = job.finish();
+    ended.expect_clean();
+    assert_eq!(ended.out.matches("Name:").count(), 1, "{}", ended.out);
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_job() {
+    let script = format!(
+        "{} run -n 2 yes | head -n 1",
+        clump_cluster_tests::program("clump-under-test").display()
+    );
+    let job = Job::command("doctor --config").with(|command| {
+        let (mark, value) =
+            (clump_cluster_tests::MARK, command.get_envs().next().unwrap().1.unwrap().to_owned());
+        *command = std::process::Command::new("sh");
+        command.args(["-c", &script]).env(mark, value);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    });
+    let ended = job.finish();
+    assert_eq!((ended.out.as_str(), ended.err.as_str()), ("y\n", ""));
+}
+
+#[test]
+fn nobody_reads_and_an_interrupt_still_ends_the_job() {
+    // Nobody takes what comes out of this pipe, but it stays open.
+    let (_reader, writer) = std::io::pipe().unwrap();
+    let job = Job::of_program("-n 2", "yes", []).with(|command| {
+        command.stdout(writer);
+    });
+    let job = job.start();
+    job.await_named("yes", 2);
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &["interrupted (SIGINT)"]);
+}
+
+#[test]
+fn a_flood_that_nobody_reads_does_not_delay_the_news_of_a_death() {
+    let (_reader, writer) = std::io::pipe().unwrap();
+    let job = shell("-n 2 --json", "if [ $CLUMP_RANK = 0 ]; then yes; fi; kill -9 $$");
+    let job = job.with(|command| {
+        command.stdout(writer);
+    });
+    let job = job.start();
+    // All ranks are killed although what they wrote cannot be shown.
+    clump_cluster_tests::until("the ranks to be gone", || {
+        (!job.processes().iter().any(|p| p.name == "yes" || p.name == "sh")).then_some(())
+    });
+    job.signal(job.launcher(), signals::INTERRUPT);
+    assert_ne!(job.finish().code, 0);
+}
+
+#[test]
+fn the_outcome_as_json() {
+    let ended = Job::of("-n 3 --json", "exit 5 1").finish();
+    let json = ended.json();
+    assert_eq!(json["code"], 5);
+    assert_eq!(json["ending"]["death"]["rank"], 1);
+    assert_eq!(json["ranks"].as_array().unwrap().len(), 3);
+    assert_eq!(json["ranks"][1]["end"]["exit"], 5);
+    assert_eq!(json["config"]["lanes"], "1024");
+    let ended = Job::of("-n 2 --json --stats", "talk 5").finish();
+    assert_eq!(ended.code, 0);
+    let json = ended.json();
+    assert_eq!(json["ending"], "clean");
+    assert!(json["summary"]["ranks"] == 2 && json["wall_ms"].as_f64().unwrap() > 0.0);
+    assert!(ended.err.contains("communication summary: 2 ranks"), "{}", ended.err);
+}
+
+#[test]
+fn programs_that_cannot_be_started() {
+    let folder = Folder::new();
+    let file = folder.path().join("text");
+    std::fs::write(&file, "no program").unwrap();
+    let of = |program: &str| Job::of_program("-n 3", program, []).finish();
+    of("no-such-program")
+        .expect(127, &["no program `no-such-program` in PATH", "./no-such-program"]);
+    of("/nonexistent/x").expect(127, &["`/nonexistent/x` does not exist"]);
+    let ended = of(file.to_str().unwrap());
+    ended.expect(126, &["is not an executable file"]);
+    assert_eq!(ended.err.lines().count(), 1, "said once, not three times: {}", ended.err);
+}
+
+#[test]
+fn wrong_command_lines() {
+    for (words, said) in [
+        ("run", "PROGRAM"),
+        ("run -n 0 true", "1..=1024"),
+        ("run -n 1025 true", "1..=1024"),
+        ("run -n many true", "many"),
+        ("run --on-death maybe true", "continue"),
+        ("run --linger -1 true", "linger"),
+        ("run --bind sockets true", "cores"),
+        ("nonsense", "nonsense"),
+    ] {
+        let ended = Job::command(words).finish();
+        assert_eq!(ended.code, 2, "{words}: {}", ended.err);
+        assert!(ended.err.contains(said), "{words}: {}", ended.err);
+    }
+    let bad = Job::of("-n 2", "barrier 1").with(|command| {
+        command.env("CLUMP_LANES", "lots");
+    });
+    let ended = bad.finish();
+    assert_ne!(ended.code, 0);
+    assert!(ended.err.contains("CLUMP_LANES is `lots`"), "{}", ended.err);
+}
+
+#[test]
+fn a_running_job_shows_its_counters() {
+    let folder = Folder::new();
+    let job = Job::of("-n 3", &format!("talk 0 --ready {}", folder.path().display())).start();
+    job.await_ready(folder.path(), 0..3);
+    for pid in [job.launcher(), job.agent(), job.rank(2)] {
+        let seen = Job::command(&format!("stats --pid {pid}")).finish();
+        seen.expect_clean();
+        assert!(seen.out.contains("3 ranks"), "{}", seen.out);
+    }
+    let seen = Job::command(&format!("stats --json --pid {}", job.agent())).finish().json();
+    assert_eq!(seen["counters"].as_array().unwrap().len(), 3);
+    let list = Job::command("stats").finish();
+    assert!(list.out.contains(&format!("{} ", job.agent())), "{}", list.out);
+    let none = Job::command(&format!("stats --pid {}", std::process::id())).finish();
+    none.expect(125, &["has no part in a clump job"]);
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &[]);
+}
