@@ -153,7 +153,7 @@ fn prepare(exchange: &mut dyn Exchange, spec: &Spec, scratch: &Path) -> Result<(
 }
 
 /// Collective: `mine` if every rank has one, an error on every rank otherwise.
-fn together<T>(exchange: &mut dyn Exchange, mine: Result<T>) -> Result<T> {
+pub fn together<T>(exchange: &mut dyn Exchange, mine: Result<T>) -> Result<T> {
     match mine {
         Ok(value) => agree(exchange, Ok(Vec::new())).map(|_| value),
         Err(error) => given_up(exchange, error),
@@ -162,6 +162,7 @@ fn together<T>(exchange: &mut dyn Exchange, mine: Result<T>) -> Result<T> {
 
 /// Tells the others why this rank cannot go on.
 fn given_up<T>(exchange: &mut dyn Exchange, error: anyhow::Error) -> Result<T> {
+    let error = room::explain(error);
     agree(exchange, Err(error))?;
     Err(anyhow!("the ranks disagree about whether this one has failed"))
 }

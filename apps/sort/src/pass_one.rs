@@ -3,14 +3,14 @@
 
 use crate::budget::{Budget, Buffer};
 use crate::collect::{Collected, Collector};
-use crate::exchange::{Exchange, GivenUp, agree};
-use crate::job::Progress;
+use crate::exchange::{Exchange, GivenUp};
+use crate::job::{Progress, together};
 use crate::lanes::{Lanes, Piece, Refill};
 use crate::memory::Watch;
 use crate::plan::{AHEAD, Plan};
 use crate::record::{RECORD, Sum, order};
 use crate::sample::owner;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clump_os::file::DiskFile;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -47,9 +47,7 @@ impl PassOne<'_> {
             Collector::start(self.budget, plan.halves, plan.capacity, &scratch, plan.chunk)
         });
         // A rank that cannot take part must say so before the others send to it.
-        let ready = collector.as_ref().map(|_| Vec::new()).map_err(|e| anyhow!("{e:#}"));
-        agree(self.exchange, ready)?;
-        let collector = Arc::new(Mutex::new(collector?));
+        let collector = Arc::new(Mutex::new(together(self.exchange, collector)?));
         self.exchange.open(Box::new(collector.clone()))?;
         let sent = self.send_part(part, first, splitters, &collector);
         if sent.is_err() || lock(&collector).is_over() {
@@ -155,5 +153,71 @@ impl Staging {
 
     fn clear(&mut self, to: usize) {
         self.filled[to] = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gensort;
+    use crate::input::Input;
+    use crate::job::Silent;
+    use crate::output::scratch_file;
+    use crate::threads;
+    use std::path::Path;
+
+    /// One pass over `folder/in` on three ranks; rank 1 spills into `broken`, if that is given.
+    fn pass(folder: &Path, memory: u64, broken: Option<&Path>) -> Vec<Result<u64, String>> {
+        let input = Input::open(&[folder.join("in")], true).unwrap();
+        threads::run(3, |mut rank| {
+            let (me, batch) = (rank.rank(), rank.max_batch());
+            let plan = Plan::new(memory, input.records(), 3, batch, true).unwrap();
+            let budget = Budget::new(plan.budget).unwrap();
+            let scratch = match broken {
+                Some(path) if me == 1 => Ok(Arc::new(DiskFile::open_existing(path).unwrap())),
+                _ => scratch_file(folder, me, true),
+            };
+            let (first, count) = input.part(me, 3);
+            let watch = Watch::start();
+            let mut pass = PassOne {
+                exchange: &mut rank,
+                plan: &plan,
+                budget: &budget,
+                watch: &watch,
+                progress: &mut Silent,
+            };
+            let splitters = [1u128 << 126, 3u128 << 126];
+            let run = pass.run(input.pieces(first, count), first, &splitters, scratch);
+            let counted = match run {
+                Ok((Collected::Runs(runs), _)) => Ok(runs.iter().map(|r| r.bytes / 100).sum()),
+                Ok((Collected::Memory(half), _)) => Ok(half.len() as u64),
+                Err(error) => Err(error),
+            };
+            together(&mut rank, counted).map_err(|e| e.to_string())
+        })
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_under_one_rank_stops_all() {
+        let dir = crate::test_dir("pass-one");
+        let args = ["gensort", "60000"].map(String::from).into_iter();
+        let args = args.chain([dir.join("in").display().to_string()]);
+        gensort::make(&parsed(args)).unwrap();
+        let sorted: u64 = pass(&dir, 8 << 20, None).into_iter().map(Result::unwrap).sum();
+        assert_eq!(sorted, 60_000);
+        for told in pass(&dir, 8 << 20, Some(Path::new("/dev/full"))) {
+            let told = told.unwrap_err();
+            assert!(told.contains("rank 1") && told.contains("/dev/full"), "{told}");
+        }
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    fn parsed(args: impl Iterator<Item = String>) -> gensort::GensortArgs {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: gensort::GensortArgs,
+        }
+        <Line as clap::Parser>::parse_from(args).args
     }
 }

@@ -8,6 +8,7 @@ use crate::sample::{MOST_BLOCKS, PER_BLOCK};
 use crate::size::show_bytes;
 use anyhow::{Result, bail};
 use clump_os::file::BLOCK;
+use clump_os::memory::{HUGE, HUGE_FROM};
 
 /// Set aside for what a rank holds beside buffers, in bytes: stacks and heaps of four threads, channels,
 /// batches under way (1.1 MB were measured for four ranks).
@@ -79,7 +80,8 @@ impl Plan {
         let block_cost = SAMPLE_COPIES * nranks * PER_BLOCK * size_of::<u128>();
         let sample_blocks = (whole / 24 / block_cost).clamp(1, MOST_BLOCKS);
         // Samples are gone before the first pass, but the allocator may keep their memory.
-        let room = whole.checked_sub(OVERHEAD + sample_blocks * block_cost)?;
+        let rounding = if whole < HUGE_FROM { 0 } else { HUGE };
+        let room = whole.checked_sub(OVERHEAD + rounding + sample_blocks * block_cost)?;
         let budget = room as u64;
         let chunk = (room / 16 / BLOCK * BLOCK).clamp(BLOCK, MOST_CHUNK);
         let largest_batch = max_batch / RECORD * RECORD;

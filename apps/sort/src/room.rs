@@ -3,7 +3,8 @@
 use crate::output::shown;
 use crate::size::show_bytes;
 use anyhow::{Result, bail};
-use clump_os::file::{device_of, free_bytes};
+use clump_os::OsError;
+use clump_os::file::{device_of, free_bytes, is_full};
 use std::path::{Path, PathBuf};
 
 /// Bytes that file systems take beside the data: inodes, extents, the manifest.
@@ -33,6 +34,19 @@ pub fn check(output: &Path, scratch: &Path, bytes: u64, two_pass: bool) -> Resul
     }
 }
 
+/// Says what to do about `error` where it is a disk that filled up after [`check`] had found room.
+pub fn explain(error: anyhow::Error) -> anyhow::Error {
+    let full = error.chain().any(|e| e.downcast_ref::<OsError>().is_some_and(is_full));
+    if full {
+        error.context(
+            "the disk filled up during the sort, perhaps by others: free some room, or name a folder on \
+             another disk with --output or --scratch; no output was left",
+        )
+    } else {
+        error
+    }
+}
+
 fn one_disk(folder: &Path, bytes: u64, what: &str) -> Result<()> {
     let free = free_bytes(folder)?;
     if free < bytes + SLACK {
@@ -50,6 +64,7 @@ fn one_disk(folder: &Path, bytes: u64, what: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clump_os::file::DiskFile;
 
     #[test]
     fn a_disk_too_small_is_refused_before_anything_is_written() {
@@ -57,6 +72,12 @@ mod tests {
         check(&dir, &dir, 1000, true).unwrap();
         let told = check(&dir, &dir, 1 << 60, true).unwrap_err().to_string();
         assert!(told.contains("free some room"), "{told}");
+        // /dev/full is a disk that is always full.
+        let full = DiskFile::open_existing(Path::new("/dev/full")).unwrap();
+        let told = explain(full.write_at(b"x", 0).unwrap_err().into());
+        assert!(
+            format!("{told:#}").contains("filled up") && format!("{told:#}").contains("/dev/full")
+        );
         std::fs::write(dir.join("in"), b"").unwrap();
         assert!(keep_apart(&[dir.join("in")], &dir).is_err());
         assert!(keep_apart(&[dir.join("in")], &dir.join("elsewhere")).is_ok());

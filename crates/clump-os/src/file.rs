@@ -28,6 +28,11 @@ impl DiskFile {
         Self::open_with(path, OFlags::RDONLY, direct)
     }
 
+    /// Opens an existing file for reading and writing, through the page cache.
+    pub fn open_existing(path: &Path) -> Result<Self> {
+        Self::open_with(path, OFlags::RDWR, false)
+    }
+
     /// Makes a new file for reading and writing; an existing one is an error (`EEXIST`).
     pub fn create(path: &Path, direct: bool) -> Result<Self> {
         Self::open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, direct)

@@ -11,8 +11,11 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A huge page, in bytes.
-const HUGE: usize = 2 << 20;
+/// A huge page, in bytes: an arena that uses them may have one more resident than was touched.
+pub const HUGE: usize = 2 << 20;
+
+/// Arenas of at least so many bytes ask for huge pages.
+pub const HUGE_FROM: usize = 16 * HUGE;
 
 /// A private mapping, unmapped when dropped.
 #[derive(Debug)]
@@ -30,7 +33,7 @@ impl Mapped {
     /// Maps `bytes`, a multiple of the page. Large ranges start on a huge page and ask for such pages;
     /// not one page more than asked for stays mapped.
     fn new(bytes: usize) -> Result<Self> {
-        if bytes < 2 * HUGE {
+        if bytes < HUGE_FROM {
             return Self::map(bytes);
         }
         let mut wide = Self::map(bytes + HUGE)?;
@@ -205,8 +208,8 @@ mod tests {
 
     #[test]
     fn large_memory_is_zeroed_aligned_and_no_longer_than_asked_for() {
-        let mut memory = Aligned::new(3 * HUGE + 5).unwrap();
-        assert_eq!(memory.len(), 3 * HUGE + BLOCK);
+        let mut memory = Aligned::new(HUGE_FROM + 5).unwrap();
+        assert_eq!(memory.len(), HUGE_FROM + BLOCK);
         assert_eq!(memory.as_ptr().align_offset(HUGE), 0);
         assert!(memory.iter().all(|&b| b == 0));
         memory.fill(7);
