@@ -48,7 +48,7 @@ pub fn rank_main(args: &Args) -> Result<Option<Report>> {
     let report = if rank == 0 {
         let mut issuer = Issuer::open(&cl, exchange)?;
         let plan = if args.quick { Plan::quick() } else { Plan::full() };
-        let breakdown = steps::measure(&plan)?;
+        let breakdown = steps::measure()?;
         let report = logp::run(&mut issuer, &plan, breakdown)?;
         issuer.finish()?;
         Some(report)

@@ -6,10 +6,14 @@ use std::collections::BTreeMap;
 /// Instruction counts of hot paths that were stored with the source tree, or an empty object.
 const STORED: &str = include_str!(concat!(env!("OUT_DIR"), "/icount.json"));
 
+mod pieces;
+
+pub use pieces::measure;
+
 /// One part of a send or a receive.
 #[derive(Debug, Clone, Serialize)]
 pub struct Step {
-    /// What is done.
+    /// What is done; the last of a side is the whole.
     pub name: &'static str,
     /// Nanoseconds, alone in a loop with everything in the first-level cache; `None` where the part
     /// cannot be run by itself.
@@ -36,12 +40,7 @@ impl Breakdown {
     }
 }
 
-/// Times the parts on this machine, without a peer.
-pub fn measure(_plan: &crate::plan::Plan) -> anyhow::Result<Breakdown> {
-    Ok(Breakdown::unknown())
-}
-
-/// Stored instruction counts.
+/// Instruction counts by path (`cargo xtask icount`).
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Counts {
