@@ -1,23 +1,23 @@
 //! The agent: one event loop over the ends of its ranks, what they write, and the launcher.
 
+mod ledger;
+mod opening;
+
 use crate::frame::{Assembler, Frame, Stream};
-use crate::outcome::{DeathReport, Doing, End, Ending, JobOutcome, RankOutcome};
+use crate::outcome::Doing;
 use crate::output::Outputs;
-use crate::patience::Patience;
 use crate::rank::{Crew, Rank, Refusal};
-use crate::spec::{JobSpec, OnDeath};
+use crate::spec::JobSpec;
 use crate::sweep;
 use crate::watch::{Action, Watch};
-use clump_boot::Config;
 use clump_os::epoll::{Interest, Poller};
-use clump_os::process::{self, Change, News};
+use clump_os::process::{Change, News};
 use clump_os::procfs::Process;
 use clump_os::signal::{self, Signals};
-use clump_os::{clock, socket, topology};
+use clump_os::{clock, process};
 use clump_shm::job::Death;
-use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_shm::rank::RankState;
-use clump_trace::{Counter, Counters, Snapshot, Summary};
+use opening::{Connection, Node};
 use std::io::{ErrorKind, Read};
 use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
@@ -52,108 +52,6 @@ pub fn agent_main(control: RawFd) -> u8 {
 }
 
 type Result<T> = std::result::Result<T, anyhow::Error>;
-
-/// The agent before it knows its job.
-struct Connection {
-    launcher: UnixStream,
-    poller: Poller,
-    signals: Signals,
-    assembler: Assembler,
-}
-
-impl Connection {
-    fn open(control: RawFd) -> Result<Self> {
-        let ends = [signal::CHILD, signal::TERMINATE, signal::INTERRUPT, signal::HANGUP];
-        let signals = Signals::block(&ends)?;
-        let Some(end) = socket::inherited(control) else {
-            anyhow::bail!(
-                "descriptor {control} is not open; `clump agent` is started by `clump run` only"
-            );
-        };
-        process::adopt_orphans()?;
-        let launcher = UnixStream::from(end);
-        let poller = Poller::new()?;
-        poller.add(&signals, token::SIGNALS, Interest::Read)?;
-        Ok(Self { launcher, poller, signals, assembler: Assembler::default() })
-    }
-
-    /// Waits for the job and runs it.
-    fn serve(mut self) -> Result<()> {
-        let started_ns = clock::now_ns();
-        let mut piece = [0; 4096];
-        let spec = loop {
-            match self.assembler.poll_frame()? {
-                Some(Frame::Start(spec)) => break spec,
-                Some(_) => anyhow::bail!("the launcher spoke before it said what to start"),
-                None => {}
-            }
-            match self.launcher.read(&mut piece)? {
-                0 => return Ok(()), // the launcher ended before there was anything to end
-                bytes => self.assembler.handle_bytes(&piece[..bytes]),
-            }
-        };
-        self.launcher.set_nonblocking(true)?;
-        self.poller.add(&self.launcher, token::LAUNCHER, Interest::Read)?;
-        let launcher = Arc::new(self.launcher);
-        let outputs = Outputs::new(launcher.clone(), token::LAUNCHER);
-        let watch = Watch::new(spec.ranks, spec.on_death, spec.linger_ms);
-        match Node::create(&spec) {
-            Ok(node) => Agent {
-                launcher,
-                poller: self.poller,
-                signals: self.signals,
-                assembler: self.assembler,
-                outputs,
-                watch,
-                node,
-                spec: *spec,
-                ranks: Vec::new(),
-                started_ns,
-                ended_ns: 0,
-                scene: None,
-                refusal: None,
-                leftovers: Vec::new(),
-                sweep_until: None,
-                launcher_lost: false,
-            }
-            .run(),
-            Err(refusal) => {
-                let ending = Ending::Refused { why: refusal.why, code: refusal.code };
-                let outcome = JobOutcome::without_ranks(refusal.code, ending);
-                launcher.set_nonblocking(false)?;
-                let mut bytes = Vec::new();
-                Frame::Finished(Box::new(outcome)).append_to(&mut bytes);
-                std::io::Write::write_all(&mut &*launcher, &bytes)?;
-                Ok(())
-            }
-        }
-    }
-}
-
-/// The node's memory, and what was decided when it was made.
-struct Node {
-    memory: NodeMemory,
-    job_id: u64,
-    config: Config,
-    patience: Patience,
-}
-
-impl Node {
-    fn create(spec: &JobSpec) -> std::result::Result<Self, Refusal> {
-        let config = Config::load().map_err(|e| Refusal::new(e, 2))?;
-        let job_id = process::random().map_err(|e| Refusal::new(e, 126))?;
-        let patience = Patience::effective(&config, spec.ranks as usize, topology::usable_cores());
-        let node = NodeConfig {
-            ranks: spec.ranks as usize,
-            job_id,
-            survive: spec.on_death == OnDeath::Continue,
-            spin_ns: patience.spin_ns,
-            yield_ns: patience.yield_ns,
-        };
-        let memory = NodeMemory::create(&node).map_err(|e| Refusal::new(e, 2))?;
-        Ok(Self { memory, job_id, config, patience })
-    }
-}
 
 /// What everybody was doing when the job was told to end.
 struct Scene {
@@ -415,113 +313,14 @@ impl Agent {
 
     fn set_scene(&mut self) {
         if self.scene.is_none() {
-            let at_ns = clock::now_ns();
-            let doing = (0..number(self.ranks.len())).map(|rank| self.doing(rank, at_ns)).collect();
-            self.scene = Some(Scene { at_ns, doing });
-        }
-    }
-
-    fn doing(&self, rank: u32, now_ns: u64) -> Doing {
-        let block = self.node.memory.rank(rank);
-        let waiting = block.as_ref().and_then(|block| block.waiting());
-        let state = block.map_or(RankState::Absent, |block| block.state());
-        let (what, for_ms) = match (self.watch.end_of(rank), waiting) {
-            ((Some(_), true, _), _) => ("ended".into(), 0),
-            (_, _) if self.watch.is_stopped(rank) => ("stopped (SIGSTOP)".into(), 0),
-            (_, Some((waiting, since))) => {
-                (waiting.to_string(), now_ns.saturating_sub(since) / 1_000_000)
-            }
-            (_, None) => match state {
-                RankState::Absent => ("running, not joined yet".into(), 0),
-                RankState::Finalized => ("running after it had finalized".into(), 0),
-                RankState::Joined | RankState::Dead => {
-                    ("computing (in no blocking call)".into(), 0)
-                }
-            },
-        };
-        Doing { rank, what, for_ms }
-    }
-
-    fn outcome(&mut self) -> JobOutcome {
-        let blocks: Vec<_> = self.node.memory.rank_blocks().collect();
-        let counters: Vec<Snapshot> = blocks
-            .iter()
-            .map(|block| {
-                let mut all = Snapshot::of(Counters::over(block.counters()));
-                let (joined, finalized) = block.lifetime_ns();
-                all[Counter::Joined] = joined;
-                all[Counter::Finalized] = finalized;
-                all
-            })
-            .collect();
-        let ranks: Vec<RankOutcome> = (0..number(self.ranks.len()))
-            .map(|rank| {
-                let (end, clean, _) = self.watch.end_of(rank);
-                let pid = self.ranks[rank as usize].child.pid;
-                RankOutcome { pid, end: end.unwrap_or(End::Unknown), clean }
-            })
-            .collect();
-        let mut config: std::collections::BTreeMap<String, String> =
-            self.node.config.entries().into_iter().map(|e| (e.key.name.into(), e.value)).collect();
-        config.insert("spin_ns".into(), self.node.patience.spin_ns.to_string());
-        config.insert("yield_ns".into(), self.node.patience.yield_ns.to_string());
-        let (code, ending) = self.ending();
-        let survivors = clump_os::procfs::descendants(process::own_pid());
-        let anyone_joined = counters.iter().any(|all| all[Counter::Joined] != 0);
-        JobOutcome {
-            code,
-            ending,
-            ranks,
-            wall_ms: Duration::from_nanos(self.ended_ns - self.started_ns).as_secs_f64() * 1e3,
-            leftovers: self.leftovers.iter().map(sweep::describe).collect(),
-            survivors: survivors.iter().map(sweep::describe).collect(),
-            summary: anyone_joined.then(|| Summary::of_lives(&counters)),
-            counters,
-            config,
-        }
-    }
-
-    fn ending(&mut self) -> (u8, Ending) {
-        if let Some(Refusal { why, code }) = self.refusal.take() {
-            return (code, Ending::Refused { why, code });
-        }
-        let scene = self.scene.take().unwrap_or(Scene { at_ns: self.ended_ns, doing: Vec::new() });
-        let first = self.watch.first_death();
-        let count = |which: fn(Option<End>, bool) -> bool| {
-            let ranks =
-                (0..number(self.ranks.len())).filter(|r| first.is_none_or(|d| d.rank != *r));
-            let ends = ranks.map(|rank| self.watch.end_of(rank));
-            number(ends.filter(|(end, _, killed)| which(*end, *killed)).count())
-        };
-        let killed = count(|_, killed| killed);
-        if let Some(death) = first {
-            let rank = death.rank;
-            let is_first = |doing: &Doing| doing.rank == rank;
-            let nothing = Doing { rank, what: String::new(), for_ms: 0 };
-            let others = scene.doing.iter().filter(|doing| !is_first(doing)).cloned().collect();
-            let manner = crate::outcome::Manner::from(death.how);
-            let report = DeathReport {
-                rank,
-                manner,
-                pid: self.ranks.get(rank as usize).map_or(0, |rank| rank.child.pid),
-                node: 0,
-                host: process::host_name(),
-                at_ms: scene.at_ns.saturating_sub(self.started_ns) / 1_000_000,
-                last: scene.doing.iter().find(|doing| is_first(doing)).cloned().unwrap_or(nothing),
-                others,
-                returned: count(|end, killed| {
-                    !killed && matches!(end, Some(End::Exit(code)) if code != 0)
-                }),
-                killed,
-                continued: self.spec.on_death == OnDeath::Continue,
+            let known = |rank| match self.watch.end_of(rank) {
+                (Some(_), true, _) => Some("ended".into()),
+                _ if self.watch.is_stopped(rank) => Some("stopped (SIGSTOP)".into()),
+                _ => None,
             };
-            return (manner.exit_code(), Ending::Death(Box::new(report)));
+            let doing = crate::scene::look(&self.node.memory, known);
+            self.scene = Some(Scene { at_ns: clock::now_ns(), doing });
         }
-        if let Some(signal) = self.watch.interrupted() {
-            let ending = Ending::Interrupted { signal, doing: scene.doing, killed };
-            return (128_u8.saturating_add(signal), ending);
-        }
-        (0, Ending::Clean)
     }
 }
 

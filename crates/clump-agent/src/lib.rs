@@ -30,6 +30,7 @@ mod patience;
 mod print;
 mod rank;
 pub mod report;
+pub mod scene;
 pub mod spec;
 mod sweep;
 pub mod watch;

@@ -78,6 +78,7 @@ impl<'a> Crew<'a> {
         program.directory = spec.directory.as_ref().map(Into::into);
         program.input = if rank == 0 && spec.input { Input::Inherited } else { Input::Empty };
         program.piped = true;
+        program.errors_inherited = rank == 0 && spec.direct_errors;
         program.passes = Some(theirs);
         program.dies_with_starter = true;
         program.descriptors = self.descriptors;

@@ -42,6 +42,8 @@ pub struct JobSpec {
     pub linger_ms: Option<u64>,
     /// Whether rank 0 reads what the launcher would read.
     pub input: bool,
+    /// Whether rank 0 writes errors straight to where the launcher's go, so that it can draw on a terminal.
+    pub direct_errors: bool,
     /// Whether ranks should know that a summary will be printed.
     pub stats: bool,
     /// Whether the launcher's error stream is a terminal.
@@ -60,6 +62,7 @@ impl JobSpec {
             on_death: OnDeath::End,
             linger_ms: None,
             input: false,
+            direct_errors: false,
             stats: false,
             terminal: false,
         }

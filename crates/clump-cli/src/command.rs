@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{doctor, run, stats};
+use crate::{app, demo, doctor, run, stats};
 use clap::{Args, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -9,6 +9,8 @@ use std::process::ExitCode;
 #[command(name = "clump", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "Examples:\n  \
     clump run -n 4 ./program      four ranks of a program\n  \
+    clump demo                    a sort from records to a checked result\n  \
+    clump app                     the built-in applications\n  \
     clump doctor                  what this machine offers, and what is missing\n\n\
     Exit codes: that of the first failing rank (128 + signal), 2 for a wrong command line, 125 when \
     clump itself fails, 126 and 127 when the program cannot be started or does not exist.")]
@@ -21,6 +23,11 @@ pub struct Cli {
 enum Command {
     /// Start a program on several ranks and watch over them
     Run(run::RunArgs),
+    /// List or run the built-in applications
+    App(app::AppArgs),
+    /// Measure what messages cost here, and compare with other systems
+    #[command(after_help = "Example:\n  clump lab logp --quick")]
+    Lab(LabArgs),
     /// Print the counters of a running job
     Stats(stats::StatsArgs),
     /// Say what this machine offers, what is missing, and how to get it
@@ -28,6 +35,8 @@ enum Command {
         after_help = "Example:\n  clump doctor --json | jq '.[] | select(.verdict != \"ok\")'"
     )]
     Doctor(doctor::DoctorArgs),
+    /// Make records, sort them on several ranks, check the result, measure messages
+    Demo(demo::DemoArgs),
     /// The process that watches the ranks of a node; `clump run` starts it
     #[command(hide = true)]
     Agent(AgentArgs),
@@ -40,6 +49,12 @@ struct AgentArgs {
     control: i32,
 }
 
+#[derive(Debug, Args)]
+struct LabArgs {
+    #[command(subcommand)]
+    command: clump_lab::Command,
+}
+
 impl Cli {
     /// Does what the command line says, and gives the code to exit with.
     ///
@@ -48,8 +63,11 @@ impl Cli {
     pub fn act(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Run(args) => run::run(&args),
+            Command::App(args) => app::run(&args),
+            Command::Lab(args) => clump_lab::main(&args.command).map(ExitCode::from),
             Command::Stats(args) => stats::run(&args),
             Command::Doctor(args) => doctor::run(&args),
+            Command::Demo(args) => demo::run(&args),
             Command::Agent(args) => Ok(ExitCode::from(clump_agent::agent_main(args.control))),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::run::surroundings;
 use clump_agent::{Display, JobOutcome, JobSpec};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Exit code when clump itself failed.
@@ -35,12 +36,16 @@ pub fn launch_self(
     display: &Display,
 ) -> anyhow::Result<JobOutcome> {
     let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
-    launch_here(JobSpec::new(program, args, ranks), display)
+    let mut spec = JobSpec::new(program, args, ranks);
+    // Built-in commands draw progress on rank 0.
+    spec.direct_errors = std::io::stderr().is_terminal();
+    launch_here(spec, display)
 }
 
 /// Starts a job in this folder, with this process's input.
 pub(crate) fn launch_here(mut spec: JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
     surroundings(&mut spec);
+    spec.direct_errors &= !display.label && display.folder.is_none();
     spec.stats = display.stats;
     clump_agent::launch(&spec, display)
 }

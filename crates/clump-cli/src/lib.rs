@@ -13,7 +13,9 @@
 //!    program cannot be started or does not exist, else the first failing rank's (128 + signal).
 #![forbid(unsafe_code)]
 
+pub mod app;
 pub mod command;
+pub mod demo;
 pub mod doctor;
 pub mod job;
 pub mod run;

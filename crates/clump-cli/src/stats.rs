@@ -2,13 +2,11 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
-use clump_agent::outcome::Doing;
-use clump_agent::report;
+use clump_agent::{report, scene};
 use clump_os::{clock, process, procfs};
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::RankState;
 use clump_trace::text::Table;
-use clump_trace::{Counter, Counters, Snapshot, Summary};
+use clump_trace::{Counter, Summary};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
@@ -48,8 +46,8 @@ fn memory_of(pid: u32) -> anyhow::Result<NodeMemory> {
     if procfs::Process::read(pid).is_none() {
         bail!("there is no process {pid}");
     }
-    // A launcher has no memory of its own: its agent does.
-    let below = procfs::descendants(pid).into_iter().map(|process| process.pid);
+    // A launcher has no memory of its own: its child, the agent, does.
+    let below = procfs::descendants(pid).into_iter().filter(|p| p.parent == pid).map(|p| p.pid);
     let mut found =
         std::iter::once(pid).chain(below).filter_map(|p| procfs::open_memory(p, MEMORY));
     let memory = found.next().with_context(|| {
@@ -58,36 +56,8 @@ fn memory_of(pid: u32) -> anyhow::Result<NodeMemory> {
     Ok(NodeMemory::observe(memory)?)
 }
 
-/// The counters of every rank as they are now.
-fn snapshots(node: &NodeMemory) -> Vec<Snapshot> {
-    let of = |block: clump_shm::shared::Shared<clump_shm::rank::RankBlock>| {
-        let mut all = Snapshot::of(Counters::over(block.counters()));
-        (all[Counter::Joined], all[Counter::Finalized]) = block.lifetime_ns();
-        all
-    };
-    node.rank_blocks().map(of).collect()
-}
-
-/// What every rank is doing, in words.
-fn doings(node: &NodeMemory) -> Vec<Doing> {
-    let now = clock::now_ns();
-    let of = |(rank, block): (u32, clump_shm::shared::Shared<clump_shm::rank::RankBlock>)| {
-        let (what, for_ms) = match (block.state(), block.waiting()) {
-            (RankState::Absent, _) => ("not joined".into(), 0),
-            (RankState::Finalized, _) => ("finalized".into(), 0),
-            (RankState::Dead, _) => (block.death().map_or("dead".into(), |d| d.how.to_string()), 0),
-            (RankState::Joined, Some((waiting, since))) => {
-                (waiting.to_string(), now.saturating_sub(since) / 1_000_000)
-            }
-            (RankState::Joined, None) => ("computing (in no blocking call)".into(), 0),
-        };
-        Doing { rank, what, for_ms }
-    };
-    (0..).zip(node.rank_blocks()).map(of).collect()
-}
-
 fn one_job(node: &NodeMemory, json: bool) -> anyhow::Result<String> {
-    let (ranks, doing) = (snapshots(node), doings(node));
+    let (ranks, doing) = (scene::counters(node), scene::look(node, |_| None));
     let first = ranks.iter().map(|all| all[Counter::Joined]).filter(|&ns| ns != 0).min();
     let elapsed_ns = first.map_or(0, |first| clock::now_ns().saturating_sub(first));
     let summary = Summary::of(&ranks, elapsed_ns);

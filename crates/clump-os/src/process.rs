@@ -70,6 +70,8 @@ pub struct Program {
     pub input: Input,
     /// Whether output and errors come through pipes; otherwise it writes where this process does.
     pub piped: bool,
+    /// Whether errors go where this process's go all the same.
+    pub errors_inherited: bool,
     /// A descriptor that it inherits, under the same number.
     pub passes: Option<OwnedFd>,
     /// CPUs it is bound to; none: as this process.
@@ -91,6 +93,7 @@ impl Program {
             directory: None,
             input: Input::Inherited,
             piped: false,
+            errors_inherited: false,
             passes: None,
             cpus: Vec::new(),
             dies_with_starter: false,
@@ -139,7 +142,10 @@ pub fn start(program: &Program) -> Result<Child> {
         Input::Empty => Stdio::null(),
     });
     if program.piped {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(Stdio::piped());
+    }
+    if program.piped && !program.errors_inherited {
+        command.stderr(Stdio::piped());
     }
     prepare(&mut command, program);
     let mut child = command.spawn().map_err(|e| failed(&e, &format!("cannot start `{name}`")))?;

@@ -1,0 +1,64 @@
+//! `clump app`: the built-in applications.
+
+use crate::job::in_job;
+use clap::{Args, Subcommand};
+use clump_sort::command::SortArgs;
+use clump_sort::gensort::{self, GensortArgs};
+use clump_sort::valsort::{self, ValsortArgs};
+use std::process::ExitCode;
+
+const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
+
+/// Options of `clump app`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    clump app gensort 1000000 records          make 100 MB of records\n  \
+    clump app sort -n 4 -i records -o sorted   sort them on four ranks\n  \
+    clump app valsort sorted --input records   check that nothing is lost or out of order")]
+pub struct AppArgs {
+    #[command(subcommand)]
+    app: Option<App>,
+}
+
+#[derive(Debug, Subcommand)]
+enum App {
+    /// Sort records from disk to disk on several ranks
+    #[command(after_help = "Example:\n  clump app sort -n 4 -i records -o sorted --memory 256M")]
+    Sort {
+        /// Number of ranks
+        #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "2",
+              value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
+        ranks: u32,
+        #[command(flatten)]
+        args: SortArgs,
+    },
+    /// Make records to sort
+    #[command(after_help = "Example:\n  clump app gensort 1000000 records")]
+    Gensort(GensortArgs),
+    /// Check that files are sorted and complete
+    #[command(after_help = "Example:\n  clump app valsort sorted --input records")]
+    Valsort(ValsortArgs),
+}
+
+const LIST: &str = "\
+built-in applications (clump app NAME --help says more):
+  sort     sort 100-byte records from disk to disk on several ranks
+  gensort  make records to sort
+  valsort  check that files are sorted and complete
+";
+
+/// Runs an application, or lists them.
+///
+/// # Errors
+/// Those of the application.
+pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
+    match &args.app {
+        None => {
+            print!("{LIST}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(App::Sort { ranks, args }) => in_job(*ranks, || clump_sort::command::run(args)),
+        Some(App::Gensort(args)) => gensort::run(args).map(|()| ExitCode::SUCCESS),
+        Some(App::Valsort(args)) => valsort::run(args),
+    }
+}

@@ -1,0 +1,132 @@
+//! `clump demo`: one sort from records to a checked result, and what this machine's messages cost.
+
+use crate::job::launch_self;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use clump_agent::Display;
+use clump_os::process;
+use clump_os::signal::{self, Signals};
+use clump_sort::gensort::{self, GensortArgs};
+use clump_sort::valsort::{self, ValsortArgs};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Options of `clump demo`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  clump demo --records 10000000 --folder /var/tmp")]
+pub struct DemoArgs {
+    /// Records to sort, of 100 bytes each
+    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
+    records: u64,
+    /// Ranks that sort
+    #[arg(short = 'n', long = "ranks", default_value = "4", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    ranks: u32,
+    /// Where to put the temporary folder, which needs three times the size of the records
+    /// [default: the folder for temporary files]
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+/// A folder that is gone when the demonstration is over, however it ends.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("clump: {} is left behind: {error}", self.0.display());
+        }
+    }
+}
+
+/// Makes records, sorts them on several ranks, checks the result, measures messages.
+///
+/// # Errors
+/// Any step that fails; the temporary folder is removed all the same.
+pub fn run(args: &DemoArgs) -> Result<ExitCode> {
+    // Between the jobs, which hear the user themselves, signals wait for the next look.
+    let signals = Signals::block(&[signal::INTERRUPT, signal::TERMINATE, signal::HANGUP])?;
+    let base = args.folder.clone().unwrap_or_else(std::env::temp_dir);
+    let folder = base.join(format!("clump-demo-{:016x}", process::random()?));
+    std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    let folder = Temporary(folder);
+    let steps = [make, sort, check, measure];
+    for step in steps {
+        let code = step(args, &folder.0)?;
+        if let Some(signal) = signals.next() {
+            eprintln!("clump: the demonstration was interrupted ({})", signal::name(signal));
+            return Ok(ExitCode::from(128_u8.saturating_add(signal)));
+        }
+        if code != 0 {
+            return Ok(ExitCode::from(code));
+        }
+    }
+    drop(folder);
+    println!("{NEXT}");
+    Ok(ExitCode::SUCCESS)
+}
+
+const NEXT: &str = "\
+what to try next
+  clump doctor                                what this machine offers, and what is missing
+  clump run -n 4 --stats ./your-program       your own program on four ranks
+  clump app gensort 10000000 records          a gigabyte of records; then
+  clump app sort -n 2 -i records -o sorted    sort them, and
+  clump app valsort sorted --input records    check the result
+  clump lab compare                           the same messages on other systems installed here";
+
+fn heading(text: &str) {
+    println!("== {text}");
+}
+
+fn make(args: &DemoArgs, folder: &Path) -> Result<u8> {
+    heading(&format!("1. make {} records of 100 bytes", args.records));
+    gensort::run(&GensortArgs {
+        records: args.records,
+        output: folder.join("records"),
+        begin: 0,
+        skew: false,
+        distinct: None,
+        threads: None,
+        force: false,
+        buffered: false,
+        json: false,
+    })?;
+    Ok(0)
+}
+
+fn sort(args: &DemoArgs, folder: &Path) -> Result<u8> {
+    let ranks = args.ranks;
+    heading(&format!(
+        "2. sort them on {ranks} ranks: clump app sort -n {ranks} -i records -o sorted"
+    ));
+    let path = |name: &str| folder.join(name).into_os_string();
+    let mut words: Vec<OsString> =
+        ["app", "sort", "-n", &ranks.to_string(), "-i"].map(OsString::from).into();
+    words.extend([path("records"), "-o".into(), path("sorted")]);
+    let display = Display { stats: true, ..Display::default() };
+    Ok(launch_self(ranks, words, &display)?.code)
+}
+
+fn check(args: &DemoArgs, folder: &Path) -> Result<u8> {
+    heading("3. check the result against the input: clump app valsort sorted --input records");
+    let verdict = valsort::validate(&ValsortArgs {
+        outputs: vec![folder.join("sorted")],
+        input: vec![folder.join("records")],
+        checksum: None,
+        records: Some(args.records),
+        json: false,
+    })?;
+    println!("{verdict}");
+    if !verdict.valid {
+        bail!("the sorted output is wrong; please report that");
+    }
+    Ok(0)
+}
+
+fn measure(_: &DemoArgs, _: &Path) -> Result<u8> {
+    heading("4. what messages between two ranks cost here: clump lab logp --quick --table");
+    let words = ["lab", "logp", "--quick", "--table"].map(OsString::from).into();
+    Ok(launch_self(2, words, &Display::default())?.code)
+}
