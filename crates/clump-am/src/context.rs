@@ -1,6 +1,6 @@
 //! What the endpoints of a rank share: the node's memory, the rank's block, patience, segment space.
 
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
@@ -87,6 +87,6 @@ impl RankContext {
 
     /// Fails when a rank died and survivors do not go on.
     pub fn check_alive(&self) -> Result<()> {
-        self.fatal_death().map_or(Ok(()), |death| Err(Error::RankDied(death)))
+        self.fatal_death().map_or(Ok(()), |death| Err(ErrorKind::RankDied(death).into()))
     }
 }

@@ -1,7 +1,7 @@
 //! The state of an endpoint: what it sends with and what it receives with.
 
 use crate::context::RankContext;
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 use crate::handler::{Handler, Table};
 use crate::link::Link;
 use crate::peer::{Dest, Peer, Tag};
@@ -80,7 +80,8 @@ pub struct Core {
     segment_at: (u64, u64),
     pub(crate) max_medium: usize,
     pub(crate) polls: u32,
-    pub(crate) empty_polls: u32,
+    pub(crate) busy_polls: u32,
+    pub(crate) counted_polls: u32,
 }
 
 impl std::fmt::Debug for Core {
@@ -108,7 +109,8 @@ impl Core {
             segment_at: (0, 0),
             max_medium: context.node().geometry().max_medium(),
             polls: 0,
-            empty_polls: 0,
+            busy_polls: 0,
+            counted_polls: 0,
         })
     }
 
@@ -141,7 +143,7 @@ impl Core {
     /// Takes `dest` out of the table. What was sent is still delivered or returned.
     pub(crate) fn unmap(&mut self, dest: Dest) -> Result<()> {
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::take);
-        let peer = entry.ok_or(Error::NoSuchDestination(dest.0))?;
+        let peer = entry.ok_or(ErrorKind::NoSuchDestination(dest.0))?;
         if let Some(path) = &peer.path {
             path.retire();
         }
@@ -152,7 +154,7 @@ impl Core {
     /// Exports `bytes` bytes of zeroed memory for deposits.
     pub(crate) fn export(&mut self, bytes: u64) -> Result<Segment> {
         if self.segment.is_some() {
-            return Err(Error::HasSegment(self.segment_at.1));
+            return Err(ErrorKind::HasSegment(self.segment_at.1).into());
         }
         let at = (self.context.take_segment(bytes)?, bytes);
         let segment = segment::announce(self.context.node(), self.context.rank(), &self.block, at)?;
@@ -171,10 +173,10 @@ impl Core {
         body: Body<'_>,
     ) -> Result<Attempt> {
         if words.len() > MOST_ARGUMENTS {
-            return Err(Error::TooManyWords(words.len()));
+            return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
-        let Some(peer) = entry else { return Err(Error::NoSuchDestination(dest.0)) };
+        let Some(peer) = entry else { return Err(ErrorKind::NoSuchDestination(dest.0).into()) };
         if let (Some(path), true) = (&mut peer.path, handler.0 != 0) {
             if path.admits(peer.tag) {
                 peer.unchecked = true;
@@ -203,18 +205,25 @@ impl Core {
         body: Body<'_>,
     ) -> Result<Attempt> {
         let mut all = [0; MOST_ARGUMENTS + 2];
-        let mut header = Header::short(handler.0, words.len());
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
         let path = entry.and_then(|peer| peer.path.as_mut());
-        let Some(path) = path else { return Err(Error::NoSuchDestination(dest.0)) };
+        let Some(path) = path else { return Err(ErrorKind::NoSuchDestination(dest.0).into()) };
         let (pushed, size, bytes) = match body {
-            Body::Short => (path.push(header, words), Size::Short, words.len() * 8),
+            Body::Short => (
+                path.push(Header::short(handler.0, words.len()), words),
+                Size::Short,
+                words.len() * 8,
+            ),
             Body::Medium(data) => {
                 if data.len() > self.max_medium {
-                    return Err(Error::PayloadTooLong { given: data.len(), most: self.max_medium });
+                    return Err(ErrorKind::PayloadTooLong {
+                        given: data.len(),
+                        most: self.max_medium,
+                    }
+                    .into());
                 }
-                header.kind = Kind::Medium;
-                header.payload = data.len() as u32;
+                let len = data.len() as u32;
+                let header = Header::new(Kind::Medium, handler.0, words.len(), len);
                 (path.push_payload(header, words, data), Size::Medium, data.len())
             }
             Body::Long(offset, data) => {
@@ -229,8 +238,7 @@ impl Core {
                 }
                 (all[0], all[1]) = (offset, data.len() as u64);
                 all[2..words.len() + 2].copy_from_slice(words);
-                header.kind = Kind::Long;
-                header.words = words.len() as u8 + 2;
+                let header = Header::new(Kind::Long, handler.0, words.len() + 2, 0);
                 (path.push(header, &all[..words.len() + 2]), Size::Long, data.len())
             }
         };

@@ -1,12 +1,13 @@
 //! Receiving: from the slot to the handler, and back to the sender what no handler takes.
 
 use crate::core::{Backlog, Core, OnReturned};
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 use crate::handler::Table;
 use crate::link::Link;
 use crate::payload::Payload;
 use crate::returned::{Reason, Returned, pack_original, unpack_original};
 use crate::token::{MOST_ARGUMENTS, Token};
+use clump_shm::inbox::InLane;
 use clump_shm::lane::{Peek, SharedBytes};
 use clump_shm::name::Name;
 use clump_shm::path::Path;
@@ -17,6 +18,9 @@ use clump_trace::{Counter, Counters, Flow, Role, Size};
 
 /// Messages of one lane handled in one poll, so that no sender starves the others.
 const LANE_BUDGET: usize = 64;
+
+/// Polls between two looks at what polls do not see; a power of two.
+const ATTEND_EVERY: u32 = 8192;
 
 /// Words of a message as they are copied out of its slots.
 type Words = [u64; 2 * INLINE];
@@ -34,8 +38,19 @@ struct Desk<'a> {
 
 impl Core {
     /// Looks once at everything and handles what is there. Returns how many messages were handled.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn poll(&mut self) -> Result<usize> {
+        self.polls = self.polls.wrapping_add(1);
+        let quiet = !self.block.doorbell().rung()
+            && !self.inbox.hot.iter().any(|lane| lane.receiver.has_message());
+        if quiet && self.polls & (ATTEND_EVERY - 1) != 0 && !self.inbox.anything_pending() {
+            return Ok(0);
+        }
+        self.poll_busy()
+    }
+
+    #[inline(never)]
+    fn poll_busy(&mut self) -> Result<usize> {
         if self.block.doorbell().rung() {
             let heated = self.inbox.answer_bells()?;
             self.counters().add(Counter::LanesHeated, u64::from(heated));
@@ -46,16 +61,14 @@ impl Core {
                 handled += self.drain_lane(at)?;
             }
         }
-        if self.inbox.pending != [false; 2] {
+        if self.inbox.anything_pending() {
             handled += self.drain_queues()?;
         }
-        self.polls += 1;
-        if handled == 0 {
-            self.empty_polls += 1;
-        } else if self.backlog.is_busy() {
+        self.busy_polls += u32::from(handled > 0);
+        if self.backlog.is_busy() {
             self.settle()?;
         }
-        if self.polls >= 1024 {
+        if self.polls & (ATTEND_EVERY - 1) == 0 {
             self.attend()?;
         }
         Ok(handled)
@@ -64,16 +77,11 @@ impl Core {
     fn drain_lane(&mut self, at: usize) -> Result<usize> {
         let lane = &self.inbox.hot[at];
         let request = lane.reply_lane.is_some();
-        let mut link = None;
-        if let Some(reply_lane) = lane.reply_lane {
-            let entry = &mut self.links.by_lane[lane.index];
-            if entry.is_none() {
-                let (node, from) = (self.context.node(), lane.from);
-                let path = Path::for_replies(node, self.inbox.name(), from, Some(reply_lane))?;
-                *entry = Some(Link::new(path));
-            }
-            link = entry.as_mut();
+        if request && self.links.by_lane[lane.index].is_none() {
+            self.link_lane(at)?;
         }
+        let lane = &mut self.inbox.hot[at];
+        let mut link = if request { self.links.by_lane[lane.index].as_mut() } else { None };
         let mut desk = Desk {
             me: self.context.rank(),
             table: &mut self.table,
@@ -83,38 +91,42 @@ impl Core {
             counters: Counters::over(self.block.counters()),
             max_medium: self.max_medium,
         };
-        let lane = &mut self.inbox.hot[at];
-        let mut words: Words = [0; 2 * INLINE];
+        let mut inline = [0; INLINE];
         let (mut handled, mut short, mut short_words) = (0, 0, 0);
-        while handled < LANE_BUDGET {
+        while handled < LANE_BUDGET && lane.receiver.has_message() {
             if link.as_ref().is_some_and(|link| link.is_stuck()) {
                 break;
             }
-            let header = match lane.receiver.peek(&mut words) {
-                Peek::Message(header) => header,
-                Peek::Empty => {
-                    lane.receiver.give_back();
-                    break;
-                }
-                Peek::Corrupt => return Err(Error::Corrupt(lane.from)),
-            };
-            if header.kind == Kind::Short {
+            if let Some(header) = lane.receiver.peek_short(&mut inline) {
                 short += 1;
-                short_words += u64::from(header.words);
-                desk.short(lane.from, header, &words, link.as_deref_mut())?;
+                short_words += header.words() as u64;
+                // `parse_short` admits at most seven words.
+                let words = inline.get(..header.words()).unwrap_or(&inline);
+                let payload = Payload::new(SharedBytes::EMPTY, None);
+                desk.run(lane.from, header, words, payload, link.as_deref_mut(), words)?;
+                lane.receiver.advance_short();
             } else {
-                let payload = lane.receiver.payload(header);
-                desk.other(lane.from, header, &words, payload, link.as_deref_mut(), request)?;
+                desk.long_way(lane, link.as_deref_mut(), request)?;
             }
-            lane.receiver.advance(header);
             handled += 1;
         }
+        lane.receiver.give_back();
         lane.recent = lane.recent.wrapping_add(handled as u32);
         let role = if request { Role::Request } else { Role::Reply };
         desk.counters.add(Counter::messages(role, Size::Short, Flow::Received), short);
         desk.counters.add(Counter::bytes(role, Size::Short, Flow::Received), short_words * 8);
         desk.counters.add(Counter::HandlerRuns, handled as u64);
         Ok(handled)
+    }
+
+    /// Finds the way back to the sender of a lane, once.
+    #[cold]
+    fn link_lane(&mut self, at: usize) -> Result<()> {
+        let lane = &self.inbox.hot[at];
+        let (node, me) = (self.context.node(), self.inbox.name());
+        let path = Path::for_replies(node, me, lane.from, lane.reply_lane)?;
+        self.links.by_lane[lane.index] = Some(Link::new(path));
+        Ok(())
     }
 
     /// Handles what lies in the shared queues, replies first.
@@ -174,13 +186,7 @@ impl Core {
             counters: Counters::over(self.block.counters()),
             max_medium: self.max_medium,
         };
-        let result = if taken.header.kind == Kind::Short {
-            let role = if request { Role::Request } else { Role::Reply };
-            desk.count(role, Size::Short, u64::from(taken.header.words) * 8);
-            desk.short(from, taken.header, &words, link)
-        } else {
-            desk.other(from, taken.header, &words, taken.payload, link, request)
-        };
+        let result = desk.any(from, taken.header, &words, taken.payload, link, request);
         desk.counters.bump(Counter::HandlerRuns);
         let queue = if request { &mut self.inbox.requests } else { &mut self.inbox.replies };
         queue.done(&taken);
@@ -194,23 +200,26 @@ impl Desk<'_> {
         self.counters.add(Counter::bytes(role, size, Flow::Received), bytes);
     }
 
-    #[inline(always)]
-    fn short(
+    /// Handles the next message of a lane when it is not short, or takes two slots.
+    #[inline(never)]
+    fn long_way(
         &mut self,
-        from: Name,
-        header: Header,
-        words: &Words,
+        lane: &mut InLane,
         link: Option<&mut Link>,
+        request: bool,
     ) -> Result<()> {
-        if usize::from(header.words) > MOST_ARGUMENTS {
-            return Err(Error::Corrupt(from));
-        }
-        let words = &words[..usize::from(header.words)];
-        self.run(from, header, words, Payload::new(SharedBytes::EMPTY, None), link, words)
+        let mut words: Words = [0; 2 * INLINE];
+        let Peek::Message(header) = lane.receiver.peek(&mut words) else {
+            return Err(ErrorKind::Corrupt(lane.from).into());
+        };
+        let payload = lane.receiver.payload(header);
+        self.any(lane.from, header, &words, payload, link, request)?;
+        lane.receiver.advance(header);
+        Ok(())
     }
 
-    /// Medium, long and returned messages.
-    fn other(
+    /// Handles a message of any kind.
+    fn any(
         &mut self,
         from: Name,
         header: Header,
@@ -220,8 +229,12 @@ impl Desk<'_> {
         request: bool,
     ) -> Result<()> {
         let role = if request { Role::Request } else { Role::Reply };
-        let all = &words[..usize::from(header.words)];
-        match (header.kind, all) {
+        let all = &words[..header.words()];
+        match (header.kind(), all) {
+            (Kind::Short, _) if all.len() <= MOST_ARGUMENTS => {
+                self.count(role, Size::Short, all.len() as u64 * 8);
+                self.run(from, header, all, Payload::new(payload, None), link, all)
+            }
             (Kind::Long, [offset, len, rest @ ..]) if rest.len() <= MOST_ARGUMENTS => {
                 self.count(role, Size::Long, *len);
                 match self.segment.and_then(|segment| segment.bytes(*offset, *len)) {
@@ -240,7 +253,7 @@ impl Desk<'_> {
                 self.count(role, Size::Medium, payload.len() as u64);
                 self.run(from, header, all, Payload::new(payload, None), link, all)
             }
-            _ => Err(Error::Corrupt(from)),
+            _ => Err(ErrorKind::Corrupt(from).into()),
         }
     }
 
@@ -254,8 +267,8 @@ impl Desk<'_> {
         link: Option<&mut Link>,
         all: &[u64],
     ) -> Result<()> {
-        let Some(handler) = self.table.find(header.handler) else {
-            let bytes = if header.kind == Kind::Medium { payload.to_vec() } else { Vec::new() };
+        let Some(handler) = self.table.find(header.handler()) else {
+            let bytes = if header.kind() == Kind::Medium { payload.to_vec() } else { Vec::new() };
             return self.send_back(from, Reason::BadHandler, header, all, &bytes, link);
         };
         let token = Token {
@@ -268,7 +281,9 @@ impl Desk<'_> {
         };
         match handler(token, words, payload) {
             None => Ok(()),
-            Some(why) => Err(Error::HandlerFailed { handler: header.handler, why }),
+            Some(why) => {
+                Err(ErrorKind::HandlerFailed { handler: header.handler(), why: *why }.into())
+            }
         }
     }
 
@@ -285,17 +300,12 @@ impl Desk<'_> {
     ) -> Result<()> {
         let Some(link) = link else {
             // A reply that this program does not handle is this program's own mistake.
-            return Err(Error::Unclaimed { dest: from, reason });
+            return Err(ErrorKind::Unclaimed { dest: from, reason }.into());
         };
         let mut back = [0; MOST_WORDS];
         back[0] = pack_original(reason, header);
         back[1..=all.len()].copy_from_slice(all);
-        let head = Header {
-            kind: Kind::Returned,
-            handler: 0,
-            words: all.len() as u8 + 1,
-            payload: payload.len() as u32,
-        };
+        let head = Header::new(Kind::Returned, 0, all.len() + 1, payload.len() as u32);
         if link.send(head, &back[..=all.len()], payload) {
             self.backlog.stuck_links += 1;
         }
@@ -313,11 +323,11 @@ impl Desk<'_> {
         payload: SharedBytes,
     ) -> Result<()> {
         let Some((reason, kind, handler)) = unpack_original(original) else {
-            return Err(Error::Corrupt(from));
+            return Err(ErrorKind::Corrupt(from).into());
         };
         let mut bytes = Vec::new();
         payload.append_to(&mut bytes);
-        let sent = Header { kind, handler, words: words.len() as u8, payload: header.payload };
+        let sent = Header::new(kind, handler, words.len(), header.payload());
         let returned = Returned::of((self.me, from), (reason, false), sent, words, &bytes);
         hand_over(self.on_returned, self.counters, &returned)
     }
@@ -335,6 +345,6 @@ pub(crate) fn hand_over(
             run(returned);
             Ok(())
         }
-        None => Err(Error::Unclaimed { dest: returned.dest, reason: returned.reason }),
+        None => Err(ErrorKind::Unclaimed { dest: returned.dest, reason: returned.reason }.into()),
     }
 }

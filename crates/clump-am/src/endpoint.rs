@@ -2,7 +2,7 @@
 
 use crate::context::RankContext;
 use crate::core::{Attempt, Body, Core};
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 use crate::handler::{Handler, Outcome};
 use crate::payload::Payload;
 use crate::peer::{Dest, Tag};
@@ -59,7 +59,7 @@ impl Hold for Alone {
     fn with<R>(&self, act: impl FnOnce(&mut Core) -> Result<R>) -> Result<R> {
         match self.0.try_borrow_mut() {
             Ok(mut core) => act(&mut core),
-            Err(_) => Err(Error::InHandler),
+            Err(_) => Err(ErrorKind::InHandler.into()),
         }
     }
 }

@@ -3,13 +3,39 @@
 use clump_shm::job::Death;
 use clump_shm::name::Name;
 
+/// What went wrong, in one word of memory: results of the hot path stay in registers.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Error(Box<ErrorKind>);
+
+impl Error {
+    /// What went wrong.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+}
+
+impl From<ErrorKind> for Error {
+    #[cold]
+    fn from(kind: ErrorKind) -> Self {
+        Self(Box::new(kind))
+    }
+}
+
+impl From<clump_shm::Error> for Error {
+    #[cold]
+    fn from(error: clump_shm::Error) -> Self {
+        ErrorKind::Memory(error).into()
+    }
+}
+
 /// Errors of this crate. What a *peer* refuses is not among them: such messages come back to handler 0
 /// ([`crate::Returned`]).
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ErrorKind {
     /// Shared memory could not be had.
     #[error(transparent)]
-    Memory(#[from] clump_shm::Error),
+    Memory(clump_shm::Error),
     /// A rank of the job died, so what this call waits for may never come.
     #[error("{0}; this rank cannot go on without it")]
     RankDied(Death),

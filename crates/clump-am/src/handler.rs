@@ -10,33 +10,33 @@ pub struct Handler(pub u8);
 /// What a handler may return: nothing, or a result whose error [`crate::Endpoint::poll`] reports.
 pub trait Outcome {
     /// The error, as text.
-    fn failure(self) -> Option<String>;
+    fn failure(self) -> Option<Box<String>>;
 }
 
 impl Outcome for () {
     #[inline(always)]
-    fn failure(self) -> Option<String> {
+    fn failure(self) -> Option<Box<String>> {
         None
     }
 }
 
 impl<E: std::fmt::Display> Outcome for Result<(), E> {
     #[inline(always)]
-    fn failure(self) -> Option<String> {
-        self.err().map(|e| e.to_string())
+    fn failure(self) -> Option<Box<String>> {
+        self.err().map(|e| Box::new(e.to_string()))
     }
 }
 
-type Boxed = Box<dyn FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<String>>;
+type Boxed = Box<dyn FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<Box<String>>>;
 
 /// 256 handlers, most of them unset.
 pub(crate) struct Table {
-    entries: Vec<Option<Boxed>>,
+    entries: Box<[Option<Boxed>; 256]>,
 }
 
 impl Table {
     pub(crate) fn new() -> Self {
-        Self { entries: std::iter::repeat_with(|| None).take(256).collect() }
+        Self { entries: Box::new([const { None }; 256]) }
     }
 
     pub(crate) fn set<R: Outcome>(
@@ -46,14 +46,12 @@ impl Table {
     ) {
         let boxed: Boxed =
             Box::new(move |token, words, payload| run(token, words, payload).failure());
-        if let Some(entry) = self.entries.get_mut(usize::from(handler.0)) {
-            *entry = Some(boxed);
-        }
+        self.entries[usize::from(handler.0)] = Some(boxed);
     }
 
     #[inline(always)]
     pub(crate) fn find(&mut self, handler: u8) -> Option<&mut Boxed> {
-        self.entries.get_mut(usize::from(handler))?.as_mut()
+        self.entries[usize::from(handler)].as_mut()
     }
 }
 

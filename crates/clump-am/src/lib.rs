@@ -46,7 +46,7 @@ pub use clump_shm::segment::Segment;
 pub use context::{RankContext, Settings};
 pub use core::Attempt;
 pub use endpoint::{Alone, AsContext, Endpoint, Events, Hold, SharedEndpoint, Together};
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use handler::{Handler, Outcome};
 pub use payload::Payload;
 pub use peer::{Dest, Tag};

@@ -64,7 +64,7 @@ impl Link {
 
 #[inline(always)]
 fn push(path: &mut Path, header: Header, words: &[u64], payload: &[u8]) -> Result<(), Full> {
-    if header.payload == 0 && header.kind != Kind::Medium {
+    if header.payload() == 0 && header.kind() != Kind::Medium {
         path.push(header, words)
     } else {
         path.push_payload(header, words, payload)

@@ -5,6 +5,7 @@ use clump_shm::path::Path;
 
 /// Index into an endpoint's translation table (paper 000, 2.2: destinations are small integers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
 pub struct Dest(pub u32);
 
 /// The right of access to a virtual network: whoever knows an endpoint's tag may send to it.

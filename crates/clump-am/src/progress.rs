@@ -5,7 +5,7 @@
 
 use crate::context::RankContext;
 use crate::core::Core;
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 use clump_os::clock;
 use clump_shm::rank::{RankState, Waiting};
 use clump_shm::waiter::{Next, Waiter};
@@ -35,7 +35,7 @@ pub trait Pollable {
 }
 
 impl Pollable for RefCell<Core> {
-    #[inline]
+    #[inline(always)]
     fn poll_once(&self) -> Result<usize> {
         self.try_borrow_mut().map_or(Ok(0), |mut core| core.poll())
     }
@@ -166,7 +166,11 @@ impl<F: FnMut() -> Result<bool>> WaitFor for Room<F> {
 /// # Errors
 /// What polling finds; a dead rank, when survivors do not go on.
 #[inline]
-pub fn block_on(context: &RankContext, mine: &dyn Pollable, what: &mut impl WaitFor) -> Result<()> {
+pub fn block_on(
+    context: &RankContext,
+    mine: &impl Pollable,
+    what: &mut impl WaitFor,
+) -> Result<()> {
     if what.done()? {
         return Ok(());
     }
@@ -205,7 +209,7 @@ pub fn block_on(context: &RankContext, mine: &dyn Pollable, what: &mut impl Wait
     result
 }
 
-fn poll_all(mine: &dyn Pollable) -> Result<usize> {
+fn poll_all(mine: &impl Pollable) -> Result<usize> {
     let mut handled = mine.poll_once()?;
     let mut failure = None;
     each_of_bundle(|core| match core.poll_once() {
@@ -219,7 +223,7 @@ fn poll_all(mine: &dyn Pollable) -> Result<usize> {
 #[cold]
 fn idle(
     context: &RankContext,
-    mine: &dyn Pollable,
+    mine: &impl Pollable,
     what: &mut impl WaitFor,
     next: Next,
     noted: &mut bool,
@@ -228,10 +232,10 @@ fn idle(
     if let Some(rank) = what.depends_on() {
         let state = context.node().rank(rank).map(|block| block.state());
         if state == Some(RankState::Finalized) && !what.done()? {
-            return Err(Error::RankLeft(rank));
+            return Err(ErrorKind::RankLeft(rank).into());
         }
         if let Some(death) = context.node().death_of(rank) {
-            return Err(Error::RankDied(death));
+            return Err(ErrorKind::RankDied(death).into());
         }
     }
     mine.attend()?;
@@ -246,7 +250,7 @@ fn idle(
     Ok(())
 }
 
-fn sleep(context: &RankContext, mine: &dyn Pollable, what: &mut impl WaitFor) -> Result<()> {
+fn sleep(context: &RankContext, mine: &impl Pollable, what: &mut impl WaitFor) -> Result<()> {
     let counters = Counters::over(context.block().counters());
     mine.cool();
     each_of_bundle(Pollable::cool);

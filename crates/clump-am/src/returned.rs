@@ -112,8 +112,8 @@ impl Returned {
         words: &[u64],
         payload: &[u8],
     ) -> Self {
-        let handler = Handler(header.handler);
-        let (deposit, words) = match (header.kind, words) {
+        let handler = Handler(header.handler());
+        let (deposit, words) = match (header.kind(), words) {
             (Kind::Long, [offset, len, rest @ ..]) => (Some((*offset, *len)), rest),
             _ => (None, words),
         };
@@ -124,7 +124,7 @@ impl Returned {
 
 /// First word of a message on its way back: reason, kind and handler of the original.
 pub(crate) fn pack_original(reason: Reason, header: Header) -> u64 {
-    reason as u64 | (header.kind as u64) << 8 | u64::from(header.handler) << 16
+    reason as u64 | (header.kind() as u64) << 8 | u64::from(header.handler()) << 16
 }
 
 /// Reads [`pack_original`].
@@ -148,7 +148,7 @@ mod tests {
         for bits in 1..=10 {
             let reason = Reason::from_bits(bits).unwrap();
             assert_eq!(reason as u8, bits);
-            let header = Header { kind: Kind::Long, handler: 77, words: 3, payload: 0 };
+            let header = Header::new(Kind::Long, 77, 3, 0);
             let word = pack_original(reason, header);
             assert_eq!(unpack_original(word), Some((reason, Kind::Long, 77)));
         }

@@ -1,12 +1,11 @@
 //! What a handler holds: the right to answer once, and to queue requests.
 
 use crate::core::{Backlog, Deferred};
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 use crate::handler::Handler;
 use crate::link::Link;
 use crate::peer::Dest;
 use crate::returned::{Reason, Returned};
-use clump_shm::block::Openness;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, Kind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
@@ -39,7 +38,7 @@ impl Token<'_> {
     #[inline(always)]
     pub fn reply(self, handler: Handler, words: &[u64]) -> Result<()> {
         if words.len() > MOST_ARGUMENTS {
-            return Err(Error::TooManyWords(words.len()));
+            return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         let header = Header::short(handler.0, words.len());
         self.send(header, words, &[], Size::Short, words.len() as u64 * 8);
@@ -49,14 +48,15 @@ impl Token<'_> {
     /// Answers with words and a payload of at most `max_medium` bytes.
     pub fn reply_bulk(self, handler: Handler, payload: &[u8], words: &[u64]) -> Result<()> {
         if words.len() > MOST_ARGUMENTS {
-            return Err(Error::TooManyWords(words.len()));
+            return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         if payload.len() > self.max_medium {
-            return Err(Error::PayloadTooLong { given: payload.len(), most: self.max_medium });
+            return Err(
+                ErrorKind::PayloadTooLong { given: payload.len(), most: self.max_medium }.into()
+            );
         }
-        let mut header = Header::short(handler.0, words.len());
-        header.kind = Kind::Medium;
-        header.payload = payload.len() as u32;
+        let len = payload.len() as u32;
+        let header = Header::new(Kind::Medium, handler.0, words.len(), len);
         self.send(header, words, payload, Size::Medium, payload.len() as u64);
         Ok(())
     }
@@ -71,14 +71,13 @@ impl Token<'_> {
         words: &[u64],
     ) -> Result<()> {
         if words.len() > MOST_ARGUMENTS {
-            return Err(Error::TooManyWords(words.len()));
+            return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         let mut all = [0; MOST_ARGUMENTS + 2];
         (all[0], all[1]) = (offset, payload.len() as u64);
         all[2..words.len() + 2].copy_from_slice(words);
         let all = &all[..words.len() + 2];
-        let mut header = Header::short(handler.0, all.len());
-        header.kind = Kind::Long;
+        let header = Header::new(Kind::Long, handler.0, all.len(), 0);
         let mut this = self;
         let Some(link) = this.link.as_deref_mut() else { return Ok(()) };
         let refused = match link.path.segment()? {
@@ -98,7 +97,7 @@ impl Token<'_> {
     #[inline(always)]
     fn send(self, header: Header, words: &[u64], payload: &[u8], size: Size, bytes: u64) {
         let Some(link) = self.link else { return };
-        if link.path.openness() != Openness::Open {
+        if !link.path.is_open() {
             let why = (Reason::ReplyRejected, true);
             let to = (self.rank, self.from);
             self.backlog.returned.push_back(Returned::of(to, why, header, words, payload));
@@ -127,13 +126,13 @@ impl Token<'_> {
         words: &[u64],
     ) -> Result<()> {
         if words.len() > MOST_ARGUMENTS {
-            return Err(Error::TooManyWords(words.len()));
+            return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         if self.backlog.deferred.len() >= MOST_DEFERRED {
-            return Err(Error::TooManyDeferred(MOST_DEFERRED));
+            return Err(ErrorKind::TooManyDeferred(MOST_DEFERRED).into());
         }
         if let Some(given) = payload.map(<[u8]>::len).filter(|&len| len > self.max_medium) {
-            return Err(Error::PayloadTooLong { given, most: self.max_medium });
+            return Err(ErrorKind::PayloadTooLong { given, most: self.max_medium }.into());
         }
         self.counters.bump(Counter::Deferred);
         let (words, payload) = (words.to_vec(), payload.map(<[u8]>::to_vec));

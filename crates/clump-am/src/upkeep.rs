@@ -83,8 +83,10 @@ impl Core {
     #[cold]
     pub(crate) fn attend(&mut self) -> Result<()> {
         let counters = Counters::over(self.block.counters());
-        counters.add(Counter::Polls, u64::from(std::mem::take(&mut self.polls)));
-        counters.add(Counter::PollsEmpty, u64::from(std::mem::take(&mut self.empty_polls)));
+        let polls = self.polls.wrapping_sub(std::mem::replace(&mut self.counted_polls, self.polls));
+        let busy = std::mem::take(&mut self.busy_polls);
+        counters.add(Counter::Polls, u64::from(polls));
+        counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
         counters.add(Counter::LanesCooled, u64::from(self.inbox.tick()));
         self.check_peers();
         self.check_links();
@@ -134,7 +136,7 @@ impl Core {
             }
             let reason = if dead { Reason::PeerLost } else { Reason::ReplyRejected };
             link.take_back(|header, words, payload| {
-                if header.kind != clump_shm::slot::Kind::Returned {
+                if header.kind() != clump_shm::slot::Kind::Returned {
                     let why = (reason, true);
                     let back = Returned::of((rank, dest), why, header, words, payload);
                     backlog.returned.push_back(back);

@@ -58,6 +58,12 @@ impl EndpointBlock {
             && self.access.tag.load(Ordering::Relaxed) == tag
     }
 
+    /// Whether the endpoint is open under the generation behind `open_word`.
+    #[inline(always)]
+    pub(crate) fn is_open_as(&self, open_word: u64) -> bool {
+        self.access.state.load(Ordering::Acquire) == open_word
+    }
+
     /// Where the endpoint of this generation stands.
     pub fn openness(&self, generation: u32) -> Openness {
         let word = self.access.state.load(Ordering::Acquire);

@@ -138,6 +138,12 @@ impl Inbox {
         }
     }
 
+    /// Whether a shared queue may hold messages.
+    #[inline(always)]
+    pub fn anything_pending(&self) -> bool {
+        self.pending[0] | self.pending[1]
+    }
+
     /// Heats what rang. Returns how many lanes became hot.
     pub fn answer_bells(&mut self) -> Result<u32> {
         if !self.block.doorbell().rung() {

@@ -163,7 +163,7 @@ impl LaneSender {
     /// Sends `words` (at most [`MOST_WORDS`], as `header` says).
     #[inline(always)]
     pub fn push(&mut self, header: Header, words: &[u64]) -> Result<(), Full> {
-        debug_assert!(words.len() == usize::from(header.words) && words.len() <= MOST_WORDS);
+        debug_assert!(words.len() == header.words() && words.len() <= MOST_WORDS);
         let need = if words.len() > INLINE { 2 } else { 1 };
         if self.tail + need - self.seen_head > self.slots.len() as u64 && !self.more_room(need) {
             return Err(Full);
@@ -173,14 +173,14 @@ impl LaneSender {
     }
 
     /// Sends `words` and a payload, copied into the bulk ring. `payload` must be at most a quarter of
-    /// the ring, and `header.payload` its length.
+    /// the ring, and `header.payload()` its length.
     pub fn push_payload(
         &mut self,
         header: Header,
         words: &[u64],
         payload: &[u8],
     ) -> Result<(), Full> {
-        debug_assert!(payload.len() == header.payload as usize);
+        debug_assert!(payload.len() == header.payload() as usize);
         let need = if words.len() > INLINE { 2 } else { 1 };
         let start = self.bulk.place(self.bulk_tail, payload.len());
         let end = start + padded(payload.len());
@@ -267,21 +267,15 @@ impl LaneSender {
     pub fn take_back(&mut self, mut each: impl FnMut(Header, &[u64], &[u8])) {
         self.more_room(0);
         // The receiver gives bulk back with its slots, so the first unread payload starts there.
-        let mut receiver = LaneReceiver {
-            control: self.control.clone(),
-            slots: self.slots.clone(),
-            bulk: self.bulk,
-            head: self.seen_head,
-            bulk_head: self.seen_bulk,
-            given_head: self.seen_head,
-            given_bulk: self.seen_bulk,
-        };
+        let start = (self.seen_head, self.seen_bulk);
+        let mut receiver =
+            LaneReceiver::at(self.control.clone(), self.slots.clone(), self.bulk, start);
         let mut words = [0; 2 * INLINE];
         while receiver.head < self.tail {
             let Peek::Message(header) = receiver.peek(&mut words) else { break };
-            let mut bytes = vec![0; header.payload as usize];
+            let mut bytes = vec![0; header.payload() as usize];
             receiver.payload(header).copy_to(&mut bytes);
-            each(header, &words[..usize::from(header.words)], &bytes);
+            each(header, &words[..header.words()], &bytes);
             receiver.advance(header);
         }
         self.seen_head = self.tail;
@@ -306,6 +300,10 @@ pub struct LaneReceiver {
     slots: SharedSlice<Slot>,
     bulk: Bulk,
     head: u64,
+    /// Slot of `head`.
+    at: usize,
+    /// What the header of the slot at `head` will hold in its low 16 bits.
+    awaited: u64,
     bulk_head: u64,
     given_head: u64,
     given_bulk: u64,
@@ -316,7 +314,19 @@ impl LaneReceiver {
     pub fn new(control: Shared<LaneControl>, slots: SharedSlice<Slot>, bulk: Bulk) -> Self {
         let head = control.credit.head.load(Ordering::Acquire);
         let bulk_head = control.credit.bulk_head.load(Ordering::Acquire);
-        Self { control, slots, bulk, head, bulk_head, given_head: head, given_bulk: bulk_head }
+        Self::at(control, slots, bulk, (head, bulk_head))
+    }
+
+    fn at(
+        control: Shared<LaneControl>,
+        slots: SharedSlice<Slot>,
+        bulk: Bulk,
+        (head, bulk_head): (u64, u64),
+    ) -> Self {
+        let awaited = lap_of(head, slots.len());
+        let at = (head & (slots.len() as u64 - 1)) as usize;
+        let (given_head, given_bulk) = (head, bulk_head);
+        Self { control, slots, bulk, head, at, awaited, bulk_head, given_head, given_bulk }
     }
 
     /// The lane's control lines.
@@ -327,29 +337,39 @@ impl LaneReceiver {
     /// Whether a message waits; reads one word.
     #[inline(always)]
     pub fn has_message(&self) -> bool {
-        let slot = &self.slots[(self.head & (self.slots.len() as u64 - 1)) as usize];
-        slot.header.load(Ordering::Relaxed) & 0xffff == lap_of(self.head, self.slots.len())
+        self.slots[self.at].header.load(Ordering::Relaxed) & 0xffff == self.awaited
+    }
+
+    /// Copies the words of the next message, if it is a short one in one slot; most are.
+    #[inline(always)]
+    pub fn peek_short(&self, words: &mut [u64; INLINE]) -> Option<Header> {
+        let slot = &self.slots[self.at];
+        // SYNC 2: pairs with publish
+        let bits = slot.header.load(Ordering::Acquire);
+        let header = Header::parse_short(bits).filter(|_| bits & 0xffff == self.awaited)?;
+        for (word, cell) in words.iter_mut().zip(&slot.words) {
+            *word = cell.load(Ordering::Relaxed);
+        }
+        Some(header)
     }
 
     /// Copies the next message's words to `words`.
-    #[inline(always)]
     pub fn peek(&self, words: &mut [u64; 2 * INLINE]) -> Peek {
-        let mask = self.slots.len() as u64 - 1;
-        let slot = &self.slots[(self.head & mask) as usize];
+        let slot = &self.slots[self.at];
         // SYNC 2: pairs with publish
         let bits = slot.header.load(Ordering::Acquire);
-        if bits & 0xffff != lap_of(self.head, self.slots.len()) {
+        if bits & 0xffff != self.awaited {
             return Peek::Empty;
         }
         let Some(header) = Header::parse(bits) else { return Peek::Corrupt };
-        if header.payload as usize > self.bulk.bytes {
+        if header.payload() as usize > self.bulk.bytes {
             return Peek::Corrupt;
         }
         for (word, cell) in words.iter_mut().zip(&slot.words) {
             *word = cell.load(Ordering::Relaxed);
         }
-        if usize::from(header.words) > INLINE {
-            let second = &self.slots[((self.head + 1) & mask) as usize];
+        if header.words() > INLINE {
+            let second = &self.slots[(self.at + 1) & (self.slots.len() - 1)];
             for (word, cell) in words[INLINE..].iter_mut().zip(&second.words) {
                 *word = cell.load(Ordering::Relaxed);
             }
@@ -359,28 +379,47 @@ impl LaneReceiver {
 
     /// The payload of the message that [`LaneReceiver::peek`] showed.
     pub fn payload(&self, header: Header) -> SharedBytes {
-        let start = self.bulk.place(self.bulk_head, header.payload as usize);
-        SharedBytes { base: self.bulk.address(start), len: header.payload as usize }
+        let start = self.bulk.place(self.bulk_head, header.payload() as usize);
+        SharedBytes { base: self.bulk.address(start), len: header.payload() as usize }
     }
 
-    /// Consumes the message that [`LaneReceiver::peek`] showed.
+    /// Consumes the message that [`LaneReceiver::peek_short`] showed.
     #[inline(always)]
-    pub fn advance(&mut self, header: Header) {
-        self.head += if usize::from(header.words) > INLINE { 2 } else { 1 };
-        if header.payload != 0 {
-            let len = header.payload as usize;
-            self.bulk_head = self.bulk.place(self.bulk_head, len) + padded(len);
-        }
-        let quarter = self.slots.len() as u64 / 4;
-        let bulk_quarter = self.bulk.bytes as u64 / 4;
-        if self.head - self.given_head >= quarter
-            || self.bulk_head - self.given_bulk >= bulk_quarter
-        {
+    pub fn advance_short(&mut self) {
+        self.step();
+        if self.head - self.given_head >= self.slots.len() as u64 / 4 {
             self.give_back();
         }
     }
 
+    /// Consumes the message that [`LaneReceiver::peek`] showed.
+    pub fn advance(&mut self, header: Header) {
+        if header.words() > INLINE {
+            self.step();
+        }
+        self.step();
+        if header.payload() != 0 {
+            let len = header.payload() as usize;
+            self.bulk_head = self.bulk.place(self.bulk_head, len) + padded(len);
+        }
+        let slots_due = self.head - self.given_head >= self.slots.len() as u64 / 4;
+        if slots_due || self.bulk_head - self.given_bulk >= self.bulk.bytes as u64 / 4 {
+            self.give_back();
+        }
+    }
+
+    #[inline(always)]
+    fn step(&mut self) {
+        self.head += 1;
+        self.at += 1;
+        if self.at == self.slots.len() {
+            self.at = 0;
+            self.awaited = (self.awaited + 1) & 0xffff;
+        }
+    }
+
     /// Gives everything consumed back to the sender.
+    #[inline]
     pub fn give_back(&mut self) {
         let credit = &self.control.credit;
         credit.bulk_head.store(self.bulk_head, Ordering::Relaxed);

@@ -129,6 +129,12 @@ impl Path {
         self.block.admits(self.open_word, tag)
     }
 
+    /// Whether the target is open.
+    #[inline(always)]
+    pub fn is_open(&self) -> bool {
+        self.block.is_open_as(self.open_word)
+    }
+
     /// Where the target stands.
     pub fn openness(&self) -> Openness {
         self.block.openness(self.to.generation())

@@ -290,9 +290,9 @@ impl QueueReceiver {
     ) -> Option<Taken> {
         let header = Header::parse(bits)?;
         let source = slot.source.load(Ordering::Relaxed);
-        let count = usize::from(header.words);
+        let count = header.words();
         let Some(block) = block else {
-            if count > QUEUE_INLINE || header.payload != 0 {
+            if count > QUEUE_INLINE || header.payload() != 0 {
                 return None;
             }
             for (word, cell) in words.iter_mut().zip(&slot.words) {
@@ -300,7 +300,7 @@ impl QueueReceiver {
             }
             return Some(Taken { source, header, payload: SharedBytes::EMPTY, block: None });
         };
-        let bytes = count * 8 + header.payload as usize;
+        let bytes = count * 8 + header.payload() as usize;
         if block >= self.queue.blocks.states.len() || bytes > self.queue.blocks.each {
             return None;
         }
@@ -311,7 +311,7 @@ impl QueueReceiver {
         for (word, chunk) in words.iter_mut().zip(raw.chunks_exact(8)) {
             *word = u64::from_ne_bytes(chunk.try_into().unwrap_or([0; 8]));
         }
-        let payload = all.part(count * 8, header.payload as usize);
+        let payload = all.part(count * 8, header.payload() as usize);
         Some(Taken { source, header, payload, block: Some(block) })
     }
 
@@ -386,7 +386,7 @@ impl Queue {
                     if let Some(block) = taken.block {
                         self.blocks.free(block);
                     }
-                    each(taken.header, &words[..usize::from(taken.header.words)], &bytes);
+                    each(taken.header, &words[..taken.header.words()], &bytes);
                 }
             }
         }

@@ -52,43 +52,68 @@ impl Kind {
 
 /// The header of a message, without the bits that publish it.
 ///
-/// Bits: 16 lap, 4 kind, 4 number of words, 8 handler, 32 payload bytes.
+/// Bits: 16 (the lap, when published), 4 kind, 4 number of words, 8 handler, 32 payload bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
-    /// What the slot holds.
-    pub kind: Kind,
-    /// Index into the receiver's handler table.
-    pub handler: u8,
-    /// Words of the message, at most [`MOST_WORDS`].
-    pub words: u8,
-    /// Bytes of payload beside the slot; zero for short and long.
-    pub payload: u32,
-}
+pub struct Header(u64);
 
 impl Header {
-    /// A header for `words` words and no payload.
+    /// A message of `words` words (at most [`MOST_WORDS`]) and `payload` bytes beside the slot.
+    #[inline(always)]
+    pub fn new(kind: Kind, handler: u8, words: usize, payload: u32) -> Self {
+        debug_assert!(words <= MOST_WORDS);
+        let low = (kind as u64) << 16 | (words as u64 & 0xf) << 20 | u64::from(handler) << 24;
+        Self(low | u64::from(payload) << 32)
+    }
+
+    /// A message of words only.
+    #[inline(always)]
     pub fn short(handler: u8, words: usize) -> Self {
-        Self { kind: Kind::Short, handler, words: words as u8, payload: 0 }
+        Self::new(Kind::Short, handler, words, 0)
+    }
+
+    /// What the slot holds.
+    #[inline(always)]
+    pub fn kind(self) -> Kind {
+        // `parse` and `new` admit no other bits.
+        Kind::from_bits(self.0 >> 16 & 0xf).unwrap_or(Kind::Short)
+    }
+
+    /// Index into the receiver's handler table.
+    #[inline(always)]
+    pub fn handler(self) -> u8 {
+        (self.0 >> 24 & 0xff) as u8
+    }
+
+    /// Words of the message.
+    #[inline(always)]
+    pub fn words(self) -> usize {
+        (self.0 >> 20 & 0xf) as usize
+    }
+
+    /// Bytes of payload beside the slot; zero for short and long.
+    #[inline(always)]
+    pub fn payload(self) -> u32 {
+        (self.0 >> 32) as u32
     }
 
     /// The bits above the lap.
     #[inline(always)]
     pub(crate) fn bits(self) -> u64 {
-        (self.kind as u64) << 16
-            | u64::from(self.words) << 20
-            | u64::from(self.handler) << 24
-            | u64::from(self.payload) << 32
+        self.0
+    }
+
+    /// Reads a header of a short message in one slot; `None` for all others.
+    #[inline(always)]
+    pub(crate) fn parse_short(bits: u64) -> Option<Self> {
+        let short = bits >> 16 & 0xf == Kind::Short as u64 && bits >> 23 & 1 == 0;
+        short.then_some(Self(bits & !0xffff))
     }
 
     /// Reads the bits above the lap; `None` when no sender of ours wrote them.
-    #[inline(always)]
     pub(crate) fn parse(bits: u64) -> Option<Self> {
-        let kind = Kind::from_bits(bits >> 16 & 0xf)?;
-        let words = (bits >> 20 & 0xf) as u8;
-        if usize::from(words) > MOST_WORDS {
-            return None;
-        }
-        Some(Self { kind, handler: (bits >> 24 & 0xff) as u8, words, payload: (bits >> 32) as u32 })
+        let header = Self(bits & !0xffff);
+        Kind::from_bits(bits >> 16 & 0xf)?;
+        (header.words() <= MOST_WORDS).then_some(header)
     }
 }
 
@@ -101,7 +126,7 @@ mod tests {
         #[test]
         fn any_bits_parse_or_are_refused(bits: u64) {
             if let Some(header) = Header::parse(bits) {
-                prop_assert!(usize::from(header.words) <= MOST_WORDS);
+                prop_assert!(header.words() <= MOST_WORDS);
                 prop_assert_eq!(header.bits(), bits & !0xffff);
             }
         }

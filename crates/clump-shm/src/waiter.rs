@@ -40,6 +40,7 @@ impl Patience {
     }
 
     /// Whether the last yields let somebody else run.
+    #[inline]
     pub fn crowded(&self) -> bool {
         self.crowded.load(Ordering::Relaxed)
     }
@@ -89,6 +90,7 @@ impl<'a> Waiter<'a> {
         self.slow()
     }
 
+    #[cold]
     fn slow(&mut self) -> Next {
         let now = clock::cycles();
         if self.started == 0 {
