@@ -26,8 +26,15 @@ enum What {
     },
 }
 
-fn main() -> anyhow::Result<ExitCode> {
-    match Line::parse().what {
+fn main() -> ExitCode {
+    run(Line::parse().what).unwrap_or_else(|error| {
+        eprintln!("alone: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run(what: What) -> anyhow::Result<ExitCode> {
+    match what {
         What::Gensort(args) => gensort::run(&args).map(|()| ExitCode::SUCCESS),
         What::Valsort(args) => valsort::run(&args),
         What::Sort { threads: Some(nranks), args } => command::run_threads(nranks, &args),

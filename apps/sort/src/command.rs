@@ -82,12 +82,17 @@ pub fn run_on(exchange: &mut dyn Exchange, args: &SortArgs) -> Result<ExitCode> 
 /// Sorts on all ranks of the job that this process belongs to.
 pub fn run(args: &SortArgs) -> Result<ExitCode> {
     let clump = clump::init()?;
-    let result = run_on(&mut ClumpRank::open(&clump)?, args);
-    // What all ranks know of ends for all at once: nobody leaves while another still reads the verdict.
-    if result.as_ref().map_or_else(|error| error.is::<GivenUp>(), |_| true) {
-        clump.barrier()?;
+    // What all ranks know of ends for all at once: nobody leaves while another still reads the verdict,
+    // and rank 0 speaks first, because the job ends with the first rank that fails.
+    match run_on(&mut ClumpRank::open(&clump)?, args) {
+        Ok(code) => clump.barrier().map(|()| code).map_err(Into::into),
+        Err(error) if error.is::<GivenUp>() => {
+            eprintln!("clump: {error:#}");
+            clump.barrier()?;
+            Ok(ExitCode::FAILURE)
+        }
+        Err(error) => Err(error),
     }
-    result
 }
 
 /// Sorts with `nranks` threads of this process, without a launcher.

@@ -76,7 +76,8 @@ impl Generator {
         match self.keys {
             Keys::Uniform => {}
             Keys::Skewed => {
-                into[..10].copy_from_slice(&skewed(lead, self.number).to_be_bytes()[6..])
+                let key = skewed(lead, self.number);
+                into[..10].copy_from_slice(&key.to_be_bytes()[6..]);
             }
             Keys::Distinct(count) => {
                 let pick = ((lead >> 64) % u128::from(count.max(1))) as u64;
