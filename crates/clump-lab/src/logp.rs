@@ -19,6 +19,15 @@ pub fn rounds(slice: Duration, ns: f64) -> u32 {
     rounds.clamp(16, 1 << 22)
 }
 
+/// The load average, if it is more than the processors can serve.
+fn crowd() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let load: f64 = text.split_whitespace().next()?.parse().ok()?;
+    let cores = u32::try_from(clump_os::topology::usable_cores()).ok()?;
+    // Our own two ranks are in it.
+    (load > f64::from(cores) + 0.5).then_some(load)
+}
+
 /// Measures everything. `breakdown` takes no part in the timing and is only carried into the report.
 pub fn run<P: Pair>(pair: &mut P, plan: &Plan, breakdown: Breakdown) -> Result<Report> {
     let begun = pair.now();
@@ -42,6 +51,7 @@ pub fn run<P: Pair>(pair: &mut P, plan: &Plan, breakdown: Breakdown) -> Result<R
         disagreement: trains.against(&estimate),
         breakdown,
         measurement,
+        crowd: crowd(),
         elapsed_s: pair.ns(ended.wrapping_sub(begun)) / 1e9,
     })
 }

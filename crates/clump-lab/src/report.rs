@@ -30,6 +30,9 @@ pub struct Report {
     pub breakdown: Breakdown,
     /// The tables behind the estimate, the signature among them.
     pub measurement: Measurement,
+    /// Processes that wanted to run beside this one (load average of the last minute), where that is
+    /// more than the machine has processors for: the figures then say little.
+    pub crowd: Option<f64>,
     /// How long it all took, seconds.
     pub elapsed_s: f64,
 }

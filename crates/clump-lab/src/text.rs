@@ -37,6 +37,13 @@ impl Display for Text<'_> {
             report.placement.text(),
             report.line_one_way_ns
         )?;
+        if let Some(load) = report.crowd {
+            writeln!(
+                f,
+                "other programs ran beside this (load average {load:.1}): do not trust these figures,"
+            )?;
+            writeln!(f, "repeat them on a quiet machine\n")?;
+        }
         table(f, report)?;
         writeln!(f)?;
         comparisons(f, report)?;
