@@ -9,6 +9,8 @@
 //! 1. Every job carries a mark of its own in its environment, by which all of its processes are found.
 //! 2. Nothing here sleeps for a time: [`until`] waits for a condition, far longer than that should take.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "what fails here fails a test")]
+
 pub mod storm;
 
 use clump_os::procfs::{self, Process};
@@ -103,7 +105,7 @@ impl Job {
         };
         let out = gather(out.map(|s| Box::new(s) as Box<dyn Read + Send>));
         let err = gather(err.map(|s| Box::new(s) as Box<dyn Read + Send>));
-        Running { launcher, mark: self.mark, out, err }
+        Running { launcher, mark: self.mark, out: Some(out), err: Some(err) }
     }
 
     /// Starts it and waits for its end.
@@ -117,8 +119,8 @@ impl Job {
 pub struct Running {
     launcher: Child,
     mark: String,
-    out: JoinHandle<String>,
-    err: JoinHandle<String>,
+    out: Option<JoinHandle<String>>,
+    err: Option<JoinHandle<String>>,
 }
 
 impl Running {
@@ -165,7 +167,7 @@ impl Running {
     }
 
     /// Waits until all of `ranks` have created the file `folder/ready-RANK`.
-    pub fn await_ready(&self, folder: &std::path::Path, ranks: impl Iterator<Item = u32> + Clone) {
+    pub fn await_ready(&self, folder: &std::path::Path, ranks: std::ops::Range<u32>) {
         until("the ranks to be ready", || {
             ranks.clone().all(|r| folder.join(format!("ready-{r}")).exists()).then_some(())
         });
@@ -183,14 +185,26 @@ impl Running {
         let took = start.elapsed();
         let code = std::os::unix::process::ExitStatusExt::signal(&status)
             .map_or_else(|| status.code().unwrap_or(-1), |signal| -signal);
-        let mark = std::mem::take(&mut self.mark);
+        let mark = self.mark.clone();
         until("every process of the job to be gone", || {
             procfs::with_variable(MARK, &mark).is_empty().then_some(())
         });
         let gone = start.elapsed();
-        let out = self.out.join().expect("reading the output");
-        let err = self.err.join().expect("reading the errors");
+        let read = |stream: Option<JoinHandle<String>>| {
+            stream.map(|s| s.join().expect("reading what the job wrote")).unwrap_or_default()
+        };
+        let (out, err) = (read(self.out.take()), read(self.err.take()));
         Finished { code, out, err, took, gone }
+    }
+}
+
+impl Drop for Running {
+    /// A test that fails leaves no job behind either.
+    fn drop(&mut self) {
+        if matches!(self.launcher.try_wait(), Ok(None)) {
+            let _ = process::signal(self.launcher.id(), signal::TERMINATE);
+            let _ = self.launcher.wait();
+        }
     }
 }
 

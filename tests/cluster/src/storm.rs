@@ -11,7 +11,7 @@ pub struct Dice(pub u64);
 
 impl Dice {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,7 +22,7 @@ impl Dice {
     /// One of `range`.
     pub fn of(&mut self, range: RangeInclusive<u32>) -> u32 {
         let span = u64::from(range.end() - range.start()) + 1;
-        range.start() + u32::try_from(self.next() % span).unwrap_or(0)
+        range.start() + u32::try_from(self.roll() % span).unwrap_or(0)
     }
 }
 
@@ -48,7 +48,8 @@ pub fn storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Slowest {
         let ranks = dice.of(2..=8);
         let victim = dice.of(0..=ranks - 1);
         let signal =
-            [signals::KILL, signals::KILL, signals::ABORT, signals::QUIT, signals::TERMINATE][dice.of(0..=4) as usize];
+            [signals::KILL, signals::KILL, signals::ABORT, signals::QUIT, signals::TERMINATE]
+                [dice.of(0..=4) as usize];
         let wait = Duration::from_micros(u64::from(dice.of(0..=30_000)));
         let what =
             format!("kill {number} (seed {seed}): rank {victim} of {ranks} by signal {signal}");

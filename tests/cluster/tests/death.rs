@@ -15,6 +15,18 @@ fn a_rank_killed_by_a_signal() {
 }
 
 #[test]
+fn a_death_is_noticed_soon() {
+    let ended = Job::of("-n 4", "notice 1").finish();
+    ended.expect(137, &["rank 1 of `prog` was killed by signal 9"]);
+    let took =
+        |line: &str| line.strip_prefix("noticed after ")?.split(' ').next()?.parse::<u64>().ok();
+    let us: Vec<u64> = ended.out.lines().filter_map(took).collect();
+    assert_eq!(us.len(), 3, "{}", ended.out);
+    // Due within 50 ms; a busy machine gets ten times that.
+    assert!(us.iter().all(|&us| us < 500_000), "{us:?}");
+}
+
+#[test]
 fn a_rank_exits_with_a_code() {
     let ended = Job::of("-n 3", "exit 7 1").finish();
     ended.expect(7, &["rank 1 of `prog` exited with code 7", "exit code 7"]);

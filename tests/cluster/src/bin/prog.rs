@@ -5,10 +5,11 @@ use clap::Parser;
 use clump::Clump;
 use clump::am::{Dest, Endpoint, Handler, Tag};
 use clump_os::signal::Signals;
+use clump_os::sync::Ordering;
 use clump_os::{clock, process};
 use std::cell::Cell;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::rc::Rc;
 use std::time::Duration;
@@ -59,6 +60,8 @@ enum What {
         #[arg(long)]
         ready: Option<PathBuf>,
     },
+    /// One rank is killed; the others say how long it took them to notice.
+    Notice { rank: usize },
     /// Joins twice: once itself, once in a process that it starts.
     Twice,
     /// Joins in a process that it starts, not itself.
@@ -104,7 +107,7 @@ fn run(what: What) -> Result<()> {
                 if together {
                     await_others(&cl);
                 }
-                say_ready(ready, rank)?;
+                say_ready(ready.as_deref(), rank)?;
                 loop {
                     clock::pass(Duration::from_secs(1));
                 }
@@ -126,7 +129,8 @@ fn run(what: What) -> Result<()> {
             }
         }
         What::Flood { lines, die } => flood(lines, die)?,
-        What::Talk { rounds, ready } => talk(rounds, ready)?,
+        What::Talk { rounds, ready } => talk(rounds, ready.as_deref())?,
+        What::Notice { rank } => notice(rank)?,
         What::Twice => {
             let cl = clump::init()?;
             let status = Command::new(std::env::current_exe()?).args(["barrier", "0"]).status()?;
@@ -150,7 +154,7 @@ fn own_rank() -> Option<u32> {
     environment.split('\0').find_map(|v| v.strip_prefix("CLUMP_RANK=")?.parse().ok())
 }
 
-fn say_ready(folder: Option<PathBuf>, rank: usize) -> Result<()> {
+fn say_ready(folder: Option<&Path>, rank: usize) -> Result<()> {
     if let Some(folder) = folder {
         std::fs::write(folder.join(format!("ready-{rank}")), "")?;
     }
@@ -162,6 +166,22 @@ fn die(signal: u8) -> Result<()> {
     loop {
         process::signal(process::own_pid(), signal)?;
     }
+}
+
+/// The others print `noticed after N us`.
+fn notice(rank: usize) -> Result<()> {
+    let cl = clump::init()?;
+    let moment = &cl.node().job().probes()[0].word;
+    cl.barrier()?;
+    if cl.rank() == rank {
+        await_others(&cl);
+        moment.store(clock::now_ns(), Ordering::Release);
+        die(9)?;
+    }
+    let Err(error) = cl.barrier() else { bail!("a barrier without rank {rank}") };
+    let took_us = (clock::now_ns() - moment.load(Ordering::Acquire)) / 1000;
+    println!("noticed after {took_us} us: {error}");
+    Ok(())
 }
 
 /// Returns once all other ranks are blocked.
@@ -202,7 +222,7 @@ fn flood(lines: u64, end: bool) -> Result<()> {
 }
 
 /// Requests and replies, short and medium, in bursts between everybody; a barrier now and then.
-fn talk(rounds: u64, ready: Option<PathBuf>) -> Result<()> {
+fn talk(rounds: u64, ready: Option<&Path>) -> Result<()> {
     const BURST: u64 = 64;
     let cl = clump::init()?;
     let ep = Endpoint::open(&cl, Tag(7))?;
@@ -235,7 +255,7 @@ fn talk(rounds: u64, ready: Option<PathBuf>) -> Result<()> {
             cl.barrier()?;
         }
         if round == 0 {
-            say_ready(ready.clone(), cl.rank())?;
+            say_ready(ready, cl.rank())?;
         }
     }
     cl.barrier()?;
