@@ -38,7 +38,7 @@ impl Rough {
         for _ in 0..15 {
             rtt.push(round_trips(pair, TRIPS, clock_ns)?);
             gap.push(burst(pair, 1024, 0, clock_ns)? / 1024.0);
-            step.push(delay_cost(pair, 10_000, 1, clock_ns) / 10_000.0);
+            step.push(delay_cost(pair, 10_000, 1, clock_ns)? / 10_000.0);
         }
         let median = |samples| Median::of(samples).map(|m| m.value).context("no samples");
         Ok(Self { clock_ns, rtt_ns: median(rtt)?, gap_ns: median(gap)?, loop_ns: median(step)? })
@@ -83,14 +83,16 @@ pub fn round_trips<P: Pair>(pair: &mut P, count: u32, clock_ns: f64) -> Result<f
     Ok((pair.ns(end.wrapping_sub(start)) - clock_ns) / f64::from(count))
 }
 
-/// What `times` delays take together.
-fn delay_cost<P: Pair>(pair: &mut P, loops: u32, times: u32, clock_ns: f64) -> f64 {
+/// What one delay takes, from `times` of them. The other side may fall asleep meanwhile, so it is woken
+/// afterwards: what is timed next must not pay for that.
+fn delay_cost<P: Pair>(pair: &mut P, loops: u32, times: u32, clock_ns: f64) -> Result<f64> {
     let start = pair.now();
     for _ in 0..times {
         pair.delay(loops);
     }
     let end = pair.now();
-    pair.ns(end.wrapping_sub(start)) - clock_ns
+    wake(pair)?;
+    Ok((pair.ns(end.wrapping_sub(start)) - clock_ns) / f64::from(times))
 }
 
 /// `n` posts with a delay between them and one answered request at the end: PRTT(n, d).
@@ -170,7 +172,7 @@ pub fn measure<P: Pair>(pair: &mut P, plan: &Plan) -> Result<(Measurement, Prtt)
         prtt.single_ns.push(train(pair, 1, 0, rough.clock_ns)?);
         prtt.train_ns.push(train(pair, TRAIN, 0, rough.clock_ns)?);
         prtt.delayed_ns.push(train(pair, TRAIN, long_delay, rough.clock_ns)?);
-        long_delays.push(delay_cost(pair, long_delay, TRAIN, rough.clock_ns) / f64::from(TRAIN));
+        long_delays.push(delay_cost(pair, long_delay, TRAIN, rough.clock_ns)?);
     }
     prtt.delay_ns = Median::of(long_delays).context("no repetitions")?.value;
     // Above the largest medium everything is a sequence of largest mediums: nothing new to learn.
@@ -196,7 +198,7 @@ fn signature<P: Pair>(pair: &mut P, plan: &Plan, rough: &Rough) -> Result<Signat
     loop {
         for (d, &loops) in delays.iter().enumerate() {
             if loops > 0 {
-                delay_ns[d].push(delay_cost(pair, loops, 64, rough.clock_ns) / 64.0);
+                delay_ns[d].push(delay_cost(pair, loops, 64, rough.clock_ns)?);
             }
             for (b, &messages) in plan.bursts.iter().enumerate() {
                 let cell = &mut samples[d * plan.bursts.len() + b];

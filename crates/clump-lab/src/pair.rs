@@ -113,9 +113,13 @@ impl Placement {
     /// As a sentence says it.
     pub const fn text(self) -> &'static str {
         match self {
-            Placement::Siblings => "hyper-thread siblings (a line travels in under 60 ns)",
-            Placement::SeparateCores => "separate cores (a line travels in over 90 ns)",
-            Placement::Unclear => "unclear (a line travels in 60-90 ns)",
+            Placement::Siblings => {
+                "the ranks sit on hyper-thread siblings (a line travels in under 60 ns)"
+            }
+            Placement::SeparateCores => {
+                "the ranks sit on separate cores (a line travels in over 90 ns)"
+            }
+            Placement::Unclear => "where the ranks sit is unclear (a line travels in 60 to 90 ns)",
         }
     }
 }

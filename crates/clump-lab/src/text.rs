@@ -31,12 +31,7 @@ impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Text(report, extent) = self;
         writeln!(f, "LogP of shared memory between two ranks ({:.1} s)", report.elapsed_s)?;
-        writeln!(
-            f,
-            "the ranks sit on {}: {:.0} ns\n",
-            report.placement.text(),
-            report.line_one_way_ns
-        )?;
+        writeln!(f, "{}: {:.0} ns\n", report.placement.text(), report.line_one_way_ns)?;
         if let Some(load) = report.crowd {
             writeln!(
                 f,
