@@ -9,6 +9,8 @@ pub struct Display {
     pub label: bool,
     /// Write what ranks write into files of this folder instead, one per rank and stream.
     pub folder: Option<PathBuf>,
+    /// Ranks say themselves what is wrong: explain their end only when one was killed.
+    pub brief: bool,
     /// Print the outcome as JSON, as the last line of standard output.
     pub json: bool,
     /// Print the communication summary at the end.

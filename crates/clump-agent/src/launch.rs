@@ -269,7 +269,8 @@ impl Launcher {
             self.printer.say(&self.poller, Stream::Errors, &format!("clump: {why}\n"));
             outcome.code = if outcome.code == 0 { OWN_FAILURE } else { outcome.code };
         }
-        if let Some(text) = report::explain(&spec.program_name(), outcome) {
+        let said = display.brief && outcome.explains_itself();
+        if let Some(text) = report::explain(&spec.program_name(), outcome).filter(|_| !said) {
             self.printer.say(&self.poller, Stream::Errors, &text);
         }
         if display.stats {

@@ -208,6 +208,14 @@ impl JobOutcome {
     }
 }
 
+impl JobOutcome {
+    /// Whether ranks ended by themselves, with codes of their own: then they have said why.
+    pub fn explains_itself(&self) -> bool {
+        let Ending::Death(death) = &self.ending else { return false };
+        matches!(death.manner, Manner::Exit(_)) && death.killed == 0 && self.survivors.is_empty()
+    }
+}
+
 impl DeathReport {
     /// The death as the node's memory knows it.
     pub fn death(&self) -> Death {

@@ -105,7 +105,7 @@ fn sort(args: &DemoArgs, folder: &Path) -> Result<u8> {
     let mut words: Vec<OsString> =
         ["app", "sort", "-n", &ranks.to_string(), "-i"].map(OsString::from).into();
     words.extend([path("records"), "-o".into(), path("sorted")]);
-    let display = Display { stats: true, ..Display::default() };
+    let display = Display { stats: true, brief: true, ..Display::default() };
     Ok(launch_self(ranks, words, &display)?.code)
 }
 

@@ -22,7 +22,7 @@ pub fn in_job(
     }
     let stats = clump_boot::Config::load()?.stats;
     let args = std::env::args_os().skip(1).collect();
-    let outcome = launch_self(ranks, args, &Display { stats, ..Display::default() })?;
+    let outcome = launch_self(ranks, args, &Display { stats, brief: true, ..Display::default() })?;
     Ok(ExitCode::from(outcome.code))
 }
 

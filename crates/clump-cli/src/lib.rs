@@ -30,7 +30,18 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("clump: {error:#}");
-            ExitCode::from(job::OWN_FAILURE)
+            ExitCode::from(code_of(&error))
         }
+    }
+}
+
+/// The code to exit with after `error`.
+fn code_of(error: &anyhow::Error) -> u8 {
+    if clump_boot::boot::started_as_rank() {
+        return 1; // a rank's failure is its program's, not clump's
+    }
+    match error.downcast_ref::<clump_boot::Error>() {
+        Some(clump_boot::Error::BadValue { .. } | clump_boot::Error::BadFile { .. }) => 2,
+        _ => job::OWN_FAILURE,
     }
 }

@@ -99,6 +99,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     spec.linger_ms = args.linger.map(milliseconds);
     let display = Display {
         label: args.label,
+        brief: false,
         folder: args.output.clone(),
         json: args.json,
         stats: args.stats || clump_boot::Config::load()?.stats,

@@ -185,7 +185,7 @@ fn wrong_command_lines() {
         command.env("CLUMP_LANES", "lots");
     });
     let ended = bad.finish();
-    assert_ne!(ended.code, 0);
+    assert_eq!(ended.code, 2);
     assert!(ended.err.contains("CLUMP_LANES is `lots`"), "{}", ended.err);
 }
 

@@ -1,0 +1,56 @@
+//! What is built into the `clump` program, as a user calls it.
+
+use clump_cluster_tests::{Folder, Job, signals, until};
+
+fn path(folder: &Folder, name: &str) -> String {
+    folder.path().join(name).display().to_string()
+}
+
+#[test]
+fn make_sort_and_check() {
+    let folder = Folder::new();
+    let (records, sorted) = (path(&folder, "records"), path(&folder, "sorted"));
+    Job::command(&format!("app gensort 50000 {records}")).finish().expect_clean();
+    let sort = Job::command(&format!("app sort -n 3 -i {records} -o {sorted}")).finish();
+    sort.expect_clean();
+    let check = Job::command(&format!("app valsort {sorted} --input {records}")).finish();
+    check.expect_clean();
+    assert!(check.out.contains("SUCCESS"), "{}", check.out);
+}
+
+#[test]
+fn a_missing_input_is_said_once() {
+    let folder = Folder::new();
+    let (records, sorted) = (path(&folder, "missing"), path(&folder, "sorted"));
+    let sort = Job::command(&format!("app sort -n 3 -i {records} -o {sorted}")).finish();
+    assert_eq!(sort.code, 1, "{}", sort.err);
+    assert_eq!(sort.err.matches("missing").count(), 1, "{}", sort.err);
+    assert!(!sort.err.contains("exited with code"), "{}", sort.err);
+}
+
+#[test]
+fn an_interrupted_demonstration_leaves_nothing() {
+    let folder = Folder::new();
+    let demo = Job::command(&format!("demo --records 300000 --folder {}", folder.path().display()))
+        .start();
+    let inside = || std::fs::read_dir(folder.path()).unwrap().count();
+    until("the temporary folder", || (inside() == 1).then_some(()));
+    demo.signal(demo.launcher(), signals::INTERRUPT);
+    let ended = demo.finish();
+    assert_eq!(ended.code, 130, "{}", ended.err);
+    assert_eq!(inside(), 0);
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    for words in
+        ["run", "app", "app sort", "app gensort", "app valsort", "lab", "stats", "doctor", "demo"]
+    {
+        let help = Job::command(&format!("{words} --help")).finish();
+        help.expect_clean();
+        assert!(help.out.contains("Example"), "{words}: {}", help.out);
+    }
+    let list = Job::command("app").finish();
+    assert!(list.out.contains("valsort"));
+    assert!(Job::command("--version").finish().out.starts_with("clump "));
+}
