@@ -25,6 +25,9 @@ const BATCHES: usize = 301;
 const TAG: u64 = 7;
 const SINK: Handler = Handler(1);
 
+/// The receiving side of an endpoint that keeps nothing with its lanes.
+type Plain = Inbox<()>;
+
 /// Nanoseconds a message of a batch that took so many ticks.
 #[expect(clippy::cast_precision_loss, reason = "a clock rate in MHz, and short spans")]
 fn each_ns(ticks: u64) -> f64 {
@@ -139,10 +142,7 @@ struct Parts {
 
 /// The shared-memory layer below the endpoints.
 fn parts(node: &NodeMemory) -> Result<Parts> {
-    let sender = Inbox::open(node, 0, TAG)?;
-    let mut receiver = Inbox::open(node, 0, TAG)?;
-    let reply_lane = sender.claim_reply_lane(receiver.name());
-    let mut path = Path::for_requests(node, sender.name(), receiver.name(), reply_lane)?;
+    let (_sender, mut receiver, mut path) = own_lane(node)?;
     let header = Header::short(SINK.0, 1);
     let full = |_| anyhow::anyhow!("a lane of this process's own is full after half a lane");
     path.push(header, &[1]).map_err(full)?;
@@ -182,18 +182,23 @@ fn parts(node: &NodeMemory) -> Result<Parts> {
     Ok(Parts { admits, push, sleeper, count, detect, peek, take })
 }
 
+/// Two endpoints of this process without handlers, and a lane from the first to the second.
+fn own_lane(node: &NodeMemory) -> Result<(Plain, Plain, Path)> {
+    let (sender, receiver) = (Plain::open(node, 0, TAG)?, Plain::open(node, 0, TAG)?);
+    let reply_lane = sender.claim_reply_lane(receiver.name());
+    let path = Path::for_requests(node, sender.name(), receiver.name(), reply_lane)?;
+    Ok((sender, receiver, path))
+}
+
 /// The lane whose bell was rung by its first message.
-fn rung_lane(receiver: &mut Inbox) -> Result<&mut InLane> {
+fn rung_lane(receiver: &mut Plain) -> Result<&mut InLane<()>> {
     receiver.answer_bells()?;
     receiver.hot.first_mut().context("the bell led to no lane")
 }
 
 /// Taking messages out of a lane: seeing, copying, giving back.
 fn take_ns(node: &NodeMemory) -> Result<f64> {
-    let sender = Inbox::open(node, 0, TAG)?;
-    let mut receiver = Inbox::open(node, 0, TAG)?;
-    let reply_lane = sender.claim_reply_lane(receiver.name());
-    let mut path = Path::for_requests(node, sender.name(), receiver.name(), reply_lane)?;
+    let (_sender, mut receiver, mut path) = own_lane(node)?;
     let header = Header::short(SINK.0, 1);
     let mut samples = Vec::new();
     for _ in 0..BATCHES {
