@@ -13,7 +13,7 @@ use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_shm::segment::{self, Segment};
 use clump_shm::shared::Shared;
-use clump_shm::slot::{Header, Kind};
+use clump_shm::slot::{Header, INLINE, Kind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -36,6 +36,33 @@ pub(crate) struct Backlog {
     pub(crate) returned: VecDeque<Returned>,
     /// Upper bound of the links that hold stashed replies.
     pub(crate) stuck_links: usize,
+    /// Whether any of the above is not empty; the one word that a poll looks at.
+    pub(crate) busy: bool,
+}
+
+/// What handlers reach through their token: everything of an endpoint but lanes and handlers.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) context: Arc<RankContext>,
+    pub(crate) block: Shared<EndpointBlock>,
+    pub(crate) backlog: Backlog,
+    pub(crate) segment: Option<Segment>,
+    pub(crate) max_medium: usize,
+    pub(crate) name: Name,
+}
+
+impl Desk {
+    #[inline(always)]
+    pub(crate) fn counters(&self) -> Counters<'_> {
+        Counters::over(self.block.counters())
+    }
+
+    /// Queues a message of this endpoint for its handler 0.
+    #[cold]
+    pub(crate) fn come_back(&mut self, returned: Returned) {
+        self.backlog.returned.push_back(returned);
+        self.backlog.busy = true;
+    }
 }
 
 /// What a request carries besides words.
@@ -56,29 +83,19 @@ pub enum Attempt {
     Full,
 }
 
-/// Reply paths: by lane for senders that have one, by name for the others.
-#[derive(Debug)]
-pub(crate) struct Links {
-    pub(crate) by_lane: Vec<Option<Link>>,
-    pub(crate) by_name: HashMap<Name, Link>,
-}
-
 pub(crate) type OnReturned = Box<dyn FnMut(&Returned)>;
 
 /// An endpoint.
 pub struct Core {
-    pub(crate) context: Arc<RankContext>,
-    pub(crate) inbox: Inbox,
-    pub(crate) block: Shared<EndpointBlock>,
+    pub(crate) inbox: Inbox<Link>,
+    pub(crate) table: Table,
+    pub(crate) desk: Desk,
+    pub(crate) on_returned: Option<OnReturned>,
     pub(crate) peers: Vec<Option<Peer>>,
     pub(crate) retiring: Vec<Peer>,
-    pub(crate) table: Table,
-    pub(crate) on_returned: Option<OnReturned>,
-    pub(crate) links: Links,
-    pub(crate) backlog: Backlog,
-    pub(crate) segment: Option<Segment>,
+    /// Reply paths of senders without a lane.
+    pub(crate) links: HashMap<Name, Link>,
     segment_at: (u64, u64),
-    pub(crate) max_medium: usize,
     pub(crate) polls: u32,
     pub(crate) busy_polls: u32,
     pub(crate) counted_polls: u32,
@@ -93,43 +110,41 @@ impl std::fmt::Debug for Core {
 impl Core {
     pub(crate) fn open(context: &Arc<RankContext>, tag: Tag) -> Result<Self> {
         let inbox = Inbox::open(context.node(), context.rank(), tag.0)?;
-        let lanes = context.node().geometry().lanes();
-        let by_lane = std::iter::repeat_with(|| None).take(lanes).collect();
-        Ok(Self {
+        let desk = Desk {
             context: context.clone(),
             block: inbox.block().clone(),
-            inbox,
-            peers: Vec::new(),
-            retiring: Vec::new(),
-            table: Table::new(),
-            on_returned: None,
-            links: Links { by_lane, by_name: HashMap::new() },
             backlog: Backlog::default(),
             segment: None,
-            segment_at: (0, 0),
             max_medium: context.node().geometry().max_medium(),
+            name: inbox.name(),
+        };
+        Ok(Self {
+            inbox,
+            table: Table::new(),
+            desk,
+            on_returned: None,
+            peers: Vec::new(),
+            retiring: Vec::new(),
+            links: HashMap::new(),
+            segment_at: (0, 0),
             polls: 0,
             busy_polls: 0,
             counted_polls: 0,
         })
     }
 
-    pub(crate) fn counters(&self) -> Counters<'_> {
-        Counters::over(self.block.counters())
-    }
-
     /// Maps `name` into the translation table, at the first free index.
     pub(crate) fn map(&mut self, name: Name, tag: Tag) -> Result<Dest> {
-        let node = self.context.node();
+        let node = self.desk.context.node();
         let known = name.generation() != 0
             && (name.rank() as usize) < node.ranks()
             && usize::from(name.index()) < clump_shm::geometry::ENDPOINTS;
-        let lanes = known && self.context.settings().lanes;
+        let lanes = known && self.desk.context.settings().lanes;
         let reply_lane = if lanes { self.inbox.claim_reply_lane(name) } else { None };
         let me = self.inbox.name();
         let path = if known { Some(Path::for_requests(node, me, name, reply_lane)?) } else { None };
         if path.as_ref().is_some_and(Path::has_lane) {
-            self.counters().bump(Counter::LaneClaims);
+            self.desk.counters().bump(Counter::LaneClaims);
         }
         let peer = Peer { name, tag: tag.0, path, reply_lane, unchecked: false, released: false };
         let free = self.peers.iter().position(Option::is_none).unwrap_or(self.peers.len());
@@ -153,18 +168,54 @@ impl Core {
 
     /// Exports `bytes` bytes of zeroed memory for deposits.
     pub(crate) fn export(&mut self, bytes: u64) -> Result<Segment> {
-        if self.segment.is_some() {
+        if self.desk.segment.is_some() {
             return Err(ErrorKind::HasSegment(self.segment_at.1).into());
         }
-        let at = (self.context.take_segment(bytes)?, bytes);
-        let segment = segment::announce(self.context.node(), self.context.rank(), &self.block, at)?;
+        let at = (self.desk.context.take_segment(bytes)?, bytes);
+        let segment = segment::announce(
+            self.desk.context.node(),
+            self.desk.context.rank(),
+            &self.desk.block,
+            at,
+        )?;
         self.segment_at = at;
-        self.segment = Some(segment.clone());
+        self.desk.segment = Some(segment.clone());
         Ok(segment)
     }
 
-    /// Sends once, or says that there is no room.
+    /// The rank that `dest` leads to.
+    pub(crate) fn rank_of(&self, dest: Dest) -> u32 {
+        let entry = self.peers.get(dest.0 as usize).and_then(Option::as_ref);
+        entry.map_or(0, |peer| peer.name.rank())
+    }
+
+    /// Sends a short message once, or says that there is no room. The budget of the fast way through:
+    /// five checks, the stores of one slot, one look at the receiver's state, two counters.
     #[inline(always)]
+    pub(crate) fn attempt_short(
+        &mut self,
+        dest: Dest,
+        handler: Handler,
+        words: &[u64],
+    ) -> Result<Attempt> {
+        if words.len() <= INLINE && handler.0 != 0 {
+            if let Some(Some(peer)) = self.peers.get_mut(dest.0 as usize) {
+                if let Some(path) = peer.path.as_mut().filter(|path| path.admits(peer.tag)) {
+                    peer.unchecked = true;
+                    if path.push(Header::short(handler.0, words.len()), words).is_ok() {
+                        let counters = self.desk.counters();
+                        counters.bump(Counter::RequestShortSent);
+                        counters.add(Counter::RequestShortSentBytes, words.len() as u64 * 8);
+                        return Ok(Attempt::Sent);
+                    }
+                }
+            }
+        }
+        self.attempt(dest, handler, words, Body::Short)
+    }
+
+    /// Sends once, or says that there is no room.
+    #[inline(never)]
     pub(crate) fn attempt(
         &mut self,
         dest: Dest,
@@ -177,27 +228,16 @@ impl Core {
         }
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
         let Some(peer) = entry else { return Err(ErrorKind::NoSuchDestination(dest.0).into()) };
-        if let (Some(path), true) = (&mut peer.path, handler.0 != 0) {
-            if path.admits(peer.tag) {
-                peer.unchecked = true;
-                if let Body::Short = body {
-                    let header = Header::short(handler.0, words.len());
-                    if path.push(header, words).is_err() {
-                        return Ok(self.full(dest));
-                    }
-                    let counters = Counters::over(self.block.counters());
-                    counters.bump(Counter::RequestShortSent);
-                    counters.add(Counter::RequestShortSentBytes, words.len() as u64 * 8);
-                    return Ok(Attempt::Sent);
-                }
-                return self.attempt_payload(dest, handler, words, body);
-            }
+        let open = peer.path.as_ref().is_some_and(|path| path.admits(peer.tag));
+        if open && handler.0 != 0 {
+            peer.unchecked = true;
+            return self.attempt_body(dest, handler, words, body);
         }
         self.refuse(dest, handler, words, body);
         Ok(Attempt::Sent)
     }
 
-    fn attempt_payload(
+    fn attempt_body(
         &mut self,
         dest: Dest,
         handler: Handler,
@@ -215,10 +255,10 @@ impl Core {
                 words.len() * 8,
             ),
             Body::Medium(data) => {
-                if data.len() > self.max_medium {
+                if data.len() > self.desk.max_medium {
                     return Err(ErrorKind::PayloadTooLong {
                         given: data.len(),
-                        most: self.max_medium,
+                        most: self.desk.max_medium,
                     }
                     .into());
                 }
@@ -245,7 +285,7 @@ impl Core {
         if pushed.is_err() {
             return Ok(self.full(dest));
         }
-        let counters = self.counters();
+        let counters = self.desk.counters();
         counters.bump(Counter::messages(Role::Request, size, Flow::Sent));
         counters.add(Counter::bytes(Role::Request, size, Flow::Sent), bytes as u64);
         Ok(Attempt::Sent)
@@ -255,7 +295,7 @@ impl Core {
     fn full(&mut self, dest: Dest) -> Attempt {
         let entry = self.peers.get(dest.0 as usize).and_then(Option::as_ref);
         let lane = entry.and_then(|p| p.path.as_ref()).is_some_and(Path::has_lane);
-        self.counters().bump(if lane { Counter::LaneFull } else { Counter::QueueFull });
+        self.desk.counters().bump(if lane { Counter::LaneFull } else { Counter::QueueFull });
         Attempt::Full
     }
 
@@ -263,7 +303,7 @@ impl Core {
     #[cold]
     fn refuse(&mut self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) {
         let Some(peer) = self.peers.get(dest.0 as usize).and_then(Option::as_ref) else { return };
-        let dead = self.context.node().death_of(peer.name.rank()).is_some();
+        let dead = self.desk.context.node().death_of(peer.name.rank()).is_some();
         let openness = peer.path.as_ref().map_or(Openness::Absent, Path::openness);
         let reason = match openness {
             _ if handler.0 == 0 => Reason::BadArguments,
@@ -291,8 +331,8 @@ impl Core {
             Body::Medium(data) => (data.to_vec(), None),
             Body::Long(offset, data) => (Vec::new(), Some((offset, data.len() as u64))),
         };
-        self.backlog.returned.push_back(Returned {
-            rank: self.context.rank(),
+        let returned = Returned {
+            rank: self.desk.context.rank(),
             dest: peer.name,
             reason,
             reply: false,
@@ -300,7 +340,8 @@ impl Core {
             words: words.to_vec(),
             payload,
             deposit,
-        });
+        };
+        self.desk.come_back(returned);
     }
 
     /// Closes the endpoint: nothing is read any more; peers get back what this one did not read.
@@ -311,8 +352,8 @@ impl Core {
                 path.retire();
             }
         }
-        if self.segment.take().is_some() {
-            self.context.give_back_segment(self.segment_at.0, self.segment_at.1);
+        if self.desk.segment.take().is_some() {
+            self.desk.context.give_back_segment(self.segment_at.0, self.segment_at.1);
         }
     }
 }

@@ -6,14 +6,15 @@ use crate::error::{ErrorKind, Result};
 use crate::handler::{Handler, Outcome};
 use crate::payload::Payload;
 use crate::peer::{Dest, Tag};
-use crate::progress::{Condition, Guarded, Pollable, Room, WaitFor, block_on, enroll};
+use crate::progress::{Condition, Guarded, Locked, Pollable, Room, WaitFor, block_on, enroll};
 use crate::returned::{Reason, Returned};
 use crate::token::Token;
 use clump_os::clock;
 use clump_shm::name::Name;
 use clump_shm::rank::Waiting;
 use clump_shm::segment::Segment;
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
+use std::ops::DerefMut;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,7 +37,12 @@ pub trait Hold: Clone {
     #[doc(hidden)]
     fn cell(&self) -> &Self::Cell;
     #[doc(hidden)]
-    fn with<R>(&self, act: impl FnOnce(&mut Core) -> Result<R>) -> Result<R>;
+    type Guard<'a>: DerefMut<Target = Core>
+    where
+        Self: 'a;
+    /// The state, for one call. Fails inside one of the endpoint's own handlers.
+    #[doc(hidden)]
+    fn core(&self) -> Result<Self::Guard<'_>>;
 }
 
 /// One thread holds the endpoint; no lock.
@@ -55,12 +61,11 @@ impl Hold for Alone {
         &self.0
     }
 
+    type Guard<'a> = RefMut<'a, Core>;
+
     #[inline(always)]
-    fn with<R>(&self, act: impl FnOnce(&mut Core) -> Result<R>) -> Result<R> {
-        match self.0.try_borrow_mut() {
-            Ok(mut core) => act(&mut core),
-            Err(_) => Err(ErrorKind::InHandler.into()),
-        }
+    fn core(&self) -> Result<RefMut<'_, Core>> {
+        self.0.try_borrow_mut().map_err(|_| ErrorKind::InHandler.into())
     }
 }
 
@@ -71,8 +76,10 @@ impl Hold for Together {
         &self.0
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut Core) -> Result<R>) -> Result<R> {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).0)
+    type Guard<'a> = Locked<'a>;
+
+    fn core(&self) -> Result<Locked<'_>> {
+        Ok(Locked(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
@@ -177,26 +184,24 @@ impl<H: Hold> Endpoint<H> {
 
     /// The right of access that senders need now.
     pub fn tag(&self) -> Result<Tag> {
-        self.hold.with(|core| Ok(Tag(core.block.tag())))
+        Ok(Tag(self.hold.core()?.desk.block.tag()))
     }
 
     /// Changes the tag: whoever knows only the old one is refused from now on.
     pub fn set_tag(&self, tag: Tag) -> Result<()> {
-        self.hold.with(|core| {
-            core.block.set_tag(tag.0);
-            Ok(())
-        })
+        self.hold.core()?.desk.block.set_tag(tag.0);
+        Ok(())
     }
 
     /// Maps an endpoint's name into the translation table. Purely local: whether the name and the tag
     /// are right shows when a message is sent (it comes back).
     pub fn map(&self, name: &Name, tag: Tag) -> Result<Dest> {
-        self.hold.with(|core| core.map(*name, tag))
+        self.hold.core()?.map(*name, tag)
     }
 
     /// Takes a destination out of the table. What was sent is still delivered, or comes back.
     pub fn unmap(&self, dest: Dest) -> Result<()> {
-        self.hold.with(|core| core.unmap(dest))
+        self.hold.core()?.unmap(dest)
     }
 
     /// Most bytes of a medium message on this node.
@@ -206,32 +211,27 @@ impl<H: Hold> Endpoint<H> {
 
     /// Exports `bytes` bytes of zeroed memory for deposits. Once per endpoint.
     pub fn export_segment(&self, bytes: u64) -> Result<Segment> {
-        self.hold.with(|core| core.export(bytes))
+        self.hold.core()?.export(bytes)
     }
 
     /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no room
     /// (polling meanwhile), at most as long as the rank's patience lasts.
-    #[inline]
+    #[inline(always)]
     pub fn request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
-        let sent = self.hold.with(|core| {
-            let sent = core.attempt(dest, handler, words, Body::Short)?;
-            core.poll()?;
-            if core.backlog.is_busy() {
-                core.settle()?;
-            }
-            Ok(sent)
-        })?;
-        if sent == Attempt::Sent {
-            Ok(())
-        } else {
-            self.send_slowly(dest, handler, words, Body::Short)
+        let mut core = self.hold.core()?;
+        let sent = core.attempt_short(dest, handler, words)?;
+        core.poll()?;
+        drop(core);
+        match sent {
+            Attempt::Sent => Ok(()),
+            Attempt::Full => self.send_slowly(dest, handler, words, Body::Short),
         }
     }
 
     /// Sends a short request if there is room now. Does not poll.
-    #[inline]
+    #[inline(always)]
     pub fn try_request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<Attempt> {
-        self.hold.with(|core| core.attempt(dest, handler, words, Body::Short))
+        self.hold.core()?.attempt_short(dest, handler, words)
     }
 
     /// Sends words and a payload of at most [`Endpoint::max_medium`] bytes, which is copied; the
@@ -259,15 +259,14 @@ impl<H: Hold> Endpoint<H> {
     }
 
     fn send(&self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) -> Result<()> {
-        let sent = self.hold.with(|core| {
-            let sent = core.attempt(dest, handler, words, body)?;
-            core.poll()?;
-            if core.backlog.is_busy() {
-                core.settle()?;
-            }
-            Ok(sent)
-        })?;
-        if sent == Attempt::Sent { Ok(()) } else { self.send_slowly(dest, handler, words, body) }
+        let mut core = self.hold.core()?;
+        let sent = core.attempt(dest, handler, words, body)?;
+        core.poll()?;
+        drop(core);
+        match sent {
+            Attempt::Sent => Ok(()),
+            Attempt::Full => self.send_slowly(dest, handler, words, body),
+        }
     }
 
     #[cold]
@@ -280,33 +279,30 @@ impl<H: Hold> Endpoint<H> {
     ) -> Result<()> {
         let patience = self.context.settings().patience;
         let started = clock::now_ns();
-        let peer = self.hold.with(|core| {
-            let entry = core.peers.get(dest.0 as usize).and_then(Option::as_ref);
-            Ok(entry.map_or(0, |peer| peer.name.rank()))
-        })?;
+        let peer = self.hold.core()?.rank_of(dest);
         let mut sent = false;
         let attempt = || {
             if sent {
                 return Ok(true);
             }
             let waited = u128::from(clock::now_ns() - started);
-            sent = self.hold.with(|core| {
-                if patience.is_some_and(|p| waited > p.as_nanos()) {
-                    core.come_back(dest, Reason::Congestion, handler, words, body);
-                    return Ok(true);
-                }
-                Ok(core.attempt(dest, handler, words, body)? == Attempt::Sent)
-            })?;
+            let mut core = self.hold.core()?;
+            if patience.is_some_and(|p| waited > p.as_nanos()) {
+                core.come_back(dest, Reason::Congestion, handler, words, body);
+                sent = true;
+            } else {
+                sent = core.attempt(dest, handler, words, body)? == Attempt::Sent;
+            }
             Ok(sent)
         };
         block_on(&self.context, self.hold.cell(), &mut Room { attempt, peer })?;
-        self.hold.with(Core::deliver_returned)
+        self.hold.core()?.deliver_returned()
     }
 
     /// Handles what has arrived; returns how many messages. Never blocks.
-    #[inline]
+    #[inline(always)]
     pub fn poll(&self) -> Result<usize> {
-        self.hold.with(Core::poll)
+        self.hold.core()?.poll()
     }
 
     /// Polls until `condition` holds; sleeps when that takes long. Returns an error when a rank dies.
@@ -348,7 +344,7 @@ struct Event<'a, H> {
 impl<H: Hold> WaitFor for Event<'_, H> {
     fn done(&mut self) -> Result<bool> {
         if !self.end {
-            self.handled += self.endpoint.hold.with(Core::poll)?;
+            self.handled += self.endpoint.hold.core()?.poll()?;
             self.end = self.handled > 0 && self.endpoint.events.get() == Events::NotEmpty;
         }
         Ok(self.end)
@@ -363,10 +359,9 @@ struct Drained<'a, H>(&'a Endpoint<H>);
 
 impl<H: Hold> WaitFor for Drained<'_, H> {
     fn done(&mut self) -> Result<bool> {
-        self.0.hold.with(|core| {
-            core.attend()?;
-            Ok(core.is_drained())
-        })
+        let mut core = self.0.hold.core()?;
+        core.attend()?;
+        Ok(core.is_drained())
     }
 
     fn waiting(&self) -> Waiting {

@@ -38,9 +38,14 @@ impl Link {
         if self.stash.is_empty() && push(&mut self.path, header, words, payload).is_ok() {
             return false;
         }
+        self.put_aside(header, words, payload);
+        true
+    }
+
+    #[cold]
+    fn put_aside(&mut self, header: Header, words: &[u64], payload: &[u8]) {
         let (words, payload) = (words.to_vec(), payload.to_vec());
         self.stash.push_back(Stashed { header, words, payload });
-        true
     }
 
     /// Sends what was put aside, as far as there is room.

@@ -15,6 +15,12 @@ pub struct Payload<'a> {
 }
 
 impl Payload<'_> {
+    #[inline(always)]
+    pub(crate) fn none() -> Self {
+        Self::new(SharedBytes::EMPTY, None)
+    }
+
+    #[inline(always)]
     pub(crate) fn new(bytes: SharedBytes, offset: Option<u64>) -> Self {
         Self { bytes, offset, life: PhantomData }
     }

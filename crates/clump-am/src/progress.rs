@@ -11,8 +11,9 @@ use clump_shm::rank::{RankState, Waiting};
 use clump_shm::waiter::{Next, Waiter};
 use clump_trace::{Counter, Counters};
 use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
 use std::rc::{Rc, Weak};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A sleeper looks again after this long even if nobody woke it: its condition may be one that no
@@ -62,6 +63,23 @@ pub struct Guarded(pub(crate) Core);
 // SAFETY: a Guarded is only made by `Endpoint::open_shared`, and `SharedEndpoint` takes only handlers
 // that are Send; all other parts of a Core are Send.
 unsafe impl Send for Guarded {}
+
+/// A locked core.
+#[derive(Debug)]
+pub struct Locked<'a>(pub(crate) MutexGuard<'a, Guarded>);
+
+impl Deref for Locked<'_> {
+    type Target = Core;
+    fn deref(&self) -> &Core {
+        &self.0.0
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut Core {
+        &mut self.0.0
+    }
+}
 
 impl Pollable for Mutex<Guarded> {
     fn poll_once(&self) -> Result<usize> {
@@ -231,7 +249,8 @@ fn idle(
     context.check_alive()?;
     if let Some(rank) = what.depends_on() {
         let state = context.node().rank(rank).map(|block| block.state());
-        if state == Some(RankState::Finalized) && !what.done()? {
+        // What it sent before it finalized is there now: one more look finds it.
+        if state == Some(RankState::Finalized) && poll_all(mine)? == 0 && !what.done()? {
             return Err(ErrorKind::RankLeft(rank).into());
         }
         if let Some(death) = context.node().death_of(rank) {

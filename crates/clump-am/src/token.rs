@@ -1,6 +1,6 @@
 //! What a handler holds: the right to answer once, and to queue requests.
 
-use crate::core::{Backlog, Deferred};
+use crate::core::{Deferred, Desk};
 use crate::error::{ErrorKind, Result};
 use crate::handler::Handler;
 use crate::link::Link;
@@ -8,7 +8,7 @@ use crate::peer::Dest;
 use crate::returned::{Reason, Returned};
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, Kind};
-use clump_trace::{Counter, Counters, Flow, Role, Size};
+use clump_trace::{Counter, Flow, Role, Size};
 
 /// Most requests that handlers of one endpoint may have queued.
 pub const MOST_DEFERRED: usize = 1 << 16;
@@ -20,11 +20,8 @@ pub const MOST_ARGUMENTS: usize = 8;
 #[derive(Debug)]
 pub struct Token<'a> {
     pub(crate) from: Name,
-    pub(crate) rank: u32,
     pub(crate) link: Option<&'a mut Link>,
-    pub(crate) backlog: &'a mut Backlog,
-    pub(crate) counters: Counters<'a>,
-    pub(crate) max_medium: usize,
+    pub(crate) desk: &'a mut Desk,
 }
 
 impl Token<'_> {
@@ -50,10 +47,12 @@ impl Token<'_> {
         if words.len() > MOST_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
-        if payload.len() > self.max_medium {
-            return Err(
-                ErrorKind::PayloadTooLong { given: payload.len(), most: self.max_medium }.into()
-            );
+        if payload.len() > self.desk.max_medium {
+            return Err(ErrorKind::PayloadTooLong {
+                given: payload.len(),
+                most: self.desk.max_medium,
+            }
+            .into());
         }
         let len = payload.len() as u32;
         let header = Header::new(Kind::Medium, handler.0, words.len(), len);
@@ -86,8 +85,8 @@ impl Token<'_> {
             _ => Some(Reason::BadOffset),
         };
         if let Some(reason) = refused {
-            let to = (this.rank, this.from);
-            this.backlog.returned.push_back(Returned::of(to, (reason, true), header, all, &[]));
+            let to = (this.desk.context.rank(), this.from);
+            this.desk.come_back(Returned::of(to, (reason, true), header, all, &[]));
             return Ok(());
         }
         this.send(header, all, &[], Size::Long, payload.len() as u64);
@@ -98,16 +97,17 @@ impl Token<'_> {
     fn send(self, header: Header, words: &[u64], payload: &[u8], size: Size, bytes: u64) {
         let Some(link) = self.link else { return };
         if !link.path.is_open() {
+            let to = (self.desk.context.rank(), self.from);
             let why = (Reason::ReplyRejected, true);
-            let to = (self.rank, self.from);
-            self.backlog.returned.push_back(Returned::of(to, why, header, words, payload));
-            return;
+            return self.desk.come_back(Returned::of(to, why, header, words, payload));
         }
-        self.counters.bump(Counter::messages(Role::Reply, size, Flow::Sent));
-        self.counters.add(Counter::bytes(Role::Reply, size, Flow::Sent), bytes);
+        let counters = self.desk.counters();
+        counters.bump(Counter::messages(Role::Reply, size, Flow::Sent));
+        counters.add(Counter::bytes(Role::Reply, size, Flow::Sent), bytes);
         if link.send(header, words, payload) {
-            self.backlog.stuck_links += 1;
-            self.counters.bump(Counter::Stashed);
+            counters.bump(Counter::Stashed);
+            self.desk.backlog.stuck_links += 1;
+            self.desk.backlog.busy = true;
         }
     }
 
@@ -128,15 +128,16 @@ impl Token<'_> {
         if words.len() > MOST_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
-        if self.backlog.deferred.len() >= MOST_DEFERRED {
+        if self.desk.backlog.deferred.len() >= MOST_DEFERRED {
             return Err(ErrorKind::TooManyDeferred(MOST_DEFERRED).into());
         }
-        if let Some(given) = payload.map(<[u8]>::len).filter(|&len| len > self.max_medium) {
-            return Err(ErrorKind::PayloadTooLong { given, most: self.max_medium }.into());
+        if let Some(given) = payload.map(<[u8]>::len).filter(|&len| len > self.desk.max_medium) {
+            return Err(ErrorKind::PayloadTooLong { given, most: self.desk.max_medium }.into());
         }
-        self.counters.bump(Counter::Deferred);
+        self.desk.counters().bump(Counter::Deferred);
         let (words, payload) = (words.to_vec(), payload.map(<[u8]>::to_vec));
-        self.backlog.deferred.push_back(Deferred { dest, handler, words, payload, since: 0 });
+        self.desk.backlog.deferred.push_back(Deferred { dest, handler, words, payload, since: 0 });
+        self.desk.backlog.busy = true;
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! What an endpoint does beside sending and receiving: deferred requests, stashed replies, returned
 //! messages, the fate of peers.
 
-use crate::core::{Attempt, Backlog, Body, Core};
+use crate::core::{Attempt, Body, Core, Desk};
 use crate::dispatch::hand_over;
 use crate::error::Result;
 use crate::returned::{Reason, Returned};
@@ -10,48 +10,47 @@ use clump_shm::block::Openness;
 use clump_shm::path::Path;
 use clump_trace::{Counter, Counters};
 
-impl Backlog {
-    #[inline(always)]
-    pub(crate) fn is_busy(&self) -> bool {
-        self.stuck_links != 0 || !self.deferred.is_empty() || !self.returned.is_empty()
-    }
-}
-
 impl Core {
     /// Works off what handlers left behind, as far as there is room.
     #[cold]
     pub(crate) fn settle(&mut self) -> Result<()> {
         self.flush_links();
-        for _ in 0..self.backlog.deferred.len() {
+        for _ in 0..self.desk.backlog.deferred.len() {
             if !self.send_deferred()? {
                 break;
             }
         }
-        self.deliver_returned()
+        self.deliver_returned()?;
+        let backlog = &mut self.desk.backlog;
+        backlog.busy = backlog.stuck_links != 0
+            || !backlog.deferred.is_empty()
+            || !backlog.returned.is_empty();
+        Ok(())
     }
 
     /// Whether everything sent was read, or came back.
     pub(crate) fn is_drained(&self) -> bool {
         let peers = self.peers.iter().flatten().chain(&self.retiring);
-        !self.backlog.is_busy() && peers.into_iter().all(|peer| !peer.unchecked)
+        !self.desk.backlog.busy && peers.into_iter().all(|peer| !peer.unchecked)
     }
 
     fn flush_links(&mut self) {
-        if self.backlog.stuck_links == 0 {
+        if self.desk.backlog.stuck_links == 0 {
             return;
         }
-        let links = self.links.by_lane.iter_mut().flatten().chain(self.links.by_name.values_mut());
+        let of_lanes = self.inbox.lanes().filter_map(|lane| lane.link.as_mut());
+        let links = of_lanes.chain(self.links.values_mut());
         let mut stuck = 0;
         for link in links {
             link.flush();
             stuck += usize::from(link.is_stuck());
         }
-        self.backlog.stuck_links = stuck;
+        self.desk.backlog.stuck_links = stuck;
     }
 
     /// Sends the oldest deferred request; false when there is no room for it.
     fn send_deferred(&mut self) -> Result<bool> {
-        let Some(mut first) = self.backlog.deferred.pop_front() else { return Ok(false) };
+        let Some(mut first) = self.desk.backlog.deferred.pop_front() else { return Ok(false) };
         let body = first.payload.as_deref().map_or(Body::Short, Body::Medium);
         if self.attempt(first.dest, first.handler, &first.words, body)? == Attempt::Sent {
             return Ok(true);
@@ -61,20 +60,19 @@ impl Core {
             first.since = now;
         }
         let waited = u128::from(now - first.since);
-        if self.context.settings().patience.is_some_and(|p| waited > p.as_nanos()) {
+        if self.desk.context.settings().patience.is_some_and(|p| waited > p.as_nanos()) {
             self.come_back(first.dest, Reason::Congestion, first.handler, &first.words, body);
             return Ok(true);
         }
-        self.backlog.deferred.push_front(first);
+        self.desk.backlog.deferred.push_front(first);
         Ok(false)
     }
 
     /// Gives returned messages to handler 0.
     pub(crate) fn deliver_returned(&mut self) -> Result<()> {
-        while let Some(returned) = self.backlog.returned.pop_front() {
-            let counters = Counters::over(self.block.counters());
-            counters.bump(Counter::HandlerRuns);
-            hand_over(&mut self.on_returned, counters, &returned)?;
+        while let Some(returned) = self.desk.backlog.returned.pop_front() {
+            self.desk.counters().bump(Counter::HandlerRuns);
+            hand_over(&mut self.on_returned, self.desk.counters(), &returned)?;
         }
         Ok(())
     }
@@ -82,23 +80,24 @@ impl Core {
     /// Looks after everything that a poll does not: to be called now and then, and while waiting.
     #[cold]
     pub(crate) fn attend(&mut self) -> Result<()> {
-        let counters = Counters::over(self.block.counters());
+        let counters = self.desk.counters();
         let polls = self.polls.wrapping_sub(std::mem::replace(&mut self.counted_polls, self.polls));
         let busy = std::mem::take(&mut self.busy_polls);
         counters.add(Counter::Polls, u64::from(polls));
         counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
         counters.add(Counter::LanesCooled, u64::from(self.inbox.tick()));
+        self.inbox.give_back_all();
         self.check_peers();
         self.check_links();
         self.finish_retiring();
-        let by_lane = &mut self.links.by_lane;
-        self.inbox.free_retired(|lane| by_lane[lane] = None);
-        if self.backlog.is_busy() { self.settle() } else { Ok(()) }
+        self.inbox.free_retired();
+        if self.desk.backlog.busy { self.settle() } else { Ok(()) }
     }
 
     /// Requests that their target will never read come back.
     fn check_peers(&mut self) {
-        let Self { peers, retiring, backlog, context, block, .. } = self;
+        let Self { peers, retiring, desk, .. } = self;
+        let Desk { context, block, backlog, .. } = desk;
         let counters = Counters::over(block.counters());
         for peer in peers.iter_mut().flatten().chain(retiring.iter_mut()) {
             let (rank, dest) = (context.rank(), peer.name);
@@ -116,16 +115,19 @@ impl Core {
             path.take_back(|header, words, payload| {
                 let why = (reason, false);
                 backlog.returned.push_back(Returned::of((rank, dest), why, header, words, payload));
+                backlog.busy = true;
             });
         }
     }
 
     /// Replies that their requester will never read come back.
     fn check_links(&mut self) {
-        let Self { links, backlog, context, block, .. } = self;
+        let Self { links, inbox, desk, .. } = self;
+        let Desk { context, block, backlog, .. } = desk;
         let counters = Counters::over(block.counters());
         let rank = context.rank();
-        for link in links.by_lane.iter_mut().flatten().chain(links.by_name.values_mut()) {
+        let of_lanes = inbox.lanes().filter_map(|lane| lane.link.as_mut());
+        for link in of_lanes.chain(links.values_mut()) {
             let tally = link.path.take_tally();
             counters.add(Counter::DoorbellRings, tally.rings);
             counters.add(Counter::WakesSent, tally.wakes);
@@ -140,6 +142,7 @@ impl Core {
                     let why = (reason, true);
                     let back = Returned::of((rank, dest), why, header, words, payload);
                     backlog.returned.push_back(back);
+                    backlog.busy = true;
                 }
             });
         }

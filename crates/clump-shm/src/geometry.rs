@@ -26,7 +26,9 @@ pub const MAX_LANES: usize = 1024;
 /// Bytes of an endpoint's header page.
 pub const ENDPOINT_HEADER: usize = PAGE;
 /// Bytes of a lane before its bulk ring: control lines and slots.
-pub const LANE_FRONT: usize = (LANE_SLOTS * 64 + 256).next_multiple_of(PAGE);
+pub const LANE_FRONT: usize = (LANE_CONTROL + LANE_SLOTS * 64).next_multiple_of(PAGE);
+/// Bytes of the control lines of a lane.
+pub const LANE_CONTROL: usize = 512;
 
 /// The sizes that depend on the number of ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

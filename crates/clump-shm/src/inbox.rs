@@ -7,7 +7,8 @@
 use crate::block::EndpointBlock;
 use crate::doorbell::{REPLY_QUEUE, REQUEST_QUEUE};
 use crate::geometry::{
-    ENDPOINT_HEADER, ENDPOINTS, Geometry, LANE_FRONT, LANE_SLOTS, QUEUE_BLOCKS, QUEUE_SLOTS,
+    ENDPOINT_HEADER, ENDPOINTS, Geometry, LANE_CONTROL, LANE_FRONT, LANE_SLOTS, QUEUE_BLOCKS,
+    QUEUE_SLOTS,
 };
 use crate::lane::{Bulk, LaneControl, LaneReceiver};
 use crate::name::Name;
@@ -24,9 +25,9 @@ const COOL_AFTER: u32 = 4;
 /// Lanes that are never cooled by idling: a load each is cheaper than ringing.
 const KEEP_HOT: usize = 8;
 
-/// A lane that its receiver knows.
+/// A lane that its receiver knows, with whatever (`L`) the layer above keeps for it.
 #[derive(Debug)]
-pub struct InLane {
+pub struct InLane<L> {
     /// Index in the block.
     pub index: usize,
     /// The sending endpoint.
@@ -37,18 +38,20 @@ pub struct InLane {
     pub receiver: LaneReceiver,
     /// Messages read since lanes were last cooled.
     pub recent: u32,
+    /// What the layer above keeps; nothing at first.
+    pub link: Option<L>,
 }
 
 /// The receiver's side of an endpoint.
 #[derive(Debug)]
-pub struct Inbox {
+pub struct Inbox<L> {
     node: NodeMemory,
     name: Name,
     map: Mapping,
     block: Shared<EndpointBlock>,
     /// Hot lanes, polled in turn.
-    pub hot: Vec<InLane>,
-    cold: Vec<InLane>,
+    pub hot: Vec<InLane<L>>,
+    cold: Vec<InLane<L>>,
     /// The shared queue of requests.
     pub requests: QueueReceiver,
     /// The shared queue of replies.
@@ -58,7 +61,7 @@ pub struct Inbox {
     ticks: u32,
 }
 
-impl Inbox {
+impl<L> Inbox<L> {
     /// Opens an endpoint of `rank` with `tag`, at the first index that nobody uses any more.
     pub fn open(node: &NodeMemory, rank: u32, tag: u64) -> Result<Self> {
         let most = ENDPOINTS;
@@ -115,6 +118,11 @@ impl Inbox {
             place::<LaneControl>(&self.map, g.lane_in_block(lane))
                 .is_ok_and(|control| control.claim(peer.to_bits(), 0))
         })
+    }
+
+    /// All lanes that this side knows.
+    pub fn lanes(&mut self) -> impl Iterator<Item = &mut InLane<L>> {
+        self.hot.iter_mut().chain(self.cold.iter_mut())
     }
 
     /// Whether a reply lane has nothing unread.
@@ -186,7 +194,7 @@ impl Inbox {
         let receiver = LaneReceiver::new(control, slots, bulk);
         receiver.heat();
         let from = Name::from_bits(owner);
-        self.hot.push(InLane { index, from, reply_lane, receiver, recent: 0 });
+        self.hot.push(InLane { index, from, reply_lane, receiver, recent: 0, link: None });
         Ok(true)
     }
 
@@ -213,8 +221,16 @@ impl Inbox {
         self.settle(idle)
     }
 
+    /// Gives everything read back to its senders, which else happens in quarters of a ring.
+    pub fn give_back_all(&mut self) {
+        for lane in &mut self.hot {
+            lane.receiver.give_back();
+        }
+    }
+
     /// Cools all lanes, for a receiver that is about to announce itself asleep (which fences).
     pub fn cool_all(&mut self) {
+        self.give_back_all();
         for lane in self.hot.drain(..) {
             lane.receiver.cool();
             self.cold.push(lane);
@@ -230,7 +246,7 @@ impl Inbox {
     }
 
     /// Lanes that were marked cold stay so only if nothing was published before the fence.
-    fn settle(&mut self, lanes: Vec<InLane>) -> u32 {
+    fn settle(&mut self, lanes: Vec<InLane<L>>) -> u32 {
         let mut cooled = 0;
         for lane in lanes {
             if lane.receiver.has_message() {
@@ -244,9 +260,10 @@ impl Inbox {
         cooled
     }
 
-    /// Frees lanes of requests whose sender retired and left nothing unread; calls `gone` with each index.
-    pub fn free_retired(&mut self, mut gone: impl FnMut(usize)) {
-        let retired = |lane: &InLane| {
+    /// Frees lanes of requests whose sender retired and left nothing unread; and with them what the layer
+    /// above kept.
+    pub fn free_retired(&mut self) {
+        let retired = |lane: &InLane<L>| {
             lane.reply_lane.is_some()
                 && lane.receiver.control().retired()
                 && !lane.receiver.has_message()
@@ -257,7 +274,6 @@ impl Inbox {
                 if retired(&lanes[at]) {
                     let mut lane = lanes.swap_remove(at);
                     lane.receiver.give_back();
-                    gone(lane.index);
                     lane.receiver.control().free();
                 } else {
                     at += 1;
@@ -303,6 +319,8 @@ fn reusable(
     Ok(true)
 }
 
+const _: () = assert!(size_of::<LaneControl>() == LANE_CONTROL);
+
 /// The parts of the lane that begins at `offset` of `map`.
 pub(crate) fn lane_parts(
     map: &Mapping,
@@ -310,7 +328,7 @@ pub(crate) fn lane_parts(
     g: &Geometry,
 ) -> Result<(Shared<LaneControl>, SharedSlice<Slot>, Bulk)> {
     let control = place(map, offset)?;
-    let slots = place_slice(map, offset + 256, LANE_SLOTS)?;
+    let slots = place_slice(map, offset + LANE_CONTROL, LANE_SLOTS)?;
     if offset + g.lane_bytes() > map.bytes() {
         return Err(Error::NotANode("a lane lies outside of it"));
     }

@@ -25,8 +25,11 @@ use std::ptr::NonNull;
 #[repr(C, align(64))]
 pub struct LaneControl {
     owner: OwnerLine,
-    credit: CreditLine,
     temperature: TemperatureLine,
+    /// The sender reads what stands before this with every message, and processors fetch neighbours.
+    apart: [Slot; 2],
+    credit: CreditLine,
+    behind: [Slot; 3],
 }
 
 #[derive(Debug, Default)]
@@ -142,7 +145,11 @@ pub struct LaneSender {
     bulk: Bulk,
     bell: Bell,
     tail: u64,
-    seen_head: u64,
+    /// Slot of `tail`, and the lap that publishes it.
+    at: usize,
+    lap: u64,
+    /// How far `tail` may go with what the receiver is known to have given back.
+    limit: u64,
     bulk_tail: u64,
     seen_bulk: u64,
 }
@@ -157,7 +164,9 @@ impl LaneSender {
     ) -> Self {
         let tail = control.credit.head.load(Ordering::Acquire);
         let bulk_tail = control.credit.bulk_head.load(Ordering::Acquire);
-        Self { control, slots, bulk, bell, tail, seen_head: tail, bulk_tail, seen_bulk: bulk_tail }
+        let (at, lap) = (slot_of(tail, slots.len()), lap_of(tail, slots.len()));
+        let limit = tail + slots.len() as u64;
+        Self { control, slots, bulk, bell, tail, at, lap, limit, bulk_tail, seen_bulk: bulk_tail }
     }
 
     /// Sends `words` (at most [`MOST_WORDS`], as `header` says).
@@ -165,7 +174,7 @@ impl LaneSender {
     pub fn push(&mut self, header: Header, words: &[u64]) -> Result<(), Full> {
         debug_assert!(words.len() == header.words() && words.len() <= MOST_WORDS);
         let need = if words.len() > INLINE { 2 } else { 1 };
-        if self.tail + need - self.seen_head > self.slots.len() as u64 && !self.more_room(need) {
+        if self.tail + need > self.limit && !self.more_room(need) {
             return Err(Full);
         }
         self.publish(header, words, need);
@@ -184,7 +193,7 @@ impl LaneSender {
         let need = if words.len() > INLINE { 2 } else { 1 };
         let start = self.bulk.place(self.bulk_tail, payload.len());
         let end = start + padded(payload.len());
-        let slots_full = self.tail + need - self.seen_head > self.slots.len() as u64;
+        let slots_full = self.tail + need > self.limit;
         if slots_full || end - self.seen_bulk > self.bulk.bytes as u64 {
             let room = self.more_room(need);
             if !room || end - self.seen_bulk > self.bulk.bytes as u64 {
@@ -204,24 +213,40 @@ impl LaneSender {
 
     #[inline(always)]
     fn publish(&mut self, header: Header, words: &[u64], need: u64) {
-        let mask = self.slots.len() as u64 - 1;
-        let first = &self.slots[(self.tail & mask) as usize];
+        let (first, lap) = (self.at, self.lap);
+        self.step();
         if need == 2 {
-            let second = &self.slots[((self.tail + 1) & mask) as usize];
-            // Else a slot that is a second one for 65,536 laps would look published in the next.
-            second.header.store(lap_of(self.tail + 1, self.slots.len()), Ordering::Relaxed);
-            for (cell, word) in second.words.iter().zip(&words[INLINE..]) {
-                cell.store(*word, Ordering::Relaxed);
-            }
+            self.fill_second(words);
         }
-        for (cell, word) in first.words.iter().zip(words) {
+        let slot = &self.slots[first];
+        for (cell, word) in slot.words.iter().zip(words) {
             cell.store(*word, Ordering::Relaxed);
         }
-        let lap = lap_of(self.tail, self.slots.len());
         // SYNC 2: pairs with peek
-        first.header.store(header.bits() | lap, order(Site::LanePublish, Ordering::Release));
-        self.tail += need;
+        slot.header.store(header.bits() | lap, order(Site::LanePublish, Ordering::Release));
         self.bell.after_publish(&self.control.temperature.hot);
+    }
+
+    /// Fills the second slot of a message, before its first is published.
+    #[inline(never)]
+    fn fill_second(&mut self, words: &[u64]) {
+        let slot = &self.slots[self.at];
+        // Else a slot that is a second one for 65,536 laps would look published in the next.
+        slot.header.store(self.lap, Ordering::Relaxed);
+        for (cell, word) in slot.words.iter().zip(words.iter().skip(INLINE)) {
+            cell.store(*word, Ordering::Relaxed);
+        }
+        self.step();
+    }
+
+    #[inline(always)]
+    fn step(&mut self) {
+        self.tail += 1;
+        self.at += 1;
+        if self.at == self.slots.len() {
+            self.at = 0;
+            self.lap = (self.lap + 1) & 0xffff;
+        }
     }
 
     /// Looks how far the receiver is; true when `need` slots are free now.
@@ -231,19 +256,25 @@ impl LaneSender {
         let head = self.control.credit.head.load(Ordering::Acquire);
         let bulk = self.control.credit.bulk_head.load(Ordering::Acquire);
         // A head outside of what is under way was not written by a receiver of ours: keep what we knew.
-        if head >= self.seen_head && head <= self.tail {
-            self.seen_head = head;
+        let slots = self.slots.len() as u64;
+        if head.saturating_add(slots) >= self.limit && head <= self.tail {
+            self.limit = head + slots;
         }
         if bulk >= self.seen_bulk && bulk <= self.bulk_tail {
             self.seen_bulk = bulk;
         }
-        self.tail + need - self.seen_head <= self.slots.len() as u64
+        self.tail + need <= self.limit
+    }
+
+    /// How far the receiver is known to be.
+    fn seen_head(&self) -> u64 {
+        self.limit - self.slots.len() as u64
     }
 
     /// Messages sent and not yet given back by the receiver, at most (it gives back in quarters).
     pub fn outstanding_slots(&mut self) -> u64 {
         self.more_room(0);
-        self.tail - self.seen_head
+        self.tail - self.seen_head()
     }
 
     /// The lane's control lines.
@@ -267,7 +298,7 @@ impl LaneSender {
     pub fn take_back(&mut self, mut each: impl FnMut(Header, &[u64], &[u8])) {
         self.more_room(0);
         // The receiver gives bulk back with its slots, so the first unread payload starts there.
-        let start = (self.seen_head, self.seen_bulk);
+        let start = (self.seen_head(), self.seen_bulk);
         let mut receiver =
             LaneReceiver::at(self.control.clone(), self.slots.clone(), self.bulk, start);
         let mut words = [0; 2 * INLINE];
@@ -278,7 +309,7 @@ impl LaneSender {
             each(header, &words[..header.words()], &bytes);
             receiver.advance(header);
         }
-        self.seen_head = self.tail;
+        self.limit = self.tail + self.slots.len() as u64;
     }
 }
 
@@ -324,7 +355,7 @@ impl LaneReceiver {
         (head, bulk_head): (u64, u64),
     ) -> Self {
         let awaited = lap_of(head, slots.len());
-        let at = (head & (slots.len() as u64 - 1)) as usize;
+        let at = slot_of(head, slots.len());
         let (given_head, given_bulk) = (head, bulk_head);
         Self { control, slots, bulk, head, at, awaited, bulk_head, given_head, given_bulk }
     }
@@ -340,17 +371,19 @@ impl LaneReceiver {
         self.slots[self.at].header.load(Ordering::Relaxed) & 0xffff == self.awaited
     }
 
-    /// Copies the words of the next message, if it is a short one in one slot; most are.
+    /// The header of the next message, if it is short and in one slot (most are), else `None`. Call
+    /// only after [`LaneReceiver::has_message`].
     #[inline(always)]
-    pub fn peek_short(&self, words: &mut [u64; INLINE]) -> Option<Header> {
-        let slot = &self.slots[self.at];
+    pub fn peek_short(&self) -> Option<Header> {
         // SYNC 2: pairs with publish
-        let bits = slot.header.load(Ordering::Acquire);
-        let header = Header::parse_short(bits).filter(|_| bits & 0xffff == self.awaited)?;
-        for (word, cell) in words.iter_mut().zip(&slot.words) {
-            *word = cell.load(Ordering::Relaxed);
-        }
-        Some(header)
+        Header::parse_short(self.slots[self.at].header.load(Ordering::Acquire))
+    }
+
+    /// The words of the message that [`LaneReceiver::peek_short`] showed, and what lies behind them.
+    #[inline(always)]
+    pub fn short_words(&self) -> [u64; INLINE] {
+        let slot = &self.slots[self.at];
+        std::array::from_fn(|i| slot.words[i].load(Ordering::Relaxed))
     }
 
     /// Copies the next message's words to `words`.
@@ -494,6 +527,11 @@ impl SharedBytes {
             to.set_len(to.len() + self.len);
         }
     }
+}
+
+/// The slot of position `at`.
+fn slot_of(at: u64, slots: usize) -> usize {
+    (at & (slots as u64 - 1)) as usize
 }
 
 /// The lap of position `at`, never equal to what the slot held a lap before, and not zero on the first.

@@ -84,7 +84,6 @@ impl<'a> Waiter<'a> {
     pub fn step(&mut self) -> Next {
         self.looks += 1;
         if self.looks < BUSY_LOOKS && !self.patience.crowded() {
-            clump_os::sync::pause();
             return Next::Look;
         }
         self.slow()
