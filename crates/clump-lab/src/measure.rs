@@ -10,6 +10,8 @@ use clump_loggp::{Bulk, Burst, Measurement, Median, Prtt, Signature};
 
 /// Round trips behind one sample of the round-trip time.
 const TRIPS: u32 = 16;
+/// Loops of computation, some 300 ns, between two bursts.
+const REST: u32 = 200;
 /// Messages of a train (Hoefler et al. use 10 to 100).
 const TRAIN: u32 = 33;
 /// Bytes behind one sample of a bulk interval: enough that the last round trip does not show.
@@ -69,6 +71,9 @@ pub fn burst<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) ->
     }
     let end = pair.now();
     pair.drain()?;
+    // The next burst starts from rest: the other side has finished its turn, and this processor has
+    // recovered from leaving a waiting loop.
+    pair.delay(REST);
     Ok(pair.ns(end.wrapping_sub(start)) - clock_ns)
 }
 

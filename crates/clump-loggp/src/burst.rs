@@ -3,6 +3,7 @@
 use crate::fit::block_lines;
 use crate::median::Median;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeBounds;
 
 /// One cell of the signature, measured several times.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -53,12 +54,16 @@ impl Signature {
     }
 
     /// Steady interval between requests at this delay: the slope of the burst time over the burst
-    /// size, over bursts of at least `beyond` messages.
-    pub fn steady_interval(&self, delay_ns: f64, beyond: u32) -> Option<Median> {
+    /// size, over bursts of so many `messages`.
+    pub fn steady_interval(
+        &self,
+        delay_ns: f64,
+        messages: impl RangeBounds<u32>,
+    ) -> Option<Median> {
         let curve = self.curve(delay_ns);
         let columns: Vec<_> = curve
             .iter()
-            .filter(|b| b.messages >= beyond)
+            .filter(|b| messages.contains(&b.messages))
             .map(|b| (f64::from(b.messages), b.samples_ns.as_slice()))
             .collect();
         Median::of(block_lines(&columns).iter().map(|line| line.slope))
@@ -96,9 +101,9 @@ mod tests {
             let t = line(f64::from(m));
             bursts.push(burst(m, 0.0, &[t, t, t, t + 9e5 / f64::from(m), t]));
         }
-        let g = Signature { bursts }.steady_interval(0.0, 64).unwrap();
+        let g = Signature { bursts }.steady_interval(0.0, 64..).unwrap();
         assert!((g.value - 30.0).abs() < 1e-9, "{g:?}");
         assert_eq!(g.samples, 5);
-        assert!(Signature::default().steady_interval(0.0, 1).is_none());
+        assert!(Signature::default().steady_interval(0.0, ..).is_none());
     }
 }

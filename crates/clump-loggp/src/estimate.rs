@@ -61,21 +61,27 @@ pub struct Estimate {
     pub half_power_bytes: f64,
 }
 
+/// Burst sizes that tell of the interval at a delay over a round trip. No window limits anything there,
+/// so short bursts do; and a long one lasts so long that something else interrupts it.
+const PACED: (u32, u32) = (8, 256);
+
 /// What is missing in a measurement.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EstimateError {
     /// A table that the estimate needs has no samples.
     #[error("the measurement has no {0}; measure it before estimating")]
     Missing(&'static str),
-    /// Fewer than two burst sizes lie beyond the window.
+    /// Fewer than two burst sizes tell of the steady interval.
     #[error(
-        "a slope needs two burst sizes of at least {beyond} messages (twice the window) at delay \
-         {delay_ns} ns; measure larger bursts"
+        "a slope needs two burst sizes from {least} to {most} messages at delay {delay_ns} ns; \
+         measure more sizes"
     )]
-    BurstsTooShort {
+    TooFewBursts {
         /// The smallest size that would count.
-        beyond: u32,
-        /// The delay whose curve is too short.
+        least: u32,
+        /// The largest.
+        most: u32,
+        /// The delay whose curve has too few.
         delay_ns: f64,
     },
     /// Larger messages take no longer: there is no bandwidth to speak of.
@@ -97,8 +103,9 @@ impl Measurement {
         // A burst of one has no delay in it: samples of all curves tell of o_s.
         let o_s = Median::of(single.flat_map(|b| b.samples_ns.iter().copied()))
             .ok_or(EstimateError::Missing("bursts of one message"))?;
-        let g = self.steady(0.0)?;
-        let o_r = self.steady(largest)?.scaled(1.0, -largest).minus(o_s);
+        // Twice the window: a burst as long as the window is issued before it limits anything.
+        let g = self.steady(0.0, (self.window_messages.saturating_mul(2).max(2), u32::MAX))?;
+        let o_r = self.steady(largest, PACED)?.scaled(1.0, -largest).minus(o_s);
         let rtt =
             Median::of(self.rtt_ns.iter().copied()).ok_or(EstimateError::Missing("round trips"))?;
         let (big_g, intercept) = self.bandwidth()?;
@@ -113,12 +120,12 @@ impl Measurement {
         })
     }
 
-    fn steady(&self, delay_ns: f64) -> Result<Median, EstimateError> {
-        // Twice the window: a burst as long as the window is issued before it limits anything.
-        let beyond = self.window_messages.saturating_mul(2).max(2);
-        self.signature
-            .steady_interval(delay_ns, beyond)
-            .ok_or(EstimateError::BurstsTooShort { beyond, delay_ns })
+    fn steady(&self, delay_ns: f64, (least, most): (u32, u32)) -> Result<Median, EstimateError> {
+        self.signature.steady_interval(delay_ns, least..=most).ok_or(EstimateError::TooFewBursts {
+            least,
+            most,
+            delay_ns,
+        })
     }
 
     /// G with its interval, and the time of an empty bulk message.
@@ -184,7 +191,8 @@ mod tests {
         m.signature.bursts = vec![burst(4)];
         assert_eq!(m.estimate(), Err(EstimateError::Missing("bursts of one message")));
         m.signature.bursts = vec![burst(1), burst(4), burst(8)];
-        assert_eq!(m.estimate(), Err(EstimateError::BurstsTooShort { beyond: 8, delay_ns: 0.0 }));
+        let error = EstimateError::TooFewBursts { least: 8, most: u32::MAX, delay_ns: 0.0 };
+        assert_eq!(m.estimate(), Err(error));
         m.signature.bursts.push(burst(16));
         assert_eq!(m.estimate(), Err(EstimateError::Missing("round trips")));
         m.rtt_ns = vec![1.0];
