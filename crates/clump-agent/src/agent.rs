@@ -120,9 +120,8 @@ impl Agent {
             self.poller.add(&rank.seat, token::SEAT | low, Interest::Read)?;
             let pipes = [rank.child.output.take(), rank.child.errors.take()];
             for (pipe, stream) in pipes.into_iter().zip([Stream::Output, Stream::Errors]) {
-                let index = low * 2 + u64::from(stream == Stream::Errors);
                 if let Some(pipe) = pipe {
-                    self.outputs.add(&self.poller, (number, stream), pipe, token::PIPE | index)?;
+                    self.outputs.add(&self.poller, (number, stream), pipe, token::PIPE)?;
                 }
             }
             self.ranks.push(rank);

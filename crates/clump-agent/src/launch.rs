@@ -28,8 +28,8 @@ const SIGNALS: u64 = 2;
 const OUTPUT: u64 = 3;
 const ERRORS: u64 = 4;
 
-/// How long the agent has to end a job before the launcher does it: the agent itself needs 400 ms.
-const PATIENCE_NS: u64 = 800_000_000;
+/// How long the agent has to end a job before the launcher does it: the agent itself needs 300 ms.
+const PATIENCE_NS: u64 = 700_000_000;
 /// The same after the user has asked twice.
 const NO_PATIENCE_NS: u64 = 300_000_000;
 /// How long the launcher tries to kill what is left.

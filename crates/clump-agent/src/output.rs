@@ -59,14 +59,15 @@ impl Outputs {
         }
     }
 
-    /// Takes over a pipe; `token` says its index among the pipes.
+    /// Takes over a pipe. It is watched under `kind` with its index among the pipes in the lower half.
     pub(crate) fn add(
         &mut self,
         poller: &Poller,
         (rank, stream): (u32, Stream),
         pipe: OwnedFd,
-        token: u64,
+        kind: u64,
     ) -> clump_os::Result<()> {
+        let token = kind | self.pipes.len() as u64;
         if !self.paused {
             poller.add(&pipe, token, Interest::Read)?;
         }

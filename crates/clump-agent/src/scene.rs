@@ -34,12 +34,15 @@ pub fn look(node: &NodeMemory, known: impl Fn(u32) -> Option<String>) -> Vec<Doi
 
 /// The counters of every rank as they are now.
 pub fn counters(node: &NodeMemory) -> Vec<Snapshot> {
-    let of = |block: Shared<RankBlock>| {
+    let of = |(rank, block): (u32, Shared<RankBlock>)| {
         let mut all = Snapshot::of(Counters::over(block.counters()));
+        for endpoint in node.endpoint_blocks(rank).unwrap_or_default() {
+            all = all + &Snapshot::of(Counters::over(endpoint.counters()));
+        }
         (all[Counter::Joined], all[Counter::Finalized]) = block.lifetime_ns();
         all
     };
-    node.rank_blocks().map(of).collect()
+    (0..).zip(node.rank_blocks()).map(of).collect()
 }
 
 /// A rank in a barrier notes whom it misses when it goes to sleep; others may have come since. Names the

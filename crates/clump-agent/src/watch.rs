@@ -22,7 +22,7 @@ const MS: u64 = 1_000_000;
 /// How long survivors have to return their errors.
 pub const GRACE_NS: u64 = 250 * MS;
 /// How long ranks have to react to the user's signal.
-pub const INTERRUPT_GRACE_NS: u64 = 400 * MS;
+pub const INTERRUPT_GRACE_NS: u64 = 300 * MS;
 /// How long a rank may be stopped after all others have ended: a shell or a debugger stops and continues
 /// processes for moments.
 pub const STOPPED_NS: u64 = 300 * MS;

@@ -1,4 +1,5 @@
 //! The `clump` program.
+#![forbid(unsafe_code)]
 
 fn main() -> std::process::ExitCode {
     clump_cli::main()

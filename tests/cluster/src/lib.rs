@@ -9,6 +9,7 @@
 //! 1. Every job carries a mark of its own in its environment, by which all of its processes are found.
 //! 2. Nothing here sleeps for a time: [`until`] waits for a condition, far longer than that should take.
 
+#![forbid(unsafe_code)]
 #![allow(clippy::expect_used, clippy::panic, reason = "what fails here fails a test")]
 
 pub mod storm;
@@ -77,11 +78,24 @@ impl Job {
 
     /// Any command of `clump`.
     pub fn command(words: &str) -> Self {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        Self::any(program("clump-under-test")).with_args(&words)
+    }
+
+    /// Any program, marked and watched like a job.
+    pub fn any(program: impl Into<OsString>) -> Self {
         let mark = format!("{:016x}", process::random().expect("random bits"));
-        let mut command = Command::new(program("clump-under-test"));
-        command.args(words.split_whitespace()).env(MARK, &mark);
+        let mut command = Command::new(program.into());
+        command.env(MARK, &mark);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self { command, mark }
+    }
+
+    /// The same with these arguments added.
+    pub fn with_args(self, args: &[&str]) -> Self {
+        self.with(|command| {
+            command.args(args);
+        })
     }
 
     /// The command line, to add to.

@@ -19,6 +19,20 @@ fn make_sort_and_check() {
 }
 
 #[test]
+fn progress_is_drawn_on_a_terminal() {
+    let folder = Folder::new();
+    let (records, sorted) = (path(&folder, "records"), path(&folder, "sorted"));
+    Job::command(&format!("app gensort 100000 {records}")).finish().expect_clean();
+    let clump = clump_cluster_tests::program("clump-under-test");
+    let line = format!("{} app sort -n 3 -i {records} -o {sorted}", clump.display());
+    // script(1) gives it a terminal.
+    let shown = Job::any("script").with_args(&["-qec", &line, "/dev/null"]).finish();
+    shown.expect_clean();
+    assert!(shown.out.contains("[2K"), "a bar that is drawn again: {}", shown.out);
+    assert!(shown.out.contains("sorted 100000 records"), "{}", shown.out);
+}
+
+#[test]
 fn a_missing_input_is_said_once() {
     let folder = Folder::new();
     let (records, sorted) = (path(&folder, "missing"), path(&folder, "sorted"));

@@ -112,6 +112,15 @@ fn whatever_ranks_started_ends_with_the_job() {
 }
 
 #[test]
+fn processes_that_start_others_all_the_time_are_killed_too() {
+    let script = "while :; do setsid sleep 9 & sleep 0.01; done";
+    let job = Job::of_program("-n 2", "sh", ["-c", script].map(Into::into)).start();
+    job.await_named("sleep", 6);
+    job.signal(job.rank(0), signals::KILL);
+    job.finish().expect(137, &["rank 0 of `sh` was killed by signal 9", "1 were killed"]);
+}
+
+#[test]
 fn sixty_four_ranks_on_few_cores() {
     Job::of("-n 64", "barrier 20").finish().expect_clean();
     let ended = Job::of("-n 64", "die 9 63").finish();

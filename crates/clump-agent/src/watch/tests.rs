@@ -120,7 +120,7 @@ fn one_interrupt_asks_and_a_second_kills() {
     assert_eq!(actions(&mut w), [Action::Signal(2)]);
     w.on_ended(0, Exit::Signal(2), Joined, MS);
     assert_eq!(actions(&mut w), [], "who obeys does not die");
-    assert_eq!(next(&mut w), (400, vec![Action::Kill]));
+    assert_eq!(next(&mut w), (300, vec![Action::Kill]));
     let mut w = joined(2);
     w.on_interrupt(15, 0);
     w.on_interrupt(2, MS);
@@ -154,7 +154,7 @@ fn a_rank_that_is_stopped_when_the_user_ends_the_job_is_not_to_blame() {
     w.on_interrupt(2, MS);
     w.on_ended(0, Exit::Signal(2), Joined, 2 * MS);
     assert_eq!(actions(&mut w), [Action::Signal(2)]);
-    assert_eq!(next(&mut w), (401, vec![Action::Kill]));
+    assert_eq!(next(&mut w), (301, vec![Action::Kill]));
     assert_eq!(w.first_death(), None);
 }
 

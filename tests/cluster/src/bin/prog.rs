@@ -231,6 +231,8 @@ fn talk(rounds: u64, ready: Option<&Path>) -> Result<()> {
     ep.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), words));
     let answered = answers.clone();
     ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1));
+    // A survivor that ends first closes its endpoints: that is not the news, the death is.
+    ep.on_returned(|_| {});
     let names = cl.exchange(ep.name())?;
     let peers: Vec<Dest> = names.iter().map(|n| ep.map(n, Tag(7))).collect::<Result<_, _>>()?;
     let page = vec![7; ep.max_medium().min(4096)];
