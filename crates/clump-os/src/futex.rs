@@ -33,14 +33,32 @@ pub fn wake_all(word: &AtomicU32) {
     }
 }
 
-/// loom has no futex: a model waits by yielding until the word changed.
+/// Where the threads of a model sleep, whatever the word: a sleeper may wake early for no reason.
+#[cfg(loom)]
+struct Bed {
+    lock: loom::sync::Mutex<()>,
+    woken: loom::sync::Condvar,
+}
+
+#[cfg(loom)]
+loom::lazy_static! {
+    static ref BED: Bed = Bed { lock: loom::sync::Mutex::new(()), woken: loom::sync::Condvar::new() };
+}
+
+/// loom has no futex. As in the kernel, the word is looked at under a lock that wakers take too; a
+/// sleeper that nobody wakes is a deadlock, which loom reports.
 #[cfg(loom)]
 pub fn wait(word: &AtomicU32, expected: u32, _limit: Option<Duration>) {
-    while word.load(crate::sync::Ordering::Relaxed) == expected {
-        loom::thread::yield_now();
+    let Ok(guard) = BED.lock.lock() else { return };
+    if word.load(crate::sync::Ordering::Relaxed) == expected {
+        drop(BED.woken.wait(guard));
     }
 }
 
-/// loom has no futex: waiters look for themselves.
+/// Wakes every sleeper of the model.
 #[cfg(loom)]
-pub fn wake_all(_word: &AtomicU32) {}
+pub fn wake_all(_word: &AtomicU32) {
+    let guard = BED.lock.lock();
+    BED.woken.notify_all();
+    drop(guard);
+}

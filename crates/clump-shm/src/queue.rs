@@ -259,8 +259,7 @@ impl QueueReceiver {
         let slot = &self.queue.slots[(self.head % slots) as usize];
         let lap = lap_of(self.head, slots);
         // SYNC 5: pairs with push
-        let now = slot.state.load(Ordering::Acquire);
-        let (slot_lap, status, rank) = parts(now);
+        let (slot_lap, mut status, rank) = parts(slot.state.load(Ordering::Acquire));
         if slot_lap != lap || status == FREE {
             self.reclaim_blocks(&dead);
             return Take::Empty;
@@ -269,6 +268,10 @@ impl QueueReceiver {
             if !dead(rank) {
                 return Take::Empty;
             }
+            // It may have published between the look at the slot and the news of its death.
+            status = parts(slot.state.load(Ordering::Acquire)).1;
+        }
+        if status != READY {
             self.free_slot();
             return Take::Skipped;
         }
@@ -337,8 +340,10 @@ impl QueueReceiver {
         for state in self.queue.blocks.states.iter() {
             let claimer = state.claimer.load(Ordering::Relaxed);
             let Some(rank) = claimer.checked_sub(1) else { continue };
-            if u32::try_from(rank).is_ok_and(&dead) {
-                state.claimer.store(0, Ordering::Release);
+            // A look after the news of the death: it may have published since the look before.
+            if u32::try_from(rank).is_ok_and(&dead) && !self.has_message() {
+                let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
+                let _ = state.claimer.compare_exchange(claimer, 0, new, old);
             }
         }
     }

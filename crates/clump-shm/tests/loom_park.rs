@@ -1,0 +1,84 @@
+//! Parking in every interleaving: nobody sleeps on while there is work.
+#![cfg(loom)]
+
+mod model;
+
+use clump_os::fence::FenceKind;
+use clump_os::sync::{AtomicU64, Ordering, Site};
+use clump_shm::park::Park;
+use clump_shm::shared::Shared;
+use loom::sync::Arc;
+use loom::thread;
+use model::{holds, notices};
+
+const KIND: FenceKind = FenceKind::Asymmetric;
+
+/// Sleeps until `work` shows `enough`.
+fn sleep_until(park: &Park, work: &AtomicU64, enough: u64) {
+    while work.load(Ordering::Relaxed) < enough {
+        let announced = park.announce(KIND);
+        if work.load(Ordering::Relaxed) < enough {
+            park.sleep(announced, None);
+        } else {
+            park.withdraw(announced);
+        }
+    }
+}
+
+fn publish(park: &Park, work: &AtomicU64) {
+    work.fetch_add(1, Ordering::Relaxed);
+    park.wake_if_asleep(KIND);
+}
+
+/// `wakers` publish once each, `sleepers` wait for all of it.
+fn meet(wakers: u64, sleepers: usize) {
+    let park = Shared::private(Park::default());
+    let work = Arc::new(AtomicU64::new(0));
+    let mut threads = Vec::new();
+    for _ in 0..wakers {
+        let (park, work) = (park.clone(), work.clone());
+        threads.push(thread::spawn(move || publish(&park, &work)));
+    }
+    for _ in 1..sleepers {
+        let (park, work) = (park.clone(), work.clone());
+        threads.push(thread::spawn(move || sleep_until(&park, &work, wakers)));
+    }
+    sleep_until(&park, &work, wakers);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert!(!park.anyone_asleep());
+}
+
+fn one_waker() {
+    meet(1, 1);
+}
+
+fn two_wakers() {
+    meet(2, 1);
+}
+
+fn two_sleepers() {
+    meet(1, 2);
+}
+
+#[test]
+fn a_sleeper_is_woken() {
+    holds(3, one_waker);
+}
+
+#[test]
+fn a_sleeper_is_woken_for_the_last_of_two() {
+    holds(3, two_wakers);
+}
+
+#[test]
+fn both_sleepers_are_woken() {
+    holds(2, two_sleepers);
+}
+
+#[test]
+fn announcing_must_fence() {
+    notices(Site::ParkFence, 3, one_waker);
+    notices(Site::ParkFence, 3, two_wakers);
+}
