@@ -346,6 +346,7 @@ impl Core {
 
     /// Closes the endpoint: nothing is read any more; peers get back what this one did not read.
     pub(crate) fn close(&mut self) {
+        self.count_polls();
         self.inbox.close();
         for peer in self.peers.iter().flatten() {
             if let Some(path) = &peer.path {

@@ -80,18 +80,24 @@ impl Core {
     /// Looks after everything that a poll does not: to be called now and then, and while waiting.
     #[cold]
     pub(crate) fn attend(&mut self) -> Result<()> {
-        let counters = self.desk.counters();
-        let polls = self.polls.wrapping_sub(std::mem::replace(&mut self.counted_polls, self.polls));
-        let busy = std::mem::take(&mut self.busy_polls);
-        counters.add(Counter::Polls, u64::from(polls));
-        counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
-        counters.add(Counter::LanesCooled, u64::from(self.inbox.tick()));
+        self.count_polls();
+        let cooled = u64::from(self.inbox.tick());
+        self.desk.counters().add(Counter::LanesCooled, cooled);
         self.inbox.give_back_all();
         self.check_peers();
         self.check_links();
         self.finish_retiring();
         self.inbox.free_retired();
         if self.desk.backlog.busy { self.settle() } else { Ok(()) }
+    }
+
+    /// Polls are counted in private, a hundred times as often as anything else.
+    pub(crate) fn count_polls(&mut self) {
+        let polls = self.polls.wrapping_sub(std::mem::replace(&mut self.counted_polls, self.polls));
+        let busy = std::mem::take(&mut self.busy_polls);
+        let counters = self.desk.counters();
+        counters.add(Counter::Polls, u64::from(polls));
+        counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
     }
 
     /// Requests that their target will never read come back.

@@ -1,6 +1,7 @@
 //! The memory of a node: created by the agent, attached by ranks, watched by observers.
 
-use crate::geometry::{Geometry, MAX_RANKS};
+use crate::block::EndpointBlock;
+use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
 use crate::job::{Death, JobBlock};
 use crate::rank::{RankBlock, RankState};
 use crate::shared::{Shared, SharedLayout, SharedSlice};
@@ -40,6 +41,7 @@ pub struct NodeMemory {
     front: Mapping,
     job: Shared<JobBlock>,
     fence: FenceKind,
+    read_only: bool,
 }
 
 impl NodeMemory {
@@ -105,7 +107,7 @@ impl NodeMemory {
         let map = if read_only { Mapping::read_only } else { Mapping::shared };
         let front = map(fd.as_fd(), 0, geometry.front_bytes())?;
         let job = place(&front, 0)?;
-        Ok(Self { fd: Arc::new(fd), geometry, front, job, fence })
+        Ok(Self { fd: Arc::new(fd), geometry, front, job, fence, read_only })
     }
 
     /// The memory file, to be passed on.
@@ -150,6 +152,24 @@ impl NodeMemory {
         (0..self.ranks()).filter_map(|r| self.rank(u32::try_from(r).ok()?))
     }
 
+    /// The blocks of all endpoints that `rank` ever opened, closed ones included, for observers.
+    ///
+    /// # Errors
+    /// Address space has run out.
+    pub fn endpoint_blocks(&self, rank: u32) -> Result<Vec<Shared<EndpointBlock>>> {
+        let mut blocks = Vec::new();
+        for index in 0..ENDPOINTS {
+            let offset = self.geometry.endpoint(rank as usize, index);
+            let block: Shared<EndpointBlock> = place(&self.map(offset, ENDPOINT_HEADER)?, 0)?;
+            // Indices are taken from the lowest, so the first that was never used ends the list.
+            if rank as usize >= self.ranks() || block.generation() == 0 {
+                break;
+            }
+            blocks.push(block);
+        }
+        Ok(blocks)
+    }
+
     /// Declares a rank dead, and wakes everybody so that they notice. For the agent only; the first
     /// death is kept as the job's.
     pub fn declare_dead(&self, death: Death) {
@@ -183,7 +203,8 @@ impl NodeMemory {
 
     /// Maps `[offset, offset + bytes)` of the node's memory.
     pub(crate) fn map(&self, offset: u64, bytes: usize) -> Result<Mapping> {
-        Ok(Mapping::shared(self.fd.as_fd(), offset, bytes)?)
+        let map = if self.read_only { Mapping::read_only } else { Mapping::shared };
+        Ok(map(self.fd.as_fd(), offset, bytes)?)
     }
 }
 
