@@ -88,16 +88,19 @@ pub fn round_trips<P: Pair>(pair: &mut P, count: u32, clock_ns: f64) -> Result<f
     Ok((pair.ns(end.wrapping_sub(start)) - clock_ns) / f64::from(count))
 }
 
-/// What one delay takes, from `times` of them. The other side may fall asleep meanwhile, so it is woken
-/// afterwards: what is timed next must not pay for that.
+/// What one delay takes, the mean of `times`. Each follows a round trip, as in a burst: a far side that
+/// nobody talks to goes to sleep, and a core without its neighbour runs at another speed.
 fn delay_cost<P: Pair>(pair: &mut P, loops: u32, times: u32, clock_ns: f64) -> Result<f64> {
-    let start = pair.now();
+    let mut total_ns = 0.0;
     for _ in 0..times {
+        pair.request()?;
+        pair.drain()?;
+        let start = pair.now();
         pair.delay(loops);
+        let end = pair.now();
+        total_ns += pair.ns(end.wrapping_sub(start)) - clock_ns;
     }
-    let end = pair.now();
-    wake(pair)?;
-    Ok((pair.ns(end.wrapping_sub(start)) - clock_ns) / f64::from(times))
+    Ok(total_ns / f64::from(times))
 }
 
 /// `n` posts with a delay between them and one answered request at the end: PRTT(n, d).
