@@ -26,13 +26,15 @@ impl Dice {
     }
 }
 
-/// Slowest of what was seen.
+/// What a storm showed.
 #[derive(Debug, Default)]
-pub struct Slowest {
-    /// From the kill to the end of the launcher.
+pub struct Seen {
+    /// Longest from the kill to the end of the launcher.
     pub end: Duration,
-    /// From the kill to the end of the last process.
+    /// The same to the end of the last process.
     pub gone: Duration,
+    /// Errors of survivors that did not name the dead rank.
+    pub unnamed: u32,
 }
 
 /// Kills `kills` ranks, one per job, at random moments of jobs that send messages all the time. Every
@@ -40,8 +42,8 @@ pub struct Slowest {
 ///
 /// # Panics
 /// When one does not; the message names the seed.
-pub fn storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Slowest {
-    let mut slowest = Slowest::default();
+pub fn storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
+    let mut seen = Seen::default();
     for number in 0..kills {
         // A seed of its own for each job, so that one job can be repeated alone.
         let mut dice = Dice(seed.wrapping_add(u64::from(number)));
@@ -75,12 +77,15 @@ pub fn storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Slowest {
             ended.err
         );
         assert!(report.len() <= 15, "{what}: too long\n{}", ended.err);
-        // Whoever returned an error names the dead.
+        // Whoever returned an error names the dead, or a message that came back from a survivor which
+        // had ended before it could be told.
         for line in ended.err.lines().filter(|line| line.starts_with("prog:")) {
-            assert!(line.contains(&format!("rank {victim} ")), "{what}: `{line}`");
+            let named = line.contains(&format!("rank {victim} "));
+            assert!(named || line.contains(" came back "), "{what}: `{line}`");
+            seen.unnamed += u32::from(!named);
         }
-        slowest.end = slowest.end.max(ended.took);
-        slowest.gone = slowest.gone.max(ended.gone);
+        seen.end = seen.end.max(ended.took);
+        seen.gone = seen.gone.max(ended.gone);
     }
-    slowest
+    seen
 }

@@ -7,10 +7,9 @@ fn main() -> anyhow::Result<()> {
     let seed =
         args.next().map_or_else(clump_os::process::random, |text| Ok(text.parse().unwrap_or(0)))?;
     println!("{kills} kills, seed {seed}");
-    let slowest = clump_cluster_tests::storm::storm(kills, seed, |what| println!("{what}"));
-    println!(
-        "{kills} jobs ended as they should; slowest end {:?}, last process gone {:?}",
-        slowest.end, slowest.gone
-    );
+    let seen = clump_cluster_tests::storm::storm(kills, seed, |what| println!("{what}"));
+    println!("{kills} jobs ended as they should");
+    println!("slowest end {:?}, last process gone {:?}", seen.end, seen.gone);
+    println!("{} errors of survivors did not name the dead rank", seen.unnamed);
     Ok(())
 }

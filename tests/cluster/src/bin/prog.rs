@@ -184,9 +184,13 @@ fn notice(rank: usize) -> Result<()> {
     Ok(())
 }
 
-/// Returns once all other ranks are blocked.
+/// Returns once all other ranks sleep in the third barrier (init and these programs met in one each; a
+/// rank that is slow to leave the second still says that it waits there).
 fn await_others(cl: &Clump) {
-    let blocked = |rank: u32| cl.node().rank(rank).is_some_and(|block| block.waiting().is_some());
+    let blocked = |rank: u32| {
+        let waiting = cl.node().rank(rank).and_then(|block| block.waiting());
+        waiting.is_some_and(|(waiting, _)| waiting.to_string().starts_with("in barrier 3,"))
+    };
     for rank in (0..).take(cl.nranks()).filter(|&rank| rank as usize != cl.rank()) {
         while !blocked(rank) {
             clock::pass(Duration::from_millis(1));
