@@ -230,6 +230,7 @@ fn talk(rounds: u64, ready: Option<&Path>) -> Result<()> {
     const BURST: u64 = 64;
     let cl = clump::init()?;
     let ep = Endpoint::open(&cl, Tag(7))?;
+    // A rank that is blocked in a collective has more than one endpoint to look at.
     let _second = Endpoint::open(&cl, Tag(8))?;
     let answers = Rc::new(Cell::new(0_u64));
     ep.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), words));
