@@ -22,6 +22,9 @@ const NAP: Duration = Duration::from_millis(10);
 /// Nobody announces room in a queue: look again soon.
 const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 
+/// Yields between two looks at deaths and at what polls do not see.
+const ATTEND_YIELDS: u64 = 16;
+
 /// An endpoint as a waiting loop sees it.
 pub trait Pollable {
     /// Handles what is there; returns how many messages. An endpoint in use by its own handler, or by
@@ -29,6 +32,8 @@ pub trait Pollable {
     fn poll_once(&self) -> Result<usize>;
     /// Looks after deferred requests, returned messages and lost peers.
     fn attend(&self) -> Result<()>;
+    /// Whether it is one of this thread's bundle.
+    fn in_bundle(&self) -> bool;
     /// Asks senders to ring from now on.
     fn cool(&self);
     /// After the fence that follows [`Pollable::cool`]: whether anything came in meanwhile.
@@ -39,6 +44,10 @@ impl Pollable for RefCell<Core> {
     #[inline(always)]
     fn poll_once(&self) -> Result<usize> {
         self.try_borrow_mut().map_or(Ok(0), |mut core| core.poll())
+    }
+
+    fn in_bundle(&self) -> bool {
+        true
     }
 
     fn attend(&self) -> Result<()> {
@@ -84,6 +93,10 @@ impl DerefMut for Locked<'_> {
 impl Pollable for Mutex<Guarded> {
     fn poll_once(&self) -> Result<usize> {
         self.try_lock().map_or(Ok(0), |mut core| core.0.poll())
+    }
+
+    fn in_bundle(&self) -> bool {
+        false
     }
 
     fn attend(&self) -> Result<()> {
@@ -193,7 +206,7 @@ pub fn block_on(
         return Ok(());
     }
     let mut waiter = Waiter::new(context.patience());
-    let alone = bundle_size() <= 1;
+    let alone = bundle_size() <= usize::from(mine.in_bundle());
     let mut noted = false;
     let mut yields = 0;
     let result = loop {
@@ -212,6 +225,9 @@ pub fn block_on(
             continue;
         }
         yields += u64::from(next == Next::Yielded);
+        if next == Next::Yielded && yields % ATTEND_YIELDS != 0 {
+            continue;
+        }
         if let Err(error) = idle(context, mine, what, next, &mut noted) {
             break Err(error);
         }

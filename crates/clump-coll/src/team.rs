@@ -3,7 +3,7 @@
 use crate::mailbox::{Mailbox, Part};
 use crate::{Number, Op, Plain};
 use clump_am::{
-    AsContext, Dest, Endpoint, Error, Handler, Name, RankContext, Result, SharedEndpoint, Tag,
+    AsContext, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result, SharedEndpoint, Tag,
     WaitFor,
 };
 use clump_os::clock;
@@ -48,6 +48,8 @@ impl Team {
             payload.append_to(lock(&box_of_handler).open(part));
             Ok(())
         });
+        // A part that comes back went to a rank that died or left; whoever waits for that rank says so.
+        endpoint.on_returned(|_| ());
         let ranks = context.node().ranks();
         let barrier = Barrier::new(context.node(), context.rank());
         let state = Mutex::new(State { barrier, dests: vec![None; ranks], seq: 0 });
@@ -337,7 +339,7 @@ impl WaitFor for Awaited<'_> {
             self.got = lock(&self.team.mailbox).take(self.part, self.bytes);
         }
         if self.got.as_ref().is_some_and(|got| got.len() > self.bytes) {
-            return Err(Error::RankLeft(self.part.from));
+            return Err(ErrorKind::RankLeft(self.part.from).into());
         }
         Ok(self.got.is_some())
     }

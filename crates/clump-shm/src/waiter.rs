@@ -10,8 +10,8 @@ use clump_os::sync::{AtomicBool, Ordering};
 
 /// Looks at the messages before the clock is looked at.
 const BUSY_LOOKS: u32 = 48;
-/// Spin of a crowded rank, in ns: less than a yield costs.
-const CROWDED_SPIN_NS: u64 = 300;
+/// A job that asks for no longer a spin than this starts as a crowded one: it yields at once.
+const CROWDED_SPIN_NS: u64 = 1_000;
 /// A yield that took longer than this let somebody else run.
 const YIELD_ALONE_NS: u64 = 1_500;
 
@@ -20,7 +20,6 @@ const YIELD_ALONE_NS: u64 = 1_500;
 pub struct Patience {
     spin: u64,
     yielding: u64,
-    crowded_spin: u64,
     alone: u64,
     crowded: AtomicBool,
 }
@@ -33,7 +32,6 @@ impl Patience {
         Self {
             spin: cycles(spin_ns),
             yielding: cycles(yield_ns),
-            crowded_spin: cycles(CROWDED_SPIN_NS.min(spin_ns)),
             alone: cycles(YIELD_ALONE_NS),
             crowded,
         }
@@ -97,7 +95,7 @@ impl<'a> Waiter<'a> {
         }
         let waited = now.wrapping_sub(self.started);
         let crowded = self.patience.crowded();
-        let spin = if crowded { self.patience.crowded_spin } else { self.patience.spin };
+        let spin = if crowded { 0 } else { self.patience.spin };
         if waited < spin {
             clump_os::sync::pause();
             return Next::Look;
