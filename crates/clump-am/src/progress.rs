@@ -211,24 +211,26 @@ pub fn block_on(
     let mut yields = 0;
     let result = loop {
         let handled = if alone { mine.poll_once() } else { poll_all(mine) };
-        match handled.and_then(|n| Ok((n, what.done()?))) {
+        let mut next = Next::Look;
+        match handled {
             Err(error) => break Err(error),
-            Ok((_, true)) => break Ok(()),
-            Ok((0, false)) => {}
-            Ok((_, false)) => {
-                waiter.reset();
-                continue;
-            }
+            Ok(0) => next = waiter.step(),
+            Ok(_) => waiter.reset(),
         }
-        let next = waiter.step();
-        if next == Next::Look {
-            continue;
+        // Asked before the next poll: after a yield the answer is often yes, and a poll touches pages
+        // that a crowded processor has to look up again.
+        match what.done() {
+            Err(error) => break Err(error),
+            Ok(true) => break Ok(()),
+            Ok(false) => {}
         }
         yields += u64::from(next == Next::Yielded);
-        if next == Next::Yielded && yields % ATTEND_YIELDS != 0 {
-            continue;
-        }
-        if let Err(error) = idle(context, mine, what, next, &mut noted) {
+        let attend = match next {
+            Next::Look => false,
+            Next::Yielded => yields % ATTEND_YIELDS == 0,
+            Next::Sleep => true,
+        };
+        if attend && let Err(error) = idle(context, mine, what, next, &mut noted) {
             break Err(error);
         }
     };

@@ -51,7 +51,7 @@ impl Team {
         // A part that comes back went to a rank that died or left; whoever waits for that rank says so.
         endpoint.on_returned(|_| ());
         let ranks = context.node().ranks();
-        let barrier = Barrier::new(context.node(), context.rank());
+        let barrier = Barrier::new(context.node(), context.rank())?;
         let state = Mutex::new(State { barrier, dests: vec![None; ranks], seq: 0 });
         let team = Self { context: context.clone(), endpoint, mailbox, state };
         team.barrier()?;

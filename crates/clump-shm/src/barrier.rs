@@ -5,27 +5,44 @@
 //! next barrier before it yields, so a rotation of the scheduler is a barrier.
 
 use crate::node::NodeMemory;
-use crate::rank::{RankBlock, Waiting};
-use crate::shared::Shared;
+use crate::rank::Waiting;
+use crate::shared::{SharedLayout, SharedSlice};
+use crate::{Error, Result};
 use clump_os::fence;
-use clump_os::sync::{Ordering, Site, order};
+use clump_os::sync::{AtomicU64, Ordering, Site, order};
+
+/// The number of the last barrier that a rank arrived at.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ArrivalLine {
+    epoch: AtomicU64,
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for ArrivalLine {}
 
 /// One rank's part in the barriers of its node.
 #[derive(Debug)]
 pub struct Barrier {
     node: NodeMemory,
     me: usize,
-    ranks: Vec<Shared<RankBlock>>,
+    lines: SharedSlice<ArrivalLine>,
     epoch: u64,
     seen: usize,
 }
 
 impl Barrier {
     /// The part of `rank`. One per rank.
-    pub fn new(node: &NodeMemory, rank: u32) -> Self {
-        let ranks: Vec<_> = node.rank_blocks().collect();
-        let seen = ranks.len();
-        Self { node: node.clone(), me: rank as usize, ranks, epoch: 0, seen }
+    ///
+    /// # Errors
+    /// The node has no such rank.
+    pub fn new(node: &NodeMemory, rank: u32) -> Result<Self> {
+        let lines = node.arrivals()?;
+        let (me, seen) = (rank as usize, lines.len());
+        if me >= lines.len() {
+            return Err(Error::NotANode("this rank has no barrier line in it"));
+        }
+        Ok(Self { node: node.clone(), me, lines, epoch: 0, seen })
     }
 
     /// Arrives at the next barrier. Follow with [`Barrier::complete`] until it is.
@@ -35,7 +52,7 @@ impl Barrier {
         self.seen = 1;
         // SYNC 7: pairs with complete
         let release = order(Site::BarrierArrive, Ordering::Release);
-        self.ranks[self.me].arrival.epoch.store(self.epoch, release);
+        self.lines[self.me].epoch.store(self.epoch, release);
         fence::light(self.node.fence());
         if self.node.job().barrier.asleep.load(Ordering::Relaxed) != 0 {
             self.wake_if_last();
@@ -47,7 +64,7 @@ impl Barrier {
     fn wake_if_last(&mut self) {
         fence::full();
         if self.complete() {
-            for rank in &self.ranks {
+            for rank in self.node.rank_blocks() {
                 rank.park().wake_if_asleep(self.node.fence());
             }
         }
@@ -56,10 +73,10 @@ impl Barrier {
     /// Whether everybody has arrived.
     #[inline]
     pub fn complete(&mut self) -> bool {
-        while self.seen < self.ranks.len() {
-            let other = (self.me + self.seen) % self.ranks.len();
+        while self.seen < self.lines.len() {
+            let other = (self.me + self.seen) % self.lines.len();
             // SYNC 7: pairs with arrive
-            if self.ranks[other].arrival.epoch.load(Ordering::Acquire) < self.epoch {
+            if self.lines[other].epoch.load(Ordering::Acquire) < self.epoch {
                 return false;
             }
             self.seen += 1;
@@ -69,7 +86,7 @@ impl Barrier {
 
     /// What this rank waits for, while [`Barrier::complete`] is false.
     pub fn waiting(&self) -> Waiting {
-        let missing = (self.me + self.seen) % self.ranks.len().max(1);
+        let missing = (self.me + self.seen) % self.lines.len().max(1);
         Waiting::Barrier { epoch: self.epoch, missing: missing as u32 }
     }
 

@@ -1,7 +1,7 @@
 //! Where everything lies in the memory of a node: one sparse memory file, sized once.
 //!
 //! ```text
-//! job block | rank blocks | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
+//! job block | barrier lines | rank blocks | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
 //! ```
 //! Everything is an offset computed from the number of ranks, so nothing another process wrote decides
 //! where this process reads. Untouched parts cost no memory.
@@ -75,9 +75,20 @@ impl Geometry {
         self.bulk / 4
     }
 
-    /// Bytes of the job block and all rank blocks, which every process maps whole.
+    /// Offset of the barrier lines, one cache line a rank. They lie together because a crowded rank
+    /// reads all of them right after a process switch, when every page it touches costs a walk.
+    pub fn arrivals(&self) -> usize {
+        PAGE
+    }
+
+    /// Offset of the block of `rank`, one page each.
+    pub fn rank_block(&self, rank: usize) -> usize {
+        self.arrivals() + (self.ranks * 64).next_multiple_of(PAGE) + rank * PAGE
+    }
+
+    /// Bytes of the job block, the barrier lines and all rank blocks, which every process maps whole.
     pub fn front_bytes(&self) -> usize {
-        PAGE + self.ranks * PAGE
+        self.rank_block(self.ranks)
     }
 
     /// Bytes of one shared queue: slots, then the states of its blocks, then the blocks.

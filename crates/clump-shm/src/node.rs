@@ -1,5 +1,6 @@
 //! The memory of a node: created by the agent, attached by ranks, watched by observers.
 
+use crate::barrier::ArrivalLine;
 use crate::block::EndpointBlock;
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
 use crate::job::{Death, JobBlock};
@@ -144,7 +145,12 @@ impl NodeMemory {
     /// The block of `rank`; `None` beyond the last.
     pub fn rank(&self, rank: u32) -> Option<Shared<RankBlock>> {
         let index = usize::try_from(rank).ok().filter(|&r| r < self.ranks())?;
-        place(&self.front, PAGE + index * PAGE).ok()
+        place(&self.front, self.geometry.rank_block(index)).ok()
+    }
+
+    /// The barrier lines of all ranks.
+    pub(crate) fn arrivals(&self) -> Result<SharedSlice<ArrivalLine>> {
+        place_slice(&self.front, self.geometry.arrivals(), self.ranks())
     }
 
     /// All rank blocks, in order.

@@ -104,12 +104,6 @@ struct NoteLine {
     since_ns: AtomicU64,
 }
 
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(crate) struct ArrivalLine {
-    pub(crate) epoch: AtomicU64,
-}
-
 /// One page per rank.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -117,7 +111,6 @@ pub struct RankBlock {
     status: StatusLine,
     park: Park,
     note: NoteLine,
-    pub(crate) arrival: ArrivalLine,
     counters: [AtomicU64; 128],
 }
 
