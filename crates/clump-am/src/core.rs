@@ -198,17 +198,17 @@ impl Core {
         handler: Handler,
         words: &[u64],
     ) -> Result<Attempt> {
-        if words.len() <= INLINE && handler.0 != 0 {
-            if let Some(Some(peer)) = self.peers.get_mut(dest.0 as usize) {
-                if let Some(path) = peer.path.as_mut().filter(|path| path.admits(peer.tag)) {
-                    peer.unchecked = true;
-                    if path.push(Header::short(handler.0, words.len()), words).is_ok() {
-                        let counters = self.desk.counters();
-                        counters.bump(Counter::RequestShortSent);
-                        counters.add(Counter::RequestShortSentBytes, words.len() as u64 * 8);
-                        return Ok(Attempt::Sent);
-                    }
-                }
+        if words.len() <= INLINE
+            && handler.0 != 0
+            && let Some(Some(peer)) = self.peers.get_mut(dest.0 as usize)
+            && let Some(path) = peer.path.as_mut().filter(|path| path.admits(peer.tag))
+        {
+            peer.unchecked = true;
+            if path.push(Header::short(handler.0, words.len()), words).is_ok() {
+                let counters = self.desk.counters();
+                counters.bump(Counter::RequestShortSent);
+                counters.add(Counter::RequestShortSentBytes, words.len() as u64 * 8);
+                return Ok(Attempt::Sent);
             }
         }
         self.attempt(dest, handler, words, Body::Short)

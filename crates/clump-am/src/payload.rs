@@ -1,6 +1,6 @@
 //! The payload of a message, as its handler sees it.
 
-use clump_shm::lane::SharedBytes;
+use clump_shm::bulk::SharedBytes;
 use std::marker::PhantomData;
 
 /// Bytes that came with a message: in the bulk ring (medium) or in this endpoint's segment (long).

@@ -13,6 +13,7 @@
 //!    a rank makes them at a time (a lock sees to it).
 //! 2. All ranks get the same bits: operands are combined in rank order, whatever arrives first.
 //! 3. A collective that cannot end because a rank died or left fails and names it.
+#![forbid(unsafe_code)]
 
 mod mailbox;
 mod op;

@@ -5,12 +5,13 @@
 //! so that a poll costs one load per lane that is really used and one for the doorbell.
 
 use crate::block::EndpointBlock;
+use crate::bulk::Bulk;
 use crate::doorbell::{REPLY_QUEUE, REQUEST_QUEUE};
 use crate::geometry::{
     ENDPOINT_HEADER, ENDPOINTS, Geometry, LANE_CONTROL, LANE_FRONT, LANE_SLOTS, QUEUE_BLOCKS,
     QUEUE_SLOTS,
 };
-use crate::lane::{Bulk, LaneControl, LaneReceiver};
+use crate::lane::{LaneControl, LaneReceiver};
 use crate::name::Name;
 use crate::node::{NodeMemory, place, place_slice};
 use crate::queue::{Blocks, Queue, QueueReceiver, QueueTail};

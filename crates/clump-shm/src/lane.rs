@@ -14,11 +14,11 @@
 //! heavily and looks once more; a sender that finds its lane cold rings the doorbell
 //! ([`crate::doorbell`]). So the sender's extra cost is one load of a line that nobody writes.
 
+use crate::bulk::{Bulk, SharedBytes, padded};
 use crate::doorbell::Bell;
 use crate::shared::{Shared, SharedLayout, SharedSlice};
 use crate::slot::{Header, INLINE, MOST_WORDS, Slot};
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Site, order};
-use std::ptr::NonNull;
 
 /// Control lines of a lane.
 #[derive(Debug, Default)]
@@ -98,41 +98,6 @@ impl LaneControl {
     }
 }
 
-/// The bytes of a bulk ring in shared memory.
-#[derive(Debug, Clone, Copy)]
-pub struct Bulk {
-    base: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: only raw copies go through it; the slices of the lane keep the memory mapped.
-unsafe impl Send for Bulk {}
-
-impl Bulk {
-    /// # Safety
-    /// `bytes` bytes from `base` stay mapped while the lane that holds this lives.
-    pub unsafe fn new(base: NonNull<u8>, bytes: usize) -> Self {
-        Self { base, bytes }
-    }
-
-    /// Where an entry of `len` bytes starts when the ring stands at `at`: never across the end.
-    fn place(self, at: u64, len: usize) -> u64 {
-        let ring = self.bytes as u64;
-        let left = ring - at % ring;
-        if left < len as u64 { at + left } else { at }
-    }
-
-    fn address(self, at: u64) -> NonNull<u8> {
-        // SAFETY: the remainder lies inside the ring.
-        unsafe { self.base.add((at % self.bytes as u64) as usize) }
-    }
-}
-
-/// Entries of a bulk ring start on cache lines.
-fn padded(len: usize) -> u64 {
-    len.next_multiple_of(64) as u64
-}
-
 /// There is no room; poll and try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
@@ -194,9 +159,9 @@ impl LaneSender {
         let start = self.bulk.place(self.bulk_tail, payload.len());
         let end = start + padded(payload.len());
         let slots_full = self.tail + need > self.limit;
-        if slots_full || end - self.seen_bulk > self.bulk.bytes as u64 {
+        if slots_full || end - self.seen_bulk > self.bulk.len() as u64 {
             let room = self.more_room(need);
-            if !room || end - self.seen_bulk > self.bulk.bytes as u64 {
+            if !room || end - self.seen_bulk > self.bulk.len() as u64 {
                 return Err(Full);
             }
         }
@@ -395,7 +360,7 @@ impl LaneReceiver {
             return Peek::Empty;
         }
         let Some(header) = Header::parse(bits) else { return Peek::Corrupt };
-        if header.payload() as usize > self.bulk.bytes {
+        if header.payload() as usize > self.bulk.len() {
             return Peek::Corrupt;
         }
         for (word, cell) in words.iter_mut().zip(&slot.words) {
@@ -413,7 +378,7 @@ impl LaneReceiver {
     /// The payload of the message that [`LaneReceiver::peek`] showed.
     pub fn payload(&self, header: Header) -> SharedBytes {
         let start = self.bulk.place(self.bulk_head, header.payload() as usize);
-        SharedBytes { base: self.bulk.address(start), len: header.payload() as usize }
+        self.bulk.bytes_at(start, header.payload() as usize)
     }
 
     /// Consumes the message that [`LaneReceiver::peek_short`] showed.
@@ -436,7 +401,7 @@ impl LaneReceiver {
             self.bulk_head = self.bulk.place(self.bulk_head, len) + padded(len);
         }
         let slots_due = self.head - self.given_head >= self.slots.len() as u64 / 4;
-        if slots_due || self.bulk_head - self.given_bulk >= self.bulk.bytes as u64 / 4 {
+        if slots_due || self.bulk_head - self.given_bulk >= self.bulk.len() as u64 / 4 {
             self.give_back();
         }
     }
@@ -470,62 +435,6 @@ impl LaneReceiver {
     /// From now on this receiver polls the lane.
     pub fn heat(&self) {
         self.control.temperature.hot.store(1, Ordering::Relaxed);
-    }
-}
-
-/// Bytes in shared memory: a sender may still be able to write them, so they are only copied, never
-/// borrowed.
-#[derive(Debug, Clone, Copy)]
-pub struct SharedBytes {
-    base: NonNull<u8>,
-    len: usize,
-}
-
-impl SharedBytes {
-    /// No bytes.
-    pub const EMPTY: SharedBytes = SharedBytes { base: NonNull::dangling(), len: 0 };
-
-    /// # Safety
-    /// `len` bytes from `base` stay mapped for as long as the value is used.
-    pub unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
-        Self { base, len }
-    }
-
-    /// How many bytes.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The bytes from `from`, at most `len` of them; clamped to what there is.
-    pub fn part(&self, from: usize, len: usize) -> SharedBytes {
-        let from = from.min(self.len);
-        // SAFETY: `from` is at most `len`.
-        SharedBytes { base: unsafe { self.base.add(from) }, len: len.min(self.len - from) }
-    }
-
-    /// Copies the first `to.len()` bytes, or all there are; returns how many.
-    pub fn copy_to(&self, to: &mut [u8]) -> usize {
-        let len = self.len.min(to.len());
-        // SAFETY: both ranges hold `len` bytes; `to` is private memory, so they do not overlap.
-        unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr(), to.as_mut_ptr(), len) };
-        len
-    }
-
-    /// Appends all bytes to `to`.
-    pub fn append_to(&self, to: &mut Vec<u8>) {
-        to.reserve(self.len);
-        // SAFETY: `reserve` made room for `len` bytes behind the vector's length; they are
-        // initialized by the copy before the length grows.
-        unsafe {
-            let end = to.as_mut_ptr().add(to.len());
-            std::ptr::copy_nonoverlapping(self.base.as_ptr(), end, self.len);
-            to.set_len(to.len() + self.len);
-        }
     }
 }
 

@@ -30,6 +30,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod bulk;
 pub mod doorbell;
 mod error;
 pub mod geometry;

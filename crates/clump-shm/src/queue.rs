@@ -8,8 +8,9 @@
 //! name behind, and the receiver passes over the slot once that rank is known to be dead: nobody is
 //! blocked for ever (the paper's ticket-then-claim would leave a nameless hole).
 
+use crate::bulk::SharedBytes;
 use crate::doorbell::Bell;
-use crate::lane::{Full, SharedBytes};
+use crate::lane::Full;
 use crate::shared::{Shared, SharedLayout, SharedSlice};
 use crate::slot::{Header, INLINE};
 use clump_os::sync::{AtomicU64, Ordering, Site, order};

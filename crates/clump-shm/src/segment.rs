@@ -1,7 +1,7 @@
 //! Segments: memory that an endpoint exports for remote deposit.
 
 use crate::block::EndpointBlock;
-use crate::lane::SharedBytes;
+use crate::bulk::SharedBytes;
 use crate::node::NodeMemory;
 use crate::shared::Shared;
 use crate::{Error, Result};

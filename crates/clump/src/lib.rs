@@ -27,6 +27,7 @@
 //! cl.barrier()
 //! # }
 //! ```
+#![forbid(unsafe_code)]
 
 mod error;
 mod runtime;
@@ -37,8 +38,8 @@ pub use runtime::{Clump, init};
 /// Active messages.
 pub mod am {
     pub use clump_am::{
-        Attempt, Dest, Endpoint, Error, Events, Handler, Name, Payload, Reason, Returned, Segment,
-        SharedEndpoint, Tag, Token,
+        Attempt, Dest, Endpoint, Error, ErrorKind, Events, Handler, Name, Payload, Reason,
+        Returned, Segment, SharedEndpoint, Tag, Token,
     };
 }
 

@@ -3,8 +3,8 @@
 
 use clump_os::fence::FenceKind;
 use clump_os::sync::{Site, with_weakened};
+use clump_shm::bulk::Bulk;
 use clump_shm::doorbell::{Bell, Doorbell, Tally};
-use clump_shm::lane::Bulk;
 use clump_shm::park::Park;
 use clump_shm::shared::Shared;
 use std::ptr::NonNull;

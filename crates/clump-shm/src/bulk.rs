@@ -1,0 +1,111 @@
+//! Payload bytes in shared memory: the bulk ring of a lane, and bytes of which nobody may take a
+//! reference.
+//!
+//! The sender of a lane writes an entry in one piece, never across the end of the ring, and the receiver
+//! computes where it lies from the lengths of the entries before it: no offset is read from shared
+//! memory (invariant 5 of the crate).
+
+use std::ptr::NonNull;
+
+/// The bytes of a bulk ring in shared memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Bulk {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: only raw copies go through it; the slices of the lane keep the memory mapped.
+unsafe impl Send for Bulk {}
+
+impl Bulk {
+    /// # Safety
+    /// `bytes` bytes from `base` stay mapped while the lane that holds this lives.
+    pub unsafe fn new(base: NonNull<u8>, bytes: usize) -> Self {
+        Self { base, bytes }
+    }
+
+    /// How many bytes the ring holds.
+    pub(crate) fn len(self) -> usize {
+        self.bytes
+    }
+
+    /// Where an entry of `len` bytes starts when the ring stands at `at`: never across the end.
+    pub(crate) fn place(self, at: u64, len: usize) -> u64 {
+        let ring = self.bytes as u64;
+        let left = ring - at % ring;
+        if left < len as u64 { at + left } else { at }
+    }
+
+    pub(crate) fn address(self, at: u64) -> NonNull<u8> {
+        // SAFETY: the remainder lies inside the ring.
+        unsafe { self.base.add((at % self.bytes as u64) as usize) }
+    }
+
+    /// The `len` bytes of an entry that starts at `at`, as [`Bulk::place`] says, or fewer where the ring
+    /// ends before them.
+    pub(crate) fn bytes_at(self, at: u64, len: usize) -> SharedBytes {
+        let left = self.bytes - (at % self.bytes as u64) as usize;
+        SharedBytes { base: self.address(at), len: len.min(left) }
+    }
+}
+
+/// Entries of a bulk ring start on cache lines.
+pub(crate) fn padded(len: usize) -> u64 {
+    len.next_multiple_of(64) as u64
+}
+
+/// Bytes in shared memory: a sender may still be able to write them, so they are only copied, never
+/// borrowed.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedBytes {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl SharedBytes {
+    /// No bytes.
+    pub const EMPTY: SharedBytes = SharedBytes { base: NonNull::dangling(), len: 0 };
+
+    /// # Safety
+    /// `len` bytes from `base` stay mapped for as long as the value is used.
+    pub unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
+        Self { base, len }
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes from `from`, at most `len` of them; clamped to what there is.
+    pub fn part(&self, from: usize, len: usize) -> SharedBytes {
+        let from = from.min(self.len);
+        // SAFETY: `from` is at most `len`.
+        SharedBytes { base: unsafe { self.base.add(from) }, len: len.min(self.len - from) }
+    }
+
+    /// Copies the first `to.len()` bytes, or all there are; returns how many.
+    pub fn copy_to(&self, to: &mut [u8]) -> usize {
+        let len = self.len.min(to.len());
+        // SAFETY: both ranges hold `len` bytes; `to` is private memory, so they do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(self.base.as_ptr(), to.as_mut_ptr(), len) };
+        len
+    }
+
+    /// Appends all bytes to `to`.
+    pub fn append_to(&self, to: &mut Vec<u8>) {
+        to.reserve(self.len);
+        // SAFETY: `reserve` made room for `len` bytes behind the vector's length; they are
+        // initialized by the copy before the length grows.
+        unsafe {
+            let end = to.as_mut_ptr().add(to.len());
+            std::ptr::copy_nonoverlapping(self.base.as_ptr(), end, self.len);
+            to.set_len(to.len() + self.len);
+        }
+    }
+}
