@@ -1,4 +1,5 @@
 //! What a program sees of active messages: requests, replies, payloads, and messages that come back.
+#![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 mod cluster;
 
