@@ -86,8 +86,9 @@ impl Core {
         self.inbox.give_back_all();
         self.check_peers();
         self.check_links();
-        self.finish_retiring();
-        self.inbox.free_retired();
+        self.finish_retiring()?;
+        // A stashed reply is still to be sent.
+        self.inbox.free_retired(|link| !link.is_stuck());
         if self.desk.backlog.busy { self.settle() } else { Ok(()) }
     }
 
@@ -155,14 +156,18 @@ impl Core {
     }
 
     /// Unmapped destinations: once their target has read everything, their reply lanes are free again.
-    fn finish_retiring(&mut self) {
+    fn finish_retiring(&mut self) -> Result<()> {
         let mut at = 0;
         while at < self.retiring.len() {
             let peer = &mut self.retiring[at];
             let gone = peer.path.as_ref().is_none_or(|p| p.openness() != Openness::Open);
             let done = gone || peer.path.as_ref().is_none_or(Path::is_released);
-            // Replies were published before the release; a poll between the two looks reads them.
+            // Replies were published before the release; a poll between the two looks reads them, or
+            // their bell, answered now, shows them.
             let seen_before = std::mem::replace(&mut peer.released, done && !peer.unchecked);
+            if seen_before {
+                self.inbox.answer_bells()?;
+            }
             let idle = peer.reply_lane.is_none_or(|lane| self.inbox.reply_lane_is_idle(lane));
             if !(seen_before && peer.released && idle) {
                 at += 1;
@@ -173,5 +178,6 @@ impl Core {
                 self.inbox.free_reply_lane(lane);
             }
         }
+        Ok(())
     }
 }

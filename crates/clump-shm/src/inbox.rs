@@ -138,6 +138,7 @@ impl<L> Inbox<L> {
             if let Some(at) = known.iter().position(|l| l.index == lane) {
                 let mut gone = known.swap_remove(at);
                 gone.receiver.give_back();
+                gone.receiver.cool();
             }
         }
         if let Ok(control) =
@@ -262,12 +263,13 @@ impl<L> Inbox<L> {
     }
 
     /// Frees lanes of requests whose sender retired and left nothing unread; and with them what the layer
-    /// above kept.
-    pub fn free_retired(&mut self) {
+    /// above kept, if it is `done` with it.
+    pub fn free_retired(&mut self, done: impl Fn(&L) -> bool) {
         let retired = |lane: &InLane<L>| {
             lane.reply_lane.is_some()
                 && lane.receiver.control().retired()
                 && !lane.receiver.has_message()
+                && lane.link.as_ref().is_none_or(&done)
         };
         for lanes in [&mut self.hot, &mut self.cold] {
             let mut at = 0;
@@ -275,6 +277,8 @@ impl<L> Inbox<L> {
                 if retired(&lanes[at]) {
                     let mut lane = lanes.swap_remove(at);
                     lane.receiver.give_back();
+                    // Nobody looks at it from now on: its next sender has to ring.
+                    lane.receiver.cool();
                     lane.receiver.control().free();
                 } else {
                     at += 1;
@@ -288,6 +292,7 @@ impl<L> Inbox<L> {
         // Unread messages of lanes this side never heated are found too: their heads were never moved.
         for lane in self.hot.iter_mut().chain(self.cold.iter_mut()) {
             lane.receiver.give_back();
+            lane.receiver.cool();
         }
         self.block.close(self.name.generation());
     }

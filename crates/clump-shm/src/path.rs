@@ -39,6 +39,8 @@ pub struct Path {
     way: Way,
     segment: Option<Segment>,
     segment_seen: (u64, u64),
+    /// For requests over a lane: the lane for replies.
+    link: Option<u64>,
 }
 
 impl Path {
@@ -53,7 +55,9 @@ impl Path {
         let (map, block) = Self::front(node, to)?;
         let open = block.openness(to.generation()) == Openness::Open;
         let lane = reply_lane.filter(|_| open).and_then(|reply| claim_lane(node, from, to, reply));
-        Self::over(node, from, to, (map, block), lane, Direction::Request)
+        let mut path = Self::over(node, from, to, (map, block), lane, Direction::Request)?;
+        path.link = lane.and(reply_lane).map(|reply| reply as u64);
+        Ok(path)
     }
 
     /// A path for replies from `from` to `to`, over the lane that `to` set aside for them.
@@ -110,7 +114,8 @@ impl Path {
         };
         let open_word = EndpointBlock::open_word(to.generation());
         let node = node.clone();
-        Ok(Self { node, to, from, open_word, block, way, segment: None, segment_seen: (0, 0) })
+        let (segment, segment_seen, link) = (None, (0, 0), None);
+        Ok(Self { node, to, from, open_word, block, way, segment, segment_seen, link })
     }
 
     /// The endpoint at the other end.
@@ -145,10 +150,7 @@ impl Path {
     pub fn push(&mut self, header: Header, words: &[u64]) -> std::result::Result<(), Full> {
         match &mut self.way {
             Way::Lane(lane) => lane.push(header, words),
-            Way::Queue(queue, bell) => {
-                let me = (self.from.rank(), self.from.to_bits());
-                queue.push(me, header, words, &[], bell)
-            }
+            Way::Queue(..) => self.push_queued(header, words, &[]),
         }
     }
 
@@ -161,10 +163,24 @@ impl Path {
     ) -> std::result::Result<(), Full> {
         match &mut self.way {
             Way::Lane(lane) => lane.push_payload(header, words, payload),
-            Way::Queue(queue, bell) => {
+            Way::Queue(..) => self.push_queued(header, words, payload),
+        }
+    }
+
+    /// A queue serves whoever has its index, so a closed endpoint has room for nothing: what was meant
+    /// for it must not reach the next.
+    fn push_queued(
+        &self,
+        header: Header,
+        words: &[u64],
+        payload: &[u8],
+    ) -> std::result::Result<(), Full> {
+        match &self.way {
+            Way::Queue(queue, bell) if self.is_open() => {
                 let me = (self.from.rank(), self.from.to_bits());
                 queue.push(me, header, words, payload, bell)
             }
+            _ => Err(Full),
         }
     }
 
@@ -189,22 +205,34 @@ impl Path {
 
     /// Whether everything sent is known to be read.
     pub fn is_drained(&mut self) -> bool {
+        let lost = self.lost_lane();
         match &mut self.way {
-            Way::Lane(lane) => lane.outstanding_slots() == 0,
+            Way::Lane(lane) if !lost => lane.outstanding_slots() == 0,
+            Way::Lane(_) => true,
             Way::Queue(queue, _) => !queue.holds(self.from.to_bits()),
         }
     }
 
     /// Whether the target let go of a retired lane: it will send no more replies for it.
     pub fn is_released(&self) -> bool {
-        match &self.way {
-            Way::Lane(lane) => lane.control().owner() != self.from.to_bits(),
-            Way::Queue(..) => true,
-        }
+        matches!(self.way, Way::Queue(..)) || self.lost_lane()
+    }
+
+    /// Whether the lane of this path was freed; somebody else may have it now, perhaps this endpoint
+    /// under another path, which has another lane for replies.
+    fn lost_lane(&self) -> bool {
+        let Way::Lane(lane) = &self.way else { return false };
+        let control = lane.control();
+        control.owner() != self.from.to_bits() || control.link() != self.link
     }
 
     /// Takes back what the target never read. Only when it is dead or closed.
     pub fn take_back(&mut self, each: impl FnMut(Header, &[u64], &[u8])) {
+        // Another endpoint has the index now, or another sender the lane, because nothing of ours was
+        // left there; what we sent to that one is not to be touched.
+        if self.openness() == Openness::Absent || self.lost_lane() {
+            return;
+        }
         match &mut self.way {
             Way::Lane(lane) => lane.take_back(each),
             Way::Queue(queue, _) => queue.take_back(self.from.to_bits(), each),

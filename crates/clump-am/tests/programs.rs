@@ -1,0 +1,340 @@
+//! Random programs of many endpoints in one thread, polled in any order: nothing is lost, doubled,
+//! altered or sent back for a wrong reason.
+
+mod cluster;
+mod world;
+
+use clump_am::{Attempt, Dest, Endpoint, Handler, Name, RankContext, Reason, Settings, Tag};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+use world::{Carried, DEPOSIT, ECHO, MISSING, RELAY, SEGMENT, SINK, Sent, SharedLog};
+
+/// Most endpoints that a program opens.
+const MOST: usize = 12;
+/// A name that no program opens.
+const NOBODY: u8 = 31;
+
+/// What a message carries; lengths in bytes.
+#[derive(Debug, Clone, Copy)]
+enum Body {
+    Short,
+    Medium(usize),
+    Long(usize),
+    /// A deposit that starts behind the segment.
+    Outside,
+    /// A deposit that ends behind the segment.
+    TooLong,
+}
+
+/// Whether a sender has the right name and tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Way {
+    Good,
+    WrongTag,
+    Nobody,
+}
+
+/// One step of a program. Endpoints are chosen modulo their number.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Send {
+        from: usize,
+        to: usize,
+        handler: Handler,
+        way: Way,
+        body: Body,
+        extra: usize,
+    },
+    /// Short requests without polling, until there is no room.
+    Burst {
+        from: usize,
+        to: usize,
+        handler: Handler,
+        count: usize,
+    },
+    Poll {
+        at: usize,
+    },
+    Drain {
+        at: usize,
+    },
+    Unmap {
+        from: usize,
+        to: usize,
+    },
+    Retag {
+        at: usize,
+    },
+    Close {
+        at: usize,
+    },
+    Open {
+        rank: usize,
+    },
+}
+
+/// An endpoint of the program.
+struct Station {
+    endpoint: Option<Endpoint>,
+    name: Name,
+    tag: u64,
+    dests: HashMap<(usize, Way), (Dest, u64)>,
+    deposits: u64,
+}
+
+struct World {
+    contexts: Vec<Arc<RankContext>>,
+    stations: Vec<Station>,
+    sent: HashMap<u64, Sent>,
+    log: SharedLog,
+}
+
+impl World {
+    fn new(ranks: usize, settings: Settings) -> Self {
+        let node = cluster::node(ranks, false);
+        let contexts =
+            (0..ranks).map(|rank| cluster::context(&node, rank as u32, settings)).collect();
+        let (stations, sent, log) = Default::default();
+        let mut world = Self { contexts, stations, sent, log };
+        (0..ranks).for_each(|rank| world.open(rank));
+        world
+    }
+
+    fn open(&mut self, rank: usize) {
+        if self.stations.len() == MOST {
+            return;
+        }
+        let (at, tag) = (self.stations.len(), self.stations.len() as u64 * 1000 + 2);
+        let context = &self.contexts[rank % self.contexts.len()];
+        let endpoint = Endpoint::open(context, Tag(tag)).unwrap();
+        let name = endpoint.name();
+        endpoint.export_segment(SEGMENT).unwrap();
+        let myself = endpoint.map(&name, Tag(tag)).unwrap();
+        world::equip(&endpoint, at, &self.log, myself);
+        let endpoint = Some(endpoint);
+        self.stations.push(Station { endpoint, name, tag, dests: HashMap::new(), deposits: 0 });
+    }
+
+    fn index(&self, at: usize) -> usize {
+        at % self.stations.len()
+    }
+
+    /// The destination that `from` has for `to`, and the tag it was mapped with.
+    fn dest(&mut self, from: usize, to: usize, way: Way) -> Option<(Dest, u64)> {
+        let (name, tag) = match way {
+            Way::Good => (self.stations[to].name, self.stations[to].tag),
+            Way::WrongTag => (self.stations[to].name, 1),
+            Way::Nobody => (Name::new(0, NOBODY, 1), 1),
+        };
+        let station = &mut self.stations[from];
+        let endpoint = station.endpoint.as_ref()?;
+        let new = || (endpoint.map(&name, Tag(tag)).unwrap(), tag);
+        Some(*station.dests.entry((to, way)).or_insert_with(new))
+    }
+
+    /// Why a request must come back at once, as its target stands now.
+    fn refusal(
+        &self,
+        to: usize,
+        handler: Handler,
+        (way, tag): (Way, u64),
+        body: Body,
+    ) -> Vec<Reason> {
+        let target = &self.stations[to];
+        match (handler, way, body) {
+            (Handler(0), _, _) => vec![Reason::BadArguments],
+            (_, Way::Nobody, _) => vec![Reason::NoSuchEndpoint],
+            // Its index may have been used again since.
+            _ if target.endpoint.is_none() => vec![Reason::EndpointGone, Reason::NoSuchEndpoint],
+            _ if tag != target.tag => vec![Reason::BadTag],
+            (_, _, Body::Outside) => vec![Reason::BadOffset],
+            (_, _, Body::TooLong) => vec![Reason::BadLength],
+            _ => vec![],
+        }
+    }
+
+    /// Composes the next request; words are its number, where its reply is to be deposited, and more.
+    fn compose(
+        &mut self,
+        from: usize,
+        to: usize,
+        id: u64,
+        body: Body,
+        extra: usize,
+    ) -> (Vec<u64>, Carried) {
+        let mut place = |station: usize| {
+            let next = &mut self.stations[station].deposits;
+            *next = (*next + 1) % (SEGMENT / 2 / DEPOSIT);
+            *next * DEPOSIT
+        };
+        let (carried, reply_at) = match body {
+            Body::Short => (Carried::Nothing, 0),
+            Body::Medium(len) => (Carried::Medium(world::pattern(id, len)), 0),
+            Body::Long(len) => {
+                let carried = Carried::Long(place(to), world::pattern(id, len));
+                (carried, SEGMENT / 2 + place(from))
+            }
+            Body::Outside => (Carried::Long(SEGMENT + 1, vec![1; 3]), 0),
+            Body::TooLong => (Carried::Long(SEGMENT - 2, vec![1; 3]), 0),
+        };
+        let mut words = vec![id, reply_at];
+        words.extend((0..extra as u64).map(|word| id * 17 + word));
+        (words, carried)
+    }
+
+    fn send(
+        &mut self,
+        from: usize,
+        to: usize,
+        handler: Handler,
+        way: Way,
+        body: Body,
+        extra: usize,
+    ) {
+        let Some((dest, tag)) = self.dest(from, to, way) else { return };
+        let id = self.sent.len() as u64;
+        let refused = self.refusal(to, handler, (way, tag), body);
+        let (words, carried) = self.compose(from, to, id, body, extra);
+        let name =
+            if way == Way::Nobody { Name::new(0, NOBODY, 1) } else { self.stations[to].name };
+        let to = (way != Way::Nobody).then_some(to);
+        let message = Sent { from, to, name, handler, words, carried, refused };
+        let endpoint = self.stations[from].endpoint.clone().unwrap();
+        world::send(&endpoint, dest, &message).unwrap();
+        self.sent.insert(id, message);
+    }
+
+    fn burst(&mut self, from: usize, to: usize, handler: Handler, count: usize) {
+        let Some((dest, tag)) = self.dest(from, to, Way::Good) else { return };
+        let endpoint = self.stations[from].endpoint.clone().unwrap();
+        let refused = self.refusal(to, handler, (Way::Good, tag), Body::Short);
+        for _ in 0..count {
+            let id = self.sent.len() as u64;
+            let (words, carried) = self.compose(from, to, id, Body::Short, 0);
+            if endpoint.try_request(dest, handler, &words).unwrap() == Attempt::Full {
+                return;
+            }
+            let (name, refused) = (self.stations[to].name, refused.clone());
+            let to = Some(to);
+            self.sent.insert(id, Sent { from, to, name, handler, words, carried, refused });
+        }
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Send { from, to, handler, way, body, extra } => {
+                self.send(self.index(from), self.index(to), handler, way, body, extra);
+            }
+            Step::Burst { from, to, handler, count } => {
+                self.burst(self.index(from), self.index(to), handler, count);
+            }
+            Step::Poll { at } => {
+                self.at(at).map(|endpoint| endpoint.poll().unwrap());
+            }
+            Step::Drain { at } => {
+                self.at(at).map(|endpoint| endpoint.drain().unwrap());
+            }
+            Step::Unmap { from, to } => {
+                let (from, to) = (self.index(from), self.index(to));
+                let station = &mut self.stations[from];
+                if let Some((dest, _)) = station.dests.remove(&(to, Way::Good)) {
+                    station.endpoint.as_ref().unwrap().unmap(dest).unwrap();
+                }
+            }
+            Step::Retag { at } => {
+                let at = self.index(at);
+                let station = &mut self.stations[at];
+                if let Some(endpoint) = &station.endpoint {
+                    station.tag += 2;
+                    endpoint.set_tag(Tag(station.tag)).unwrap();
+                }
+            }
+            Step::Close { at } => {
+                let at = self.index(at);
+                self.stations[at].endpoint = None;
+                self.stations[at].dests.clear();
+            }
+            Step::Open { rank } => self.open(rank),
+        }
+    }
+
+    fn at(&self, at: usize) -> Option<&Endpoint> {
+        self.stations[self.index(at)].endpoint.as_ref()
+    }
+
+    /// Lets everything under way arrive or come back.
+    fn settle(&self) {
+        let open = || self.stations.iter().filter_map(|station| station.endpoint.as_ref());
+        for _ in 0..4 {
+            open().for_each(|endpoint| endpoint.drain().unwrap());
+            while open().map(|endpoint| endpoint.poll().unwrap()).sum::<usize>() > 0 {}
+        }
+    }
+}
+
+fn run(ranks: usize, lanes: bool, steps: &[Step]) {
+    let mut world = World::new(ranks, Settings { lanes, ..Settings::default() });
+    steps.iter().for_each(|step| world.step(*step));
+    world.settle();
+    world.log.borrow().check(&world.sent, |at| world.stations[at].endpoint.is_some());
+}
+
+fn any_handler() -> impl Strategy<Value = Handler> {
+    prop_oneof![
+        4 => Just(SINK), 6 => Just(ECHO), 2 => Just(RELAY), 1 => Just(MISSING), 1 => Just(Handler(0)),
+    ]
+}
+
+fn any_body() -> impl Strategy<Value = Body> {
+    prop_oneof![
+        3 => Just(Body::Short),
+        2 => (0..300usize).prop_map(Body::Medium),
+        1 => (0..=65_536usize).prop_map(Body::Medium),
+        2 => (0..=DEPOSIT as usize).prop_map(Body::Long),
+        1 => prop_oneof![Just(Body::Outside), Just(Body::TooLong)],
+    ]
+}
+
+fn any_way() -> impl Strategy<Value = Way> {
+    prop_oneof![10 => Just(Way::Good), 1 => Just(Way::WrongTag), 1 => Just(Way::Nobody)]
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let two = || (0..MOST, 0..MOST);
+    let send = (two(), any_handler(), any_way(), any_body(), 0..=6usize).prop_map(
+        |((from, to), handler, way, body, extra)| Step::Send {
+            from,
+            to,
+            handler,
+            way,
+            body,
+            extra,
+        },
+    );
+    let burst = (two(), any_handler(), 1..400usize)
+        .prop_map(|((from, to), handler, count)| Step::Burst { from, to, handler, count });
+    prop_oneof![
+        12 => send,
+        3 => burst,
+        12 => (0..MOST).prop_map(|at| Step::Poll { at }),
+        1 => (0..MOST).prop_map(|at| Step::Drain { at }),
+        2 => two().prop_map(|(from, to)| Step::Unmap { from, to }),
+        1 => (0..MOST).prop_map(|at| Step::Retag { at }),
+        1 => (0..MOST).prop_map(|at| Step::Close { at }),
+        1 => (0..4usize).prop_map(|rank| Step::Open { rank }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, max_shrink_iters: 2000, ..Default::default() })]
+
+    #[test]
+    fn requests_are_handled_once_or_come_back_once(
+        ranks in 1..=4usize,
+        lanes: bool,
+        steps in prop::collection::vec(any_step(), 1..80),
+    ) {
+        world::in_time(move || run(ranks, lanes, &steps));
+    }
+}
