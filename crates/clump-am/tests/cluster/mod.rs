@@ -1,5 +1,6 @@
 //! Ranks as threads of one process, over the same shared memory that processes would use.
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_am::{RankContext, Settings};
 use clump_shm::node::{NodeConfig, NodeMemory};
