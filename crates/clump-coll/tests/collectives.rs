@@ -1,0 +1,228 @@
+//! Collectives at many numbers of ranks, each rank a thread: right results, the same bits everywhere,
+//! and an error that names whoever died or left.
+
+use clump_am::{Error, ErrorKind, RankContext, Settings};
+use clump_coll::{Max, Min, Sum, Team, Xor};
+use clump_os::sync::{AtomicU64, Ordering};
+use clump_shm::job::{Death, How};
+use clump_shm::node::{NodeConfig, NodeMemory};
+use std::sync::Arc;
+
+const SIZES: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 64];
+
+fn node(ranks: usize, survive: bool) -> NodeMemory {
+    // Tests share few cores: yield soon.
+    let config = NodeConfig { ranks, job_id: 77, survive, spin_ns: 300, yield_ns: 50_000 };
+    NodeMemory::create(&config).unwrap()
+}
+
+/// Runs `body` as every rank of `node` and gives what they return, in rank order.
+fn run_on<R: Send + 'static>(
+    node: &NodeMemory,
+    body: impl Fn(Team, Arc<RankContext>) -> R + Clone + Send + 'static,
+) -> Vec<R> {
+    let rank = |rank: usize| {
+        let (node, body) = (node.clone(), body.clone());
+        std::thread::spawn(move || {
+            let context = RankContext::new(&node, rank as u32, Settings::default()).unwrap();
+            context.block().join(std::process::id()).unwrap();
+            let context = Arc::new(context);
+            body(Team::form(&context).unwrap(), context)
+        })
+    };
+    let threads: Vec<_> = (0..node.ranks()).map(rank).collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+/// Runs `body` as every rank of jobs of all sizes.
+fn at_all_sizes<R: Send + 'static>(
+    body: impl Fn(&Team) -> R + Clone + Send + 'static,
+    check: impl Fn(usize, Vec<R>),
+) {
+    for ranks in SIZES {
+        let body = body.clone();
+        check(ranks, run_on(&node(ranks, false), move |team, _| body(&team)));
+    }
+}
+
+/// Uneven numbers that tell ranks apart.
+fn mix(rank: usize, i: usize) -> u64 {
+    (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(i as u32 % 64) ^ i as u64
+}
+
+#[test]
+fn nobody_leaves_a_barrier_before_all_arrived() {
+    for ranks in SIZES {
+        let arrived = Arc::new(AtomicU64::new(0));
+        let rounds = if ranks > 16 { 20 } else { 200 };
+        run_on(&node(ranks, false), move |team, _| {
+            for round in 1..=rounds {
+                arrived.fetch_add(1, Ordering::Relaxed);
+                team.barrier().unwrap();
+                let seen = arrived.load(Ordering::Relaxed);
+                let all = ranks as u64 * round;
+                assert!(seen >= all, "{seen} of {all} had arrived");
+                // Whoever is ahead has arrived once more at most, until all leave here.
+                assert!(seen < all + ranks as u64, "somebody went through two barriers");
+            }
+        });
+    }
+}
+
+#[test]
+fn a_broadcast_reaches_all_from_every_root() {
+    let body = |team: &Team| {
+        for root in 0..team.nranks() {
+            let mut values = [team.rank() as u64; 5];
+            if team.rank() == root {
+                values = std::array::from_fn(|i| mix(root, i));
+            }
+            team.broadcast(root, &mut values).unwrap();
+            assert_eq!(values, std::array::from_fn(|i| mix(root, i)));
+        }
+        let mut many = vec![0u8; 300_000];
+        if team.rank() == team.nranks() - 1 {
+            many.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 7) as u8);
+        }
+        if team.nranks() <= 9 {
+            team.broadcast(team.nranks() - 1, &mut many).unwrap();
+            assert!(many.iter().enumerate().all(|(i, &byte)| byte == (i * 7) as u8));
+        }
+        team.broadcast::<u64>(0, &mut []).unwrap();
+    };
+    at_all_sizes(body, |_, _| {});
+}
+
+#[test]
+fn an_exchange_gives_all_values_in_rank_order() {
+    let body = |team: &Team| {
+        let mine = [mix(team.rank(), 1), mix(team.rank(), 2)];
+        (team.exchange(mine).unwrap(), team.exchange(team.rank() as u8).unwrap())
+    };
+    at_all_sizes(body, |ranks, results| {
+        let words: Vec<_> = (0..ranks).map(|rank| [mix(rank, 1), mix(rank, 2)]).collect();
+        let bytes: Vec<_> = (0..ranks as u8).collect();
+        for result in results {
+            assert_eq!(result, (words.clone(), bytes.clone()));
+        }
+    });
+}
+
+/// What `rank` of `ranks` gives in round `round`: from nothing to 100,000 bytes.
+fn bytes_of(rank: usize, ranks: usize, round: usize) -> Vec<u8> {
+    let most = if ranks > 16 { 3_000 } else { 100_000 };
+    let len = match round {
+        0 => 0,
+        1 => most * usize::from(rank == ranks - 1),
+        _ => mix(rank, round) as usize % most,
+    };
+    (0..len).map(|i| (i * 3 + rank * 7 + round) as u8).collect()
+}
+
+#[test]
+fn byte_strings_of_any_lengths_are_exchanged() {
+    let body = |team: &Team| {
+        let (me, ranks) = (team.rank(), team.nranks());
+        for round in 0..4 {
+            let all = team.exchange_bytes(&bytes_of(me, ranks, round)).unwrap();
+            assert_eq!(all.len(), ranks);
+            for (rank, bytes) in all.iter().enumerate() {
+                assert!(*bytes == bytes_of(rank, ranks, round), "round {round}, rank {rank}");
+            }
+        }
+    };
+    at_all_sizes(body, |_, _| {});
+}
+
+#[test]
+fn integers_are_combined_as_one_rank_would() {
+    let body = |team: &Team| {
+        let mut sums: Vec<u64> = (0..100).map(|i| mix(team.rank(), i)).collect();
+        team.all_reduce_slice(&mut sums, Sum).unwrap();
+        let mine = mix(team.rank(), 9);
+        let min = team.all_reduce(mine, Min).unwrap();
+        let max = team.all_reduce(mine as i64, Max).unwrap();
+        (sums, min, max, team.all_reduce(mine, Xor).unwrap())
+    };
+    at_all_sizes(body, |ranks, results| {
+        let of_all = |i: usize| (0..ranks).map(move |rank| mix(rank, i));
+        let sums = (0..100).map(|i| of_all(i).fold(0, u64::wrapping_add)).collect();
+        let min = of_all(9).min().unwrap();
+        let max = of_all(9).map(|v| v as i64).max().unwrap();
+        let expected = (sums, min, max, of_all(9).fold(0, |a, b| a ^ b));
+        results.iter().for_each(|result| assert_eq!(*result, expected));
+    });
+}
+
+#[test]
+fn floats_give_the_same_bits_on_all_ranks() {
+    // Sums of these depend on the order of operands.
+    let value =
+        |rank: usize, i: usize| (mix(rank, i) as f64) * 10f64.powi((rank * 5 % 37) as i32 - 18);
+    let body = move |team: &Team| {
+        let mut sums: Vec<f64> = (0..20).map(|i| value(team.rank(), i)).collect();
+        team.all_reduce_slice(&mut sums, Sum).unwrap();
+        let again = team.all_reduce(value(team.rank(), 0), Sum).unwrap();
+        assert_eq!(again.to_bits(), sums[0].to_bits(), "twice the same sum");
+        sums.iter().map(|sum| sum.to_bits()).collect::<Vec<_>>()
+    };
+    at_all_sizes(body, move |ranks, results| {
+        assert!(results.iter().all(|bits| *bits == results[0]), "{ranks} ranks");
+        for (i, bits) in results[0].iter().enumerate() {
+            let exact: f64 = (0..ranks).map(|rank| value(rank, i)).sum();
+            let size: f64 = (0..ranks).map(|rank| value(rank, i).abs()).sum();
+            assert!((f64::from_bits(*bits) - exact).abs() <= 1e-12 * size, "element {i}");
+        }
+    });
+}
+
+/// Every collective that needs `other`'s part, by name.
+fn each_that_needs(team: &Team, other: usize, mut check: impl FnMut(&str, Result<(), Error>)) {
+    check("barrier", team.barrier());
+    check("exchange", team.exchange(1u64).map(drop));
+    check("exchange_bytes", team.exchange_bytes(&[1, 2, 3]).map(drop));
+    check("all_reduce", team.all_reduce(1u64, Sum).map(drop));
+    check("broadcast", team.broadcast(other, &mut [1u64; 3]));
+}
+
+#[test]
+fn a_dead_rank_fails_every_collective_by_name() {
+    for (ranks, survive) in [(2, false), (2, true), (5, false)] {
+        let node = node(ranks, survive);
+        let dead = ranks as u32 - 1;
+        run_on(&node, move |team, context| {
+            team.barrier().unwrap();
+            if context.rank() == dead {
+                context.node().declare_dead(Death { rank: dead, how: How::Signal(9) });
+                // Like the memory of a killed process, its endpoint is never closed.
+                std::mem::forget(team);
+                return;
+            }
+            each_that_needs(&team, dead as usize, |what, result| {
+                let error = result.expect_err(what);
+                let ErrorKind::RankDied(death) = error.kind() else { panic!("{what}: {error}") };
+                assert_eq!((death.rank, death.how), (dead, How::Signal(9)), "{what}");
+            });
+        });
+    }
+}
+
+#[test]
+fn a_rank_that_left_fails_every_collective_by_name() {
+    for closes in [false, true] {
+        run_on(&node(2, false), move |team, context| {
+            team.barrier().unwrap();
+            if context.rank() == 1 {
+                context.block().finalize();
+                if !closes {
+                    std::mem::forget(team);
+                }
+                return;
+            }
+            each_that_needs(&team, 1, |what, result| {
+                let error = result.expect_err(what);
+                assert!(matches!(error.kind(), ErrorKind::RankLeft(1)), "{what}: {error}");
+            });
+        });
+    }
+}
