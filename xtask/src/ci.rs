@@ -4,11 +4,13 @@
 //! loudly, with the reason, and counted as skipped; it never passes in silence. One failing step does not
 //! keep the later ones from running: a red run should say everything it knows.
 
+mod apps;
+mod oracles;
 mod steps;
 
 use crate::command::Counts;
 use crate::host;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +21,15 @@ pub struct Site {
     pub root: PathBuf,
     /// Where cargo builds.
     pub target: PathBuf,
+}
+
+impl Site {
+    /// The folder for temporary files of everything that runs; exists.
+    pub fn scratch(&self) -> Result<PathBuf> {
+        let folder = self.target.join("ci-scratch");
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        Ok(folder)
+    }
 }
 
 /// One check.
@@ -55,6 +66,8 @@ struct Done {
 pub fn run(root: &Path, options: &[String]) -> Result<bool> {
     let Some(chosen) = choose(options)? else { return Ok(true) };
     let site = Site { root: root.to_owned(), target: host::target(root) };
+    // What an interrupted run left is not this run's.
+    let _ = std::fs::remove_dir_all(site.scratch()?);
     let mut all = Vec::new();
     for step in chosen {
         println!("\n=== {}: {}", step.name, step.what);

@@ -1,0 +1,109 @@
+//! Steps that run the built program in a small size: the sort, the laboratory, random kills.
+
+use super::steps::{BUILD, RUN, plain};
+use super::{Outcome, Site};
+use crate::command::{self, Ended, cargo};
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Records of a sort in this size, 20 MB: five times the smaller caps below.
+const RECORDS: &str = "200000";
+/// Random kills; a tenth of the storm that is worth an hour.
+const KILLS: &str = "20";
+
+/// How to sort.
+#[derive(Debug)]
+pub struct Sort {
+    /// How many ranks.
+    pub ranks: &'static str,
+    /// Memory cap of all ranks together.
+    pub memory: &'static str,
+    /// Whether some keys are much more frequent.
+    pub skew: bool,
+    /// Whether this must not fit into memory.
+    pub two_pass: bool,
+}
+
+/// Generates, sorts in two passes, and validates with what is built in.
+pub fn sort(site: &Site) -> Result<Outcome> {
+    in_folder(site, "sort", |folder| {
+        let sort = Sort { ranks: "4", memory: "4M", skew: false, two_pass: true };
+        if let Some(why) = make_and_sort(site, folder, &sort)? {
+            return Ok(plain(false, &why));
+        }
+        let (records, sorted) = (text(folder, "records"), text(folder, "sorted"));
+        let check = clump(site, &["app", "valsort", &sorted, "--input", &records])?;
+        Ok(plain(check.success, &format!("app valsort: {}", check.why)))
+    })
+}
+
+/// Makes `records` and `sorted` in `folder`; what went wrong, if anything.
+pub fn make_and_sort(site: &Site, folder: &Path, sort: &Sort) -> Result<Option<String>> {
+    let (records, sorted) = (text(folder, "records"), text(folder, "sorted"));
+    let mut words = vec!["app", "gensort", RECORDS, &records];
+    words.extend(sort.skew.then_some("--skew"));
+    let made = clump(site, &words)?;
+    if !made.success {
+        return Ok(Some(format!("app gensort: {}", made.why)));
+    }
+    let words = ["app", "sort", "-n", sort.ranks, "--memory", sort.memory, "--json"];
+    let done = clump(site, &[&words[..], &["--input", &records, "--output", &sorted]].concat())?;
+    if !done.success {
+        return Ok(Some(format!("app sort: {}", done.why)));
+    }
+    let report: Value = serde_json::from_str(&done.stdout).context("reading the sort's report")?;
+    let passes = report["two_pass"].as_bool();
+    Ok((passes != Some(sort.two_pass)).then(|| format!("two_pass is {passes:?} in its report")))
+}
+
+/// Runs `work` with an empty folder, and removes that.
+pub fn in_folder(
+    site: &Site,
+    name: &str,
+    work: impl FnOnce(&Path) -> Result<Outcome>,
+) -> Result<Outcome> {
+    let folder = site.scratch()?.join(name);
+    std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    let outcome = work(&folder);
+    std::fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    outcome
+}
+
+/// The signature of this machine, roughly: the program measures, its report can be read and is sane.
+pub fn logp(site: &Site) -> Result<Outcome> {
+    let ended = clump(site, &["lab", "logp", "--quick", "--json"])?;
+    if !ended.success {
+        return Ok(plain(false, &ended.why));
+    }
+    let report: Value = serde_json::from_str(&ended.stdout).context("reading the report")?;
+    let round_trip = report["estimate"]["rtt"]["value"].as_f64();
+    // No time is a bound here; a machine without any noise or with much of it gives numbers all the same.
+    Ok(plain(round_trip.is_some_and(|ns| ns > 0.0), &format!("its rtt is {round_trip:?}")))
+}
+
+/// Random kills, each of which must end its job with the right report and leave nothing.
+pub fn storm(site: &Site) -> Result<Outcome> {
+    let args = ["build", "--release", "--package", "clump-cluster-tests", "--bins"];
+    let built = command::run(&mut cargo(&site.root, &args), BUILD)?;
+    if !built.success {
+        return Ok(plain(false, &built.why));
+    }
+    let mut storm = Command::new(site.target.join("release/kill-storm"));
+    storm.arg(KILLS).env("TMPDIR", site.scratch()?).current_dir(&site.root);
+    let ended = command::run(&mut storm, RUN)?;
+    Ok(plain(ended.success, &ended.why))
+}
+
+/// The program of this tree.
+fn clump(site: &Site, words: &[&str]) -> Result<Ended> {
+    let args = [&["run", "--quiet", "--release", "--"], words].concat();
+    let mut command = cargo(&site.root, &args);
+    command.env("TMPDIR", site.scratch()?);
+    command::run(&mut command, BUILD)
+}
+
+fn text(folder: &Path, name: &str) -> String {
+    folder.join(name).to_string_lossy().into_owned()
+}

@@ -1,0 +1,119 @@
+//! Steps that need Python with numpy: the independent checkers' own tests, and their verdict on sorts.
+
+use super::apps::{self, Sort};
+use super::steps::{BUILD, RUN, files, outcome, plain};
+use super::{Outcome, Site};
+use crate::command::{self, Counts};
+use crate::host;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The oracles' own tests.
+pub fn own(site: &Site) -> Result<Outcome> {
+    if files(&site.root.join("oracles"), "test_", ".py").is_empty() {
+        return Ok(Outcome::Skipped("oracles/ holds no test_*.py".into()));
+    }
+    let python = match python(site)? {
+        Ok(python) => python,
+        Err(reason) => return Ok(Outcome::Skipped(reason)),
+    };
+    // unittest reports on standard error, where its counts would pass unseen.
+    const RUNNER: &str = "import sys, unittest\n\
+        runner = unittest.TextTestRunner(stream=sys.stdout, verbosity=2)\n\
+        unittest.main(module=None, argv=['oracles', 'discover', '-s', 'oracles'], testRunner=runner)";
+    let mut command = Command::new(python);
+    // -B: no __pycache__ in the tree, which may not be ours to write.
+    let mut ended = command::run(command.args(["-B", "-c", RUNNER]).current_dir(&site.root), RUN)?;
+    ended.counts = unittest_counts(&ended.stdout);
+    Ok(outcome(ended))
+}
+
+/// Has the independent checker look at sorts of this build: even and skewed keys, one pass and two.
+pub fn judge(site: &Site) -> Result<Outcome> {
+    let python = match python(site)? {
+        Ok(python) => python,
+        Err(reason) => return Ok(Outcome::Skipped(reason)),
+    };
+    let sorts = [
+        Sort { ranks: "4", memory: "4M", skew: false, two_pass: true },
+        Sort { ranks: "3", memory: "4M", skew: true, two_pass: true },
+        Sort { ranks: "5", memory: "256M", skew: true, two_pass: false },
+    ];
+    for sort in sorts {
+        let judged = apps::in_folder(site, "judge", |folder| {
+            if let Some(why) = apps::make_and_sort(site, folder, &sort)? {
+                return Ok(plain(false, &why));
+            }
+            let mut checker = Command::new(&python);
+            checker.args(["-B", "oracles/valsort.py"]).arg(folder.join("records"));
+            checker.arg("--sorted").arg(folder.join("sorted")).current_dir(&site.root);
+            Ok(outcome(command::run(&mut checker, RUN)?))
+        })?;
+        if let Outcome::Failed(why, counts) = judged {
+            return Ok(Outcome::Failed(format!("{sort:?}: {why}"), counts));
+        }
+    }
+    Ok(plain(true, ""))
+}
+
+/// What Python's unittest counted: `Ran 5 tests in 0.1s`, then `OK (skipped=1)` or
+/// `FAILED (failures=1, errors=1)`.
+fn unittest_counts(report: &str) -> Counts {
+    let ran = report.lines().rev().find_map(|line| line.strip_prefix("Ran "));
+    let ran: u64 = ran.and_then(|n| n.split(' ').next()?.parse().ok()).unwrap_or(0);
+    let last = report.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
+    let number = |what: &str| {
+        let (_, rest) = last.split_once(what)?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
+    };
+    let failed = number("failures=").unwrap_or(0) + number("errors=").unwrap_or(0);
+    let ignored = number("skipped=").unwrap_or(0);
+    Counts { passed: ran.saturating_sub(failed + ignored), failed, ignored }
+}
+
+/// A Python that has numpy, or why there is none: the one on the path, else an environment of our own.
+fn python(site: &Site) -> Result<std::result::Result<PathBuf, String>> {
+    let Some(system) = host::program("python3") else {
+        return Ok(
+            Err("there is no python3 (Debian: apt-get install python3 python3-venv)".into()),
+        );
+    };
+    let quiet = |program: &Path, args: &[&str], limit| {
+        command::run_quiet(Command::new(program).args(args).current_dir(&site.root), limit)
+    };
+    let has_numpy = ["-c", "import numpy"];
+    if quiet(&system, &has_numpy, RUN)?.success {
+        return Ok(Ok(system));
+    }
+    let venv = site.target.join("oracles-venv");
+    let own = venv.join("bin/python");
+    if own.is_file() && quiet(&own, &has_numpy, RUN)?.success {
+        return Ok(Ok(own));
+    }
+    let folder = venv.to_string_lossy();
+    if !quiet(&system, &["-m", "venv", "--clear", &folder], RUN)?.success {
+        return Ok(Err("python3 cannot make a venv (Debian: apt-get install python3-venv)".into()));
+    }
+    if !quiet(&own, &["-m", "pip", "install", "--quiet", "numpy"], BUILD)?.success {
+        return Ok(
+            Err("pip cannot install numpy: no network, and no numpy on this machine".into()),
+        );
+    }
+    Ok(Ok(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oracles_own_counts_are_read() {
+        let counts = |passed, failed, ignored| Counts { passed, failed, ignored };
+        let good = "test_a ... ok\n\nRan 3 tests in 0.1s\n\nOK\n";
+        assert_eq!(unittest_counts(good), counts(3, 0, 0));
+        let bad = "Ran 9 tests in 0.1s\n\nFAILED (failures=1, errors=2, skipped=1)\n";
+        assert_eq!(unittest_counts(bad), counts(5, 3, 1));
+        assert_eq!(unittest_counts("no such module"), Counts::default());
+    }
+}
