@@ -57,6 +57,17 @@ impl Desk {
         Counters::over(self.block.counters())
     }
 
+    /// Counts a short message that a handler got.
+    #[inline(always)]
+    pub(crate) fn count_short(&self, request: bool, header: Header) {
+        let role = if request { Role::Request } else { Role::Reply };
+        let counters = self.counters();
+        counters.bump(Counter::messages(role, Size::Short, Flow::Received));
+        let bytes = header.words() as u64 * 8;
+        counters.add(Counter::bytes(role, Size::Short, Flow::Received), bytes);
+        counters.bump(Counter::HandlerRuns);
+    }
+
     /// Queues a message of this endpoint for its handler 0.
     #[cold]
     pub(crate) fn come_back(&mut self, returned: Returned) {

@@ -37,13 +37,8 @@ impl Core {
         let mut handled = 0;
         // Handlers cannot change the list of hot lanes.
         for at in 0..self.inbox.hot.len() {
-            let lane = &self.inbox.hot[at];
-            if lane.receiver.has_message() {
-                handled += if lane.reply_lane.is_some() {
-                    self.drain_lane::<true>(at)?
-                } else {
-                    self.drain_lane::<false>(at)?
-                };
+            if self.inbox.hot[at].receiver.has_message() {
+                handled += self.take(at)?;
             }
         }
         let rare = self.inbox.anything_pending()
@@ -76,51 +71,80 @@ impl Core {
         Ok(handled)
     }
 
+    /// Handles the next message of a hot lane, inline if it is a short one for a known handler (which
+    /// decides the round trip of short messages), and goes the long way for everything else.
+    #[inline(always)]
+    fn take(&mut self, at: usize) -> Result<usize> {
+        let Self { inbox, table, desk, .. } = self;
+        let lane = &mut inbox.hot[at];
+        let ready = match &lane.link {
+            Some(link) => !link.is_stuck(),
+            None => lane.reply_lane.is_none(),
+        };
+        if ready
+            && let Some(header) = lane.receiver.peek_short()
+            && let Some(handler) = table.find(header.handler())
+        {
+            let words = lane.receiver.short_words();
+            // A short header admits at most seven words.
+            let words = words.get(..header.words()).unwrap_or(&words);
+            let token = Token { from: lane.from, link: lane.link.as_mut(), desk };
+            let failure = handler(token, words, Payload::none());
+            lane.receiver.advance_short();
+            lane.recent += 1;
+            desk.count_short(lane.reply_lane.is_some(), header);
+            if let Some(why) = failure {
+                return Err(failed(header, *why));
+            }
+            if !lane.receiver.has_message() {
+                return Ok(1);
+            }
+            return Ok(1 + self.drain_lane(at)?);
+        }
+        self.drain_lane(at)
+    }
+
     /// Handles the messages of one hot lane, up to a budget.
     #[inline(never)]
-    fn drain_lane<const REQUESTS: bool>(&mut self, at: usize) -> Result<usize> {
+    fn drain_lane(&mut self, at: usize) -> Result<usize> {
         let Self { inbox, table, desk, on_returned, .. } = self;
         let lane = &mut inbox.hot[at];
-        if REQUESTS && lane.link.is_none() {
+        let request = lane.reply_lane.is_some();
+        if request && lane.link.is_none() {
             lane.link = Some(link_back(desk, lane.from, lane.reply_lane)?);
         }
-        let (mut handled, mut short, mut short_words) = (0, 0, 0);
+        let mut handled = 0;
         while handled < LANE_BUDGET && lane.receiver.has_message() {
-            if REQUESTS && lane.link.as_ref().is_some_and(Link::is_stuck) {
+            if lane.link.as_ref().is_some_and(Link::is_stuck) {
                 break;
             }
-            if let Some(header) = lane.receiver.peek_short() {
-                let words = lane.receiver.short_words();
-                // A short header admits at most seven words.
-                let words = words.get(..header.words()).unwrap_or(&words);
-                let link = if REQUESTS { lane.link.as_mut() } else { None };
-                let failure = match table.find(header.handler()) {
-                    Some(handler) => {
-                        handler(Token { from: lane.from, link, desk }, words, Payload::none())
-                    }
-                    None => {
-                        send_back(desk, lane.from, Reason::BadHandler, header, words, &[], link)?;
-                        None
-                    }
-                };
-                lane.receiver.advance_short();
-                short += 1;
-                short_words += header.words() as u64;
-                if let Some(why) = failure {
-                    return Err(failed(header, *why));
-                }
-            } else {
-                let mut message = Handling { table, desk, on_returned, request: REQUESTS };
-                message.next_of_lane(lane)?;
-            }
             handled += 1;
+            lane.recent = lane.recent.wrapping_add(1);
+            let Some(header) = lane.receiver.peek_short() else {
+                desk.counters().bump(Counter::HandlerRuns);
+                let mut message = Handling { table, desk, on_returned, request };
+                message.next_of_lane(lane)?;
+                continue;
+            };
+            let words = lane.receiver.short_words();
+            // A short header admits at most seven words.
+            let words = words.get(..header.words()).unwrap_or(&words);
+            let link = lane.link.as_mut();
+            let failure = match table.find(header.handler()) {
+                Some(handler) => {
+                    handler(Token { from: lane.from, link, desk }, words, Payload::none())
+                }
+                None => {
+                    send_back(desk, lane.from, Reason::BadHandler, header, words, &[], link)?;
+                    None
+                }
+            };
+            lane.receiver.advance_short();
+            desk.count_short(request, header);
+            if let Some(why) = failure {
+                return Err(failed(header, *why));
+            }
         }
-        lane.recent = lane.recent.wrapping_add(handled as u32);
-        let role = if REQUESTS { Role::Request } else { Role::Reply };
-        let counters = desk.counters();
-        counters.add(Counter::messages(role, Size::Short, Flow::Received), short);
-        counters.add(Counter::bytes(role, Size::Short, Flow::Received), short_words * 8);
-        counters.add(Counter::HandlerRuns, handled as u64);
         Ok(handled)
     }
 
@@ -203,7 +227,7 @@ impl Handling<'_> {
             return Err(ErrorKind::Corrupt(lane.from).into());
         };
         let payload = lane.receiver.payload(header);
-        let link = if self.request { lane.link.as_mut() } else { None };
+        let link = lane.link.as_mut();
         let result = self.handle(lane.from, header, &words, payload, link);
         lane.receiver.advance(header);
         result

@@ -101,10 +101,12 @@ impl Token<'_> {
             let why = (Reason::ReplyRejected, true);
             return self.desk.come_back(Returned::of(to, why, header, words, payload));
         }
+        // Sent first, counted afterwards: the requester waits for it.
+        let stashed = link.send(header, words, payload);
         let counters = self.desk.counters();
         counters.bump(Counter::messages(Role::Reply, size, Flow::Sent));
         counters.add(Counter::bytes(Role::Reply, size, Flow::Sent), bytes);
-        if link.send(header, words, payload) {
+        if stashed {
             counters.bump(Counter::Stashed);
             self.desk.backlog.stuck_links += 1;
             self.desk.backlog.busy = true;
