@@ -87,8 +87,8 @@ impl Core {
         self.check_peers();
         self.check_links();
         self.finish_retiring()?;
-        // A stashed reply is still to be sent.
-        self.inbox.free_retired(|link| !link.is_stuck());
+        // Replies that are not read yet may still have to be sent, or to come back.
+        self.inbox.free_retired(|link| !link.is_stuck() && link.path.is_drained());
         if self.desk.backlog.busy { self.settle() } else { Ok(()) }
     }
 

@@ -264,17 +264,17 @@ impl<L> Inbox<L> {
 
     /// Frees lanes of requests whose sender retired and left nothing unread; and with them what the layer
     /// above kept, if it is `done` with it.
-    pub fn free_retired(&mut self, done: impl Fn(&L) -> bool) {
-        let retired = |lane: &InLane<L>| {
+    pub fn free_retired(&mut self, mut done: impl FnMut(&mut L) -> bool) {
+        let mut retired = |lane: &mut InLane<L>| {
             lane.reply_lane.is_some()
                 && lane.receiver.control().retired()
                 && !lane.receiver.has_message()
-                && lane.link.as_ref().is_none_or(&done)
+                && lane.link.as_mut().is_none_or(&mut done)
         };
         for lanes in [&mut self.hot, &mut self.cold] {
             let mut at = 0;
             while at < lanes.len() {
-                if retired(&lanes[at]) {
+                if retired(&mut lanes[at]) {
                     let mut lane = lanes.swap_remove(at);
                     lane.receiver.give_back();
                     // Nobody looks at it from now on: its next sender has to ring.

@@ -170,32 +170,37 @@ impl Queue {
 
     fn claim(&self, rank: u32) -> Option<(&QueueSlot, u64)> {
         let slots = self.slots.len() as u64;
-        loop {
+        // With each look somebody gets on; more looks than this are needed only in damaged memory.
+        for _ in 0..4 * slots.max(64) {
             let at = self.tail.tail.load(Ordering::Acquire);
             let (slot, lap) = (&self.slots[(at % slots) as usize], lap_of(at, slots));
-            let advance = || {
-                let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
-                let _ = self.tail.tail.compare_exchange(at, at + 1, new, old);
-            };
             let now = slot.state.load(Ordering::Acquire);
             let (slot_lap, status, _) = parts(now);
+            let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
             if slot_lap == lap && status == FREE {
                 let mine = state(lap, CLAIMED, u64::from(rank));
                 // SYNC 6: pairs with free_slot
-                let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
-                if slot.state.compare_exchange(now, mine, new, old).is_ok() {
-                    advance();
-                    return Some((slot, lap));
+                if slot.state.compare_exchange(now, mine, new, old).is_err() {
+                    continue;
                 }
-            } else if slot_lap == lap {
-                advance();
-            } else if slot_lap.wrapping_add(1) & 0xffff_ffff == lap
-                && self.tail.tail.load(Ordering::Acquire) == at
-            {
+                self.advance(at);
+                return Some((slot, lap));
+            }
+            if slot_lap.wrapping_add(1) & 0xffff_ffff != lap {
+                // Claimed, perhaps freed since: its claimer may have died before it moved the tail.
+                self.advance(at);
+            } else if self.tail.tail.load(Ordering::Acquire) == at {
                 return None;
             }
             clump_os::sync::pause();
         }
+        None
+    }
+
+    /// Moves the tail past the slot at `at`, unless somebody did.
+    fn advance(&self, at: u64) {
+        let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
+        let _ = self.tail.tail.compare_exchange(at, at.wrapping_add(1), new, old);
     }
 }
 
@@ -233,9 +238,15 @@ impl QueueReceiver {
     /// Starts at the first slot that is not free of an older lap.
     pub fn new(queue: Queue) -> Self {
         let slots = queue.slots.len() as u64;
+        let lap_at =
+            |at: u64| parts(queue.slots[(at % slots) as usize].state.load(Ordering::Acquire)).0;
         // The tail is at most one lap ahead; the receiver stands at the oldest slot not free for the
-        // lap the tail is in. A closed endpoint drained its queue, so that is the tail itself.
-        let head = queue.tail.tail.load(Ordering::Acquire);
+        // lap the tail is in. A closed endpoint drained its queue, so that is the tail itself, or what
+        // lies behind slots whose claimers died before they moved the tail.
+        let tail = queue.tail.tail.load(Ordering::Acquire);
+        let passed = |at: u64| lap_at(at) == lap_of(at.wrapping_add(slots), slots);
+        let head =
+            (0..slots).map(|on| tail.wrapping_add(on)).find(|&at| !passed(at)).unwrap_or(tail);
         let behind = (1..=slots.min(head)).take_while(|back| {
             let at = head - back;
             let (lap, status, _) =

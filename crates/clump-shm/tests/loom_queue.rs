@@ -194,6 +194,21 @@ fn death_in_a_claim(news_first: bool) {
 fn a_dead_claimer_is_passed_over() {
     holds(3, || death_in_a_claim(false));
     holds(3, || death_in_a_claim(true));
+    holds(0, death_before_the_tail_moved);
+}
+
+/// The claimer died before it moved the tail, and the receiver passed over its slot before anybody sent.
+fn death_before_the_tail_moved() {
+    let parts = parts(2, 1);
+    let mut receiver = QueueReceiver::new(parts.queue.clone());
+    parts.claim_and_die(9);
+    assert_eq!(take(&mut receiver, |rank| rank == 9), None);
+    for message in 0..5 {
+        parts.push(1, message).unwrap();
+        // Whoever opens the queue anew finds it where it stands.
+        let mut fresh = QueueReceiver::new(parts.queue.clone());
+        assert_eq!(take(&mut fresh, NOBODY), Some((1, message)));
+    }
 }
 
 /// A sender publishes a payload and dies at once; the receiver hears of the death in the middle of a
