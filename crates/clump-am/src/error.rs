@@ -4,9 +4,15 @@ use clump_shm::job::Death;
 use clump_shm::name::Name;
 
 /// What went wrong, in one word of memory: results of the hot path stay in registers.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error(transparent)]
 pub struct Error(Box<ErrorKind>);
+
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
 
 impl Error {
     /// What went wrong.

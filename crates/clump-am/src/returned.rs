@@ -23,7 +23,8 @@ pub enum Reason {
     BadLength = 6,
     /// The endpoint was closed before it read the message.
     EndpointGone = 7,
-    /// The rank died before it read the message.
+    /// The rank died. What it had read of the last quarter of a ring, and not yet handed back, comes
+    /// back too: whether its handler ran there can no longer matter.
     PeerLost = 8,
     /// The target made no room for as long as the endpoint's patience lasts.
     Congestion = 9,

@@ -87,7 +87,7 @@ pub trait Pair {
     }
 }
 
-/// Where the two ranks sit, judged by how long a cache line travels between them (TRANSPORT.md's rule:
+/// Where the two ranks sit, judged by how long a cache line travels between them (the rule:
 /// hyper-thread siblings share a first-level cache and take 20-25 ns; separate cores take over 90).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -13,7 +13,7 @@ pub struct Plan {
     pub repetitions: usize,
     /// Slices of an interleaved comparison: fewest.
     pub slices: usize,
-    /// Length of one slice: at most 100 ms, so that both sides see the same machine (TRANSPORT.md).
+    /// Length of one slice: at most 100 ms, so that both sides see the same machine.
     pub slice: Duration,
     /// Payload sizes of the bulk streams.
     pub bulk_bytes: Vec<usize>,

@@ -7,7 +7,7 @@ use crate::steps::{Breakdown, Step};
 use clump_loggp::Median;
 use std::fmt::{self, Display, Formatter};
 
-/// What MEASURED.md asks of a short round trip, as a multiple of the two-line ping-pong.
+/// What is asked of a short round trip, as a multiple of the two-line ping-pong.
 const ROUND_TRIP_GOAL: f64 = 1.25;
 /// And of a one-way rate, in messages per second.
 const RATE_GOAL: f64 = 40e6;

@@ -1,4 +1,4 @@
-//! From measured tables to parameters (LAB.md method: papers 000 section 4.1 and 001 section 3.3).
+//! From measured tables to parameters (method: papers 000 section 4.1 and 001 section 3.3).
 
 use crate::burst::Signature;
 use crate::fit::block_lines;

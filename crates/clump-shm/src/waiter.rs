@@ -1,7 +1,7 @@
 //! How long to wait in which way: spin, then yield, then sleep.
 //!
 //! With a core of one's own, spinning for about the cost of a wake-up is optimal up to a factor of two
-//! (TRANSPORT, Waiting: 8 us across cores). With more ranks than cores every spun nanosecond is taken
+//! (some microseconds across cores; the agent measures it). With more ranks than cores every spun nanosecond is taken
 //! from the rank one waits for, so the spin shrinks as soon as a yield shows that somebody else wanted
 //! the processor: waiting adapts to what is observed, not to the number of local ranks.
 

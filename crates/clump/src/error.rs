@@ -1,7 +1,8 @@
 //! One error for programs.
 
-/// What can go wrong.
-#[derive(Debug, thiserror::Error)]
+/// What can go wrong. Its `Debug` form is the message too, since that is what `main` prints of an error
+/// that it returns.
+#[derive(thiserror::Error)]
 pub enum Error {
     /// A message, or a collective.
     #[error(transparent)]
@@ -20,6 +21,12 @@ pub enum Error {
     /// The runtime of this process exists.
     #[error("init was called before in this process; clone the Clump it returned instead")]
     AlreadyRunning,
+}
+
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 /// What calls of this crate return.
