@@ -92,11 +92,20 @@ impl LaneControl {
         self.owner.retired.store(1, Ordering::Release);
     }
 
+    /// Where the last user left slots and bulk ring. Nobody gets beyond [`FARTHEST`] by sending.
+    fn stand(&self) -> (u64, u64) {
+        let head = self.credit.head.load(Ordering::Acquire);
+        (head & FARTHEST, self.credit.bulk_head.load(Ordering::Acquire) & FARTHEST)
+    }
+
     /// Frees the lane: nobody may use it any more under its old owner.
     pub fn free(&self) {
         self.owner.owner.store(0, Ordering::Release);
     }
 }
+
+/// Positions end here, far from where counting on would overflow: centuries of sending.
+const FARTHEST: u64 = u64::MAX >> 2;
 
 /// There is no room; poll and try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,8 +136,7 @@ impl LaneSender {
         bulk: Bulk,
         bell: Bell,
     ) -> Self {
-        let tail = control.credit.head.load(Ordering::Acquire);
-        let bulk_tail = control.credit.bulk_head.load(Ordering::Acquire);
+        let (tail, bulk_tail) = control.stand();
         let (at, lap) = (slot_of(tail, slots.len()), lap_of(tail, slots.len()));
         let limit = tail + slots.len() as u64;
         Self { control, slots, bulk, bell, tail, at, lap, limit, bulk_tail, seen_bulk: bulk_tail }
@@ -308,9 +316,8 @@ pub struct LaneReceiver {
 impl LaneReceiver {
     /// Takes up a lane where its last receiver left it.
     pub fn new(control: Shared<LaneControl>, slots: SharedSlice<Slot>, bulk: Bulk) -> Self {
-        let head = control.credit.head.load(Ordering::Acquire);
-        let bulk_head = control.credit.bulk_head.load(Ordering::Acquire);
-        Self::at(control, slots, bulk, (head, bulk_head))
+        let stand = control.stand();
+        Self::at(control, slots, bulk, stand)
     }
 
     fn at(
