@@ -5,21 +5,11 @@
 //! next barrier before it yields, so a rotation of the scheduler is a barrier.
 
 use crate::node::NodeMemory;
-use crate::rank::Waiting;
-use crate::shared::{SharedLayout, SharedSlice};
+use crate::rank::{ArrivalLine, Waiting};
+use crate::shared::SharedSlice;
 use crate::{Error, Result};
 use clump_os::fence;
-use clump_os::sync::{AtomicU64, Ordering, Site, order};
-
-/// The number of the last barrier that a rank arrived at.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub struct ArrivalLine {
-    epoch: AtomicU64,
-}
-
-// SAFETY: atomics only.
-unsafe impl SharedLayout for ArrivalLine {}
+use clump_os::sync::{Ordering, Site, order};
 
 /// One rank's part in the barriers of its node.
 #[derive(Debug)]

@@ -1,10 +1,9 @@
 //! The memory of a node: created by the agent, attached by ranks, watched by observers.
 
-use crate::barrier::ArrivalLine;
 use crate::block::EndpointBlock;
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
 use crate::job::{Death, JobBlock};
-use crate::rank::{RankBlock, RankState};
+use crate::rank::{ArrivalLine, RankBlock, RankState};
 use crate::shared::{Shared, SharedLayout, SharedSlice};
 use crate::{Error, Result};
 use clump_os::fence::{self, FenceKind};

@@ -104,6 +104,16 @@ struct NoteLine {
     since_ns: AtomicU64,
 }
 
+/// The number of the last barrier that a rank arrived at.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct ArrivalLine {
+    pub(crate) epoch: AtomicU64,
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for ArrivalLine {}
+
 /// One page per rank.
 #[derive(Debug)]
 #[repr(C, align(64))]
