@@ -1,5 +1,11 @@
 //! Random programs of ranks that run at the same time, one thread each: requests and replies under the
 //! same rule, while endpoints close and destinations come and go.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "helpers of a test may give up"
+)]
 
 mod cluster;
 mod world;
@@ -132,7 +138,9 @@ impl Runner {
                 }
             }
             Step::CloseMayfly => self.mayfly = None,
-            Step::Poll => drop(self.endpoint.poll().unwrap()),
+            Step::Poll => {
+                self.endpoint.poll().unwrap();
+            }
         }
     }
 

@@ -1,5 +1,11 @@
 //! Collectives at many numbers of ranks, each rank a thread: right results, the same bits everywhere,
 //! and an error that names whoever died or left.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "helpers of a test may give up"
+)]
 
 use clump_am::{Error, ErrorKind, RankContext, Settings};
 use clump_coll::{Max, Min, Sum, Team, Xor};

@@ -1,5 +1,11 @@
 //! The doorbell in every interleaving: no ring is lost, and what was rung for is there.
 #![cfg(loom)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "helpers of a test may give up"
+)]
 
 mod model;
 

@@ -1,5 +1,11 @@
 //! A lane in every interleaving: messages arrive once, in order, intact, and none is overlooked.
 #![cfg(loom)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "helpers of a test may give up"
+)]
 
 mod model;
 

@@ -1,5 +1,11 @@
 //! Parking in every interleaving: nobody sleeps on while there is work.
 #![cfg(loom)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "helpers of a test may give up"
+)]
 
 mod model;
 

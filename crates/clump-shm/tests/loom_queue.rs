@@ -1,5 +1,11 @@
 //! A shared queue in every interleaving: many senders, one receiver, and senders that die.
 #![cfg(loom)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "helpers of a test may give up"
+)]
 
 mod model;
 

@@ -1,6 +1,12 @@
 //! Real threads on lanes, queues, doorbells and parking, as hard as they can; also under
 //! ThreadSanitizer (`cargo xtask tsan`), so threads are joined by hand.
 #![cfg(not(loom))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "helpers of a test may give up"
+)]
 
 use clump_os::clock;
 use clump_os::fence::{self, FenceKind};

@@ -1,6 +1,12 @@
 //! What programs of messages send, what becomes of it, and the rule that both must obey: a request is
 //! handled exactly once or comes back exactly once, unchanged, for the right reason.
 #![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::expect_used,
+    reason = "helpers of a test may give up"
+)]
 
 use clump_am::{Dest, Endpoint, Handler, Name, Reason, Returned};
 use std::cell::RefCell;
