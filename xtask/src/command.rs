@@ -87,12 +87,18 @@ fn clean(command: &mut Command) {
 /// Runs `command`, passing its output on, for at most `limit`.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Ended> {
     println!("$ {}", shown(command));
-    watch(command, limit, true)
+    watch(command, limit, Show::Everything)
+}
+
+/// The same, but what it writes to standard output is only for the caller.
+pub fn run_read(command: &mut Command, limit: Duration) -> Result<Ended> {
+    println!("$ {}", shown(command));
+    watch(command, limit, Show::Errors)
 }
 
 /// Runs `command` without showing anything, both streams captured, for at most `limit`.
 pub fn run_quiet(command: &mut Command, limit: Duration) -> Result<Ended> {
-    watch(command, limit, false)
+    watch(command, limit, Show::Nothing)
 }
 
 /// The command as one would type it.
@@ -103,10 +109,19 @@ pub fn shown(command: &Command) -> String {
     shown.join(" ").lines().next().unwrap_or_default().to_owned()
 }
 
-fn watch(command: &mut Command, limit: Duration, show: bool) -> Result<Ended> {
+/// What of a program's output passes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Show {
+    Everything,
+    Errors,
+    Nothing,
+}
+
+fn watch(command: &mut Command, limit: Duration, show: Show) -> Result<Ended> {
     let name = shown(command);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    command.stderr(if show { Stdio::inherit() } else { Stdio::null() });
+    let errors = if show == Show::Nothing { Stdio::null() } else { Stdio::inherit() };
+    command.stderr(errors);
     let started = host::now();
     let mut child = command.spawn().with_context(|| format!("cannot start `{name}`"))?;
     let stdout = child.stdout.take().context("standard output was asked for")?;
@@ -116,7 +131,7 @@ fn watch(command: &mut Command, limit: Duration, show: bool) -> Result<Ended> {
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line).unwrap_or(0) > 0 {
             let text = String::from_utf8_lossy(&line);
-            if show {
+            if show == Show::Everything {
                 print!("{text}");
             }
             counts.take(text.trim_end());
