@@ -48,6 +48,14 @@ pub fn missing(root: &Path) -> Option<String> {
     (!root.join(&example).is_file()).then(|| format!("{example} does not exist"))
 }
 
+/// Why the stored numbers are no measure for this compiler, if they are not.
+pub fn incomparable(root: &Path) -> Result<Option<String>> {
+    let Ok(stored) = stored(root) else { return Ok(None) };
+    let here = compiler(root)?;
+    Ok((stored.compiler != here)
+        .then(|| format!("counted with {here}, but {STORED} was with {}", stored.compiler)))
+}
+
 /// Counts, then compares with the stored numbers or replaces them.
 pub fn run(root: &Path, mode: Mode) -> Result<bool> {
     if let Some(reason) = missing(root) {
@@ -55,18 +63,13 @@ pub fn run(root: &Path, mode: Mode) -> Result<bool> {
     }
     let compiler = compiler(root)?;
     let now = count(root)?;
-    let path = root.join(STORED);
     if mode == Mode::Update {
         let stored = Stored { compiler, instructions: now };
-        std::fs::write(&path, serde_json::to_string_pretty(&stored)? + "\n")?;
+        std::fs::write(root.join(STORED), serde_json::to_string_pretty(&stored)? + "\n")?;
         println!("icount: {} paths stored in {STORED}", stored.instructions.len());
         return Ok(true);
     }
-    let text = std::fs::read_to_string(&path).with_context(|| {
-        format!("no stored counts in {STORED}; run `cargo xtask icount --update`")
-    })?;
-    let stored: Stored =
-        serde_json::from_str(&text).with_context(|| format!("reading {STORED}"))?;
+    let stored = stored(root)?;
     let rows = compare(&stored.instructions, &now);
     print!("{}", table(&rows));
     if stored.compiler != compiler {
@@ -80,6 +83,13 @@ pub fn run(root: &Path, mode: Mode) -> Result<bool> {
         );
     }
     Ok(worse == 0)
+}
+
+fn stored(root: &Path) -> Result<Stored> {
+    let text = std::fs::read_to_string(root.join(STORED)).with_context(|| {
+        format!("no stored counts in {STORED}; run `cargo xtask icount --update`")
+    })?;
+    serde_json::from_str(&text).with_context(|| format!("reading {STORED}"))
 }
 
 fn compiler(root: &Path) -> Result<String> {
