@@ -278,6 +278,10 @@ impl Core {
                 (path.push_payload(header, words, data), Size::Medium, data.len())
             }
             Body::Long(offset, data) => {
+                // Before the deposit: a payload is not copied again on every attempt.
+                if !path.has_room() {
+                    return Ok(self.full(dest));
+                }
                 let refused = match path.segment()? {
                     Some(segment) if segment.write(offset, data) => None,
                     Some(segment) if offset <= segment.len() as u64 => Some(Reason::BadLength),

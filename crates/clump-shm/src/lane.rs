@@ -222,6 +222,11 @@ impl LaneSender {
         }
     }
 
+    /// Whether a message of any number of words would find room now.
+    pub fn has_room(&mut self) -> bool {
+        self.tail + 2 <= self.limit || self.more_room(2)
+    }
+
     /// Looks how far the receiver is; true when `need` slots are free now.
     #[cold]
     fn more_room(&mut self, need: u64) -> bool {

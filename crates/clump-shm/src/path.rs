@@ -184,6 +184,14 @@ impl Path {
         }
     }
 
+    /// Whether there is room for a message without payload. A shared queue cannot promise any.
+    pub fn has_room(&mut self) -> bool {
+        match &mut self.way {
+            Way::Lane(lane) => lane.has_room(),
+            Way::Queue(..) => true,
+        }
+    }
+
     /// The target's segment as it is announced now; `None` when it has none.
     pub fn segment(&mut self) -> Result<Option<&Segment>> {
         let announced = self.block.segment();
