@@ -117,9 +117,13 @@ fn run(what: What) -> Result<()> {
         }
         What::Children { stay } => {
             let cl = clump::init()?;
+            let mut started = Vec::new();
             for words in ["sleep 9999", "setsid sleep 9999", "setsid sh -c 'sleep 9999 & wait'"] {
-                Command::new("sh").args(["-c", &format!("exec {words}")]).spawn()?;
+                let line = format!("exec {words}");
+                started.push(Command::new("sh").args(["-c", &line]).spawn()?.id());
             }
+            // A job that ends before they have become what they are to be would not show them.
+            started[..2].iter().try_for_each(|&pid| await_name(pid, "sleep"))?;
             cl.barrier()?;
             if stay {
                 cl.barrier()?;
@@ -157,6 +161,15 @@ fn own_rank() -> Option<u32> {
 fn say_ready(folder: Option<&Path>, rank: usize) -> Result<()> {
     if let Some(folder) = folder {
         std::fs::write(folder.join(format!("ready-{rank}")), "")?;
+    }
+    Ok(())
+}
+
+/// Returns once process `pid` runs a program called `name`.
+fn await_name(pid: u32, name: &str) -> Result<()> {
+    let comm = PathBuf::from(format!("/proc/{pid}/comm"));
+    while std::fs::read_to_string(&comm)?.trim_end() != name {
+        clock::pass(Duration::from_millis(1));
     }
     Ok(())
 }
