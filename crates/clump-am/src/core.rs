@@ -363,10 +363,13 @@ impl Core {
     pub(crate) fn close(&mut self) {
         self.count_polls();
         self.inbox.close();
-        for peer in self.peers.iter().flatten() {
-            if let Some(path) = &peer.path {
-                path.retire();
-            }
+        // Either the target reads what is left and frees the lane, or it never will.
+        for path in self.peers.iter().flatten().filter_map(|peer| peer.path.as_ref()) {
+            path.retire();
+            path.abandon();
+        }
+        for link in self.inbox.lanes().filter_map(|lane| lane.link.as_ref()) {
+            link.path.abandon();
         }
         if self.desk.segment.take().is_some() {
             self.desk.context.give_back_segment(self.segment_at.0, self.segment_at.1);

@@ -123,7 +123,9 @@ impl Core {
             let Some(header) = lane.receiver.peek_short() else {
                 desk.counters().bump(Counter::HandlerRuns);
                 let mut message = Handling { table, desk, on_returned, request };
-                message.next_of_lane(lane)?;
+                if !message.next_of_lane(lane)? {
+                    break;
+                }
                 continue;
             };
             let words = lane.receiver.short_words();
@@ -134,10 +136,8 @@ impl Core {
                 Some(handler) => {
                     handler(Token { from: lane.from, link, desk }, words, Payload::none())
                 }
-                None => {
-                    send_back(desk, lane.from, Reason::BadHandler, header, words, &[], link)?;
-                    None
-                }
+                None if send_back(lane.from, Reason::BadHandler, header, words, &[], link)? => None,
+                None => break,
             };
             lane.receiver.advance_short();
             desk.count_short(request, header);
@@ -194,8 +194,11 @@ impl Core {
         desk.counters().bump(Counter::HandlerRuns);
         let mut message = Handling { table, desk, on_returned, request };
         let result = message.handle(from, taken.header, &words, taken.payload, link);
+        if let Ok(false) = result {
+            return Ok(None);
+        }
         queue.done(&taken);
-        result.map(|()| Some(1))
+        result.map(|_| Some(1))
     }
 }
 
@@ -219,9 +222,10 @@ struct Handling<'a> {
 }
 
 impl Handling<'_> {
-    /// Handles the next message of a lane when it is not short, or takes two slots.
+    /// Handles the next message of a lane when it is not short, or takes two slots. False when it
+    /// has to stay because its way back is full.
     #[inline(never)]
-    fn next_of_lane(&mut self, lane: &mut InLane<Link>) -> Result<()> {
+    fn next_of_lane(&mut self, lane: &mut InLane<Link>) -> Result<bool> {
         let mut words: Words = [0; 2 * INLINE];
         let Peek::Message(header) = lane.receiver.peek(&mut words) else {
             return Err(ErrorKind::Corrupt(lane.from).into());
@@ -229,11 +233,13 @@ impl Handling<'_> {
         let payload = lane.receiver.payload(header);
         let link = lane.link.as_mut();
         let result = self.handle(lane.from, header, &words, payload, link);
-        lane.receiver.advance(header);
+        if !matches!(result, Ok(false)) {
+            lane.receiver.advance(header);
+        }
         result
     }
 
-    /// Handles a message of any kind.
+    /// Handles a message of any kind; false when it has to stay where it is.
     fn handle(
         &mut self,
         from: Name,
@@ -241,7 +247,7 @@ impl Handling<'_> {
         words: &Words,
         payload: SharedBytes,
         link: Option<&mut Link>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let all = words.get(..header.words()).unwrap_or(words);
         match (header.kind(), all) {
             (Kind::Short, _) if all.len() <= MOST_ARGUMENTS => {
@@ -256,7 +262,7 @@ impl Handling<'_> {
                         self.run(from, header, rest, payload, link, all)
                     }
                     // The segment changed between the sender's check and now.
-                    None => send_back(self.desk, from, Reason::BadOffset, header, all, &[], link),
+                    None => send_back(from, Reason::BadOffset, header, all, &[], link),
                 }
             }
             (Kind::Returned, [original, rest @ ..]) if !self.request => {
@@ -285,13 +291,13 @@ impl Handling<'_> {
         payload: Payload<'_>,
         link: Option<&mut Link>,
         all: &[u64],
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let Some(handler) = self.table.find(header.handler()) else {
             let bytes = if header.kind() == Kind::Medium { payload.to_vec() } else { Vec::new() };
-            return send_back(self.desk, from, Reason::BadHandler, header, all, &bytes, link);
+            return send_back(from, Reason::BadHandler, header, all, &bytes, link);
         };
         match handler(Token { from, link, desk: self.desk }, words, payload) {
-            None => Ok(()),
+            None => Ok(true),
             Some(why) => Err(failed(header, *why)),
         }
     }
@@ -305,7 +311,7 @@ impl Handling<'_> {
         original: u64,
         words: &[u64],
         payload: SharedBytes,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let Some((reason, kind, handler)) = unpack_original(original) else {
             return Err(ErrorKind::Corrupt(from).into());
         };
@@ -314,21 +320,21 @@ impl Handling<'_> {
         let sent = Header::new(kind, handler, words.len(), header.payload());
         let me = self.desk.context.rank();
         let returned = Returned::of((me, from), (reason, false), sent, words, &bytes);
-        hand_over(self.on_returned, self.desk.counters(), &returned)
+        hand_over(self.on_returned, self.desk.counters(), &returned).map(|()| true)
     }
 }
 
-/// Sends a request back to where it came from.
+/// Sends a request back to where it came from; false when there is no room, and the request has to stay
+/// where it is.
 #[cold]
 fn send_back(
-    desk: &mut Desk,
     from: Name,
     reason: Reason,
     header: Header,
     all: &[u64],
     payload: &[u8],
     link: Option<&mut Link>,
-) -> Result<()> {
+) -> Result<bool> {
     let Some(link) = link else {
         // A reply that this program does not handle is this program's own mistake.
         return Err(ErrorKind::Unclaimed { dest: from, reason }.into());
@@ -337,11 +343,8 @@ fn send_back(
     back[0] = pack_original(reason, header);
     back[1..=all.len()].copy_from_slice(all);
     let head = Header::new(Kind::Returned, 0, all.len() + 1, payload.len() as u32);
-    if link.send(head, &back[..=all.len()], payload) {
-        desk.backlog.stuck_links += 1;
-        desk.backlog.busy = true;
-    }
-    Ok(())
+    // A requester that has closed takes nothing back.
+    Ok(!link.path.is_open() || link.send_now(head, &back[..=all.len()], payload))
 }
 
 /// Gives a returned message to handler 0, or fails loudly when there is none.

@@ -32,10 +32,16 @@ impl Link {
         !self.stash.is_empty()
     }
 
+    /// Sends; false when there is no room now.
+    #[inline(always)]
+    pub(crate) fn send_now(&mut self, header: Header, words: &[u64], payload: &[u8]) -> bool {
+        self.stash.is_empty() && push(&mut self.path, header, words, payload).is_ok()
+    }
+
     /// Sends, or puts aside; true when it was put aside.
     #[inline(always)]
     pub(crate) fn send(&mut self, header: Header, words: &[u64], payload: &[u8]) -> bool {
-        if self.stash.is_empty() && push(&mut self.path, header, words, payload).is_ok() {
+        if self.send_now(header, words, payload) {
             return false;
         }
         self.put_aside(header, words, payload);

@@ -79,6 +79,11 @@ impl Token<'_> {
         let header = Header::new(Kind::Long, handler.0, all.len(), 0);
         let mut this = self;
         let Some(link) = this.link.as_deref_mut() else { return Ok(()) };
+        if !link.path.is_open() {
+            // Its segment may be another endpoint's by now.
+            this.send(header, all, &[], Size::Long, 0);
+            return Ok(());
+        }
         let refused = match link.path.segment()? {
             Some(segment) if segment.write(offset, payload) => None,
             Some(segment) if offset <= segment.len() as u64 => Some(Reason::BadLength),

@@ -108,7 +108,11 @@ impl Core {
         let counters = Counters::over(block.counters());
         for peer in peers.iter_mut().flatten().chain(retiring.iter_mut()) {
             let (rank, dest) = (context.rank(), peer.name);
-            let Some(path) = peer.path.as_mut().filter(|_| peer.unchecked) else { continue };
+            let Some(path) = peer.path.as_mut() else { continue };
+            if !peer.unchecked {
+                path.abandon();
+                continue;
+            }
             let tally = path.take_tally();
             counters.add(Counter::DoorbellRings, tally.rings);
             counters.add(Counter::WakesSent, tally.wakes);
@@ -124,6 +128,7 @@ impl Core {
                 backlog.returned.push_back(Returned::of((rank, dest), why, header, words, payload));
                 backlog.busy = true;
             });
+            path.abandon();
         }
     }
 
@@ -152,6 +157,7 @@ impl Core {
                     backlog.busy = true;
                 }
             });
+            link.path.abandon();
         }
     }
 

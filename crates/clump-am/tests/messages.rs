@@ -364,3 +364,37 @@ fn threads_share_a_shared_endpoint() {
     });
     ep.poll_until(|| hits.load(Relaxed) == 8000).unwrap();
 }
+
+#[test]
+fn endpoints_may_come_and_go_while_their_peers_stay_alive() {
+    let node = cluster::node(2, false);
+    let settings = Settings::default();
+    let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
+    let staying = Endpoint::open(&b, TAG).unwrap();
+    let hits = Rc::new(Cell::new(0));
+    let count = hits.clone();
+    staying.set_handler(PING, move |token, words, _| {
+        count.set(count.get() + 1);
+        token.reply(PONG, words)
+    });
+    // Each endpoint asks and is asked, and closes with an answer to it unread.
+    for round in 0..100u64 {
+        let passing = Endpoint::open(&a, TAG).unwrap();
+        passing.set_handler(PONG, |_, _, _| ());
+        let to = passing.map(&staying.name(), TAG).unwrap();
+        let back = staying.map(&passing.name(), TAG).unwrap();
+        let log = Log::on(&staying);
+        staying.request(back, PING, &[round]).unwrap();
+        passing.request(to, PING, &[round]).unwrap();
+        passing.drain().unwrap();
+        assert_eq!(log.reasons(), [Reason::BadHandler]);
+        let _ = passing.try_request(to, PING, &[round]).unwrap();
+        while hits.get() < 2 * (round + 1) {
+            staying.poll().unwrap();
+        }
+        drop(passing);
+        staying.drain().unwrap();
+        staying.unmap(back).unwrap();
+        staying.drain().unwrap();
+    }
+}

@@ -17,7 +17,7 @@ use crate::node::{NodeMemory, place, place_slice};
 use crate::queue::{Blocks, Queue, QueueReceiver, QueueTail};
 use crate::shared::{Shared, SharedSlice};
 use crate::slot::Slot;
-use crate::{Error, Result};
+use crate::{Error, Result, reuse};
 use clump_os::fence;
 use clump_os::map::{Mapping, PAGE};
 
@@ -75,7 +75,7 @@ impl<L> Inbox<L> {
                 continue;
             }
             let map = node.map(offset, g.endpoint_bytes())?;
-            if block.generation() != 0 && !reusable(node, &map, &block, &g)? {
+            if block.generation() != 0 && !reuse::clear(node, &map, &block)? {
                 continue;
             }
             return Self::take(node, rank, index, tag, map);
@@ -296,33 +296,6 @@ impl<L> Inbox<L> {
         }
         self.block.close(self.name.generation());
     }
-}
-
-/// Whether all lanes and queues of a closed endpoint are free again.
-fn reusable(
-    node: &NodeMemory,
-    map: &Mapping,
-    block: &Shared<EndpointBlock>,
-    g: &Geometry,
-) -> Result<bool> {
-    for which in 0..2 {
-        let queue = queue_parts(map, block, which, g)?;
-        if !queue.is_unused(|rank| node.death_of(rank).is_some()) {
-            return Ok(false);
-        }
-    }
-    for lane in 0..g.lanes() {
-        let control: Shared<LaneControl> = place(map, g.lane_in_block(lane))?;
-        let owner = control.owner();
-        if owner == 0 {
-            continue;
-        }
-        if node.death_of(Name::from_bits(owner).rank()).is_none() {
-            return Ok(false);
-        }
-        control.free();
-    }
-    Ok(true)
 }
 
 const _: () = assert!(size_of::<LaneControl>() == LANE_CONTROL);

@@ -41,7 +41,15 @@ struct OwnerLine {
     link: AtomicU64,
     /// Set by a sender that will send no more.
     retired: AtomicU32,
+    /// Of a lane for replies: whether its sender took it up ([`TAKEN_UP`]) or was too late
+    /// ([`WITHDRAWN`]).
+    answer: AtomicU32,
 }
+
+/// The replying endpoint knows the lane, and will free it once the requester has closed.
+const TAKEN_UP: u32 = 1;
+/// The requester closed before the replying endpoint came to know the lane.
+const WITHDRAWN: u32 = 2;
 
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
@@ -68,6 +76,7 @@ impl LaneControl {
             return false;
         }
         self.owner.retired.store(0, Ordering::Relaxed);
+        self.owner.answer.store(0, Ordering::Relaxed);
         self.owner.link.store(link, Ordering::Release);
         true
     }
@@ -90,6 +99,42 @@ impl LaneControl {
     /// The sender sends no more. Its receiver frees the lane once it has read everything.
     pub fn retire(&self) {
         self.owner.retired.store(1, Ordering::Release);
+    }
+
+    /// The replying endpoint takes the lane up; false when it may not use it any more.
+    pub fn take_up(&self) -> bool {
+        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
+        let answer = self.owner.answer.compare_exchange(0, TAKEN_UP, new, old);
+        answer.is_ok() || answer == Err(TAKEN_UP)
+    }
+
+    /// The closed requester takes the lane back; false when the replying endpoint knows it.
+    pub fn withdraw(&self) -> bool {
+        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
+        let answer = self.owner.answer.compare_exchange(0, WITHDRAWN, new, old);
+        answer.is_ok() || answer == Err(WITHDRAWN)
+    }
+
+    /// Whether anybody ever claimed the lane since it was last reset.
+    pub fn was_used(&self) -> bool {
+        self.owner() != 0
+            || self.owner.link.load(Ordering::Relaxed) != 0
+            || self.owner.answer.load(Ordering::Relaxed) != 0
+            || self.stand() != (0, 0)
+    }
+
+    /// Makes the lane as it was at first: what its last users left unread is gone. Only while it has
+    /// neither sender nor receiver.
+    pub fn reset(&self, slots: &[Slot]) {
+        for slot in slots {
+            slot.header.store(0, Ordering::Relaxed);
+        }
+        self.credit.head.store(0, Ordering::Relaxed);
+        self.credit.bulk_head.store(0, Ordering::Relaxed);
+        self.temperature.hot.store(0, Ordering::Relaxed);
+        self.owner.link.store(0, Ordering::Relaxed);
+        self.owner.answer.store(0, Ordering::Relaxed);
+        self.free();
     }
 
     /// Where the last user left slots and bulk ring. Nobody gets beyond [`FARTHEST`] by sending.

@@ -54,6 +54,8 @@ pub mod node;
 #[cfg(not(loom))]
 pub mod path;
 #[cfg(not(loom))]
+mod reuse;
+#[cfg(not(loom))]
 pub mod segment;
 #[cfg(not(loom))]
 pub mod waiter;

@@ -68,6 +68,7 @@ impl Path {
         lane: Option<usize>,
     ) -> Result<Self> {
         let front = Self::front(node, to)?;
+        let lane = lane.filter(|&lane| take_up(node, from, to, lane));
         Self::over(node, from, to, front, lane, Direction::Reply)
     }
 
@@ -247,12 +248,34 @@ impl Path {
         }
     }
 
+    /// Lets go of the lane of a target that has closed, after [`Path::take_back`]: whoever opens that
+    /// index next may use it. Nothing may be sent on this path any more; it never [`Path::admits`].
+    pub fn abandon(&self) {
+        if let Way::Lane(lane) = &self.way
+            && self.openness() == Openness::Closed
+            && !self.lost_lane()
+        {
+            lane.control().free();
+        }
+    }
+
     /// Tells the target that this path sends no more, so that its lane can be used again.
     pub fn retire(&self) {
         if let Way::Lane(lane) = &self.way {
             lane.retire();
         }
     }
+}
+
+/// Takes up the lane that `to` set aside for replies of `from`.
+fn take_up(node: &NodeMemory, from: Name, to: Name, lane: usize) -> bool {
+    let g = node.geometry();
+    let at = g.endpoint(to.rank() as usize, usize::from(to.index()));
+    let Ok(map) = node.map(at + g.lane_in_block(lane) as u64, clump_os::map::PAGE) else {
+        return false;
+    };
+    place::<crate::lane::LaneControl>(&map, 0)
+        .is_ok_and(|control| control.owner() == from.to_bits() && control.take_up())
 }
 
 /// Claims a free lane at the target, starting where this rank is likely to find one.

@@ -1,0 +1,64 @@
+//! Opening an index again: when nobody can reach its last endpoint any more.
+//!
+//! A sender frees its lane at a closed endpoint when it notices ([`crate::path::Path::abandon`]), or is
+//! dead or closed itself; a lane set aside for replies that nobody took up is withdrawn. Until then the
+//! index is left alone and the next one is used.
+
+use crate::block::{EndpointBlock, Openness};
+use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS};
+use crate::inbox::{lane_parts, queue_parts};
+use crate::lane::LaneControl;
+use crate::name::Name;
+use crate::node::{NodeMemory, place};
+use crate::shared::Shared;
+use crate::{Error, Result};
+use clump_os::map::Mapping;
+
+/// Clears the block of a closed endpoint for its next; false while somebody may still write to it.
+pub(crate) fn clear(
+    node: &NodeMemory,
+    map: &Mapping,
+    block: &Shared<EndpointBlock>,
+) -> Result<bool> {
+    let g = node.geometry();
+    for which in 0..2 {
+        let queue = queue_parts(map, block, which, g)?;
+        if !queue.is_unused(|rank| node.death_of(rank).is_some()) {
+            return Ok(false);
+        }
+    }
+    for lane in 0..g.lanes() {
+        let control: Shared<LaneControl> = place(map, g.lane_in_block(lane))?;
+        let owner = control.owner();
+        if owner != 0 && !is_let_go(node, &control, Name::from_bits(owner)) {
+            return Ok(false);
+        }
+    }
+    for lane in 0..g.lanes() {
+        let (control, slots, _) = lane_parts(map, g.lane_in_block(lane), g)?;
+        if control.was_used() {
+            control.reset(&slots);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether `owner` will never again write to the lane that it has.
+fn is_let_go(node: &NodeMemory, control: &LaneControl, owner: Name) -> bool {
+    let replies = control.link().is_none();
+    if node.death_of(owner.rank()).is_some() || (replies && control.withdraw()) {
+        return true;
+    }
+    // A name that nobody can have is no sender's.
+    openness(node, owner).map_or(true, |openness| openness != Openness::Open)
+}
+
+fn openness(node: &NodeMemory, name: Name) -> Result<Openness> {
+    let (rank, index) = (name.rank() as usize, usize::from(name.index()));
+    if rank >= node.ranks() || index >= ENDPOINTS {
+        return Err(Error::NotANode("an endpoint's name points outside of it"));
+    }
+    let header = node.map(node.geometry().endpoint(rank, index), ENDPOINT_HEADER)?;
+    let block: Shared<EndpointBlock> = place(&header, 0)?;
+    Ok(block.openness(name.generation()))
+}
