@@ -7,6 +7,7 @@ use crate::link::Link;
 use crate::peer::{Dest, Peer, Tag};
 use crate::returned::{Reason, Returned};
 use crate::token::MOST_ARGUMENTS;
+use clump_os::clock;
 use clump_shm::block::{EndpointBlock, Openness};
 use clump_shm::inbox::Inbox;
 use clump_shm::name::Name;
@@ -17,6 +18,7 @@ use clump_shm::slot::{Header, INLINE, Kind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A request that a handler queued.
 #[derive(Debug)]
@@ -362,6 +364,7 @@ impl Core {
     /// Closes the endpoint: nothing is read any more; peers get back what this one did not read.
     pub(crate) fn close(&mut self) {
         self.count_polls();
+        self.send_stashed();
         self.inbox.close();
         // Either the target reads what is left and frees the lane, or it never will.
         for path in self.peers.iter().flatten().filter_map(|peer| peer.path.as_ref()) {
@@ -373,6 +376,25 @@ impl Core {
         }
         if self.desk.segment.take().is_some() {
             self.desk.context.give_back_segment(self.segment_at.0, self.segment_at.1);
+        }
+    }
+}
+
+/// How long a closing endpoint tries to get rid of replies that found no room.
+const LAST_REPLIES: Duration = Duration::from_millis(200);
+
+impl Core {
+    /// Replies that wait for room are owed to requesters; those that read nothing lose them.
+    fn send_stashed(&mut self) {
+        if self.desk.backlog.stuck_links == 0 {
+            return;
+        }
+        let started = clock::now_ns();
+        while self.desk.backlog.stuck_links != 0
+            && u128::from(clock::now_ns() - started) < LAST_REPLIES.as_nanos()
+        {
+            self.flush_links();
+            clock::yield_now();
         }
     }
 }
