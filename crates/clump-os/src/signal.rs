@@ -96,6 +96,21 @@ pub fn is_ignored(signal: u8) -> bool {
     }
 }
 
+/// Lets `signal` do again what it does by default, in this process and in those that it starts, whatever
+/// this process was told when it was started.
+pub fn restore_default(signal: u8) -> Result<()> {
+    // SAFETY: sigaction is plain memory, and all zeros is the default disposition without flags; no
+    // handler is installed.
+    unsafe {
+        let mut default: libc::sigaction = std::mem::zeroed();
+        default.sa_sigaction = libc::SIG_DFL;
+        match libc::sigaction(libc::c_int::from(signal), &raw const default, std::ptr::null_mut()) {
+            0 => Ok(()),
+            _ => Err(OsError::last("sigaction")),
+        }
+    }
+}
+
 /// The name of a signal, as in `kill -l`; empty for numbers without a name here.
 pub fn name(signal: u8) -> &'static str {
     match i32::from(signal) {
@@ -117,6 +132,17 @@ mod tests {
         assert!(is_ignored(libc::SIGPIPE as u8));
         assert!(!is_ignored(CHILD));
         assert!(!is_ignored(255));
+    }
+
+    #[test]
+    fn an_ignored_signal_can_be_restored() {
+        let signal = libc::SIGWINCH as u8;
+        // SAFETY: ignores a signal that nothing here uses.
+        unsafe { libc::signal(libc::SIGWINCH, libc::SIG_IGN) };
+        assert!(is_ignored(signal));
+        restore_default(signal).unwrap();
+        assert!(!is_ignored(signal));
+        assert!(restore_default(KILL).is_err());
     }
 
     #[test]

@@ -84,6 +84,11 @@ impl Job {
 
     /// Any program, marked and watched like a job.
     pub fn any(program: impl Into<OsString>) -> Self {
+        // Shells let what they start in the background ignore some, nohup another: then nothing would
+        // end by them.
+        for signal in [signals::HANGUP, signals::INTERRUPT, signals::QUIT] {
+            signal::restore_default(signal).expect("restoring a signal");
+        }
         let mark = format!("{:016x}", process::random().expect("random bits"));
         let mut command = Command::new(program.into());
         command.env(MARK, &mark);
