@@ -34,7 +34,7 @@ impl Core {
         !self.desk.backlog.busy && peers.into_iter().all(|peer| !peer.unchecked)
     }
 
-    fn flush_links(&mut self) {
+    pub(crate) fn flush_links(&mut self) {
         if self.desk.backlog.stuck_links == 0 {
             return;
         }

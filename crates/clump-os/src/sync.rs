@@ -3,7 +3,6 @@
 //! Under `--cfg loom` the loom types stand in, so that the code of `clump-shm` runs unchanged in a
 //! model checker. Models plant a bug by weakening one named ordering ([`order`]); a normal build
 //! compiles [`order`] away.
-#![allow(clippy::disallowed_types, reason = "this module is where atomics come from")]
 
 #[cfg(loom)]
 pub use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -31,6 +31,7 @@
 //! ```
 
 pub mod bulk;
+mod control;
 pub mod doorbell;
 mod error;
 pub mod geometry;

@@ -1,0 +1,137 @@
+//! The control lines of a lane: whose it is, how far it was read, whether its receiver looks.
+
+use crate::shared::SharedLayout;
+use crate::slot::Slot;
+use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Control lines of a lane.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct LaneControl {
+    owner: OwnerLine,
+    pub(crate) temperature: TemperatureLine,
+    /// The sender reads what stands before this with every message, and processors fetch neighbours.
+    apart: [Slot; 2],
+    pub(crate) credit: CreditLine,
+    behind: [Slot; 3],
+}
+
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct OwnerLine {
+    /// Name of the sending endpoint; zero while the lane is free.
+    owner: AtomicU64,
+    /// One more than the lane at the sender's endpoint that takes replies; zero: this lane carries replies.
+    link: AtomicU64,
+    /// Set by a sender that will send no more.
+    retired: AtomicU32,
+    /// Of a lane for replies: whether its sender took it up ([`TAKEN_UP`]) or was too late
+    /// ([`WITHDRAWN`]).
+    answer: AtomicU32,
+}
+
+/// The replying endpoint knows the lane, and will free it once the requester has closed.
+const TAKEN_UP: u32 = 1;
+/// The requester closed before the replying endpoint came to know the lane.
+const WITHDRAWN: u32 = 2;
+
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct CreditLine {
+    pub(crate) head: AtomicU64,
+    pub(crate) bulk_head: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct TemperatureLine {
+    /// Zero while the receiver polls the lane.
+    pub(crate) hot: AtomicU32,
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for LaneControl {}
+
+impl LaneControl {
+    /// Takes the lane for the endpoint named `owner`; false when somebody has it.
+    pub fn claim(&self, owner: u64, link: u64) -> bool {
+        let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
+        if self.owner.owner.compare_exchange(0, owner, new, old).is_err() {
+            return false;
+        }
+        self.owner.retired.store(0, Ordering::Relaxed);
+        self.owner.answer.store(0, Ordering::Relaxed);
+        self.owner.link.store(link, Ordering::Release);
+        true
+    }
+
+    /// The sending endpoint; zero while the lane is free.
+    pub fn owner(&self) -> u64 {
+        self.owner.owner.load(Ordering::Acquire)
+    }
+
+    /// The lane for replies at the sender's endpoint; `None` when this one carries replies itself.
+    pub fn link(&self) -> Option<u64> {
+        self.owner.link.load(Ordering::Acquire).checked_sub(1)
+    }
+
+    /// Whether the sender said that it sends no more.
+    pub fn retired(&self) -> bool {
+        self.owner.retired.load(Ordering::Acquire) != 0
+    }
+
+    /// The sender sends no more. Its receiver frees the lane once it has read everything.
+    pub fn retire(&self) {
+        self.owner.retired.store(1, Ordering::Release);
+    }
+
+    /// The replying endpoint takes the lane up; false when it may not use it any more.
+    pub fn take_up(&self) -> bool {
+        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
+        let answer = self.owner.answer.compare_exchange(0, TAKEN_UP, new, old);
+        answer.is_ok() || answer == Err(TAKEN_UP)
+    }
+
+    /// The closed requester takes the lane back; false when the replying endpoint knows it.
+    pub fn withdraw(&self) -> bool {
+        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
+        let answer = self.owner.answer.compare_exchange(0, WITHDRAWN, new, old);
+        answer.is_ok() || answer == Err(WITHDRAWN)
+    }
+
+    /// Whether anybody ever claimed the lane since it was last reset.
+    pub fn was_used(&self) -> bool {
+        self.owner() != 0
+            || self.owner.link.load(Ordering::Relaxed) != 0
+            || self.owner.answer.load(Ordering::Relaxed) != 0
+            || self.stand() != (0, 0)
+    }
+
+    /// Makes the lane as it was at first: what its last users left unread is gone. Only while it has
+    /// neither sender nor receiver.
+    pub fn reset(&self, slots: &[Slot]) {
+        for slot in slots {
+            slot.header.store(0, Ordering::Relaxed);
+        }
+        self.credit.head.store(0, Ordering::Relaxed);
+        self.credit.bulk_head.store(0, Ordering::Relaxed);
+        self.temperature.hot.store(0, Ordering::Relaxed);
+        self.owner.link.store(0, Ordering::Relaxed);
+        self.owner.answer.store(0, Ordering::Relaxed);
+        self.free();
+    }
+
+    /// Where the last user left slots and bulk ring. Nobody gets beyond [`FARTHEST`] by sending.
+    pub(crate) fn stand(&self) -> (u64, u64) {
+        let head = self.credit.head.load(Ordering::Acquire);
+        (head & FARTHEST, self.credit.bulk_head.load(Ordering::Acquire) & FARTHEST)
+    }
+
+    /// Frees the lane: nobody may use it any more under its old owner.
+    pub fn free(&self) {
+        self.owner.owner.store(0, Ordering::Release);
+    }
+}
+
+/// Positions end here, far from where counting on would overflow: centuries of sending.
+pub(crate) const FARTHEST: u64 = u64::MAX >> 2;
