@@ -1,0 +1,278 @@
+//! Frames: whole small messages, pieces of large ones, and what endpoints tell each other about room.
+
+use zerocopy::byteorder::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Bytes of a frame before its words and payload, at most.
+pub const MOST_HEAD_BYTES: usize = 8 + 24 + 8 + 16;
+/// Most words of one frame: eight arguments, two of a long message, one of a returned one.
+pub const MOST_WORDS: usize = 11;
+
+/// What a frame carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Words only.
+    Short = 1,
+    /// Words and a payload.
+    Medium = 2,
+    /// Words, of which the first two are offset and length of a deposit; the payload is deposited.
+    Long = 3,
+    /// A request that its target sent back; the first word says why and what it was.
+    Returned = 4,
+    /// More payload of a message that an earlier frame began.
+    Part = 5,
+    /// How many bytes of requests the endpoint `from` has consumed of those of `to`, ever.
+    Credit = 6,
+    /// `from` wants to be told once `to` has consumed as many bytes as the first word says.
+    Ask = 7,
+}
+
+impl Kind {
+    fn from_bits(bits: u8) -> Option<Self> {
+        Some(match bits {
+            1 => Kind::Short,
+            2 => Kind::Medium,
+            3 => Kind::Long,
+            4 => Kind::Returned,
+            5 => Kind::Part,
+            6 => Kind::Credit,
+            7 => Kind::Ask,
+            _ => return None,
+        })
+    }
+}
+
+/// The frame is, or belongs to, a reply.
+const REPLY: u8 = 1;
+/// The route is that of the frame before it in the packet.
+const SAME: u8 = 2;
+/// An order number precedes: the message is to be handled in order.
+const ORDERED: u8 = 4;
+/// Number and length of a message whose payload comes in several frames precede.
+const PARTED: u8 = 8;
+
+/// Between which endpoints, by which right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Route {
+    /// Name of the endpoint that sent it, as one word.
+    pub from: u64,
+    /// Name of the endpoint that it is for.
+    pub to: u64,
+    /// The tag by which the sender may send there; replies carry none.
+    pub tag: u64,
+}
+
+/// Which piece of which message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Number of the message, unique for its channel and direction.
+    pub message: u64,
+    /// In a frame that begins a message: bytes of its whole payload; in a part: where this piece begins.
+    pub at: u64,
+}
+
+/// Everything of a frame but words and payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// What it carries.
+    pub kind: Kind,
+    /// Whether it belongs to a reply.
+    pub reply: bool,
+    /// Index into the handler table of the receiving endpoint.
+    pub handler: u8,
+    /// Between which endpoints.
+    pub route: Route,
+    /// Place in the order of its channel and direction, if it asks for order.
+    pub order: Option<u64>,
+    /// If its payload comes in several frames.
+    pub piece: Option<Piece>,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawHead {
+    kind: u8,
+    flags: u8,
+    handler: u8,
+    words: u8,
+    bytes: U32,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawRoute {
+    from: U64,
+    to: U64,
+    tag: U64,
+}
+
+/// Bytes that a frame takes in a packet.
+#[inline]
+pub fn frame_bytes(head: &Head, same_route: bool, words: usize, payload: usize) -> usize {
+    head_bytes(head, same_route) + words * 8 + payload.next_multiple_of(8)
+}
+
+#[inline]
+fn head_bytes(head: &Head, same_route: bool) -> usize {
+    let route = if same_route || head.kind == Kind::Part { 0 } else { 24 };
+    8 + route + if head.order.is_some() { 8 } else { 0 } + if head.piece.is_some() { 16 } else { 0 }
+}
+
+/// Appends a frame to a packet's body. `same_route` leaves the route out: the frame before it in the
+/// body has the same. Parts have none: what they belong to has one.
+#[inline]
+pub fn append(out: &mut Vec<u8>, head: &Head, same_route: bool, words: &[u64], payload: &[u8]) {
+    debug_assert!(words.len() <= MOST_WORDS, "callers check what programs give");
+    let routed = !(same_route || head.kind == Kind::Part);
+    let flags = if head.reply { REPLY } else { 0 }
+        | if routed { 0 } else { SAME }
+        | if head.order.is_some() { ORDERED } else { 0 }
+        | if head.piece.is_some() { PARTED } else { 0 };
+    let raw = RawHead {
+        kind: head.kind as u8,
+        flags,
+        handler: head.handler,
+        words: words.len() as u8,
+        bytes: (payload.len() as u32).into(),
+    };
+    out.extend_from_slice(raw.as_bytes());
+    if routed {
+        let Route { from, to, tag } = head.route;
+        let route = RawRoute { from: from.into(), to: to.into(), tag: tag.into() };
+        out.extend_from_slice(route.as_bytes());
+    }
+    if let Some(order) = head.order {
+        out.extend_from_slice(&order.to_le_bytes());
+    }
+    if let Some(Piece { message, at }) = head.piece {
+        out.extend_from_slice(&message.to_le_bytes());
+        out.extend_from_slice(&at.to_le_bytes());
+    }
+    for word in words {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    out.extend_from_slice(payload);
+    let padding = payload.len().next_multiple_of(8) - payload.len();
+    out.extend_from_slice([0; 8].get(..padding).unwrap_or_default());
+}
+
+/// A frame as it lies in a packet.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// Everything but words and payload.
+    pub head: Head,
+    /// The words, little endian.
+    words: &'a [[u8; 8]],
+    /// The payload, without its padding.
+    pub payload: &'a [u8],
+}
+
+impl Frame<'_> {
+    /// How many words it has.
+    #[inline]
+    pub fn word_count(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Copies the words to the beginning of `into`; gives those.
+    #[inline]
+    pub fn words<'b>(&self, into: &'b mut [u64; MOST_WORDS]) -> &'b [u64] {
+        for (word, bytes) in into.iter_mut().zip(self.words) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        into.get(..self.words.len()).unwrap_or_default()
+    }
+
+    /// The first word; zero when there is none.
+    #[inline]
+    pub fn first_word(&self) -> u64 {
+        self.words.first().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+/// Bytes that are no frame. They came from an authenticated peer, so the peer is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a malformed frame")]
+pub struct Malformed;
+
+/// The frames of a packet's body, in order.
+#[derive(Debug, Clone)]
+pub struct Frames<'a> {
+    rest: &'a [u8],
+    route: Option<Route>,
+}
+
+impl<'a> Frames<'a> {
+    /// The frames of `body`.
+    #[inline]
+    pub fn new(body: &'a [u8]) -> Self {
+        Self { rest: body, route: None }
+    }
+
+    #[inline]
+    fn take<T: FromBytes + Immutable + KnownLayout + Unaligned>(&mut self) -> Option<&'a T> {
+        let (value, rest) = T::ref_from_prefix(self.rest).ok()?;
+        self.rest = rest;
+        Some(value)
+    }
+
+    #[inline]
+    fn take_bytes(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(bytes)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    #[inline]
+    fn parse(&mut self) -> Option<Frame<'a>> {
+        let raw: &RawHead = self.take()?;
+        let kind = Kind::from_bits(raw.kind)?;
+        let (flags, words) = (raw.flags, usize::from(raw.words));
+        if flags & !(REPLY | SAME | ORDERED | PARTED) != 0 || words > MOST_WORDS {
+            return None;
+        }
+        let route = if kind == Kind::Part {
+            Route::default()
+        } else if flags & SAME != 0 {
+            self.route?
+        } else {
+            let raw: &RawRoute = self.take()?;
+            let route = Route { from: raw.from.get(), to: raw.to.get(), tag: raw.tag.get() };
+            *self.route.insert(route)
+        };
+        let order = if flags & ORDERED == 0 { None } else { Some(self.take::<U64>()?.get()) };
+        let piece = if flags & PARTED == 0 {
+            None
+        } else {
+            let message = self.take::<U64>()?.get();
+            Some(Piece { message, at: self.take::<U64>()?.get() })
+        };
+        if kind == Kind::Part && piece.is_none() {
+            return None;
+        }
+        let words = self.take_bytes(words * 8)?.as_chunks::<8>().0;
+        let bytes = raw.bytes.get() as usize;
+        let payload = self.take_bytes(bytes)?;
+        self.take_bytes(bytes.checked_next_multiple_of(8)? - bytes)?;
+        let reply = flags & REPLY != 0;
+        let head = Head { kind, reply, handler: raw.handler, route, order, piece };
+        Some(Frame { head, words, payload })
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, Malformed>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let frame = self.parse().ok_or(Malformed);
+        if frame.is_err() {
+            self.rest = &[];
+        }
+        Some(frame)
+    }
+}

@@ -1,0 +1,236 @@
+//! The header of a packet: who, in which incarnation, which packet, which unit, and what arrived.
+
+use zerocopy::byteorder::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// Version of the format; packets of another are refused.
+pub const VERSION: u8 = 1;
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 64;
+/// Most words of selective acknowledgements in one packet: 512 units beyond the first gap.
+pub const MOST_SACK_WORDS: usize = 8;
+
+/// What a packet is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Kind {
+    /// Carries a unit: frames that are acknowledged, and sent again when lost.
+    #[default]
+    Data = 1,
+    /// Acknowledges only; is not acknowledged itself.
+    Ack = 2,
+    /// As long as the path is hoped to carry; asks for a [`Kind::ProbeAck`] (RFC 8899, 4.1).
+    Probe = 3,
+    /// Answers a probe; `unit` is the probe's length.
+    ProbeAck = 4,
+    /// An agent lives.
+    Heartbeat = 5,
+}
+
+impl Kind {
+    fn from_bits(bits: u8) -> Option<Self> {
+        Some(match bits {
+            1 => Kind::Data,
+            2 => Kind::Ack,
+            3 => Kind::Probe,
+            4 => Kind::ProbeAck,
+            5 => Kind::Heartbeat,
+            _ => return None,
+        })
+    }
+}
+
+/// One-bit statements of a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// None.
+    pub const NONE: Flags = Flags(0);
+    /// The receiver should acknowledge at once.
+    pub const ACK_NOW: Flags = Flags(1);
+    /// `echo` and `held` mean something.
+    pub const HAS_ECHO: Flags = Flags(2);
+
+    /// Whether all of `other` are set.
+    #[inline]
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both.
+    #[inline]
+    #[must_use]
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+/// The header of a packet. Times are counted in units of 64 ns and wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Header {
+    /// What the packet is for.
+    pub kind: Kind,
+    /// One-bit statements.
+    pub flags: Flags,
+    /// Packets of the other direction that arrived with a mark of congestion, modulo 256 (RFC 3168).
+    pub ce: u8,
+    /// Which job, derived from its key; tells foreign packets from ours at no cost.
+    pub job: u32,
+    /// The stack that sent it: a rank, or `0xff00_0000` and a node for its agent.
+    pub source: u32,
+    /// The stack it is for.
+    pub target: u32,
+    /// Incarnation of the source; tells a restarted or pretended stack from the one that is known.
+    pub epoch: u32,
+    /// Incarnation of the target that the source means.
+    pub target_epoch: u32,
+    /// Number of this packet, never used twice under one key (it is the nonce of the AEAD).
+    pub number: u64,
+    /// Number of the unit, of data packets.
+    pub unit: u64,
+    /// All units below this number have arrived.
+    pub ack: u64,
+    /// Bytes that may be under way towards the source of this packet.
+    pub window: u32,
+    /// When it was sent, by the source's clock.
+    pub sent: u32,
+    /// `sent` of the newest packet that the source has received.
+    pub echo: u32,
+    /// How long ago that packet arrived when this one was sent.
+    pub held: u32,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Raw {
+    version_kind: u8,
+    flags: u8,
+    sack_words: u8,
+    ce: u8,
+    job: U32,
+    source: U32,
+    target: U32,
+    epoch: U32,
+    target_epoch: U32,
+    number: U64,
+    unit: U64,
+    ack: U64,
+    window: U32,
+    sent: U32,
+    echo: U32,
+    held: U32,
+}
+
+const _: () = assert!(size_of::<Raw>() == HEADER_BYTES);
+
+impl Header {
+    /// The bytes of the header of a packet that carries `sack_words` words of selective
+    /// acknowledgements (at most [`MOST_SACK_WORDS`]) behind it.
+    #[inline]
+    pub fn encode(&self, sack_words: usize) -> [u8; HEADER_BYTES] {
+        debug_assert!(sack_words <= MOST_SACK_WORDS, "packets have room for eight");
+        let raw = Raw {
+            version_kind: VERSION << 4 | self.kind as u8,
+            flags: self.flags.0,
+            sack_words: sack_words.min(MOST_SACK_WORDS) as u8,
+            ce: self.ce,
+            job: self.job.into(),
+            source: self.source.into(),
+            target: self.target.into(),
+            epoch: self.epoch.into(),
+            target_epoch: self.target_epoch.into(),
+            number: self.number.into(),
+            unit: self.unit.into(),
+            ack: self.ack.into(),
+            window: self.window.into(),
+            sent: self.sent.into(),
+            echo: self.echo.into(),
+            held: self.held.into(),
+        };
+        zerocopy::transmute!(raw)
+    }
+}
+
+/// Why bytes are no packet of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Shorter than its own header says.
+    #[error("too short")]
+    Short,
+    /// Another format.
+    #[error("another version")]
+    Version,
+    /// A kind, a flag or a length that nobody sends.
+    #[error("malformed")]
+    Malformed,
+}
+
+/// A datagram cut into its parts. Nothing in it is authenticated yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet {
+    /// The header.
+    pub header: Header,
+    /// Where what is protected begins; all before it is header and selective acknowledgements.
+    pub sealed_at: usize,
+}
+
+impl Packet {
+    /// Cuts a datagram into its parts.
+    ///
+    /// # Errors
+    /// Why it is no packet of ours.
+    #[inline]
+    pub fn parse(datagram: &[u8]) -> Result<Self, Refused> {
+        let (raw, _) = Raw::ref_from_prefix(datagram).map_err(|_| Refused::Short)?;
+        if raw.version_kind >> 4 != VERSION {
+            return Err(Refused::Version);
+        }
+        let kind = Kind::from_bits(raw.version_kind & 0xf).ok_or(Refused::Malformed)?;
+        let words = usize::from(raw.sack_words);
+        if words > MOST_SACK_WORDS || raw.flags & !3 != 0 {
+            return Err(Refused::Malformed);
+        }
+        let sealed_at = HEADER_BYTES + words * 8;
+        if sealed_at > datagram.len() {
+            return Err(Refused::Short);
+        }
+        let header = Header {
+            kind,
+            flags: Flags(raw.flags),
+            ce: raw.ce,
+            job: raw.job.get(),
+            source: raw.source.get(),
+            target: raw.target.get(),
+            epoch: raw.epoch.get(),
+            target_epoch: raw.target_epoch.get(),
+            number: raw.number.get(),
+            unit: raw.unit.get(),
+            ack: raw.ack.get(),
+            window: raw.window.get(),
+            sent: raw.sent.get(),
+            echo: raw.echo.get(),
+            held: raw.held.get(),
+        };
+        Ok(Self { header, sealed_at })
+    }
+
+    /// Words of selective acknowledgements behind the header.
+    #[inline]
+    pub fn sack_words(&self) -> usize {
+        (self.sealed_at - HEADER_BYTES) / 8
+    }
+
+    /// Reads the selective acknowledgements out of the datagram that was parsed; gives those there are.
+    /// Bit `i` of word `w` says that unit `ack + 1 + 64 w + i` has arrived.
+    #[inline]
+    pub fn sack<'a>(&self, datagram: &[u8], into: &'a mut [u64; MOST_SACK_WORDS]) -> &'a [u64] {
+        let bytes = datagram.get(HEADER_BYTES..self.sealed_at).unwrap_or_default();
+        let mut count = 0;
+        for (word, bytes) in into.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+            count += 1;
+        }
+        into.get(..count).unwrap_or_default()
+    }
+}

@@ -1,0 +1,37 @@
+//! What clump puts on a wire between nodes: packets, and the frames of messages inside them.
+//!
+//! Layer 0, formats only: no clock, no socket, no key. `clump-proto` fills in and reads [`Header`]s,
+//! `clump-net` packs and unpacks [`frame`]s and protects what lies between header and trailer.
+//!
+//! ```text
+//! header, 64 B | selective acks, 8 B each | body: frames | trailer: 16 B (AEAD) or 4 B (CRC-32C)
+//! frame: head, 8 B | route, 24 B, unless as before | order, 8 B | part, 16 B | words, 8 B each | payload
+//! ```
+//! Little endian throughout. Every part of a frame is padded to 8 bytes. Packets of another
+//! [`VERSION`] are refused; a new format gets a new number.
+//!
+//! Types to know: [`Header`], [`Packet`] (a datagram cut into its parts), [`frame::Frame`],
+//! [`frame::Frames`].
+//!
+//! # Invariants
+//! 1. Any bytes parse or are refused: no panic, no allocation, work bounded by their length.
+//! 2. What is written is read back the same.
+//! 3. Parsing looks at each byte of heads once and at no byte of payloads.
+//!
+//! ```
+//! use clump_wire::{Header, Kind, Packet};
+//! let header = Header { kind: Kind::Ack, ack: 7, ..Header::default() };
+//! let bytes = header.encode(1);
+//! let datagram = [&bytes[..], &1_u64.to_le_bytes(), &[0; 16]].concat();
+//! let packet = Packet::parse(&datagram).unwrap();
+//! assert_eq!((packet.header.ack, packet.sack_words(), packet.sealed_at), (7, 1, 72));
+//! ```
+#![forbid(unsafe_code)]
+#![deny(clippy::indexing_slicing)]
+
+pub mod frame;
+mod header;
+mod security;
+
+pub use header::{Flags, HEADER_BYTES, Header, Kind, MOST_SACK_WORDS, Packet, Refused, VERSION};
+pub use security::Security;
