@@ -1,0 +1,110 @@
+//! The trait that all mechanisms and wrappers share.
+
+use crate::error::DriverError;
+use crate::inbound::Inbound;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+/// What a driver can do. Callers choose by this, never by the name of the mechanism.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    /// What it is, for reports: `udp`, `loopback`, `fault(udp)`.
+    pub name: String,
+    /// Largest datagram in bytes that it takes towards any destination at all.
+    pub max_datagram: usize,
+    /// Runs of equal datagrams to one destination go out in one system call (UDP_SEGMENT).
+    pub gso: bool,
+    /// The kernel hands over runs of equal datagrams at once (UDP_GRO).
+    pub gro: bool,
+    /// Datagrams go out as ECT(0), and the mark they arrive with is reported.
+    pub ecn: bool,
+    /// Datagrams carry the time at which the kernel received them.
+    pub timestamps: bool,
+    /// How many sockets receive.
+    pub sockets: usize,
+    /// Bytes of datagrams that wait here to be received before more are lost, as the kernel counts
+    /// (its bookkeeping included).
+    pub receive_buffer: usize,
+    /// Bytes of datagrams that may wait here to leave before [`Driver::send`] takes no more.
+    pub send_buffer: usize,
+}
+
+/// One datagram to send, in three parts that are put one behind the other (so that a payload need not be
+/// copied behind its header). Parts may be empty, even all of them.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing<'a> {
+    /// Where it goes.
+    pub to: SocketAddr,
+    /// First part.
+    pub head: &'a [u8],
+    /// Second part.
+    pub body: &'a [u8],
+    /// Third part.
+    pub tail: &'a [u8],
+}
+
+impl Outgoing<'_> {
+    /// Bytes of all parts.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.head.len() + self.body.len() + self.tail.len()
+    }
+
+    /// All parts as one, appended to `into`.
+    pub fn append_to(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(self.head);
+        into.extend_from_slice(self.body);
+        into.extend_from_slice(self.tail);
+    }
+}
+
+/// Sends and receives datagrams without blocking. Owned by one thread; no call waits for anything.
+pub trait Driver: Send {
+    /// What this driver can do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// The address that it is bound to; its host part is unspecified when it was bound so.
+    fn local(&self) -> SocketAddr;
+
+    /// Sends in order. `Ok(n)`: the first n were taken; n < `batch.len()`: the wire is full, try the
+    /// others later. An error names the datagram that it is about; those before it were taken.
+    fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError>;
+
+    /// Receives without blocking, appends to `into`, and says how many datagrams it appended: at least
+    /// one if there is one and `into` has room, maybe not all. `Ok(0)`: nothing is there (or no room).
+    fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError>;
+
+    /// What becomes readable when there is something to receive (for ppoll); `None` for drivers inside
+    /// one process.
+    fn readiness(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Largest datagram in bytes that the local interface towards `to` carries (IP MTU minus IP and UDP
+    /// headers), if it can be known. Asks the kernel: for setting up and path probing, not per datagram.
+    fn path_hint(&self, to: SocketAddr) -> Option<usize>;
+}
+
+impl<D: Driver + ?Sized> Driver for Box<D> {
+    fn capabilities(&self) -> &Capabilities {
+        (**self).capabilities()
+    }
+
+    fn local(&self) -> SocketAddr {
+        (**self).local()
+    }
+
+    fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        (**self).send(batch)
+    }
+
+    fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
+        (**self).receive(into)
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        (**self).readiness()
+    }
+
+    fn path_hint(&self, to: SocketAddr) -> Option<usize> {
+        (**self).path_hint(to)
+    }
+}

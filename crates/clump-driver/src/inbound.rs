@@ -1,0 +1,279 @@
+//! What was received: buffers that are used again, and the datagrams that lie in them.
+
+use std::net::SocketAddr;
+
+/// Congestion mark of a datagram (RFC 3168, section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// The sender does not take part, or the mark is not known.
+    #[default]
+    NotEct,
+    /// ECN-capable transport (0): what drivers here send.
+    Ect0,
+    /// ECN-capable transport (1).
+    Ect1,
+    /// A router was congested.
+    Ce,
+}
+
+impl Ecn {
+    /// From the low two bits of the IP traffic class.
+    #[inline]
+    pub fn from_traffic_class(class: u8) -> Self {
+        match class & 3 {
+            0 => Self::NotEct,
+            1 => Self::Ect1,
+            2 => Self::Ect0,
+            _ => Self::Ce,
+        }
+    }
+
+    /// The low two bits of the IP traffic class.
+    pub fn traffic_class(self) -> u8 {
+        match self {
+            Self::NotEct => 0,
+            Self::Ect1 => 1,
+            Self::Ect0 => 2,
+            Self::Ce => 3,
+        }
+    }
+}
+
+/// One received datagram, in place.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Datagram<'a> {
+    /// Its contents; the caller may change them (open a seal in place).
+    pub bytes: &'a mut [u8],
+    /// Who sent it, as the network says; nothing vouches for it.
+    pub from: SocketAddr,
+    /// The mark that it arrived with.
+    pub ecn: Ecn,
+    /// When the kernel received it: nanoseconds of the real-time clock (UTC), where asked for.
+    pub arrived_ns: Option<u64>,
+}
+
+/// What a mechanism knows of a buffer that it has filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// Bytes written to the buffer.
+    pub bytes: usize,
+    /// Bytes of each datagram in it but the last, which may be shorter. `None`: one datagram.
+    pub segment: Option<usize>,
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// The mark of all of them.
+    pub ecn: Ecn,
+    /// When the kernel received the first of them.
+    pub arrived_ns: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    start: usize,
+    bytes: usize,
+    from: SocketAddr,
+    ecn: Ecn,
+    arrived_ns: Option<u64>,
+}
+
+/// Buffers for receiving, and the datagrams found in them. Made once, used for every receive.
+#[derive(Debug)]
+pub struct Inbound {
+    /// All buffers in one piece, [`Inbound::STRIDE`] apart. Zeroed memory straight from the kernel: pages
+    /// that no datagram reaches are never touched.
+    memory: Vec<u8>,
+    buffers: usize,
+    used: usize,
+    datagrams: Vec<Place>,
+}
+
+impl Inbound {
+    /// Bytes of each buffer: the largest that UDP carries, with or without GRO.
+    pub const BUFFER_BYTES: usize = 65_536;
+
+    /// From one buffer to the next. Were it a power of two, the beginnings of all buffers would compete
+    /// for the same few cache lines.
+    const STRIDE: usize = Self::BUFFER_BYTES + 320;
+
+    /// With room for as many receptions (each a datagram, or a run of them by GRO), at least one.
+    pub fn new(buffers: usize) -> Self {
+        let buffers = buffers.max(1);
+        Self {
+            memory: vec![0; buffers * Self::STRIDE],
+            buffers,
+            used: 0,
+            datagrams: Vec::with_capacity(buffers.max(64)),
+        }
+    }
+
+    /// Forgets what was received; all buffers are free again.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.used = 0;
+        self.datagrams.clear();
+    }
+
+    /// Datagrams here.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.datagrams.len()
+    }
+
+    /// Whether no datagram is here.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.datagrams.is_empty()
+    }
+
+    /// Free buffers.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.buffers - self.used
+    }
+
+    /// Datagram `i` in order of arrival. Panics where there is no such datagram, as indexing does.
+    #[inline]
+    pub fn datagram(&mut self, i: usize) -> Datagram<'_> {
+        let place = self.datagrams[i];
+        Datagram {
+            bytes: &mut self.memory[place.start..place.start + place.bytes],
+            from: place.from,
+            ecn: place.ecn,
+            arrived_ns: place.arrived_ns,
+        }
+    }
+
+    /// For drivers: the next free buffer.
+    #[inline]
+    pub fn buffer(&mut self) -> Option<&mut [u8]> {
+        let start = self.used * Self::STRIDE;
+        (self.room() > 0).then(|| &mut self.memory[start..start + Self::BUFFER_BYTES])
+    }
+
+    /// For drivers: all free buffers, in the order in which [`Inbound::commit`] takes them.
+    pub fn free_buffers(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let free = &mut self.memory[self.used * Self::STRIDE..];
+        free.chunks_exact_mut(Self::STRIDE).map(|chunk| &mut chunk[..Self::BUFFER_BYTES])
+    }
+
+    /// For drivers: the next free buffer was filled so. Gives how many datagrams that made.
+    #[inline]
+    pub fn commit(&mut self, arrival: &Arrival) -> usize {
+        debug_assert!(arrival.bytes <= Self::BUFFER_BYTES && self.room() > 0);
+        let start = self.used * Self::STRIDE;
+        self.used += 1;
+        let segment = arrival.segment.unwrap_or(arrival.bytes).max(1);
+        let place = |start, bytes| Place {
+            start,
+            bytes,
+            from: arrival.from,
+            ecn: arrival.ecn,
+            arrived_ns: arrival.arrived_ns,
+        };
+        if arrival.bytes <= segment {
+            self.datagrams.push(place(start, arrival.bytes));
+            return 1;
+        }
+        let before = self.datagrams.len();
+        let mut done = 0;
+        while done < arrival.bytes {
+            let bytes = segment.min(arrival.bytes - done);
+            self.datagrams.push(place(start + done, bytes));
+            done += bytes;
+        }
+        self.datagrams.len() - before
+    }
+
+    /// For drivers: copies one datagram in; `false` when there is no room (or it is larger than any).
+    pub fn push(&mut self, bytes: &[u8], from: SocketAddr, ecn: Ecn) -> bool {
+        match self.buffer().and_then(|buffer| buffer.get_mut(..bytes.len())) {
+            Some(place) => place.copy_from_slice(bytes),
+            None => return false,
+        }
+        let arrival = Arrival { bytes: bytes.len(), segment: None, from, ecn, arrived_ns: None };
+        self.commit(&arrival);
+        true
+    }
+
+    /// For wrappers: keeps only those datagrams from `first` on for which `keep` says so; it may change
+    /// their contents and marks. Buffers stay used.
+    pub fn filter(&mut self, first: usize, mut keep: impl FnMut(&mut Datagram<'_>) -> bool) {
+        let (memory, mut i) = (&mut self.memory, 0);
+        self.datagrams.retain_mut(|place| {
+            i += 1;
+            if i <= first {
+                return true;
+            }
+            let mut datagram = Datagram {
+                bytes: &mut memory[place.start..place.start + place.bytes],
+                from: place.from,
+                ecn: place.ecn,
+                arrived_ns: place.arrived_ns,
+            };
+            let keeps = keep(&mut datagram);
+            (place.ecn, place.arrived_ns) = (datagram.ecn, datagram.arrived_ns);
+            keeps
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(bytes: usize, segment: Option<usize>) -> Arrival {
+        let from = "127.0.0.1:9".parse().unwrap();
+        Arrival { bytes, segment, from, ecn: Ecn::Ect0, arrived_ns: None }
+    }
+
+    #[test]
+    fn a_run_is_split_and_its_last_may_be_shorter() {
+        let mut inbound = Inbound::new(2);
+        inbound.buffer().unwrap()[..10].copy_from_slice(b"aaaabbbbcc");
+        assert_eq!(inbound.commit(&arrival(10, Some(4))), 3);
+        let parts: Vec<_> = (0..3).map(|i| inbound.datagram(i).bytes.to_vec()).collect();
+        assert_eq!(parts, [&b"aaaa"[..], b"bbbb", b"cc"]);
+        assert_eq!(inbound.commit(&arrival(0, None)), 1);
+        assert_eq!(inbound.datagram(3).bytes, b"");
+        assert_eq!(inbound.room(), 0);
+        assert!(inbound.buffer().is_none());
+        assert!(!inbound.push(b"x", "127.0.0.1:9".parse().unwrap(), Ecn::NotEct));
+        inbound.clear();
+        assert_eq!((inbound.len(), inbound.room()), (0, 2));
+    }
+
+    #[test]
+    fn a_segment_size_of_zero_does_not_loop() {
+        let mut inbound = Inbound::new(1);
+        assert_eq!(inbound.commit(&arrival(3, Some(0))), 3);
+    }
+
+    #[test]
+    fn a_filter_leaves_earlier_datagrams_alone() {
+        let mut inbound = Inbound::new(3);
+        let from = "127.0.0.1:9".parse().unwrap();
+        for text in [&b"one"[..], b"two", b"three"] {
+            assert!(inbound.push(text, from, Ecn::Ect0));
+        }
+        inbound.filter(1, |d| {
+            d.ecn = Ecn::Ce;
+            d.bytes != b"two"
+        });
+        assert_eq!(inbound.len(), 2);
+        assert_eq!(
+            (inbound.datagram(0).bytes.to_vec(), inbound.datagram(0).ecn),
+            (b"one".to_vec(), Ecn::Ect0)
+        );
+        assert_eq!(
+            (inbound.datagram(1).bytes.to_vec(), inbound.datagram(1).ecn),
+            (b"three".to_vec(), Ecn::Ce)
+        );
+    }
+
+    #[test]
+    fn marks_survive_the_traffic_class() {
+        for mark in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
+            assert_eq!(Ecn::from_traffic_class(0xb8 | mark.traffic_class()), mark);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What puts datagrams on a wire: one trait, its mechanisms, and wrappers that disturb or watch.
+//!
+//! The stacks of `clump-net` call it, it calls `clump-os`. A driver knows nothing of packets' contents:
+//! it takes datagrams with an address and hands out datagrams with an address; they may be lost, doubled
+//! and overtake each other, whatever the mechanism.
+//!
+//! Types to know: [`Driver`], [`Outgoing`] (what is sent), [`Inbound`] (what was received),
+//! [`Capabilities`]; [`Hub`] for tests in one process.
+//!
+//! # Invariants
+//! 1. A driver never blocks, and owns no thread.
+//! 2. A datagram arrives whole with its boundaries, or not at all.
+//! 3. Datagrams are taken in the order of the batch: when a call stops early, those before were taken
+//!    and those behind were not.
+//! 4. Every queue here is bounded; what does not fit is refused or counted as lost.
+//! 5. What the wire does to datagrams already taken (loss, unreachable peers) is counted, never an error.
+//!
+//! ```
+//! use clump_driver::{Driver, Hub, Inbound, Outgoing};
+//! let hub = Hub::default();
+//! let (mut a, mut b) = (hub.attach("10.0.0.1:1".parse()?)?, hub.attach("10.0.0.2:1".parse()?)?);
+//! a.send(&[Outgoing { to: b.local(), head: b"hel", body: b"lo", tail: b"" }])?;
+//! let mut inbound = Inbound::new(4);
+//! assert_eq!(b.receive(&mut inbound)?, 1);
+//! assert_eq!(inbound.datagram(0).bytes, b"hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod driver;
+mod error;
+mod inbound;
+mod loopback;
+
+pub use driver::{Capabilities, Driver, Outgoing};
+pub use error::DriverError;
+pub use inbound::{Arrival, Datagram, Ecn, Inbound};
+pub use loopback::{Hub, HubCounts, HubLimits, Loopback, Overflow};
