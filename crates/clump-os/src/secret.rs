@@ -1,0 +1,407 @@
+//! Keys in memory: pages of their own that no core dump holds, and the removal of what working with
+//! them leaves on the stack and in registers.
+//!
+//! A core dump shows the memory of a process and the registers of its threads to whoever finds the file.
+//! A [`Secret`] keeps its value out of the first (`MADV_DONTDUMP`) and, where the limits allow, out of
+//! swap (`mlock`). What is derived from a key passes through the stack: [`scrubbed`] runs the
+//! derivation and overwrites the stack below it. AES round keys stay behind in vector registers, and
+//! each of them gives the key away: [`scrub_registers`].
+//!
+//! Left open: a dump taken, or a signal handled, in the middle of a derivation or of one encryption.
+
+use crate::error::{OsError, Result};
+use crate::map::PAGE;
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// How far below its caller [`scrubbed`] overwrites the stack, in bytes. Deriving a key with ring takes
+/// about 3 KiB; the frame of a signal in between up to 12 KiB (AVX-512 and AMX state).
+pub const SCRUBBED_BYTES: usize = 32 << 10;
+
+/// A value in memory of its own that core dumps leave out; overwritten with zeros when dropped.
+///
+/// `T` must hold its value itself: what a `Box` or `Vec` points to would not be protected, so types
+/// that need dropping do not compile.
+///
+/// In a child made by `fork` the memory reads as zeros (`MADV_WIPEONFORK`), so that no two processes
+/// ever encrypt under one key and counter. A child that goes on without `exec` must not use secrets of
+/// its parent: that is up to whoever makes the unsafe call to `fork`.
+pub struct Secret<T> {
+    /// Inside the pages, at a cache line that differs from page to page.
+    value: NonNull<T>,
+    /// Kept for its drop.
+    _pages: Pages,
+}
+
+// SAFETY: a Secret owns its value as a Box does; the pages are an address range that nothing else uses.
+unsafe impl<T: Send> Send for Secret<T> {}
+// SAFETY: as above; `&Secret<T>` gives out `&T` only.
+unsafe impl<T: Sync> Sync for Secret<T> {}
+
+impl<T> Secret<T> {
+    /// Keeps what `make` returns, and scrubs the stack and the registers that it used. What `make`
+    /// takes along should be borrowed: what is moved into it stays in the caller's frame.
+    pub fn new(make: impl FnOnce() -> T) -> Result<Self> {
+        Self::try_new(|| Ok(make()))
+    }
+
+    /// The same for a `make` that can fail.
+    pub fn try_new<E: From<OsError>>(
+        make: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<Self, E> {
+        const { assert!(!std::mem::needs_drop::<T>(), "a secret holds its value itself") };
+        const { assert!(align_of::<T>() <= LINE, "a secret is aligned to cache lines") };
+        let pages = Pages::new(size_of::<T>())?;
+        let value = pages.place(size_of::<T>()).cast::<T>();
+        scrubbed(|| {
+            let made = make()?;
+            // SAFETY: `place` lies in the fresh pages with room for a T, on a cache line, and nobody
+            // else has it.
+            unsafe { value.write(made) };
+            Ok::<(), E>(())
+        })?;
+        Ok(Self { value, _pages: pages })
+    }
+}
+
+impl<const N: usize> Secret<[u8; N]> {
+    /// Zeros, to be filled in place.
+    pub fn zeroed() -> Result<Self> {
+        Self::new(|| [0; N])
+    }
+
+    /// Bytes from the operating system's random source, which never were anywhere else.
+    pub fn random() -> Result<Self> {
+        let mut secret = Self::zeroed()?;
+        let mut filled = 0;
+        while let Some(rest) = secret.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            filled += rustix::rand::getrandom(rest, rustix::rand::GetRandomFlags::empty())
+                .map_err(|e| OsError::new("getrandom", e))?;
+        }
+        Ok(secret)
+    }
+
+    /// Moves `bytes` here: overwrites them with zeros where they were.
+    pub fn taking(bytes: &mut [u8; N]) -> Result<Self> {
+        let secret = Self::new(|| *bytes);
+        wipe(bytes);
+        secret
+    }
+}
+
+impl<T> Deref for Secret<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: `try_new` wrote a T there, and the pages stay mapped while this lives.
+        unsafe { self.value.as_ref() }
+    }
+}
+
+impl<T> DerefMut for Secret<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as in deref, and `&mut self` makes the access exclusive.
+        unsafe { self.value.as_mut() }
+    }
+}
+
+impl<T> std::fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// Where a value may start, in bytes.
+const LINE: usize = 64;
+
+/// Pages that no dump holds; zeroed, then unmapped, when dropped.
+struct Pages {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Pages {
+    fn new(value_bytes: usize) -> Result<Self> {
+        let bytes = value_bytes.max(1).next_multiple_of(PAGE);
+        let failed = |e| OsError::new(format!("mapping {bytes} bytes for a secret"), e);
+        // SAFETY: a fresh private mapping at an address of the kernel's choice overlaps nothing.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }
+        .map_err(failed)?;
+        let base = NonNull::new(base.cast::<u8>()).ok_or_else(|| failed(Errno::FAULT))?;
+        let pages = Self { base, bytes };
+        let start = base.as_ptr().cast();
+        // SAFETY: advice on, and locking of, a range that `pages` owns and nothing refers to yet.
+        unsafe {
+            rustix::mm::madvise(start, bytes, Advice::LinuxDontDump)
+                .map_err(|e| OsError::new("keeping a secret out of core dumps", e))?;
+            // Best effort: old kernels and small limits of locked memory are no reason not to run.
+            let _ = rustix::mm::madvise(start, bytes, Advice::LinuxWipeOnFork);
+            let _ = rustix::mm::mlock(start, bytes);
+        }
+        Ok(pages)
+    }
+
+    /// Where a value of so many bytes goes. Values of several secrets would contend for the same few
+    /// sets of the first-level cache if they all began their page: the page's number spreads them.
+    fn place(&self, value_bytes: usize) -> NonNull<u8> {
+        let value_lines = value_bytes.div_ceil(LINE);
+        let places = self.bytes / LINE - value_lines + 1;
+        let line = (self.base.addr().get() / PAGE).wrapping_mul(value_lines) % places;
+        // SAFETY: `line + value_lines` is at most the number of lines, so this is inside the pages.
+        unsafe { self.base.add(line * LINE) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the pages are this value's own, and what was in them needs no drop; then exactly the
+        // mapped range goes, and nobody else has it.
+        unsafe {
+            wipe(std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes));
+            let _ = rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes);
+        }
+    }
+}
+
+/// Overwrites `bytes` with zeros, also where the compiler sees that nobody reads them again.
+pub fn wipe(bytes: &mut [u8]) {
+    bytes.fill(0);
+    // The memory is an input of something that the compiler cannot look into.
+    std::hint::black_box(bytes);
+}
+
+/// Runs `work`, then overwrites the stack that it used, down to [`SCRUBBED_BYTES`] below the caller,
+/// and the vector registers. The result is not overwritten, so it should hold no secret.
+pub fn scrubbed<R>(work: impl FnOnce() -> R) -> R {
+    let result = apart(work);
+    scrub_stack();
+    scrub_registers();
+    result
+}
+
+/// A frame of its own, so that all that `work` leaves lies where [`scrub_stack`] has its own.
+#[inline(never)]
+fn apart<R>(work: impl FnOnce() -> R) -> R {
+    work()
+}
+
+#[inline(never)]
+fn scrub_stack() {
+    let mut below = [const { MaybeUninit::<u64>::uninit() }; SCRUBBED_BYTES / 8];
+    for word in &mut below {
+        // SAFETY: a plain store to a local, volatile so that it happens.
+        unsafe { std::ptr::write_volatile(word.as_mut_ptr(), 0) };
+    }
+}
+
+/// Overwrites the vector registers, where encryption leaves round keys and copying leaves what was
+/// copied. About 2 ns. Without effect where this is not written yet: other than x86-64.
+#[inline]
+pub fn scrub_registers() {
+    #[cfg(target_arch = "x86_64")]
+    x86_64::scrub_registers();
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use std::arch::asm;
+
+    #[inline]
+    pub(super) fn scrub_registers() {
+        if !std::is_x86_feature_detected!("avx") {
+            scrub_sse();
+            return;
+        }
+        // SAFETY: the processor has AVX; every register that changes is one that a call may change.
+        unsafe {
+            asm!("vzeroall", clobber_abi("sysv64"), options(nomem, nostack, preserves_flags))
+        };
+        if std::is_x86_feature_detected!("avx512f") {
+            scrub_upper_half();
+        }
+    }
+
+    #[cold]
+    fn scrub_sse() {
+        // SAFETY: every x86-64 processor has SSE2; a call may change these registers.
+        unsafe {
+            asm!(
+                "xorps xmm0, xmm0",
+                "xorps xmm1, xmm1",
+                "xorps xmm2, xmm2",
+                "xorps xmm3, xmm3",
+                "xorps xmm4, xmm4",
+                "xorps xmm5, xmm5",
+                "xorps xmm6, xmm6",
+                "xorps xmm7, xmm7",
+                "xorps xmm8, xmm8",
+                "xorps xmm9, xmm9",
+                "xorps xmm10, xmm10",
+                "xorps xmm11, xmm11",
+                "xorps xmm12, xmm12",
+                "xorps xmm13, xmm13",
+                "xorps xmm14, xmm14",
+                "xorps xmm15, xmm15",
+                clobber_abi("sysv64"),
+                options(nomem, nostack, preserves_flags),
+            );
+        }
+    }
+
+    /// Registers 16 to 31, which exist with AVX-512 only; the C library copies through them there.
+    fn scrub_upper_half() {
+        // SAFETY: called where the processor has AVX-512; a call may change these registers.
+        unsafe {
+            asm!(
+                "vpxord zmm16, zmm16, zmm16",
+                "vpxord zmm17, zmm17, zmm17",
+                "vpxord zmm18, zmm18, zmm18",
+                "vpxord zmm19, zmm19, zmm19",
+                "vpxord zmm20, zmm20, zmm20",
+                "vpxord zmm21, zmm21, zmm21",
+                "vpxord zmm22, zmm22, zmm22",
+                "vpxord zmm23, zmm23, zmm23",
+                "vpxord zmm24, zmm24, zmm24",
+                "vpxord zmm25, zmm25, zmm25",
+                "vpxord zmm26, zmm26, zmm26",
+                "vpxord zmm27, zmm27, zmm27",
+                "vpxord zmm28, zmm28, zmm28",
+                "vpxord zmm29, zmm29, zmm29",
+                "vpxord zmm30, zmm30, zmm30",
+                "vpxord zmm31, zmm31, zmm31",
+                clobber_abi("sysv64"),
+                options(nomem, nostack, preserves_flags),
+            );
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        /// What xmm7 and xmm15 hold after `scrub` ran between writing and reading them.
+        fn left_after(scrub: extern "sysv64" fn()) -> [u64; 2] {
+            let (low, high): (u64, u64);
+            // SAFETY: declared to change what a call may change; the stack is aligned for it.
+            unsafe {
+                asm!(
+                    "movq xmm7, {mark}",
+                    "movq xmm15, {mark}",
+                    "call {scrub}",
+                    "movq rax, xmm7",
+                    "movq rdx, xmm15",
+                    mark = in(reg) 0x1122_3344_5566_7788_u64,
+                    scrub = in(reg) scrub,
+                    lateout("rax") low,
+                    lateout("rdx") high,
+                    clobber_abi("sysv64"),
+                );
+            }
+            [low, high]
+        }
+
+        #[test]
+        fn vector_registers_are_overwritten() {
+            extern "sysv64" fn nothing() {}
+            extern "sysv64" fn all() {
+                super::super::scrub_registers();
+            }
+            extern "sysv64" fn sse() {
+                scrub_sse();
+            }
+            assert_eq!(left_after(nothing), [0x1122_3344_5566_7788; 2]);
+            assert_eq!(left_after(all), [0; 2]);
+            assert_eq!(left_after(sse), [0; 2]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The line of the mapping that holds `address`, and the flags that smaps gives it.
+    fn flags_at(address: usize) -> Vec<String> {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut inside = false;
+        for line in maps.lines() {
+            let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+            let ends = range.map(|(a, b)| [a, b].map(|hex| usize::from_str_radix(hex, 16)));
+            if let Some([Ok(start), Ok(end)]) = ends {
+                inside = (start..end).contains(&address);
+            } else if let Some(flags) = line.strip_prefix("VmFlags: ").filter(|_| inside) {
+                return flags.split_ascii_whitespace().map(str::to_owned).collect();
+            }
+        }
+        panic!("no mapping holds {address:#x}");
+    }
+
+    #[test]
+    fn dumps_and_children_do_not_get_a_secret_and_debug_does_not_print_it() {
+        let mut bytes = *b"0123456789abcdef";
+        let secret = Secret::taking(&mut bytes).unwrap();
+        assert_eq!((bytes, *secret), ([0; 16], *b"0123456789abcdef"));
+        let flags = flags_at(std::ptr::from_ref(&*secret).addr());
+        assert!(flags.contains(&"dd".to_owned()), "not kept out of dumps: {flags:?}");
+        assert!(flags.contains(&"wf".to_owned()), "not wiped on fork: {flags:?}");
+        assert_eq!(format!("{secret:?}"), "Secret(..)");
+        let ordinary = flags_at(std::ptr::from_ref(&bytes).addr());
+        assert!(!ordinary.contains(&"dd".to_owned()), "this test sees nothing: {ordinary:?}");
+    }
+
+    #[test]
+    fn random_secrets_differ_and_large_ones_fit() {
+        let (a, b) = (Secret::<[u8; 300]>::random().unwrap(), Secret::random().unwrap());
+        assert_ne!(*a, *b);
+        assert!(a.iter().filter(|&&byte| byte == 0).count() < 30);
+        let mut wide = Secret::<[u8; 2 * PAGE - 5]>::zeroed().unwrap();
+        assert!(wide.iter().all(|&byte| byte == 0));
+        wide.fill(9);
+        let full = Secret::<[u8; PAGE]>::random().unwrap();
+        assert!(full.iter().any(|&byte| byte != 0));
+        assert!(wide.iter().all(|&byte| byte == 9));
+    }
+
+    #[test]
+    fn a_secret_that_cannot_be_made_is_an_error() {
+        let failed: Result<Secret<u64>> =
+            Secret::try_new(|| Err(OsError::new("asking a test", Errno::PERM)));
+        assert_eq!(failed.unwrap_err().errno, Errno::PERM);
+    }
+
+    const MARK: [u8; 8] = 0x5eed_c0de_5eed_c0de_u64.to_le_bytes();
+
+    #[inline(never)]
+    fn dirty_frame() {
+        std::hint::black_box(&mut [u64::from_le_bytes(MARK); 1024]);
+    }
+
+    /// How often the mark is found in the stack below this frame.
+    fn marks_below(memory: &std::fs::File) -> usize {
+        use std::os::unix::fs::FileExt;
+        let mut stack = vec![0; SCRUBBED_BYTES];
+        let here = std::ptr::from_ref(&memory).addr();
+        memory.read_exact_at(&mut stack, (here - SCRUBBED_BYTES) as u64).unwrap();
+        stack.windows(8).filter(|bytes| *bytes == MARK).count()
+    }
+
+    #[test]
+    fn the_stack_of_a_derivation_is_overwritten() {
+        let memory = std::fs::File::open("/proc/self/mem").unwrap();
+        dirty_frame();
+        assert!(marks_below(&memory) > 100, "this test sees no stale frame");
+        scrubbed(dirty_frame);
+        assert_eq!(marks_below(&memory), 0);
+    }
+}
