@@ -23,6 +23,7 @@ pub mod memory;
 pub mod probe;
 pub mod process;
 pub mod procfs;
+pub mod raw_udp;
 pub mod secret;
 pub mod signal;
 pub mod socket;
