@@ -21,6 +21,8 @@ pub enum Manner {
     Stopped,
     /// Still running when its time was over.
     Lingered,
+    /// Its node was lost.
+    NodeLost,
 }
 
 impl From<How> for Manner {
@@ -32,6 +34,7 @@ impl From<How> for Manner {
             How::NeverJoined => Manner::NeverJoined,
             How::Stopped => Manner::Stopped,
             How::Lingered => Manner::Lingered,
+            How::NodeLost => Manner::NodeLost,
         }
     }
 }
@@ -45,6 +48,7 @@ impl From<Manner> for How {
             Manner::NeverJoined => How::NeverJoined,
             Manner::Stopped => How::Stopped,
             Manner::Lingered => How::Lingered,
+            Manner::NodeLost => How::NodeLost,
         }
     }
 }
@@ -59,6 +63,8 @@ impl Manner {
             Manner::Stopped => 128 + clump_os::signal::KILL,
             // As timeout(1) says it.
             Manner::Lingered => 124,
+            // As when clump itself fails: no rank did anything wrong.
+            Manner::NodeLost => 125,
         }
     }
 }

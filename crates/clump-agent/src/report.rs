@@ -98,6 +98,10 @@ fn remedy(death: &DeathReport) -> String {
             death.pid
         ),
         Manner::Lingered => "raise --linger if that computation is meant to take longer".into(),
+        Manner::NodeLost => {
+            "look whether that machine runs, is reachable, and has memory left (dmesg | grep -i oom)"
+                .into()
+        }
     }
 }
 

@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn ranks_in_one_barrier_miss_the_same_rank() {
-        let config = NodeConfig { ranks: 5, job_id: 1, survive: false, spin_ns: 1, yield_ns: 1 };
+        let config = NodeConfig { ranks: 5, node: 0, node_of: &[], job_id: 1, survive: false, spin_ns: 1, yield_ns: 1 };
         let node = NodeMemory::create(&config).unwrap();
         for rank in [0, 1, 2, 4] {
             node.rank(rank).unwrap().join(rank + 1).unwrap();

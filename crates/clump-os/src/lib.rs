@@ -12,6 +12,7 @@
 //! 2. Memory of a mapping is never handed out behind `&T` or `&mut T` unless `T` is made of atomics.
 //! 3. No function here panics on what the kernel answers; errors name the call.
 
+pub mod alarm;
 pub mod clock;
 pub mod epoll;
 pub mod error;

@@ -1,4 +1,4 @@
-//! A barrier of the ranks of a node: every rank writes its own line and reads the others'.
+//! A barrier of the ranks of this node: every rank writes its own line and reads the others'.
 //!
 //! Two ranks need one line transfer each way at once. With more ranks than cores nobody has to be
 //! scheduled to release the others: whoever runs and sees all arrivals goes on, and has arrived at the
@@ -15,6 +15,8 @@ use clump_os::sync::{Ordering, Site, order};
 #[derive(Debug)]
 pub struct Barrier {
     node: NodeMemory,
+    /// The node's first rank: its line is the first.
+    first: u32,
     me: usize,
     lines: SharedSlice<ArrivalLine>,
     epoch: u64,
@@ -27,12 +29,11 @@ impl Barrier {
     /// # Errors
     /// The node has no such rank.
     pub fn new(node: &NodeMemory, rank: u32) -> Result<Self> {
-        let lines = node.arrivals()?;
-        let (me, seen) = (rank as usize, lines.len());
-        if me >= lines.len() {
-            return Err(Error::NotANode("this rank has no barrier line in it"));
-        }
-        Ok(Self { node: node.clone(), me, lines, epoch: 0, seen })
+        let (first, lines) = node.arrivals()?;
+        let me = rank.checked_sub(first).map(|me| me as usize).filter(|&me| me < lines.len());
+        let me = me.ok_or(Error::NotANode("this rank has no barrier line in it"))?;
+        let seen = lines.len();
+        Ok(Self { node: node.clone(), first, me, lines, epoch: 0, seen })
     }
 
     /// Arrives at the next barrier. Follow with [`Barrier::complete`] until it is.
@@ -54,9 +55,7 @@ impl Barrier {
     fn wake_if_last(&mut self) {
         fence::full();
         if self.complete() {
-            for rank in self.node.rank_blocks() {
-                rank.park().wake_if_asleep(self.node.fence());
-            }
+            self.node.wake_sleepers();
         }
     }
 
@@ -77,7 +76,7 @@ impl Barrier {
     /// What this rank waits for, while [`Barrier::complete`] is false.
     pub fn waiting(&self) -> Waiting {
         let missing = (self.me + self.seen) % self.lines.len().max(1);
-        Waiting::Barrier { epoch: self.epoch, missing: missing as u32 }
+        Waiting::Barrier { epoch: self.epoch, missing: self.first + missing as u32 }
     }
 
     /// Announces that this rank will sleep in the barrier; before it announces itself to its park.

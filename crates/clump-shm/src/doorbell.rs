@@ -2,9 +2,11 @@
 
 use crate::park::Park;
 use crate::shared::{Shared, SharedLayout};
+use clump_os::alarm::Alarm;
 use clump_os::fence::{self, FenceKind};
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Site, order};
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// Words of lane bits; the word behind them belongs to the queues.
 pub const LANE_WORDS: usize = 16;
@@ -64,6 +66,8 @@ pub struct Bell {
     pub doorbell: Shared<Doorbell>,
     /// Where the receiver sleeps.
     pub park: Shared<Park>,
+    /// What wakes the receiver there, on a job with several nodes.
+    pub alarm: Option<Arc<Alarm>>,
     /// This sender's bit.
     pub bit: u32,
     /// How the job orders publishing and looking for sleepers.
@@ -95,7 +99,7 @@ impl Bell {
     #[cold]
     pub fn ring(&self) {
         self.doorbell.ring(self.bit);
-        let woke = self.park.wake_if_asleep(self.fence);
+        let woke = self.park.wake_if_asleep(self.fence, self.alarm.as_deref());
         let Tally { rings, wakes } = self.tally.get();
         self.tally.set(Tally { rings: rings + 1, wakes: wakes + u64::from(woke) });
     }

@@ -23,13 +23,16 @@ pub enum Error {
         ours: u64,
     },
     /// Too many ranks, or none.
-    #[error("a node holds 1 to {most} ranks, not {asked}; start fewer ranks (-n)")]
+    #[error("a job holds 1 to {most} ranks, not {asked}; start fewer ranks (-n)")]
     RankCount {
         /// What was asked for.
         asked: usize,
         /// The limit.
         most: usize,
     },
+    /// The ranks of a node do not follow each other.
+    #[error("the ranks of each node must have consecutive numbers, and every node must have ranks")]
+    NodeMap,
     /// All endpoints of the rank are open.
     #[error("this rank has {most} endpoints open or not yet let go by their peers; close some")]
     NoFreeEndpoint {

@@ -18,6 +18,8 @@ pub enum How {
     Stopped,
     /// Still running when the time that `--linger` allows was over.
     Lingered,
+    /// Its node was lost: the agent there died, was stopped, or could not be reached any more.
+    NodeLost,
 }
 
 impl How {
@@ -29,6 +31,7 @@ impl How {
             How::NeverJoined => (4, 0),
             How::Stopped => (5, 0),
             How::Lingered => (6, 0),
+            How::NodeLost => (7, 0),
         };
         kind << 8 | u64::from(code)
     }
@@ -42,6 +45,7 @@ impl How {
             4 => How::NeverJoined,
             5 => How::Stopped,
             6 => How::Lingered,
+            7 => How::NodeLost,
             _ => return None,
         })
     }
@@ -56,6 +60,7 @@ impl std::fmt::Display for How {
             How::NeverJoined => write!(f, "ended without joining the job (exit code 0)"),
             How::Stopped => write!(f, "is stopped (SIGSTOP) while all others have ended"),
             How::Lingered => write!(f, "was still running when its time to linger was over"),
+            How::NodeLost => write!(f, "was lost with its node"),
         }
     }
 }
@@ -130,6 +135,8 @@ pub struct JobBlock {
     pub(crate) survive: AtomicU32,
     pub(crate) spin_ns: AtomicU64,
     pub(crate) yield_ns: AtomicU64,
+    pub(crate) node: AtomicU32,
+    pub(crate) nnodes: AtomicU32,
     /// First death; zero while nobody died. In a line of its own: every waiting loop reads it.
     pub(crate) fate: FateLine,
     pub(crate) barrier: BarrierLine,

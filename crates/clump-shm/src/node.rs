@@ -1,4 +1,8 @@
 //! The memory of a node: created by the agent, attached by ranks, watched by observers.
+//!
+//! On a job with several nodes each has a memory of its own, laid out for the ranks of all. The blocks of
+//! ranks of other nodes are *mirrors*, which the agent keeps true: whether such a rank lives, and where it
+//! is reached. Nothing else of theirs is in it, and nobody sleeps there.
 
 use crate::block::EndpointBlock;
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
@@ -6,23 +10,29 @@ use crate::job::{Death, JobBlock};
 use crate::rank::{ArrivalLine, RankBlock, RankState};
 use crate::shared::{Shared, SharedLayout, SharedSlice};
 use crate::{Error, Result};
+use clump_os::alarm::Alarm;
 use clump_os::fence::{self, FenceKind};
 use clump_os::map::{self, Mapping, PAGE};
 use clump_os::sync::Ordering;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const _: () = assert!(size_of::<JobBlock>() <= PAGE && size_of::<RankBlock>() <= PAGE);
 
 /// What the creator of a node's memory decides for everybody.
 #[derive(Debug, Clone, Copy)]
-pub struct NodeConfig {
-    /// Ranks on the node.
+pub struct NodeConfig<'a> {
+    /// Ranks of the job, on all nodes.
     pub ranks: usize,
+    /// The node whose memory this is.
+    pub node: u32,
+    /// The node of each rank, ascending; empty when all are on node 0.
+    pub node_of: &'a [u32],
     /// Random identity of the job.
     pub job_id: u64,
     /// Survivors go on after a death, and get their messages to the dead returned.
@@ -42,17 +52,34 @@ pub struct NodeMemory {
     job: Shared<JobBlock>,
     fence: FenceKind,
     read_only: bool,
+    node: u32,
+    nnodes: u32,
+    /// Empty on a job of one node.
+    node_of: Arc<[u32]>,
+    local: Range<u32>,
+    /// By rank, of this node; empty on a job of one node.
+    alarms: Arc<[Option<Arc<Alarm>>]>,
 }
 
 impl NodeMemory {
     /// Creates the memory of a node: a sealed, nameless, sparse file.
-    pub fn create(config: &NodeConfig) -> Result<Self> {
+    ///
+    /// # Errors
+    /// Too many ranks, or ranks of a node that do not follow each other.
+    pub fn create(config: &NodeConfig<'_>) -> Result<Self> {
+        let nnodes = config.node_of.iter().max().map_or(1, |last| last.saturating_add(1));
+        local_range(config.node, nnodes, config.node_of, config.ranks)?;
         let geometry = Geometry::for_ranks(config.ranks)
             .ok_or(Error::RankCount { asked: config.ranks, most: MAX_RANKS })?;
         let fd = map::sealed_memory("clump-node", geometry.total_bytes())?;
         let fence = fence::register();
-        let node = Self::over(fd, geometry, fence, false)?;
+        let mut node = Self::over(fd, geometry, fence, false)?;
+        for (block, &number) in node.rank_blocks().zip(config.node_of) {
+            block.set_node(number);
+        }
         let job = &node.job;
+        job.node.store(config.node, Ordering::Relaxed);
+        job.nnodes.store(nnodes, Ordering::Relaxed);
         job.version.store(VERSION, Ordering::Relaxed);
         job.ranks.store(config.ranks as u64, Ordering::Relaxed);
         job.job_id.store(config.job_id, Ordering::Relaxed);
@@ -61,6 +88,7 @@ impl NodeMemory {
         job.yield_ns.store(config.yield_ns, Ordering::Relaxed);
         job.symmetric_fence.store(u32::from(fence == FenceKind::Symmetric), Ordering::Relaxed);
         job.magic.store(MAGIC, Ordering::Release);
+        node.read_map()?;
         Ok(node)
     }
 
@@ -100,14 +128,41 @@ impl NodeMemory {
             .ok_or(Error::NotANode("its size does not fit its number of ranks"))?;
         let symmetric = job.symmetric_fence.load(Ordering::Relaxed) != 0;
         let fence = if symmetric { FenceKind::Symmetric } else { FenceKind::Asymmetric };
-        Self::over(fd, geometry, fence, read_only)
+        let mut node = Self::over(fd, geometry, fence, read_only)?;
+        node.read_map()?;
+        Ok(node)
     }
 
     fn over(fd: OwnedFd, geometry: Geometry, fence: FenceKind, read_only: bool) -> Result<Self> {
         let map = if read_only { Mapping::read_only } else { Mapping::shared };
         let front = map(fd.as_fd(), 0, geometry.front_bytes())?;
         let job = place(&front, 0)?;
-        Ok(Self { fd: Arc::new(fd), geometry, front, job, fence, read_only })
+        let ranks = u32::try_from(geometry.ranks()).unwrap_or(u32::MAX);
+        Ok(Self {
+            fd: Arc::new(fd),
+            geometry,
+            front,
+            job,
+            fence,
+            read_only,
+            node: 0,
+            nnodes: 1,
+            node_of: Arc::default(),
+            local: 0..ranks,
+            alarms: Arc::default(),
+        })
+    }
+
+    /// Takes a private copy of which rank is where: that never changes, and others can write the memory.
+    fn read_map(&mut self) -> Result<()> {
+        let nnodes = self.job.nnodes.load(Ordering::Relaxed);
+        if nnodes > 1 {
+            self.node = self.job.node.load(Ordering::Relaxed);
+            self.nnodes = nnodes;
+            self.node_of = self.rank_blocks().map(|block| block.node()).collect();
+            self.local = local_range(self.node, nnodes, &self.node_of, self.ranks())?;
+        }
+        Ok(())
     }
 
     /// The memory file, to be passed on.
@@ -120,9 +175,58 @@ impl NodeMemory {
         &self.geometry
     }
 
-    /// Ranks on the node.
+    /// Ranks of the job, on all nodes.
     pub fn ranks(&self) -> usize {
         self.geometry.ranks()
+    }
+
+    /// The number of this node.
+    pub fn node(&self) -> u32 {
+        self.node
+    }
+
+    /// Nodes of the job.
+    pub fn nnodes(&self) -> u32 {
+        self.nnodes
+    }
+
+    /// The node of `rank`; of one beyond the last, a number beyond the last node.
+    #[inline]
+    pub fn node_of(&self, rank: u32) -> u32 {
+        match self.node_of.get(rank as usize) {
+            Some(&node) => node,
+            None if self.nnodes == 1 && (rank as usize) < self.ranks() => 0,
+            None => u32::MAX,
+        }
+    }
+
+    /// Whether `rank` is on this node, so that shared memory reaches it.
+    #[inline]
+    pub fn is_local(&self, rank: u32) -> bool {
+        self.local.contains(&rank)
+    }
+
+    /// The ranks of this node, ascending and without gaps.
+    pub fn local_ranks(&self) -> Range<u32> {
+        self.local.clone()
+    }
+
+    /// Gives this process the alarms by which ranks of this node are woken from now on, in this object and
+    /// in clones and paths made of it later.
+    pub fn set_alarms(&mut self, alarms: Vec<(u32, Alarm)>) {
+        let mut by_rank: Vec<Option<Arc<Alarm>>> = vec![None; self.ranks()];
+        for (rank, alarm) in alarms {
+            if let Some(place) = by_rank.get_mut(rank as usize).filter(|_| self.is_local(rank)) {
+                *place = Some(Arc::new(alarm));
+            }
+        }
+        self.alarms = by_rank.into();
+    }
+
+    /// What wakes `rank`, if it is on this node and this job has alarms.
+    #[inline]
+    pub fn alarm(&self, rank: u32) -> Option<&Arc<Alarm>> {
+        self.alarms.get(rank as usize)?.as_ref()
     }
 
     /// How this job orders "publish, then look for sleepers".
@@ -147,9 +251,11 @@ impl NodeMemory {
         place(&self.front, self.geometry.rank_block(index)).ok()
     }
 
-    /// The barrier lines of all ranks.
-    pub(crate) fn arrivals(&self) -> Result<SharedSlice<ArrivalLine>> {
-        place_slice(&self.front, self.geometry.arrivals(), self.ranks())
+    /// The first rank of this node, and the barrier lines of its ranks.
+    pub(crate) fn arrivals(&self) -> Result<(u32, SharedSlice<ArrivalLine>)> {
+        let first = self.local.start;
+        let offset = self.geometry.arrivals() + first as usize * size_of::<ArrivalLine>();
+        Ok((first, place_slice(&self.front, offset, self.local.len())?))
     }
 
     /// All rank blocks, in order.
@@ -190,10 +296,21 @@ impl NodeMemory {
         self.wake_all();
     }
 
-    /// Wakes every sleeping rank.
+    /// Wakes every rank of this node, asleep or about to be.
     pub fn wake_all(&self) {
-        for block in self.rank_blocks() {
-            block.park().wake();
+        for rank in self.local_ranks() {
+            if let Some(block) = self.rank(rank) {
+                block.park().wake(self.alarm(rank).map(|alarm| &**alarm));
+            }
+        }
+    }
+
+    /// Wakes those ranks of this node that sleep.
+    pub(crate) fn wake_sleepers(&self) {
+        for rank in self.local_ranks() {
+            if let Some(block) = self.rank(rank) {
+                block.park().wake_if_asleep(self.fence, self.alarm(rank).map(|alarm| &**alarm));
+            }
         }
     }
 
@@ -211,6 +328,25 @@ impl NodeMemory {
         let map = if self.read_only { Mapping::read_only } else { Mapping::shared };
         Ok(map(self.fd.as_fd(), offset, bytes)?)
     }
+}
+
+/// The ranks of `node`, if every node has ranks and they follow each other.
+fn local_range(node: u32, nnodes: u32, node_of: &[u32], ranks: usize) -> Result<Range<u32>> {
+    let all = u32::try_from(ranks).unwrap_or(u32::MAX);
+    if node_of.is_empty() && node == 0 && nnodes == 1 {
+        return Ok(0..all);
+    }
+    let ascending = node_of
+        .windows(2)
+        .all(|pair| pair[1] == pair[0] || pair[1].checked_sub(1) == Some(pair[0]));
+    let whole = node_of.first() == Some(&0) && node_of.last() == Some(&(nnodes - 1));
+    if node_of.len() != ranks || !ascending || !whole || node >= nnodes {
+        return Err(Error::NodeMap);
+    }
+    let before = node_of.iter().take_while(|&&n| n < node).count();
+    let here = node_of.iter().filter(|&&n| n == node).count();
+    let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Ok(bound(before)..bound(before + here))
 }
 
 /// A `T` at `offset` of a mapping.
@@ -248,10 +384,95 @@ fn at(map: &Mapping, offset: usize) -> NonNull<u8> {
 mod tests {
     use super::*;
     use crate::job::How;
+    use crate::rank::Place;
 
     fn node(ranks: usize) -> NodeMemory {
-        let config = NodeConfig { ranks, job_id: 7, survive: false, spin_ns: 1, yield_ns: 1 };
-        NodeMemory::create(&config).unwrap()
+        on_nodes(ranks, 0, &[]).unwrap()
+    }
+
+    fn on_nodes(ranks: usize, node: u32, node_of: &[u32]) -> Result<NodeMemory> {
+        let (survive, spin_ns, yield_ns) = (false, 1, 1);
+        let config = NodeConfig { ranks, node, node_of, job_id: 7, survive, spin_ns, yield_ns };
+        NodeMemory::create(&config)
+    }
+
+    #[test]
+    fn every_process_of_a_node_knows_who_is_where() {
+        let made = on_nodes(5, 1, &[0, 0, 1, 1, 2]).unwrap();
+        let seen = NodeMemory::attach(made.fd().try_clone_to_owned().unwrap()).unwrap();
+        for node in [&made, &seen] {
+            assert_eq!((node.node(), node.nnodes(), node.local_ranks()), (1, 3, 2..4));
+            assert_eq!([0, 2, 4, 5].map(|r| node.node_of(r)), [0, 1, 2, u32::MAX]);
+            assert_eq!([1, 2, 3, 4].map(|r| node.is_local(r)), [false, true, true, false]);
+        }
+        let alone = on_nodes(3, 0, &[]).unwrap();
+        assert_eq!((alone.node(), alone.nnodes(), alone.local_ranks()), (0, 1, 0..3));
+        assert_eq!([0, 2, 3].map(|r| alone.node_of(r)), [0, 0, u32::MAX]);
+        assert!(alone.is_local(2) && !alone.is_local(3) && alone.alarm(0).is_none());
+    }
+
+    #[test]
+    fn ranks_of_a_node_follow_each_other() {
+        for (node, map) in [
+            (0, &[0, 1, 0][..]),
+            (0, &[1, 1, 1]),
+            (0, &[0, 0, 2]),
+            (2, &[0, 1, 1]),
+            (0, &[0, 1]),
+            (1, &[]),
+        ] {
+            assert!(matches!(on_nodes(3, node, map), Err(Error::NodeMap)), "{map:?}");
+        }
+    }
+
+    #[test]
+    fn mirrors_say_what_the_agent_wrote() {
+        let node = on_nodes(4, 0, &[0, 0, 1, 1]).unwrap();
+        let seen = NodeMemory::attach(node.fd().try_clone_to_owned().unwrap()).unwrap();
+        let (mirror, view) = (node.rank(2).unwrap(), seen.rank(2).unwrap());
+        assert_eq!(view.place(), None);
+        for address in ["127.0.0.1:65535", "255.255.255.255:1", "[fe80::1%7]:9", "[ff::2]:80"] {
+            let place = Place { address: address.parse().unwrap(), epoch: 77 };
+            mirror.set_place(place);
+            assert_eq!(view.place(), Some(place));
+        }
+        mirror.mirror_state(RankState::Joined);
+        assert_eq!(view.state(), RankState::Joined);
+        node.declare_dead(Death { rank: 2, how: How::NodeLost });
+        mirror.mirror_state(RankState::Finalized);
+        assert_eq!(view.state(), RankState::Dead);
+        assert_eq!(seen.death_of(2), Some(Death { rank: 2, how: How::NodeLost }));
+    }
+
+    #[test]
+    fn a_death_rings_the_alarms_of_local_ranks() {
+        let mut node = on_nodes(3, 0, &[0, 0, 1]).unwrap();
+        let alarms = (0..3).map(|rank| (rank, Alarm::new().unwrap())).collect();
+        node.set_alarms(alarms);
+        assert!(node.alarm(2).is_none(), "a rank of another node is never woken by shared memory");
+        node.declare_dead(Death { rank: 2, how: How::Signal(9) });
+        assert!(node.alarm(0).unwrap().clear() && node.alarm(1).unwrap().clear());
+    }
+
+    #[test]
+    fn a_sleeper_hears_its_alarm() {
+        let mut node = on_nodes(2, 0, &[0, 1]).unwrap();
+        node.set_alarms(vec![(0, Alarm::new().unwrap())]);
+        let other = node.clone();
+        let sleeper = std::thread::spawn(move || {
+            let (block, alarm) = (other.rank(0).unwrap(), other.alarm(0).unwrap());
+            loop {
+                let announced = block.park().announce(other.fence());
+                if other.job().deaths() != 0 {
+                    block.park().withdraw(announced);
+                    return;
+                }
+                block.park().sleep_on(announced, alarm, None, None);
+            }
+        });
+        node.declare_dead(Death { rank: 1, how: How::Signal(9) });
+        sleeper.join().unwrap();
+        assert!(!node.rank(0).unwrap().park().anyone_asleep());
     }
 
     #[test]

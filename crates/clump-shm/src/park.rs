@@ -4,10 +4,17 @@
 //! asymmetric fence, looks for work once more, and only then sleeps on `seq`. A waker that has
 //! published work looks at `asleep` after the light half. Either the sleeper sees the work or the
 //! waker sees the sleeper (`clump_os::fence`).
+//!
+//! On a job with several nodes a rank has an [`Alarm`] too, which every process of its node holds:
+//! then it sleeps on that and on its network socket ([`Park::sleep_on`]), and wakers ring it. An alarm
+//! stays rung until it is cleared, and only the last sleeper to leave clears it; if somebody has come
+//! to sleep meanwhile, who may have been meant, it rings again.
 
+use clump_os::alarm::{Alarm, Woken};
 use clump_os::fence::{self, FenceKind};
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, Ordering};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Where the threads of one rank sleep.
@@ -45,6 +52,31 @@ impl Park {
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "an announcement is used up")]
+    /// Sleeps until somebody rings `alarm`, this rank's own, or `other` has something to read, or for
+    /// `limit`. May return early for no reason.
+    pub fn sleep_on(
+        &self,
+        announced: Announced,
+        alarm: &Alarm,
+        other: Option<BorrowedFd<'_>>,
+        limit: Option<Duration>,
+    ) -> Woken {
+        let Announced(seen) = announced;
+        // A ring that came since the announcement may have been cleared by another sleeper.
+        let woken = if self.seq.load(Ordering::SeqCst) == seen {
+            alarm.wait(other, limit)
+        } else {
+            Woken { rung: true, other: false }
+        };
+        // SYNC 8: pairs with announce of another thread: the ring taken back here may have been for it.
+        let last = self.asleep.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && woken.rung && alarm.clear() && self.asleep.load(Ordering::SeqCst) != 0 {
+            alarm.ring();
+        }
+        woken
+    }
+
+    #[allow(clippy::needless_pass_by_value, reason = "an announcement is used up")]
     /// Found work after all.
     pub fn withdraw(&self, announced: Announced) {
         let Announced(_) = announced;
@@ -57,21 +89,24 @@ impl Park {
         self.asleep.load(Ordering::Relaxed) != 0
     }
 
-    /// Wakes the rank if it sleeps. True when a system call was made.
+    /// Wakes the rank if it sleeps, by its alarm if it has one. True when a system call was made.
     #[inline]
-    pub fn wake_if_asleep(&self, kind: FenceKind) -> bool {
+    pub fn wake_if_asleep(&self, kind: FenceKind, alarm: Option<&Alarm>) -> bool {
         fence::light(kind);
         // SYNC 1: pairs with announce
         if !self.anyone_asleep() {
             return false;
         }
-        self.wake();
+        self.wake(alarm);
         true
     }
 
-    /// Wakes every thread of the rank, asleep or about to be.
-    pub fn wake(&self) {
+    /// Wakes every thread of the rank, asleep or about to be, by its alarm if it has one.
+    pub fn wake(&self, alarm: Option<&Alarm>) {
         self.seq.fetch_add(1, Ordering::SeqCst);
-        futex::wake_all(&self.seq);
+        match alarm {
+            Some(alarm) => alarm.ring(),
+            None => futex::wake_all(&self.seq),
+        }
     }
 }

@@ -99,6 +99,7 @@ impl Path {
         let bell = Bell {
             doorbell: block.part(EndpointBlock::doorbell),
             park: target.part(crate::rank::RankBlock::park),
+            alarm: node.alarm(to.rank()).cloned(),
             bit: lane.map_or(Ok(queue_bit), u32::try_from).unwrap_or(queue_bit),
             fence: node.fence(),
             tally: std::cell::Cell::default(),

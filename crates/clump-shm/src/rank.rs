@@ -4,6 +4,7 @@ use crate::job::Death;
 use crate::park::Park;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Where a rank stands in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,15 @@ pub enum RankState {
     Finalized,
     /// Its process is gone, and not in the way it should.
     Dead,
+}
+
+/// Where a rank is reached from other nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// The address of its socket.
+    pub address: SocketAddr,
+    /// Its incarnation: tells a rank from whoever had that address before.
+    pub epoch: u32,
 }
 
 /// What a blocked rank waits for.
@@ -96,6 +106,20 @@ struct StatusLine {
     finalized_ns: AtomicU64,
 }
 
+/// Written once, before any rank starts.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct PlaceLine {
+    /// The node of the rank.
+    node: AtomicU32,
+    /// 0: none, 4, 6: kind of address.
+    family: AtomicU32,
+    port: AtomicU32,
+    epoch: AtomicU32,
+    ip: [AtomicU64; 2],
+    scope: AtomicU32,
+}
+
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct NoteLine {
@@ -121,6 +145,7 @@ pub struct RankBlock {
     status: StatusLine,
     park: Park,
     note: NoteLine,
+    place: PlaceLine,
     counters: [AtomicU64; 128],
 }
 
@@ -174,6 +199,65 @@ impl RankBlock {
     pub(crate) fn mark_dead(&self, death: Death) {
         self.status.death.store(death.pack(), Ordering::Release);
         self.status.state.store(3, Ordering::Release);
+    }
+
+    /// For the agent: makes the block of a rank of another node say what that node's does. Without effect
+    /// on the dead, who stay so.
+    pub fn mirror_state(&self, state: RankState) {
+        let number = match state {
+            RankState::Absent => 0,
+            RankState::Joined => 1,
+            RankState::Finalized => 2,
+            // Deaths are declared.
+            RankState::Dead => return,
+        };
+        let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
+        let _ = self.status.state.fetch_update(new, old, |now| (now < 3).then_some(number));
+    }
+
+    /// The node of the rank, as its block says.
+    pub(crate) fn node(&self) -> u32 {
+        self.place.node.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_node(&self, node: u32) {
+        self.place.node.store(node, Ordering::Relaxed);
+    }
+
+    /// Where the rank is reached from other nodes; `None` on a job of one node.
+    pub fn place(&self) -> Option<Place> {
+        let line = &self.place;
+        let family = line.family.load(Ordering::Acquire);
+        let high = line.ip[0].load(Ordering::Relaxed);
+        let port = u16::try_from(line.port.load(Ordering::Relaxed)).ok()?;
+        let address = match family {
+            4 => SocketAddr::new(Ipv4Addr::from_bits(u32::try_from(high).ok()?).into(), port),
+            6 => {
+                let low = line.ip[1].load(Ordering::Relaxed);
+                let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
+                SocketAddrV6::new(ip, port, 0, line.scope.load(Ordering::Relaxed)).into()
+            }
+            _ => return None,
+        };
+        Some(Place { address, epoch: line.epoch.load(Ordering::Relaxed) })
+    }
+
+    /// For the agent: notes where the rank is reached.
+    pub fn set_place(&self, place: Place) {
+        let line = &self.place;
+        let (family, high, low, scope) = match place.address {
+            SocketAddr::V4(v4) => (4, u64::from(v4.ip().to_bits()), 0, 0),
+            SocketAddr::V6(v6) => {
+                let bits = v6.ip().to_bits();
+                (6, (bits >> 64) as u64, bits as u64, v6.scope_id())
+            }
+        };
+        line.ip[0].store(high, Ordering::Relaxed);
+        line.ip[1].store(low, Ordering::Relaxed);
+        line.scope.store(scope, Ordering::Relaxed);
+        line.port.store(place.address.port().into(), Ordering::Relaxed);
+        line.epoch.store(place.epoch, Ordering::Relaxed);
+        line.family.store(family, Ordering::Release);
     }
 
     /// What the rank is blocked in, and since when ([`clump_os::clock::now_ns`]); `None` while it computes.

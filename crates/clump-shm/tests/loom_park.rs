@@ -9,6 +9,7 @@
 
 mod model;
 
+use clump_os::alarm::Alarm;
 use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU64, Ordering, Site};
 use clump_shm::park::Park;
@@ -33,7 +34,7 @@ fn sleep_until(park: &Park, work: &AtomicU64, enough: u64) {
 
 fn publish(park: &Park, work: &AtomicU64) {
     work.fetch_add(1, Ordering::Relaxed);
-    park.wake_if_asleep(KIND);
+    park.wake_if_asleep(KIND, None);
 }
 
 /// `wakers` publish once each, `sleepers` wait for all of it.
@@ -66,6 +67,60 @@ fn two_wakers() {
 
 fn two_sleepers() {
     meet(1, 2);
+}
+
+/// The same with an alarm instead of a futex.
+fn meet_by_alarm(wakers: u64, sleepers: usize) {
+    let park = Shared::private(Park::default());
+    let alarm = Arc::new(Alarm::new().unwrap());
+    let work = Arc::new(AtomicU64::new(0));
+    let sleep = |park: &Park, alarm: &Alarm, work: &AtomicU64| {
+        while work.load(Ordering::Relaxed) < wakers {
+            let announced = park.announce(KIND);
+            if work.load(Ordering::Relaxed) < wakers {
+                park.sleep_on(announced, alarm, None, None);
+            } else {
+                park.withdraw(announced);
+            }
+        }
+    };
+    let mut threads = Vec::new();
+    for number in 1..wakers + sleepers as u64 {
+        let (park, alarm, work) = (park.clone(), alarm.clone(), work.clone());
+        threads.push(thread::spawn(move || {
+            if number <= wakers {
+                work.fetch_add(1, Ordering::Relaxed);
+                park.wake_if_asleep(KIND, Some(&*alarm));
+            } else {
+                sleep(&park, &alarm, &work);
+            }
+        }));
+    }
+    sleep(&park, &alarm, &work);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert!(!park.anyone_asleep());
+}
+
+#[test]
+fn an_alarm_wakes_a_sleeper() {
+    holds(3, || meet_by_alarm(1, 1));
+}
+
+#[test]
+fn an_alarm_wakes_a_sleeper_for_the_last_of_two() {
+    holds(3, || meet_by_alarm(2, 1));
+}
+
+#[test]
+fn an_alarm_wakes_both_sleepers() {
+    holds(2, || meet_by_alarm(1, 2));
+}
+
+#[test]
+fn announcing_to_an_alarm_must_fence() {
+    notices(Site::ParkFence, 3, || meet_by_alarm(1, 1));
 }
 
 #[test]

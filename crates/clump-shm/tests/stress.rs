@@ -95,7 +95,14 @@ impl Room {
 
     fn bell(&self, bit: u32) -> Bell {
         let (doorbell, park) = (self.doorbell.clone(), self.park.clone());
-        Bell { doorbell, park, bit, fence: fence::register(), tally: Tally::default().into() }
+        Bell {
+            doorbell,
+            park,
+            alarm: None,
+            bit,
+            fence: fence::register(),
+            tally: Tally::default().into(),
+        }
     }
 
     fn lane(&self, bit: u32, slots: usize, bytes: usize) -> (LaneSender, LaneReceiver) {
@@ -300,7 +307,15 @@ fn the_dead_block_nobody_and_everybody_else_is_heard() {
     const DOOMED: u32 = 8;
     const MESSAGES: u64 = 4_000;
     let ranks = (1 + SENDERS + DOOMED) as usize;
-    let config = NodeConfig { ranks, job_id: 3, survive: true, spin_ns: 100, yield_ns: 1000 };
+    let config = NodeConfig {
+        ranks,
+        node: 0,
+        node_of: &[],
+        job_id: 3,
+        survive: true,
+        spin_ns: 100,
+        yield_ns: 1000,
+    };
     let node = NodeMemory::create(&config).unwrap();
     let mut inbox: Inbox<()> = Inbox::open(&node, 0, 5).unwrap();
     let (to, most) = (inbox.name(), node.geometry().max_medium() as u64);

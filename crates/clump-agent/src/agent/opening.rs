@@ -110,6 +110,8 @@ impl Node {
         let patience = Patience::effective(&config, spec.ranks as usize, topology::usable_cores());
         let node = NodeConfig {
             ranks: spec.ranks as usize,
+            node: 0,
+            node_of: &[],
             job_id,
             survive: spec.on_death == OnDeath::Continue,
             spin_ns: patience.spin_ns,

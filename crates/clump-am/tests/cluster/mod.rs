@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A node for `ranks` ranks that yields soon, since tests share two cores.
 pub fn node(ranks: usize, survive: bool) -> NodeMemory {
-    let config = NodeConfig { ranks, job_id: 9, survive, spin_ns: 300, yield_ns: 50_000 };
+    let config = NodeConfig { ranks, node: 0, node_of: &[], job_id: 9, survive, spin_ns: 300, yield_ns: 50_000 };
     NodeMemory::create(&config).unwrap()
 }
 

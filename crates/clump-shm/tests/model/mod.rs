@@ -46,7 +46,14 @@ pub fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
 /// A bell of a receiver that sleeps at `park`.
 pub fn bell(doorbell: &Shared<Doorbell>, park: &Shared<Park>, bit: u32) -> Bell {
     let (doorbell, park) = (doorbell.clone(), park.clone());
-    Bell { doorbell, park, bit, fence: FenceKind::Asymmetric, tally: Tally::default().into() }
+    Bell {
+        doorbell,
+        park,
+        alarm: None,
+        bit,
+        fence: FenceKind::Asymmetric,
+        tally: Tally::default().into(),
+    }
 }
 
 /// Raw memory, never given back: a model is short.
