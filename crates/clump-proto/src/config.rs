@@ -1,0 +1,65 @@
+//! What can be chosen about a channel.
+
+use crate::Nanos;
+
+/// How the window of a channel is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Congestion {
+    /// From delay, marks and loss (ADR 12).
+    Adaptive,
+    /// Always so many bytes: for the laboratory, whose parameters no control may disturb.
+    Static(usize),
+}
+
+/// What can be chosen about a channel. Both ends should choose the same delays.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How the window is found.
+    pub congestion: Congestion,
+    /// Bytes that may be under way at first.
+    pub initial_window_bytes: usize,
+    /// Bytes that may be under way at most.
+    pub most_window_bytes: usize,
+    /// Bytes that the other side may have under way to this one at first.
+    pub receive_window_bytes: u32,
+    /// Queueing delay above the least round trip that is still no congestion.
+    pub delay_target: Nanos,
+    /// How long an acknowledgement waits for a packet to ride on, at most.
+    pub ack_delay: Nanos,
+    /// Packets of data after which an acknowledgement waits no longer.
+    pub ack_packets: u32,
+    /// How long the last packets stay unacknowledged before one is sent again, at least.
+    pub probe_floor: Nanos,
+    /// The same after the first has been sent again in vain, at least.
+    pub timeout_floor: Nanos,
+    /// The same after many, at most.
+    pub timeout_most: Nanos,
+    /// Ask a silent peer whether it is there after so long; `None`: never.
+    pub keepalive: Option<Nanos>,
+    /// Length of datagrams that every path carries.
+    pub base_datagram_bytes: usize,
+    /// Longer lengths to try, in growing order; the first four count. Empty: never try.
+    pub datagram_candidates: Vec<usize>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            congestion: Congestion::Adaptive,
+            // TRANSPORT: data in flight that stays in the caches beats flooding 5 to 30 times.
+            initial_window_bytes: 64 << 10,
+            most_window_bytes: 1 << 20,
+            receive_window_bytes: 1 << 20,
+            delay_target: 100_000,
+            ack_delay: 25_000,
+            ack_packets: 64,
+            probe_floor: 50_000,
+            timeout_floor: 300_000,
+            timeout_most: 1_000_000_000,
+            keepalive: None,
+            // RFC 8899, 5.1.2: BASE_PLPMTU; 1232 bytes of UDP payload fit into IPv6's least MTU of 1280.
+            base_datagram_bytes: 1232,
+            datagram_candidates: vec![1472, 8972, 65507],
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Room for the selective acknowledgements of one packet.
+
+use clump_wire::MOST_SACK_WORDS;
+
+/// Words of selective acknowledgements; bit `i` of word `w` says that unit `ack + 1 + 64 w + i` arrived.
+#[derive(Debug, Clone, Default)]
+pub struct SackBuf {
+    words: [u64; MOST_SACK_WORDS],
+    len: usize,
+}
+
+impl SackBuf {
+    /// With no words.
+    pub const fn new() -> Self {
+        Self { words: [0; MOST_SACK_WORDS], len: 0 }
+    }
+
+    /// The words that go behind the header.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        self.words.get(..self.len).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Appends a word; there is room for eight, more are left out.
+    #[inline]
+    pub(crate) fn push(&mut self, word: u64) {
+        if let Some(place) = self.words.get_mut(self.len) {
+            *place = word;
+            self.len += 1;
+        }
+    }
+}
