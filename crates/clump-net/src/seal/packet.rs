@@ -1,0 +1,120 @@
+//! One packet: sealed on its way out, opened on its way in.
+
+use clump_os::secret::{Secret, scrub_registers};
+use clump_wire::Security;
+use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
+
+/// Seals the packets of one path.
+#[derive(Debug)]
+pub struct Sealer(Option<Secret<LessSafeKey>>);
+
+/// Opens the packets of one path.
+#[derive(Debug)]
+pub struct Opener(Option<Secret<LessSafeKey>>);
+
+/// How packets are protected that have this key.
+fn security(key: Option<&Secret<LessSafeKey>>) -> Security {
+    if key.is_some() { Security::Aead } else { Security::Crc }
+}
+
+impl Sealer {
+    pub(super) fn new(key: Option<Secret<LessSafeKey>>) -> Self {
+        Self(key)
+    }
+
+    /// Bytes of the tag behind the body: the length of `tag` in the calls below.
+    #[inline]
+    pub fn tag_bytes(&self) -> usize {
+        security(self.0.as_ref()).trailer_bytes()
+    }
+
+    /// Whether sealing changes the body, which then must be a copy: [`Sealer::seal`] is to be called.
+    /// Otherwise the body can stay where it is: [`Sealer::checksum`] does.
+    #[inline]
+    pub fn in_place(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Seals the packet `number`: encrypts `body` where it is, and writes the tag of `head` and `body`.
+    /// Without encryption, the same as [`Sealer::checksum`].
+    ///
+    /// `head` is all that lies before the body, header and selective acks, in its final form. A `tag` of
+    /// another length than [`Sealer::tag_bytes`] is a fault of the caller: the packet becomes zeros, which
+    /// nobody opens and which give nothing away.
+    #[inline]
+    pub fn seal(&self, number: u64, head: &[u8], body: &mut [u8], tag: &mut [u8]) {
+        let Some(key) = &self.0 else { return self.checksum(head, body, tag) };
+        debug_assert_eq!(tag.len(), self.tag_bytes(), "the tag has the length of this security");
+        let sealed = key.seal_in_place_separate_tag(nonce(number), Aad::from(head), body);
+        scrub_registers();
+        match sealed {
+            Ok(made) if tag.len() == made.as_ref().len() => tag.copy_from_slice(made.as_ref()),
+            // Else only a body of 64 GiB, which is no packet.
+            _ => {
+                body.fill(0);
+                tag.fill(0);
+            }
+        }
+    }
+
+    /// Writes the checksum of `head` and `body`, which stay as they are. Only where
+    /// [`Sealer::in_place`] says no; elsewhere, a fault of the caller, the tag is zeros and the packet is
+    /// refused by its receiver.
+    #[inline]
+    pub fn checksum(&self, head: &[u8], body: &[u8], tag: &mut [u8]) {
+        debug_assert!(!self.in_place(), "a packet that must be encrypted is not merely checked");
+        let made = checksum(head, body);
+        if self.0.is_none() && tag.len() == made.len() {
+            tag.copy_from_slice(&made);
+        } else {
+            tag.fill(0);
+        }
+    }
+}
+
+impl Opener {
+    pub(super) fn new(key: Option<Secret<LessSafeKey>>) -> Self {
+        Self(key)
+    }
+
+    /// Bytes of the tag behind the body.
+    #[inline]
+    pub fn tag_bytes(&self) -> usize {
+        security(self.0.as_ref()).trailer_bytes()
+    }
+
+    /// The body of the packet `number`, decrypted where it is; `None` when the packet is forged, damaged
+    /// or too short. `head` is all that lies before the body, `sealed` the body and its tag; what is in
+    /// `sealed` after a `None` is of no use.
+    #[inline]
+    pub fn open<'a>(&self, number: u64, head: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        let Some(key) = &self.0 else { return checked(head, sealed) };
+        let opened = key.open_in_place(nonce(number), Aad::from(head), sealed).ok();
+        scrub_registers();
+        opened
+    }
+}
+
+/// The body of a packet with a checksum, if that is right.
+#[inline]
+fn checked<'a>(head: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
+    let (body, tag) = sealed.split_last_chunk_mut()?;
+    (checksum(head, body) == *tag).then_some(body)
+}
+
+/// Numbers are unique under a key (invariant 2), and so are nonces.
+#[inline]
+fn nonce(number: u64) -> Nonce {
+    let mut bytes = [0; NONCE_LEN];
+    let (_, counter) = bytes.split_at_mut(NONCE_LEN - size_of::<u64>());
+    counter.copy_from_slice(&number.to_le_bytes());
+    Nonce::assume_unique_for_key(bytes)
+}
+
+/// CRC-32C of both, one behind the other. By the crate crc32c: of the two well-kept ones (ns for a head of
+/// 64 B and a body of 64 B / 1336 B / 60 KiB on a virtual AMD EPYC) it took 20 / 115 / 2890, crc-fast
+/// 18 / 131 / 3350, and it brings no further crates along.
+#[inline]
+fn checksum(head: &[u8], body: &[u8]) -> [u8; 4] {
+    crc32c::crc32c_append(crc32c::crc32c(head), body).to_le_bytes()
+}
