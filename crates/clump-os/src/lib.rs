@@ -30,5 +30,6 @@ pub mod signal;
 pub mod socket;
 pub mod sync;
 pub mod topology;
+pub mod udp;
 
 pub use error::{OsError, Result};

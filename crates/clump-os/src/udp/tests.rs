@@ -1,0 +1,88 @@
+use super::*;
+use std::io::IoSlice;
+
+fn pair(host: &str) -> Option<[(OwnedFd, SocketAddr); 2]> {
+    let address: SocketAddr = host.parse().unwrap();
+    let one = || {
+        let socket = bind(address)?;
+        let bound = bound(&socket).unwrap();
+        Ok::<_, OsError>((socket, bound))
+    };
+    match (one(), one()) {
+        (Ok(a), Ok(b)) => Some([a, b]),
+        _ => {
+            eprintln!("SKIPPED for {host}: this machine has no such address");
+            None
+        }
+    }
+}
+
+#[test]
+fn datagrams_go_by_every_call_and_keep_their_marks() {
+    for host in ["127.0.0.1:0", "[::1]:0"] {
+        let Some([(a, from), (b, to)]) = pair(host) else { continue };
+        let prepared = prepare(a.as_fd(), 1 << 20).unwrap();
+        assert!(prepared.receive_buffer > 0 && prepared.send_buffer > 0);
+        prepare(b.as_fd(), 1 << 20).unwrap();
+        let mut buffer = vec![0; 65_536];
+        assert_eq!(receive(b.as_fd(), &mut buffer).unwrap_err(), Errno::AGAIN);
+        assert_eq!(receive_full(b.as_fd(), &mut buffer).unwrap_err(), Errno::AGAIN);
+
+        send(a.as_fd(), &to, b"whole").unwrap();
+        assert_eq!(receive(b.as_fd(), &mut buffer).unwrap(), (5, from));
+        assert_eq!(&buffer[..5], b"whole");
+
+        set_marks(b.as_fd(), true).unwrap();
+        set_timestamps(b.as_fd()).unwrap();
+        let parts = [IoSlice::new(b"in "), IoSlice::new(b"parts")];
+        send_parts(a.as_fd(), &to, &parts).unwrap();
+        let arrived = receive_full(b.as_fd(), &mut buffer).unwrap();
+        assert_eq!((&buffer[..arrived.bytes], arrived.from), (&b"in parts"[..], from));
+        assert_eq!(arrived.class & 3, if prepared.ecn { 2 } else { 0 });
+        assert!(arrived.arrived_ns.is_some_and(|ns| ns > 1_500_000_000_000_000_000));
+        assert_eq!(dropped(&b), Some(0));
+        assert!(path_hint(from, to).unwrap() >= 1232);
+    }
+}
+
+#[test]
+fn a_segmented_message_arrives_as_a_run_beside_a_plain_one() {
+    let Some([(a, from), (b, to)]) = pair("127.0.0.1:0") else { return };
+    let (sender, receiver) =
+        (prepare(a.as_fd(), 1 << 20).unwrap(), prepare(b.as_fd(), 1 << 20).unwrap());
+    if !sender.gso || !receiver.gro {
+        eprintln!("SKIPPED: UDP_SEGMENT and UDP_GRO need Linux 5.0");
+        return;
+    }
+    set_gro(b.as_fd(), true).unwrap();
+    let mut outbox = Outbox::new(2, 4);
+    let mut post = outbox.post();
+    post.message(&to, Some(4));
+    for part in [&b"aaaa"[..], b"bbbb", b"", b"cc"] {
+        post.part(part);
+    }
+    post.message(&to, None);
+    post.part(b"alone");
+    assert_eq!((post.len(), post.is_empty()), (2, false));
+    assert_eq!(post.send(a.as_fd()), Ok(2));
+
+    let mut buffers = vec![vec![0; 65_536]; 3];
+    let mut inbox = Inbox::new(3);
+    let slices = buffers.iter_mut().map(Vec::as_mut_slice);
+    assert_eq!(inbox.receive(b.as_fd(), slices), Ok(2));
+    let run = inbox.arrived(0).unwrap();
+    assert_eq!((run.bytes, run.segment, run.from), (10, Some(4), from));
+    assert_eq!(&buffers[0][..10], b"aaaabbbbcc");
+    assert_eq!(inbox.arrived(1).unwrap().segment, None);
+    assert_eq!(&buffers[1][..5], b"alone");
+    assert_eq!(inbox.arrived(2), None);
+    assert_eq!(outbox.post().send(a.as_fd()), Ok(0));
+}
+
+#[test]
+fn only_bound_udp_sockets_are_usable() {
+    assert_eq!(bound(crate::socket::message_pair().unwrap().0), None);
+    let unbound = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None).unwrap();
+    assert_eq!(bound(&unbound), None);
+    assert!(bind("203.0.113.1:0".parse().unwrap()).is_err());
+}
