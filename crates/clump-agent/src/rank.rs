@@ -65,11 +65,12 @@ impl<'a> Crew<'a> {
             job_id: self.job_id,
             stats: spec.stats,
             terminal: spec.terminal,
+            net: false,
         };
         let system = |e: &dyn std::fmt::Display| {
             Refusal::new(format!("cannot start rank {rank} of {}: {e}", spec.ranks), 126)
         };
-        let (theirs, ours) = boot::offer(&seat, self.memory.fd()).map_err(|e| system(&e))?;
+        let (theirs, ours) = boot::offer(&seat, self.memory.fd(), None).map_err(|e| system(&e))?;
         let mut program = Program::new(&spec.program, spec.args.iter().cloned());
         program
             .variable(BOOT_VARIABLE, theirs.as_raw_fd().to_string())

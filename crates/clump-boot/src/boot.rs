@@ -4,10 +4,20 @@
 //! starts: who the rank is, and the descriptor of the node's memory. The program inherits the other
 //! end, under the number in `CLUMP_BOOT_FD`. Whichever process of the rank reads the message first is
 //! the rank; so `clump run -n 4 sh -c './prog'` works, and two programs in one rank do not.
+//!
+//! On a job with several nodes the message also carries the rank's network socket and the key of the
+//! job; messages behind it carry the alarms by which the ranks of the node wake each other.
+//!
+//! ```text
+//! seat, 48 B | on several nodes: security (4) first local rank (4) local ranks (4) 0 (4) key (32)
+//! ```
 
 use crate::config::{Config, variable};
 use crate::{Error, Result};
+use clump_os::parcel::{self, MOST_DESCRIPTORS, Parcel};
+use clump_os::secret::Secret;
 use clump_os::socket::{self, Received};
+use clump_wire::Security;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Names the inherited boot descriptor.
@@ -16,12 +26,25 @@ pub const BOOT_VARIABLE: &str = "CLUMP_BOOT_FD";
 pub const RANK_VARIABLE: &str = "CLUMP_RANK";
 /// Tells scripts how many ranks there are. The library does not read it.
 pub const NRANKS_VARIABLE: &str = "CLUMP_NRANKS";
+/// Tells scripts the number of their node. The library does not read it.
+pub const NODE_VARIABLE: &str = "CLUMP_NODE";
+/// Tells scripts how many nodes there are. The library does not read it.
+pub const NNODES_VARIABLE: &str = "CLUMP_NNODES";
+/// Every variable that tells a process of its rank.
+pub const VARIABLES: [&str; 5] =
+    [BOOT_VARIABLE, RANK_VARIABLE, NRANKS_VARIABLE, NODE_VARIABLE, NNODES_VARIABLE];
 
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpbot");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const BYTES: usize = 48;
+const NET_BYTES: usize = 16;
+/// Bytes of a job's key.
+const KEY_BYTES: usize = 32;
 const FLAG_STATS: u32 = 1;
 const FLAG_TERMINAL: u32 = 2;
+const FLAG_NET: u32 = 4;
+/// Begins messages that carry alarms.
+const ALARMS: &[u8] = b"alarms";
 /// What a rank tells the agent when it has taken its seat.
 const HERE: &[u8] = b"here";
 
@@ -42,6 +65,8 @@ pub struct Seat {
     pub stats: bool,
     /// Whether the launcher's error stream is a terminal: somebody may watch a progress bar.
     pub terminal: bool,
+    /// Whether a part in the network comes with it; [`offer`] decides.
+    pub net: bool,
 }
 
 /// What a rank has after [`join`].
@@ -67,6 +92,36 @@ pub struct Boot {
     pub terminal: bool,
     /// The connection to the agent; closed on exec, so that it ends with this process.
     pub control: OwnedFd,
+    /// This rank's part in the network; `None` on a job of one node.
+    pub net: Option<NetSeat>,
+    /// What wakes the ranks of this node, this one among them; none on a job of one node.
+    pub alarms: Vec<(u32, OwnedFd)>,
+}
+
+/// A rank's part in the network between nodes.
+#[derive(Debug)]
+pub struct NetSeat {
+    /// The rank's socket: UDP, bound to the address that the others know.
+    pub socket: OwnedFd,
+    /// The key of the job.
+    pub key: Secret<[u8; KEY_BYTES]>,
+    /// How packets are protected.
+    pub security: Security,
+}
+
+/// What the agent gives a rank for the network.
+#[derive(Debug, Clone, Copy)]
+pub struct NetOffer<'a> {
+    /// The rank's socket.
+    pub socket: BorrowedFd<'a>,
+    /// The key of the job.
+    pub key: &'a Secret<[u8; KEY_BYTES]>,
+    /// How packets are protected.
+    pub security: Security,
+    /// The first rank of the node.
+    pub first: u32,
+    /// The alarms of the node's ranks, in order.
+    pub alarms: &'a [BorrowedFd<'a>],
 }
 
 /// Whether this process, or the process that started it, was started by `clump run`.
@@ -100,29 +155,104 @@ fn take(number: &str) -> Result<Boot> {
         .ok_or_else(taken)?;
     let mut message = [0; BYTES];
     let there = socket::peek(&control, &mut message).ok_or_else(taken)?;
-    Seat::decode(&message[..there])?;
-    let (bytes, memory) = match socket::receive(&control, &mut message)? {
-        Received::Message(bytes, Some(memory)) => (bytes, memory),
-        Received::Message(_, None) => {
-            return Err(Error::OtherVersion("a boot message without memory".into()));
-        }
-        Received::Nothing | Received::Closed => return Err(taken()),
-    };
-    let seat = Seat::decode(&message[..bytes])?;
+    if message[..there].starts_with(ALARMS) {
+        return Err(taken()); // by a process that is just reading on
+    }
+    let seat = Seat::decode(&message[..there])?;
+    let mut key = seat.net.then(Secret::zeroed).transpose()?;
+    let mut net = [0; NET_BYTES];
+    let into = key.as_mut().map_or(&mut [][..], |key| &mut key[..]);
+    let length = BYTES + if seat.net { NET_BYTES + KEY_BYTES } else { 0 };
+    let parts: &mut [&mut [u8]] = &mut [&mut message, &mut net, into];
+    let parcel = parcel::receive(&control, &mut parts[..if seat.net { 3 } else { 1 }])?;
+    let Parcel { bytes, descriptors } = parcel.ok_or_else(taken)?;
+    let other = |what: &str| Error::OtherVersion(what.into());
+    let seat = Seat::decode(&message[..bytes.min(BYTES)])?;
+    if bytes != length {
+        return Err(other("a boot message cut short"));
+    }
+    let mut descriptors = descriptors.into_iter();
+    let memory = descriptors.next().ok_or_else(|| other("a boot message without memory"))?;
+    let (mut alarms, mut part) = (Vec::new(), None);
+    if let Some(key) = key {
+        let socket = descriptors.next().ok_or_else(|| other("a boot message without a socket"))?;
+        let (security, first, count) = decode_net(&net)?;
+        alarms = take_alarms(&control, first, count)?;
+        part = Some(NetSeat { socket, key, security });
+    }
     // An agent that does not hear this has died, and this rank will not live long either.
     let _ = socket::send(&control, HERE, None);
-    let Seat { rank, nranks, node, nnodes, job_id, stats, terminal } = seat;
-    Ok(Boot { rank, nranks, node, nnodes, job_id, memory, config, stats, terminal, control })
+    let Seat { rank, nranks, node, nnodes, job_id, stats, terminal, .. } = seat;
+    let net = part;
+    Ok(Boot {
+        rank,
+        nranks,
+        node,
+        nnodes,
+        job_id,
+        memory,
+        config,
+        stats,
+        terminal,
+        control,
+        net,
+        alarms,
+    })
+}
+
+fn decode_net(bytes: &[u8; NET_BYTES]) -> Result<(Security, u32, u32)> {
+    let word = |at: usize| -> u32 {
+        bytes[at..at + 4].iter().rev().fold(0, |all, &byte| all << 8 | u32::from(byte))
+    };
+    let security = [Security::Aead, Security::Crc].into_iter().find(|s| *s as u32 == word(0));
+    let unknown = || Error::OtherVersion(format!("protection number {}", word(0)));
+    Ok((security.ok_or_else(unknown)?, word(4), word(8)))
+}
+
+/// Takes the alarms of `count` ranks from `first` on, which come in as many messages as it takes.
+fn take_alarms(control: &OwnedFd, first: u32, count: u32) -> Result<Vec<(u32, OwnedFd)>> {
+    let mut alarms: Vec<(u32, OwnedFd)> = Vec::new();
+    let mut rank = first;
+    while rank - first < count {
+        let mut mark = [0; ALARMS.len()];
+        let some =
+            parcel::receive(control, &mut [&mut mark])?.filter(|some| !some.descriptors.is_empty());
+        let some = some.ok_or_else(|| Error::OtherVersion("alarms are missing".into()))?;
+        for alarm in some.descriptors {
+            alarms.push((rank, alarm));
+            rank =
+                rank.checked_add(1).ok_or_else(|| Error::OtherVersion("too many alarms".into()))?;
+        }
+    }
+    Ok(alarms)
 }
 
 /// The agent's side: makes the pair and queues the message. The first descriptor is the rank's, which
-/// the agent passes on under [`BOOT_VARIABLE`]; the second stays with the agent.
+/// the agent passes on under [`BOOT_VARIABLE`]; the second stays with the agent. `net` is for jobs with
+/// several nodes.
 ///
 /// # Errors
 /// What the operating system refuses.
-pub fn offer(seat: &Seat, memory: BorrowedFd<'_>) -> Result<(OwnedFd, OwnedFd)> {
+pub fn offer(
+    seat: &Seat,
+    memory: BorrowedFd<'_>,
+    net: Option<&NetOffer<'_>>,
+) -> Result<(OwnedFd, OwnedFd)> {
     let (theirs, ours) = socket::message_pair()?;
-    socket::send(&ours, &seat.encode(), Some(memory))?;
+    let seat = Seat { net: net.is_some(), ..*seat };
+    let Some(net) = net else {
+        parcel::send(&ours, &[&seat.encode()], &[memory])?;
+        return Ok((theirs, ours));
+    };
+    let mut words = [0; NET_BYTES];
+    let count = u32::try_from(net.alarms.len()).unwrap_or(u32::MAX);
+    for (place, word) in words.chunks_exact_mut(4).zip([net.security as u32, net.first, count]) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    parcel::send(&ours, &[&seat.encode(), &words, &net.key[..]], &[memory, net.socket])?;
+    for some in net.alarms.chunks(MOST_DESCRIPTORS) {
+        parcel::send(&ours, &[ALARMS], some)?;
+    }
     Ok((theirs, ours))
 }
 
@@ -140,7 +270,8 @@ impl Seat {
     fn encode(&self) -> [u8; BYTES] {
         let mut out = [0; BYTES];
         let stats = if self.stats { FLAG_STATS } else { 0 };
-        let flags = stats | if self.terminal { FLAG_TERMINAL } else { 0 };
+        let net = if self.net { FLAG_NET } else { 0 };
+        let flags = net | stats | if self.terminal { FLAG_TERMINAL } else { 0 };
         out[0..8].copy_from_slice(&MAGIC.to_le_bytes());
         out[8..16].copy_from_slice(&self.job_id.to_le_bytes());
         let words = [VERSION, flags, self.rank, self.nranks, self.node, self.nnodes];
@@ -169,6 +300,7 @@ impl Seat {
             job_id: long(8),
             stats: word(20) & FLAG_STATS != 0,
             terminal: word(20) & FLAG_TERMINAL != 0,
+            net: word(20) & FLAG_NET != 0,
             rank: word(24),
             nranks: word(28),
             node: word(32),

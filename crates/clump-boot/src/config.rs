@@ -105,6 +105,8 @@ settings! {
         "Whether the job prints its communication summary at the end.";
     patience_ms: u64 = 0 in 0..=86_400_000, "ms", "CLUMP_PATIENCE_MS",
         "How long a request waits for room before it is returned; 0: for ever.";
+    node_timeout_ms: u64 = 2000 in 200..=3_600_000, "ms", "CLUMP_NODE_TIMEOUT_MS",
+        "How long nothing may be heard of a node before it counts as lost.";
 }
 
 /// One effective setting, for reports.

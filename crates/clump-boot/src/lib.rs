@@ -1,6 +1,7 @@
 //! How a rank learns who it is, and what the user configured.
 //!
-//! Called by the facade of a rank (and by everybody for [`config`]); calls only `clump-os`. The agent
+//! Called by the facade of a rank (and by everybody for [`config`]); calls only `clump-os`, and takes a
+//! name from `clump-wire`. The agent
 //! uses the other half: it offers each rank a seat ([`boot::offer`]) before the rank's program starts.
 //!
 //! Types to know: [`boot::Boot`] (who this rank is), [`config::Config`] (the effective configuration).

@@ -21,6 +21,7 @@ pub mod file;
 pub mod futex;
 pub mod map;
 pub mod memory;
+pub mod parcel;
 pub mod probe;
 pub mod process;
 pub mod procfs;

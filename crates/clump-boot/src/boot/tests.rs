@@ -3,7 +3,8 @@ use std::os::fd::AsRawFd;
 
 fn seat() -> Seat {
     let job_id = 0xdead_beef_0123_4567;
-    Seat { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats: true, terminal: false }
+    let (stats, terminal, net) = (true, false, false);
+    Seat { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats, terminal, net }
 }
 
 fn memory() -> OwnedFd {
@@ -23,14 +24,14 @@ fn a_program_started_by_hand_has_no_seat() {
 
 #[test]
 fn the_first_process_takes_the_seat_and_the_second_hears_why_not() {
-    let (theirs, ours) = offer(&seat(), memory().as_fd()).unwrap();
+    let (theirs, ours) = offer(&seat(), memory().as_fd(), None).unwrap();
     let number = theirs.as_raw_fd().to_string();
     assert_eq!(taken(&ours), None);
     let boot = take(&number).unwrap();
     assert_eq!(taken(&ours), Some(true));
     assert_eq!((boot.rank, boot.nranks, boot.node, boot.nnodes), (3, 5, 1, 2));
     assert_eq!(boot.job_id, seat().job_id);
-    assert!(boot.stats && !boot.terminal);
+    assert!(boot.stats && !boot.terminal && boot.net.is_none() && boot.alarms.is_empty());
     assert_eq!(clump_os::map::sealed_size(boot.memory.as_fd()).unwrap(), Some(4096));
     let error = take(&number).unwrap_err();
     assert!(matches!(error, Error::SeatTaken { .. }), "{error}");
@@ -64,4 +65,39 @@ fn other_versions_and_nonsense_are_refused() {
     socket::send(&ours, &good, None).unwrap();
     let error = take(&theirs.as_raw_fd().to_string()).unwrap_err();
     assert!(error.to_string().contains("without memory"));
+}
+
+/// A seat on a job with several nodes, with so many alarms.
+fn offer_net(key: &Secret<[u8; 32]>, count: usize) -> (OwnedFd, OwnedFd) {
+    let alarms: Vec<OwnedFd> = (0..count).map(|_| memory()).collect();
+    let alarms: Vec<BorrowedFd<'_>> = alarms.iter().map(AsFd::as_fd).collect();
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (socket, security) = (socket.as_fd(), Security::Crc);
+    let net = NetOffer { socket, key, security, first: 2, alarms: &alarms };
+    offer(&seat(), memory().as_fd(), Some(&net)).unwrap()
+}
+
+#[test]
+fn socket_key_and_alarms_come_with_a_seat_on_several_nodes() {
+    let key = Secret::random().unwrap();
+    for count in [1, 3, MOST_DESCRIPTORS, MOST_DESCRIPTORS + 1] {
+        let (theirs, ours) = offer_net(&key, count);
+        let boot = take(&theirs.as_raw_fd().to_string()).unwrap();
+        assert_eq!(taken(&ours), Some(true));
+        let net = boot.net.unwrap();
+        assert_eq!((*net.key, net.security), (*key, Security::Crc));
+        assert!(std::net::UdpSocket::from(net.socket).local_addr().unwrap().port() != 0);
+        let ranks: Vec<u32> = boot.alarms.iter().map(|(rank, _)| *rank).collect();
+        assert_eq!(ranks, (2..).take(count).collect::<Vec<u32>>());
+        assert_eq!(clump_os::map::sealed_size(boot.memory.as_fd()).unwrap(), Some(4096));
+    }
+}
+
+#[test]
+fn a_seat_that_is_being_taken_is_taken() {
+    let (theirs, _ours) = offer_net(&Secret::random().unwrap(), 1);
+    let mut first = [0; BYTES + NET_BYTES + KEY_BYTES];
+    parcel::receive(&theirs, &mut [&mut first]).unwrap().unwrap();
+    let error = take(&theirs.as_raw_fd().to_string()).unwrap_err();
+    assert!(matches!(error, Error::SeatTaken { .. }), "{error}");
 }
