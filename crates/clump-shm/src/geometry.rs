@@ -81,9 +81,15 @@ impl Geometry {
         PAGE
     }
 
+    /// Offset of the barrier lines of nodes, of which there are no more than ranks: behind those of the
+    /// ranks, and mostly in their page.
+    pub fn node_lines(&self) -> usize {
+        self.arrivals() + self.ranks * 64
+    }
+
     /// Offset of the block of `rank`, one page each.
     pub fn rank_block(&self, rank: usize) -> usize {
-        self.arrivals() + (self.ranks * 64).next_multiple_of(PAGE) + rank * PAGE
+        self.arrivals() + (self.ranks * 2 * 64).next_multiple_of(PAGE) + rank * PAGE
     }
 
     /// Bytes of the job block, the barrier lines and all rank blocks, which every process maps whole.
@@ -142,6 +148,7 @@ mod tests {
         for ranks in [1, 2, 3, 8, 9, 33, 64, 1000, MAX_RANKS] {
             let g = Geometry::for_ranks(ranks).unwrap();
             assert!(g.endpoint(0, 0) >= g.front_bytes() as u64);
+            assert!(g.node_lines() + ranks * 64 <= g.rank_block(0));
             for rank in [0, ranks / 2, ranks - 1] {
                 assert_eq!(g.endpoint(rank, 3) % PAGE as u64, 0);
                 assert!(

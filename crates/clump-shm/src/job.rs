@@ -159,6 +159,8 @@ pub(crate) struct BarrierLine {
 }
 
 // SAFETY: atomics only.
+unsafe impl SharedLayout for BarrierLine {}
+// SAFETY: atomics only.
 unsafe impl SharedLayout for JobBlock {}
 // SAFETY: atomics only.
 unsafe impl SharedLayout for ProbeLine {}

@@ -30,6 +30,7 @@
 //! # Ok(()) }
 //! ```
 
+pub mod barrier;
 pub mod bulk;
 mod control;
 pub mod doorbell;
@@ -44,8 +45,6 @@ pub mod rank;
 pub mod shared;
 pub mod slot;
 
-#[cfg(not(loom))]
-pub mod barrier;
 #[cfg(not(loom))]
 pub mod block;
 #[cfg(not(loom))]

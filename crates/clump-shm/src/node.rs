@@ -4,10 +4,11 @@
 //! ranks of other nodes are *mirrors*, which the agent keeps true: whether such a rank lives, and where it
 //! is reached. Nothing else of theirs is in it, and nobody sleeps there.
 
+use crate::barrier::Lines;
 use crate::block::EndpointBlock;
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
 use crate::job::{Death, JobBlock};
-use crate::rank::{ArrivalLine, RankBlock, RankState};
+use crate::rank::{RankBlock, RankState};
 use crate::shared::{Shared, SharedLayout, SharedSlice};
 use crate::{Error, Result};
 use clump_os::alarm::Alarm;
@@ -251,11 +252,14 @@ impl NodeMemory {
         place(&self.front, self.geometry.rank_block(index)).ok()
     }
 
-    /// The first rank of this node, and the barrier lines of its ranks.
-    pub(crate) fn arrivals(&self) -> Result<(u32, SharedSlice<ArrivalLine>)> {
-        let first = self.local.start;
-        let offset = self.geometry.arrivals() + first as usize * size_of::<ArrivalLine>();
-        Ok((first, place_slice(&self.front, offset, self.local.len())?))
+    /// What ranks share in barriers.
+    pub(crate) fn lines(&self) -> Result<Lines> {
+        let (ranks, nodes) = (self.ranks(), self.nnodes as usize);
+        Ok(Lines::new(
+            place_slice(&self.front, self.geometry.arrivals(), ranks)?,
+            place_slice(&self.front, self.geometry.node_lines(), nodes)?,
+            self.job.part(|job| &job.barrier),
+        ))
     }
 
     /// All rank blocks, in order.

@@ -1,0 +1,143 @@
+//! What the ranks of a node share in barriers: a line for each rank, one for each node, and how many sleep.
+
+use crate::job::BarrierLine;
+use crate::rank::ArrivalLine;
+use crate::shared::{Shared, SharedSlice};
+use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Site, order};
+
+/// The lines in shared memory, and the only code that reads and writes them.
+///
+/// - The line of a rank of this node: the last barrier that it arrived at. Written by that rank.
+/// - The line of a rank of another node: the last barrier that it arrived at before it left the job; zero
+///   until that is known. Written by this node's first rank, which other nodes tell.
+/// - The line of another node: the last barrier of which that node told this one. Written by this node's
+///   first rank.
+/// - The line of this node: what its ranks have undertaken to tell others ([`Lines::claim`]).
+#[derive(Debug, Clone)]
+pub struct Lines {
+    ranks: SharedSlice<ArrivalLine>,
+    nodes: SharedSlice<ArrivalLine>,
+    sleepers: Shared<BarrierLine>,
+}
+
+/// Bits of a node's own line that hold the rounds undertaken; the number of the barrier is above.
+const ROUND_BITS: u32 = 8;
+
+impl Lines {
+    #[cfg_attr(loom, allow(dead_code, reason = "models have no node memory"))]
+    pub(crate) fn new(
+        ranks: SharedSlice<ArrivalLine>,
+        nodes: SharedSlice<ArrivalLine>,
+        sleepers: Shared<BarrierLine>,
+    ) -> Self {
+        Self { ranks, nodes, sleepers }
+    }
+
+    /// Lines of this process alone, for models and tests.
+    pub fn private(ranks: usize, nodes: usize) -> Self {
+        let line = |_| ArrivalLine { epoch: AtomicU64::new(0) };
+        let lines = |n: usize| SharedSlice::private((0..n).map(line).collect());
+        let sleepers = Shared::private(BarrierLine { asleep: AtomicU32::new(0) });
+        Self { ranks: lines(ranks), nodes: lines(nodes), sleepers }
+    }
+
+    /// How many lines there are: of ranks, of nodes.
+    pub fn size(&self) -> (usize, usize) {
+        (self.ranks.len(), self.nodes.len())
+    }
+
+    /// `rank` arrives at barrier `epoch`.
+    #[inline]
+    pub(crate) fn arrive(&self, rank: usize, epoch: u64) {
+        // SYNC 7: pairs with arrived
+        let release = order(Site::BarrierArrive, Ordering::Release);
+        self.ranks[rank].epoch.store(epoch, release);
+    }
+
+    /// The last barrier that `rank` arrived at, as far as this node knows.
+    #[inline]
+    pub(crate) fn arrived(&self, rank: usize) -> u64 {
+        // SYNC 7: pairs with arrive
+        self.ranks[rank].epoch.load(Ordering::Acquire)
+    }
+
+    /// Node `node` has told that all it speaks for arrived at `epoch`. Messages may overtake each other:
+    /// whoever arrived at a barrier has arrived at all before it, so the highest number counts.
+    pub(crate) fn hear(&self, node: usize, epoch: u64) {
+        // SYNC 9: pairs with heard
+        let release = order(Site::BarrierArrive, Ordering::Release);
+        self.nodes[node].epoch.fetch_max(epoch, release);
+    }
+
+    /// The last barrier of which `node` told this one.
+    #[inline]
+    pub(crate) fn heard(&self, node: usize) -> u64 {
+        // SYNC 9: pairs with hear
+        self.nodes[node].epoch.load(Ordering::Acquire)
+    }
+
+    /// `rank` of another node has left after barrier `epoch`.
+    pub(crate) fn leave(&self, rank: usize, epoch: u64) {
+        self.ranks[rank].epoch.fetch_max(epoch, Ordering::Release);
+    }
+
+    /// Undertakes to send the messages of `round` of barrier `epoch` for node `own`: true for one rank of
+    /// the node, false for all others.
+    ///
+    /// Whoever asks has seen for itself what the messages say, so nothing is passed on by this word: it
+    /// only has to change once.
+    pub(crate) fn claim(&self, own: usize, epoch: u64, round: usize) -> bool {
+        let line = &self.nodes[own].epoch;
+        let mine = epoch << ROUND_BITS | (round as u64 + 1);
+        let mut found = line.load(Ordering::Relaxed);
+        while found < mine {
+            match line.compare_exchange(found, mine, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(newer) => found = newer,
+            }
+        }
+        false
+    }
+
+    /// Whether anybody sleeps in a barrier; ask after arriving or hearing and a light fence.
+    #[inline]
+    pub(crate) fn anyone_asleep(&self) -> bool {
+        self.sleepers.asleep.load(Ordering::Relaxed) != 0
+    }
+
+    /// Counts a sleeper; before it announces itself to its park, whose fence orders this too.
+    pub(crate) fn announce_sleep(&self) {
+        self.sleepers.asleep.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Takes the announcement back.
+    pub(crate) fn awake(&self) {
+        self.sleepers.asleep.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_is_claimed_once_and_in_any_later_barrier_again() {
+        let lines = Lines::private(2, 3);
+        for epoch in 1..4 {
+            for round in 0..2 {
+                assert!(lines.claim(1, epoch, round));
+                assert!(!lines.claim(1, epoch, round), "somebody else has it");
+            }
+            assert!(!lines.claim(1, epoch, 0), "an earlier round was claimed before");
+        }
+    }
+
+    #[test]
+    fn what_arrives_late_takes_nothing_back() {
+        let lines = Lines::private(2, 2);
+        for epoch in [2, 1, 3, 3] {
+            lines.hear(1, epoch);
+        }
+        assert_eq!(lines.heard(1), 3);
+    }
+}

@@ -1,0 +1,74 @@
+//! Which nodes tell which in a barrier, and in which order.
+
+/// Up to so many nodes, each tells all others at once: one message time, (nodes - 1) messages a node.
+/// Above, messages spread like a rumour (dissemination): ceil(log2 nodes) message times and messages.
+pub const DIRECT: usize = 8;
+
+/// One round of messages: sent once the rounds before it are complete, complete once all are here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Round {
+    /// The nodes that this one tells.
+    pub to: Vec<usize>,
+    /// The nodes that tell this one.
+    pub from: Vec<usize>,
+}
+
+/// The rounds of node `own` of `nodes`.
+///
+/// In round k of a dissemination, node n tells n + 2^k and hears from n - 2^k: what it knows doubles.
+/// All powers are smaller than the number of nodes, so no node hears from another in two rounds, and one
+/// number for each telling node is enough to remember what was heard.
+pub fn rounds(own: usize, nodes: usize) -> Vec<Round> {
+    if nodes <= 1 {
+        return Vec::new();
+    }
+    if nodes <= DIRECT {
+        let others: Vec<usize> = (1..nodes).map(|far| (own + far) % nodes).collect();
+        return vec![Round { to: others.clone(), from: others }];
+    }
+    let powers = (0..usize::BITS).map(|k| 1 << k).take_while(|&far: &usize| far < nodes);
+    powers
+        .map(|far| Round { to: vec![(own + far) % nodes], from: vec![(own + nodes - far) % nodes] })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_has_a_sender_and_a_receiver_in_the_same_round() {
+        for nodes in 1..70 {
+            let all: Vec<_> = (0..nodes).map(|own| rounds(own, nodes)).collect();
+            for (own, mine) in all.iter().enumerate() {
+                for (at, round) in mine.iter().enumerate() {
+                    assert!(round.to.iter().all(|&to| all[to][at].from.contains(&own)));
+                    assert!(round.from.iter().all(|&from| all[from][at].to.contains(&own)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn everybody_has_heard_of_everybody_in_the_end_and_from_nobody_twice() {
+        for nodes in [2, 3, DIRECT, DIRECT + 1, 16, 17, 33, 64] {
+            let mut known: Vec<Vec<usize>> = (0..nodes).map(|own| vec![own]).collect();
+            for at in 0..rounds(0, nodes).len() {
+                let before = known.clone();
+                for (own, known) in known.iter_mut().enumerate() {
+                    let from = &rounds(own, nodes)[at].from;
+                    known.extend(from.iter().flat_map(|&from| before[from].clone()));
+                    known.sort_unstable();
+                    known.dedup();
+                }
+            }
+            assert!(known.iter().all(|known| known.len() == nodes), "{nodes} nodes");
+            let mut heard: Vec<usize> =
+                rounds(1, nodes).into_iter().flat_map(|round| round.from).collect();
+            let messages = heard.len();
+            heard.sort_unstable();
+            heard.dedup();
+            assert_eq!(heard.len(), messages);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Barriers of whole jobs in one thread: many nodes, messages in any order and as late as they like,
+//! ranks that fall asleep.
+
+use super::{Attendance, Lines, Listener, Places, Tell};
+use clump_os::fence::FenceKind;
+use proptest::prelude::*;
+
+const FENCE: FenceKind = FenceKind::Symmetric;
+
+/// What a rank does at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Computing,
+    InBarrier,
+    Asleep,
+    Done,
+}
+
+struct Rank {
+    attendance: Attendance,
+    listener: Listener,
+    doing: Doing,
+}
+
+/// A message that was sent and not yet handled.
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    from: usize,
+    tell: Tell,
+}
+
+/// A job, and the chances that it takes.
+struct Job {
+    nodes: Vec<std::ops::Range<usize>>,
+    ranks: Vec<Rank>,
+    wire: Vec<Sent>,
+    last: u64,
+    seed: u64,
+    messages: usize,
+}
+
+impl Job {
+    fn new(sizes: &[usize], last: u64, seed: u64) -> Self {
+        let mut end = 0;
+        let range = |&size: &usize| {
+            end += size;
+            end - size..end
+        };
+        let nodes: Vec<_> = sizes.iter().map(range).collect();
+        let memories: Vec<_> = sizes.iter().map(|_| Lines::private(end, sizes.len())).collect();
+        let rank = |me: usize| {
+            let node = nodes.iter().position(|of| of.contains(&me)).unwrap();
+            let places = Places { me, node, ranks: nodes.clone() };
+            Rank {
+                attendance: Attendance::new(&memories[node], &places).unwrap(),
+                listener: Listener::new(&memories[node], &places),
+                doing: Doing::Computing,
+            }
+        };
+        let ranks = (0..end).map(rank).collect();
+        Self { nodes, ranks, wire: Vec::new(), last, seed, messages: 0 }
+    }
+
+    /// A number below `limit`, from the seed (xorshift).
+    fn chance(&mut self, limit: usize) -> usize {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        (self.seed >> 11) as usize % limit
+    }
+
+    fn node_of(&self, rank: usize) -> std::ops::Range<usize> {
+        self.nodes.iter().find(|of| of.contains(&rank)).unwrap().clone()
+    }
+
+    fn wake_node_of(&mut self, rank: usize) {
+        for rank in self.node_of(rank) {
+            self.wake(rank);
+        }
+    }
+
+    fn wake(&mut self, rank: usize) {
+        if self.ranks[rank].doing == Doing::Asleep {
+            self.ranks[rank].attendance.awake();
+            self.ranks[rank].doing = Doing::InBarrier;
+        }
+    }
+
+    /// Lets one rank take one step, if it is awake.
+    fn step(&mut self, at: usize) {
+        let earliest = self.ranks.iter().map(|rank| rank.attendance.epoch()).min().unwrap();
+        let rank = &mut self.ranks[at];
+        match rank.doing {
+            Doing::Asleep | Doing::Done => {}
+            Doing::Computing if rank.attendance.epoch() == self.last => rank.doing = Doing::Done,
+            Doing::Computing => {
+                rank.doing = Doing::InBarrier;
+                if rank.attendance.arrive(FENCE) {
+                    self.wake_node_of(at);
+                }
+            }
+            Doing::InBarrier => {
+                if rank.attendance.complete() {
+                    assert!(rank.attendance.to_tell().is_none(), "left with something to tell");
+                    assert!(earliest >= rank.attendance.epoch(), "left before all had arrived");
+                    rank.doing = Doing::Computing;
+                } else if let Some(tell) = rank.attendance.to_tell() {
+                    rank.attendance.told();
+                    self.wire.push(Sent { from: at, tell });
+                    self.messages += 1;
+                    // The network wakes the rank that it is for.
+                    self.wake(tell.rank as usize);
+                } else if self.chance(3) == 0 {
+                    self.fall_asleep(at);
+                }
+            }
+        }
+    }
+
+    /// As a waiting loop does: announce, look once more, sleep.
+    fn fall_asleep(&mut self, at: usize) {
+        let rank = &mut self.ranks[at];
+        rank.attendance.announce_sleep();
+        if rank.attendance.complete() || rank.attendance.to_tell().is_some() {
+            rank.attendance.awake();
+        } else {
+            rank.doing = Doing::Asleep;
+        }
+    }
+
+    /// Hands over any message, early or late, if its rank looks at the network.
+    fn deliver(&mut self) {
+        if self.wire.is_empty() {
+            return;
+        }
+        let at = self.chance(self.wire.len());
+        let to = self.wire[at].tell.rank as usize;
+        // Computing ranks do not look; those that are done have handled whatever mattered.
+        if self.ranks[to].doing == Doing::Computing {
+            return;
+        }
+        let Sent { from, tell } = self.wire.swap_remove(at);
+        self.wake(to);
+        if self.ranks[to].listener.hear(from, tell.epoch, FENCE).unwrap() {
+            self.wake_node_of(to);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.ranks.iter().all(|rank| rank.doing == Doing::Done)
+    }
+
+    /// Runs to the end; `None` when the job is stuck.
+    fn run(&mut self) -> Option<usize> {
+        // Far more steps than any schedule that is not stuck takes.
+        let most = 2_000 * self.ranks.len() * self.last as usize;
+        for _ in 0..most {
+            if self.is_over() {
+                return Some(self.messages);
+            }
+            if self.chance(3) == 0 {
+                self.deliver();
+            } else {
+                let at = self.chance(self.ranks.len());
+                self.step(at);
+            }
+        }
+        None
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #[test]
+    fn all_leave_and_nobody_too_early(
+        sizes in prop::collection::vec(1usize..4, 1..20), last in 1u64..6, seed in 1u64..)
+    {
+        let messages = Job::new(&sizes, last, seed).run();
+        let a_node = if sizes.len() <= super::DIRECT {
+            sizes.len() - 1
+        } else {
+            sizes.len().next_power_of_two().ilog2() as usize
+        };
+        prop_assert_eq!(messages, Some(sizes.len() * a_node * last as usize));
+    }
+}
+
+#[test]
+fn a_message_may_come_before_its_predecessor_and_before_its_receiver() {
+    let places = |me: usize| Places { me, node: me, ranks: vec![0..1, 1..2] };
+    let lines = Lines::private(2, 2);
+    let mut here = Attendance::new(&lines, &places(0)).unwrap();
+    let listener = Listener::new(&lines, &places(0));
+    // Barrier 1 is told before this rank has come to it.
+    assert_eq!(listener.hear(1, 1, FENCE), Ok(false));
+    assert!(!here.arrive(FENCE) && !here.complete());
+    assert_eq!(here.to_tell(), Some(Tell { rank: 1, epoch: 1 }));
+    here.told();
+    assert!(here.complete());
+    // Node 1 is through with barrier 2 before its message about it is here: that about 3 says as much.
+    assert!(!here.arrive(FENCE) && !here.complete());
+    here.told();
+    assert!(!here.complete());
+    assert_eq!(listener.hear(1, 3, FENCE), Ok(false));
+    assert!(here.complete());
+    assert_eq!(listener.hear(1, 2, FENCE), Ok(false));
+    assert_eq!(lines.heard(1), 3);
+}
+
+#[test]
+fn what_nobody_can_have_said_is_refused() {
+    let lines = Lines::private(4, 2);
+    let places = Places { me: 0, node: 0, ranks: vec![0..2, 2..4] };
+    let listener = Listener::new(&lines, &places);
+    assert!(listener.hear(2, 2, FENCE).is_err(), "this node has not come to barrier 1");
+    assert!(listener.hear(1, 1, FENCE).is_err(), "a rank of this node");
+    assert!(listener.hear(9, 1, FENCE).is_err(), "no rank");
+    assert_eq!(lines.heard(1), 0);
+    for wrong in [vec![0..2, 2..5], vec![0..0, 0..4], vec![0..1, 1..2, 2..3]] {
+        assert!(Attendance::new(&lines, &Places { ranks: wrong, ..places.clone() }).is_none());
+    }
+    assert!(Attendance::new(&lines, &Places { me: 3, ..places }).is_none(), "of another node");
+}
+
+#[test]
+fn a_rank_that_left_is_known_to_be_missing() {
+    let lines = Lines::private(4, 2);
+    let places = Places { me: 0, node: 0, ranks: vec![0..2, 2..4] };
+    let listener = Listener::new(&lines, &places);
+    listener.leave(3, 2);
+    listener.leave(1, 1);
+    assert_eq!(listener.who_left(1, 2), None, "it had arrived at 2");
+    assert_eq!(listener.who_left(1, 3), Some(3));
+    assert_eq!(listener.who_left(0, 3), None, "of this node its own line tells");
+}

@@ -1,0 +1,137 @@
+//! A rank's part in barriers, over the memory of its node.
+
+use super::attendance::{Attendance, Listener, Missing, Places, Tell};
+use crate::node::NodeMemory;
+use crate::rank::Waiting;
+use crate::{Error, Result};
+
+/// One rank's part in the barriers of its job. See [`Attendance`] for the order of calls.
+#[derive(Debug)]
+pub struct Barrier {
+    node: NodeMemory,
+    attendance: Attendance,
+    ear: Ear,
+}
+
+/// What a rank does when other nodes tell it of barriers. Clones hear for the same rank.
+#[derive(Debug, Clone)]
+pub struct Ear {
+    node: NodeMemory,
+    listener: Listener,
+}
+
+impl Barrier {
+    /// The part of `rank`. One per rank.
+    ///
+    /// # Errors
+    /// The node has no such rank.
+    pub fn new(node: &NodeMemory, rank: u32) -> Result<Self> {
+        let lines = node.lines()?;
+        let places = Places {
+            me: rank as usize,
+            node: node.node() as usize,
+            ranks: (0..node.nnodes()).map(|n| ranks_of(node, n)).collect(),
+        };
+        let attendance = Attendance::new(&lines, &places)
+            .ok_or(Error::NotANode("this rank has no barrier line in it"))?;
+        let ear = Ear { node: node.clone(), listener: Listener::new(&lines, &places) };
+        Ok(Self { node: node.clone(), attendance, ear })
+    }
+
+    /// What the handlers of this rank hear with.
+    pub fn ear(&self) -> &Ear {
+        &self.ear
+    }
+
+    /// The number of the barrier that this rank arrived at last.
+    pub fn epoch(&self) -> u64 {
+        self.attendance.epoch()
+    }
+
+    /// Arrives at the next barrier. Follow with [`Barrier::complete`] until it is.
+    #[inline]
+    pub fn arrive(&mut self) {
+        if self.attendance.arrive(self.node.fence()) {
+            self.node.wake_sleepers();
+        }
+    }
+
+    /// Whether everybody has arrived, and what this rank has to tell is told.
+    #[inline]
+    pub fn complete(&mut self) -> bool {
+        self.attendance.complete()
+    }
+
+    /// The next message that this rank has to send now.
+    #[inline]
+    pub fn to_tell(&self) -> Option<Tell> {
+        self.attendance.to_tell()
+    }
+
+    /// That message was sent.
+    pub fn told(&mut self) {
+        self.attendance.told();
+    }
+
+    /// What this rank waits for, while [`Barrier::complete`] is false. Of a node that has not told, the
+    /// rank that is known to have left, else the lowest.
+    pub fn waiting(&self) -> Waiting {
+        let missing = match self.attendance.missing() {
+            Some(Missing::Rank(rank)) => rank,
+            Some(Missing::Node(node)) => {
+                self.who_left(node).unwrap_or_else(|| ranks_of(&self.node, node as u32).start)
+            }
+            None => self.ear.listener.me(),
+        };
+        Waiting::Barrier { epoch: self.epoch(), missing: missing as u32 }
+    }
+
+    /// The rank without which the barrier cannot complete, if it is known: one of this node that has not
+    /// arrived, or one of another node that has left.
+    pub fn depends_on(&self) -> Option<u32> {
+        let rank = match self.attendance.missing()? {
+            Missing::Rank(rank) => rank,
+            Missing::Node(node) => self.who_left(node)?,
+        };
+        Some(rank as u32)
+    }
+
+    fn who_left(&self, node: usize) -> Option<usize> {
+        self.ear.listener.who_left(node, self.epoch())
+    }
+
+    /// Announces that this rank will sleep in the barrier; before it announces itself to its park.
+    pub fn announce_sleep(&self) {
+        self.attendance.announce_sleep();
+    }
+
+    /// Takes the announcement back.
+    pub fn awake(&self) {
+        self.attendance.awake();
+    }
+}
+
+impl Ear {
+    /// Rank `rank` told that its node arrived at barrier `epoch`.
+    ///
+    /// # Errors
+    /// No correct rank says so.
+    pub fn hear(&self, rank: u32, epoch: u64) -> std::result::Result<(), &'static str> {
+        if self.listener.hear(rank as usize, epoch, self.node.fence())? {
+            self.node.wake_sleepers();
+        }
+        Ok(())
+    }
+
+    /// Rank `rank`, of another node, told that it leaves the job after barrier `epoch`.
+    pub fn leave(&self, rank: u32, epoch: u64) {
+        self.listener.leave(rank as usize, epoch);
+    }
+}
+
+/// The ranks of node `node`.
+fn ranks_of(memory: &NodeMemory, node: u32) -> std::ops::Range<usize> {
+    let mut of = (0..memory.ranks()).filter(|&rank| memory.node_of(rank as u32) == node);
+    let start = of.next().unwrap_or(0);
+    start..of.next_back().unwrap_or(start) + 1
+}
