@@ -5,7 +5,7 @@
 //! and overtake each other, whatever the mechanism.
 //!
 //! Types to know: [`Driver`], [`Outgoing`] (what is sent), [`Inbound`] (what was received),
-//! [`Capabilities`]; [`Hub`] for tests in one process.
+//! [`Capabilities`]; [`Udp`] for the network, [`Hub`] for tests in one process.
 //!
 //! # Invariants
 //! 1. A driver never blocks, and owns no thread.
@@ -31,8 +31,10 @@ mod driver;
 mod error;
 mod inbound;
 mod loopback;
+mod udp;
 
 pub use driver::{Capabilities, Driver, Outgoing};
 pub use error::DriverError;
 pub use inbound::{Arrival, Datagram, Ecn, Inbound};
 pub use loopback::{Hub, HubCounts, HubLimits, Loopback, Overflow};
+pub use udp::{Udp, UdpCounts, UdpOptions};

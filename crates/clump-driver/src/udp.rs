@@ -1,0 +1,188 @@
+//! UDP sockets: one or several that are bound already, driven without blocking.
+//!
+//! A datagram that travels alone takes the short way (`sendto`, `recvfrom`: no control data, parts copied
+//! together); a batch goes out by `sendmmsg` with runs of equal datagrams cut by the kernel (GSO), and
+//! dense traffic comes in by `recvmmsg` with runs joined (GRO) and marks. `clump_os::udp` has the figures
+//! behind that; [`density`] decides which way to receive.
+
+mod density;
+mod options;
+mod receive;
+mod send;
+
+pub use options::{UdpCounts, UdpOptions};
+
+use crate::driver::{Capabilities, Driver, Outgoing};
+use crate::error::DriverError;
+use crate::inbound::Inbound;
+use clump_os::OsError;
+use clump_os::udp::{self, Inbox, Outbox};
+use density::Density;
+use rustix::event::epoll;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// One bound socket and how its traffic looks.
+#[derive(Debug)]
+struct Socket {
+    fd: OwnedFd,
+    local: SocketAddr,
+    density: Density,
+}
+
+/// The driver over UDP sockets.
+///
+/// With several sockets all of them receive; a datagram leaves by one of its address family, always the
+/// same for the same destination.
+#[derive(Debug)]
+pub struct Udp {
+    sockets: Vec<Socket>,
+    /// Watches all sockets, where there are several.
+    watch: Option<OwnedFd>,
+    options: UdpOptions,
+    capabilities: Capabilities,
+    counts: UdpCounts,
+    outbox: Outbox,
+    inbox: Inbox,
+    /// Where small parts are put together.
+    scratch: Box<[u8; send::COPY_LIMIT]>,
+    /// Which socket is asked first, so that none starves behind another.
+    first: usize,
+    /// What was received last by the full way were long runs.
+    large_runs: bool,
+}
+
+impl Udp {
+    /// Binds a socket to `address` (port 0: any free one) and drives it.
+    pub fn bind(address: SocketAddr, options: UdpOptions) -> Result<Self, DriverError> {
+        Self::new(vec![udp::bind(address)?], options)
+    }
+
+    /// Drives sockets that are bound already. It sets their options as it needs them.
+    pub fn new(sockets: Vec<OwnedFd>, options: UdpOptions) -> Result<Self, DriverError> {
+        if sockets.is_empty() {
+            return Err(DriverError::Socket("no socket was given"));
+        }
+        let options = options.within_limits();
+        let mut capabilities = Capabilities {
+            name: "udp".to_owned(),
+            max_datagram: 0,
+            gso: options.gso,
+            gro: options.gro,
+            ecn: options.ecn,
+            timestamps: options.timestamps,
+            sockets: sockets.len(),
+            receive_buffer: usize::MAX,
+            send_buffer: usize::MAX,
+        };
+        let mut prepared = Vec::with_capacity(sockets.len());
+        for fd in sockets {
+            prepared.push(Socket::new(fd, &options, &mut capabilities)?);
+        }
+        let watch = if prepared.len() > 1 { Some(watch(&prepared)?) } else { None };
+        Ok(Self {
+            sockets: prepared,
+            watch,
+            options,
+            capabilities,
+            counts: UdpCounts::default(),
+            outbox: Outbox::new(send::MESSAGES, send::MESSAGES * 3 * udp::MAX_SEGMENTS),
+            inbox: Inbox::new(receive::MESSAGES),
+            scratch: Box::new([0; send::COPY_LIMIT]),
+            first: 0,
+            large_runs: false,
+        })
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> UdpCounts {
+        let dropped = self.sockets.iter().filter_map(|socket| udp::dropped(&socket.fd)).sum();
+        UdpCounts { dropped, ..self.counts }
+    }
+
+    /// The addresses of all sockets.
+    pub fn locals(&self) -> impl Iterator<Item = SocketAddr> {
+        self.sockets.iter().map(|socket| socket.local)
+    }
+}
+
+impl Socket {
+    /// Sets `fd` up and narrows what all sockets can do together.
+    fn new(fd: OwnedFd, options: &UdpOptions, all: &mut Capabilities) -> Result<Self, DriverError> {
+        let Some(local) = udp::bound(&fd) else {
+            return Err(DriverError::Socket("a descriptor is no bound UDP socket; bind it first"));
+        };
+        let can = udp::prepare(fd.as_fd(), options.buffer_bytes)?;
+        all.gso &= can.gso;
+        all.gro &= can.gro;
+        all.ecn &= can.ecn;
+        all.receive_buffer = all.receive_buffer.min(can.receive_buffer);
+        all.send_buffer = all.send_buffer.min(can.send_buffer);
+        let largest = if local.is_ipv4() { udp::MAX_BYTES_V4 } else { udp::MAX_BYTES_V6 };
+        all.max_datagram = all.max_datagram.max(largest);
+        if options.timestamps {
+            udp::set_timestamps(fd.as_fd())?;
+        }
+        let mut socket = Self { fd, local, density: Density::default() };
+        if options.timestamps || !options.adaptive {
+            socket.density = Density::always_full();
+            socket.report_all(true, options)?;
+        }
+        Ok(socket)
+    }
+
+    /// Turns the reporting of marks and the joining of runs on or off.
+    fn report_all(&self, on: bool, options: &UdpOptions) -> Result<(), OsError> {
+        // What the kernel does not know is not in the capabilities, and off for good.
+        let tolerate = |result: Result<(), OsError>| if on { result } else { Ok(()) };
+        if options.ecn {
+            tolerate(udp::set_marks(self.fd.as_fd(), on))?;
+        }
+        if options.gro {
+            tolerate(udp::set_gro(self.fd.as_fd(), on))?;
+        }
+        Ok(())
+    }
+}
+
+/// An epoll descriptor over all sockets: readable when one of them is.
+fn watch(sockets: &[Socket]) -> Result<OwnedFd, OsError> {
+    let failed = |e| OsError::new("watching several UDP sockets by epoll", e);
+    let watch = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+    for (i, socket) in sockets.iter().enumerate() {
+        let token = epoll::EventData::new_u64(i as u64);
+        epoll::add(&watch, &socket.fd, token, epoll::EventFlags::IN).map_err(failed)?;
+    }
+    Ok(watch)
+}
+
+impl Driver for Udp {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.sockets[0].local
+    }
+
+    #[inline]
+    fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        match batch {
+            [one] => Ok(usize::from(self.send_alone(0, one)?)),
+            many => self.send_many(many),
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
+        if self.sockets.len() == 1 { self.receive_from(0, into) } else { self.receive_all(into) }
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.watch.as_ref().unwrap_or(&self.sockets[0].fd).as_fd())
+    }
+
+    fn path_hint(&self, to: SocketAddr) -> Option<usize> {
+        udp::path_hint(self.sockets[self.socket_towards(&to)].local, to)
+    }
+}

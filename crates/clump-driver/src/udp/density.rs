@@ -1,0 +1,186 @@
+//! Whether datagrams arrive one by one or in crowds, as seen by polling: which way to receive them.
+//!
+//! A datagram that comes alone is received fastest with GRO and marks off; a crowd with both on. Turning
+//! them costs two system calls (about 0.5 us each), so it is done on evidence and taken back on more.
+
+/// Receptions without an empty poll between them that make a crowd.
+const CROWD: u32 = 8;
+/// Episodes (from one empty poll to the next) of at most [`LONE`] datagrams that end a crowd.
+const LONE_EPISODES: u32 = 64;
+const LONE: u32 = 2;
+/// Empty polls in a row that end a crowd (about 250 us of spinning).
+const IDLE_POLLS: u32 = 512;
+/// Receive calls that still go the full way after GRO was turned off: a run that was joined before must
+/// not reach a call that cannot tell its boundaries. The queue is empty when it is turned off; what is
+/// left is a datagram that another processor was just about to queue, and these calls take 30 us.
+const SETTLING_CALLS: u32 = 64;
+
+/// How to receive now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// One datagram without anything else.
+    Short,
+    /// One with all that is known of it; GRO and marks are being turned off.
+    Settling,
+    /// As many as there are, with all that is known of them.
+    Full,
+}
+
+/// What must be turned at the socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// GRO and marks on.
+    On,
+    /// GRO and marks off.
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Short { streak: u32 },
+    Full { episode: u32, lone: u32, idle: u32 },
+    Settling { calls: u32, streak: u32 },
+    Always,
+}
+
+/// The traffic of one socket. Told of every receive call; answers how to do the next.
+#[derive(Debug)]
+pub(super) struct Density {
+    state: State,
+}
+
+impl Default for Density {
+    fn default() -> Self {
+        Self { state: State::Short { streak: 0 } }
+    }
+}
+
+impl Density {
+    /// The full way, whatever arrives.
+    pub(super) fn always_full() -> Self {
+        Self { state: State::Always }
+    }
+
+    #[inline]
+    pub(super) fn way(&self) -> Way {
+        match self.state {
+            State::Short { .. } => Way::Short,
+            State::Settling { .. } => Way::Settling,
+            State::Full { .. } | State::Always => Way::Full,
+        }
+    }
+
+    /// A receive call found so many datagrams.
+    #[inline]
+    pub(super) fn on_found(&mut self, datagrams: usize) -> Option<Turn> {
+        let found = u32::try_from(datagrams).unwrap_or(u32::MAX);
+        match &mut self.state {
+            State::Short { streak } | State::Settling { streak, .. } => {
+                *streak = streak.saturating_add(found);
+                if *streak < CROWD {
+                    return None;
+                }
+                let episode = *streak;
+                self.state = State::Full { episode, lone: 0, idle: 0 };
+                Some(Turn::On)
+            }
+            State::Full { episode, idle, .. } => {
+                *episode = episode.saturating_add(found);
+                *idle = 0;
+                None
+            }
+            State::Always => None,
+        }
+    }
+
+    /// A receive call found nothing.
+    #[inline]
+    pub(super) fn on_empty(&mut self) -> Option<Turn> {
+        match &mut self.state {
+            State::Short { streak } => *streak = 0,
+            State::Settling { calls, streak } => {
+                *streak = 0;
+                *calls += 1;
+                if *calls >= SETTLING_CALLS {
+                    self.state = State::Short { streak: 0 };
+                }
+            }
+            State::Full { episode, lone, idle } => {
+                *lone = match *episode {
+                    0 => *lone,
+                    1..=LONE => *lone + 1,
+                    _ => 0,
+                };
+                *episode = 0;
+                *idle += 1;
+                if *lone >= LONE_EPISODES || *idle >= IDLE_POLLS {
+                    self.state = State::Settling { calls: 0, streak: 0 };
+                    return Some(Turn::Off);
+                }
+            }
+            State::Always => {}
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn crowded() -> Density {
+        let mut density = Density::default();
+        for _ in 1..CROWD {
+            assert_eq!(density.on_found(1), None);
+        }
+        assert_eq!(density.on_found(1), Some(Turn::On));
+        assert_eq!(density.way(), Way::Full);
+        density
+    }
+
+    #[test]
+    fn a_ping_pong_never_leaves_the_short_way() {
+        let mut density = Density::default();
+        for _ in 0..1000 {
+            assert_eq!((density.on_found(1), density.on_empty()), (None, None));
+        }
+        assert_eq!(density.way(), Way::Short);
+    }
+
+    #[test]
+    fn lone_datagrams_after_a_crowd_lead_back_by_way_of_settling() {
+        let mut density = crowded();
+        assert_eq!(density.on_empty(), None);
+        let mut turn = None;
+        for _ in 0..LONE_EPISODES {
+            assert_eq!((turn, density.on_found(1)), (None, None));
+            turn = density.on_empty();
+        }
+        assert_eq!((turn, density.way()), (Some(Turn::Off), Way::Settling));
+        for _ in 1..SETTLING_CALLS {
+            assert_eq!((density.on_found(1), density.on_empty()), (None, None));
+            assert_eq!(density.way(), Way::Settling);
+        }
+        assert_eq!((density.on_empty(), density.way()), (None, Way::Short));
+    }
+
+    #[test]
+    fn bursts_keep_the_full_way_and_silence_ends_it() {
+        let mut density = crowded();
+        for _ in 0..1000 {
+            assert_eq!((density.on_found(5), density.on_empty()), (None, None));
+        }
+        assert_eq!(density.way(), Way::Full);
+        let turns = (0..IDLE_POLLS).filter_map(|_| density.on_empty()).count();
+        assert_eq!((turns, density.way()), (1, Way::Settling));
+        assert_eq!(density.on_found(CROWD as usize), Some(Turn::On));
+    }
+
+    #[test]
+    fn always_is_always() {
+        let mut density = Density::always_full();
+        for _ in 0..10_000 {
+            assert_eq!((density.on_empty(), density.way()), (None, Way::Full));
+        }
+    }
+}

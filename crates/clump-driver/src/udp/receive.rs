@@ -1,0 +1,147 @@
+//! Receiving from UDP sockets.
+
+use super::Udp;
+use super::density::{Turn, Way};
+use crate::error::DriverError;
+use crate::inbound::{Arrival, Ecn, Inbound};
+use clump_os::OsError;
+use clump_os::udp::{self, Arrived};
+use rustix::io::Errno;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+/// Most receptions in one system call.
+pub(super) const MESSAGES: usize = 16;
+
+/// The same, where receptions are runs of tens of KiB: more would leave the cache before anyone looks.
+const LARGE_MESSAGES: usize = 4;
+const LARGE_BYTES: usize = 16_384;
+
+/// Late errors of earlier datagrams that one call skips before it leaves the rest to the next.
+const LATE_ERRORS: usize = 8;
+
+impl Udp {
+    /// Asks every socket once, beginning with another one each time.
+    pub(super) fn receive_all(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
+        let sockets = self.sockets.len();
+        let mut received = 0;
+        for i in 0..sockets {
+            received += self.receive_from((self.first + i) % sockets, into)?;
+        }
+        self.first = (self.first + 1) % sockets;
+        Ok(received)
+    }
+
+    /// Receives what one system call gives.
+    #[inline]
+    pub(super) fn receive_from(
+        &mut self,
+        socket: usize,
+        into: &mut Inbound,
+    ) -> Result<usize, DriverError> {
+        for _ in 0..LATE_ERRORS {
+            if into.room() == 0 {
+                return Ok(0);
+            }
+            let way = self.sockets[socket].density.way();
+            let result = match way {
+                Way::Short => self.receive_short(socket, into),
+                Way::Settling => self.receive_one(socket, into),
+                Way::Full => self.receive_several(socket, into),
+            };
+            let received = match result {
+                Ok(received) => received,
+                Err(Errno::AGAIN) => 0,
+                Err(e) if is_late(e) => {
+                    self.counts.refused += 1;
+                    continue;
+                }
+                Err(e) => return Err(OsError::new("receiving from a UDP socket", e).into()),
+            };
+            self.counts.received += received as u64;
+            self.note(socket, received)?;
+            return Ok(received);
+        }
+        Ok(0)
+    }
+
+    fn receive_short(&self, socket: usize, into: &mut Inbound) -> Result<usize, Errno> {
+        let Some(buffer) = into.buffer() else { return Ok(0) };
+        let (bytes, from) = udp::receive(self.sockets[socket].fd.as_fd(), buffer)?;
+        let from = canonical(from);
+        let ecn = Ecn::NotEct;
+        Ok(into.commit(&Arrival { bytes, segment: None, from, ecn, arrived_ns: None }))
+    }
+
+    fn receive_one(&mut self, socket: usize, into: &mut Inbound) -> Result<usize, Errno> {
+        let Some(buffer) = into.buffer() else { return Ok(0) };
+        let arrived = udp::receive_full(self.sockets[socket].fd.as_fd(), buffer)?;
+        Ok(self.commit(&arrived, into))
+    }
+
+    fn receive_several(&mut self, socket: usize, into: &mut Inbound) -> Result<usize, Errno> {
+        let most = if self.large_runs { LARGE_MESSAGES } else { MESSAGES };
+        let fd = self.sockets[socket].fd.as_fd();
+        let messages = self.inbox.receive(fd, into.free_buffers().take(most))?;
+        let (mut received, mut bytes) = (0, 0);
+        for i in 0..messages {
+            if let Some(arrived) = self.inbox.arrived(i) {
+                bytes += arrived.bytes;
+                received += self.commit(&arrived, into);
+            }
+        }
+        self.large_runs = bytes > messages * LARGE_BYTES;
+        Ok(received)
+    }
+
+    fn commit(&mut self, arrived: &Arrived, into: &mut Inbound) -> usize {
+        let received = into.commit(&Arrival {
+            bytes: arrived.bytes,
+            segment: arrived.segment,
+            from: canonical(arrived.from),
+            ecn: Ecn::from_traffic_class(arrived.class),
+            arrived_ns: arrived.arrived_ns,
+        });
+        self.counts.joined += u64::from(received > 1);
+        received
+    }
+
+    /// Tells the socket's density what a call found, and turns the socket where that says so.
+    #[inline]
+    fn note(&mut self, socket: usize, received: usize) -> Result<(), DriverError> {
+        let socket = &mut self.sockets[socket];
+        let turn = match received {
+            0 => socket.density.on_empty(),
+            found => socket.density.on_found(found),
+        };
+        if let Some(turn) = turn {
+            self.counts.grew_dense += u64::from(turn == Turn::On);
+            socket.report_all(turn == Turn::On, &self.options)?;
+        }
+        Ok(())
+    }
+}
+
+/// Errors that are about a datagram sent earlier, or about nothing.
+fn is_late(e: Errno) -> bool {
+    matches!(
+        e,
+        Errno::CONNREFUSED
+            | Errno::CONNRESET
+            | Errno::HOSTUNREACH
+            | Errno::NETUNREACH
+            | Errno::HOSTDOWN
+            | Errno::NETDOWN
+            | Errno::MSGSIZE
+            | Errno::INTR
+    )
+}
+
+/// The address of an IPv4 peer that reached a socket of both families, as IPv4.
+#[inline]
+fn canonical(from: SocketAddr) -> SocketAddr {
+    match from {
+        SocketAddr::V6(v6) if let Some(v4) = v6.ip().to_ipv4_mapped() => (v4, v6.port()).into(),
+        other => other,
+    }
+}
