@@ -1,3 +1,39 @@
 //! The network interface of a process: what carries messages between nodes.
+//!
+//! Layer 2: endpoints (`clump-am`), agents and the simulator use it; it packs messages into the units of
+//! a `clump-proto` channel per peer, seals them, and sends them through a `clump-driver`.
+//!
+//! Types to know: [`Stack`] (one driver and everything that goes through it, pure but for the driver),
+//! [`Interface`] (a rank's stack, shared by its threads), [`Doors`] (what a stack asks about
+//! endpoints), [`Batch`] and [`Arrival`] (what it hands over), [`seal`] (keys).
+//!
+//! # Invariants
+//! 1. A message is handed over exactly once, or comes back with a reason, whatever the network does;
+//!    only a peer that is lost takes with it what it had acknowledged.
+//! 2. Before a packet is authenticated it costs a counter: no state, no answer, no allocation.
+//! 3. Memory is bounded: what waits to be sent, by a limit per peer; what waits to be handled, by the
+//!    credit that each sender has.
+//! 4. No call blocks, and nothing waits for a peer that does not poll but what was sent to it.
+//! 5. The lock of an interface is never held while a handler runs.
 
+mod assembly;
+mod doors;
+mod flow;
+mod interface;
+mod mail;
+mod order;
+pub mod original;
+mod outbox;
+mod polling;
 pub mod seal;
+mod stack;
+mod stats;
+
+pub use doors::{Doors, Refusal};
+pub use flow::{FlowId, REQUEST_COST};
+pub use interface::Interface;
+pub use mail::{Arrival, Batch, Mail, Sort};
+pub use outbox::Progress;
+pub use polling::Polling;
+pub use stack::{PeerAddress, Push, Request, Stack, StackConfig};
+pub use stats::Stats;

@@ -55,7 +55,9 @@ const FOR_TAG: &[u8] = b"clump job tag";
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The operating system gave no memory for it.
-    #[error("no memory for a key of the job: {0}; a limit on mappings or address space may be in the way (ulimit -v)")]
+    #[error(
+        "no memory for a key of the job: {0}; a limit on mappings or address space may be in the way (ulimit -v)"
+    )]
     Memory(#[from] clump_os::OsError),
     /// The library refused the length that it was asked for: a fault of clump.
     #[error("deriving a key of the job failed; this is a fault of clump, please report it")]

@@ -210,6 +210,12 @@ impl<'a> Frames<'a> {
         Self { rest: body, route: None }
     }
 
+    /// Bytes of the body behind the frame that was given last.
+    #[inline]
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     #[inline]
     fn take<T: FromBytes + Immutable + KnownLayout + Unaligned>(&mut self) -> Option<&'a T> {
         let (value, rest) = T::ref_from_prefix(self.rest).ok()?;

@@ -7,8 +7,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub const VERSION: u8 = 1;
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 64;
-/// Most words of selective acknowledgements in one packet: 512 units beyond the first gap.
-pub const MOST_SACK_WORDS: usize = 8;
+/// Most words of selective acknowledgements in one packet: 1024 units beyond the first gap, as many as
+/// may be under way, so that the last packet of a stack that closes says exactly what it has got.
+pub const MOST_SACK_WORDS: usize = 16;
 
 /// What a packet is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,6 +26,10 @@ pub enum Kind {
     ProbeAck = 4,
     /// An agent lives.
     Heartbeat = 5,
+    /// The source takes nothing more; what it has not acknowledged by this it has not got.
+    Close = 6,
+    /// The other side has seen that.
+    CloseAck = 7,
 }
 
 impl Kind {
@@ -35,6 +40,8 @@ impl Kind {
             3 => Kind::Probe,
             4 => Kind::ProbeAck,
             5 => Kind::Heartbeat,
+            6 => Kind::Close,
+            7 => Kind::CloseAck,
             _ => return None,
         })
     }
@@ -129,7 +136,7 @@ impl Header {
     /// acknowledgements (at most [`MOST_SACK_WORDS`]) behind it.
     #[inline]
     pub fn encode(&self, sack_words: usize) -> [u8; HEADER_BYTES] {
-        debug_assert!(sack_words <= MOST_SACK_WORDS, "packets have room for eight");
+        debug_assert!(sack_words <= MOST_SACK_WORDS, "callers have no more");
         let raw = Raw {
             version_kind: VERSION << 4 | self.kind as u8,
             flags: self.flags.0,

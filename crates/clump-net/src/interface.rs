@@ -1,0 +1,201 @@
+//! A rank's network interface: its stack, shared by its threads.
+//!
+//! The lock is never held while a handler runs, so handlers may send through any endpoint. A backstop
+//! thread looks after the stack when the rank does not (it computes): it receives, acknowledges and
+//! sends again, some hundred times a second, and runs no handlers.
+
+use crate::flow::FlowId;
+use crate::mail::Batch;
+use crate::outbox::Progress;
+use crate::stack::{Push, Request, Stack};
+use clump_os::clock;
+use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
+use clump_wire::frame::Kind;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the backstop looks while something is under way, and how long nobody else must have.
+const BACKSTOP: Duration = Duration::from_millis(2);
+/// How often it looks otherwise.
+const BACKSTOP_IDLE: Duration = Duration::from_millis(20);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Interface {
+    shared: Arc<Shared>,
+    backstop: Mutex<Option<JoinHandle<()>>>,
+}
+
+struct Shared {
+    stack: Mutex<Stack>,
+    readiness: Option<OwnedFd>,
+    /// When a thread of the rank last looked.
+    looked_at: AtomicU64,
+    ending: Mutex<bool>,
+    ended: Condvar,
+    started: AtomicBool,
+    /// Wakes the rank's threads: mail has come for an endpoint of another thread.
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Shared")
+    }
+}
+
+impl Shared {
+    #[inline]
+    fn stack(&self) -> MutexGuard<'_, Stack> {
+        self.stack.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self) {
+        let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = Batch::default();
+        let mut pause = BACKSTOP;
+        while !*ending {
+            let waited = self.ended.wait_timeout(ending, pause);
+            ending = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let now = clock::now_ns();
+            let idle = now.saturating_sub(self.looked_at.load(Ordering::Relaxed));
+            if *ending || u128::from(idle) < BACKSTOP.as_nanos() {
+                continue;
+            }
+            let mut stack = self.stack();
+            while stack.receive(now, None, &mut batch) > 0 {}
+            stack.service(now, true);
+            stack.acknowledge_all(now);
+            pause = if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP };
+            let mailed = stack.take_mailed() != 0;
+            drop(stack);
+            if mailed {
+                (self.wake)();
+            }
+        }
+    }
+}
+
+impl Interface {
+    /// The interface over `stack`; `wake` wakes the threads of its owner.
+    pub fn new(stack: Stack, wake: Box<dyn Fn() + Send + Sync>) -> Self {
+        let readiness = stack.driver().readiness().and_then(|fd| fd.try_clone_to_owned().ok());
+        let shared = Shared {
+            stack: Mutex::new(stack),
+            readiness,
+            looked_at: AtomicU64::new(clock::now_ns()),
+            ending: Mutex::new(false),
+            ended: Condvar::new(),
+            started: AtomicBool::new(false),
+            wake,
+        };
+        Self { shared: Arc::new(shared), backstop: Mutex::new(None) }
+    }
+
+    /// The stack, for everything rare.
+    #[inline]
+    pub fn stack(&self) -> MutexGuard<'_, Stack> {
+        self.shared.stack()
+    }
+
+    /// What becomes readable when packets arrive.
+    pub fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.shared.readiness.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Sends a short or medium request.
+    #[inline]
+    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Push {
+        self.shared.stack().request(clock::now_ns, request, payload)
+    }
+
+    /// Sends a long request, or as much of it as there is room for.
+    pub fn request_long(
+        &self,
+        request: &Request<'_>,
+        payload: &[u8],
+        progress: &mut Progress,
+    ) -> Push {
+        self.shared.stack().request_long(clock::now_ns, request, payload, progress)
+    }
+
+    /// Answers a request.
+    #[inline]
+    pub fn reply(
+        &self,
+        peer: u32,
+        head: (Kind, u8),
+        names: (u64, u64),
+        body: (&[u64], &[u8]),
+    ) -> Push {
+        self.shared.stack().reply(clock::now_ns, peer, head, names, body)
+    }
+
+    /// Opens the way between two endpoints.
+    pub fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
+        self.start_backstop();
+        self.shared.stack().open_flow(from, to, peer, ordered)
+    }
+
+    /// Looks once. Messages of endpoint `wanted` are handed over in `batch`; if there are any, what they
+    /// set off is sent by [`Interface::settle`].
+    #[inline]
+    pub fn look(&self, wanted: u8, batch: &mut Batch) -> usize {
+        let now = clock::now_ns();
+        self.shared.looked_at.store(now, Ordering::Relaxed);
+        let mut stack = self.shared.stack();
+        let received = stack.receive(now, Some(wanted), batch);
+        if batch.is_empty() {
+            stack.service(now, false);
+        }
+        let others = stack.take_mailed() & !1_u32.wrapping_shl(u32::from(wanted));
+        drop(stack);
+        if others != 0 {
+            (self.shared.wake)();
+        }
+        received
+    }
+
+    /// Sends what handling a batch has left to be sent.
+    #[inline]
+    pub fn settle(&self) {
+        let mut stack = self.shared.stack();
+        stack.service(clock::now_ns(), true);
+    }
+
+    /// Before a sleep: sends and acknowledges everything; says when the stack wants to be looked
+    /// after.
+    pub fn before_sleep(&self) -> Option<Duration> {
+        let now = clock::now_ns();
+        let mut stack = self.shared.stack();
+        stack.service(now, true);
+        stack.acknowledge_all(now);
+        // A sleeper looks after the stack itself, in time.
+        self.shared.looked_at.store(now, Ordering::Relaxed);
+        stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)))
+    }
+
+    fn start_backstop(&self) {
+        if self.shared.started.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let shared = self.shared.clone();
+        let thread = std::thread::Builder::new().name("clump-net".into());
+        // Without it a rank that computes merely makes its peers wait.
+        let thread = thread.spawn(move || shared.watch()).ok();
+        *self.backstop.lock().unwrap_or_else(PoisonError::into_inner) = thread;
+    }
+}
+
+impl Drop for Interface {
+    fn drop(&mut self) {
+        *self.shared.ending.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.shared.ended.notify_all();
+        let thread = self.backstop.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Messages that wait in a stack for their endpoint, and what one receive hands over.
+
+use crate::doors::Refusal;
+use clump_driver::Inbound;
+use clump_wire::frame::{Frame, Head, Kind, MOST_WORDS, Route};
+
+/// What an endpoint is handed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sort {
+    /// A message of this kind, or news about room (`Credit` is the stack's own business).
+    Message(Kind),
+    /// A message of this endpoint, of this kind, which will not arrive any more.
+    Lost(Kind, Refusal),
+}
+
+/// A message with everything that belongs to it, copied out of packets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// What it is.
+    pub sort: Sort,
+    /// Whether it is a reply.
+    pub reply: bool,
+    /// Index into the handler table.
+    pub handler: u8,
+    /// Between which endpoints.
+    pub route: Route,
+    /// Its words.
+    pub words: Vec<u64>,
+    /// Its payload; empty for a long message, whose payload is in the segment.
+    pub payload: Vec<u8>,
+}
+
+impl Mail {
+    pub(crate) fn of(head: &Head, words: &[u64], payload: Vec<u8>) -> Self {
+        Self {
+            sort: Sort::Message(head.kind),
+            reply: head.reply,
+            handler: head.handler,
+            route: head.route,
+            words: words.to_vec(),
+            payload,
+        }
+    }
+}
+
+/// A message that lies in a received packet.
+#[derive(Debug, Clone, Copy)]
+struct Item {
+    datagram: u32,
+    kind: Kind,
+    reply: bool,
+    handler: u8,
+    words: u8,
+    route: u32,
+    at: u32,
+    payload_at: u32,
+    payload: u32,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Item(Item),
+    Mail(Box<Mail>),
+}
+
+/// A message as the endpoint handles it.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    /// What it is.
+    pub sort: Sort,
+    /// Whether it is a reply.
+    pub reply: bool,
+    /// Index into the handler table.
+    pub handler: u8,
+    /// Between which endpoints.
+    pub route: Route,
+    words: [u64; MOST_WORDS],
+    count: usize,
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+impl Arrival<'_> {
+    /// Its words.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        self.words.get(..self.count).unwrap_or_default()
+    }
+
+    /// A copy that outlives the batch.
+    pub fn to_mail(&self) -> Mail {
+        Mail {
+            sort: self.sort,
+            reply: self.reply,
+            handler: self.handler,
+            route: self.route,
+            words: self.words().to_vec(),
+            payload: self.payload.to_vec(),
+        }
+    }
+}
+
+impl Mail {
+    /// As the endpoint handles it.
+    pub fn arrival(&self) -> Arrival<'_> {
+        let mut words = [0; MOST_WORDS];
+        let count = self.words.len().min(MOST_WORDS);
+        for (to, from) in words.iter_mut().zip(&self.words) {
+            *to = *from;
+        }
+        let Self { sort, reply, handler, route, payload, .. } = self;
+        let (sort, reply, handler, route) = (*sort, *reply, *handler, *route);
+        Arrival { sort, reply, handler, route, words, count, payload }
+    }
+}
+
+/// What one receive hands to one endpoint, in order. Reused from one receive to the next.
+#[derive(Debug)]
+pub struct Batch {
+    pub(crate) inbound: Inbound,
+    pub(crate) found: Found,
+}
+
+/// The messages of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    entries: Vec<Entry>,
+    routes: Vec<Route>,
+    datagram: u32,
+}
+
+/// Buffers of a batch: as many as one system call fills.
+const BUFFERS: usize = 8;
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self { inbound: Inbound::new(BUFFERS), found: Found::default() }
+    }
+}
+
+impl Batch {
+    pub(crate) fn clear(&mut self) {
+        self.inbound.clear();
+        self.found.entries.clear();
+        self.found.routes.clear();
+    }
+
+    /// How many messages it holds.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.found.entries.len()
+    }
+
+    /// Whether it holds none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.found.entries.is_empty()
+    }
+
+    /// Message number `at`.
+    #[inline]
+    pub fn arrival(&mut self, at: usize) -> Option<Arrival<'_>> {
+        match self.found.entries.get(at)? {
+            Entry::Mail(mail) => Some(mail.arrival()),
+            Entry::Item(item) => {
+                let item = *item;
+                let route = *self.found.routes.get(item.route as usize)?;
+                let bytes = &*self.inbound.datagram(item.datagram as usize).bytes;
+                let mut words = [0; MOST_WORDS];
+                let rest = bytes.get(item.at as usize..).unwrap_or_default();
+                let raw = rest.as_chunks::<8>().0;
+                let count = usize::from(item.words);
+                for (word, raw) in words.iter_mut().zip(raw.iter().take(count)) {
+                    *word = u64::from_le_bytes(*raw);
+                }
+                let start = item.payload_at as usize;
+                let payload = bytes.get(start..start + item.payload as usize).unwrap_or_default();
+                let sort = Sort::Message(item.kind);
+                let (reply, handler) = (item.reply, item.handler);
+                Some(Arrival { sort, reply, handler, route, words, count, payload })
+            }
+        }
+    }
+}
+
+impl Found {
+    /// Messages that lie in datagram `number` follow.
+    #[inline]
+    pub(crate) fn begin(&mut self, number: usize) {
+        self.datagram = number as u32;
+    }
+
+    pub(crate) fn push_mail(&mut self, mail: Mail) {
+        self.entries.push(Entry::Mail(Box::new(mail)));
+    }
+
+    /// Adds a whole frame of the current datagram, whose words lie at `at` of it.
+    #[inline]
+    pub(crate) fn push_frame(&mut self, frame: &Frame<'_>, at: usize, with_payload: bool) {
+        if self.routes.last() != Some(&frame.head.route) {
+            self.routes.push(frame.head.route);
+        }
+        let words = frame.word_count();
+        self.entries.push(Entry::Item(Item {
+            datagram: self.datagram,
+            kind: frame.head.kind,
+            reply: frame.head.reply,
+            handler: frame.head.handler,
+            words: words as u8,
+            route: self.routes.len() as u32 - 1,
+            at: at as u32,
+            payload_at: (at + words * 8) as u32,
+            payload: if with_payload { frame.payload.len() as u32 } else { 0 },
+        }));
+    }
+}

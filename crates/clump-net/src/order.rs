@@ -1,0 +1,36 @@
+//! Messages that are to be handled in the order in which they were sent.
+
+use crate::mail::Mail;
+use std::collections::BTreeMap;
+
+/// Messages that may wait for an earlier one: more than a window holds.
+const MOST_HELD: usize = 1 << 16;
+
+/// The messages of one peer that asked for order.
+#[derive(Debug, Default)]
+pub(crate) struct Order {
+    next: u64,
+    held: BTreeMap<u64, Mail>,
+}
+
+impl Order {
+    /// Whether the message of this number is the next; then it counts as handled.
+    pub(crate) fn is_next(&mut self, number: u64) -> bool {
+        let next = number == self.next;
+        self.next += u64::from(next);
+        next
+    }
+
+    /// Keeps a message for later; false when nobody could be that far ahead.
+    pub(crate) fn hold(&mut self, number: u64, mail: Mail) -> bool {
+        let sane = number > self.next && self.held.len() < MOST_HELD;
+        sane && self.held.insert(number, mail).is_none()
+    }
+
+    /// The next message, if it was kept.
+    pub(crate) fn poll(&mut self) -> Option<Mail> {
+        let mail = self.held.remove(&self.next)?;
+        self.next += 1;
+        Some(mail)
+    }
+}

@@ -1,0 +1,433 @@
+//! What goes to one peer: frames packed into units, units waiting, units under way.
+
+use clump_wire::frame::{self, Frame, Frames, Head, Kind, Piece, Route};
+use std::collections::VecDeque;
+
+/// Least room for payload for which a message is begun in a packet that is not empty.
+const LEAST_PIECE: usize = 256;
+/// Buffers kept for reuse, in bytes.
+const MOST_SPARE: usize = 1 << 20;
+
+/// A unit under way.
+#[derive(Debug)]
+struct Flying {
+    bytes: Vec<u8>,
+    acked: bool,
+    /// The unit that ends the message that this one has a piece of, whose payload would have to be
+    /// returned whole.
+    kept_for: u64,
+}
+
+/// A long message that is under way: what to return if it does not arrive.
+#[derive(Debug, Clone)]
+struct Begun {
+    head: Head,
+    words: Vec<u64>,
+    message: u64,
+    /// The last unit that holds a piece of it; `None` while more pieces follow.
+    last: Option<u64>,
+}
+
+/// How far a long message has got.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes packed so far.
+    pub done: usize,
+    message: Option<u64>,
+}
+
+/// A message that was not acknowledged when its peer was lost.
+#[derive(Debug)]
+pub(crate) struct Unsent {
+    pub(crate) head: Head,
+    pub(crate) words: Vec<u64>,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    open: Vec<u8>,
+    open_route: Option<Route>,
+    closed: VecDeque<Vec<u8>>,
+    flying: VecDeque<Flying>,
+    /// Number of the first unit of `flying`.
+    base: u64,
+    /// All units below this are acknowledged.
+    acked_through: u64,
+    /// Messages of several units: first and last unit.
+    spans: VecDeque<(u64, u64)>,
+    begun: VecDeque<Begun>,
+    spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
+    waiting: usize,
+    capacity: usize,
+    next_message: u64,
+}
+
+impl Outbox {
+    /// Units of at most `capacity` bytes, a multiple of 8.
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self {
+            open: Vec::new(),
+            open_route: None,
+            closed: VecDeque::new(),
+            flying: VecDeque::new(),
+            base: 0,
+            acked_through: 0,
+            spans: VecDeque::new(),
+            begun: VecDeque::new(),
+            spare: Vec::new(),
+            spare_bytes: 0,
+            waiting: 0,
+            capacity,
+            next_message: 0,
+        }
+    }
+
+    /// The path carries more, or less, from now on. Units that exist stay as they are.
+    pub(crate) fn set_capacity(&mut self, capacity: usize) {
+        if capacity != self.capacity {
+            self.close();
+            self.capacity = capacity;
+            self.spare.clear();
+            self.spare_bytes = 0;
+        }
+    }
+
+    /// Bytes that wait to be sent for the first time.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Whether anything waits to be sent for the first time.
+    #[inline]
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting != 0
+    }
+
+    /// Whether a whole unit waits.
+    #[inline]
+    pub(crate) fn has_whole(&self) -> bool {
+        !self.closed.is_empty()
+    }
+
+    /// Packs a message: into the open unit, or a new one, or several.
+    #[inline]
+    pub(crate) fn append(&mut self, head: &Head, words: &[u64], payload: &[u8]) {
+        let same = self.open_route == Some(head.route);
+        let need = frame::frame_bytes(head, same, words.len(), payload.len());
+        if need <= self.room() {
+            return self.put(head, same, words, payload);
+        }
+        self.append_elsewhere(head, words, payload);
+    }
+
+    fn append_elsewhere(&mut self, head: &Head, words: &[u64], payload: &[u8]) {
+        let need = frame::frame_bytes(head, false, words.len(), payload.len());
+        let small = need <= self.capacity / 4 || payload.len() <= LEAST_PIECE;
+        if need <= self.capacity && (small || self.room() < self.capacity / 4) {
+            self.close();
+            return self.put(head, false, words, payload);
+        }
+        let mut progress = Progress::default();
+        let first = self.next_unit();
+        self.append_pieces(head, words, payload, &mut progress, usize::MAX);
+        if head.kind != Kind::Long {
+            self.spans.push_back((first, self.next_unit()));
+        }
+    }
+
+    /// Packs a long message, or as much of it as `most` bytes allow; true when that was all.
+    pub(crate) fn append_some(
+        &mut self,
+        head: &Head,
+        words: &[u64],
+        payload: &[u8],
+        progress: &mut Progress,
+        most: usize,
+    ) -> bool {
+        let whole = frame::frame_bytes(head, false, words.len(), payload.len());
+        if *progress == Progress::default() && whole <= self.capacity {
+            progress.done = payload.len();
+            self.append(head, words, payload);
+            return true;
+        }
+        self.append_pieces(head, words, payload, progress, most)
+    }
+
+    /// Packs as many pieces of a message as `most` bytes of units allow; true when that was all.
+    pub(crate) fn append_pieces(
+        &mut self,
+        head: &Head,
+        words: &[u64],
+        payload: &[u8],
+        progress: &mut Progress,
+        most: usize,
+    ) -> bool {
+        let budget = self.waiting.saturating_add(most);
+        let message = match progress.message {
+            Some(message) => message,
+            None => self.begin(head, words, payload, progress),
+        };
+        while progress.done < payload.len() {
+            if self.waiting >= budget {
+                return false;
+            }
+            let piece = Some(Piece { message, at: progress.done as u64 });
+            let part = Head { kind: Kind::Part, order: None, piece, ..*head };
+            let overhead = frame::frame_bytes(&part, true, 0, 0);
+            let left = payload.len() - progress.done;
+            if self.room() < overhead + left.min(LEAST_PIECE) {
+                self.close();
+            }
+            let bytes = left.min(self.room().saturating_sub(overhead) & !7);
+            let Some(data) = payload.get(progress.done..progress.done + bytes) else { break };
+            self.put(&part, true, &[], data);
+            progress.done += bytes;
+        }
+        let last = self.next_unit();
+        let ended = self.begun.iter_mut().rev().find(|begun| begun.message == message);
+        if let Some(begun) = ended {
+            begun.last = Some(last);
+        }
+        true
+    }
+
+    /// The frame that begins a message of several, with as much payload as fits.
+    fn begin(&mut self, head: &Head, words: &[u64], payload: &[u8], progress: &mut Progress) -> u64 {
+        let message = self.next_message;
+        self.next_message += 1;
+        let piece = Some(Piece { message, at: payload.len() as u64 });
+        let first = Head { piece, ..*head };
+        if self.room() < frame::frame_bytes(&first, false, words.len(), LEAST_PIECE) {
+            self.close();
+        }
+        let same = self.open_route == Some(head.route);
+        let overhead = frame::frame_bytes(&first, same, words.len(), 0);
+        let bytes = payload.len().min(self.room().saturating_sub(overhead) & !7);
+        self.put(&first, same, words, payload.get(..bytes).unwrap_or_default());
+        (progress.done, progress.message) = (bytes, Some(message));
+        if head.kind == Kind::Long {
+            let words = words.to_vec();
+            self.begun.push_back(Begun { head: *head, words, message, last: None });
+        }
+        message
+    }
+
+    #[inline]
+    fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.open.len())
+    }
+
+    #[inline]
+    fn put(&mut self, head: &Head, same: bool, words: &[u64], payload: &[u8]) {
+        if self.open.capacity() == 0 {
+            self.open = self.fresh();
+        }
+        let before = self.open.len();
+        frame::append(&mut self.open, head, same, words, payload);
+        self.waiting += self.open.len() - before;
+        if head.kind != Kind::Part {
+            self.open_route = Some(head.route);
+        }
+    }
+
+    fn fresh(&mut self) -> Vec<u8> {
+        match self.spare.pop() {
+            Some(buffer) => {
+                self.spare_bytes -= buffer.capacity();
+                buffer
+            }
+            None => Vec::with_capacity(self.capacity),
+        }
+    }
+
+    /// Number of the unit that is open.
+    fn next_unit(&self) -> u64 {
+        self.base + (self.flying.len() + self.closed.len()) as u64
+    }
+
+    /// Closes the open unit, if it holds anything.
+    pub(crate) fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.closed.push_back(std::mem::take(&mut self.open));
+            self.open_route = None;
+        }
+    }
+
+    /// Bytes of the next unit to send for the first time; `None` when none is whole.
+    #[inline]
+    pub(crate) fn next_bytes(&self) -> Option<usize> {
+        self.closed.front().map(Vec::len)
+    }
+
+    /// Moves the next whole unit under way.
+    #[inline]
+    pub(crate) fn launch(&mut self) {
+        if let Some(bytes) = self.closed.pop_front() {
+            self.waiting -= bytes.len();
+            let number = self.base + self.flying.len() as u64;
+            let span = self.spans.iter().find(|&&(first, last)| first <= number && number <= last);
+            let kept_for = span.map_or(number, |&(_, last)| last);
+            self.flying.push_back(Flying { bytes, acked: false, kept_for });
+        }
+    }
+
+    /// The body of a unit under way.
+    #[inline]
+    pub(crate) fn unit(&self, number: u64) -> Option<&[u8]> {
+        let at = usize::try_from(number.checked_sub(self.base)?).ok()?;
+        self.flying.get(at).map(|unit| unit.bytes.as_slice())
+    }
+
+    /// Unit `number` has arrived.
+    #[inline]
+    pub(crate) fn on_acked(&mut self, number: u64) {
+        let at = number.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
+        let Some(unit) = at.and_then(|at| self.flying.get_mut(at)) else { return };
+        unit.acked = true;
+        while self.acked_through < self.base + self.flying.len() as u64
+            && self.is_acked(self.acked_through)
+        {
+            self.acked_through += 1;
+        }
+        self.recycle();
+    }
+
+    fn is_acked(&self, number: u64) -> bool {
+        let at = number.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
+        at.and_then(|at| self.flying.get(at)).is_none_or(|unit| unit.acked)
+    }
+
+    fn recycle(&mut self) {
+        while let Some(front) = self.flying.front() {
+            if !front.acked || front.kept_for >= self.acked_through {
+                break;
+            }
+            let Some(mut done) = self.flying.pop_front() else { break };
+            self.base += 1;
+            if self.spare_bytes + done.bytes.capacity() <= MOST_SPARE
+                && done.bytes.capacity() >= self.capacity
+            {
+                done.bytes.clear();
+                self.spare_bytes += done.bytes.capacity();
+                self.spare.push(done.bytes);
+            }
+        }
+        while self.spans.front().is_some_and(|&(_, last)| last < self.base) {
+            self.spans.pop_front();
+        }
+        while self
+            .begun
+            .front()
+            .is_some_and(|begun| begun.last.is_some_and(|last| last < self.acked_through))
+        {
+            self.begun.pop_front();
+        }
+    }
+
+    /// Bytes under way or waiting.
+    pub(crate) fn bytes(&self) -> usize {
+        self.waiting + self.flying.iter().map(|unit| unit.bytes.len()).sum::<usize>()
+    }
+
+    /// The peer is lost: every message that was not acknowledged whole, in the order they were sent.
+    pub(crate) fn take_all(&mut self) -> Vec<Unsent> {
+        self.close();
+        let mut gathering = Gathering { begun: std::mem::take(&mut self.begun), ..Gathering::default() };
+        let flying = self.flying.drain(..).map(|unit| (unit.bytes, unit.acked));
+        for (bytes, acked) in flying.chain(self.closed.drain(..).map(|bytes| (bytes, false))) {
+            for frame in Frames::new(&bytes).flatten() {
+                gathering.on_frame(&frame, acked);
+            }
+        }
+        (self.waiting, self.spans) = (0, VecDeque::new());
+        gathering.finish()
+    }
+}
+
+/// Puts messages together again out of the units that carried them.
+#[derive(Debug, Default)]
+struct Gathering {
+    begun: VecDeque<Begun>,
+    messages: Vec<(Unsent, Fate)>,
+    /// Messages of several frames: number, and index above.
+    parted: Vec<(u64, usize)>,
+}
+
+/// Whether a message has arrived as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Arrived,
+    Lost,
+}
+
+impl Gathering {
+    fn on_frame(&mut self, frame: &Frame<'_>, acked: bool) {
+        let fate = if acked { Fate::Arrived } else { Fate::Lost };
+        match (frame.head.kind, frame.head.piece) {
+            (Kind::Credit | Kind::Ask, _) => {}
+            (Kind::Part, Some(piece)) => self.on_part(piece.message, frame.payload, fate),
+            (kind, piece) => {
+                if let Some(piece) = piece {
+                    self.parted.push((piece.message, self.messages.len()));
+                }
+                let mut words = [0; frame::MOST_WORDS];
+                let words = frame.words(&mut words).to_vec();
+                let long = kind == Kind::Long;
+                let payload = if long { Vec::new() } else { frame.payload.to_vec() };
+                let head = Head { piece: None, ..frame.head };
+                self.messages.push((Unsent { head, words, payload }, fate));
+            }
+        }
+    }
+
+    fn on_part(&mut self, message: u64, payload: &[u8], fate: Fate) {
+        let known = self.parted.iter().find(|(number, _)| *number == message);
+        let at = match known {
+            Some(&(_, at)) => at,
+            None if fate == Fate::Lost => match self.add_begun(message) {
+                Some(at) => at,
+                None => return,
+            },
+            None => return,
+        };
+        if let Some((unsent, so_far)) = self.messages.get_mut(at) {
+            if unsent.head.kind != Kind::Long {
+                unsent.payload.extend_from_slice(payload);
+            }
+            if fate == Fate::Lost {
+                *so_far = Fate::Lost;
+            }
+        }
+    }
+
+    /// A long message whose beginning has arrived, and some of the rest has not.
+    fn add_begun(&mut self, message: u64) -> Option<usize> {
+        let begun = self.begun.iter().find(|begun| begun.message == message)?;
+        let (head, words) = (begun.head, begun.words.clone());
+        let at = self.messages.len();
+        self.messages.push((Unsent { head, words, payload: Vec::new() }, Fate::Lost));
+        self.parted.push((message, at));
+        Some(at)
+    }
+
+    fn finish(mut self) -> Vec<Unsent> {
+        // Of a message that was not even packed whole, something has not arrived.
+        let unfinished = self.begun.iter().filter(|begun| begun.last.is_none());
+        for message in unfinished.map(|begun| begun.message).collect::<Vec<_>>() {
+            match self.parted.iter().find(|(number, _)| *number == message) {
+                Some(&(_, at)) => {
+                    if let Some((_, fate)) = self.messages.get_mut(at) {
+                        *fate = Fate::Lost;
+                    }
+                }
+                None => drop(self.add_begun(message)),
+            }
+        }
+        let lost = self.messages.into_iter().filter(|(_, fate)| *fate == Fate::Lost);
+        lost.map(|(unsent, _)| unsent).collect()
+    }
+}

@@ -1,0 +1,542 @@
+//! A stack: one driver, one channel per peer, and the messages of its owner's endpoints.
+//!
+//! Pure but for its driver: time comes in as an argument, so the same code runs on sockets and in
+//! simulation. Owned by one thread at a time.
+
+mod receive;
+mod route;
+mod transmit;
+
+use crate::assembly::Assembly;
+use crate::doors::{Doors, Refusal};
+use crate::flow::{FlowId, Flows, REQUEST_COST};
+use crate::mail::{Mail, Sort};
+use crate::order::Order;
+use crate::outbox::{Outbox, Progress};
+use crate::seal::{JobKey, KeyError, Opener, Sealer};
+use crate::stats::Stats;
+use clump_driver::Driver;
+use clump_proto::{Channel, Nanos};
+use clump_wire::frame::{Head, Kind, Route};
+use clump_wire::{HEADER_BYTES, Security};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use transmit::Arena;
+
+/// Endpoints of one owner.
+pub const ENDPOINTS: usize = 32;
+/// Bytes that may wait to be sent to a peer before requests find no room; replies get twice that.
+const MOST_WAITING: usize = 256 << 10;
+/// A message waits at most this long for others to share its packet, while its channel is busy.
+const COALESCE_NS: Nanos = 20_000;
+/// Datagram that every path carries: 1500 bytes less IPv4 and UDP headers.
+const BASE_DATAGRAM: usize = 1472;
+
+/// Another stack of the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerAddress {
+    /// Its number: a rank, or `0xff00_0000` and a node for an agent.
+    pub id: u32,
+    /// Where its packets go.
+    pub address: SocketAddr,
+    /// Its incarnation.
+    pub epoch: u32,
+}
+
+/// What a stack is made of.
+#[derive(Debug, Clone)]
+pub struct StackConfig {
+    /// Number of this stack.
+    pub me: u32,
+    /// Its incarnation.
+    pub epoch: u32,
+    /// How packets are protected.
+    pub security: Security,
+    /// Of each channel.
+    pub channel: clump_proto::Config,
+    /// Bytes of requests from one endpoint that another may have unconsumed.
+    pub credit_bytes: u64,
+    /// Every stack that this one may talk to.
+    pub peers: Vec<PeerAddress>,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Push {
+    /// It is on its way.
+    Accepted,
+    /// There is no room now.
+    Full,
+    /// The peer is lost.
+    Lost(Refusal),
+}
+
+/// A request, but for its payload.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Between which endpoints.
+    pub flow: FlowId,
+    /// The right to send there.
+    pub tag: u64,
+    /// `Short`, `Medium` or `Long`.
+    pub kind: Kind,
+    /// The handler that is to run.
+    pub handler: u8,
+    /// The words; of a long message, offset and length first.
+    pub words: &'a [u64],
+}
+
+/// What a stack keeps for a peer that it talks to.
+#[derive(Debug)]
+pub(crate) struct Conduit {
+    channel: Channel,
+    outbox: Outbox,
+    /// Length of datagrams that the outbox packs for.
+    datagram: usize,
+    assembly: Assembly,
+    order_in: Order,
+    next_order: u64,
+    /// When a packet last went out.
+    sent_at: Nanos,
+    /// When the open unit got its first frame.
+    opened_at: Nanos,
+    touched: bool,
+}
+
+#[derive(Debug)]
+struct Peer {
+    address: SocketAddr,
+    epoch: u32,
+    sealer: Sealer,
+    opener: Opener,
+    conduit: Option<Box<Conduit>>,
+    lost: Option<Refusal>,
+    /// It has seen that this stack is closed.
+    saw_close: bool,
+}
+
+/// See the module.
+pub struct Stack {
+    config: StackConfig,
+    job: u32,
+    driver: Box<dyn Driver>,
+    doors: Box<dyn Doors>,
+    peers: Vec<Option<Peer>>,
+    flows: Flows,
+    mail: Vec<VecDeque<Mail>>,
+    mailed: u32,
+    closed: bool,
+    /// Peers whose conduits want attention.
+    touched: Vec<u32>,
+    conduits: usize,
+    /// No timer is due before.
+    due_at: Nanos,
+    arena: Arena,
+    stats: Stats,
+    /// How much the body of a packet may hold, less its trailer, for a given datagram.
+    overhead: usize,
+}
+
+impl Peer {
+    /// Whether it is talked to, and not lost.
+    fn is_open(&self) -> bool {
+        self.conduit.is_some() && self.lost.is_none()
+    }
+}
+
+impl std::fmt::Debug for Stack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "stack {} with {} channels", self.config.me, self.conduits)
+    }
+}
+
+impl Stack {
+    /// A stack over `driver`, for the endpoints behind `doors`.
+    ///
+    /// # Errors
+    /// The keys cannot be made.
+    pub fn new(
+        config: StackConfig,
+        key: &JobKey,
+        driver: Box<dyn Driver>,
+        doors: Box<dyn Doors>,
+    ) -> Result<Self, KeyError> {
+        let mut peers: Vec<Option<Peer>> = Vec::new();
+        for &PeerAddress { id, address, epoch } in &config.peers {
+            let at = id as usize;
+            if peers.len() <= at {
+                peers.resize_with(at + 1, || None);
+            }
+            let sealer = key.sealer(config.security, config.me, config.epoch, id)?;
+            let opener = key.opener(config.security, id, epoch, config.me)?;
+            let peer = Peer { address, epoch, sealer, opener, conduit: None, lost: None, saw_close: false };
+            if let Some(place) = peers.get_mut(at) {
+                *place = Some(peer);
+            }
+        }
+        let overhead = HEADER_BYTES + config.security.trailer_bytes();
+        Ok(Self {
+            job: key.job_tag(),
+            driver,
+            doors,
+            peers,
+            flows: Flows::default(),
+            mail: (0..ENDPOINTS).map(|_| VecDeque::new()).collect(),
+            mailed: 0,
+            closed: false,
+            touched: Vec::new(),
+            conduits: 0,
+            due_at: Nanos::MAX,
+            arena: Arena::default(),
+            stats: Stats::default(),
+            overhead,
+            config,
+        })
+    }
+
+    /// The driver, for what only it knows.
+    pub fn driver(&self) -> &dyn Driver {
+        &*self.driver
+    }
+
+    /// What was counted so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// How packets are protected.
+    pub fn security(&self) -> Security {
+        self.config.security
+    }
+
+    /// Opens the way between two endpoints; the same way again when it is open.
+    pub fn open_flow(&mut self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
+        self.flows.open(from, to, peer, ordered)
+    }
+
+    /// Sends a short or medium request.
+    #[inline]
+    pub fn request(&mut self, now: impl Fn() -> Nanos, request: &Request<'_>, payload: &[u8]) -> Push {
+        let Self { flows, config, .. } = self;
+        let Some(flow) = flows.get_mut(request.flow) else { return Push::Full };
+        let cost = REQUEST_COST + payload.len() as u64;
+        let (peer, ordered) = (flow.peer, flow.ordered);
+        if flow.outstanding() + cost > config.credit_bytes && flow.outstanding() != 0 {
+            return self.lost(peer).map_or(Push::Full, Push::Lost);
+        }
+        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
+        let (kind, handler) = (request.kind, request.handler);
+        let head = Head { kind, reply: false, handler, route, order: None, piece: None };
+        let pushed = self.push(now, peer, head, ordered, (request.words, payload), MOST_WAITING);
+        if pushed == Push::Accepted
+            && let Some(flow) = self.flows.get_mut(request.flow)
+        {
+            flow.spend(cost);
+        }
+        pushed
+    }
+
+    /// Sends a long request, or as much of it as there is room for; `progress` says how far it got.
+    /// Accepted once everything is packed.
+    pub fn request_long(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        request: &Request<'_>,
+        payload: &[u8],
+        progress: &mut Progress,
+    ) -> Push {
+        let Some(flow) = self.flows.get(request.flow) else { return Push::Full };
+        let (peer, ordered) = (flow.peer, flow.ordered);
+        let begun = *progress != Progress::default();
+        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
+        let no_room = flow.outstanding() + REQUEST_COST > self.config.credit_bytes;
+        if let Some(refusal) = self.lost(peer) {
+            // What was begun has come back already.
+            return if begun { Push::Accepted } else { Push::Lost(refusal) };
+        }
+        let Some(conduit) = self.conduit(now(), peer) else { return Push::Full };
+        let waiting = conduit.outbox.waiting();
+        if waiting >= MOST_WAITING || (no_room && !begun) {
+            return Push::Full;
+        }
+        let order = ordered.then_some(conduit.next_order);
+        let (kind, handler) = (request.kind, request.handler);
+        let head = Head { kind, reply: false, handler, route, order, piece: None };
+        let all = conduit.outbox.append_some(
+            &head,
+            request.words,
+            payload,
+            progress,
+            MOST_WAITING - waiting,
+        );
+        if !begun {
+            conduit.next_order += u64::from(ordered);
+        }
+        if !begun && let Some(flow) = self.flows.get_mut(request.flow) {
+            flow.spend(REQUEST_COST);
+        }
+        self.kick(now(), peer, all);
+        if all { Push::Accepted } else { Push::Full }
+    }
+
+    /// Answers a request: a reply, or the request itself on its way back (`Kind::Returned`).
+    #[inline]
+    pub fn reply(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        (kind, handler): (Kind, u8),
+        (from, to): (u64, u64),
+        (words, payload): (&[u64], &[u8]),
+    ) -> Push {
+        let route = Route { from, to, tag: 0 };
+        let head = Head { kind, reply: true, handler, route, order: None, piece: None };
+        self.push(now, peer, head, false, (words, payload), 2 * MOST_WAITING)
+    }
+
+    /// Tells the endpoint `to` how many bytes of its requests `from` has consumed, ever.
+    pub fn report(&mut self, now: impl Fn() -> Nanos, peer: u32, from: u64, to: u64, total: u64) {
+        self.stats.credits_sent += 1;
+        self.control(now, peer, Kind::Credit, (from, to), total);
+    }
+
+    /// Whether something on a flow is not known to be consumed; then its peer has been asked to report.
+    pub fn ask(&mut self, now: impl Fn() -> Nanos, flow: FlowId) -> bool {
+        let Some(flow) = self.flows.get_mut(flow).filter(|flow| flow.outstanding() != 0) else {
+            return false;
+        };
+        let (peer, from, to) = (flow.peer, flow.from, flow.to);
+        if let Some(total) = flow.question() {
+            self.control(now, peer, Kind::Ask, (from, to), total);
+        }
+        true
+    }
+
+    /// Answers whatever the peer's window says: for what is bounded by the peer's own requests.
+    fn reply_always(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        (kind, handler): (Kind, u8),
+        (from, to): (u64, u64),
+        (words, payload): (&[u64], &[u8]),
+    ) -> Push {
+        let route = Route { from, to, tag: 0 };
+        let head = Head { kind, reply: true, handler, route, order: None, piece: None };
+        self.push(now, peer, head, false, (words, payload), usize::MAX)
+    }
+
+    fn control(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        kind: Kind,
+        (from, to): (u64, u64),
+        word: u64,
+    ) {
+        // A peer that is lost needs to know nothing.
+        let _ = self.reply_always(now, peer, (kind, 0), (from, to), (&[word], &[]));
+    }
+
+    /// Bytes of requests on a flow that are not known to be consumed.
+    pub fn outstanding(&self, flow: FlowId) -> u64 {
+        self.flows.get(flow).map_or(0, |flow| flow.outstanding())
+    }
+
+    #[inline]
+    fn push(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        mut head: Head,
+        ordered: bool,
+        (words, payload): (&[u64], &[u8]),
+        most_waiting: usize,
+    ) -> Push {
+        let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
+        let Some(known) = known else { return Push::Lost(Refusal::NoSuchEndpoint) };
+        if let Some(refusal) = known.lost {
+            return Push::Lost(refusal);
+        }
+        let Some(conduit) = known.conduit.as_deref_mut() else {
+            return match self.conduit(now(), peer) {
+                Some(_) => self.push(now, peer, head, ordered, (words, payload), most_waiting),
+                None => Push::Full,
+            };
+        };
+        if conduit.outbox.waiting() >= most_waiting {
+            let at = now();
+            self.kick(at, peer, false);
+            return Push::Full;
+        }
+        if ordered {
+            head.order = Some(conduit.next_order);
+            conduit.next_order += 1;
+        }
+        let first = !conduit.outbox.has_waiting();
+        conduit.outbox.append(&head, words, payload);
+        if first {
+            let at = now();
+            conduit.opened_at = at;
+            self.kick(at, peer, false);
+        } else if conduit.outbox.has_whole() {
+            let at = now();
+            self.kick(at, peer, false);
+        }
+        Push::Accepted
+    }
+
+    /// Why a peer takes nothing any more.
+    fn lost(&self, peer: u32) -> Option<Refusal> {
+        match self.peers.get(peer as usize) {
+            Some(Some(peer)) => peer.lost,
+            _ => Some(Refusal::NoSuchEndpoint),
+        }
+    }
+
+    /// What is kept for `peer`, made when it is needed first.
+    fn conduit(&mut self, now: Nanos, peer: u32) -> Option<&mut Conduit> {
+        let overhead = self.overhead;
+        let known = self.peers.get_mut(peer as usize)?.as_mut()?;
+        if known.conduit.is_none() {
+            let hint = self.driver.path_hint(known.address).unwrap_or(BASE_DATAGRAM);
+            let most = hint.min(self.driver.capabilities().max_datagram);
+            let mut config = self.config.channel.clone();
+            config.base_datagram_bytes = most.min(BASE_DATAGRAM);
+            config.datagram_candidates.retain(|&bytes| bytes > BASE_DATAGRAM && bytes < most);
+            if most > BASE_DATAGRAM {
+                config.datagram_candidates.push(most);
+            }
+            let channel = Channel::new(&config, now);
+            let datagram = channel.datagram_bytes();
+            let capacity = datagram.saturating_sub(overhead) & !7;
+            known.conduit = Some(Box::new(Conduit {
+                channel,
+                outbox: Outbox::new(capacity),
+                datagram,
+                assembly: Assembly::default(),
+                order_in: Order::default(),
+                next_order: 0,
+                sent_at: 0,
+                opened_at: now,
+                touched: false,
+            }));
+            self.conduits += 1;
+            self.share_window();
+        }
+        self.peers.get_mut(peer as usize)?.as_mut()?.conduit.as_deref_mut()
+    }
+
+    /// What the socket can hold is shared by all channels, so that eight senders at once do not
+    /// overrun it.
+    fn share_window(&mut self) {
+        let buffer = self.driver.capabilities().receive_buffer / 2 / self.conduits.max(1);
+        let window = u32::try_from(buffer.max(16 << 10)).unwrap_or(u32::MAX);
+        for peer in self.peers.iter_mut().flatten() {
+            if let Some(conduit) = &mut peer.conduit {
+                conduit.channel.set_receive_window(window);
+            }
+        }
+    }
+
+    /// A peer is lost, or has finalized: what it did not acknowledge comes back, and so does whatever is
+    /// sent to it from now on.
+    pub fn lose(&mut self, peer: u32, why: Refusal) {
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        if known.lost.is_some() {
+            return;
+        }
+        known.lost = Some(why);
+        for flow in self.flows.towards(peer) {
+            flow.settle();
+        }
+        // The channel stays: the numbers of its packets must not be used again.
+        let Some(conduit) = known.conduit.as_deref_mut() else { return };
+        conduit.assembly = Assembly::default();
+        for unsent in conduit.outbox.take_all() {
+            let Head { kind, reply, handler, route, .. } = unsent.head;
+            if kind == Kind::Returned {
+                continue; // what it sent here, on the way back to it
+            }
+            let why = if reply { Refusal::ReplyRejected } else { why };
+            let sort = Sort::Lost(kind, why);
+            let (words, payload) = (unsent.words, unsent.payload);
+            let mail = Mail { sort, reply, handler, route, words, payload };
+            if let Ok(index) = self.doors.admit(route.from, None) {
+                self.deliver(index, mail);
+            }
+        }
+    }
+
+    /// Whether a peer has been given up.
+    pub fn is_lost(&self, peer: u32) -> bool {
+        self.lost(peer).is_some()
+    }
+
+    /// Peers that this stack talks to and has not lost.
+    pub fn talking_to(&self) -> impl Iterator<Item = u32> + '_ {
+        let open = |peer: &Option<Peer>| peer.as_ref().is_some_and(Peer::is_open);
+        (0..).zip(&self.peers).filter(move |(_, peer)| open(peer)).map(|(id, _)| id)
+    }
+
+    /// An endpoint is closed: what waits for it goes back to where it came from.
+    pub fn close_endpoint(&mut self, now: impl Fn() -> Nanos, index: u8, name: u64) {
+        let Some(mail) = self.mail.get_mut(usize::from(index)) else { return };
+        for mail in std::mem::take(mail) {
+            self.send_back(&now, &mail, Refusal::EndpointGone);
+        }
+        self.flows.forget(name);
+    }
+
+    /// Whether messages wait for an endpoint.
+    #[inline]
+    pub fn has_mail(&self, index: u8) -> bool {
+        self.mail.get(usize::from(index)).is_some_and(|mail| !mail.is_empty())
+    }
+
+    /// Whether everything sent to anybody has been acknowledged.
+    pub fn is_quiet(&self) -> bool {
+        let open = self.peers.iter().flatten().filter(|peer| peer.is_open());
+        let mut conduits = open.filter_map(|peer| peer.conduit.as_deref());
+        conduits.all(|conduit| conduit.channel.is_quiet() && !conduit.outbox.has_waiting())
+    }
+
+    /// Bytes kept for peers: under way, waiting, and waiting for endpoints.
+    pub fn memory_bytes(&self) -> usize {
+        let conduits = self.peers.iter().flatten().filter_map(|peer| peer.conduit.as_deref());
+        let out: usize = conduits.map(|conduit| conduit.outbox.bytes()).sum();
+        let mail = self.mail.iter().flatten();
+        out + mail.map(|mail| mail.payload.len() + mail.words.len() * 8).sum::<usize>()
+    }
+
+    /// Takes nothing more from now on, and tells every peer what it has got. To be called again, with
+    /// time and packets passing, until [`Stack::is_closed`]; before, everything should be quiet.
+    pub fn close(&mut self, now: Nanos) {
+        self.closed = true;
+        for peer in 0..self.peers.len() as u32 {
+            let Some(Some(known)) = self.peers.get(peer as usize) else { continue };
+            if known.is_open() && !known.saw_close {
+                self.send_plain(now, peer, clump_wire::Kind::Close, 0);
+            }
+        }
+    }
+
+    /// Whether every peer knows that this stack is closed, or is lost.
+    pub fn is_closed(&self) -> bool {
+        let open = |peer: &Peer| peer.is_open() && !peer.saw_close;
+        self.closed && !self.peers.iter().flatten().any(open)
+    }
+
+    /// Endpoints that were sent mail since the last call, as bits.
+    pub fn take_mailed(&mut self) -> u32 {
+        std::mem::take(&mut self.mailed)
+    }
+
+    fn deliver(&mut self, index: u8, mail: Mail) {
+        self.mailed |= 1_u32.wrapping_shl(u32::from(index));
+        if let Some(place) = self.mail.get_mut(usize::from(index)) {
+            place.push_back(mail);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Receiving: from the datagram to the frame.
+
+use super::{Nanos, Peer, Stack};
+use crate::doors::Refusal;
+use crate::mail::{Batch, Found};
+use clump_driver::Ecn;
+use clump_proto::Unit;
+use clump_wire::frame::Frames;
+use clump_wire::{Kind, MOST_SACK_WORDS, Packet};
+
+/// Messages that one receive hands over out of an endpoint's mail.
+const MOST_MAIL: usize = 1024;
+
+impl Stack {
+    /// Receives what is there, once. Messages for endpoint `wanted` are handed over in `batch`, all others
+    /// wait as mail. Gives the number of packets received; what they set off is sent by the next
+    /// [`Stack::service`].
+    pub fn receive(&mut self, now: Nanos, wanted: Option<u8>, batch: &mut Batch) -> usize {
+        batch.clear();
+        let Batch { inbound, found } = batch;
+        if let Some(mail) = wanted.and_then(|index| self.mail.get_mut(usize::from(index)))
+            && !mail.is_empty()
+        {
+            for mail in mail.drain(..mail.len().min(MOST_MAIL)) {
+                found.push_mail(mail);
+            }
+        }
+        // A driver that cannot receive now will say so again; what is missing will be sent again.
+        let received = self.driver.receive(inbound).unwrap_or(0);
+        for at in 0..received {
+            let datagram = inbound.datagram(at);
+            let marked = datagram.ecn == Ecn::Ce;
+            found.begin(at);
+            self.on_datagram(now, wanted, datagram.bytes, marked, found);
+        }
+        received
+    }
+
+    fn on_datagram(
+        &mut self,
+        now: Nanos,
+        wanted: Option<u8>,
+        datagram: &mut [u8],
+        marked: bool,
+        found: &mut Found,
+    ) {
+        let bytes = datagram.len();
+        let Ok(packet) = Packet::parse(datagram) else {
+            self.stats.packets_malformed += 1;
+            return;
+        };
+        let header = packet.header;
+        let known = self.peers.get_mut(header.source as usize).and_then(Option::as_mut);
+        let Some(known) = known.filter(|known| {
+            header.job == self.job
+                && header.target == self.config.me
+                && header.target_epoch == self.config.epoch
+                && header.epoch == known.epoch
+                && (known.lost.is_none() || header.kind == Kind::Close)
+        }) else {
+            self.stats.packets_foreign += 1;
+            return;
+        };
+        let replayed = |known: &Peer| {
+            let conduit = known.conduit.as_deref();
+            conduit.is_some_and(|conduit| conduit.channel.is_replay(header.number))
+        };
+        if replayed(known) {
+            self.stats.packets_replayed += 1;
+            return;
+        }
+        // Nothing above costs more than a look, and nothing below happens to a packet that is not the
+        // peer's: no state, no answer.
+        let (head, sealed) = datagram.split_at_mut(packet.sealed_at);
+        let Some(body) = known.opener.open(header.number, head, sealed) else {
+            self.stats.packets_forged += 1;
+            return;
+        };
+        let body_bytes = body.len();
+        self.stats.packets_received += 1;
+        self.stats.bytes_received += bytes as u64;
+        self.stats.marks_received += u64::from(marked);
+        let peer = header.source;
+        if known.lost.is_some() {
+            // A peer that closed and has not heard that this side knows.
+            return self.confirm_close(now, peer);
+        }
+        if self.closed && header.kind == Kind::Data {
+            return; // its sender learns from the closing packet that this did not get here
+        }
+        let Some(conduit) = self.conduit(now, peer) else { return };
+        let mut words = [0; MOST_SACK_WORDS];
+        let sack = packet.sack(datagram, &mut words);
+        let arrival = conduit.channel.handle_packet(now, &header, sack, bytes, marked);
+        while let Some(unit) = conduit.channel.poll_acked() {
+            conduit.outbox.on_acked(unit);
+        }
+        self.touch(peer);
+        match (header.kind, arrival.unit) {
+            (Kind::Data, Unit::New) => {
+                let end = packet.sealed_at + body_bytes;
+                let body = datagram.get(packet.sealed_at..end).unwrap_or_default();
+                self.unpack(now, wanted, peer, (body, packet.sealed_at), found);
+            }
+            (Kind::Data, _) => self.stats.units_duplicate += 1,
+            (Kind::Close, _) => {
+                self.confirm_close(now, peer);
+                self.lose(peer, Refusal::EndpointGone);
+            }
+            (Kind::CloseAck, _) => self.on_close_ack(peer),
+            _ => {}
+        }
+    }
+
+    fn confirm_close(&mut self, now: Nanos, peer: u32) {
+        if self.conduit(now, peer).is_some() {
+            self.send_plain(now, peer, Kind::CloseAck, 0);
+        }
+    }
+
+    fn on_close_ack(&mut self, peer: u32) {
+        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
+            known.saw_close = self.closed;
+        }
+    }
+
+    /// Hands on every frame of a new unit.
+    fn unpack(
+        &mut self,
+        now: Nanos,
+        wanted: Option<u8>,
+        peer: u32,
+        (body, at): (&[u8], usize),
+        found: &mut Found,
+    ) {
+        let mut frames = Frames::new(body);
+        while let Some(frame) = frames.next() {
+            let Ok(frame) = frame else {
+                self.stats.frames_malformed += 1;
+                return;
+            };
+            // Words and payload end where the rest begins.
+            let tail = frame.word_count() * 8 + frame.payload.len().next_multiple_of(8);
+            let words_at = at + body.len() - frames.left() - tail;
+            if self.route(now, wanted, peer, &frame, words_at, found).is_err() {
+                self.stats.frames_malformed += 1;
+            }
+        }
+    }
+}

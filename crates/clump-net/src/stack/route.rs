@@ -1,0 +1,241 @@
+//! Frames to endpoints: at once, by mail, in order, or back to where they came from.
+
+use super::{Nanos, Stack};
+use crate::assembly::{Nonsense, Whole};
+use crate::doors::Refusal;
+use crate::mail::{Found, Mail, Sort};
+use crate::original::Original;
+use clump_wire::frame::{Frame, Head, Kind, MOST_WORDS};
+
+impl Stack {
+    pub(super) fn route(
+        &mut self,
+        now: Nanos,
+        wanted: Option<u8>,
+        peer: u32,
+        frame: &Frame<'_>,
+        words_at: usize,
+        found: &mut Found,
+    ) -> Result<(), Nonsense> {
+        let head = &frame.head;
+        match (head.kind, head.piece) {
+            (Kind::Part, Some(piece)) => {
+                let Self { peers, doors, .. } = self;
+                let known = peers.get_mut(peer as usize).and_then(Option::as_mut);
+                let conduit = known.and_then(|known| known.conduit.as_deref_mut());
+                let Some(conduit) = conduit else { return Ok(()) };
+                match conduit.assembly.on_part(piece, frame.payload, &**doors)? {
+                    Some(whole) => self.on_whole(now, wanted, peer, whole, found),
+                    None => Ok(()),
+                }
+            }
+            (Kind::Credit, _) => {
+                if let Some(flow) = self.flows.between(head.route.to, head.route.from) {
+                    flow.on_consumed(frame.first_word());
+                }
+                Ok(())
+            }
+            (_, Some(piece)) => {
+                let Self { peers, doors, .. } = self;
+                let known = peers.get_mut(peer as usize).and_then(Option::as_mut);
+                let conduit = known.and_then(|known| known.conduit.as_deref_mut());
+                let Some(conduit) = conduit else { return Ok(()) };
+                match conduit.assembly.on_begin(frame, piece, &**doors)? {
+                    Some(whole) => self.on_whole(now, wanted, peer, whole, found),
+                    None => Ok(()),
+                }
+            }
+            (Kind::Long, None) => self.on_long(now, wanted, peer, (frame, words_at), found),
+            _ => self.on_frame(now, wanted, peer, (frame, words_at), found),
+        }
+    }
+
+    /// A whole message in one frame. This is the way of almost all small messages.
+    #[inline]
+    fn on_frame(
+        &mut self,
+        now: Nanos,
+        wanted: Option<u8>,
+        peer: u32,
+        (frame, words_at): (&Frame<'_>, usize),
+        found: &mut Found,
+    ) -> Result<(), Nonsense> {
+        let head = &frame.head;
+        let tag = (!head.reply).then_some(head.route.tag);
+        match self.doors.admit(head.route.to, tag) {
+            Ok(index) if head.order.is_none() && Some(index) == wanted => {
+                self.note_returned(head, frame.first_word(), frame.payload.len() as u64);
+                found.push_frame(frame, words_at, true);
+                Ok(())
+            }
+            admitted => {
+                let mail = copy(frame, frame.payload.to_vec());
+                self.settle_mail(now, wanted, peer, head.order, mail, admitted.err(), found)
+            }
+        }
+    }
+
+    /// A long message in one frame: its payload goes to the segment now.
+    fn on_long(
+        &mut self,
+        now: Nanos,
+        wanted: Option<u8>,
+        peer: u32,
+        (frame, _): (&Frame<'_>, usize),
+        found: &mut Found,
+    ) -> Result<(), Nonsense> {
+        let head = &frame.head;
+        let mut words = [0; MOST_WORDS];
+        let &[offset, bytes, ..] = frame.words(&mut words) else { return Err(Nonsense) };
+        if bytes != frame.payload.len() as u64 {
+            return Err(Nonsense);
+        }
+        let tag = (!head.reply).then_some(head.route.tag);
+        let to = head.route.to;
+        let admitted = self.doors.admit(to, tag).map(drop);
+        let fits = admitted.and_then(|()| self.doors.fits(to, offset, bytes));
+        let done = fits.and_then(|()| self.doors.deposit(to, offset, frame.payload));
+        let mail = copy(frame, Vec::new());
+        self.settle_mail(now, wanted, peer, head.order, mail, done.err(), found)
+    }
+
+    fn on_whole(
+        &mut self,
+        now: Nanos,
+        wanted: Option<u8>,
+        peer: u32,
+        whole: Whole,
+        found: &mut Found,
+    ) -> Result<(), Nonsense> {
+        let Whole { head, words, payload, refused } = whole;
+        let tag = (!head.reply).then_some(head.route.tag);
+        // Whether it may come in at all comes first.
+        let refused = self.doors.admit(head.route.to, tag).err().or(refused);
+        let mail = Mail::of(&head, &words, payload);
+        self.settle_mail(now, wanted, peer, head.order, mail, refused, found)
+    }
+
+    /// A message that is complete: kept until its turn, if it asks for order; then delivered, or sent
+    /// back.
+    #[allow(clippy::too_many_arguments, reason = "the message, where from, where to")]
+    fn settle_mail(
+        &mut self,
+        now: Nanos,
+        wanted: Option<u8>,
+        peer: u32,
+        order: Option<u64>,
+        mail: Mail,
+        refused: Option<Refusal>,
+        found: &mut Found,
+    ) -> Result<(), Nonsense> {
+        let Some(order) = order else {
+            self.accept(now, wanted, mail, refused, found);
+            return Ok(());
+        };
+        // A refused message counts as handled where it stands.
+        let mail = match refused {
+            Some(refusal) => Mail { sort: lost_sort(&mail, refusal), ..mail },
+            None => mail,
+        };
+        let Some(turn) = self.order_of(peer) else { return Ok(()) };
+        if !turn.is_next(order) {
+            return if turn.hold(order, mail) { Ok(()) } else { Err(Nonsense) };
+        }
+        self.accept_ordered(now, wanted, mail, found);
+        while let Some(next) = self.order_of(peer).and_then(crate::order::Order::poll) {
+            self.accept_ordered(now, wanted, next, found);
+        }
+        Ok(())
+    }
+
+    fn order_of(&mut self, peer: u32) -> Option<&mut crate::order::Order> {
+        let known = self.peers.get_mut(peer as usize)?.as_mut()?;
+        known.conduit.as_deref_mut().map(|conduit| &mut conduit.order_in)
+    }
+
+    fn accept_ordered(&mut self, now: Nanos, wanted: Option<u8>, mail: Mail, found: &mut Found) {
+        let (sort, refused) = match mail.sort {
+            Sort::Lost(kind, refusal) => (Sort::Message(kind), Some(refusal)),
+            message @ Sort::Message(_) => (message, None),
+        };
+        self.accept(now, wanted, Mail { sort, ..mail }, refused, found);
+    }
+
+    fn accept(
+        &mut self,
+        now: Nanos,
+        wanted: Option<u8>,
+        mail: Mail,
+        refused: Option<Refusal>,
+        found: &mut Found,
+    ) {
+        let tag = (!mail.reply).then_some(mail.route.tag);
+        // While it waited for its turn the endpoint may have closed.
+        let index = match refused.map_or_else(|| self.doors.admit(mail.route.to, tag), Err) {
+            Ok(index) => index,
+            Err(refusal) => return self.send_back(&|| now, &mail, refusal),
+        };
+        if let Sort::Message(kind) = mail.sort {
+            let head = Head {
+                kind,
+                reply: mail.reply,
+                handler: mail.handler,
+                route: mail.route,
+                order: None,
+                piece: None,
+            };
+            let first = mail.words.first().copied().unwrap_or_default();
+            self.note_returned(&head, first, mail.payload.len() as u64);
+        }
+        if Some(index) == wanted {
+            found.push_mail(mail);
+        } else {
+            self.deliver(index, mail);
+        }
+    }
+
+    /// A request that comes back without having been consumed frees the room it took.
+    #[inline]
+    fn note_returned(&mut self, head: &Head, original: u64, payload: u64) {
+        if head.kind != Kind::Returned {
+            return;
+        }
+        let original = Original::unpack(original);
+        let unconsumed = original.reason != crate::original::CONSUMED;
+        if unconsumed
+            && !original.reply
+            && let Some(flow) = self.flows.between(head.route.to, head.route.from)
+        {
+            flow.refund(crate::flow::REQUEST_COST + payload);
+        }
+    }
+
+    /// Sends a message back to where it came from, with the reason in front.
+    pub(super) fn send_back(&mut self, now: &impl Fn() -> Nanos, mail: &Mail, refusal: Refusal) {
+        let Sort::Message(kind @ (Kind::Short | Kind::Medium | Kind::Long)) = mail.sort else {
+            return; // what is on its way back already, or only about room
+        };
+        self.stats.returned_here += 1;
+        let reply = mail.reply;
+        let reason = if reply { Refusal::ReplyRejected } else { refusal } as u8;
+        let original = Original { reason, kind: kind as u8, handler: mail.handler, reply }.pack();
+        let mut words = vec![original];
+        words.extend_from_slice(&mail.words);
+        let (from, to) = (mail.route.to, mail.route.from);
+        let peer = (to >> 40) as u32;
+        let head = (Kind::Returned, 0);
+        // Bounded by what the sender may have outstanding.
+        let _ = self.reply_always(now, peer, head, (from, to), (&words, &mail.payload));
+    }
+}
+
+fn lost_sort(mail: &Mail, refusal: Refusal) -> Sort {
+    match mail.sort {
+        Sort::Message(kind) | Sort::Lost(kind, _) => Sort::Lost(kind, refusal),
+    }
+}
+
+fn copy(frame: &Frame<'_>, payload: Vec<u8>) -> Mail {
+    let mut words = [0; MOST_WORDS];
+    Mail::of(&frame.head, frame.words(&mut words), payload)
+}

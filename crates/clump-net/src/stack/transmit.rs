@@ -1,0 +1,329 @@
+//! Sending: from the outbox to the driver, and whatever a timer or an acknowledgement sets off.
+
+use super::{COALESCE_NS, Conduit, Nanos, Peer, Stack};
+use clump_driver::{DriverError, Outgoing};
+use clump_proto::SackBuf;
+use clump_wire::{HEADER_BYTES, Header, Kind, MOST_SACK_WORDS};
+
+/// Packets of one call of the driver.
+const BURST: usize = 64;
+/// Bytes of one call of the driver, as much as one segmented send takes.
+const BURST_BYTES: usize = 128 << 10;
+const MOST_HEAD: usize = HEADER_BYTES + MOST_SACK_WORDS * 8;
+const MOST_TRAILER: usize = 16;
+
+/// One packet about to be sent.
+#[derive(Debug, Clone, Copy)]
+struct Shot {
+    unit: Option<u64>,
+    head: [u8; MOST_HEAD],
+    head_bytes: usize,
+    trailer: [u8; MOST_TRAILER],
+    /// Where its sealed body lies in the arena.
+    sealed: (usize, usize),
+}
+
+/// Memory for packets about to be sent.
+#[derive(Debug, Default)]
+pub(super) struct Arena {
+    shots: Vec<Shot>,
+    sealed: Vec<u8>,
+}
+
+impl Stack {
+    /// Sends what `peer`'s conduit may send now; a unit that is not full only if nothing else is under
+    /// way, or the last packet left a while ago, or `force`.
+    pub(super) fn kick(&mut self, now: Nanos, peer: u32, force: bool) {
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        let Some(conduit) = known.conduit.as_deref_mut() else { return };
+        if !conduit.outbox.has_whole() {
+            let idle = conduit.channel.is_quiet()
+                || now.saturating_sub(conduit.sent_at) >= COALESCE_NS;
+            if !force && !idle {
+                return self.touch(peer);
+            }
+        }
+        self.pump(now, peer, true);
+    }
+
+    pub(super) fn touch(&mut self, peer: u32) {
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        let Some(conduit) = known.conduit.as_deref_mut() else { return };
+        if !std::mem::replace(&mut conduit.touched, true) {
+            self.touched.push(peer);
+        }
+    }
+
+    /// Looks after every conduit that something happened to, and after timers that are due. `force`
+    /// sends everything that waits; otherwise units that are not full may wait a little.
+    pub fn service(&mut self, now: Nanos, force: bool) {
+        let mut left = self.touched.len();
+        while left > 0 {
+            left -= 1;
+            let Some(peer) = self.touched.get(left).copied() else { break };
+            let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
+            let Some(conduit) = known.conduit.as_deref_mut() else {
+                self.touched.swap_remove(left);
+                continue;
+            };
+            let idle = conduit.channel.is_quiet()
+                || now.saturating_sub(conduit.opened_at) >= COALESCE_NS
+                || force;
+            self.pump(now, peer, idle);
+            let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
+            // What the window does not let out waits for an acknowledgement, which touches again.
+            if let Some(conduit) = known.conduit.as_deref_mut()
+                && (idle || !conduit.outbox.has_waiting())
+            {
+                conduit.touched = false;
+                self.touched.swap_remove(left);
+            }
+        }
+        if now >= self.due_at {
+            self.handle_timeouts(now);
+        }
+    }
+
+    fn handle_timeouts(&mut self, now: Nanos) {
+        self.due_at = Nanos::MAX;
+        for peer in 0..self.peers.len() as u32 {
+            let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
+            if !known.is_open() {
+                continue;
+            }
+            let Some(conduit) = known.conduit.as_deref_mut() else { continue };
+            if conduit.channel.next_timeout().is_some_and(|at| at <= now) {
+                conduit.channel.handle_timeout(now);
+                self.pump(now, peer, true);
+            }
+            let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
+            let due = known.conduit.as_deref().and_then(|c| c.channel.next_timeout());
+            self.due_at = self.due_at.min(due.unwrap_or(Nanos::MAX));
+        }
+    }
+
+    /// When [`Stack::service`] has to be called next, if nothing else happens.
+    pub fn next_timeout(&self) -> Option<Nanos> {
+        (self.due_at != Nanos::MAX).then_some(self.due_at)
+    }
+
+    /// Acknowledges what was received and not acknowledged yet, everywhere: before a long sleep.
+    pub fn acknowledge_all(&mut self, now: Nanos) {
+        for peer in 0..self.peers.len() as u32 {
+            let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
+            let owes = known.conduit.as_deref().is_some_and(|conduit| conduit.channel.owes_ack());
+            if owes && known.is_open() {
+                self.send_plain(now, peer, Kind::Ack, 0);
+            }
+        }
+    }
+
+    /// Sends lost units again, then new ones as far as the window allows, then an acknowledgement if
+    /// one is due and none went along.
+    fn pump(&mut self, now: Nanos, peer: u32, close_open: bool) {
+        if self.lost(peer).is_some() {
+            return;
+        }
+        while self.volley(now, peer, close_open) {}
+        let overhead = self.overhead;
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        let Some(conduit) = known.conduit.as_deref_mut() else { return };
+        let datagram = conduit.channel.datagram_bytes();
+        if datagram != conduit.datagram {
+            conduit.datagram = datagram;
+            conduit.outbox.set_capacity(datagram.saturating_sub(overhead) & !7);
+        }
+        let confirm = conduit.channel.poll_probe_ack();
+        let probe = conduit.channel.poll_probe(now);
+        let ack = conduit.channel.wants_ack(now);
+        if let Some(bytes) = confirm {
+            self.send_plain(now, peer, Kind::ProbeAck, bytes as usize);
+        } else if ack {
+            self.send_plain(now, peer, Kind::Ack, 0);
+        }
+        if let Some(bytes) = probe {
+            self.send_plain(now, peer, Kind::Probe, bytes.saturating_sub(overhead));
+        }
+        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
+        if let Some(conduit) = known.conduit.as_deref()
+            && let Some(at) = conduit.channel.next_timeout()
+        {
+            self.due_at = self.due_at.min(at);
+        }
+    }
+
+    /// Sends one burst; true when another may follow.
+    fn volley(&mut self, now: Nanos, peer: u32, close_open: bool) -> bool {
+        let Self { peers, arena, driver, stats, config, job, .. } = self;
+        let Some(Some(known)) = peers.get_mut(peer as usize) else { return false };
+        let Peer { address, epoch, sealer, conduit, .. } = known;
+        let Some(conduit) = conduit.as_deref_mut() else { return false };
+        arena.shots.clear();
+        arena.sealed.clear();
+        let mut bytes = 0;
+        while arena.shots.len() < BURST && bytes < BURST_BYTES {
+            let Some(unit) = conduit.next_unit(now, close_open, stats) else { break };
+            let body = conduit.outbox.unit(unit).unwrap_or_default().len();
+            bytes += body;
+            let mut header = Header {
+                kind: Kind::Data,
+                job: *job,
+                source: config.me,
+                target: peer,
+                epoch: config.epoch,
+                target_epoch: *epoch,
+                unit,
+                ..Header::default()
+            };
+            let mut sack = SackBuf::default();
+            conduit.channel.stamp(now, &mut header, &mut sack);
+            // A full packet has no room for selective acknowledgements; pure ones carry them.
+            let shot = arena.shoot(&header, &[], Some(unit), body);
+            let body = conduit.outbox.unit(unit).unwrap_or_default();
+            arena.seal(shot, sealer, header.number, body);
+        }
+        let count = arena.shots.len();
+        if count == 0 {
+            return false;
+        }
+        conduit.sent_at = now;
+        let trailer = sealer.tag_bytes();
+        let in_place = sealer.in_place();
+        let outbox = &conduit.outbox;
+        let result = {
+            let list: Vec<Outgoing<'_>> = arena
+                .shots
+                .iter()
+                .map(|shot| Outgoing {
+                    to: *address,
+                    head: shot.head.get(..shot.head_bytes).unwrap_or_default(),
+                    body: if in_place {
+                        arena.sealed.get(shot.sealed.0..shot.sealed.1).unwrap_or_default()
+                    } else {
+                        shot.unit.and_then(|unit| outbox.unit(unit)).unwrap_or_default()
+                    },
+                    tail: shot.trailer.get(..trailer).unwrap_or_default(),
+                })
+                .collect();
+            stats.packets_sent += list.len() as u64;
+            stats.bytes_sent += list.iter().map(|o| o.bytes() as u64).sum::<u64>();
+            driver.send(&list)
+        };
+        self.after_send(result, count)
+    }
+
+    /// A packet that the driver did not take counts as lost on the way: the channel sends it again.
+    fn after_send(&mut self, result: Result<usize, DriverError>, count: usize) -> bool {
+        match result {
+            Ok(taken) if taken == count => true,
+            Ok(taken) => {
+                self.stats.sends_refused += (count - taken) as u64;
+                false
+            }
+            Err(_) => {
+                self.stats.sends_refused += 1;
+                false
+            }
+        }
+    }
+
+    /// Sends a packet without a unit; of a probe, `padding` is the length of its body, of an answer to
+    /// one the length that it confirms.
+    pub(super) fn send_plain(&mut self, now: Nanos, peer: u32, kind: Kind, padding: usize) {
+        let Self { peers, arena, driver, stats, config, job, .. } = self;
+        let Some(Some(known)) = peers.get_mut(peer as usize) else { return };
+        let Peer { address, epoch, sealer, conduit, .. } = known;
+        let Some(conduit) = conduit.as_deref_mut() else { return };
+        let mut header = Header {
+            kind,
+            job: *job,
+            source: config.me,
+            target: peer,
+            epoch: config.epoch,
+            target_epoch: *epoch,
+            ..Header::default()
+        };
+        let mut sack = SackBuf::default();
+        conduit.channel.stamp(now, &mut header, &mut sack);
+        let mut body = Vec::new();
+        if kind == Kind::Probe {
+            body.resize(padding, 0);
+        } else if kind == Kind::ProbeAck {
+            header.unit = padding as u64;
+        }
+        arena.shots.clear();
+        arena.sealed.clear();
+        let shot = arena.shoot(&header, sack.words(), None, body.len());
+        arena.seal(shot, sealer, header.number, &body);
+        let Some(shot) = arena.shots.first() else { return };
+        let outgoing = Outgoing {
+            to: *address,
+            head: shot.head.get(..shot.head_bytes).unwrap_or_default(),
+            body: if sealer.in_place() { &arena.sealed } else { &body },
+            tail: shot.trailer.get(..sealer.tag_bytes()).unwrap_or_default(),
+        };
+        stats.packets_sent += 1;
+        stats.acks_sent += u64::from(kind == Kind::Ack);
+        stats.bytes_sent += outgoing.bytes() as u64;
+        let result = driver.send(&[outgoing]);
+        self.after_send(result, 1);
+    }
+}
+
+impl Conduit {
+    /// The next unit to send: a lost one, or a new one if the window has room.
+    fn next_unit(&mut self, now: Nanos, close_open: bool, stats: &mut crate::Stats) -> Option<u64> {
+        while let Some(unit) = self.channel.poll_lost(now) {
+            if self.outbox.unit(unit).is_some() {
+                self.channel.resend_unit(now, unit);
+                stats.units_resent += 1;
+                return Some(unit);
+            }
+        }
+        if !self.outbox.has_waiting() || self.channel.room(now) == 0 {
+            return None;
+        }
+        if !self.outbox.has_whole() && close_open {
+            self.outbox.close();
+        }
+        let bytes = self.outbox.next_bytes()?;
+        let unit = self.channel.send_unit(now, bytes);
+        self.outbox.launch();
+        stats.units_sent += 1;
+        Some(unit)
+    }
+}
+
+impl Arena {
+    fn shoot(&mut self, header: &Header, sack: &[u64], unit: Option<u64>, body: usize) -> usize {
+        let mut head = [0; MOST_HEAD];
+        let encoded = header.encode(sack.len());
+        let words = sack.iter().flat_map(|word| word.to_le_bytes());
+        if let Some(start) = head.first_chunk_mut() {
+            *start = encoded;
+        }
+        for (to, from) in head.iter_mut().skip(HEADER_BYTES).zip(words) {
+            *to = from;
+        }
+        let head_bytes = HEADER_BYTES + sack.len() * 8;
+        let at = self.sealed.len();
+        let (trailer, sealed) = ([0; MOST_TRAILER], (at, at + body));
+        self.shots.push(Shot { unit, head, head_bytes, trailer, sealed });
+        self.shots.len() - 1
+    }
+
+    fn seal(&mut self, shot: usize, sealer: &crate::seal::Sealer, number: u64, body: &[u8]) {
+        let Some(shot) = self.shots.get_mut(shot) else { return };
+        let head = shot.head.get(..shot.head_bytes).unwrap_or_default();
+        let Some(trailer) = shot.trailer.get_mut(..sealer.tag_bytes()) else { return };
+        if sealer.in_place() {
+            let at = self.sealed.len();
+            self.sealed.extend_from_slice(body);
+            let Some(copy) = self.sealed.get_mut(at..) else { return };
+            shot.sealed = (at, at + body.len());
+            sealer.seal(number, head, copy, trailer);
+        } else {
+            sealer.checksum(head, body, trailer);
+        }
+    }
+}

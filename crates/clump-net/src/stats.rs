@@ -1,0 +1,24 @@
+//! What a stack has done and met, counted.
+
+/// Counts since the stack was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "clump-trace's table of counters says what each means")]
+pub struct Stats {
+    pub packets_sent: u64,
+    pub bytes_sent: u64,
+    pub acks_sent: u64,
+    pub units_sent: u64,
+    pub units_resent: u64,
+    pub packets_received: u64,
+    pub bytes_received: u64,
+    pub units_duplicate: u64,
+    pub packets_foreign: u64,
+    pub packets_forged: u64,
+    pub packets_replayed: u64,
+    pub packets_malformed: u64,
+    pub frames_malformed: u64,
+    pub sends_refused: u64,
+    pub returned_here: u64,
+    pub credits_sent: u64,
+    pub marks_received: u64,
+}
