@@ -1,0 +1,90 @@
+//! When to acknowledge: with the next packet that goes back anyway, or with one of its own.
+
+use crate::receive::Taken;
+use crate::{Config, Nanos};
+
+/// What has arrived since the last acknowledgement.
+#[derive(Debug)]
+pub(crate) struct Ack {
+    delay: Nanos,
+    most_packets: u32,
+    packets: u32,
+    bytes: usize,
+    /// When the oldest of them has waited long enough.
+    deadline: Nanos,
+    /// It waits no longer.
+    now: bool,
+    /// Whether the last packet bore a mark of congestion.
+    marked: bool,
+}
+
+impl Ack {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            delay: config.ack_delay,
+            most_packets: config.ack_packets.max(1),
+            packets: 0,
+            bytes: 0,
+            deadline: Nanos::MAX,
+            now: false,
+            marked: false,
+        }
+    }
+
+    /// Notes a packet with a unit. `window` is what the sender may have under way.
+    #[inline]
+    pub(crate) fn on_unit(&mut self, now: Nanos, taken: Taken, bytes: usize, window: u32) {
+        if self.packets == 0 {
+            self.deadline = now.saturating_add(self.delay);
+        }
+        self.packets += 1;
+        self.bytes += bytes;
+        // RFC 5681, 4.2: out-of-order units should be acknowledged at once, so that holes are seen and
+        // healed. Duplicates always (TRANSPORT: a channel that did not could stop for ever): the sender
+        // sent again because it does not know.
+        self.now |= taken != Taken::InOrder
+            || self.packets >= self.most_packets
+            || self.bytes >= window as usize / 4;
+    }
+
+    /// Notes the mark of a packet. RFC 8257, 3.2: acknowledge at once when it changes, so that the sender
+    /// sees which share of its packets met congestion.
+    #[inline]
+    pub(crate) fn on_mark(&mut self, marked: bool) {
+        self.now |= marked != self.marked;
+        self.marked = marked;
+    }
+
+    /// The sender asks, or there is something that it must hear.
+    #[inline]
+    pub(crate) fn on_asked(&mut self) {
+        self.now = true;
+    }
+
+    /// An acknowledgement went out.
+    #[inline]
+    pub(crate) fn on_sent(&mut self) {
+        self.packets = 0;
+        self.bytes = 0;
+        self.deadline = Nanos::MAX;
+        self.now = false;
+    }
+
+    /// Whether one is due.
+    #[inline]
+    pub(crate) fn is_due(&self, now: Nanos) -> bool {
+        self.now || self.deadline <= now
+    }
+
+    /// Whether anything has not been acknowledged yet.
+    #[inline]
+    pub(crate) fn is_owed(&self) -> bool {
+        self.now || self.packets > 0
+    }
+
+    /// When one is due; `Nanos::MAX`: nothing to acknowledge.
+    #[inline]
+    pub(crate) fn deadline(&self) -> Nanos {
+        if self.now { 0 } else { self.deadline }
+    }
+}

@@ -1,0 +1,231 @@
+//! How many bytes the path bears: by delay, marks and loss (ADR 12).
+//!
+//! Judged once a round trip, from the least delay of that round. While it is low and the window is at its
+//! most, a packet costs a comparison.
+
+use crate::time::Ticks;
+use crate::{Config, Nanos};
+
+/// Multiplicative decrease by delay: Swift, 3.1 (beta).
+const DELAY_SHARE: f64 = 0.8;
+/// No round takes more than half: Swift, 3.1 (max_mdf).
+const MOST_CUT: f64 = 0.5;
+/// Weight of a round's share of marks: RFC 8257, 4.2 (g).
+const MARK_WEIGHT: f64 = 1.0 / 16.0;
+/// Rounds in a row with high delay before it is believed: one alone is a peer that computed (ADR 12).
+const HIGH_ROUNDS: u32 = 2;
+/// Loss is judged over at least so many units.
+const JUDGED_UNITS: u32 = 32;
+/// A tenth of the units lost is no congestion as long as delay is low and marks are absent (ADR 12).
+const TOLERATED_LOSS: u32 = 10;
+/// Rounds without any sign of congestion after which pacing ends.
+const CALM_AFTER: u32 = 16;
+
+/// Why the window was made smaller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Packets queue.
+    Delay,
+    /// Switches say so.
+    Marks,
+    /// Too many are lost.
+    Loss,
+}
+
+/// What a packet said about the path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sample {
+    /// Units that arrived.
+    pub units: u32,
+    /// Packets that arrived with a mark.
+    pub marks: u32,
+    /// A round trip and the least one, if the packet gave one.
+    pub delay: Option<(Nanos, Nanos)>,
+}
+
+/// The window that the path bears.
+#[derive(Debug)]
+pub(crate) struct Control {
+    window: usize,
+    /// Below, the window doubles; above, it grows by a unit a round (RFC 5681, 3.1).
+    threshold: usize,
+    most: usize,
+    target: Nanos,
+    /// Length of the longest unit so far.
+    unit: usize,
+    /// The round ends when a packet sent after this has arrived.
+    round: Ticks,
+    /// Least delay of the round above the least round trip.
+    queueing: Nanos,
+    round_trip: Nanos,
+    units: u32,
+    marks: u32,
+    /// The window was in use in this round; it does not grow otherwise (RFC 9002, 7.8).
+    used: bool,
+    high_rounds: u32,
+    /// Smoothed share of marked packets: RFC 8257, 4.2 (alpha).
+    marked: f64,
+    judged: u32,
+    lost: u32,
+    /// Rounds until pacing ends.
+    restless: u32,
+    /// What to return to should the losses turn out false: window, threshold, how many.
+    before: Option<(usize, usize, u32)>,
+}
+
+impl Control {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            window: config.initial_window_bytes.min(config.most_window_bytes),
+            threshold: usize::MAX,
+            most: config.most_window_bytes,
+            target: config.delay_target,
+            unit: 0,
+            round: 0,
+            queueing: Nanos::MAX,
+            round_trip: 0,
+            units: 0,
+            marks: 0,
+            used: false,
+            high_rounds: 0,
+            marked: 1.0,
+            judged: 0,
+            lost: 0,
+            restless: 0,
+            before: None,
+        }
+    }
+
+    /// Bytes that may be under way.
+    #[inline]
+    pub(crate) fn window(&self) -> usize {
+        self.window
+    }
+
+    /// Whether there were signs of congestion of late, so that packets should not go out in bursts.
+    #[inline]
+    pub(crate) fn is_restless(&self) -> bool {
+        self.restless > 0
+    }
+
+    /// Length of the longest unit so far.
+    #[inline]
+    pub(crate) fn unit(&self) -> usize {
+        self.unit
+    }
+
+    /// A unit of `bytes` goes out; `open` bytes are under way with it.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, bytes: usize, open: usize) {
+        self.unit = self.unit.max(bytes);
+        self.used |= 2 * open >= self.window;
+    }
+
+    /// Takes in what an acknowledgement said. `newest` is when the newest packet was sent that arrived.
+    #[inline]
+    pub(crate) fn on_acked(&mut self, now: Ticks, newest: Ticks, sample: Sample) -> Option<Cut> {
+        self.units += sample.units;
+        self.marks += sample.marks;
+        if let Some((round_trip, least)) = sample.delay {
+            let queueing = round_trip.saturating_sub(least);
+            if queueing < self.queueing {
+                self.queueing = queueing;
+                self.round_trip = round_trip;
+            }
+        }
+        if newest < self.round || self.units == 0 {
+            return None;
+        }
+        let cut = self.end_round();
+        self.round = now;
+        cut
+    }
+
+    fn end_round(&mut self) -> Option<Cut> {
+        let (units, marks) = (self.units, self.marks.min(self.units));
+        let high = self.queueing != Nanos::MAX && self.queueing > self.target;
+        self.high_rounds = if high { self.high_rounds + 1 } else { 0 };
+        self.judged += units;
+        let cut = self.judge(units, marks);
+        match cut {
+            Some((_, share)) => self.shrink(share),
+            None if self.used && !high => self.grow(),
+            None => {}
+        }
+        if cut.is_none() && !high {
+            self.restless = self.restless.saturating_sub(1);
+        }
+        (self.units, self.marks, self.used, self.queueing) = (0, 0, false, Nanos::MAX);
+        cut.map(|(cut, _)| cut)
+    }
+
+    /// Whether and by which share to make the window smaller.
+    fn judge(&mut self, units: u32, marks: u32) -> Option<(Cut, f64)> {
+        // RFC 8257, 3.3: while nothing is marked the share decays, from 1, so that the first mark halves.
+        let marked = f64::from(marks) / f64::from(units.max(1));
+        self.marked += (marked - self.marked) * MARK_WEIGHT;
+        if marks > 0 {
+            return Some((Cut::Marks, (self.marked / 2.0).min(MOST_CUT)));
+        }
+        if self.high_rounds >= HIGH_ROUNDS {
+            // Swift, 3.1: by the share of the delay that is above the target.
+            let over = (self.queueing - self.target) as f64;
+            return Some((Cut::Delay, (DELAY_SHARE * over / self.round_trip as f64).min(MOST_CUT)));
+        }
+        if self.judged + self.lost < JUDGED_UNITS {
+            return None;
+        }
+        let (judged, lost) = (self.judged + self.lost, self.lost);
+        (self.judged, self.lost) = (0, 0);
+        if lost * TOLERATED_LOSS <= judged {
+            return None;
+        }
+        self.before = Some((self.window, self.threshold, lost));
+        Some((Cut::Loss, (f64::from(lost) / f64::from(judged)).min(MOST_CUT)))
+    }
+
+    fn shrink(&mut self, share: f64) {
+        self.window = ((self.window as f64 * (1.0 - share)) as usize).max(self.least());
+        self.threshold = self.window;
+        self.restless = CALM_AFTER;
+    }
+
+    fn grow(&mut self) {
+        let step = if self.window < self.threshold { self.window } else { self.unit };
+        self.window = (self.window + step).min(self.most.max(self.least()));
+    }
+
+    /// RFC 9002, 7.2: two units, so that one is under way while another is acknowledged.
+    fn least(&self) -> usize {
+        2 * self.unit
+    }
+
+    /// Units were found lost; `in_vain` silences came before.
+    pub(crate) fn on_lost(&mut self, units: u32, in_vain: u32) -> Option<Cut> {
+        self.lost += units;
+        // RFC 9002, 7.6: after two silences and loss confirmed, nothing known about the path holds.
+        if in_vain < 2 || self.window <= self.least() {
+            return None;
+        }
+        self.before = Some((self.window, self.threshold, self.lost));
+        self.threshold = self.window / 2;
+        self.window = self.least();
+        self.restless = CALM_AFTER;
+        (self.judged, self.lost) = (0, 0);
+        Some(Cut::Loss)
+    }
+
+    /// Units that had been found lost have arrived. RFC 4015, 3.2: if all of them, it never happened.
+    pub(crate) fn on_false_loss(&mut self, units: u32) {
+        self.lost = self.lost.saturating_sub(units);
+        if let Some((window, threshold, left)) = &mut self.before {
+            *left = left.saturating_sub(units);
+            if *left == 0 {
+                self.window = self.window.max(*window);
+                self.threshold = self.threshold.max(*threshold);
+                self.restless = 0;
+                self.before = None;
+            }
+        }
+    }
+}

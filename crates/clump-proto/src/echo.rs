@@ -1,0 +1,51 @@
+//! The newest packet that arrived, whose time is echoed to its sender.
+
+use crate::Nanos;
+use crate::time::{Ticks, ticks};
+use clump_wire::{Flags, Header};
+
+/// An echo older than half a lap of the header's clock could not be told from a newer one.
+const OLDEST: Ticks = 1 << 31;
+
+/// The newest packet by number, and when it arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Echo {
+    number: u64,
+    sent: u32,
+    arrived: Ticks,
+    any: bool,
+}
+
+impl Echo {
+    /// Notes a packet that reached this machine at `arrived`; whether it is newer than all before.
+    #[inline]
+    pub(crate) fn on_packet(&mut self, arrived: Nanos, header: &Header) -> bool {
+        let newer = header.number > self.number || !self.any;
+        if newer {
+            *self = Self {
+                number: header.number,
+                sent: header.sent,
+                arrived: ticks(arrived),
+                any: true,
+            };
+        }
+        newer
+    }
+
+    /// Whether any packet has arrived.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.any
+    }
+
+    /// Writes the echo into a header.
+    #[inline]
+    pub(crate) fn stamp(&self, now: Nanos, header: &mut Header) {
+        let held = ticks(now) - self.arrived;
+        if self.any && held < OLDEST {
+            header.echo = self.sent;
+            header.held = held as u32;
+            header.flags = header.flags.with(Flags::HAS_ECHO);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Which length of datagram the path carries: a search by probes, and a way back when long ones vanish.
+
+use crate::time::{Ticks, ticks};
+use crate::{Config, Nanos};
+
+/// Candidates considered.
+const MOST_CANDIDATES: usize = 4;
+/// RFC 8899, 5.1.2: MAX_PROBES.
+const MOST_TRIES: u32 = 3;
+/// How long to wait before trying again what failed: RFC 8899, 5.1.1 (PMTU_RAISE_TIMER) asks for 600 s;
+/// paths inside a cluster change when somebody changes them, who then watches.
+const RAISE: Nanos = 60_000_000_000;
+/// Long units lost in a row, with short ones arriving, that make a black hole (RFC 8899, 4.3).
+const BLACK_HOLE: u32 = 3;
+/// A probe that newer packets overtook counts as lost after so long.
+const OVERTAKEN: Nanos = 1_000_000;
+
+/// A probe under way.
+#[derive(Debug, Clone, Copy)]
+struct Probe {
+    bytes: usize,
+    sent: Ticks,
+    /// When it counts as lost; unset until a newer packet has arrived.
+    lost_at: Option<Nanos>,
+}
+
+/// The search: RFC 8899 with a list of lengths that networks really have.
+#[derive(Debug)]
+pub(crate) struct Mtu {
+    base: usize,
+    candidates: [usize; MOST_CANDIDATES],
+    current: usize,
+    /// Candidate that is tried.
+    index: usize,
+    tries: u32,
+    probe: Option<Probe>,
+    /// No probe before.
+    at: Nanos,
+    /// Long units that vanished since the last that arrived.
+    vanished: u32,
+    black_holes: u64,
+}
+
+impl Mtu {
+    pub(crate) fn new(config: &Config) -> Self {
+        let mut candidates = [0; MOST_CANDIDATES];
+        for (place, bytes) in candidates.iter_mut().zip(&config.datagram_candidates) {
+            *place = *bytes;
+        }
+        let base = config.base_datagram_bytes;
+        Self {
+            base,
+            candidates,
+            current: base,
+            index: 0,
+            tries: 0,
+            probe: None,
+            // Nothing is sent to a peer that was never heard (RFC 8899, 4.2: confirm it first).
+            at: Nanos::MAX,
+            vanished: 0,
+            black_holes: 0,
+        }
+    }
+
+    pub(crate) fn current(&self) -> usize {
+        self.current
+    }
+
+    pub(crate) fn base(&self) -> usize {
+        self.base
+    }
+
+    pub(crate) fn black_holes(&self) -> u64 {
+        self.black_holes
+    }
+
+    /// The peer was heard for the first time: the search begins.
+    pub(crate) fn on_first_arrival(&mut self, now: Nanos) {
+        if self.candidates.iter().any(|bytes| *bytes > self.base) {
+            self.at = now;
+        }
+    }
+
+    /// Length of a probe to send now.
+    #[inline]
+    pub(crate) fn poll_probe(&mut self, now: Nanos) -> Option<usize> {
+        if now < self.at { None } else { self.poll_due(now) }
+    }
+
+    fn poll_due(&mut self, now: Nanos) -> Option<usize> {
+        if let Some(Probe { bytes, lost_at, .. }) = self.probe {
+            if lost_at.is_none_or(|at| now < at) {
+                return None;
+            }
+            // RFC 8899, 3: a lost probe is no sign of congestion; nobody else is told.
+            self.probe = None;
+            if bytes > self.base && self.tries >= MOST_TRIES {
+                self.give_up(now);
+            }
+        }
+        let bytes = if self.vanished >= BLACK_HOLE && self.current > self.base {
+            self.base
+        } else {
+            self.next_candidate(now)?
+        };
+        self.tries += 1;
+        self.probe = Some(Probe { bytes, sent: ticks(now), lost_at: None });
+        Some(bytes)
+    }
+
+    fn next_candidate(&mut self, now: Nanos) -> Option<usize> {
+        if now < self.at {
+            return None;
+        }
+        while let Some(bytes) = self.candidates.get(self.index).copied() {
+            if bytes > self.current {
+                return Some(bytes);
+            }
+            self.index += 1;
+            self.tries = 0;
+        }
+        self.at = Nanos::MAX;
+        None
+    }
+
+    /// The candidate does not pass; longer ones will not either.
+    fn give_up(&mut self, now: Nanos) {
+        self.probe = None;
+        self.index = 0;
+        self.tries = 0;
+        self.at = now.saturating_add(RAISE);
+    }
+
+    /// The peer got a probe of so many bytes.
+    pub(crate) fn on_probe_ack(&mut self, now: Nanos, bytes: usize) {
+        if self.probe.is_none_or(|probe| probe.bytes != bytes) {
+            return;
+        }
+        self.probe = None;
+        self.tries = 0;
+        if bytes > self.current {
+            self.current = bytes;
+        } else if bytes == self.base && self.vanished >= BLACK_HOLE {
+            self.fall_back(now);
+        }
+    }
+
+    /// RFC 8899, 4.3: short ones pass and long ones do not.
+    fn fall_back(&mut self, now: Nanos) {
+        self.black_holes += 1;
+        self.current = self.base;
+        self.vanished = 0;
+        self.give_up(now);
+    }
+
+    /// The peer has received a packet that was sent at `newest`.
+    #[inline]
+    pub(crate) fn on_echo(&mut self, now: Nanos, newest: Ticks, round_trip: Nanos) {
+        if let Some(probe) = &mut self.probe
+            && probe.lost_at.is_none()
+            && newest > probe.sent
+        {
+            probe.lost_at = Some(now.saturating_add(OVERTAKEN.max(2 * round_trip)));
+        }
+    }
+
+    /// Units arrived, the longest of so many bytes.
+    #[inline]
+    pub(crate) fn on_acked(&mut self, longest: usize) {
+        if longest > self.base {
+            self.vanished = 0;
+        }
+    }
+
+    /// Long units vanished. After some, a short probe tells whether anything passes.
+    pub(crate) fn on_vanished(&mut self, now: Nanos, units: u32) {
+        self.vanished = self.vanished.saturating_add(units);
+        if self.vanished >= BLACK_HOLE && self.current > self.base {
+            // A probe of before may have vanished too. This comes with silences, less and less often.
+            self.at = self.at.min(now);
+            self.probe = None;
+        }
+    }
+
+    /// The system refuses datagrams of so many bytes.
+    pub(crate) fn on_too_big(&mut self, now: Nanos, bytes: usize) {
+        if bytes > self.base && bytes <= self.current {
+            self.fall_back(now);
+        } else if self.probe.is_some_and(|probe| probe.bytes == bytes) {
+            self.give_up(now);
+        }
+    }
+}

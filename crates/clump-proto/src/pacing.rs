@@ -1,0 +1,72 @@
+//! Spreading packets over a round trip where bursts would be dropped; off while there is no congestion.
+
+use crate::Nanos;
+
+/// A quarter more than the window a round trip, so that the pace is never what limits (RFC 9002, 7.7).
+const FASTER: u64 = 4;
+/// A pause gives no more than so long a burst.
+const MOST_PAUSE: Nanos = 10_000_000;
+
+/// Tokens are bytes. Below zero, nothing goes out.
+#[derive(Debug)]
+pub(crate) struct Pacing {
+    tokens: i64,
+    at: Nanos,
+}
+
+impl Pacing {
+    pub(crate) const fn new(now: Nanos) -> Self {
+        Self { tokens: 0, at: now }
+    }
+
+    /// Tokens at `now` for so large a window a round trip.
+    #[inline]
+    pub(crate) fn tokens(&self, now: Nanos, window: usize, round_trip: Nanos) -> i64 {
+        let pause = (now - self.at).min(MOST_PAUSE);
+        let rate = window as u64 + window as u64 / FASTER;
+        let earned = pause.saturating_mul(rate) / round_trip.max(1);
+        // RFC 9002, 7.7: bursts are bounded; a quarter of a window leaves policers room.
+        (self.tokens + earned.min(1 << 40) as i64).min((window / 4) as i64)
+    }
+
+    /// `bytes` go out.
+    pub(crate) fn on_sent(&mut self, now: Nanos, bytes: usize, window: usize, round_trip: Nanos) {
+        self.tokens = self.tokens(now, window, round_trip) - bytes as i64;
+        self.at = now;
+    }
+
+    /// When there will be tokens again; `Nanos::MAX`: there were some when last looked.
+    pub(crate) fn deadline(&self, window: usize, round_trip: Nanos) -> Nanos {
+        if self.tokens > 0 {
+            return Nanos::MAX;
+        }
+        let missing = (1 - self.tokens) as u64;
+        let rate = (window as u64 + window as u64 / FASTER).max(1);
+        self.at + (missing.saturating_mul(round_trip) / rate + 1).min(MOST_PAUSE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_goes_out_in_four_fifths_of_a_round_trip() {
+        let (mut pacing, mut now, mut sent) = (Pacing::new(0), 0, 0);
+        let (window, round_trip) = (100_000, 50_000);
+        while sent < 10 * window {
+            if pacing.tokens(now, window, round_trip) > 0 {
+                pacing.on_sent(now, 1000, window, round_trip);
+                sent += 1000;
+            } else {
+                let next = pacing.deadline(window, round_trip);
+                assert!(next > now, "no loop in one moment");
+                now = next;
+                assert!(pacing.tokens(now, window, round_trip) > 0, "the deadline is kept");
+            }
+        }
+        let least = 10 * round_trip * 4 / 5;
+        assert!(now > least * 95 / 100 && now < least * 105 / 100, "{now}");
+        assert!(pacing.tokens(now + MOST_PAUSE, window, round_trip) <= window as i64 / 4);
+    }
+}

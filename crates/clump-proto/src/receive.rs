@@ -1,0 +1,142 @@
+//! Which units have arrived, and how that is told to the sender.
+
+use crate::bits::Bits;
+use crate::sack::SackBuf;
+use clump_wire::MOST_SACK_WORDS;
+
+/// Units that may be under way at once: as many as one packet can acknowledge one by one, so that no
+/// unit can arrive without its sender being told (a sender that is not told takes it for lost).
+pub(crate) const SPAN: u64 = MOST_SACK_WORDS as u64 * 64;
+
+/// What an arriving unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// New, and nothing is missing up to it or beyond.
+    InOrder,
+    /// New, while others are, or were, missing.
+    OutOfOrder,
+    /// Arrived before.
+    Duplicate,
+    /// Further ahead than anybody may send: refused, bounded memory.
+    TooFar,
+}
+
+/// The units that have arrived.
+#[derive(Debug)]
+pub(crate) struct Receive {
+    /// All below have arrived.
+    expected: u64,
+    /// One past the last that has arrived.
+    end: u64,
+    /// How many of `expected..end` have arrived; their bits are set, and no others.
+    beyond: u64,
+    arrived: Bits<MOST_SACK_WORDS>,
+}
+
+impl Receive {
+    pub(crate) const fn new() -> Self {
+        Self { expected: 0, end: 0, beyond: 0, arrived: Bits::new() }
+    }
+
+    /// All units below have arrived.
+    #[inline]
+    pub(crate) fn expected(&self) -> u64 {
+        self.expected
+    }
+
+    /// Takes a unit in.
+    #[inline]
+    pub(crate) fn take(&mut self, unit: u64) -> Taken {
+        if unit == self.expected && self.beyond == 0 {
+            self.expected += 1;
+            return Taken::InOrder;
+        }
+        self.take_astray(unit)
+    }
+
+    fn take_astray(&mut self, unit: u64) -> Taken {
+        if unit < self.expected {
+            return Taken::Duplicate;
+        }
+        if unit - self.expected >= SPAN {
+            return Taken::TooFar;
+        }
+        if self.arrived.has(unit) {
+            return Taken::Duplicate;
+        }
+        self.arrived.set(unit);
+        self.beyond += 1;
+        self.end = self.end.max(unit + 1);
+        while self.beyond > 0 && self.arrived.has(self.expected) {
+            self.arrived.clear(self.expected);
+            self.expected += 1;
+            self.beyond -= 1;
+        }
+        Taken::OutOfOrder
+    }
+
+    /// Writes which units beyond the first gap have arrived.
+    #[inline]
+    pub(crate) fn report(&self, sack: &mut SackBuf) {
+        sack.clear();
+        if self.beyond > 0 {
+            self.report_gaps(sack);
+        }
+    }
+
+    fn report_gaps(&self, sack: &mut SackBuf) {
+        let mut at = self.expected + 1;
+        while at < self.end {
+            let left = self.end - at;
+            // Bits past the end are those of units before it: the ring is one span long.
+            let mask = if left < 64 { (1 << left) - 1 } else { u64::MAX };
+            sack.push(self.arrived.from(at) & mask);
+            at += 64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn nothing_beyond_the_span_is_kept() {
+        let mut receive = Receive::new();
+        assert_eq!(receive.take(SPAN), Taken::TooFar);
+        assert_eq!(receive.take(u64::MAX), Taken::TooFar);
+        assert_eq!(receive.take(SPAN - 1), Taken::OutOfOrder);
+        assert_eq!(receive.take(0), Taken::OutOfOrder);
+        assert_eq!(receive.take(SPAN), Taken::OutOfOrder, "the span moves with the first gap");
+        assert_eq!(receive.expected(), 1);
+    }
+
+    proptest::proptest! {
+        /// Against a set of all units ever, and what is reported against the same.
+        #[test]
+        fn as_a_set_would(steps in proptest::collection::vec(0_u64..1300, 1..900)) {
+            let (mut receive, mut set, mut first) = (Receive::new(), BTreeSet::new(), 0_u64);
+            for step in steps {
+                let unit = (first + step % (1 + step % 1200)).saturating_sub(20);
+                let taken = receive.take(unit);
+                if unit >= first + SPAN {
+                    proptest::prop_assert_eq!(taken, Taken::TooFar);
+                } else {
+                    proptest::prop_assert_eq!(taken == Taken::Duplicate, !set.insert(unit));
+                }
+                while set.contains(&first) {
+                    first += 1;
+                }
+                proptest::prop_assert_eq!(receive.expected(), first);
+                let mut sack = SackBuf::new();
+                receive.report(&mut sack);
+                let told: BTreeSet<u64> = (0..SPAN as usize)
+                    .filter(|i| sack.words().get(i / 64).is_some_and(|w| w >> (i % 64) & 1 != 0))
+                    .map(|i| first + 1 + i as u64)
+                    .collect();
+                proptest::prop_assert_eq!(told, set.range(first..).copied().collect());
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Which packet numbers have been taken in: a sliding window, so that no packet counts twice.
+
+use crate::bits::Bits;
+
+const WORDS: usize = 32;
+/// Numbers so far behind the newest are too old to tell; they count as seen. One word of the ring is
+/// always being reused (RFC 6479, 2).
+pub(crate) const WIDTH: u64 = (WORDS as u64 - 1) * 64;
+
+/// The window: RFC 4303, 3.4.3, with the ring of words of RFC 6479 that needs no shifting.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    newest: u64,
+    seen: Bits<WORDS>,
+}
+
+impl Replay {
+    pub(crate) const fn new() -> Self {
+        Self { newest: 0, seen: Bits::new() }
+    }
+
+    /// Whether `number` was taken in, or is too old to tell.
+    #[inline]
+    pub(crate) fn is_replay(&self, number: u64) -> bool {
+        number <= self.newest && (self.newest - number >= WIDTH || self.seen.has(number))
+    }
+
+    /// Takes `number` in; false if it is a replay. Only for packets that are authenticated
+    /// (RFC 4303, 3.4.3: the window must not move before).
+    #[inline]
+    pub(crate) fn accept(&mut self, number: u64) -> bool {
+        if self.is_replay(number) {
+            return false;
+        }
+        if number > self.newest {
+            // Words that the window moves into; after a jump over all of them, each once.
+            let steps = ((number >> 6) - (self.newest >> 6)).min(WORDS as u64);
+            for step in 0..steps {
+                self.seen.clear_word(number - step * 64);
+            }
+            self.newest = number;
+        }
+        self.seen.set(number);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_counts_once_and_old_ones_never() {
+        let mut replay = Replay::new();
+        assert!(replay.accept(1) && !replay.accept(1));
+        assert!(replay.accept(5000) && replay.accept(4000), "late, but inside");
+        assert!(!replay.accept(4000) && !replay.accept(5000));
+        assert!(replay.is_replay(5000 - WIDTH) && !replay.is_replay(5000 - WIDTH + 1));
+        assert!(replay.accept(u64::MAX) && !replay.accept(u64::MAX) && !replay.accept(5001));
+    }
+
+    proptest::proptest! {
+        /// Against a set of all numbers ever.
+        #[test]
+        fn as_a_set_would(steps in proptest::collection::vec(0_u64..3000, 1..400)) {
+            let (mut replay, mut set, mut base) = (Replay::new(), std::collections::BTreeSet::new(), 0);
+            for step in steps {
+                let number = (base + step).saturating_sub(1500);
+                let newest = set.last().copied().unwrap_or(0);
+                let fresh = !set.contains(&number) && (number > newest || newest - number < WIDTH);
+                proptest::prop_assert_eq!(replay.is_replay(number), !fresh);
+                proptest::prop_assert_eq!(replay.accept(number), fresh);
+                if fresh {
+                    set.insert(number);
+                }
+                base = base.max(number);
+            }
+        }
+    }
+}

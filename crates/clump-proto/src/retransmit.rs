@@ -1,0 +1,207 @@
+//! Which units are lost, and when to send one again because nothing comes back at all.
+
+use crate::rtt::Rtt;
+use crate::send::Send;
+use crate::time::{Ticks, nanos, ticks};
+use crate::{Config, Nanos};
+
+/// Later transmissions that must have arrived before one counts as lost (RFC 9002, 6.1.1; RFC 8985, 6.2).
+const OVERTAKEN_BY: u64 = 3;
+/// After so many rounds of loss without a false one, reordering is forgotten (RFC 8985, 6.2, step 4).
+const FORGIVEN_AFTER: u32 = 16;
+
+/// What was found lost.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// Units.
+    pub units: u32,
+    /// Units longer than every path carries.
+    pub long: u32,
+}
+
+/// Loss detection by what overtook (RFC 8985), and by silence (RFC 8985, 7 and RFC 6298).
+#[derive(Debug)]
+pub(crate) struct Retransmit {
+    probe_floor: Nanos,
+    timeout_floor: Nanos,
+    timeout_most: Nanos,
+    ack_delay: Nanos,
+    /// A transmission of this order has arrived, and of those before it none is known to be newer.
+    newest_order: u64,
+    /// When the newest packet that has arrived was sent, and how old that was when it was learnt.
+    newest_sent: Ticks,
+    newest_age: Ticks,
+    /// Quarters of the least round trip by which packets may overtake each other; more after a false loss.
+    patience: u32,
+    forgiving: u32,
+    /// When the oldest overtaken transmission counts as lost.
+    loss_at: Nanos,
+    /// Last transmission or last news, whichever is later.
+    quiet_since: Nanos,
+    /// Silences since the last news.
+    backoff: u32,
+    /// A unit is to be sent again whatever the window says.
+    must_probe: bool,
+}
+
+impl Retransmit {
+    pub(crate) fn new(config: &Config, now: Nanos) -> Self {
+        Self {
+            probe_floor: config.probe_floor,
+            timeout_floor: config.timeout_floor,
+            timeout_most: config.timeout_most.max(config.timeout_floor),
+            ack_delay: config.ack_delay,
+            newest_order: 0,
+            newest_sent: 0,
+            newest_age: 0,
+            patience: 1,
+            forgiving: 0,
+            loss_at: Nanos::MAX,
+            quiet_since: now,
+            backoff: 0,
+            must_probe: false,
+        }
+    }
+
+    /// A unit went out.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Nanos) {
+        self.quiet_since = now;
+    }
+
+    /// The peer has received a packet that was sent at `echo`.
+    #[inline]
+    pub(crate) fn on_echo(&mut self, now: Ticks, echo: Ticks) {
+        if echo > self.newest_sent {
+            self.newest_sent = echo;
+            self.newest_age = now - echo;
+        }
+    }
+
+    /// Units were acknowledged: there is news.
+    #[inline]
+    pub(crate) fn on_acked(&mut self, now: Nanos, order: u64) {
+        self.newest_order = self.newest_order.max(order);
+        self.quiet_since = now;
+        self.backoff = 0;
+        self.must_probe = false;
+    }
+
+    /// Units were found lost that had arrived: packets overtake each other on this path.
+    pub(crate) fn on_false_loss(&mut self) {
+        self.patience = (self.patience + 1).min(16);
+        self.forgiving = FORGIVEN_AFTER;
+    }
+
+    /// A round of loss without a false one is over.
+    fn on_true_loss(&mut self) {
+        self.forgiving = self.forgiving.saturating_sub(1);
+        if self.forgiving == 0 {
+            self.patience = 1;
+        }
+    }
+
+    /// When the newest packet was sent that is known to have arrived.
+    #[inline]
+    pub(crate) fn newest_sent(&self) -> Ticks {
+        self.newest_sent
+    }
+
+    /// Silences since the last news.
+    pub(crate) fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    /// Finds lost what was overtaken. The work is in proportion to what is found.
+    #[inline]
+    pub(crate) fn detect(&mut self, now: Nanos, send: &mut Send, rtt: &Rtt, base: usize) -> Lost {
+        self.loss_at = Nanos::MAX;
+        match send.oldest() {
+            Some(oldest) if oldest.order < self.newest_order || oldest.sent < self.newest_sent => {
+                self.detect_overtaken(now, send, rtt, base)
+            }
+            _ => Lost::default(),
+        }
+    }
+
+    fn detect_overtaken(&mut self, now: Nanos, send: &mut Send, rtt: &Rtt, base: usize) -> Lost {
+        let mut lost = Lost::default();
+        // RFC 8985, 6.2, step 4: a quarter of the least round trip, more where packets were seen to
+        // overtake each other, never more than the smoothed one.
+        let reordering = (rtt.least() / 4 * Nanos::from(self.patience)).min(rtt.smoothed());
+        let patience = self.newest_age + ticks(reordering).max(1);
+        while let Some(oldest) = send.oldest() {
+            if oldest.order >= self.newest_order && oldest.sent >= self.newest_sent {
+                break;
+            }
+            // Counting is given up where packets overtake each other (RFC 8985, 6.2, step 3).
+            let by_count = self.forgiving == 0 && oldest.order + OVERTAKEN_BY <= self.newest_order;
+            // RFC 8985, 6.2, step 5.
+            let at = oldest.sent + patience;
+            if !by_count && ticks(now) < at {
+                self.loss_at = nanos(at);
+                break;
+            }
+            lost.units += 1;
+            lost.long += u32::from(oldest.bytes > base);
+            send.lose_oldest();
+        }
+        if lost.units > 0 {
+            self.on_true_loss();
+        }
+        lost
+    }
+
+    /// How long nothing may come back: after the first silence a unit is sent again to see whether the
+    /// last ones were lost (RFC 8985, 7.2), after more of them less and less often (RFC 6298, 5.5). It
+    /// never ends: a peer that computes does not poll, and who is dead is decided elsewhere.
+    #[inline]
+    fn silence(&self, rtt: &Rtt) -> Nanos {
+        match self.backoff {
+            0 => (2 * rtt.smoothed() + self.ack_delay).max(self.probe_floor).min(self.timeout_most),
+            n => {
+                let once = rtt.timeout().max(self.timeout_floor);
+                once.saturating_mul(1 << (n - 1).min(20)).min(self.timeout_most)
+            }
+        }
+    }
+
+    /// When something is to be done.
+    #[inline]
+    pub(crate) fn deadline(&self, send: &Send, rtt: &Rtt) -> Nanos {
+        self.loss_at.min(self.silence_ends(send, rtt))
+    }
+
+    #[inline]
+    fn silence_ends(&self, send: &Send, rtt: &Rtt) -> Nanos {
+        if send.oldest().is_none() || self.must_probe {
+            Nanos::MAX
+        } else {
+            self.quiet_since.saturating_add(self.silence(rtt))
+        }
+    }
+
+    /// Whether the silence has lasted too long now; then a unit must be sent again. RFC 9002, 6.2: this
+    /// alone finds nothing lost, and shrinks no window.
+    pub(crate) fn is_silent(&mut self, now: Nanos, send: &Send, rtt: &Rtt) -> bool {
+        let silent = self.silence_ends(send, rtt) <= now;
+        if silent {
+            self.backoff = self.backoff.saturating_add(1);
+            self.quiet_since = now;
+            self.must_probe = true;
+        }
+        silent
+    }
+
+    /// Whether a unit is to be sent again whatever the window says.
+    #[inline]
+    pub(crate) fn must_probe(&self) -> bool {
+        self.must_probe
+    }
+
+    /// A unit was sent again.
+    pub(crate) fn on_sent_again(&mut self, now: Nanos) {
+        self.must_probe = false;
+        self.quiet_since = now;
+    }
+}

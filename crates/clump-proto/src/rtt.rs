@@ -1,0 +1,118 @@
+//! How long a round trip takes: smoothed, its variation, and the least of the last seconds.
+
+use crate::Nanos;
+
+/// RFC 6298, 2: `alpha = 1/8`.
+const SMOOTHING_SHIFT: u32 = 3;
+/// RFC 6298, 2: `beta = 1/4`.
+const VARIATION_SHIFT: u32 = 2;
+/// What is assumed before the first sample. RFC 6298 says 1 s for the internet; between machines of one
+/// cluster this is long, and too short an assumption only costs a packet that was not needed.
+const ASSUMED: Nanos = 500_000;
+/// The least is forgotten after between one and two of these, so that a longer path is noticed.
+const LEAST_AGE: Nanos = 2_000_000_000;
+
+/// Estimates from samples without ambiguity: each packet's time is echoed (RFC 7323, 4), so those of
+/// units that were sent again count too.
+#[derive(Debug)]
+pub(crate) struct Rtt {
+    smoothed: Nanos,
+    variation: Nanos,
+    least: Nanos,
+    /// The least of the present age, which began then.
+    least_now: Nanos,
+    since: Nanos,
+}
+
+impl Rtt {
+    pub(crate) const fn new(now: Nanos) -> Self {
+        Self { smoothed: 0, variation: 0, least: Nanos::MAX, least_now: Nanos::MAX, since: now }
+    }
+
+    /// Takes in a sample.
+    #[inline]
+    pub(crate) fn on_sample(&mut self, now: Nanos, sample: Nanos) {
+        if sample < self.least_now {
+            self.least_now = sample;
+            self.least = self.least.min(sample);
+        }
+        if now - self.since > LEAST_AGE {
+            self.least = self.least_now;
+            self.least_now = Nanos::MAX;
+            self.since = now;
+        }
+        if self.smoothed == 0 {
+            self.smoothed = sample.max(1);
+            self.variation = sample / 2;
+            return;
+        }
+        // A peer that computes answers late once, and says nothing about the path: no sample counts for
+        // more than four timeouts. A path that did become so long is learnt in a few samples.
+        let sample = sample.min(4 * (self.smoothed + 4 * self.variation) + ASSUMED);
+        let distance = self.smoothed.abs_diff(sample);
+        self.variation =
+            self.variation - (self.variation >> VARIATION_SHIFT) + (distance >> VARIATION_SHIFT);
+        self.smoothed = (self.smoothed - (self.smoothed >> SMOOTHING_SHIFT)
+            + (sample >> SMOOTHING_SHIFT))
+            .max(1);
+    }
+
+    /// Smoothed; what is assumed before the first sample.
+    #[inline]
+    pub(crate) fn smoothed(&self) -> Nanos {
+        if self.smoothed == 0 { ASSUMED } else { self.smoothed }
+    }
+
+    /// RFC 6298, 2: `SRTT + 4 RTTVAR`.
+    #[inline]
+    pub(crate) fn timeout(&self) -> Nanos {
+        if self.smoothed == 0 { 3 * ASSUMED } else { self.smoothed + 4 * self.variation }
+    }
+
+    /// The least of the last seconds.
+    #[inline]
+    pub(crate) fn least(&self) -> Nanos {
+        if self.least == Nanos::MAX { self.smoothed() } else { self.least }
+    }
+
+    /// Smoothed, variation and least; zeroes before the first sample.
+    pub(crate) fn estimates(&self) -> (Nanos, Nanos, Nanos) {
+        (self.smoothed, self.variation, if self.smoothed == 0 { 0 } else { self.least() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_late_answer_is_forgotten_soon_and_a_longer_path_is_learnt() {
+        let mut rtt = Rtt::new(0);
+        for _ in 0..100 {
+            rtt.on_sample(0, 20_000);
+        }
+        assert!(rtt.smoothed().abs_diff(20_000) < 100 && rtt.timeout() < 25_000);
+        rtt.on_sample(0, 100_000_000);
+        assert!(rtt.timeout() < 2_000_000, "{}", rtt.timeout());
+        for _ in 0..60 {
+            rtt.on_sample(0, 20_000);
+        }
+        assert!(rtt.timeout() < 30_000, "{}", rtt.timeout());
+        for _ in 0..60 {
+            rtt.on_sample(0, 80_000_000);
+        }
+        assert!(rtt.smoothed() > 70_000_000, "{}", rtt.smoothed());
+    }
+
+    #[test]
+    fn the_least_is_forgotten_after_some_seconds() {
+        let mut rtt = Rtt::new(0);
+        rtt.on_sample(0, 10_000);
+        rtt.on_sample(LEAST_AGE, 50_000);
+        assert_eq!(rtt.least(), 10_000);
+        rtt.on_sample(LEAST_AGE + 1, 50_000);
+        rtt.on_sample(2 * LEAST_AGE + 2, 50_000);
+        rtt.on_sample(3 * LEAST_AGE + 3, 50_000);
+        assert_eq!(rtt.least(), 50_000);
+    }
+}

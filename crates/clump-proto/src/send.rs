@@ -1,0 +1,318 @@
+//! Units under way: when each was last sent, how often, and which have arrived.
+
+use crate::bits::Bits;
+use crate::list::{Links, List};
+use crate::receive::SPAN;
+use crate::time::Ticks;
+use clump_wire::MOST_SACK_WORDS;
+
+/// Places for units; as many as may be under way.
+const UNITS: usize = SPAN as usize;
+const _: () = assert!(UNITS.is_power_of_two() && UNITS == MOST_SACK_WORDS * 64);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Sent, and nothing known of it.
+    Flying,
+    /// Found lost, and not sent again yet.
+    Lost,
+    /// Arrived; also a place without a unit.
+    Done,
+}
+
+/// One unit's last transmission.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    links: Links,
+    sent: Ticks,
+    /// Place of the transmission in the order of all; tells packets of one tick apart.
+    order: u64,
+    bytes: u32,
+    times: u8,
+    state: State,
+    /// It was found lost at some time.
+    lost_once: bool,
+}
+
+/// A transmission that is being judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Transmission {
+    /// The unit that it carried.
+    pub unit: u64,
+    /// When.
+    pub sent: Ticks,
+    /// Its place in the order of all transmissions.
+    pub order: u64,
+    /// Length of its packet.
+    pub bytes: usize,
+}
+
+/// What an acknowledgement said that was new.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Acked {
+    /// Units.
+    pub units: u32,
+    /// Length of the longest of them.
+    pub longest: usize,
+    /// All transmissions before the one of this order, less one, were overtaken by one that arrived.
+    pub order: u64,
+    /// Units that had been found lost, but arrived the first time.
+    pub false_losses: u32,
+    /// Units sent again after a silence that had arrived the first time.
+    pub false_timeouts: u32,
+}
+
+/// The units under way.
+#[derive(Debug)]
+pub(crate) struct Send {
+    places: Box<[Place; UNITS]>,
+    /// All units below have arrived.
+    first: u64,
+    /// Number of the next new unit.
+    next: u64,
+    /// All units below were handed back by `poll_acked`.
+    released: u64,
+    /// Which of `first..next` have arrived.
+    arrived: Bits<MOST_SACK_WORDS>,
+    flying: List,
+    lost: List,
+    flying_bytes: usize,
+    lost_bytes: usize,
+    order: u64,
+}
+
+impl Send {
+    pub(crate) fn new() -> Self {
+        let nowhere = Place {
+            links: Links::NONE,
+            sent: 0,
+            order: 0,
+            bytes: 0,
+            times: 0,
+            state: State::Done,
+            lost_once: false,
+        };
+        Self {
+            places: Box::new([nowhere; UNITS]),
+            first: 0,
+            next: 0,
+            released: 0,
+            arrived: Bits::new(),
+            flying: List::new(),
+            lost: List::new(),
+            flying_bytes: 0,
+            lost_bytes: 0,
+            order: 0,
+        }
+    }
+
+    /// Whether no place is left for another unit.
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.next - self.released >= SPAN
+    }
+
+    /// Whether every unit has arrived.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.first == self.next
+    }
+
+    /// Bytes sent that are neither known to have arrived nor found lost.
+    #[inline]
+    pub(crate) fn flying_bytes(&self) -> usize {
+        self.flying_bytes
+    }
+
+    /// Bytes not known to have arrived.
+    #[inline]
+    pub(crate) fn open_bytes(&self) -> usize {
+        self.flying_bytes + self.lost_bytes
+    }
+
+    /// Sends the next unit; `u64::MAX` if there is no place for it.
+    #[inline]
+    pub(crate) fn push(&mut self, sent: Ticks, bytes: usize) -> u64 {
+        if self.is_full() {
+            debug_assert!(false, "senders ask for room");
+            return u64::MAX;
+        }
+        let unit = self.next;
+        self.order += 1;
+        let bytes = bytes.min(u32::MAX as usize) as u32;
+        let index = unit as usize & (UNITS - 1);
+        if let Some(place) = self.places.get_mut(index) {
+            let (order, state) = (self.order, State::Flying);
+            *place =
+                Place { links: Links::NONE, sent, order, bytes, times: 1, state, lost_once: false };
+            self.next += 1;
+            self.flying_bytes += bytes as usize;
+            self.flying.push(&mut *self.places, index);
+        }
+        unit
+    }
+
+    /// Sends a unit again; its length, or `None` if it is not under way.
+    pub(crate) fn push_again(&mut self, sent: Ticks, unit: u64) -> Option<usize> {
+        if unit < self.first || unit >= self.next {
+            return None;
+        }
+        let index = unit as usize & (UNITS - 1);
+        let place = self.places.get_mut(index)?;
+        let (state, bytes) = (place.state, place.bytes as usize);
+        if state == State::Done {
+            return None;
+        }
+        self.order += 1;
+        place.sent = sent;
+        place.order = self.order;
+        place.times = place.times.saturating_add(1);
+        place.state = State::Flying;
+        if state == State::Lost {
+            self.lost.remove(&mut *self.places, index);
+            self.lost_bytes -= bytes;
+            self.flying_bytes += bytes;
+        } else {
+            self.flying.remove(&mut *self.places, index);
+        }
+        self.flying.push(&mut *self.places, index);
+        Some(bytes)
+    }
+
+    /// The oldest transmission of which nothing is known.
+    #[inline]
+    pub(crate) fn oldest(&self) -> Option<Transmission> {
+        self.judged(self.flying.front()?)
+    }
+
+    /// The unit that has been found lost for the longest time.
+    #[inline]
+    pub(crate) fn first_lost(&self) -> Option<Transmission> {
+        self.judged(self.lost.front()?)
+    }
+
+    #[inline]
+    fn judged(&self, index: usize) -> Option<Transmission> {
+        let place = self.places.get(index)?;
+        // The unit between `first` and `next` that has this place.
+        let unit = self.first + ((index as u64).wrapping_sub(self.first) & (SPAN - 1));
+        Some(Transmission {
+            unit,
+            sent: place.sent,
+            order: place.order,
+            bytes: place.bytes as usize,
+        })
+    }
+
+    /// Finds the oldest transmission lost.
+    pub(crate) fn lose_oldest(&mut self) {
+        let Some(index) = self.flying.front() else { return };
+        self.flying.remove(&mut *self.places, index);
+        self.lost.push(&mut *self.places, index);
+        if let Some(place) = self.places.get_mut(index) {
+            place.state = State::Lost;
+            place.lost_once = true;
+            self.flying_bytes -= place.bytes as usize;
+            self.lost_bytes += place.bytes as usize;
+        }
+    }
+
+    /// Takes in what a packet acknowledges: all units below `ack`, and those of `sack`. `echo` is when the
+    /// newest packet was sent that its sender had received. `None` if it acknowledges what was never sent.
+    #[inline]
+    pub(crate) fn handle_ack(
+        &mut self,
+        ack: u64,
+        sack: &[u64],
+        echo: Option<Ticks>,
+    ) -> Option<Acked> {
+        let mut acked = Acked::default();
+        if ack > self.next {
+            return None;
+        }
+        if ack < self.first {
+            return Some(acked);
+        }
+        for unit in self.first..ack {
+            if self.arrived.has(unit) {
+                self.arrived.clear(unit);
+            } else {
+                self.settle(unit, echo, &mut acked);
+            }
+        }
+        self.first = ack;
+        if !sack.is_empty() {
+            self.handle_sack(ack, sack, echo, &mut acked);
+        }
+        Some(acked)
+    }
+
+    fn handle_sack(&mut self, ack: u64, sack: &[u64], echo: Option<Ticks>, acked: &mut Acked) {
+        let mut at = ack + 1;
+        for word in sack.iter().take(MOST_SACK_WORDS) {
+            if at >= self.next {
+                return;
+            }
+            let left = self.next - at;
+            let sent = if left < 64 { (1 << left) - 1 } else { u64::MAX };
+            let mut new = word & sent & !self.arrived.from(at);
+            while new != 0 {
+                let unit = at + u64::from(new.trailing_zeros());
+                self.arrived.set(unit);
+                self.settle(unit, echo, acked);
+                new &= new - 1;
+            }
+            at += 64;
+        }
+    }
+
+    /// Notes that a unit has arrived, for the first and only time.
+    #[inline]
+    fn settle(&mut self, unit: u64, echo: Option<Ticks>, acked: &mut Acked) {
+        let index = unit as usize & (UNITS - 1);
+        let Some(place) = self.places.get_mut(index) else { return };
+        let (state, bytes) = (place.state, place.bytes as usize);
+        place.state = State::Done;
+        acked.units += 1;
+        acked.longest = acked.longest.max(bytes);
+        // RFC 3522, 3.2 (Eifel): if what arrived last was sent before the last transmission, then an
+        // earlier one of this unit has arrived, and the last was for nothing.
+        let first_came = place.times > 1 && echo.is_some_and(|echo| echo < place.sent);
+        if state == State::Lost || (first_came && place.lost_once) {
+            acked.false_losses += 1;
+        } else if first_came {
+            acked.false_timeouts += 1;
+        }
+        // RFC 8985, 6.2, step 2: a unit sent again says nothing about order where it is not clear which of
+        // its transmissions arrived.
+        let clear = place.times == 1 || echo.is_some_and(|echo| place.sent <= echo);
+        if clear {
+            acked.order = acked.order.max(place.order);
+        }
+        if state == State::Lost {
+            self.lost.remove(&mut *self.places, index);
+            self.lost_bytes -= bytes;
+        } else {
+            self.flying.remove(&mut *self.places, index);
+            self.flying_bytes -= bytes;
+        }
+    }
+
+    /// The next unit whose buffer is free.
+    #[inline]
+    pub(crate) fn poll_acked(&mut self) -> Option<u64> {
+        let unit = self.released;
+        if unit == self.first {
+            return None;
+        }
+        self.released += 1;
+        Some(unit)
+    }
+}
+
+impl crate::list::Linked for [Place; UNITS] {
+    #[inline]
+    fn links(&mut self, index: usize) -> Option<&mut Links> {
+        self.get_mut(index & (UNITS - 1)).map(|place| &mut place.links)
+    }
+}

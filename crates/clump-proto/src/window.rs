@@ -1,0 +1,176 @@
+//! How many bytes may be under way: the least of what the path bears, what the peer takes, and the
+//! configured most; and asking a peer that had closed its window.
+
+use crate::config::Congestion;
+use crate::congestion::Control;
+use crate::pacing::Pacing;
+use crate::rtt::Rtt;
+use crate::send::Send;
+use crate::{Config, Nanos};
+
+/// One unit may always go out when nothing is under way, however long: a UDP datagram at most.
+const MOST_UNIT: usize = 65_507;
+
+/// The limits of what may be under way.
+#[derive(Debug)]
+pub(crate) struct Window {
+    pub(crate) control: Control,
+    pub(crate) pacing: Pacing,
+    fixed: Option<usize>,
+    most: usize,
+    /// Bytes that the peer lets be under way to it.
+    peer: u32,
+    /// When to ask a peer that has closed its window, and how often it was asked.
+    ask_at: Nanos,
+    asked: u32,
+    ask_floor: Nanos,
+    ask_most: Nanos,
+    /// Bytes sent since the peer was last asked to acknowledge.
+    unasked: usize,
+}
+
+impl Window {
+    pub(crate) fn new(config: &Config, now: Nanos) -> Self {
+        let fixed = match config.congestion {
+            Congestion::Static(bytes) => Some(bytes),
+            Congestion::Adaptive => None,
+        };
+        Self {
+            control: Control::new(config),
+            pacing: Pacing::new(now),
+            fixed,
+            most: config.most_window_bytes,
+            // Both ends have one configuration, so what this end lets in at first the other does too.
+            peer: config.receive_window_bytes,
+            ask_at: Nanos::MAX,
+            asked: 0,
+            ask_floor: config.timeout_floor,
+            ask_most: config.timeout_most.max(config.timeout_floor),
+            unasked: 0,
+        }
+    }
+
+    /// Whether the control of congestion has a say.
+    #[inline]
+    pub(crate) fn adapts(&self) -> bool {
+        self.fixed.is_none()
+    }
+
+    /// What the path bears, by measurement or decree.
+    #[inline]
+    pub(crate) fn path(&self) -> usize {
+        self.fixed.unwrap_or(self.control.window()).min(self.most)
+    }
+
+    /// Bytes that may be under way, all limits considered.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.path().min(self.peer as usize)
+    }
+
+    /// Bytes of new units that may go out.
+    #[inline]
+    pub(crate) fn room(&self, now: Nanos, send: &Send, rtt: &Rtt) -> usize {
+        if self.peer == 0 || send.is_full() {
+            return 0;
+        }
+        let (window, open) = (self.bytes(), send.open_bytes());
+        let room = if open == 0 { window.max(MOST_UNIT) } else { window.saturating_sub(open) };
+        // RFC 9293, 3.8.6.2.1: do not cut units to pieces to fill a window up.
+        if room < (window / 8).min(1024) {
+            return 0;
+        }
+        if self.paces() {
+            let tokens = self.pacing.tokens(now, self.path(), rtt.smoothed());
+            return if tokens <= 0 {
+                0
+            } else {
+                room.min(self.control.unit().max(tokens as usize))
+            };
+        }
+        room
+    }
+
+    #[inline]
+    fn paces(&self) -> bool {
+        self.control.is_restless() && self.fixed.is_none()
+    }
+
+    /// A unit went out. True if the peer should be asked to acknowledge at once: it cannot know how
+    /// small the window is, and would wait for more to acknowledge (RFC 9000, 13.2.1 leaves that to it).
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
+        if self.fixed.is_none() {
+            self.control.on_sent(bytes, send.open_bytes());
+        }
+        if self.paces() {
+            self.pacing.on_sent(now, bytes, self.path(), rtt.smoothed());
+        }
+        self.unasked += bytes;
+        let path = self.path();
+        let ask = path < self.peer as usize && self.unasked >= path / 4;
+        if ask {
+            self.unasked = 0;
+        }
+        ask
+    }
+
+    /// A unit went out again.
+    pub(crate) fn on_sent_again(&mut self, now: Nanos, bytes: usize, rtt: &Rtt) {
+        if self.paces() {
+            self.pacing.on_sent(now, bytes, self.path(), rtt.smoothed());
+        }
+    }
+
+    /// Whether a unit that was lost may go out again.
+    #[inline]
+    pub(crate) fn admits(&self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
+        let flying = send.flying_bytes();
+        if flying > 0 && flying + bytes > self.path() {
+            return false;
+        }
+        !self.paces() || self.pacing.tokens(now, self.path(), rtt.smoothed()) > 0
+    }
+
+    /// The peer says how many bytes it takes.
+    #[inline]
+    pub(crate) fn on_peer(&mut self, now: Nanos, bytes: u32) {
+        if bytes == self.peer {
+            return;
+        }
+        self.peer = bytes;
+        self.asked = 0;
+        self.ask_at = if bytes == 0 { now.saturating_add(self.ask_floor) } else { Nanos::MAX };
+    }
+
+    /// When to ask a peer that closed its window: RFC 9293, 3.8.6.1 (a probe, backed off as timeouts are).
+    /// With units under way their acknowledgements tell.
+    #[inline]
+    pub(crate) fn ask_deadline(&self, send: &Send) -> Nanos {
+        if send.open_bytes() == 0 { self.ask_at } else { Nanos::MAX }
+    }
+
+    /// Whether to ask now; then it counts as asked.
+    pub(crate) fn is_ask_due(&mut self, now: Nanos, send: &Send) -> bool {
+        let due = self.ask_deadline(send) <= now;
+        if due {
+            self.asked = (self.asked + 1).min(20);
+            let wait = self.ask_floor.saturating_mul(1 << self.asked).min(self.ask_most);
+            self.ask_at = now.saturating_add(wait);
+        }
+        due
+    }
+
+    /// Counts the tokens anew, so that the deadline of pacing is not met twice.
+    pub(crate) fn on_timeout(&mut self, now: Nanos, rtt: &Rtt) {
+        if self.paces() {
+            self.pacing.on_sent(now, 0, self.path(), rtt.smoothed());
+        }
+    }
+
+    /// When pacing lets the next unit go, if it is what holds it back.
+    #[inline]
+    pub(crate) fn pace_deadline(&self, rtt: &Rtt) -> Nanos {
+        if self.paces() { self.pacing.deadline(self.path(), rtt.smoothed()) } else { Nanos::MAX }
+    }
+}
