@@ -56,25 +56,33 @@ impl<T> Secret<T> {
     pub fn try_new<E: From<OsError>>(
         make: impl FnOnce() -> std::result::Result<T, E>,
     ) -> std::result::Result<Self, E> {
-        const { assert!(!std::mem::needs_drop::<T>(), "a secret holds its value itself") };
-        const { assert!(align_of::<T>() <= LINE, "a secret is aligned to cache lines") };
-        let pages = Pages::new(size_of::<T>())?;
-        let value = pages.place(size_of::<T>()).cast::<T>();
+        let (pages, value) = Self::room()?;
         scrubbed(|| {
             let made = make()?;
-            // SAFETY: `place` lies in the fresh pages with room for a T, on a cache line, and nobody
+            // SAFETY: `value` lies in the fresh pages with room for a T, on a cache line, and nobody
             // else has it.
             unsafe { value.write(made) };
             Ok::<(), E>(())
         })?;
         Ok(Self { value, _pages: pages })
     }
+
+    /// Fresh pages, and where in them the value goes.
+    fn room() -> Result<(Pages, NonNull<T>)> {
+        const { assert!(!std::mem::needs_drop::<T>(), "a secret holds its value itself") };
+        const { assert!(align_of::<T>() <= LINE, "a secret is aligned to cache lines") };
+        let pages = Pages::new(size_of::<T>())?;
+        let value = pages.place(size_of::<T>()).cast();
+        Ok((pages, value))
+    }
 }
 
 impl<const N: usize> Secret<[u8; N]> {
     /// Zeros, to be filled in place.
     pub fn zeroed() -> Result<Self> {
-        Self::new(|| [0; N])
+        let (pages, value) = Self::room()?;
+        // Fresh pages are zeros, and zeros are bytes.
+        Ok(Self { value, _pages: pages })
     }
 
     /// Bytes from the operating system's random source, which never were anywhere else.
@@ -100,7 +108,7 @@ impl<T> Deref for Secret<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: `try_new` wrote a T there, and the pages stay mapped while this lives.
+        // SAFETY: `try_new` wrote a T there, or `zeroed` found bytes; the pages stay mapped while this lives.
         unsafe { self.value.as_ref() }
     }
 }

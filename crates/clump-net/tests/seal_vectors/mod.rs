@@ -1,6 +1,6 @@
 //! Reader of `known.txt`. Keys stay hexadecimal text here: the test of memory looks for their bytes.
 
-#![allow(dead_code)] // Two tests use a part each.
+#![allow(dead_code, reason = "each test uses a part of it")]
 
 /// A job, its paths, their packets.
 pub struct Job<'a> {
