@@ -5,7 +5,8 @@
 //! and overtake each other, whatever the mechanism.
 //!
 //! Types to know: [`Driver`], [`Outgoing`] (what is sent), [`Inbound`] (what was received),
-//! [`Capabilities`]; [`Udp`] for the network, [`Hub`] for tests in one process.
+//! [`Capabilities`]; [`Udp`] for the network, [`Hub`] for tests in one process, [`Fault`] and [`Trace`]
+//! around any of them.
 //!
 //! # Invariants
 //! 1. A driver never blocks, and owns no thread.
@@ -27,14 +28,20 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod clock;
 mod driver;
 mod error;
+mod fault;
 mod inbound;
 mod loopback;
+mod trace;
 mod udp;
 
+pub use clock::{Clock, SetClock};
 pub use driver::{Capabilities, Driver, Outgoing};
 pub use error::DriverError;
+pub use fault::{Fault, FaultCounts, FaultPlan, FaultSwitch};
 pub use inbound::{Arrival, Datagram, Ecn, Inbound};
 pub use loopback::{Hub, HubCounts, HubLimits, Loopback, Overflow};
+pub use trace::{Trace, TraceCounts, TraceLimits};
 pub use udp::{Udp, UdpCounts, UdpOptions};

@@ -1,0 +1,306 @@
+//! A wrapper that disturbs: loses, doubles, holds back, spoils, delays and slows datagrams, and cuts
+//! addresses off. What it does follows from its seed, the clock, and the order of calls alone.
+//!
+//! Datagrams are disturbed as they are sent. Those under way move on inside `send` and `receive`; nothing
+//! here waits, so whoever sleeps must wake by [`FaultSwitch::next_due_ns`].
+
+mod dice;
+mod plan;
+mod waiting;
+
+pub use plan::{FaultCounts, FaultPlan};
+
+use crate::clock::Clock;
+use crate::driver::{Capabilities, Driver, Outgoing};
+use crate::error::DriverError;
+use crate::inbound::{Ecn, Inbound};
+use dice::Dice;
+use plan::Cuts;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use waiting::{Held, Waiting};
+
+/// Most datagrams handed to the driver inside at once.
+const BATCH: usize = 64;
+
+/// Most times that one receive asks again because all it got was cut off.
+const CUT_ROUNDS: usize = 16;
+
+#[derive(Debug, Default)]
+struct Settings {
+    plan: FaultPlan,
+    cuts: Cuts,
+    counts: FaultCounts,
+    next_due_ns: Option<u64>,
+}
+
+/// Changes what a [`Fault`] does while somebody else drives it, and reads what it did. Clones are the
+/// same switch.
+#[derive(Debug, Clone, Default)]
+pub struct FaultSwitch {
+    settings: Arc<Mutex<Settings>>,
+}
+
+impl FaultSwitch {
+    /// Another plan from now on. What is under way stays due as it was.
+    pub fn set_plan(&self, plan: FaultPlan) {
+        self.lock().plan = plan;
+    }
+
+    /// Loses everything to and from `address`.
+    pub fn cut(&self, address: SocketAddr) {
+        self.lock().cuts.some.insert(address);
+    }
+
+    /// Loses everything.
+    pub fn cut_all(&self) {
+        self.lock().cuts.all = true;
+    }
+
+    /// Ends [`FaultSwitch::cut`] of `address`.
+    pub fn mend(&self, address: SocketAddr) {
+        self.lock().cuts.some.remove(&address);
+    }
+
+    /// Ends all cuts.
+    pub fn mend_all(&self) {
+        self.lock().cuts = Cuts::default();
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> FaultCounts {
+        self.lock().counts
+    }
+
+    /// When the next datagram under way is due, as of the last call of the driver.
+    pub fn next_due_ns(&self) -> Option<u64> {
+        self.lock().next_due_ns
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A driver that disturbs what goes through the one inside.
+#[derive(Debug)]
+pub struct Fault<D> {
+    inner: D,
+    capabilities: Capabilities,
+    clock: Clock,
+    switch: FaultSwitch,
+    dice: Dice,
+    waiting: Waiting,
+    /// When a rated link is done with what it was given.
+    idle_at_ns: u64,
+}
+
+impl<D: Driver> Fault<D> {
+    /// Disturbs `inner` as `plan` says; `seed` decides where.
+    pub fn new(inner: D, seed: u64, plan: FaultPlan, clock: Clock) -> Self {
+        let mut capabilities = inner.capabilities().clone();
+        capabilities.name = format!("fault({})", capabilities.name);
+        let switch = FaultSwitch::default();
+        switch.set_plan(plan);
+        let (dice, waiting) = (Dice::new(seed), Waiting::default());
+        Self { inner, capabilities, clock, switch, dice, waiting, idle_at_ns: 0 }
+    }
+
+    /// What changes this driver's plan while it is in use.
+    pub fn switch(&self) -> FaultSwitch {
+        self.switch.clone()
+    }
+
+    /// The driver inside.
+    pub fn inner(&self) -> &D {
+        &self.inner
+    }
+
+    /// Hands what is due to the driver inside.
+    fn pump(&mut self, now_ns: u64, settings: &mut Settings) -> Result<(), DriverError> {
+        self.waiting.release(now_ns);
+        loop {
+            let due: Vec<Outgoing<'_>> =
+                self.waiting.due(now_ns).take(BATCH).map(outgoing).collect();
+            if due.is_empty() {
+                break;
+            }
+            let (passed, refused) = match self.inner.send(&due) {
+                Ok(0) => break,
+                Ok(taken) => (taken, 0),
+                // The sender was told that it was taken, long ago.
+                Err(e) => (e.index().ok_or(e)?, 1),
+            };
+            settings.counts.passed += passed as u64;
+            settings.counts.refused += refused as u64;
+            self.waiting.remove_first(passed + refused);
+        }
+        settings.next_due_ns = self.waiting.next_due_ns();
+        Ok(())
+    }
+
+    /// Decides what becomes of one datagram; `false`: not taken.
+    fn admit(&mut self, datagram: &Outgoing<'_>, now_ns: u64, settings: &mut Settings) -> bool {
+        let Settings { plan, cuts, counts, .. } = settings;
+        let fits =
+            self.waiting.bytes() + datagram.bytes() <= plan.queue_bytes || self.waiting.is_empty();
+        if !fits && plan.rate_bytes_per_s.is_none() {
+            return false;
+        }
+        counts.taken += 1;
+        if cuts.covers(&datagram.to) {
+            counts.cut += 1;
+            return true;
+        }
+        let doubled = self.dice.comes(plan.duplication);
+        counts.duplicated += u64::from(doubled);
+        for _ in 0..=usize::from(doubled) {
+            if self.dice.comes(plan.loss) {
+                counts.lost += 1;
+            } else if self.waiting.bytes() + datagram.bytes() > plan.queue_bytes
+                && !self.waiting.is_empty()
+            {
+                counts.overflowed += 1;
+            } else {
+                self.take_along(datagram, now_ns, plan, counts);
+            }
+        }
+        true
+    }
+
+    /// Puts one copy on its way.
+    fn take_along(
+        &mut self,
+        datagram: &Outgoing<'_>,
+        now_ns: u64,
+        plan: &FaultPlan,
+        counts: &mut FaultCounts,
+    ) {
+        let mut bytes = self.waiting.vector();
+        datagram.append_to(&mut bytes);
+        if self.dice.comes(plan.corruption) && !bytes.is_empty() {
+            counts.corrupted += 1;
+            for _ in 0..=self.dice.upto(3) {
+                let bit = self.dice.upto(bytes.len() as u64 * 8 - 1) as usize;
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+        let mut due_ns = now_ns;
+        if let Some(rate) = plan.rate_bytes_per_s {
+            let span = bytes.len() as u128 * 1_000_000_000 / u128::from(rate.max(1));
+            self.idle_at_ns = self.idle_at_ns.max(now_ns).saturating_add(span as u64);
+            due_ns = self.idle_at_ns;
+        }
+        due_ns = due_ns.saturating_add(plan.delay_ns);
+        if plan.jitter_ns > 0 {
+            due_ns = due_ns.saturating_add(self.dice.upto(plan.jitter_ns));
+        }
+        let held = Held { to: datagram.to, bytes };
+        if self.dice.comes(plan.reordering) {
+            counts.reordered += 1;
+            let span = 1 + self.dice.upto(u64::from(plan.reorder_span.max(1)) - 1);
+            let latest = due_ns.saturating_add(plan.reorder_hold_ns);
+            self.waiting.hold_back(span, latest, held);
+        } else {
+            self.waiting.push(due_ns, held);
+        }
+    }
+
+    /// Takes what is cut off, and marks by chance, from `first` on.
+    fn disturb_received(&mut self, into: &mut Inbound, first: usize, settings: &mut Settings) {
+        let Settings { plan, cuts, counts, .. } = settings;
+        if cuts.is_empty() && plan.congestion <= 0.0 {
+            return;
+        }
+        into.filter(first, |datagram| {
+            if cuts.covers(&datagram.from) {
+                counts.cut += 1;
+                return false;
+            }
+            if self.dice.comes(plan.congestion) {
+                counts.marked += 1;
+                datagram.ecn = Ecn::Ce;
+            }
+            true
+        });
+    }
+}
+
+fn outgoing(held: &Held) -> Outgoing<'_> {
+    Outgoing { to: held.to, head: &held.bytes, body: &[], tail: &[] }
+}
+
+impl<D: Driver> Driver for Fault<D> {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.inner.local()
+    }
+
+    fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        let switch = self.switch.clone();
+        let mut settings = switch.lock();
+        if settings.plan.spares_sent() && settings.cuts.is_empty() && self.waiting.is_empty() {
+            let result = self.inner.send(batch);
+            let taken = match &result {
+                Ok(taken) => *taken,
+                Err(e) => e.index().unwrap_or(0),
+            };
+            settings.counts.taken += taken as u64;
+            settings.counts.passed += taken as u64;
+            return result;
+        }
+        let now_ns = self.clock.now_ns();
+        let mut taken = 0;
+        for datagram in batch {
+            let bytes = datagram.bytes();
+            if bytes > self.capabilities.max_datagram {
+                self.pump(now_ns, &mut settings)?;
+                return Err(DriverError::Oversized { index: taken, bytes, to: datagram.to });
+            }
+            if !self.admit(datagram, now_ns, &mut settings) {
+                break;
+            }
+            self.waiting.release(now_ns);
+            taken += 1;
+        }
+        self.pump(now_ns, &mut settings)?;
+        Ok(taken)
+    }
+
+    fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
+        let switch = self.switch.clone();
+        let mut settings = switch.lock();
+        if !self.waiting.is_empty() {
+            self.pump(self.clock.now_ns(), &mut settings)?;
+        }
+        let first = into.len();
+        for _ in 0..CUT_ROUNDS {
+            if self.inner.receive(into)? == 0 {
+                return Ok(0);
+            }
+            self.disturb_received(into, first, &mut settings);
+            if into.len() > first {
+                break;
+            }
+            if first == 0 {
+                into.clear();
+            }
+        }
+        Ok(into.len() - first)
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.readiness()
+    }
+
+    fn path_hint(&self, to: SocketAddr) -> Option<usize> {
+        self.inner.path_hint(to)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Datagrams under way: ordered by when they are due, bounded in bytes, their vectors used again.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// A datagram under way.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) to: SocketAddr,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// One that is held back until others have gone past.
+#[derive(Debug)]
+struct Overtaken {
+    held: Held,
+    /// Let go once so many datagrams have been queued in all,
+    after: u64,
+    /// or at this time.
+    due_ns: u64,
+}
+
+/// All that are under way.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    queue: BTreeMap<(u64, u64), Held>,
+    overtaken: Vec<Overtaken>,
+    queued: u64,
+    bytes: usize,
+    spare: Vec<Vec<u8>>,
+}
+
+/// Vectors kept for use again.
+const SPARE: usize = 1024;
+
+impl Waiting {
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.overtaken.is_empty()
+    }
+
+    /// Bytes under way.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// An empty vector to fill.
+    pub(super) fn vector(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Gives a vector back.
+    pub(super) fn give_back(&mut self, mut bytes: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+
+    /// Queues a datagram that is due then.
+    pub(super) fn push(&mut self, due_ns: u64, held: Held) {
+        self.queued += 1;
+        self.bytes += held.bytes.len();
+        self.queue.insert((due_ns, self.queued), held);
+    }
+
+    /// Holds one back until `span` others have been queued, or that time has come.
+    pub(super) fn hold_back(&mut self, span: u64, due_ns: u64, held: Held) {
+        self.bytes += held.bytes.len();
+        self.overtaken.push(Overtaken { held, after: self.queued + span, due_ns });
+    }
+
+    /// Queues those that were held back long enough.
+    pub(super) fn release(&mut self, now_ns: u64) {
+        let mut i = 0;
+        while i < self.overtaken.len() {
+            let Overtaken { after, due_ns, .. } = self.overtaken[i];
+            if after <= self.queued || due_ns <= now_ns {
+                let Overtaken { held, .. } = self.overtaken.remove(i);
+                self.bytes -= held.bytes.len();
+                self.push(now_ns, held);
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    /// Those due by now, in order.
+    pub(super) fn due(&self, now_ns: u64) -> impl Iterator<Item = &Held> {
+        self.queue.range(..=(now_ns, u64::MAX)).map(|(_, held)| held)
+    }
+
+    /// Removes the first `count`.
+    pub(super) fn remove_first(&mut self, count: usize) {
+        for _ in 0..count {
+            if let Some((_, held)) = self.queue.pop_first() {
+                self.bytes -= held.bytes.len();
+                self.give_back(held.bytes);
+            }
+        }
+    }
+
+    /// When the next is due.
+    pub(super) fn next_due_ns(&self) -> Option<u64> {
+        let queued = self.queue.first_key_value().map(|((due_ns, _), _)| *due_ns);
+        let overtaken = self.overtaken.iter().map(|one| one.due_ns).min();
+        queued.into_iter().chain(overtaken).min()
+    }
+}

@@ -1,0 +1,166 @@
+//! A wrapper that watches: writes every datagram that goes through to a capture that Wireshark opens.
+//!
+//! It never disturbs what it watches: when the capture reaches its limit or cannot be written any more,
+//! datagrams go on unwatched and are counted.
+
+mod pcap;
+
+use crate::clock::Clock;
+use crate::driver::{Capabilities, Driver, Outgoing};
+use crate::error::DriverError;
+use crate::inbound::{Ecn, Inbound};
+use clump_os::OsError;
+use pcap::{Capture, Frame};
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bounds of a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceLimits {
+    /// Bytes of the whole capture.
+    pub bytes: u64,
+    /// Bytes kept of each packet, its IP and UDP headers (28 or 48) included.
+    pub packet_bytes: usize,
+}
+
+impl Default for TraceLimits {
+    /// 64 MiB, packets whole.
+    fn default() -> Self {
+        Self { bytes: 64 << 20, packet_bytes: 65_575 }
+    }
+}
+
+/// What became of datagrams that went through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TraceCounts {
+    /// In the capture.
+    pub written: u64,
+    /// Left out, because the capture was full or could not be written.
+    pub left_out: u64,
+}
+
+/// A driver that records what goes through the one inside.
+#[derive(Debug)]
+pub struct Trace<D> {
+    inner: D,
+    capabilities: Capabilities,
+    local: SocketAddr,
+    clock: Clock,
+    /// From the clock to time since 1970, which captures are in.
+    clock_offset_ns: u64,
+    capture: Capture,
+    /// A datagram's parts put together.
+    whole: Vec<u8>,
+}
+
+impl<D: Driver> Trace<D> {
+    /// Records to `sink`. A clock that is set gives the times of the capture as they are.
+    pub fn new(inner: D, sink: Box<dyn Write + Send>, limits: TraceLimits, clock: Clock) -> Self {
+        let mut capabilities = inner.capabilities().clone();
+        capabilities.name = format!("trace({})", capabilities.name);
+        let clock_offset_ns = match &clock {
+            Clock::Set(_) => 0,
+            Clock::Steady => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let since_ns = u64::try_from(since.as_nanos()).unwrap_or(0);
+                since_ns.saturating_sub(clock.now_ns())
+            }
+        };
+        let (local, capture) = (inner.local(), Capture::new(sink, limits));
+        Self { inner, capabilities, local, clock, clock_offset_ns, capture, whole: Vec::new() }
+    }
+
+    /// Records to a new file.
+    pub fn to_file(inner: D, path: &Path, limits: TraceLimits) -> Result<Self, DriverError> {
+        let failed = |e: io::Error| {
+            let errno = rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO);
+            OsError::new(format!("creating the capture {}", path.display()), errno)
+        };
+        let file = File::create(path).map_err(failed)?;
+        Ok(Self::new(inner, Box::new(file), limits, Clock::Steady))
+    }
+
+    /// What became of datagrams so far.
+    pub fn counts(&self) -> TraceCounts {
+        self.capture.counts()
+    }
+
+    /// Writes out what waits in memory. Dropping does the same.
+    pub fn flush(&mut self) {
+        self.capture.flush();
+    }
+
+    /// The driver inside.
+    pub fn inner(&self) -> &D {
+        &self.inner
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns().saturating_add(self.clock_offset_ns)
+    }
+
+    fn record_sent(&mut self, sent: &[Outgoing<'_>]) {
+        let time_ns = self.now_ns();
+        let ecn = if self.capabilities.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        for datagram in sent {
+            self.whole.clear();
+            datagram.append_to(&mut self.whole);
+            let (from, to) = (self.local, datagram.to);
+            self.capture.write(&Frame { time_ns, from, to, ecn, payload: &self.whole });
+        }
+    }
+}
+
+impl<D: Driver> Driver for Trace<D> {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        let result = self.inner.send(batch);
+        let taken = match &result {
+            Ok(taken) => *taken,
+            Err(e) => e.index().unwrap_or(0),
+        };
+        self.record_sent(&batch[..taken.min(batch.len())]);
+        result
+    }
+
+    fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
+        let first = into.len();
+        let received = self.inner.receive(into)?;
+        if received > 0 {
+            let now_ns = self.now_ns();
+            for i in first..into.len() {
+                let datagram = into.datagram(i);
+                self.capture.write(&Frame {
+                    time_ns: datagram.arrived_ns.unwrap_or(now_ns),
+                    from: datagram.from,
+                    to: self.local,
+                    ecn: datagram.ecn,
+                    payload: datagram.bytes,
+                });
+            }
+        }
+        Ok(received)
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.readiness()
+    }
+
+    fn path_hint(&self, to: SocketAddr) -> Option<usize> {
+        self.inner.path_hint(to)
+    }
+}
+
+#[cfg(test)]
+mod tests;
