@@ -5,31 +5,60 @@
 //! are named with the package that brings them.
 
 pub mod contestant;
+pub mod peer;
 pub mod process;
 pub mod score;
 pub mod table;
 
 use crate::logp::rounds;
 use crate::measure;
-use crate::pair::live::{Issuer, Server, other_of};
-use crate::pair::{Pair, Way};
-use anyhow::{Context, Result, bail};
+use crate::pair::meeting::{self, Part, meet};
+use crate::pair::{Pair, Scope, Way};
+use anyhow::{Context, Result, bail, ensure};
 use clump_loggp::Median;
 use clump_os::clock;
+use clump_wire::Security;
 use contestant::Contestant;
+use peer::Peer;
 use score::Score;
 use serde::Serialize;
 use std::time::Duration;
 use table::Table;
 
 /// Payload sizes of the bandwidth games.
-pub const SIZES: [usize; 6] = [4096, 16384, 65536, 262_144, 1 << 20, 4 << 20];
+pub const fn sizes(scope: Scope) -> &'static [usize] {
+    match scope {
+        Scope::Shm => &[4096, 16384, 65536, 262_144, 1 << 20, 4 << 20],
+        Scope::Net => &[4096, 65536, 1 << 20],
+    }
+}
+
+/// Where the games are played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Field {
+    /// Through shared memory or over the network.
+    pub scope: Scope,
+    /// How clump protects its packets; peers do not.
+    pub security: Security,
+    /// Whether nodes are network namespaces.
+    pub netns: bool,
+}
+
 /// Ranks of the second barrier: more than most machines have cores.
 pub const CROWD: usize = 16;
 
 /// Options of `clump lab compare`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
+    /// Through shared memory, or between two nodes over TCP and UDP
+    #[arg(long, value_enum, default_value = "shm")]
+    pub scope: Scope,
+    /// How clump protects packets between nodes (aead or crc); no peer does
+    #[arg(long, default_value = "aead")]
+    pub security: Security,
+    /// Put each node into a network namespace of its own, joined by veth, instead of using loopback
+    #[arg(long)]
+    pub netns: bool,
     /// Turns of every contestant; figures are medians over them.
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
@@ -42,6 +71,9 @@ pub struct Args {
     /// Played by the ranks that the comparison starts.
     #[arg(long, hide = true)]
     pub as_rank: bool,
+    /// The peer whose programs the ranks run.
+    #[arg(long, hide = true, value_enum)]
+    pub peer: Option<Peer>,
 }
 
 /// Slices behind one figure of one turn, as in `peers/mpi_bench.c`.
@@ -52,12 +84,19 @@ const SLICE: Duration = Duration::from_millis(4);
 /// Runs the command; the exit code.
 pub fn run(args: &Args) -> Result<u8> {
     if args.as_rank {
-        rank_main()?;
+        match args.peer {
+            Some(peer) => peer_main(peer, args.scope)?,
+            None => rank_main(args)?,
+        }
         return Ok(0);
     }
     let folder = scratch_folder()?;
-    let (contestants, missing) = contestant::gather(folder.path());
-    let turns = play(&contestants, args.rounds, |what| eprintln!("{what}"))?;
+    let field = Field { scope: args.scope, security: args.security, netns: args.netns };
+    let (contestants, missing) = contestant::gather(args.scope, folder.path());
+    for peer in &missing {
+        eprintln!("left out: {}: {}", peer.name, peer.remedy);
+    }
+    let turns = play(&contestants, &field, args.rounds, |what| eprintln!("{what}"))?;
     let table = Table::of(&turns);
     if args.json {
         println!("{}", serde_json::json!({ "table": table, "turns": turns }));
@@ -93,18 +132,18 @@ fn scratch_folder() -> Result<Scratch> {
 }
 
 /// Our side of the games: what `peers/mpi_bench.c` does, in clump. Prints a score on rank 0.
-fn rank_main() -> Result<()> {
+fn rank_main(args: &Args) -> Result<()> {
     let cl = clump::init()?;
     let rank = cl.rank();
     let mut score = Score::default();
     if cl.nranks() == 2 {
-        let exchange = |name| other_of(&cl.exchange(name)?, rank);
-        if rank == 0 {
-            let mut issuer = Issuer::open(&cl, exchange)?;
-            score = pair_games(&mut issuer)?;
-            issuer.finish()?;
-        } else {
-            Server::open(&cl, exchange)?.serve()?;
+        match meet(&cl, args.scope, args.security)? {
+            Part::Issuer(mut issuer) => {
+                score = pair_games(&mut *issuer, sizes(args.scope))?;
+                issuer.finish()?;
+            }
+            Part::Server(server) => server.serve()?,
+            Part::Onlooker => {}
         }
     }
     score.barrier_ns.insert(cl.nranks(), barrier_ns(&cl)?);
@@ -115,7 +154,37 @@ fn rank_main() -> Result<()> {
     Ok(())
 }
 
-fn pair_games<P: Pair>(pair: &mut P) -> Result<Score> {
+/// A peer between two nodes: rank 0 runs its server, rank 1 its client, on the addresses, processors
+/// and network of their ranks. Prints a score on rank 1.
+fn peer_main(peer: Peer, scope: Scope) -> Result<()> {
+    let cl = clump::init()?;
+    ensure!(cl.nranks() == 2, "a peer is played by two ranks, not by {}", cl.nranks());
+    let name = peer.program().0;
+    let program = process::find(name).with_context(|| format!("{name} is not installed"))?;
+    let mut score = Score::default();
+    for question in peer.questions(scope) {
+        let address = meeting::address(&cl)?.to_string();
+        let port = if cl.rank() == 0 { contestant::free_port(&address)? } else { 0 };
+        let server = match cl.rank() {
+            0 => Some(process::Guard::start(&mut question.server(&program, &address, port))?),
+            _ => None,
+        };
+        let said = cl.exchange_bytes(format!("{address} {port}").as_bytes())?;
+        let said = said.first().context("rank 0 said nothing")?;
+        let (address, port) =
+            std::str::from_utf8(said)?.split_once(' ').context("rank 0 said no port")?;
+        match server {
+            Some(server) => drop(server.finish(process::LIMIT).context("the server")?),
+            None => score.join(contestant::ask(&question, &program, address, port.parse()?)?),
+        }
+        cl.barrier()?;
+    }
+    print!("{}", score.lines());
+    cl.barrier()?;
+    Ok(())
+}
+
+fn pair_games<P: Pair>(pair: &mut P, sizes: &[usize]) -> Result<Score> {
     let clock_ns = pair.clock_cost_ns();
     let rtt_ns = median(|| measure::round_trips(pair, 1000, clock_ns))?;
     let count = rounds(SLICE, 1e9 / measure::post_rate(pair, 10_000)?);
@@ -124,7 +193,7 @@ fn pair_games<P: Pair>(pair: &mut P) -> Result<Score> {
         rate_per_s: Some(median(|| measure::post_rate(pair, count))?),
         ..Score::default()
     };
-    for bytes in SIZES {
+    for &bytes in sizes {
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
         let size = bytes as f64;
         // Medium messages, which arrive in a buffer of the receiver's own, as a receive of MPI does.
@@ -168,6 +237,7 @@ pub struct Turns {
 /// Plays all rounds; `progress` hears who is on.
 pub fn play(
     contestants: &[Contestant],
+    field: &Field,
     rounds: usize,
     mut progress: impl FnMut(&str),
 ) -> Result<Vec<Turns>> {
@@ -176,13 +246,13 @@ pub fn play(
     }
     let mut results: Vec<Turns> = contestants
         .iter()
-        .map(|c| Turns { name: c.name().to_owned(), rounds: Vec::new() })
+        .map(|c| Turns { name: c.name(field.scope).to_owned(), rounds: Vec::new() })
         .collect();
     for round in 1..=rounds {
         for (contestant, result) in contestants.iter().zip(&mut results) {
-            progress(&format!("round {round} of {rounds}: {}", contestant.name()));
-            let score =
-                contestant.play().with_context(|| format!("running {}", contestant.name()))?;
+            let name = contestant.name(field.scope);
+            progress(&format!("round {round} of {rounds}: {name}"));
+            let score = contestant.play(field).with_context(|| format!("running {name}"))?;
             result.rounds.push(score);
         }
     }

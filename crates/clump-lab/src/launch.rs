@@ -1,6 +1,7 @@
 //! Starting this program again, as a job of ranks.
 
 use anyhow::{Context, Result};
+use clump_wire::Security;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -14,24 +15,77 @@ pub fn own_program() -> Result<PathBuf> {
     std::env::current_exe().context("finding this program's own file")
 }
 
-/// `clump run` of this program with so many ranks: on cores of their own where there are enough, so
-/// that the scheduler does not move them during a measurement.
-pub fn job(ranks: usize) -> Result<Command> {
+/// What a job looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Ranks in all.
+    pub ranks: usize,
+    /// Virtual nodes that they are spread over.
+    pub nodes: usize,
+    /// How packets between nodes are protected.
+    pub security: Security,
+    /// Whether every node gets a network namespace of its own.
+    pub netns: bool,
+}
+
+impl Shape {
+    /// Ranks of one node.
+    pub fn node(ranks: usize) -> Self {
+        Self { ranks, nodes: 1, security: Security::default(), netns: false }
+    }
+
+    /// Options of `clump run`. Ranks get cores of their own where that is possible for the two that
+    /// measure, so that the scheduler does not move them; `crowd` are those that only look on.
+    fn options(self, cores: usize, crowd: usize) -> Vec<String> {
+        let mut options = vec!["-n".to_owned(), self.ranks.to_string()];
+        if self.ranks.saturating_sub(crowd) <= cores {
+            options.extend(["--bind", "cores"].map(String::from));
+        }
+        if self.nodes > 1 {
+            options.extend(["--nodes".to_owned(), self.nodes.to_string()]);
+            options.extend(["--security".to_owned(), self.security.to_string()]);
+            if self.netns {
+                options.push("--netns".to_owned());
+            }
+        }
+        options
+    }
+}
+
+/// `clump run` of this program; `onlookers` are ranks that sleep through the measurement.
+pub fn job(shape: Shape, onlookers: usize) -> Result<Command> {
     let program = own_program()?;
     let mut command = Command::new(&program);
-    command.args(["run", "-n", &ranks.to_string()]);
-    if ranks <= clump_os::topology::usable_cores() {
-        command.args(["--bind", "cores"]);
-    }
+    command.arg("run").args(shape.options(clump_os::topology::usable_cores(), onlookers));
     command.arg("--").arg(program);
     Ok(command)
 }
 
-/// Runs this very command line as a job; the job's exit code.
-pub fn as_job(ranks: usize) -> Result<u8> {
-    let mut command = job(ranks)?;
+/// Runs this very command line as a job of two ranks on one node; the job's exit code.
+pub fn as_pair() -> Result<u8> {
+    let mut command = job(Shape::node(2), 0)?;
     command.args(std::env::args_os().skip(1));
+    code(&mut command)
+}
+
+/// Runs a job that prints for itself; its exit code.
+pub fn code(command: &mut Command) -> Result<u8> {
     let status = command.status().context("starting a job of this program")?;
     // A job ended by a signal has no code: report it like any other failure.
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_jobs_of_several_nodes_speak_of_them() {
+        let text = |shape: Shape, onlookers| shape.options(2, onlookers).join(" ");
+        assert_eq!(text(Shape::node(2), 0), "-n 2 --bind cores");
+        assert_eq!(text(Shape::node(16), 0), "-n 16");
+        let four = Shape { ranks: 4, nodes: 2, security: Security::Crc, netns: true };
+        assert_eq!(text(four, 2), "-n 4 --bind cores --nodes 2 --security crc --netns");
+        assert_eq!(text(Shape { netns: false, ..four }, 0), "-n 4 --nodes 2 --security crc");
+    }
 }

@@ -15,9 +15,12 @@
 //! 3. Other programs run one at a time, within a time limit, and do not outlive the command.
 #![forbid(unsafe_code)]
 
+pub mod bare;
 pub mod baseline;
+pub mod columns;
 pub mod compare;
 pub mod contrast;
+pub mod goals;
 pub mod launch;
 pub mod logp;
 pub mod logp_command;
@@ -29,6 +32,7 @@ pub mod report;
 pub mod steps;
 pub mod svg;
 pub mod text;
+pub mod wire;
 
 /// The commands of the laboratory, for `clump lab` to mount.
 #[derive(Debug, Clone, clap::Subcommand)]

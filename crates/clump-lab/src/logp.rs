@@ -1,13 +1,15 @@
 //! The whole of `clump lab logp` on any [`Pair`].
 
-use crate::baseline;
+use crate::bare::{self, Names, Shape};
 use crate::contrast::Contrast;
 use crate::measure::{self, measure};
 use crate::pair::{Pair, Placement, Way};
 use crate::plan::Plan;
-use crate::report::{Bandwidth, Report};
+use crate::report::{Bandwidth, Path, Report};
 use crate::steps::Breakdown;
+use crate::wire::Call;
 use anyhow::{Context, Result};
+use clump_loggp::Median;
 use std::time::Duration;
 
 /// Rounds of one slice of a game in which a round takes `ns`.
@@ -32,20 +34,26 @@ fn crowd() -> Option<f64> {
 pub fn run<P: Pair>(pair: &mut P, plan: &Plan, breakdown: Breakdown) -> Result<Report> {
     let begun = pair.now();
     let clock_ns = pair.clock_cost_ns();
+    let shape = bare::tune(pair)?;
     let round_trip_ns = round_trips(pair, plan, clock_ns)?;
-    let one_way = round_trip_ns.baseline.value / 2.0;
+    let together = pair.link().is_none();
+    let one_way = together.then_some(round_trip_ns.baseline.value / 2.0);
     let rate_per_s = rates(pair, plan)?;
+    let paths = if together { Vec::new() } else { paths(pair, plan, clock_ns)? };
     let (measurement, prtt) = measure(pair, plan)?;
-    let bandwidth = bandwidths(pair, plan, round_trip_ns.ours.value)?;
+    let bandwidth = bandwidths(pair, plan, shape, round_trip_ns.ours.value)?;
     let estimate = measurement.estimate()?;
     let trains = prtt.estimate().context("the trains have no samples")?;
     let ended = pair.now();
     Ok(Report {
-        placement: Placement::of(one_way),
+        link: pair.link().cloned(),
+        shape,
+        placement: one_way.map(Placement::of),
         line_one_way_ns: one_way,
         round_trip_ns,
         rate_per_s,
         bandwidth,
+        paths,
         estimate,
         trains,
         disagreement: trains.against(&estimate),
@@ -56,49 +64,85 @@ pub fn run<P: Pair>(pair: &mut P, plan: &Plan, breakdown: Breakdown) -> Result<R
     })
 }
 
-/// Short request to reply handled, beside the line ping-pong, nanoseconds a round.
-fn round_trips<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Contrast> {
+/// Median of the short round trip alone, in a fraction of a second: for jobs that take turns.
+pub fn trip<P: Pair>(pair: &mut P) -> Result<f64> {
+    let plan = Plan { slice: Duration::from_millis(2), ..Plan::quick() };
+    let clock_ns = pair.clock_cost_ns();
+    let guess = measure::round_trips(pair, 100, clock_ns)?;
+    let count = rounds(plan.slice, guess);
+    let slices = (0..plan.slices).map(|_| measure::round_trips(pair, count, clock_ns));
+    Ok(Median::of(slices.collect::<Result<Vec<f64>>>()?).context("the plan has no slices")?.value)
+}
+
+/// Short request to reply handled, beside the bare round trip, nanoseconds a round.
+pub fn round_trips<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Contrast> {
     let guess = measure::round_trips(pair, 100, clock_ns)?;
     let count = rounds(plan.slice, guess);
     let mut slices = Vec::new();
     for _ in 0..plan.slices {
         let ours = measure::round_trips(pair, count, clock_ns)?;
-        let ticks = pair.flag_rounds(count)?;
-        slices.push((ours, pair.ns(ticks) / f64::from(count)));
+        slices.push((ours, bare::round_trip(pair, count)?));
     }
     Contrast::of(&slices).context("the plan has no slices")
 }
 
-/// One-way messages per second, beside the bare ring.
+/// One-way messages per second, beside the bare rate.
 fn rates<P: Pair>(pair: &mut P, plan: &Plan) -> Result<Contrast> {
     let guess = measure::post_rate(pair, 10_000)?;
     let count = rounds(plan.slice, 1e9 / guess).max(10_000);
-    Contrast::measure(
-        plan.slices,
-        || measure::post_rate(pair, count),
-        || Ok(baseline::ring_rate(u64::from(count))),
-    )
+    let mut slices = Vec::new();
+    for _ in 0..plan.slices {
+        slices.push((measure::post_rate(pair, count)?, bare::rate(pair, count)?));
+    }
+    Contrast::of(&slices).context("the plan has no slices")
 }
 
-/// Medium against two copies, long against one copy, bytes per second.
-fn bandwidths<P: Pair>(pair: &mut P, plan: &Plan, rtt_ns: f64) -> Result<Vec<Bandwidth>> {
+/// The bare network through the other system calls, our round trip in turn with each.
+fn paths<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Vec<Path>> {
+    /// Most datagrams of a slice: one a call takes microseconds.
+    const MOST: u32 = 4000;
+    let guess = measure::round_trips(pair, 100, clock_ns)?;
+    let count = rounds(plan.slice, guess).min(MOST);
+    let mut trips = vec![Vec::new(); Call::ALL.len()];
+    let mut streams = vec![Vec::new(); Call::ALL.len()];
+    for _ in 0..plan.slices {
+        for (at, call) in Call::ALL.into_iter().enumerate() {
+            if call != Call::Segments {
+                let ours = measure::round_trips(pair, count, clock_ns)?;
+                trips[at].push((ours, bare::datagram_round_trip(pair, call, count)?));
+            }
+            streams[at].push(bare::datagram_rate(pair, call, MOST)?);
+        }
+    }
+    let all = Call::ALL.into_iter().zip(trips).zip(streams);
+    let path = |((call, trips), streams): ((Call, Vec<_>), Vec<f64>)| {
+        let datagrams_per_s = Median::of(streams).context("the plan has no slices")?;
+        Ok(Path { call, round_trip_ns: Contrast::of(&trips), datagrams_per_s })
+    };
+    all.map(path).collect()
+}
+
+/// Streams beside bare ones, bytes per second.
+fn bandwidths<P: Pair>(
+    pair: &mut P,
+    plan: &Plan,
+    shape: Option<Shape>,
+    rtt_ns: f64,
+) -> Result<Vec<Bandwidth>> {
+    let names = Names::of(pair.link());
     let mut out = Vec::new();
     for &bytes in &plan.bulk_bytes {
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
         let size = bytes as f64;
         let count = measure::stream_length(bytes);
-        for (way, against) in [(Way::Medium, "two copies"), (Way::Long, "one copy")] {
-            let bytes_per_s = Contrast::measure(
-                plan.slices,
-                || Ok(size * 1e9 / measure::stream(pair, way, bytes, rtt_ns)?),
-                || {
-                    Ok(match way {
-                        Way::Medium => baseline::two_copies(bytes, count),
-                        Way::Long => baseline::one_copy(bytes, count),
-                    })
-                },
-            )?;
-            out.push(Bandwidth { bytes, way, against, bytes_per_s });
+        for way in [Way::Medium, Way::Long] {
+            let mut slices = Vec::new();
+            for _ in 0..plan.slices {
+                let ours = size * 1e9 / measure::stream(pair, way, bytes, rtt_ns)?;
+                slices.push((ours, bare::stream(pair, shape, way, bytes, count)?));
+            }
+            let bytes_per_s = Contrast::of(&slices).context("the plan has no slices")?;
+            out.push(Bandwidth { bytes, way, against: names.stream(way), bytes_per_s });
         }
     }
     Ok(out)
@@ -108,15 +152,17 @@ fn bandwidths<P: Pair>(pair: &mut P, plan: &Plan, rtt_ns: f64) -> Result<Vec<Ban
 mod tests {
     use super::*;
     use crate::pair::fake::FakePair;
+    use crate::pair::{Link, Scope};
     use crate::text::{Extent, Text};
+    use clump_wire::Security;
 
     #[test]
     fn a_whole_run_on_a_known_machine_prints_and_serializes() {
         let plan = Plan { slices: 3, bulk_bytes: vec![4096, 1 << 17], ..Plan::quick() };
         let mut pair = FakePair::default();
         let report = run(&mut pair, &plan, Breakdown::unknown()).unwrap();
-        assert_eq!(report.placement, Placement::SeparateCores);
-        assert!((report.line_one_way_ns - pair.l).abs() < 0.1);
+        assert_eq!(report.placement, Some(Placement::SeparateCores));
+        assert!((report.line_one_way_ns.unwrap() - pair.l).abs() < 0.1);
         let expected = pair.rtt() / (2.0 * pair.l);
         assert!((report.round_trip_ns.ratio.value - expected).abs() < 0.02);
         assert_eq!(report.bandwidth.len(), 4);
@@ -130,5 +176,30 @@ mod tests {
         assert_eq!(json["placement"], "separate_cores");
         assert!((json["estimate"]["o_s"]["value"].as_f64().unwrap() - 20.0).abs() < 0.5);
         assert!(json["measurement"]["signature"]["bursts"].as_array().unwrap().len() > 20);
+    }
+    #[test]
+    fn a_run_between_nodes_names_its_network_and_what_it_is_held_against() {
+        let plan = Plan { slices: 3, ..Plan::quick().over(Scope::Net) };
+        for security in [Security::Crc, Security::Aead] {
+            let link = Link::new(security, 1472, [10, 0, 0, 1].into());
+            let mut pair = FakePair::default();
+            pair.link = Some(link);
+            let report = run(&mut pair, &plan, Breakdown::unknown()).unwrap();
+            assert_eq!((report.placement, report.paths.len()), (None, Call::ALL.len()));
+            let text = Text(&report, Extent::Everything).to_string();
+            let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
+            assert!(widest <= 100, "{widest} columns\n{text}");
+            for word in [security.name(), "10.0.0.1", "GSO/GRO", "write/read, blocking"] {
+                assert!(text.contains(word), "{word}\n{text}");
+            }
+            let json: serde_json::Value = serde_json::to_value(&report).unwrap();
+            assert_eq!(json["link"]["security"], security.name());
+            let longest = |delay: f64| {
+                let bursts = report.measurement.signature.bursts.iter();
+                bursts.filter(|b| b.delay_ns == delay).map(|b| b.messages).max()
+            };
+            let delays = report.measurement.signature.delays_ns();
+            assert_eq!((longest(delays[0]), longest(delays[1])), (Some(2048), Some(128)));
+        }
     }
 }

@@ -1,63 +1,230 @@
-//! `clump lab logp`: options, the two ranks, what is printed.
+//! `clump lab logp`: options, the jobs, what their ranks do, what is printed.
 
-use crate::launch;
+use crate::columns::{self, Column, Columns};
+use crate::compare::process;
+use crate::contrast::Contrast;
+use crate::launch::{self, Shape};
 use crate::logp;
-use crate::pair::live::{Issuer, Server, other_of};
+use crate::pair::Scope;
+use crate::pair::meeting::{Part, meet};
 use crate::plan::Plan;
 use crate::report::Report;
 use crate::steps;
 use crate::svg;
 use crate::text::{Extent, Text};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use clump_wire::Security;
 use std::path::PathBuf;
+use std::process::Command;
+
+/// Which paths to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Paths {
+    /// Shared memory, between two ranks of a node.
+    #[default]
+    Shm,
+    /// The network, between two nodes.
+    Net,
+    /// One after the other.
+    Both,
+    /// Both alone, and each with the other present, side by side (paper 000, table 2).
+    All,
+}
 
 /// Options of `clump lab logp`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
-    /// Fewer points, in about a second.
+    /// Which paths to measure
+    #[arg(long, value_enum, default_value = "shm")]
+    pub scope: Paths,
+    /// Protection of packets between nodes [default: both aead and crc, one after the other; with
+    /// --scope all only aead]
+    #[arg(long, value_name = "aead|crc")]
+    pub security: Option<Security>,
+    /// Put each node into a network namespace of its own, joined by veth, instead of using loopback
+    #[arg(long)]
+    pub netns: bool,
+    /// Fewer points, in about a second
     #[arg(long)]
     pub quick: bool,
-    /// Only the table and the comparisons.
+    /// Only the table and the comparisons
     #[arg(long)]
     pub table: bool,
-    /// Everything measured, as one JSON object.
+    /// Everything measured, as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Draw the signature into this SVG file too.
+    /// Draw the signature into this SVG file too
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Ranks measure the round trip only, and print nothing but it.
+    #[arg(long, hide = true)]
+    pub trips: bool,
 }
 
-/// Runs the command; the exit code. Started by hand, it starts itself again as a job of two ranks.
+/// Runs the command; the exit code. Started by hand, it starts itself again as jobs.
 pub fn run(args: &Args) -> Result<u8> {
-    if !launch::is_rank() {
-        return launch::as_job(2);
+    if launch::is_rank() {
+        return run_rank(args);
     }
-    if let Some(report) = rank_main(args)? {
-        show(&report, args)?;
+    if args.scope == Paths::Shm {
+        return launch::as_pair();
+    }
+    let games = games(args);
+    ensure!(
+        args.svg.is_none() || games.len() == 1,
+        "--svg draws one signature, but {} are measured here: choose with --scope and --security",
+        games.len()
+    );
+    if args.scope == Paths::All {
+        return all(args);
+    }
+    if args.json && games.len() > 1 {
+        let mut reports = serde_json::Map::new();
+        for game in games {
+            reports.insert(game.name().to_owned(), report_of(&game, args)?);
+        }
+        println!("{}", serde_json::Value::Object(reports));
+        return Ok(0);
+    }
+    for (at, game) in games.iter().enumerate() {
+        if at > 0 {
+            println!();
+        }
+        let code = launch::code(&mut game.command(args)?)?;
+        if code != 0 {
+            return Ok(code);
+        }
     }
     Ok(0)
 }
 
-/// What a rank of the job does. Rank 0 measures and gets the report, the others `None`.
-pub fn rank_main(args: &Args) -> Result<Option<Report>> {
-    let cl = clump::init()?;
-    ensure!(cl.nranks() == 2, "`clump lab logp` is a job of two ranks, not of {}", cl.nranks());
-    let rank = cl.rank();
-    let exchange = |name| other_of(&cl.exchange(name)?, rank);
-    let report = if rank == 0 {
-        let mut issuer = Issuer::open(&cl, exchange)?;
-        let plan = if args.quick { Plan::quick() } else { Plan::full() };
-        let breakdown = steps::measure()?;
-        let report = logp::run(&mut issuer, &plan, breakdown)?;
-        issuer.finish()?;
-        Some(report)
-    } else {
-        Server::open(&cl, exchange)?.serve()?;
-        None
+/// One job: which pair of it measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Game {
+    scope: Scope,
+    shape: Shape,
+}
+
+impl Game {
+    /// `ranks` on each of `nodes` nodes.
+    fn new(scope: Scope, ranks: usize, nodes: usize, security: Security, args: &Args) -> Self {
+        let ranks = ranks * nodes;
+        Self { scope, shape: Shape { ranks, nodes, security, netns: args.netns } }
+    }
+
+    fn name(&self) -> &'static str {
+        match self.scope {
+            Scope::Shm => "shm",
+            Scope::Net => self.shape.security.name(),
+        }
+    }
+
+    /// This command line for the ranks of the job.
+    fn command(&self, args: &Args) -> Result<Command> {
+        let mut command = launch::job(self.shape, self.shape.ranks - 2)?;
+        let scope = match self.scope {
+            Scope::Shm => "shm",
+            Scope::Net => "net",
+        };
+        command.args(["lab", "logp", "--scope", scope]);
+        command.args(["--security", self.shape.security.name()]);
+        for (wanted, option) in
+            [(args.quick, "--quick"), (args.table, "--table"), (args.json, "--json")]
+        {
+            command.args(wanted.then_some(option));
+        }
+        if let Some(file) = &args.svg {
+            command.arg("--svg").arg(file);
+        }
+        Ok(command)
+    }
+}
+
+/// The jobs of everything but `--scope all`.
+fn games(args: &Args) -> Vec<Game> {
+    let both = vec![Security::Aead, Security::Crc];
+    let securities = args.security.map_or(both, |one| vec![one]);
+    let net = securities.into_iter().map(|security| Game::new(Scope::Net, 1, 2, security, args));
+    let mut games = Vec::new();
+    if args.scope != Paths::Net {
+        games.push(Game::new(Scope::Shm, 2, 1, Security::default(), args));
+    }
+    if args.scope != Paths::Shm {
+        games.extend(net);
+    }
+    games
+}
+
+/// Runs a job for its report.
+fn report_of(game: &Game, args: &Args) -> Result<serde_json::Value> {
+    let wanted = Args { json: true, table: false, svg: None, ..args.clone() };
+    let text = process::run(&mut game.command(&wanted)?)
+        .with_context(|| format!("measuring {}", game.scope.text()))?;
+    serde_json::from_str(&text)
+        .context("a job of this program printed something else than a report")
+}
+
+/// The four columns of paper 000, table 2, and what an idle network costs shared memory.
+fn all(args: &Args) -> Result<u8> {
+    /// Turns of the two jobs whose round trips are compared.
+    const TURNS: usize = 21;
+    let security = args.security.unwrap_or_default();
+    let alone = Game::new(Scope::Shm, 2, 1, security, args);
+    let multi = Game::new(Scope::Shm, 2, 2, security, args);
+    let named = [
+        ("shm alone", alone),
+        ("shm, net idle", multi),
+        ("net, shm idle", Game::new(Scope::Net, 2, 2, security, args)),
+        ("net alone", Game::new(Scope::Net, 1, 2, security, args)),
+    ];
+    let mut table = Vec::new();
+    for (name, game) in named {
+        table.push(Column::of(name, &report_of(&game, args)?)?);
+    }
+    let trip = |game: &Game| -> Result<f64> {
+        let text = process::run(game.command(args)?.arg("--trips"))?;
+        text.trim().parse().with_context(|| format!("a job of this program printed `{text}`"))
     };
+    let idle_network = Contrast::measure(TURNS, || trip(&multi), || trip(&alone))?;
+    let columns = Columns { security: security.name(), columns: table, idle_network };
+    if args.json {
+        println!("{}", serde_json::to_string(&columns)?);
+    } else {
+        print!("{}", columns::Text(&columns));
+    }
+    Ok(0)
+}
+
+/// What a rank of the job does; rank 0 prints.
+fn run_rank(args: &Args) -> Result<u8> {
+    let scope = match args.scope {
+        Paths::Shm => Scope::Shm,
+        Paths::Net => Scope::Net,
+        Paths::Both | Paths::All => {
+            bail!("several paths need several jobs: start this without `clump run`")
+        }
+    };
+    let cl = clump::init()?;
+    match meet(&cl, scope, args.security.unwrap_or_default())? {
+        Part::Issuer(mut issuer) if args.trips => {
+            println!("{}", logp::trip(&mut *issuer)?);
+            issuer.finish()?;
+        }
+        Part::Issuer(mut issuer) => {
+            let plan = if args.quick { Plan::quick() } else { Plan::full() };
+            let breakdown = match scope {
+                Scope::Shm => steps::measure()?,
+                Scope::Net => steps::Breakdown::unknown(),
+            };
+            let report = logp::run(&mut *issuer, &plan.over(scope), breakdown)?;
+            issuer.finish()?;
+            show(&report, args)?;
+        }
+        Part::Server(server) => server.serve()?,
+        Part::Onlooker => {}
+    }
     cl.barrier()?;
-    Ok(report)
+    Ok(0)
 }
 
 /// Prints the report as the options say.
@@ -72,4 +239,38 @@ pub fn show(report: &Report, args: &Args) -> Result<()> {
         print!("{}", Text(report, if args.table { Extent::Table } else { Extent::Everything }));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(scope: Paths, security: Option<Security>) -> Args {
+        Args { scope, security, ..Args::default() }
+    }
+
+    #[test]
+    fn every_path_gets_a_job_and_both_protections_where_none_is_chosen() {
+        let names = |scope, security| {
+            let games = games(&args(scope, security));
+            games.iter().map(Game::name).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(Paths::Net, None), "aead crc");
+        assert_eq!(names(Paths::Both, None), "shm aead crc");
+        assert_eq!(names(Paths::Both, Some(Security::Crc)), "shm crc");
+    }
+
+    #[test]
+    fn a_job_is_told_what_its_ranks_have_to_do() {
+        let wanted = Args { quick: true, json: true, ..args(Paths::Net, Some(Security::Crc)) };
+        let command = games(&wanted)[0].command(&wanted).unwrap();
+        let words: Vec<_> = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
+        let line = words.join(" ");
+        assert!(
+            line.starts_with("run -n 2 ") && line.contains("--nodes 2 --security crc"),
+            "{line}"
+        );
+        assert!(line.ends_with("lab logp --scope net --security crc --quick --json"), "{line}");
+        assert!(run(&Args { svg: Some("x.svg".into()), ..args(Paths::Both, None) }).is_err());
+    }
 }

@@ -195,40 +195,55 @@ pub fn measure<P: Pair>(pair: &mut P, plan: &Plan) -> Result<(Measurement, Prtt)
     Ok((out, prtt))
 }
 
+/// One cell of the signature while it is measured.
+struct Cell {
+    delay: usize,
+    messages: u32,
+    samples_ns: Vec<f64>,
+}
+
+fn cells(plan: &Plan, loops: &[u32]) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for (delay, &loops) in loops.iter().enumerate() {
+        let wanted = |&&messages: &&u32| loops == 0 || messages <= plan.longest_delayed;
+        let sizes = plan.bursts.iter().filter(wanted);
+        cells.extend(sizes.map(|&messages| Cell { delay, messages, samples_ns: Vec::new() }));
+    }
+    cells
+}
+
 fn signature<P: Pair>(pair: &mut P, plan: &Plan, rough: &Rough) -> Result<Signature> {
     let delays: Vec<u32> = plan.delays.iter().map(|&d| rough.loops(d)).collect();
-    let cells = delays.len() * plan.bursts.len();
-    let mut samples: Vec<Vec<f64>> = vec![Vec::new(); cells];
+    let mut cells = cells(plan, &delays);
     let mut delay_ns: Vec<Vec<f64>> = vec![Vec::new(); delays.len()];
     let begun = pair.now();
     #[expect(clippy::cast_precision_loss, reason = "a budget is far below 2^53 ns")]
     let budget_ns = plan.signature_budget.as_nanos() as f64;
     loop {
-        for (d, &loops) in delays.iter().enumerate() {
+        for (&loops, delay_ns) in delays.iter().zip(&mut delay_ns) {
             if loops > 0 {
-                delay_ns[d].push(delay_cost(pair, loops, 64, rough.clock_ns)?);
-            }
-            for (b, &messages) in plan.bursts.iter().enumerate() {
-                let cell = &mut samples[d * plan.bursts.len() + b];
-                cell.push(burst(pair, messages, loops, rough.clock_ns)?);
+                delay_ns.push(delay_cost(pair, loops, 64, rough.clock_ns)?);
             }
         }
-        let enough = samples[0].len() >= plan.repetitions;
+        for cell in &mut cells {
+            let ns = burst(pair, cell.messages, delays[cell.delay], rough.clock_ns)?;
+            cell.samples_ns.push(ns);
+        }
+        let enough = cells.first().is_none_or(|c| c.samples_ns.len() >= plan.repetitions);
         let now = pair.now();
         let late = pair.ns(now.wrapping_sub(begun)) > budget_ns;
-        if enough && (late || samples.iter().all(|cell| is_known(cell))) {
+        if enough && (late || cells.iter().all(|cell| is_known(&cell.samples_ns))) {
             break;
         }
     }
-    let mut bursts = Vec::with_capacity(cells);
-    let mut cells = samples.into_iter();
-    for delay in delay_ns {
-        let delay_ns = Median::of(delay).map_or(0.0, |m| m.value);
-        for (&messages, samples_ns) in plan.bursts.iter().zip(cells.by_ref()) {
-            bursts.push(Burst { messages, delay_ns, samples_ns });
-        }
-    }
-    Ok(Signature { bursts })
+    let delay_ns: Vec<f64> =
+        delay_ns.into_iter().map(|all| Median::of(all).map_or(0.0, |m| m.value)).collect();
+    let burst = |Cell { delay, messages, samples_ns }| Burst {
+        messages,
+        delay_ns: delay_ns[delay],
+        samples_ns,
+    };
+    Ok(Signature { bursts: cells.into_iter().map(burst).collect() })
 }
 
 /// Known to 1 % with 95 % confidence.

@@ -2,13 +2,19 @@
 //!
 //! The measurements are written against [`Pair`], so that they run on a live job ([`live`]) and on a
 //! machine with known parameters and a virtual clock ([`fake`]), where what comes out can be checked.
+//! They are the same whichever path messages take; only what a figure is held against differs, and
+//! [`Link`] tells which.
 
 #[cfg(test)]
 pub mod fake;
 pub mod live;
+pub mod meeting;
 
+use crate::wire::Game;
 use anyhow::Result;
 use clump_loggp::Median;
+use clump_wire::Security;
+use serde::Serialize;
 
 /// The two ways bulk data goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -27,6 +33,47 @@ impl Way {
             Way::Medium => "medium",
             Way::Long => "long",
         }
+    }
+}
+
+/// The path whose messages are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Between two ranks of a node, through shared memory.
+    Shm,
+    /// Between two ranks of different nodes, over the network.
+    Net,
+}
+
+/// The network between the two ranks of a pair.
+#[derive(Debug, Clone, Serialize)]
+pub struct Link {
+    /// How packets are protected.
+    #[serde(serialize_with = "as_text")]
+    pub security: Security,
+    /// Bytes of the packet of a short request with one word, nothing else in it.
+    pub packet_bytes: usize,
+    /// Largest datagram that the path carries in one piece.
+    pub datagram_bytes: usize,
+    /// Where the issuing side's node lives.
+    pub address: std::net::IpAddr,
+}
+
+fn as_text<S: serde::Serializer>(security: &Security, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(security.name())
+}
+
+impl Link {
+    /// Over this network.
+    pub fn new(security: Security, datagram_bytes: usize, address: std::net::IpAddr) -> Self {
+        use clump_wire::frame::{Head, Kind, Route, frame_bytes};
+        let route = Route::default();
+        let head =
+            Head { kind: Kind::Short, reply: false, handler: 1, route, order: None, piece: None };
+        let body = frame_bytes(&head, false, 1, 0);
+        let packet_bytes = clump_wire::HEADER_BYTES + body + security.trailer_bytes();
+        Self { security, packet_bytes, datagram_bytes, address }
     }
 }
 
@@ -55,9 +102,13 @@ pub trait Pair {
     fn settle(&mut self) -> Result<()>;
     /// Requests that fit between the two before a sender has to wait.
     fn window(&self) -> u32;
-    /// Plays `rounds` rounds of the raw game that bounds any message: one side writes a line that the
-    /// other watches, and the other way round. Returns ticks.
+    /// The network between the two; `None`: they share memory.
+    fn link(&self) -> Option<&Link>;
+    /// Plays `rounds` rounds of the raw game that bounds any message through shared memory: one side
+    /// writes a line that the other watches, and the other way round. Returns ticks.
     fn flag_rounds(&mut self, rounds: u32) -> Result<u64>;
+    /// Plays a game of the bare network, where there is one. Returns nanoseconds.
+    fn wire_game(&mut self, game: Game) -> Result<f64>;
 
     /// Looks for messages until all requests are answered.
     fn drain(&mut self) -> Result<()> {

@@ -1,5 +1,6 @@
 //! What to measure, how often, and for how long at most.
 
+use crate::pair::Scope;
 use std::time::Duration;
 
 /// The extent of a measurement.
@@ -7,6 +8,9 @@ use std::time::Duration;
 pub struct Plan {
     /// Burst sizes, ascending, from 1.
     pub bursts: Vec<u32>,
+    /// Largest burst with a delay in it. Those tell of the interval over a round trip, for which short
+    /// bursts do; and between nodes a long one takes its time.
+    pub longest_delayed: u32,
     /// Delays in units of g and of the round trip.
     pub delays: Vec<Delay>,
     /// Fewest repetitions of the signature.
@@ -35,6 +39,7 @@ impl Plan {
     pub fn full() -> Self {
         Self {
             bursts: burst_sizes(2048),
+            longest_delayed: u32::MAX,
             delays: vec![
                 Delay::Gaps(0.0),
                 Delay::Gaps(0.5),
@@ -55,12 +60,27 @@ impl Plan {
     pub fn quick() -> Self {
         Self {
             bursts: vec![1, 2, 4, 8, 32, 128, 512, 1024, 2048],
+            longest_delayed: u32::MAX,
             delays: vec![Delay::Gaps(0.0), Delay::RoundTrips(1.0), Delay::RoundTrips(2.0)],
             repetitions: 21,
             slices: 21,
             slice: Duration::from_millis(2),
             bulk_bytes: vec![4096, 65536, 1 << 20],
             signature_budget: Duration::from_millis(300),
+        }
+    }
+
+    /// The same for a path on which everything takes longer.
+    #[must_use]
+    pub fn over(self, scope: Scope) -> Self {
+        match scope {
+            Scope::Shm => self,
+            Scope::Net => Self {
+                longest_delayed: 256,
+                slice: 2 * self.slice,
+                bulk_bytes: vec![4096, 65536, 1 << 20],
+                ..self
+            },
         }
     }
 }
@@ -86,6 +106,8 @@ mod tests {
         let sizes = burst_sizes(2048);
         assert_eq!(&sizes[..9], [1, 2, 3, 4, 6, 8, 12, 16, 24]);
         assert_eq!(sizes.last(), Some(&2048));
+        let most = Plan::full().over(Scope::Net).slice;
+        assert!(most <= Duration::from_millis(100));
         assert!(Plan::full().slice <= Duration::from_millis(100) && Plan::quick().slices >= 21);
     }
 }

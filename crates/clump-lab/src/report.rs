@@ -1,8 +1,11 @@
 //! What `clump lab logp` found out, as data.
 
+use crate::bare::Shape;
 use crate::contrast::Contrast;
-use crate::pair::{Placement, Way};
+use crate::pair::{Link, Placement, Way};
 use crate::steps::Breakdown;
+use crate::wire::Call;
+use clump_loggp::Median;
 use clump_loggp::prtt::{Disagreement, PrttEstimate};
 use clump_loggp::{Estimate, Measurement};
 use serde::Serialize;
@@ -10,16 +13,22 @@ use serde::Serialize;
 /// Everything; serializes to the `--json` output.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Where the ranks sat.
-    pub placement: Placement,
+    /// The network between the ranks; none when they share memory.
+    pub link: Option<Link>,
+    /// The bare stream that turned out to be fastest there.
+    pub shape: Option<Shape>,
+    /// Where the ranks sat, when they share memory.
+    pub placement: Option<Placement>,
     /// One-way travel of a cache line between them, nanoseconds.
-    pub line_one_way_ns: f64,
-    /// Short request to reply handled, against the two-line ping-pong; nanoseconds.
+    pub line_one_way_ns: Option<f64>,
+    /// Short request to reply handled, against the bare round trip; nanoseconds.
     pub round_trip_ns: Contrast,
-    /// One-way short messages against the bare ring; messages per second.
+    /// One-way short messages against the bare rate; messages per second.
     pub rate_per_s: Contrast,
-    /// Streams of payload against this machine's memcpy.
+    /// Streams of payload against bare ones.
     pub bandwidth: Vec<Bandwidth>,
+    /// The bare network through other system calls.
+    pub paths: Vec<Path>,
     /// The LogP table.
     pub estimate: Estimate,
     /// The second method.
@@ -44,8 +53,19 @@ pub struct Bandwidth {
     pub bytes: usize,
     /// How it goes.
     pub way: Way,
-    /// What it is held against: `two copies` through reused buffers, or `one copy`.
+    /// What it is held against.
     pub against: &'static str,
     /// Bytes per second.
     pub bytes_per_s: Contrast,
+}
+
+/// The bare network through one kind of system call.
+#[derive(Debug, Serialize)]
+pub struct Path {
+    /// Which calls.
+    pub call: Call,
+    /// Our round trip against that of datagrams of the same size, nanoseconds; streams only: none.
+    pub round_trip_ns: Option<Contrast>,
+    /// Datagrams of a short message's size, one way, per second.
+    pub datagrams_per_s: Median,
 }

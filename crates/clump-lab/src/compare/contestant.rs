@@ -1,12 +1,17 @@
 //! Who takes part: clump, and the peers that are installed.
+//!
+//! Over the network every peer runs as the children of two ranks of a job of ours, so that it gets the
+//! same processors, addresses and network namespaces as clump itself.
 
+use super::peer::{Peer, Question};
 use super::process::{self, Guard};
 use super::score::Score;
-use super::{CROWD, SIZES};
-use crate::launch;
+use super::{CROWD, Field, sizes};
+use crate::launch::{self, Shape};
+use crate::pair::Scope;
 use anyhow::{Context, Result};
+use clap::ValueEnum;
 use clump_os::clock;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -19,9 +24,11 @@ const MPI_SOURCE: &str = include_str!("../../peers/mpi_bench.c");
 pub enum Contestant {
     /// This program, started as a job by `clump run`.
     Clump,
-    /// Debian's `ucx-utils`.
-    Ucx {
-        /// `ucx_perftest`.
+    /// Two programs.
+    Peer {
+        /// Which.
+        peer: Peer,
+        /// Its program.
         program: PathBuf,
     },
     /// One of the two MPIs.
@@ -47,12 +54,18 @@ pub struct Missing {
 }
 
 /// Finds everybody; MPI programs are compiled into `folder`, which must live as long as they play.
-pub fn gather(folder: &Path) -> (Vec<Contestant>, Vec<Missing>) {
+pub fn gather(scope: Scope, folder: &Path) -> (Vec<Contestant>, Vec<Missing>) {
     let mut here = vec![Contestant::Clump];
     let mut missing = Vec::new();
-    match process::find("ucx_perftest") {
-        Some(program) => here.push(Contestant::Ucx { program }),
-        None => missing.push(absent("UCX", "ucx-utils")),
+    for &peer in Peer::of(scope) {
+        let (program, package) = peer.program();
+        match process::find(program) {
+            Some(program) => here.push(Contestant::Peer { peer, program }),
+            None => missing.push(absent(peer.name(scope), package)),
+        }
+    }
+    if scope == Scope::Net {
+        return (here, missing);
     }
     let mpis: [(_, _, _, &'static [&'static str]); 2] = [
         (
@@ -93,28 +106,57 @@ fn compile(compiler: &Path, folder: &Path, suffix: &str) -> Result<PathBuf> {
 
 impl Contestant {
     /// As tables name it.
-    pub fn name(&self) -> &str {
+    pub fn name(&self, scope: Scope) -> &str {
         match self {
             Contestant::Clump => "clump",
-            Contestant::Ucx { .. } => "UCX",
+            Contestant::Peer { peer, .. } => peer.name(scope),
             Contestant::Mpi { name, .. } => name,
         }
     }
 
     /// One turn: all games that it can play.
-    pub fn play(&self) -> Result<Score> {
+    pub fn play(&self, field: &Field) -> Result<Score> {
         match self {
             Contestant::Clump => both_sizes(|ranks| {
-                process::run(launch::job(ranks)?.args(["lab", "compare", "--as-rank"]))
+                process::run(launch::job(field.shape(ranks), 0)?.args(field.rank_words()))
             }),
             Contestant::Mpi { launcher, flags, program, .. } => both_sizes(|ranks| {
                 let mut command = Command::new(launcher);
                 command.args(*flags).args(["-n", &ranks.to_string()]).arg(program);
-                command.args(SIZES.iter().map(ToString::to_string));
+                command.args(sizes(Scope::Shm).iter().map(ToString::to_string));
                 process::run(&mut command)
             }),
-            Contestant::Ucx { program } => ucx(program),
+            Contestant::Peer { peer, program } => match field.scope {
+                Scope::Shm => local(*peer, program),
+                Scope::Net => {
+                    let value = peer.to_possible_value().context("every peer has a name")?;
+                    let mut command = launch::job(field.shape(2), 0)?;
+                    command.args(field.rank_words()).args(["--peer", value.get_name()]);
+                    Score::parse(&process::run(&mut command)?, 2)
+                }
+            },
         }
+    }
+}
+
+impl Field {
+    /// A job for this comparison.
+    fn shape(&self, ranks: usize) -> Shape {
+        let nodes = match self.scope {
+            Scope::Shm => 1,
+            Scope::Net => 2,
+        };
+        Shape { ranks, nodes, security: self.security, netns: self.netns }
+    }
+
+    /// What its ranks are started with.
+    fn rank_words(&self) -> Vec<&'static str> {
+        let scope = match self.scope {
+            Scope::Shm => "shm",
+            Scope::Net => "net",
+        };
+        let security = self.security.name();
+        vec!["lab", "compare", "--as-rank", "--scope", scope, "--security", security]
     }
 }
 
@@ -125,76 +167,38 @@ fn both_sizes(run: impl Fn(usize) -> Result<String>) -> Result<Score> {
     Ok(score)
 }
 
-fn ucx(program: &Path) -> Result<Score> {
-    let latency = ucx_figures(program, "ucp_am_lat", 8, 50_000)?;
-    let small = ucx_figures(program, "ucp_am_bw", 8, 300_000)?;
-    let mut bandwidth = BTreeMap::new();
-    for bytes in SIZES {
-        let count = ((256 << 20) / bytes).clamp(100, 20_000);
-        let figures = ucx_figures(program, "ucp_am_bw", bytes, count)?;
-        #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
-        bandwidth.insert(bytes, bytes as f64 * figures.messages_per_s);
+/// A peer over shared memory: both of its programs are children of this one.
+fn local(peer: Peer, program: &Path) -> Result<Score> {
+    const HERE: &str = "127.0.0.1";
+    let mut score = Score::default();
+    for question in peer.questions(Scope::Shm) {
+        let port = free_port(HERE)?;
+        let server = Guard::start(&mut question.server(program, HERE, port))?;
+        score.join(ask(&question, program, HERE, port)?);
+        server.finish(process::LIMIT).with_context(|| format!("{}'s server", program.display()))?;
     }
-    Ok(Score {
-        // The test reports half a round trip.
-        round_trip_ns: Some(2e3 * latency.median_us),
-        rate_per_s: Some(small.messages_per_s),
-        bandwidth,
-        barrier_ns: BTreeMap::new(),
-    })
+    Ok(score)
 }
 
-/// What `ucx_perftest` reports.
-#[derive(Debug, PartialEq)]
-struct UcxFigures {
-    /// Median of an operation as its sender sees it: of use for latency only, because a stream's sender
-    /// is mostly done at once.
-    median_us: f64,
-    /// The better of its two averages (whole run, last second).
-    messages_per_s: f64,
-}
-
-/// Runs its server and its client over shared memory.
-fn ucx_figures(program: &Path, test: &str, bytes: usize, count: usize) -> Result<UcxFigures> {
-    let port = free_port()?;
-    let command = |host: Option<&str>| {
-        let mut command = Command::new(program);
-        command.args(host).args(["-t", test, "-s", &bytes.to_string(), "-n", &count.to_string()]);
-        command.args(["-p", &port, "-f", "-v"]).env("UCX_TLS", "shm,self");
-        command
-    };
-    let server = Guard::start(&mut command(None))?;
-    // The server says nothing when it listens: knock until it answers, for at most two seconds.
+/// Runs a client. Servers say nothing when they listen: knocks until one answers, for two seconds.
+pub fn ask(question: &Question, program: &Path, address: &str, port: u16) -> Result<Score> {
     let deadline = clock::now_ns() + 2_000_000_000;
     let text = loop {
-        match process::run(&mut command(Some("127.0.0.1"))) {
+        match process::run(&mut question.client(program, address, port)) {
             Ok(text) => break text,
-            Err(why) if clock::now_ns() > deadline => return Err(why.context("ucx_perftest")),
+            Err(why) if clock::now_ns() > deadline => {
+                return Err(why.context(program.display().to_string()));
+            }
             Err(_) => clock::pass(Duration::from_millis(20)),
         }
     };
-    server.finish(process::LIMIT).context("ucx_perftest's server")?;
-    ucx_row(&text)
+    question.score(&text)
 }
 
-/// A port that was free a moment ago.
-fn free_port() -> Result<String> {
-    let socket = std::net::TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
-    Ok(socket.local_addr()?.port().to_string())
-}
-
-/// Reads the only line that starts with a number: iterations, median, average and overall latency,
-/// average and overall bandwidth, average and overall rate.
-fn ucx_row(text: &str) -> Result<UcxFigures> {
-    let is_row = |line: &&str| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
-    let row = text.lines().find(is_row).context("ucx_perftest printed no figures")?;
-    let cells: Vec<f64> = row.split(',').filter_map(|cell| cell.trim().parse().ok()).collect();
-    match cells[..] {
-        [_, median_us, _, _, _, _, average, overall] => {
-            Ok(UcxFigures { median_us, messages_per_s: average.max(overall) })
-        }
-        _ => anyhow::bail!("ucx_perftest printed `{row}`, which is not its eight columns"),
-    }
+/// A port of this address that was free a moment ago.
+pub fn free_port(address: &str) -> Result<u16> {
+    let socket = std::net::TcpListener::bind((address, 0)).context("looking for a free port")?;
+    Ok(socket.local_addr()?.port())
 }
 
 #[cfg(test)]
@@ -202,19 +206,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_ucx_are_found_in_its_columns() {
-        let head = "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,\
-                    overall_mr\n";
-        let row = " 100,0.551,2.538,2.538,29.03,3.52,3804970,460838\n";
-        let expected = UcxFigures { median_us: 0.551, messages_per_s: 3_804_970.0 };
-        assert_eq!(ucx_row(&format!("{head}{row}")).unwrap(), expected);
-        assert!(ucx_row(head).is_err() && ucx_row("100,1.5\n").is_err());
-    }
-
-    #[test]
     fn a_machine_without_peers_still_has_clump() {
         let nowhere = Path::new("/no/such/folder");
-        let (here, missing) = gather(nowhere);
+        let (here, missing) = gather(Scope::Shm, nowhere);
         assert!(matches!(here[0], Contestant::Clump));
         // A compiler that cannot write its program is a missing peer, not a failure.
         let mpis = here.iter().filter(|c| matches!(c, Contestant::Mpi { .. })).count();
@@ -223,5 +217,8 @@ mod tests {
             missing.iter().any(|m| m.name == "MPICH")
                 && missing.iter().any(|m| m.name == "Open MPI")
         );
+        // Between nodes every peer plays or is named.
+        let (here, missing) = gather(Scope::Net, nowhere);
+        assert_eq!(here.len() + missing.len(), 1 + Peer::of(Scope::Net).len());
     }
 }

@@ -2,8 +2,10 @@
 
 use anyhow::{Context, Result, bail};
 use clump_os::clock;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// No game takes longer; the slowest known is MPICH's crowd with 16 ranks on 2 cores, about 3 s.
@@ -19,27 +21,50 @@ pub fn find(name: &str) -> Option<PathBuf> {
 
 /// A child that dies with its guard.
 #[derive(Debug)]
-pub struct Guard(Child);
+pub struct Guard {
+    child: Child,
+    output: Option<Reader>,
+    complaint: Option<Reader>,
+}
+
+/// What a child prints, read while it runs: a pipe holds 64 KiB, a report can be longer.
+type Reader = JoinHandle<std::io::Result<String>>;
+
+fn reader(mut pipe: impl Read + Send + 'static) -> Reader {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text)?;
+        Ok(text)
+    })
+}
+
+fn read(reader: Option<Reader>) -> Result<String> {
+    match reader.map(JoinHandle::join) {
+        None => Ok(String::new()),
+        Some(Ok(text)) => text.context("reading what a peer printed"),
+        Some(Err(_)) => bail!("the thread that read what a peer printed panicked"),
+    }
+}
 
 impl Guard {
     /// Starts it.
     pub fn start(command: &mut Command) -> Result<Self> {
-        let child = command
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .with_context(|| format!("starting {:?}", command.get_program()))?;
-        Ok(Self(child))
+        let output = child.stdout.take().map(reader);
+        let complaint = child.stderr.take().map(reader);
+        Ok(Self { child, output, complaint })
     }
 
     /// Waits for its end; the output if it was successful, else why not.
     pub fn finish(mut self, limit: Duration) -> Result<String> {
-        use std::io::Read;
         let deadline = clock::now_ns() + u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
-        // Nothing here prints more than a pipe holds (64 KiB), so it can be read after the end.
         let status = loop {
-            if let Some(status) = self.0.try_wait().context("waiting for a peer")? {
+            if let Some(status) = self.child.try_wait().context("waiting for a peer")? {
                 break status;
             }
             if clock::now_ns() > deadline {
@@ -47,15 +72,9 @@ impl Guard {
             }
             clock::pass(Duration::from_millis(2));
         };
-        let mut text = String::new();
-        if let Some(mut out) = self.0.stdout.take() {
-            out.read_to_string(&mut text).context("reading a peer's output")?;
-        }
+        let text = read(self.output.take())?;
         if !status.success() {
-            let mut complaint = String::new();
-            if let Some(mut err) = self.0.stderr.take() {
-                err.read_to_string(&mut complaint).context("reading a peer's complaint")?;
-            }
+            let complaint = read(self.complaint.take())?;
             let last = complaint.lines().rev().find(|l| !l.trim().is_empty()).unwrap_or("");
             bail!("it ended with {status}: {last}");
         }
@@ -66,8 +85,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         // Both fail when it is gone already, which is what they are for.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -1,6 +1,7 @@
 //! A LogGP machine with known parameters and a virtual clock, for testing the measurements.
 
-use super::{Pair, Way};
+use super::{Link, Pair, Way};
+use crate::wire::Game;
 use anyhow::Result;
 use std::collections::VecDeque;
 
@@ -25,6 +26,8 @@ pub struct FakePair {
     pub loop_ns: f64,
     /// Cost of reading the clock.
     pub clock_ns: f64,
+    /// The network, if there is one.
+    pub link: Option<Link>,
     now: f64,
     nic_free: f64,
     replies: VecDeque<f64>,
@@ -43,6 +46,7 @@ impl Default for FakePair {
             window: 64,
             loop_ns: 1.5,
             clock_ns: 20.0,
+            link: None,
             now: 0.0,
             nic_free: 0.0,
             replies: VecDeque::new(),
@@ -127,6 +131,20 @@ impl Pair for FakePair {
 
     fn flag_rounds(&mut self, rounds: u32) -> Result<u64> {
         Ok((f64::from(rounds) * 2.0 * self.l * 10.0) as u64)
+    }
+
+    fn link(&self) -> Option<&Link> {
+        self.link.as_ref()
+    }
+
+    /// A round of the bare network takes what latency alone takes, a byte half of what ours takes.
+    fn wire_game(&mut self, game: Game) -> Result<f64> {
+        let ns = match game {
+            Game::PingPong { rounds, .. } => f64::from(rounds) * 2.0 * self.l,
+            Game::Stream { total, .. } => total as f64 * self.big_g / 2.0,
+        };
+        self.now += ns;
+        Ok(ns)
     }
 
     fn drain(&mut self) -> Result<()> {

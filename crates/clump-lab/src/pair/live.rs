@@ -1,9 +1,10 @@
 //! A pair of real ranks: [`Issuer`] is the side that measures, [`Server`] the side that answers.
 #![allow(clippy::disallowed_types, reason = "the probe lines are clump_os::sync atomics")]
 
-use super::{Pair, Way};
+use super::{Link, Pair, Way};
 use crate::baseline::PageAligned;
-use anyhow::{Context, Result, ensure};
+use crate::wire::{Game, Wire};
+use anyhow::{Context, Result};
 use clump_am::{AsContext, Dest, Endpoint, Handler, Name, Tag};
 use clump_os::clock;
 use clump_os::sync::Ordering;
@@ -25,6 +26,14 @@ const COUNTED: Handler = Handler(6);
 /// An invitation to the line ping-pong: first number, number of rounds.
 const FLAGS: Handler = Handler(7);
 const QUIT: Handler = Handler(8);
+/// An invitation to a game of the bare network: the words of a [`Game`].
+const WIRE: Handler = Handler(9);
+/// Answered requests that the laboratory counts on to be under way at once between nodes. What limits
+/// them there is bytes; bursts from twice this many on show the steady interval.
+const NET_WINDOW: u32 = 256;
+/// How long a side that was invited to the bare network goes on polling before it plays, so that no
+/// acknowledgement is owed while nobody polls.
+const SETTLE_NS: u64 = 300_000;
 
 /// Where long payloads land: the largest size that the plans use.
 const SEGMENT_BYTES: usize = 4 << 20;
@@ -59,13 +68,15 @@ pub struct Issuer {
     asked: u64,
     flags_played: u64,
     payload: PageAligned,
+    net: Option<(Link, Wire)>,
 }
 
 impl Issuer {
-    /// Opens the issuing side.
+    /// Opens the issuing side; `net` when the two sit on different nodes.
     pub fn open(
         rank: &impl AsContext,
         exchange: impl FnOnce(Name) -> Result<Name>,
+        net: Option<(Link, Wire)>,
     ) -> Result<Self> {
         let answered = Rc::new(Cell::new(0));
         let counted = Rc::new(Cell::new((0, 0)));
@@ -91,6 +102,7 @@ impl Issuer {
             asked: 0,
             flags_played: 0,
             payload: PageAligned::filled(SEGMENT_BYTES, 7),
+            net,
         })
     }
 
@@ -170,7 +182,23 @@ impl Pair for Issuer {
     }
 
     fn window(&self) -> u32 {
-        u32::try_from(LANE_SLOTS).unwrap_or(u32::MAX)
+        match self.net {
+            None => u32::try_from(LANE_SLOTS).unwrap_or(u32::MAX),
+            Some(_) => NET_WINDOW,
+        }
+    }
+
+    fn link(&self) -> Option<&Link> {
+        Some(&self.net.as_ref()?.0)
+    }
+
+    fn wire_game(&mut self, game: Game) -> Result<f64> {
+        let (_, wire) = self.net.as_mut().context("the two ranks share a node: no network")?;
+        self.endpoint.request(self.dest, WIRE, &game.to_words())?;
+        let ns = wire.open_side(game, || Ok(self.endpoint.poll().map(drop)?))?;
+        #[expect(clippy::cast_precision_loss, reason = "spans are far below 2^53 ns")]
+        let ns = ns as f64;
+        Ok(ns)
     }
 
     fn flag_rounds(&mut self, rounds: u32) -> Result<u64> {
@@ -241,19 +269,30 @@ fn play(endpoint: &Endpoint, first: u64, rounds: u64, player: Player) -> Result<
     Ok(())
 }
 
+/// What the answering side was invited to.
+#[derive(Debug, Clone, Copy)]
+enum Invitation {
+    /// The line ping-pong: first number, rounds.
+    Lines(u64, u64),
+    /// The bare network.
+    Wire(Game),
+}
+
 /// The side that answers.
 #[derive(Debug)]
 pub struct Server {
     endpoint: Endpoint,
-    invited: Rc<Cell<Option<(u64, u64)>>>,
+    invited: Rc<Cell<Option<Invitation>>>,
     quit: Rc<Cell<bool>>,
+    wire: Option<Wire>,
 }
 
 impl Server {
-    /// Opens the answering side.
+    /// Opens the answering side; `wire` when the two sit on different nodes.
     pub fn open(
         rank: &impl AsContext,
         exchange: impl FnOnce(Name) -> Result<Name>,
+        wire: Option<Wire>,
     ) -> Result<Self> {
         let invited = Rc::new(Cell::new(None));
         let quit = Rc::new(Cell::new(false));
@@ -273,64 +312,89 @@ impl Server {
             let invitation = invited.clone();
             endpoint.set_handler(FLAGS, move |_, words, _| {
                 if let [first, rounds] = *words {
-                    invitation.set(Some((first, rounds)));
+                    invitation.set(Some(Invitation::Lines(first, rounds)));
                 }
+            });
+            let invitation = invited.clone();
+            endpoint.set_handler(WIRE, move |_, words, _| {
+                invitation.set(Game::from_words(words).map(Invitation::Wire));
             });
             let end = quit.clone();
             endpoint.set_handler(QUIT, move |_, _, _| end.set(true));
             endpoint.export_segment(SEGMENT_BYTES as u64)?;
             Ok(())
         })?;
-        Ok(Self { endpoint, invited, quit })
+        Ok(Self { endpoint, invited, quit, wire })
     }
 
     /// Answers until the issuer has finished.
-    pub fn serve(self) -> Result<()> {
+    pub fn serve(mut self) -> Result<()> {
         loop {
             self.endpoint.poll_until(|| self.quit.get() || self.invited.get().is_some())?;
             match self.invited.take() {
-                Some((first, rounds)) => play(&self.endpoint, first, rounds, Player::Answers)?,
+                Some(Invitation::Lines(first, rounds)) => {
+                    play(&self.endpoint, first, rounds, Player::Answers)?;
+                }
+                Some(Invitation::Wire(game)) => {
+                    let wire =
+                        self.wire.as_mut().context("invited to a network that is not there")?;
+                    let start = clock::now_ns();
+                    while clock::now_ns() - start < SETTLE_NS {
+                        self.endpoint.poll()?;
+                    }
+                    wire.answer(game)?;
+                }
                 None => return Ok(()),
             }
         }
     }
 }
 
-/// Splits what both ranks of a job said in an exchange: the other's name. Ranks over 1 take no part.
-pub fn other_of(names: &[Name], rank: usize) -> Result<Name> {
-    ensure!(names.len() >= 2, "a pair needs two ranks: start it with `clump run -n 2`");
-    Ok(names[1 - rank.min(1)])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::measure;
+    use crate::wire::{Call, Unmet, WINDOW};
     use clump_am::{RankContext, Settings};
     use clump_shm::node::{NodeConfig, NodeMemory};
+    use clump_wire::Security;
+    use std::net::IpAddr;
     use std::sync::{Arc, mpsc};
 
     /// Two ranks of a node as two threads of this process.
     fn with_pair(act: impl FnOnce(&mut Issuer)) {
-        let config =
-            NodeConfig { ranks: 2, node: 0, node_of: &[], job_id: 1, survive: false, spin_ns: 2_000, yield_ns: 20_000 };
+        let config = NodeConfig {
+            ranks: 2,
+            node: 0,
+            node_of: &[],
+            job_id: 1,
+            survive: false,
+            spin_ns: 2_000,
+            yield_ns: 20_000,
+        };
         let node = NodeMemory::create(&config).unwrap();
         let context = |rank| Arc::new(RankContext::new(&node, rank, Settings::default()).unwrap());
         let (first, second) = (context(0), context(1));
         let ((to_second, from_first), (to_first, from_second)) = (mpsc::channel(), mpsc::channel());
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let (near, far) = (Unmet::open(here).unwrap(), Unmet::open(here).unwrap());
+        let (said_near, said_far) = (near.addresses().unwrap(), far.addresses().unwrap());
+        let (near, far) = (near.meet(&said_far).unwrap(), far.meet(&said_near).unwrap());
         std::thread::scope(|threads| {
             threads.spawn(move || {
-                let server = Server::open(&second, |name| {
+                let exchange = |name| {
                     to_first.send(name)?;
                     Ok(from_first.recv()?)
-                });
+                };
+                let server = Server::open(&second, exchange, Some(far));
                 server.unwrap().serve().unwrap();
             });
-            let mut issuer = Issuer::open(&first, |name| {
+            let exchange = |name| {
                 to_second.send(name)?;
                 Ok(from_second.recv()?)
-            })
-            .unwrap();
+            };
+            let link = Link::new(Security::Crc, near.largest(), here);
+            let mut issuer = Issuer::open(&first, exchange, Some((link, near))).unwrap();
             act(&mut issuer);
             issuer.finish().unwrap();
         });
@@ -354,6 +418,13 @@ mod tests {
             assert!(pair.flag_rounds(100).unwrap() > 0);
             assert!(pair.flag_rounds(1).unwrap() > 0);
             assert!(pair.bulk(Way::Long, SEGMENT_BYTES + 1).is_err());
+            let bytes = pair.link().unwrap().packet_bytes;
+            let game = Game::PingPong { call: Call::Each, bytes, rounds: 10 };
+            assert!(pair.wire_game(game).unwrap() > 0.0);
+            let game = Game::Stream { call: Call::Segments, bytes, total: 1 << 16, window: WINDOW };
+            assert!(pair.wire_game(game).unwrap() > 0.0);
+            pair.request().unwrap();
+            pair.drain().unwrap();
         });
     }
 }

@@ -56,7 +56,15 @@ fn time<T>(
 
 /// Times all parts.
 pub fn measure() -> Result<Breakdown> {
-    let config = NodeConfig { ranks: 1, node: 0, node_of: &[], job_id: 1, survive: false, spin_ns: 0, yield_ns: 0 };
+    let config = NodeConfig {
+        ranks: 1,
+        node: 0,
+        node_of: &[],
+        job_id: 1,
+        survive: false,
+        spin_ns: 0,
+        yield_ns: 0,
+    };
     let node = NodeMemory::create(&config)?;
     let (send_whole, poll_empty, receive_whole) = whole(&node)?;
     let parts = parts(&node)?;

@@ -1,0 +1,242 @@
+//! Peers that are two programs, a server and a client: what they are asked, how, and what they answer.
+
+use super::score::{Game, Score};
+use crate::pair::Scope;
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::Command;
+
+/// A peer with a server and a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Peer {
+    /// `ucx_perftest`, over shared memory or TCP.
+    Ucx,
+    /// `fi_pingpong` with libfabric's `tcp` provider: latency only, because it has no streams.
+    Libfabric,
+    /// `iperf3`, one TCP stream: bandwidth only.
+    Iperf,
+}
+
+impl Peer {
+    /// Those that play over this path.
+    pub const fn of(scope: Scope) -> &'static [Peer] {
+        match scope {
+            Scope::Shm => &[Peer::Ucx],
+            Scope::Net => &[Peer::Ucx, Peer::Libfabric, Peer::Iperf],
+        }
+    }
+
+    /// As tables name it.
+    pub const fn name(self, scope: Scope) -> &'static str {
+        match (self, scope) {
+            (Peer::Ucx, Scope::Shm) => "UCX",
+            (Peer::Ucx, Scope::Net) => "UCX tcp",
+            (Peer::Libfabric, _) => "ofi tcp",
+            (Peer::Iperf, _) => "iperf3",
+        }
+    }
+
+    /// The program that must be installed, and Debian's package for it.
+    pub const fn program(self) -> (&'static str, &'static str) {
+        match self {
+            Peer::Ucx => ("ucx_perftest", "ucx-utils"),
+            Peer::Libfabric => ("fi_pingpong", "libfabric-bin"),
+            Peer::Iperf => ("iperf3", "iperf3"),
+        }
+    }
+
+    /// What it is asked.
+    pub fn questions(self, scope: Scope) -> Vec<Question> {
+        let streams = super::sizes(scope).iter().map(|&bytes| Game::Bandwidth(bytes));
+        let games: Vec<Game> = match self {
+            Peer::Ucx => [Game::RoundTrip, Game::Rate].into_iter().chain(streams).collect(),
+            Peer::Libfabric => vec![Game::RoundTrip],
+            Peer::Iperf => streams.collect(),
+        };
+        games.into_iter().map(|game| Question { peer: self, scope, game }).collect()
+    }
+}
+
+/// One figure of one peer: a run of its server and its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    peer: Peer,
+    scope: Scope,
+    game: Game,
+}
+
+impl Question {
+    /// The server; `address` is where its node lives.
+    pub fn server(&self, program: &Path, address: &str, port: u16) -> Command {
+        let mut command = self.common(program, port);
+        if self.peer == Peer::Iperf {
+            command.args(["-s", "-1", "--bind", address]);
+        }
+        command
+    }
+
+    /// The client, for a server at `address`.
+    pub fn client(&self, program: &Path, address: &str, port: u16) -> Command {
+        let mut command = self.common(program, port);
+        if let (Peer::Iperf, Game::Bandwidth(bytes)) = (self.peer, self.game) {
+            command.args(["-c", address, "-t", "1", "-J", "-l", &bytes.to_string()]);
+        } else {
+            command.arg(address);
+        }
+        command
+    }
+
+    fn common(&self, program: &Path, port: u16) -> Command {
+        let mut command = Command::new(program);
+        let port = port.to_string();
+        match self.peer {
+            Peer::Ucx => {
+                let (test, bytes, count) = self.ucx_test();
+                command.args(["-t", test, "-s", &bytes.to_string(), "-n", &count.to_string()]);
+                let transports = match self.scope {
+                    Scope::Shm => "shm,self",
+                    // Without this it would notice that both sit on one machine, and use its memory.
+                    Scope::Net => "tcp",
+                };
+                command.args(["-p", &port, "-f", "-v"]).env("UCX_TLS", transports);
+            }
+            Peer::Libfabric => {
+                command.args(["-p", "tcp", "-e", "rdm", "-S", "8", "-I", "10000"]);
+                // The server's and the client's option for the same port.
+                command.args(["-B", &port, "-P", &port]);
+            }
+            Peer::Iperf => {
+                command.args(["-p", &port]);
+            }
+        }
+        command
+    }
+
+    /// Test, bytes and repetitions: a fraction of a second each.
+    fn ucx_test(&self) -> (&'static str, usize, usize) {
+        let slower = match self.scope {
+            Scope::Shm => 1,
+            Scope::Net => 5,
+        };
+        match self.game {
+            Game::Rate => ("ucp_am_bw", 8, 300_000 / slower),
+            Game::Bandwidth(bytes) => {
+                ("ucp_am_bw", bytes, ((256 << 20) / bytes).clamp(100, 20_000) / slower)
+            }
+            Game::RoundTrip | Game::Barrier(_) => ("ucp_am_lat", 8, 50_000 / slower),
+        }
+    }
+
+    /// What the client's output says.
+    pub fn score(&self, text: &str) -> Result<Score> {
+        let mut score = Score::default();
+        match (self.peer, self.game) {
+            (Peer::Ucx, game) => {
+                let figures = ucx_row(text)?;
+                match game {
+                    Game::Rate => score.rate_per_s = Some(figures.messages_per_s),
+                    Game::Bandwidth(bytes) => {
+                        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+                        let size = bytes as f64;
+                        score.bandwidth.insert(bytes, size * figures.messages_per_s);
+                    }
+                    // The test reports half a round trip.
+                    _ => score.round_trip_ns = Some(2e3 * figures.median_us),
+                }
+            }
+            (Peer::Libfabric, _) => score.round_trip_ns = Some(2e3 * ofi_one_way_us(text)?),
+            (Peer::Iperf, Game::Bandwidth(bytes)) => {
+                score.bandwidth.insert(bytes, iperf_bytes_per_s(text)?);
+            }
+            (Peer::Iperf, game) => bail!("iperf3 does not play {game}"),
+        }
+        Ok(score)
+    }
+}
+
+/// What `ucx_perftest` reports.
+#[derive(Debug, PartialEq)]
+struct UcxFigures {
+    /// Median of an operation as its sender sees it: of use for latency only, because a stream's sender
+    /// is mostly done at once.
+    median_us: f64,
+    /// The better of its two averages (whole run, last second).
+    messages_per_s: f64,
+}
+
+/// Reads the only line that starts with a number: iterations, median, average and overall latency,
+/// average and overall bandwidth, average and overall rate.
+fn ucx_row(text: &str) -> Result<UcxFigures> {
+    let is_row = |line: &&str| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
+    let row = text.lines().find(is_row).context("ucx_perftest printed no figures")?;
+    let cells: Vec<f64> = row.split(',').filter_map(|cell| cell.trim().parse().ok()).collect();
+    match cells[..] {
+        [_, median_us, _, _, _, _, average, overall] => {
+            Ok(UcxFigures { median_us, messages_per_s: average.max(overall) })
+        }
+        _ => bail!("ucx_perftest printed `{row}`, which is not its eight columns"),
+    }
+}
+
+/// `fi_pingpong`: bytes, sent, acknowledged, total, time, MB/s, microseconds a transfer (half a round
+/// trip), millions of transfers a second.
+fn ofi_one_way_us(text: &str) -> Result<f64> {
+    let row = text.lines().rfind(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+    let row = row.context("fi_pingpong printed no figures")?;
+    let cell = row.split_whitespace().nth(6).with_context(|| format!("too few cells: `{row}`"))?;
+    cell.parse().with_context(|| format!("`{cell}` is no time"))
+}
+
+fn iperf_bytes_per_s(text: &str) -> Result<f64> {
+    let report: serde_json::Value = serde_json::from_str(text).context("iperf3 printed no JSON")?;
+    let bits = report.pointer("/end/sum_received/bits_per_second").and_then(|v| v.as_f64());
+    Ok(bits.context("iperf3 reported no bandwidth")? / 8.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(peer: Peer, game: Game, text: &str) -> Result<Score> {
+        Question { peer, scope: Scope::Net, game }.score(text)
+    }
+
+    #[test]
+    fn figures_of_ucx_are_found_in_its_columns() {
+        let head = "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,\
+                    overall_mr\n";
+        let row = " 100,0.551,2.538,2.538,29.03,3.52,3804970,460838\n";
+        let expected = UcxFigures { median_us: 0.551, messages_per_s: 3_804_970.0 };
+        assert_eq!(ucx_row(&format!("{head}{row}")).unwrap(), expected);
+        assert!(ucx_row(head).is_err() && ucx_row("100,1.5\n").is_err());
+        let score = ask(Peer::Ucx, Game::RoundTrip, row).unwrap();
+        assert_eq!(score.round_trip_ns, Some(1102.0));
+        let score = ask(Peer::Ucx, Game::Bandwidth(1000), row).unwrap();
+        assert_eq!(score.bandwidth[&1000], 3_804_970_000.0);
+    }
+
+    #[test]
+    fn figures_of_libfabric_and_iperf_are_found() {
+        let text = "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n\
+                    8       10k     =10k     156k        0.12s      1.30        6.15       0.16\n";
+        let score = ask(Peer::Libfabric, Game::RoundTrip, text).unwrap();
+        assert_eq!(score.round_trip_ns, Some(12_300.0));
+        assert!(ask(Peer::Libfabric, Game::RoundTrip, "bytes\n").is_err());
+        let json = r#"{"end": {"sum_received": {"bits_per_second": 16e9}}}"#;
+        let score = ask(Peer::Iperf, Game::Bandwidth(4096), json).unwrap();
+        assert_eq!(score.bandwidth[&4096], 2e9);
+        assert!(ask(Peer::Iperf, Game::Bandwidth(4096), "{}").is_err());
+    }
+
+    #[test]
+    fn a_peer_between_nodes_is_kept_off_shared_memory_and_told_the_address() {
+        for question in Peer::Ucx.questions(Scope::Net) {
+            let command = question.client(Path::new("ucx_perftest"), "10.0.0.1", 99);
+            let variables: Vec<_> = command.get_envs().collect();
+            assert_eq!(variables, [("UCX_TLS".as_ref(), Some("tcp".as_ref()))]);
+            assert!(command.get_args().any(|a| a == "10.0.0.1"));
+        }
+        assert_eq!(Peer::Libfabric.questions(Scope::Net).len(), 1);
+        assert!(Peer::Iperf.questions(Scope::Net).iter().all(|q| q.game != Game::Rate));
+    }
+}

@@ -1,0 +1,53 @@
+//! What is asked of the figures.
+
+use crate::pair::{Link, Scope};
+use clump_wire::Security;
+
+/// The goals of one kind of pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Goals {
+    /// Most of a short round trip, as a multiple of the bare one.
+    pub round_trip: f64,
+    /// Least short messages per second.
+    pub rate_per_s: f64,
+    /// Least bandwidth.
+    pub bandwidth: Bandwidth,
+}
+
+/// A goal for streams.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Bandwidth {
+    /// This share of the bare stream, at every size.
+    Share(f64),
+    /// So many bytes per second, from 1 MiB on.
+    Absolute(f64),
+}
+
+/// Most of a shared-memory round trip with an idle network, as a multiple of that without.
+pub const IDLE_NETWORK: f64 = 1.15;
+
+impl Goals {
+    /// Those of a pair.
+    pub fn of(link: Option<&Link>) -> Self {
+        let share = Bandwidth::Share(0.9);
+        match link.map(|link| link.security) {
+            None => Self { round_trip: 1.25, rate_per_s: 40e6, bandwidth: share },
+            Some(Security::Crc) => Self { round_trip: 1.10, rate_per_s: 15e6, bandwidth: share },
+            // Every byte is encrypted and decrypted, which no bare stream does.
+            Some(Security::Aead) => {
+                let bandwidth = Bandwidth::Absolute(2e9);
+                Self { round_trip: 1.20, rate_per_s: 8e6, bandwidth }
+            }
+        }
+    }
+}
+
+impl Scope {
+    /// As headings say it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Scope::Shm => "shared memory",
+            Scope::Net => "the network",
+        }
+    }
+}

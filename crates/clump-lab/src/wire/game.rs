@@ -1,0 +1,124 @@
+//! What can be played on the bare network, and how an invitation says it.
+
+use super::LEAST;
+use anyhow::{Result, ensure};
+use clump_os::raw_udp;
+use serde::Serialize;
+
+/// The system calls of a game.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Call {
+    /// `sendto` and `recvfrom` that do not block, one datagram a call.
+    Each,
+    /// `write` and `read` on a connected socket, one datagram a call, not blocking.
+    ReadWrite,
+    /// `write` and `read` that block.
+    Blocking,
+    /// `sendmmsg` and `recvmmsg`.
+    Many,
+    /// Datagrams cut and joined by the kernel (GSO and GRO); streams only.
+    Segments,
+}
+
+impl Call {
+    /// All of them, in the order of their numbers in an invitation.
+    pub const ALL: [Call; 5] =
+        [Call::Each, Call::ReadWrite, Call::Blocking, Call::Many, Call::Segments];
+
+    /// As tables name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Call::Each => "sendto/recvfrom, spinning",
+            Call::ReadWrite => "write/read, spinning",
+            Call::Blocking => "write/read, blocking",
+            Call::Many => "sendmmsg/recvmmsg",
+            Call::Segments => "GSO/GRO",
+        }
+    }
+}
+
+/// One game between two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Game {
+    /// A datagram to and fro.
+    PingPong {
+        /// Through which calls.
+        call: Call,
+        /// Bytes of the datagram.
+        bytes: usize,
+        /// How often.
+        rounds: u32,
+    },
+    /// Datagrams one way, with acknowledgements of how many bytes have come.
+    Stream {
+        /// Through which calls.
+        call: Call,
+        /// Bytes of a datagram.
+        bytes: usize,
+        /// Bytes in all.
+        total: u64,
+        /// Bytes under way at most.
+        window: usize,
+    },
+}
+
+/// Words of a game in an invitation.
+pub const WORDS: usize = 5;
+
+impl Game {
+    /// For an invitation.
+    pub fn to_words(self) -> [u64; WORDS] {
+        match self {
+            Game::PingPong { call, bytes, rounds } => {
+                [0, call as u64, bytes as u64, rounds.into(), 0]
+            }
+            Game::Stream { call, bytes, total, window } => {
+                [1, call as u64, bytes as u64, total, window as u64]
+            }
+        }
+    }
+
+    /// From an invitation.
+    pub fn from_words(words: &[u64]) -> Option<Self> {
+        let &[kind, call, bytes, count, window] = words else { return None };
+        let call = *Call::ALL.get(usize::try_from(call).ok()?)?;
+        let (bytes, window) = (usize::try_from(bytes).ok()?, usize::try_from(window).ok()?);
+        match kind {
+            0 => Some(Game::PingPong { call, bytes, rounds: u32::try_from(count).ok()? }),
+            1 => Some(Game::Stream { call, bytes, total: count, window }),
+            _ => None,
+        }
+    }
+
+    /// Whether it can be played.
+    pub(super) fn check(self) -> Result<()> {
+        let (Game::PingPong { bytes, .. } | Game::Stream { bytes, .. }) = self;
+        let fits = (LEAST..=raw_udp::LARGEST).contains(&bytes);
+        ensure!(fits, "a datagram has {LEAST} to {} bytes, not {bytes}", raw_udp::LARGEST);
+        let joined = matches!(self, Game::PingPong { call: Call::Segments, .. });
+        ensure!(!joined, "a ping-pong has nothing to be cut into segments");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn games_are_words_and_nonsense_is_refused() {
+        let games = [
+            Game::PingPong { call: Call::Many, bytes: 64, rounds: 7 },
+            Game::Stream { call: Call::Segments, bytes: 1400, total: 1 << 40, window: 4096 },
+        ];
+        for game in games {
+            assert_eq!(Game::from_words(&game.to_words()), Some(game));
+        }
+        assert_eq!(Game::from_words(&[2, 0, 8, 8, 8]), None);
+        assert_eq!(Game::from_words(&[0, 9, 8, 8, 8]), None);
+        assert_eq!(Game::from_words(&[]), None);
+        assert!(Game::PingPong { call: Call::Segments, bytes: 64, rounds: 1 }.check().is_err());
+        assert!(Game::PingPong { call: Call::Each, bytes: 4, rounds: 1 }.check().is_err());
+    }
+}
