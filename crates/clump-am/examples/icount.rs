@@ -64,7 +64,15 @@ extern "C" fn icount_request_medium_64(ep: &Endpoint, dest: Dest, data: &[u8; 64
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let config = NodeConfig { ranks: 1, node: 0, node_of: &[], job_id: 1, survive: false, spin_ns: 1000, yield_ns: 1000 };
+    let config = NodeConfig {
+        ranks: 1,
+        node: 0,
+        node_of: &[],
+        job_id: 1,
+        survive: false,
+        spin_ns: 1000,
+        yield_ns: 1000,
+    };
     let node = NodeMemory::create(&config)?;
     let context = Arc::new(RankContext::new(&node, 0, Settings::default())?);
     let here = Endpoint::open(&context, Tag(1))?;

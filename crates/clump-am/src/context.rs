@@ -1,12 +1,14 @@
 //! What the endpoints of a rank share: the node's memory, the rank's block, patience, segment space.
 
 use crate::error::{ErrorKind, Result};
+use crate::network::{Network, NetworkSeat};
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_shm::segment::SegmentSpace;
 use clump_shm::shared::Shared;
 use clump_shm::waiter::Patience;
+use clump_trace::Counters;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,6 +36,7 @@ pub struct RankContext {
     patience: Patience,
     segments: Mutex<SegmentSpace>,
     settings: Settings,
+    network: Option<Network>,
 }
 
 impl RankContext {
@@ -44,7 +47,42 @@ impl RankContext {
         let (spin_ns, yield_ns) = node.patience_ns();
         let segments = Mutex::new(SegmentSpace::new(node, rank));
         let patience = Patience::new(spin_ns, yield_ns);
-        Ok(Self { node: node.clone(), rank, block, patience, segments, settings })
+        let node = node.clone();
+        Ok(Self { node, rank, block, patience, segments, settings, network: None })
+    }
+
+    /// The same, with a seat at the network between nodes.
+    ///
+    /// # Errors
+    /// The socket or the key cannot be used.
+    pub fn with_network(
+        node: &NodeMemory,
+        rank: u32,
+        settings: Settings,
+        seat: NetworkSeat,
+    ) -> Result<Self> {
+        let mut context = Self::new(node, rank, settings)?;
+        context.network = Some(Network::open(node, rank, seat)?);
+        Ok(context)
+    }
+
+    /// The network between nodes, on a job of several.
+    #[inline]
+    pub fn network(&self) -> Option<&Network> {
+        self.network.as_ref()
+    }
+
+    /// Leaves the network, if there is one: returns once everything sent has arrived and all peers know.
+    /// All endpoints should be closed.
+    pub fn close_network(&self) {
+        if let Some(network) = &self.network {
+            network.close(&self.node, self.rank);
+        }
+    }
+
+    /// This rank's own counters.
+    pub fn counters(&self) -> Counters<'_> {
+        Counters::over(self.block.counters())
     }
 
     /// The node's memory.

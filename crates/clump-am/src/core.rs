@@ -5,8 +5,10 @@ use crate::error::{ErrorKind, Result};
 use crate::handler::{Handler, Table};
 use crate::link::Link;
 use crate::peer::{Dest, Peer, Tag};
+use crate::remote::Remote;
 use crate::returned::{Reason, Returned};
 use crate::token::MOST_ARGUMENTS;
+use clump_net::Progress;
 use clump_os::clock;
 use clump_shm::block::{EndpointBlock, Openness};
 use clump_shm::inbox::Inbox;
@@ -16,6 +18,7 @@ use clump_shm::segment::{self, Segment};
 use clump_shm::shared::Shared;
 use clump_shm::slot::{Header, INLINE, Kind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +41,8 @@ pub(crate) struct Backlog {
     pub(crate) returned: VecDeque<Returned>,
     /// Upper bound of the links that hold stashed replies.
     pub(crate) stuck_links: usize,
+    /// Upper bound of the requesters on other nodes whose replies wait.
+    pub(crate) stuck_remote: usize,
     /// Whether any of the above is not empty; the one word that a poll looks at.
     pub(crate) busy: bool,
 }
@@ -83,7 +88,8 @@ impl Desk {
 pub(crate) enum Body<'a> {
     Short,
     Medium(&'a [u8]),
-    Long(u64, &'a [u8]),
+    /// Offset, bytes, and how much of them has been packed for another node.
+    Long(u64, &'a [u8], &'a Cell<Progress>),
 }
 
 /// What became of an attempt to send.
@@ -108,8 +114,12 @@ pub struct Core {
     pub(crate) retiring: Vec<Peer>,
     /// Reply paths of senders without a lane.
     pub(crate) links: HashMap<Name, Link>,
+    /// What it keeps of the network, if there is one.
+    pub(crate) remote: Option<Remote>,
     segment_at: (u64, u64),
     pub(crate) polls: u32,
+    /// Number of the poll that looks at the network next.
+    pub(crate) net_due: u32,
     pub(crate) busy_polls: u32,
     pub(crate) counted_polls: u32,
 }
@@ -123,6 +133,11 @@ impl std::fmt::Debug for Core {
 impl Core {
     pub(crate) fn open(context: &Arc<RankContext>, tag: Tag) -> Result<Self> {
         let inbox = Inbox::open(context.node(), context.rank(), tag.0)?;
+        let network = context.network();
+        if let Some(network) = network {
+            network.registry.enter(inbox.name(), inbox.block().clone());
+        }
+        let remote = network.map(Remote::new);
         let desk = Desk {
             context: context.clone(),
             block: inbox.block().clone(),
@@ -139,19 +154,27 @@ impl Core {
             peers: Vec::new(),
             retiring: Vec::new(),
             links: HashMap::new(),
+            remote,
             segment_at: (0, 0),
             polls: 0,
+            net_due: 1,
             busy_polls: 0,
             counted_polls: 0,
         })
     }
 
     /// Maps `name` into the translation table, at the first free index.
-    pub(crate) fn map(&mut self, name: Name, tag: Tag) -> Result<Dest> {
+    pub(crate) fn map(&mut self, name: Name, tag: Tag, ordered: bool) -> Result<Dest> {
         let node = self.desk.context.node();
         let known = name.generation() != 0
             && (name.rank() as usize) < node.ranks()
             && usize::from(name.index()) < clump_shm::geometry::ENDPOINTS;
+        let remote = known && !node.is_local(name.rank());
+        let network = self.desk.context.network().filter(|_| remote);
+        let from = self.inbox.name().to_bits();
+        let remote_flow = network
+            .map(|network| network.interface.open_flow(from, name.to_bits(), name.rank(), ordered));
+        let known = known && !remote;
         let lanes = known && self.desk.context.settings().lanes;
         let reply_lane = if lanes { self.inbox.claim_reply_lane(name) } else { None };
         let me = self.inbox.name();
@@ -159,7 +182,8 @@ impl Core {
         if path.as_ref().is_some_and(Path::has_lane) {
             self.desk.counters().bump(Counter::LaneClaims);
         }
-        let peer = Peer { name, tag: tag.0, path, reply_lane, unchecked: false, released: false };
+        let (remote, tag, unchecked) = (remote_flow, tag.0, false);
+        let peer = Peer { name, tag, path, remote, reply_lane, unchecked, released: false };
         let free = self.peers.iter().position(Option::is_none).unwrap_or(self.peers.len());
         match self.peers.get_mut(free) {
             Some(entry) => *entry = Some(peer),
@@ -172,6 +196,10 @@ impl Core {
     pub(crate) fn unmap(&mut self, dest: Dest) -> Result<()> {
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::take);
         let peer = entry.ok_or(ErrorKind::NoSuchDestination(dest.0))?;
+        if let (Some(flow), Some(remote)) = (peer.remote, &mut self.remote) {
+            remote.old_flows.push(flow);
+            return Ok(());
+        }
         if let Some(path) = &peer.path {
             path.retire();
         }
@@ -193,6 +221,9 @@ impl Core {
         )?;
         self.segment_at = at;
         self.desk.segment = Some(segment.clone());
+        if let Some(network) = self.desk.context.network() {
+            network.registry.set_segment(self.desk.name, Some(segment.clone()));
+        }
         Ok(segment)
     }
 
@@ -246,6 +277,10 @@ impl Core {
             peer.unchecked = true;
             return self.attempt_body(dest, handler, words, body);
         }
+        if let Some(flow) = peer.remote.filter(|_| handler.0 != 0) {
+            let tag = peer.tag;
+            return self.attempt_remote((dest, flow, tag), handler, words, body);
+        }
         self.refuse(dest, handler, words, body);
         Ok(Attempt::Sent)
     }
@@ -279,7 +314,7 @@ impl Core {
                 let header = Header::new(Kind::Medium, handler.0, words.len(), len);
                 (path.push_payload(header, words, data), Size::Medium, data.len())
             }
-            Body::Long(offset, data) => {
+            Body::Long(offset, data, _) => {
                 // Before the deposit: a payload is not copied again on every attempt.
                 if !path.has_room() {
                     return Ok(self.full(dest));
@@ -346,7 +381,7 @@ impl Core {
         let (payload, deposit) = match body {
             Body::Short => (Vec::new(), None),
             Body::Medium(data) => (data.to_vec(), None),
-            Body::Long(offset, data) => (Vec::new(), Some((offset, data.len() as u64))),
+            Body::Long(offset, data, _) => (Vec::new(), Some((offset, data.len() as u64))),
         };
         let returned = Returned {
             rank: self.desk.context.rank(),
@@ -366,6 +401,7 @@ impl Core {
         self.count_polls();
         self.send_stashed();
         self.inbox.close();
+        self.close_remotely();
         // Either the target reads what is left and frees the lane, or it never will.
         for path in self.peers.iter().flatten().filter_map(|peer| peer.path.as_ref()) {
             path.retire();

@@ -6,7 +6,7 @@ use crate::handler::Table;
 use crate::link::Link;
 use crate::payload::Payload;
 use crate::returned::{Reason, Returned, pack_original, unpack_original};
-use crate::token::{MOST_ARGUMENTS, Token};
+use crate::token::{Back, MOST_ARGUMENTS, Token};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::InLane;
 use clump_shm::lane::Peek;
@@ -43,7 +43,8 @@ impl Core {
         }
         let rare = self.inbox.anything_pending()
             | self.desk.backlog.busy
-            | (self.polls & (ATTEND_EVERY - 1) == 0);
+            | (self.polls & (ATTEND_EVERY - 1) == 0)
+            | (self.polls == self.net_due);
         if rare {
             handled += self.poll_rare()?;
         }
@@ -68,6 +69,9 @@ impl Core {
         if self.polls & (ATTEND_EVERY - 1) == 0 {
             self.attend()?;
         }
+        if self.polls == self.net_due && self.remote.is_some() {
+            return Ok(handled + self.poll_network()?);
+        }
         Ok(handled)
     }
 
@@ -88,7 +92,8 @@ impl Core {
             let words = lane.receiver.short_words();
             // A short header admits at most seven words.
             let words = words.get(..header.words()).unwrap_or(&words);
-            let token = Token { from: lane.from, link: lane.link.as_mut(), desk };
+            let back = Back::to(lane.link.as_mut());
+            let token = Token { from: lane.from, back, desk };
             let failure = handler(token, words, Payload::none());
             lane.receiver.advance_short();
             lane.recent += 1;
@@ -134,7 +139,8 @@ impl Core {
             let link = lane.link.as_mut();
             let failure = match table.find(header.handler()) {
                 Some(handler) => {
-                    handler(Token { from: lane.from, link, desk }, words, Payload::none())
+                    let back = Back::to(link);
+                    handler(Token { from: lane.from, back, desk }, words, Payload::none())
                 }
                 None if send_back(lane.from, Reason::BadHandler, header, words, &[], link)? => None,
                 None => break,
@@ -209,7 +215,7 @@ fn link_back(desk: &Desk, to: Name, lane: Option<usize>) -> Result<Link> {
 }
 
 #[cold]
-fn failed(header: Header, why: String) -> Error {
+pub(crate) fn failed(header: Header, why: String) -> Error {
     ErrorKind::HandlerFailed { handler: header.handler(), why }.into()
 }
 
@@ -296,7 +302,7 @@ impl Handling<'_> {
             let bytes = if header.kind() == Kind::Medium { payload.to_vec() } else { Vec::new() };
             return send_back(from, Reason::BadHandler, header, all, &bytes, link);
         };
-        match handler(Token { from, link, desk: self.desk }, words, payload) {
+        match handler(Token { from, back: Back::to(link), desk: self.desk }, words, payload) {
             None => Ok(true),
             Some(why) => Err(failed(header, *why)),
         }

@@ -196,7 +196,13 @@ impl<H: Hold> Endpoint<H> {
     /// Maps an endpoint's name into the translation table. Purely local: whether the name and the tag
     /// are right shows when a message is sent (it comes back).
     pub fn map(&self, name: &Name, tag: Tag) -> Result<Dest> {
-        self.hold.core()?.map(*name, tag)
+        self.hold.core()?.map(*name, tag, false)
+    }
+
+    /// The same; requests to this destination are handled in the order in which they were sent. Without
+    /// that, messages between nodes may overtake each other (those of one node never do).
+    pub fn map_ordered(&self, name: &Name, tag: Tag) -> Result<Dest> {
+        self.hold.core()?.map(*name, tag, true)
     }
 
     /// Takes a destination out of the table. What was sent is still delivered, or comes back.
@@ -255,7 +261,8 @@ impl<H: Hold> Endpoint<H> {
         payload: &[u8],
         words: &[u64],
     ) -> Result<()> {
-        self.send(dest, handler, words, Body::Long(offset, payload))
+        let progress = std::cell::Cell::default();
+        self.send(dest, handler, words, Body::Long(offset, payload, &progress))
     }
 
     fn send(&self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) -> Result<()> {

@@ -92,6 +92,12 @@ pub enum ErrorKind {
     /// A peer wrote something no sender of ours writes.
     #[error("shared memory written by {0} is damaged: a program error there overwrote a queue")]
     Corrupt(Name),
+    /// A peer sent something no sender of ours sends.
+    #[error("{0} sent a message that no clump of this version sends; are all ranks of one build?")]
+    CorruptPacket(Name),
+    /// The network between nodes cannot be used.
+    #[error("the network between nodes cannot be used: {0}")]
+    Network(String),
     /// A handler failed.
     #[error("handler {handler} failed: {why}")]
     HandlerFailed {

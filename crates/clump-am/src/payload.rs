@@ -1,7 +1,6 @@
 //! The payload of a message, as its handler sees it.
 
 use clump_shm::bulk::SharedBytes;
-use std::marker::PhantomData;
 
 /// Bytes that came with a message: in the bulk ring (medium) or in this endpoint's segment (long).
 ///
@@ -9,32 +8,47 @@ use std::marker::PhantomData;
 /// (a slice would promise the compiler that nobody changes them).
 #[derive(Debug)]
 pub struct Payload<'a> {
-    bytes: SharedBytes,
+    bytes: Bytes<'a>,
     offset: Option<u64>,
-    life: PhantomData<&'a ()>,
 }
 
-impl Payload<'_> {
+#[derive(Debug)]
+enum Bytes<'a> {
+    /// In memory that other processes can write.
+    Shared(SharedBytes),
+    /// In this process's own: in a packet from another node.
+    Own(&'a [u8]),
+}
+
+impl<'a> Payload<'a> {
     #[inline(always)]
     pub(crate) fn none() -> Self {
-        Self::new(SharedBytes::EMPTY, None)
+        Self::own(&[])
     }
 
     #[inline(always)]
     pub(crate) fn new(bytes: SharedBytes, offset: Option<u64>) -> Self {
-        Self { bytes, offset, life: PhantomData }
+        Self { bytes: Bytes::Shared(bytes), offset }
+    }
+
+    #[inline(always)]
+    pub(crate) fn own(bytes: &'a [u8]) -> Self {
+        Self { bytes: Bytes::Own(bytes), offset: None }
     }
 
     /// Bytes of the payload; 0 for short messages.
     #[inline]
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        match self.bytes {
+            Bytes::Shared(bytes) => bytes.len(),
+            Bytes::Own(bytes) => bytes.len(),
+        }
     }
 
     /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.len() == 0
     }
 
     /// For a long message: where in this endpoint's segment the bytes lie.
@@ -45,17 +59,28 @@ impl Payload<'_> {
     /// Copies the first `to.len()` bytes, or all there are; returns how many.
     #[inline]
     pub fn copy_to(&self, to: &mut [u8]) -> usize {
-        self.bytes.copy_to(to)
+        self.copy_part(0, to)
     }
 
     /// Copies from byte `from` on, up to `to.len()` bytes; returns how many.
     pub fn copy_part(&self, from: usize, to: &mut [u8]) -> usize {
-        self.bytes.part(from, to.len()).copy_to(to)
+        match self.bytes {
+            Bytes::Shared(bytes) => bytes.part(from, to.len()).copy_to(to),
+            Bytes::Own(bytes) => {
+                let rest = bytes.get(from..).unwrap_or_default();
+                let most = rest.len().min(to.len());
+                to[..most].copy_from_slice(&rest[..most]);
+                most
+            }
+        }
     }
 
     /// Appends all bytes to `to`.
     pub fn append_to(&self, to: &mut Vec<u8>) {
-        self.bytes.append_to(to);
+        match self.bytes {
+            Bytes::Shared(bytes) => bytes.append_to(to),
+            Bytes::Own(bytes) => to.extend_from_slice(bytes),
+        }
     }
 
     /// A copy of all bytes.

@@ -1,5 +1,6 @@
 //! An entry of an endpoint's translation table.
 
+use clump_net::FlowId;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
 
@@ -17,8 +18,10 @@ pub struct Tag(pub u64);
 pub(crate) struct Peer {
     pub(crate) name: Name,
     pub(crate) tag: u64,
-    /// `None` when the name leads to no endpoint of this job.
+    /// `None` when the name leads to no endpoint of this node.
     pub(crate) path: Option<Path>,
+    /// The way to an endpoint of another node.
+    pub(crate) remote: Option<FlowId>,
     pub(crate) reply_lane: Option<usize>,
     /// Requests sent since the last look at the peer's fate.
     pub(crate) unchecked: bool,

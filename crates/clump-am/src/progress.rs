@@ -34,6 +34,8 @@ pub trait Pollable {
     fn attend(&self) -> Result<()>;
     /// Whether it is one of this thread's bundle.
     fn in_bundle(&self) -> bool;
+    /// The next poll looks at the network, whenever it would have come.
+    fn urge(&self);
     /// Asks senders to ring from now on.
     fn cool(&self);
     /// After the fence that follows [`Pollable::cool`]: whether anything came in meanwhile.
@@ -54,6 +56,12 @@ impl Pollable for RefCell<Core> {
         self.try_borrow_mut().map_or(Ok(()), |mut core| core.attend())
     }
 
+    fn urge(&self) {
+        if let Ok(mut core) = self.try_borrow_mut() {
+            core.urge();
+        }
+    }
+
     fn cool(&self) {
         if let Ok(mut core) = self.try_borrow_mut() {
             core.inbox.cool_all();
@@ -61,7 +69,7 @@ impl Pollable for RefCell<Core> {
     }
 
     fn anything_waiting(&self) -> bool {
-        self.try_borrow_mut().is_ok_and(|mut core| core.inbox.anything_waiting())
+        self.try_borrow_mut().is_ok_and(|mut core| core.anything_waiting())
     }
 }
 
@@ -103,12 +111,18 @@ impl Pollable for Mutex<Guarded> {
         self.try_lock().map_or(Ok(()), |mut core| core.0.attend())
     }
 
+    fn urge(&self) {
+        if let Ok(mut core) = self.try_lock() {
+            core.0.urge();
+        }
+    }
+
     fn cool(&self) {
         self.lock().unwrap_or_else(PoisonError::into_inner).0.inbox.cool_all();
     }
 
     fn anything_waiting(&self) -> bool {
-        self.lock().unwrap_or_else(PoisonError::into_inner).0.inbox.anything_waiting()
+        self.lock().unwrap_or_else(PoisonError::into_inner).0.anything_waiting()
     }
 }
 
@@ -206,6 +220,11 @@ pub fn block_on(
         return Ok(());
     }
     let mut waiter = Waiter::new(context.patience());
+    let network = context.network();
+    if let Some(network) = network {
+        network.interface.settle();
+        mine.urge();
+    }
     let alone = bundle_size() <= usize::from(mine.in_bundle());
     let mut noted = false;
     let mut yields = 0;
@@ -225,6 +244,9 @@ pub fn block_on(
             Ok(false) => {}
         }
         yields += u64::from(next == Next::Yielded);
+        if network.is_some() && next != Next::Look {
+            mine.urge();
+        }
         let attend = match next {
             Next::Look => false,
             Next::Yielded => yields % ATTEND_YIELDS == 0,
@@ -301,7 +323,15 @@ fn sleep(context: &RankContext, mine: &impl Pollable, what: &mut impl WaitFor) -
     } else {
         counters.bump(Counter::Parks);
         let (before, nap) = (clock::now_ns(), what.nap());
-        context.block().park().sleep(announced, Some(nap));
+        match (context.network(), context.node().alarm(context.rank())) {
+            (Some(network), Some(alarm)) => {
+                let due = network.interface.before_sleep();
+                let nap = due.map_or(nap, |due| nap.min(due));
+                let socket = network.interface.readiness();
+                context.block().park().sleep_on(announced, alarm, socket, Some(nap));
+            }
+            _ => context.block().park().sleep(announced, Some(nap)),
+        }
         if u128::from(clock::now_ns() - before) < nap.as_nanos() {
             counters.bump(Counter::WakesReceived);
         }

@@ -5,6 +5,7 @@ use crate::error::{ErrorKind, Result};
 use crate::handler::Handler;
 use crate::link::Link;
 use crate::peer::Dest;
+use crate::remote::{Answer, Requester};
 use crate::returned::{Reason, Returned};
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, Kind};
@@ -15,12 +16,30 @@ pub const MOST_DEFERRED: usize = 1 << 16;
 /// Most words a program gives to one message.
 pub const MOST_ARGUMENTS: usize = 8;
 
+/// The way back to whoever sent a message.
+#[derive(Debug)]
+pub(crate) enum Back<'a> {
+    /// There is none: the message is a reply.
+    None,
+    /// To an endpoint of this node.
+    Local(&'a mut Link),
+    /// To an endpoint of another node.
+    Remote(&'a mut Requester),
+}
+
+impl<'a> Back<'a> {
+    #[inline(always)]
+    pub(crate) fn to(link: Option<&'a mut Link>) -> Self {
+        link.map_or(Back::None, Back::Local)
+    }
+}
+
 /// A handler's view of the message that woke it. Replying uses the token up, so there is at most one
 /// reply; a handler of a reply has a token too, but nobody to answer.
 #[derive(Debug)]
 pub struct Token<'a> {
     pub(crate) from: Name,
-    pub(crate) link: Option<&'a mut Link>,
+    pub(crate) back: Back<'a>,
     pub(crate) desk: &'a mut Desk,
 }
 
@@ -78,7 +97,14 @@ impl Token<'_> {
         let all = &all[..words.len() + 2];
         let header = Header::new(Kind::Long, handler.0, all.len(), 0);
         let mut this = self;
-        let Some(link) = this.link.as_deref_mut() else { return Ok(()) };
+        let link = match &mut this.back {
+            Back::None => return Ok(()),
+            Back::Local(link) => link,
+            Back::Remote(_) => {
+                this.send_remote(header, all, payload, Size::Long, payload.len() as u64);
+                return Ok(());
+            }
+        };
         if !link.path.is_open() {
             // Its segment may be another endpoint's by now.
             this.send(header, all, &[], Size::Long, 0);
@@ -100,7 +126,11 @@ impl Token<'_> {
 
     #[inline(always)]
     fn send(self, header: Header, words: &[u64], payload: &[u8], size: Size, bytes: u64) {
-        let Some(link) = self.link else { return };
+        let link = match self.back {
+            Back::None => return,
+            Back::Local(link) => link,
+            Back::Remote(_) => return self.send_remote(header, words, payload, size, bytes),
+        };
         if !link.path.is_open() {
             let to = (self.desk.context.rank(), self.from);
             let why = (Reason::ReplyRejected, true);
@@ -116,6 +146,29 @@ impl Token<'_> {
             self.desk.backlog.stuck_links += 1;
             self.desk.backlog.busy = true;
         }
+    }
+
+    #[inline(never)]
+    fn send_remote(self, header: Header, words: &[u64], payload: &[u8], size: Size, bytes: u64) {
+        let Back::Remote(requester) = self.back else { return };
+        let kind = match size {
+            Size::Short => clump_wire::frame::Kind::Short,
+            Size::Medium => clump_wire::frame::Kind::Medium,
+            Size::Long => clump_wire::frame::Kind::Long,
+        };
+        let head = (kind, header.handler());
+        let counters = self.desk.counters();
+        match requester.answer(self.desk, head, words, payload) {
+            Answer::Refused => return self.desk.reject(requester.name, head, words, payload),
+            Answer::Sent => {}
+            Answer::PutAside => {
+                counters.bump(Counter::Stashed);
+                self.desk.backlog.stuck_remote += 1;
+            }
+        }
+        let counters = self.desk.counters();
+        counters.bump(Counter::messages(Role::Reply, size, Flow::Sent).over_network());
+        counters.add(Counter::bytes(Role::Reply, size, Flow::Sent).over_network(), bytes);
     }
 
     /// Queues a request, to be sent after this handler has returned (which is what makes requests from

@@ -29,9 +29,10 @@ impl Core {
     }
 
     /// Whether everything sent was read, or came back.
-    pub(crate) fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&mut self) -> bool {
+        let remotely = self.is_drained_remotely();
         let peers = self.peers.iter().flatten().chain(&self.retiring);
-        !self.desk.backlog.busy && peers.into_iter().all(|peer| !peer.unchecked)
+        remotely && !self.desk.backlog.busy && peers.into_iter().all(|peer| !peer.unchecked)
     }
 
     pub(crate) fn flush_links(&mut self) {
@@ -84,6 +85,9 @@ impl Core {
         let cooled = u64::from(self.inbox.tick());
         self.desk.counters().add(Counter::LanesCooled, cooled);
         self.inbox.give_back_all();
+        if let Some(network) = self.desk.context.network() {
+            network.attend(self.desk.context.node(), self.desk.context.counters());
+        }
         self.check_peers();
         self.check_links();
         self.finish_retiring()?;

@@ -107,6 +107,24 @@ settings! {
         "How long a request waits for room before it is returned; 0: for ever.";
     node_timeout_ms: u64 = 2000 in 200..=3_600_000, "ms", "CLUMP_NODE_TIMEOUT_MS",
         "How long nothing may be heard of a node before it counts as lost.";
+    net_poll_least: u64 = 16 in 1..=1_000_000, "", "CLUMP_NET_POLL_LEAST",
+        "Looks at shared memory from one look at the network to the next, when the network is busy.";
+    net_poll_most: u64 = 256 in 1..=1_000_000, "", "CLUMP_NET_POLL_MOST",
+        "The same when nothing came by the network lately.";
+    net_window: u64 = 0 in 0..=1_073_741_824, "B", "CLUMP_NET_WINDOW",
+        "Bytes under way to each peer on another node, for the laboratory; 0: found by congestion control.";
+    net_loss_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_LOSS_PPM",
+        "Packets that each rank throws away instead of sending them, for tests.";
+    net_duplicate_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_DUPLICATE_PPM",
+        "Packets that each rank sends twice, for tests.";
+    net_reorder_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_REORDER_PPM",
+        "Packets that each rank holds back until others have gone past, for tests.";
+    net_corrupt_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_CORRUPT_PPM",
+        "Packets that each rank damages before sending them, for tests.";
+    net_delay_ns: u64 = 0 in 0..=10_000_000_000, "ns", "CLUMP_NET_DELAY_NS",
+        "How long each rank holds back every packet, for tests.";
+    net_seed: u64 = 1 in 0..=18_446_744_073_709_551_615, "", "CLUMP_NET_SEED",
+        "Decides which packets those are.";
 }
 
 /// One effective setting, for reports.

@@ -74,8 +74,7 @@ impl Flows {
             flow.ordered |= ordered;
             return FlowId(at);
         }
-        let flow =
-            Flow { peer, from, to, ordered, sent: 0, consumed: 0, refunded: 0, asked: 0 };
+        let flow = Flow { peer, from, to, ordered, sent: 0, consumed: 0, refunded: 0, asked: 0 };
         let free = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
         match self.all.get_mut(free) {
             Some(place) => *place = Some(flow),

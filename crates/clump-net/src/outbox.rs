@@ -196,7 +196,13 @@ impl Outbox {
     }
 
     /// The frame that begins a message of several, with as much payload as fits.
-    fn begin(&mut self, head: &Head, words: &[u64], payload: &[u8], progress: &mut Progress) -> u64 {
+    fn begin(
+        &mut self,
+        head: &Head,
+        words: &[u64],
+        payload: &[u8],
+        progress: &mut Progress,
+    ) -> u64 {
         let message = self.next_message;
         self.next_message += 1;
         let piece = Some(Piece { message, at: payload.len() as u64 });
@@ -336,7 +342,8 @@ impl Outbox {
     /// The peer is lost: every message that was not acknowledged whole, in the order they were sent.
     pub(crate) fn take_all(&mut self) -> Vec<Unsent> {
         self.close();
-        let mut gathering = Gathering { begun: std::mem::take(&mut self.begun), ..Gathering::default() };
+        let mut gathering =
+            Gathering { begun: std::mem::take(&mut self.begun), ..Gathering::default() };
         let flying = self.flying.drain(..).map(|unit| (unit.bytes, unit.acked));
         for (bytes, acked) in flying.chain(self.closed.drain(..).map(|bytes| (bytes, false))) {
             for frame in Frames::new(&bytes).flatten() {

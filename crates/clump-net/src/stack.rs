@@ -170,7 +170,15 @@ impl Stack {
             }
             let sealer = key.sealer(config.security, config.me, config.epoch, id)?;
             let opener = key.opener(config.security, id, epoch, config.me)?;
-            let peer = Peer { address, epoch, sealer, opener, conduit: None, lost: None, saw_close: false };
+            let peer = Peer {
+                address,
+                epoch,
+                sealer,
+                opener,
+                conduit: None,
+                lost: None,
+                saw_close: false,
+            };
             if let Some(place) = peers.get_mut(at) {
                 *place = Some(peer);
             }
@@ -217,7 +225,12 @@ impl Stack {
 
     /// Sends a short or medium request.
     #[inline]
-    pub fn request(&mut self, now: impl Fn() -> Nanos, request: &Request<'_>, payload: &[u8]) -> Push {
+    pub fn request(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        request: &Request<'_>,
+        payload: &[u8],
+    ) -> Push {
         let Self { flows, config, .. } = self;
         let Some(flow) = flows.get_mut(request.flow) else { return Push::Full };
         let cost = REQUEST_COST + payload.len() as u64;
@@ -311,6 +324,25 @@ impl Stack {
             self.control(now, peer, Kind::Ask, (from, to), total);
         }
         true
+    }
+
+    /// Answers even when there is no room: for the last words of an endpoint.
+    pub fn reply_anyway(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        head: (Kind, u8),
+        names: (u64, u64),
+        body: (&[u64], &[u8]),
+    ) {
+        let _ = self.reply_always(now, peer, head, names, body);
+    }
+
+    /// Sends messages that were handed over and not handled back to where they came from.
+    pub fn return_mail(&mut self, now: impl Fn() -> Nanos, mail: impl IntoIterator<Item = Mail>) {
+        for mail in mail {
+            self.send_back(&now, &mail, Refusal::EndpointGone);
+        }
     }
 
     /// Answers whatever the peer's window says: for what is bounded by the peer's own requests.

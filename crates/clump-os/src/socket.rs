@@ -105,6 +105,20 @@ pub fn inherited(number: RawFd) -> Option<OwnedFd> {
     Some(own)
 }
 
+/// Waits until `socket` has something to read, at most for `limit`; without a socket, for `limit`.
+pub fn wait_readable(socket: Option<BorrowedFd<'_>>, limit: std::time::Duration) {
+    let timeout = rustix::event::Timespec {
+        tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(limit.subsec_nanos()),
+    };
+    let mut waits: Vec<_> = socket
+        .iter()
+        .map(|fd| rustix::event::PollFd::new(fd, rustix::event::PollFlags::IN))
+        .collect();
+    // Interrupted or refused: the caller looks, and comes back.
+    let _ = rustix::event::poll(&mut waits, Some(&timeout));
+}
+
 /// Lets programs that this process starts inherit `descriptor` (clears close-on-exec).
 pub fn pass_on(descriptor: impl AsFd) -> Result<()> {
     rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())

@@ -82,6 +82,52 @@ counters! {
     ReplyLongReceived          "shm.reply.long.received"           Count "Long replies given to a handler.";
     ReplyLongReceivedBytes     "shm.reply.long.received_bytes"     Bytes "Payload of those.";
 
+    NetRequestShortSent       "net.request.short.sent"        Count "Short requests accepted for delivery.";
+    NetRequestShortSentBytes  "net.request.short.sent_bytes"  Bytes "Payload of those.";
+    NetRequestMediumSent      "net.request.medium.sent"       Count "Medium requests accepted for delivery.";
+    NetRequestMediumSentBytes "net.request.medium.sent_bytes" Bytes "Payload of those.";
+    NetRequestLongSent        "net.request.long.sent"         Count "Long requests accepted for delivery.";
+    NetRequestLongSentBytes   "net.request.long.sent_bytes"   Bytes "Payload of those.";
+    NetReplyShortSent         "net.reply.short.sent"          Count "Short replies accepted for delivery.";
+    NetReplyShortSentBytes    "net.reply.short.sent_bytes"    Bytes "Payload of those.";
+    NetReplyMediumSent        "net.reply.medium.sent"         Count "Medium replies accepted for delivery.";
+    NetReplyMediumSentBytes   "net.reply.medium.sent_bytes"   Bytes "Payload of those.";
+    NetReplyLongSent          "net.reply.long.sent"           Count "Long replies accepted for delivery.";
+    NetReplyLongSentBytes     "net.reply.long.sent_bytes"     Bytes "Payload of those.";
+    NetRequestShortReceived       "net.request.short.received"        Count "Short requests given to a handler.";
+    NetRequestShortReceivedBytes  "net.request.short.received_bytes"  Bytes "Payload of those.";
+    NetRequestMediumReceived      "net.request.medium.received"       Count "Medium requests given to a handler.";
+    NetRequestMediumReceivedBytes "net.request.medium.received_bytes" Bytes "Payload of those.";
+    NetRequestLongReceived        "net.request.long.received"         Count "Long requests given to a handler.";
+    NetRequestLongReceivedBytes   "net.request.long.received_bytes"   Bytes "Payload of those.";
+    NetReplyShortReceived         "net.reply.short.received"          Count "Short replies given to a handler.";
+    NetReplyShortReceivedBytes    "net.reply.short.received_bytes"    Bytes "Payload of those.";
+    NetReplyMediumReceived        "net.reply.medium.received"         Count "Medium replies given to a handler.";
+    NetReplyMediumReceivedBytes   "net.reply.medium.received_bytes"   Bytes "Payload of those.";
+    NetReplyLongReceived          "net.reply.long.received"           Count "Long replies given to a handler.";
+    NetReplyLongReceivedBytes     "net.reply.long.received_bytes"     Bytes "Payload of those.";
+
+    NetFull          "net.full"             Count "Times a sender found no room towards another node and had to wait.";
+    NetLooks         "net.looks"            Count "Looks at the network.";
+    NetLooksEmpty    "net.looks.empty"      Count "Looks at the network that found nothing.";
+    NetPacketsSent   "net.packets.sent"     Count "Packets sent to other nodes, acknowledgements included.";
+    NetBytesSent     "net.bytes.sent"       Bytes "Bytes of those, headers included.";
+    NetAcksSent      "net.acks.sent"        Count "Packets sent that only acknowledge.";
+    NetUnitsSent     "net.units.sent"       Count "Packets' worth of messages sent for the first time.";
+    NetUnitsResent   "net.units.resent"     Count "Packets' worth of messages sent again.";
+    NetPacketsReceived "net.packets.received" Count "Authentic packets received.";
+    NetBytesReceived "net.bytes.received"   Bytes "Bytes of those, headers included.";
+    NetDuplicates    "net.units.duplicate"  Count "Packets' worth of messages that had arrived before.";
+    NetForeign       "net.packets.foreign"  Count "Packets thrown away: of another job, for another rank, of another incarnation.";
+    NetForged        "net.packets.forged"   Count "Packets thrown away: forged or damaged.";
+    NetReplayed      "net.packets.replayed" Count "Packets thrown away: received before.";
+    NetMalformed     "net.packets.malformed" Count "Packets thrown away: not of our format.";
+    NetFramesMalformed "net.frames.malformed" Count "Frames thrown away: authentic, but not what a correct peer sends.";
+    NetSendsRefused  "net.sends.refused"    Count "Packets that the operating system did not take; they are sent again.";
+    NetReturnedHere  "net.returned"         Count "Messages sent back to other nodes: no endpoint here takes them.";
+    NetCreditsSent   "net.credits.sent"     Count "Reports of consumed requests sent to other nodes.";
+    NetMarks         "net.marks"            Count "Packets that arrived marked for congestion.";
+
     ReturnedBadArguments  "am.returned.bad_arguments"    Count "Messages that came back: malformed arguments.";
     ReturnedNoEndpoint    "am.returned.no_such_endpoint" Count "Messages that came back: the name leads to no endpoint.";
     ReturnedBadTag        "am.returned.bad_tag"          Count "Messages that came back: the tag gave no right of access.";
@@ -199,6 +245,13 @@ impl Counter {
         }
     }
 
+    /// Of a counter of messages or their bytes in shared memory: the same for messages between nodes.
+    #[inline(always)]
+    pub const fn over_network(self) -> Counter {
+        let distance = Counter::NetRequestShortSent as usize - Counter::RequestShortSent as usize;
+        Self::ALL[self as usize + distance]
+    }
+
     /// The counter of that name.
     pub fn named(name: &str) -> Option<Counter> {
         Self::ALL.iter().copied().find(|c| c.name() == name)
@@ -250,6 +303,10 @@ mod tests {
                     assert_eq!(Counter::messages(role, size, flow).name(), name);
                     assert_eq!(Counter::bytes(role, size, flow).name(), format!("{name}_bytes"));
                     assert_eq!(Counter::bytes(role, size, flow).unit(), Unit::Bytes);
+                    let net = Counter::messages(role, size, flow).over_network().name();
+                    assert_eq!(net, format!("net.{r}.{s}.{f}"));
+                    let net = Counter::bytes(role, size, flow).over_network().name();
+                    assert_eq!(net, format!("net.{r}.{s}.{f}_bytes"));
                 }
             }
         }

@@ -1,8 +1,10 @@
 //! The runtime object of a process.
 
 use crate::{Error, Result};
-use clump_am::{AsContext, RankContext, Settings};
+use clump_am::{AsContext, FaultPlan, NetworkSeat, RankContext, Settings};
+use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
+use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_shm::node::{NodeConfig, NodeMemory};
 use std::os::fd::OwnedFd;
@@ -22,6 +24,7 @@ pub struct Clump {
 struct Inner {
     team: Team,
     context: Arc<RankContext>,
+    _leave: Leave,
     /// The connection to the agent, which sees it close.
     _control: Option<OwnedFd>,
 }
@@ -35,18 +38,19 @@ pub fn init() -> Result<Clump> {
     if RUNNING.swap(true, Ordering::AcqRel) {
         return Err(Error::AlreadyRunning);
     }
-    let (memory, rank, config, control) = match clump_boot::join()? {
-        Some(boot) => {
-            (NodeMemory::attach(boot.memory)?, boot.rank, boot.config, Some(boot.control))
+    let (context, control) = match clump_boot::join()? {
+        Some(boot) => seated(boot)?,
+        None => {
+            let config = clump_boot::Config::load()?;
+            let context = RankContext::new(&alone()?, 0, settings(&config))?;
+            (context, None)
         }
-        None => (alone()?, 0, clump_boot::Config::load()?, None),
     };
-    let lanes = config.lanes != 0;
-    let patience = (config.patience_ms != 0).then(|| Duration::from_millis(config.patience_ms));
-    let context = Arc::new(RankContext::new(&memory, rank, Settings { lanes, patience })?);
+    let context = Arc::new(context);
     context.block().join(std::process::id()).map_err(Error::AlreadyJoined)?;
     let team = Team::form(&context)?;
-    Ok(Clump { inner: Arc::new(Inner { team, context, _control: control }) })
+    let leave = Leave(context.clone());
+    Ok(Clump { inner: Arc::new(Inner { team, context, _leave: leave, _control: control }) })
 }
 
 /// The memory of a job of one rank.
@@ -54,6 +58,50 @@ fn alone() -> Result<NodeMemory> {
     let config =
         NodeConfig { ranks: 1, node: 0, node_of: &[], job_id: 1, survive: false, spin_ns: 20_000, yield_ns: 50_000 };
     Ok(NodeMemory::create(&config)?)
+}
+
+/// The context of a rank that `clump run` started.
+fn seated(boot: Boot) -> Result<(RankContext, Option<OwnedFd>)> {
+    let Boot { rank, memory, config, control, net, alarms, .. } = boot;
+    let mut node = NodeMemory::attach(memory)?;
+    let settings = settings(&config);
+    let Some(net) = net else {
+        return Ok((RankContext::new(&node, rank, settings)?, Some(control)));
+    };
+    let alarms = alarms.into_iter().map(|(rank, fd)| (rank, Alarm::from_fd(fd)));
+    node.set_alarms(alarms.collect());
+    let seat = NetworkSeat {
+        socket: net.socket,
+        key: net.key,
+        security: net.security,
+        polling: (small(config.net_poll_least), small(config.net_poll_most)),
+        window: (config.net_window != 0).then_some(config.net_window as usize),
+        faults: faults(&config),
+    };
+    Ok((RankContext::with_network(&node, rank, settings, seat)?, Some(control)))
+}
+
+fn settings(config: &Config) -> Settings {
+    let patience = (config.patience_ms != 0).then(|| Duration::from_millis(config.patience_ms));
+    Settings { lanes: config.lanes != 0, patience }
+}
+
+fn small(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// What the network is to do wrong, if the settings want it to.
+fn faults(config: &Config) -> Option<(FaultPlan, u64)> {
+    let chance = |ppm: u64| ppm as f64 / 1e6;
+    let plan = FaultPlan {
+        loss: chance(config.net_loss_ppm),
+        duplication: chance(config.net_duplicate_ppm),
+        reordering: chance(config.net_reorder_ppm),
+        corruption: chance(config.net_corrupt_ppm),
+        delay_ns: config.net_delay_ns,
+        ..FaultPlan::default()
+    };
+    (plan != FaultPlan::default()).then_some((plan, config.net_seed))
 }
 
 impl Clump {
@@ -128,10 +176,15 @@ impl AsContext for Clump {
     }
 }
 
-impl Drop for Inner {
+/// The last thing of a runtime to go: by then the endpoints of the collectives are closed.
+#[derive(Debug)]
+struct Leave(Arc<RankContext>);
+
+impl Drop for Leave {
     fn drop(&mut self) {
         if !std::thread::panicking() {
-            self.context.block().finalize();
+            self.0.close_network();
+            self.0.block().finalize();
         }
     }
 }

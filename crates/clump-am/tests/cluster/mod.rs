@@ -2,13 +2,23 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
+pub mod net;
+
 use clump_am::{RankContext, Settings};
 use clump_shm::node::{NodeConfig, NodeMemory};
 use std::sync::Arc;
 
 /// A node for `ranks` ranks that yields soon, since tests share two cores.
 pub fn node(ranks: usize, survive: bool) -> NodeMemory {
-    let config = NodeConfig { ranks, node: 0, node_of: &[], job_id: 9, survive, spin_ns: 300, yield_ns: 50_000 };
+    let config = NodeConfig {
+        ranks,
+        node: 0,
+        node_of: &[],
+        job_id: 9,
+        survive,
+        spin_ns: 300,
+        yield_ns: 50_000,
+    };
     NodeMemory::create(&config).unwrap()
 }
 

@@ -37,8 +37,8 @@ impl Stack {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         let Some(conduit) = known.conduit.as_deref_mut() else { return };
         if !conduit.outbox.has_whole() {
-            let idle = conduit.channel.is_quiet()
-                || now.saturating_sub(conduit.sent_at) >= COALESCE_NS;
+            let idle =
+                conduit.channel.is_quiet() || now.saturating_sub(conduit.sent_at) >= COALESCE_NS;
             if !force && !idle {
                 return self.touch(peer);
             }

@@ -1,0 +1,177 @@
+//! The rank's network interface as its endpoints use it.
+
+pub(crate) mod registry;
+
+use crate::error::{ErrorKind, Result};
+use crate::returned::Reason;
+use clump_driver::{Clock, Driver, Fault, FaultPlan, Udp, UdpOptions};
+use clump_net::seal::JobKey;
+use clump_net::{Batch, Interface, PeerAddress, Polling, Refusal, Stack, StackConfig};
+use clump_os::fence::FenceKind;
+use clump_os::secret::Secret;
+use clump_os::{clock, socket};
+use clump_proto::Congestion;
+use clump_shm::node::NodeMemory;
+use clump_shm::rank::RankState;
+use clump_trace::{Counter, Counters};
+use clump_wire::Security;
+use registry::Registry;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of requests between two endpoints that may be unconsumed, when few ranks share the memory.
+const MOST_CREDIT: u64 = 256 << 10;
+/// How long a closing rank waits for news before it says again that it closes.
+const CLOSE_PAUSE: Duration = Duration::from_millis(2);
+const LEAST_CREDIT: u64 = 64 << 10;
+/// Bytes of requests that all endpoints of all peers together may leave unconsumed at one endpoint.
+const ALL_CREDIT: u64 = 64 << 20;
+
+/// What a rank needs to talk to other nodes.
+#[derive(Debug)]
+pub struct NetworkSeat {
+    /// Its socket: UDP, bound to the address that the others know.
+    pub socket: OwnedFd,
+    /// The key of the job.
+    pub key: Secret<[u8; 32]>,
+    /// How packets are protected.
+    pub security: Security,
+    /// Looks at shared memory from one look at the network to the next, at least and at most.
+    pub polling: (u32, u32),
+    /// Bytes under way to each peer; `None`: found by congestion control.
+    pub window: Option<usize>,
+    /// What the network is to do wrong, and the seed that decides what it does it to.
+    pub faults: Option<(FaultPlan, u64)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Network {
+    pub(crate) interface: Interface,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) credit: u64,
+    polling: Polling,
+}
+
+impl Network {
+    /// Takes the rank's seat at the network.
+    ///
+    /// # Errors
+    /// The socket or the key cannot be used.
+    pub fn open(node: &NodeMemory, rank: u32, seat: NetworkSeat) -> Result<Self> {
+        let NetworkSeat { socket, mut key, security, polling, window, faults } = seat;
+        let refused = |why: &dyn std::fmt::Display| ErrorKind::Network(why.to_string());
+        let driver = Udp::new(vec![socket], UdpOptions::default()).map_err(|e| refused(&e))?;
+        let driver: Box<dyn Driver> = match faults {
+            None => Box::new(driver),
+            Some((plan, seed)) => {
+                Box::new(Fault::new(driver, seed ^ u64::from(rank) << 32, plan, Clock::Steady))
+            }
+        };
+        let key = JobKey::new(&mut key).map_err(|e| refused(&e))?;
+        let remote = (0..node.ranks() as u32).filter(|&other| !node.is_local(other));
+        let address = |other| {
+            let place = node.rank(other)?.place()?;
+            Some(PeerAddress { id: other, address: place.address, epoch: place.epoch })
+        };
+        let mine = node.rank(rank).and_then(|block| block.place());
+        let mine = mine.ok_or_else(|| refused(&"this rank has no address"))?;
+        let congestion = window.map_or(Congestion::Adaptive, Congestion::Static);
+        let credit = (ALL_CREDIT / node.ranks() as u64).clamp(LEAST_CREDIT, MOST_CREDIT);
+        let config = StackConfig {
+            me: rank,
+            epoch: mine.epoch,
+            security,
+            channel: clump_proto::Config { congestion, ..clump_proto::Config::default() },
+            credit_bytes: credit,
+            peers: remote.filter_map(address).collect(),
+        };
+        let registry = Arc::new(Registry::new(rank));
+        let stack = Stack::new(config, &key, driver, Box::new(registry.doors()))
+            .map_err(|e| refused(&e))?;
+        let (home, fence): (NodeMemory, FenceKind) = (node.clone(), node.fence());
+        let wake = Box::new(move || {
+            if let Some(block) = home.rank(rank) {
+                block.park().wake_if_asleep(fence, home.alarm(rank).map(|alarm| &**alarm));
+            }
+        });
+        // A rank that is alone on its node has nothing else to look at.
+        let (least, most) = if node.local_ranks().len() == 1 { (1, 1) } else { polling };
+        let interface = Interface::new(stack, wake);
+        Ok(Self { interface, registry, credit, polling: Polling::new(least, most) })
+    }
+
+    /// Says good-bye to all peers: waits until everything sent has arrived, tells them that nothing more
+    /// is taken, and waits until they know. Peers that die or finalize meanwhile are not waited for.
+    /// All endpoints are closed.
+    pub fn close(&self, node: &NodeMemory, rank: u32) {
+        let Some(block) = node.rank(rank) else { return };
+        let mut batch = Batch::default();
+        loop {
+            self.attend(node, Counters::over(block.counters()));
+            let now = clock::now_ns();
+            let mut stack = self.interface.stack();
+            while stack.receive(now, None, &mut batch) > 0 {}
+            stack.service(now, true);
+            if stack.is_quiet() {
+                stack.close(now);
+            }
+            stack.acknowledge_all(now);
+            if stack.is_closed() || node.job().first_death().is_some() && !node.job().survive() {
+                return;
+            }
+            drop(stack);
+            socket::wait_readable(self.interface.readiness(), CLOSE_PAUSE);
+        }
+    }
+
+    /// How often an endpoint looks at the network.
+    pub(crate) fn polling(&self) -> Polling {
+        self.polling.clone()
+    }
+
+    /// Gives up peers that died or finalized, and copies what the stack has counted.
+    pub(crate) fn attend(&self, node: &NodeMemory, counters: Counters<'_>) {
+        let mut stack = self.interface.stack();
+        let mut lost = Vec::new();
+        for peer in stack.talking_to() {
+            let Some(block) = node.rank(peer) else { continue };
+            match block.state() {
+                RankState::Dead => lost.push((peer, Refusal::PeerLost)),
+                RankState::Finalized => lost.push((peer, Refusal::EndpointGone)),
+                RankState::Absent | RankState::Joined => {}
+            }
+        }
+        for (peer, why) in lost {
+            stack.lose(peer, why);
+        }
+        let stats = stack.stats();
+        for (counter, value) in [
+            (Counter::NetPacketsSent, stats.packets_sent),
+            (Counter::NetBytesSent, stats.bytes_sent),
+            (Counter::NetAcksSent, stats.acks_sent),
+            (Counter::NetUnitsSent, stats.units_sent),
+            (Counter::NetUnitsResent, stats.units_resent),
+            (Counter::NetPacketsReceived, stats.packets_received),
+            (Counter::NetBytesReceived, stats.bytes_received),
+            (Counter::NetDuplicates, stats.units_duplicate),
+            (Counter::NetForeign, stats.packets_foreign),
+            (Counter::NetForged, stats.packets_forged),
+            (Counter::NetReplayed, stats.packets_replayed),
+            (Counter::NetMalformed, stats.packets_malformed),
+            (Counter::NetFramesMalformed, stats.frames_malformed),
+            (Counter::NetSendsRefused, stats.sends_refused),
+            (Counter::NetReturnedHere, stats.returned_here),
+            (Counter::NetCreditsSent, stats.credits_sent),
+            (Counter::NetMarks, stats.marks_received),
+        ] {
+            counters.set(counter, value);
+        }
+    }
+}
+
+/// The reason that programs see.
+pub(crate) fn reason_of(refusal: Refusal) -> Reason {
+    Reason::from_bits(refusal as u8).unwrap_or(Reason::PeerLost)
+}

@@ -1,0 +1,462 @@
+//! Messages to and from endpoints of other nodes.
+
+use crate::core::{Attempt, Body, Core, Desk};
+use crate::dispatch::{failed, hand_over};
+use crate::error::{ErrorKind, Result};
+use crate::handler::Handler;
+use crate::network::{Network, reason_of};
+use crate::payload::Payload;
+use crate::peer::Dest;
+use crate::returned::{Reason, Returned};
+use crate::token::{Back, MOST_ARGUMENTS, Token};
+use clump_net::original::Original;
+use clump_net::{Arrival, Batch, FlowId, Mail, Polling, Push, REQUEST_COST, Request, Sort};
+use clump_shm::name::Name;
+use clump_shm::slot::{Header, Kind as SlotKind};
+use clump_trace::{Counter, Flow, Role, Size};
+use clump_wire::frame::Kind;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+
+/// What an endpoint keeps of the network.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    polling: Polling,
+    batch: Option<Box<Batch>>,
+    /// Messages that could not be handled yet: their way back is full.
+    later: VecDeque<Mail>,
+    /// Requesters on other nodes, by name.
+    requesters: HashMap<u64, Requester>,
+    /// Ways to unmapped destinations on which something may be outstanding.
+    pub(crate) old_flows: Vec<FlowId>,
+}
+
+/// An endpoint of another node that has sent requests.
+#[derive(Debug)]
+pub(crate) struct Requester {
+    pub(crate) name: Name,
+    /// Bytes of its requests that were handled, and how many of those it knows of.
+    consumed: u64,
+    reported: u64,
+    /// It wants to know once so many have been.
+    asked: Option<u64>,
+    /// A reply that found no room.
+    stash: VecDeque<StashedReply>,
+}
+
+#[derive(Debug)]
+struct StashedReply {
+    kind: Kind,
+    handler: u8,
+    words: Vec<u64>,
+    payload: Vec<u8>,
+}
+
+impl Remote {
+    pub(crate) fn new(network: &Network) -> Self {
+        Self {
+            polling: network.polling(),
+            batch: None,
+            later: VecDeque::new(),
+            requesters: HashMap::new(),
+            old_flows: Vec::new(),
+        }
+    }
+}
+
+impl Requester {
+    fn new(name: Name) -> Self {
+        Self { name, consumed: 0, reported: 0, asked: None, stash: VecDeque::new() }
+    }
+
+    /// Whether a reply waits for room; then no more requests of it are handled.
+    fn is_stuck(&self) -> bool {
+        !self.stash.is_empty()
+    }
+
+    /// Answers; puts the answer aside when there is no room. Gives what became of it.
+    pub(crate) fn answer(
+        &mut self,
+        desk: &Desk,
+        (kind, handler): (Kind, u8),
+        words: &[u64],
+        payload: &[u8],
+    ) -> Answer {
+        let Some(network) = desk.context.network() else { return Answer::Refused };
+        let names = (desk.name.to_bits(), self.name.to_bits());
+        let peer = self.name.rank();
+        match network.interface.reply(peer, (kind, handler), names, (words, payload)) {
+            Push::Accepted => Answer::Sent,
+            Push::Lost(_) => Answer::Refused,
+            Push::Full => {
+                let (words, payload) = (words.to_vec(), payload.to_vec());
+                self.stash.push_back(StashedReply { kind, handler, words, payload });
+                Answer::PutAside
+            }
+        }
+    }
+
+    /// Tells the requester what was consumed, if it is time to.
+    fn report(&mut self, desk: &Desk) {
+        let Some(network) = desk.context.network() else { return };
+        let due = self.consumed - self.reported >= network.credit / 4
+            || self.asked.is_some_and(|asked| self.consumed >= asked);
+        if due {
+            self.reported = self.consumed;
+            self.asked = None;
+            let mut stack = network.interface.stack();
+            let (me, to) = (desk.name.to_bits(), self.name.to_bits());
+            let now = clump_os::clock::now_ns;
+            stack.report(now, self.name.rank(), me, to, self.consumed);
+        }
+    }
+}
+
+/// What became of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Sent,
+    PutAside,
+    Refused,
+}
+
+impl Core {
+    /// Sends to another node once, or says that there is no room.
+    pub(crate) fn attempt_remote(
+        &mut self,
+        (dest, flow, tag): (Dest, FlowId, u64),
+        handler: Handler,
+        words: &[u64],
+        body: Body<'_>,
+    ) -> Result<Attempt> {
+        let Some(network) = self.desk.context.network() else {
+            return Err(ErrorKind::NoSuchDestination(dest.0).into());
+        };
+        let interface = &network.interface;
+        let mut all = [0; MOST_ARGUMENTS + 2];
+        let request = |kind, words| Request { flow, tag, kind, handler: handler.0, words };
+        let (pushed, size, bytes) = match body {
+            Body::Short => {
+                (interface.request(&request(Kind::Short, words), &[]), Size::Short, words.len() * 8)
+            }
+            Body::Medium(data) => {
+                let most = self.desk.max_medium;
+                if data.len() > most {
+                    return Err(ErrorKind::PayloadTooLong { given: data.len(), most }.into());
+                }
+                (interface.request(&request(Kind::Medium, words), data), Size::Medium, data.len())
+            }
+            Body::Long(offset, data, progress) => {
+                (all[0], all[1]) = (offset, data.len() as u64);
+                all[2..words.len() + 2].copy_from_slice(words);
+                let request = request(Kind::Long, &all[..words.len() + 2]);
+                let mut so_far = progress.get();
+                let pushed = interface.request_long(&request, data, &mut so_far);
+                progress.set(so_far);
+                (pushed, Size::Long, data.len())
+            }
+        };
+        let counters = self.desk.counters();
+        match pushed {
+            Push::Accepted => {
+                counters.bump(Counter::messages(Role::Request, size, Flow::Sent).over_network());
+                let counter = Counter::bytes(Role::Request, size, Flow::Sent).over_network();
+                counters.add(counter, bytes as u64);
+                Ok(Attempt::Sent)
+            }
+            Push::Full => {
+                counters.bump(Counter::NetFull);
+                self.urge();
+                Ok(Attempt::Full)
+            }
+            Push::Lost(refusal) => {
+                self.come_back(dest, reason_of(refusal), handler, words, body);
+                Ok(Attempt::Sent)
+            }
+        }
+    }
+
+    /// The next poll looks at the network.
+    #[inline]
+    pub(crate) fn urge(&mut self) {
+        self.net_due = self.polls.wrapping_add(1);
+    }
+
+    /// Looks at the network and handles what is there. Returns how many messages.
+    #[inline(never)]
+    pub(crate) fn poll_network(&mut self) -> Result<usize> {
+        let Some(mut remote) = self.remote.take() else { return Ok(0) };
+        let result = self.look(&mut remote);
+        self.net_due = match &result {
+            Ok((_, found)) => self.polls.wrapping_add(remote.polling.on_look(*found)),
+            Err(_) => self.polls.wrapping_add(1),
+        };
+        self.remote = Some(remote);
+        result.map(|(handled, _)| handled)
+    }
+
+    fn look(&mut self, remote: &mut Remote) -> Result<(usize, bool)> {
+        let context = self.desk.context.clone();
+        let Some(network) = context.network() else { return Ok((0, false)) };
+        let mut handled = self.handle_later(remote)?;
+        let mut batch = remote.batch.take().unwrap_or_default();
+        let received = network.interface.look(self.desk.name.index(), &mut batch);
+        let counters = self.desk.counters();
+        counters.bump(Counter::NetLooks);
+        if received == 0 && batch.is_empty() {
+            counters.bump(Counter::NetLooksEmpty);
+            remote.batch = Some(batch);
+            return Ok((handled, handled > 0));
+        }
+        let mut failure = None;
+        for at in 0..batch.len() {
+            let Some(arrival) = batch.arrival(at) else { break };
+            if failure.is_some() {
+                remote.later.push_back(arrival.to_mail());
+                continue;
+            }
+            match self.handle_arrival(&arrival, &mut remote.requesters) {
+                Ok(true) => handled += 1,
+                Ok(false) => remote.later.push_back(arrival.to_mail()),
+                Err(error) => failure = Some(error),
+            }
+        }
+        if !batch.is_empty() {
+            network.interface.settle();
+        }
+        remote.batch = Some(batch);
+        match failure {
+            Some(error) => Err(error),
+            None => Ok((handled, received > 0 || handled > 0)),
+        }
+    }
+
+    /// Sends what was put aside, and handles what had to wait for that.
+    fn handle_later(&mut self, remote: &mut Remote) -> Result<usize> {
+        if remote.later.is_empty() && self.desk.backlog.stuck_remote == 0 {
+            return Ok(0);
+        }
+        let mut stuck = 0;
+        for requester in remote.requesters.values_mut() {
+            while let Some(first) = requester.stash.pop_front() {
+                let head = (first.kind, first.handler);
+                match requester.answer(&self.desk, head, &first.words, &first.payload) {
+                    Answer::Sent => {}
+                    Answer::Refused => {
+                        self.desk.reject(requester.name, head, &first.words, &first.payload)
+                    }
+                    Answer::PutAside => break,
+                }
+            }
+            stuck += usize::from(requester.is_stuck());
+        }
+        self.desk.backlog.stuck_remote = stuck;
+        let mut handled = 0;
+        for _ in 0..remote.later.len() {
+            let Some(mail) = remote.later.pop_front() else { break };
+            match self.handle_arrival(&mail.arrival(), &mut remote.requesters)? {
+                true => handled += 1,
+                false => remote.later.push_back(mail),
+            }
+        }
+        Ok(handled)
+    }
+
+    /// Handles a message from another node; false when it has to wait.
+    fn handle_arrival(
+        &mut self,
+        arrival: &Arrival<'_>,
+        requesters: &mut HashMap<u64, Requester>,
+    ) -> Result<bool> {
+        let from = Name::from_bits(arrival.route.from);
+        let kind = match arrival.sort {
+            Sort::Message(kind) => kind,
+            Sort::Lost(kind, refusal) => {
+                self.take_lost(arrival, kind, reason_of(refusal))?;
+                return Ok(true);
+            }
+        };
+        match kind {
+            Kind::Returned => return self.take_returned_remote(arrival).map(|()| true),
+            Kind::Ask => {
+                let requester = requesters.entry(from.to_bits());
+                let requester = requester.or_insert_with(|| Requester::new(from));
+                requester.asked = arrival.words().first().copied();
+                requester.report(&self.desk);
+                return Ok(true);
+            }
+            Kind::Credit | Kind::Part => return Ok(true),
+            Kind::Short | Kind::Medium | Kind::Long => {}
+        }
+        if arrival.reply {
+            self.run_remote(arrival, kind, Back::None)?;
+            return Ok(true);
+        }
+        let requester = match requesters.entry(from.to_bits()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Requester::new(from)),
+        };
+        if requester.is_stuck() {
+            return Ok(false);
+        }
+        let result = self.run_remote(arrival, kind, Back::Remote(requester));
+        let bytes = if kind == Kind::Medium { arrival.payload.len() as u64 } else { 0 };
+        requester.consumed += REQUEST_COST + bytes;
+        requester.report(&self.desk);
+        result.map(|()| true)
+    }
+
+    /// Runs the handler of a message, or sends the message back when there is none.
+    #[inline]
+    fn run_remote(&mut self, arrival: &Arrival<'_>, kind: Kind, mut back: Back<'_>) -> Result<()> {
+        let from = Name::from_bits(arrival.route.from);
+        let all = arrival.words();
+        let segment = self.desk.segment.clone();
+        let corrupt = || ErrorKind::CorruptPacket(from).into();
+        let (payload, words, size) = match (kind, all) {
+            (Kind::Long, &[offset, len, ..]) => {
+                // The segment cannot have gone: closing gives back what was not handled.
+                let bytes = segment.as_ref().and_then(|segment| segment.bytes(offset, len));
+                let payload = Payload::new(bytes.ok_or_else(corrupt)?, Some(offset));
+                (payload, all.get(2..).unwrap_or_default(), Size::Long)
+            }
+            (Kind::Long, _) => return Err(corrupt()),
+            (Kind::Medium, _) => (Payload::own(arrival.payload), all, Size::Medium),
+            _ => (Payload::none(), all, Size::Short),
+        };
+        if words.len() > MOST_ARGUMENTS {
+            return Err(corrupt());
+        }
+        let role = if arrival.reply { Role::Reply } else { Role::Request };
+        let bytes = if size == Size::Short { words.len() * 8 } else { payload.len() };
+        let counters = self.desk.counters();
+        counters.bump(Counter::messages(role, size, Flow::Received).over_network());
+        let counter = Counter::bytes(role, size, Flow::Received).over_network();
+        counters.add(counter, bytes as u64);
+        counters.bump(Counter::HandlerRuns);
+        let header = header_of(kind, arrival.handler, all.len());
+        let Some(handler) = self.table.find(arrival.handler) else {
+            let Back::Remote(requester) = &mut back else {
+                let (dest, reason) = (from, Reason::BadHandler);
+                return Err(ErrorKind::Unclaimed { dest, reason }.into());
+            };
+            let reason = Reason::BadHandler as u8;
+            let original =
+                Original { reason, kind: kind as u8, handler: arrival.handler, reply: false };
+            let mut words = vec![original.pack()];
+            words.extend_from_slice(all);
+            let head = (Kind::Returned, 0);
+            if requester.answer(&self.desk, head, &words, arrival.payload) == Answer::PutAside {
+                self.desk.backlog.stuck_remote += 1;
+            }
+            return Ok(());
+        };
+        match handler(Token { from, back, desk: &mut self.desk }, words, payload) {
+            None => Ok(()),
+            Some(why) => Err(failed(header, *why)),
+        }
+    }
+
+    /// A message of this endpoint came back from another node.
+    #[cold]
+    fn take_returned_remote(&mut self, arrival: &Arrival<'_>) -> Result<()> {
+        let from = Name::from_bits(arrival.route.from);
+        let Some((first, words)) = arrival.words().split_first() else { return Ok(()) };
+        let original = Original::unpack(*first);
+        let reason = Reason::from_bits(original.reason);
+        let kind = match original.kind {
+            2 => Kind::Medium,
+            3 => Kind::Long,
+            _ => Kind::Short,
+        };
+        let Some(reason) = reason else { return Err(ErrorKind::CorruptPacket(from).into()) };
+        let header = header_of(kind, original.handler, words.len());
+        let to = (self.desk.context.rank(), from);
+        let returned = Returned::of(to, (reason, original.reply), header, words, arrival.payload);
+        hand_over(&mut self.on_returned, self.desk.counters(), &returned)
+    }
+
+    /// A message of this endpoint that its peer did not get before it was lost.
+    #[cold]
+    fn take_lost(&mut self, arrival: &Arrival<'_>, kind: Kind, reason: Reason) -> Result<()> {
+        let to = (self.desk.context.rank(), Name::from_bits(arrival.route.to));
+        let header = header_of(kind, arrival.handler, arrival.words().len());
+        let why = (reason, arrival.reply);
+        let returned = Returned::of(to, why, header, arrival.words(), arrival.payload);
+        hand_over(&mut self.on_returned, self.desk.counters(), &returned)
+    }
+
+    /// Whether anything waits to be handled; called after the announcement of a sleep.
+    pub(crate) fn anything_waiting(&mut self) -> bool {
+        let index = self.desk.name.index();
+        let mail = self.desk.context.network().is_some_and(|n| n.interface.stack().has_mail(index));
+        mail || self.inbox.anything_waiting()
+    }
+
+    /// Whether everything sent to other nodes was consumed, or came back; asks those who have not said.
+    pub(crate) fn is_drained_remotely(&mut self) -> bool {
+        let Some(network) = self.desk.context.network() else { return true };
+        let Some(remote) = &mut self.remote else { return true };
+        let mut stack = network.interface.stack();
+        let now = clump_os::clock::now_ns;
+        let mut drained = remote.later.is_empty() && !stack.has_mail(self.desk.name.index());
+        remote.old_flows.retain(|&flow| stack.ask(now, flow));
+        drained &= remote.old_flows.is_empty();
+        for flow in self.peers.iter().flatten().filter_map(|peer| peer.remote) {
+            drained &= !stack.ask(now, flow);
+        }
+        stack.service(now(), true);
+        drained
+    }
+
+    /// Closes the endpoint towards other nodes: what it has not handled goes back.
+    pub(crate) fn close_remotely(&mut self) {
+        let Some(remote) = self.remote.take() else { return };
+        let Some(network) = self.desk.context.network() else { return };
+        let name = self.desk.name;
+        let now = clump_os::clock::now_ns;
+        let mut stack = network.interface.stack();
+        stack.return_mail(now, remote.later);
+        for requester in remote.requesters.values() {
+            for reply in &requester.stash {
+                let names = (name.to_bits(), requester.name.to_bits());
+                let body = (reply.words.as_slice(), reply.payload.as_slice());
+                let head = (reply.kind, reply.handler);
+                stack.reply_anyway(now, requester.name.rank(), head, names, body);
+            }
+        }
+        stack.close_endpoint(now, name.index(), name.to_bits());
+        stack.service(now(), true);
+        drop(stack);
+        network.registry.set_segment(name, None);
+    }
+}
+
+impl Desk {
+    /// A reply to another node that its requester will never take comes back.
+    #[cold]
+    pub(crate) fn reject(
+        &mut self,
+        requester: Name,
+        (kind, handler): (Kind, u8),
+        words: &[u64],
+        payload: &[u8],
+    ) {
+        if kind == Kind::Returned {
+            return;
+        }
+        let to = (self.context.rank(), requester);
+        let header = header_of(kind, handler, words.len());
+        let payload = if kind == Kind::Long { &[] } else { payload };
+        self.come_back(Returned::of(to, (Reason::ReplyRejected, true), header, words, payload));
+    }
+}
+
+fn header_of(kind: Kind, handler: u8, words: usize) -> Header {
+    let kind = match kind {
+        Kind::Medium => SlotKind::Medium,
+        Kind::Long => SlotKind::Long,
+        _ => SlotKind::Short,
+    };
+    Header::new(kind, handler, words, 0)
+}
