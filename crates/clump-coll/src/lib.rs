@@ -13,10 +13,17 @@
 //!    a rank makes them at a time (a lock sees to it).
 //! 2. All ranks get the same bits: operands are combined in rank order, whatever arrives first.
 //! 3. A collective that cannot end because a rank died or left fails and names it.
+//! 4. Nothing depends on the order of messages: between nodes they overtake each other. A piece of a part
+//!    says where it belongs, and barriers are numbered.
 #![forbid(unsafe_code)]
 
+mod gather;
+mod layout;
 mod mailbox;
+mod meeting;
 mod op;
+mod reduce;
+mod spread;
 mod team;
 
 pub use op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
@@ -25,3 +32,13 @@ pub use team::Team;
 /// What a value needs to travel as it lies in memory.
 pub trait Plain: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy {}
 impl<T: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy> Plain for T {}
+
+/// Steps of a collective, by which its parts are told apart.
+mod step {
+    /// From the ranks of a node to its lowest.
+    pub(crate) const UP: u64 = 1;
+    /// From the lowest rank of a node to its others.
+    pub(crate) const DOWN: u64 = 2;
+    /// The first round between nodes, or between all ranks; others follow.
+    pub(crate) const BETWEEN: u64 = 3;
+}

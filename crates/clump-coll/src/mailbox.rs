@@ -10,23 +10,154 @@ pub(crate) struct Part {
     pub(crate) step: u64,
 }
 
-/// Bytes of a part as they come in; a lane keeps the order of one sender's pieces.
+/// Where a piece belongs in its part, and how long the part is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) offset: u64,
+    pub(crate) total: u64,
+}
+
+/// Pieces of parts as they come in, in any order and each once. What a piece says of its place decides
+/// nothing about memory: there are as many bytes here as have arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    parts: HashMap<Part, Vec<u8>>,
+    parts: HashMap<Part, Pieces>,
+}
+
+#[derive(Debug, Default)]
+struct Pieces {
+    total: u64,
+    bytes: u64,
+    pieces: Vec<(u64, Vec<u8>)>,
+}
+
+/// Pieces that make no part of the length that is expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Misfit {
+    /// The ranks do not agree about the length.
+    #[error(
+        "rank {from} gave {given} bytes to collective {seq} where this rank expects {expected}; all ranks \
+         must give equally many values of one type"
+    )]
+    Length { from: u32, seq: u64, given: u64, expected: u64 },
+    /// The pieces overlap, or say different things about their part.
+    #[error("the pieces that rank {from} sent for collective {seq} do not fit together")]
+    Pieces { from: u32, seq: u64 },
 }
 
 impl Mailbox {
-    /// The bytes of `part` so far, to be appended to.
-    pub(crate) fn open(&mut self, part: Part) -> &mut Vec<u8> {
-        self.parts.entry(part).or_default()
+    /// Takes in one piece.
+    pub(crate) fn put(&mut self, part: Part, place: Place, piece: Vec<u8>) -> Result<(), Misfit> {
+        let end = place.offset.checked_add(piece.len() as u64);
+        let agrees = self.parts.get(&part).is_none_or(|known| known.total == place.total);
+        if !agrees || piece.is_empty() || end.is_none_or(|end| end > place.total) {
+            return Err(Misfit::Pieces { from: part.from, seq: part.seq });
+        }
+        let known = self.parts.entry(part).or_default();
+        known.total = place.total;
+        known.bytes += piece.len() as u64;
+        known.pieces.push((place.offset, piece));
+        Ok(())
     }
 
-    /// Takes `part` once it has `bytes` bytes.
-    pub(crate) fn take(&mut self, part: Part, bytes: usize) -> Option<Vec<u8>> {
-        if self.parts.get(&part)?.len() < bytes {
-            return None;
+    /// Takes `part`, of `expected` bytes, once all of it is there.
+    pub(crate) fn take(&mut self, part: Part, expected: usize) -> Result<Option<Vec<u8>>, Misfit> {
+        let Some(known) = self.parts.get(&part) else { return Ok(None) };
+        let Part { from, seq, .. } = part;
+        let expected = expected as u64;
+        if known.total != expected {
+            return Err(Misfit::Length { from, seq, given: known.total, expected });
         }
-        self.parts.remove(&part)
+        if known.bytes < expected {
+            return Ok(None);
+        }
+        let mut pieces = self.parts.remove(&part).map(|all| all.pieces).unwrap_or_default();
+        if pieces.len() == 1 {
+            return Ok(pieces.pop().map(|(_, piece)| piece));
+        }
+        pieces.sort_unstable_by_key(|(offset, _)| *offset);
+        let mut whole = Vec::with_capacity(pieces.iter().map(|(_, piece)| piece.len()).sum());
+        for (offset, piece) in pieces {
+            if offset != whole.len() as u64 {
+                return Err(Misfit::Pieces { from, seq });
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(Some(whole))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PART: Part = Part { seq: 3, from: 2, step: 1 };
+
+    fn put(mailbox: &mut Mailbox, at: usize, whole: &[u8], total: usize) -> Result<(), Misfit> {
+        let place = Place { offset: at as u64, total: total as u64 };
+        mailbox.put(PART, place, whole.to_vec())
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_of_many_parts_come_in_any_order(
+            parts in prop::collection::vec((1usize..3000, 1usize..700), 1..6), seed in any::<u64>())
+        {
+            let whole = |i: usize, len: usize| -> Vec<u8> {
+                (0..len).map(|at| (at * 7 + i * 31) as u8).collect()
+            };
+            let part = |i: usize| Part { step: i as u64 % 2, from: i as u32 / 2, seq: 9 };
+            let mut sent = Vec::new();
+            for (i, &(len, most)) in parts.iter().enumerate() {
+                for (n, piece) in whole(i, len).chunks(most).enumerate() {
+                    let place = Place { offset: (n * most) as u64, total: len as u64 };
+                    sent.push((i, place, piece.to_vec()));
+                }
+            }
+            // An order from the seed: any permutation can come of it.
+            let shuffle = |n: usize| seed.wrapping_add(n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut order: Vec<usize> = (0..sent.len()).collect();
+            order.sort_by_key(|&n| shuffle(n).rotate_left(29).wrapping_mul(seed | 1));
+            let mut mailbox = Mailbox::default();
+            for (n, at) in order.into_iter().enumerate() {
+                let (i, place, piece) = sent[at].clone();
+                mailbox.put(part(i), place, piece).unwrap();
+                // Asking early disturbs nothing.
+                if n % 3 == 0 && let Some(got) = mailbox.take(part(i), parts[i].0).unwrap() {
+                    prop_assert_eq!(got, whole(i, parts[i].0));
+                    sent.iter().filter(|s| s.0 == i).for_each(|(_, place, piece)| {
+                        mailbox.put(part(i), *place, piece.clone()).unwrap();
+                    });
+                }
+            }
+            for (i, &(len, _)) in parts.iter().enumerate() {
+                prop_assert_eq!(mailbox.take(part(i), len).unwrap(), Some(whole(i, len)));
+            }
+            prop_assert!(mailbox.parts.is_empty());
+        }
+    }
+
+    #[test]
+    fn ranks_that_disagree_about_the_length_are_told() {
+        let mut mailbox = Mailbox::default();
+        put(&mut mailbox, 0, &[1; 8], 16).unwrap();
+        let told = mailbox.take(PART, 24).unwrap_err();
+        assert_eq!(told, Misfit::Length { from: 2, seq: 3, given: 16, expected: 24 });
+        assert_eq!(mailbox.take(PART, 16), Ok(None), "half of it is missing");
+    }
+
+    #[test]
+    fn what_no_correct_rank_sends_is_refused_without_memory_for_it() {
+        let bad = Misfit::Pieces { from: 2, seq: 3 };
+        let mut mailbox = Mailbox::default();
+        let far = Place { offset: u64::MAX - 2, total: u64::MAX };
+        assert_eq!(mailbox.put(PART, far, vec![0; 8]), Err(bad));
+        assert_eq!(put(&mut mailbox, 9, &[0; 8], 16), Err(bad), "longer than its part");
+        assert_eq!(put(&mut mailbox, 0, &[], 16), Err(bad), "nothing");
+        put(&mut mailbox, 0, &[1; 8], 16).unwrap();
+        assert_eq!(put(&mut mailbox, 8, &[1; 8], 24), Err(bad), "of another length");
+        put(&mut mailbox, 4, &[1; 8], 16).unwrap();
+        assert_eq!(mailbox.take(PART, 16), Err(bad), "they overlap");
     }
 }

@@ -1,34 +1,46 @@
 //! All ranks of a job, as the collectives see them.
 
-use crate::mailbox::{Mailbox, Part};
-use crate::{Number, Op, Plain};
+use crate::layout::Layout;
+use crate::mailbox::{Mailbox, Misfit, Part, Place};
+use crate::meeting::AtBarrier;
 use clump_am::{
-    AsContext, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result, SharedEndpoint, Tag,
-    WaitFor,
+    AsContext, Attempt, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result,
+    SharedEndpoint, Tag, WaitFor,
 };
 use clump_os::clock;
 use clump_shm::barrier::Barrier;
 use clump_shm::rank::Waiting;
 use clump_trace::{Counter, Counters};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use zerocopy::IntoBytes;
 
-/// Handler of the collectives' endpoints: words are sequence number and step, payload is the part.
+/// A piece of a part; words: sequence number, step, offset of the piece, bytes of the part.
 const PART: Handler = Handler(1);
+/// The sender's node arrived at a barrier; words: its number.
+const TOLD: Handler = Handler(2);
+/// The sender leaves the job; words: the last barrier that it arrived at.
+const LEFT: Handler = Handler(3);
 
 /// All ranks of a job.
 #[derive(Debug)]
 pub struct Team {
     context: Arc<RankContext>,
-    endpoint: SharedEndpoint,
+    pub(crate) layout: Layout,
+    desk: Desk,
     mailbox: Arc<Mutex<Mailbox>>,
     state: Mutex<State>,
 }
 
+/// The endpoint, and who can be reached through it.
 #[derive(Debug)]
-struct State {
+pub(crate) struct Desk {
+    endpoint: SharedEndpoint,
+    tag: Tag,
+    dests: Mutex<Vec<Option<Dest>>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
     barrier: Barrier,
-    dests: Vec<Option<Dest>>,
     seq: u64,
 }
 
@@ -39,40 +51,53 @@ impl Team {
     /// # Errors
     /// No endpoint to be had; a rank died meanwhile.
     pub fn form(context: &Arc<RankContext>) -> Result<Self> {
-        let endpoint = Endpoint::open_shared(context, tag(context))?;
+        let tag = tag(context);
+        let barrier = Barrier::new(context.node(), context.rank())?;
+        let endpoint = Endpoint::open_shared(context, tag)?;
         let mailbox = Arc::new(Mutex::new(Mailbox::default()));
         let box_of_handler = mailbox.clone();
         endpoint.set_handler(PART, move |token, words, payload| {
-            let &[seq, step] = words else { return Err("a part of a collective has two words") };
+            let &[seq, step, offset, total] = words else {
+                return Err("a part of a collective has four words".to_owned());
+            };
             let part = Part { seq, from: token.from().rank(), step };
-            payload.append_to(lock(&box_of_handler).open(part));
+            let put = lock(&box_of_handler).put(part, Place { offset, total }, payload.to_vec());
+            put.map_err(|misfit| misfit.to_string())
+        });
+        let ear = barrier.ear().clone();
+        endpoint.set_handler(TOLD, move |token, words, _| {
+            let &[epoch] = words else { return Err("a barrier is told in one word") };
+            ear.hear(token.from().rank(), epoch)
+        });
+        let ear = barrier.ear().clone();
+        endpoint.set_handler(LEFT, move |token, words, _| {
+            let &[epoch] = words else { return Err("a rank leaves in one word") };
+            ear.leave(token.from().rank(), epoch);
             Ok(())
         });
-        // A part that comes back went to a rank that died or left; whoever waits for that rank says so.
+        // What comes back went to a rank that died or left; whoever waits for that rank says so.
         endpoint.on_returned(|_| ());
-        let ranks = context.node().ranks();
-        let barrier = Barrier::new(context.node(), context.rank())?;
-        let state = Mutex::new(State { barrier, dests: vec![None; ranks], seq: 0 });
-        let team = Self { context: context.clone(), endpoint, mailbox, state };
+        let layout = Layout::of(context.node(), context.rank());
+        let dests = Mutex::new(vec![None; layout.ranks()]);
+        let desk = Desk { endpoint, tag, dests };
+        let state = Mutex::new(State { barrier, seq: 0 });
+        let team = Self { context: context.clone(), layout, desk, mailbox, state };
         team.barrier()?;
         Ok(team)
     }
 
     /// This rank.
     pub fn rank(&self) -> usize {
-        self.context.rank() as usize
+        self.layout.me()
     }
 
     /// Ranks of the team.
     pub fn nranks(&self) -> usize {
-        self.context.node().ranks()
+        self.layout.ranks()
     }
 
-    fn count(&self, counter: Counter, amount: u64) {
-        Counters::over(self.context.block().counters()).add(counter, amount);
-    }
-
-    /// Returns once all ranks have called it.
+    /// Returns once all ranks have called it. That says nothing of messages that ranks of other nodes sent
+    /// before: they may still be on their way.
     ///
     /// # Errors
     /// A rank died or left.
@@ -81,8 +106,9 @@ impl Team {
         let started = clock::cycles();
         state.barrier.arrive();
         if !state.barrier.complete() {
-            let mut wait = AtBarrier { barrier: &mut state.barrier, context: &self.context };
-            self.endpoint.block_on(&mut wait)?;
+            let node = self.context.node();
+            let mut wait = AtBarrier { barrier: &mut state.barrier, desk: &self.desk, node };
+            self.desk.endpoint.block_on(&mut wait)?;
         }
         let waited = clock::cycles().wrapping_sub(started);
         self.count(Counter::Barriers, 1);
@@ -90,183 +116,80 @@ impl Team {
         Ok(())
     }
 
-    /// All ranks' values, in rank order.
-    ///
-    /// # Errors
-    /// A rank died or left, or sent another size.
-    pub fn exchange<T: Plain>(&self, value: T) -> Result<Vec<T>> {
-        let lengths = vec![size_of::<T>(); self.nranks()];
-        let all = self.gather(value.as_bytes().to_vec(), &lengths)?;
-        Ok(all.iter().filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect())
+    /// Tells other nodes that this rank takes part in no more collectives, so that who waits for it there
+    /// can be told by name. Within the node its block says so. Never blocks: call it before finalizing.
+    pub fn leave(&self) {
+        let epoch = lock(&self.state).barrier.epoch();
+        for leader in self.layout.leaders() {
+            if leader != self.layout.leader() {
+                // Whoever is gone as well, or has no room, hears of it by waiting in vain.
+                let _ = self.desk.try_send(leader as u32, LEFT, epoch);
+            }
+        }
     }
 
-    /// All ranks' byte strings, of any lengths, in rank order.
-    ///
-    /// # Errors
-    /// A rank died or left.
-    pub fn exchange_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let lengths = self.exchange(mine.len() as u64)?;
-        let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
-        self.gather(mine.to_vec(), &lengths)
+    pub(crate) fn count(&self, counter: Counter, amount: u64) {
+        Counters::over(self.context.block().counters()).add(counter, amount);
     }
 
-    /// Bruck's all-gather: in round k every rank passes on what it knows to the rank 2^k below, so it
-    /// takes ceil(log2 N) rounds at any N.
-    fn gather(&self, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<Vec<u8>>> {
-        let (me, n) = (self.rank(), self.nranks());
+    /// Begins a collective: its number, and the right to make it.
+    pub(crate) fn begin(&self, counter: Counter) -> (u64, MutexGuard<'_, State>) {
         let mut state = lock(&self.state);
-        let seq = state.next();
-        self.count(Counter::Exchanges, 1);
-        // known[i] is the part of rank me + i.
-        let mut known = vec![mine];
-        let mut round = 0;
-        while known.len() < n {
-            let have = known.len();
-            let take = have.min(n - have);
-            let to = (me + n - have) % n;
-            let from = (me + have) % n;
-            self.send(&mut state, to, (seq, round), &known[..take].concat())?;
-            let sizes = (0..take).map(|i| lengths[(from + i) % n]);
-            let bytes: usize = sizes.clone().sum();
-            let got = self.receive(from, (seq, round), bytes)?;
-            let mut at = 0;
-            for size in sizes {
-                known.push(got[at..at + size].to_vec());
-                at += size;
-            }
-            round += 1;
-        }
-        known.rotate_right(me % n);
-        Ok(known)
-    }
-
-    /// Makes `values` of `root` the values of all ranks (which must give equally many), along a
-    /// binomial tree.
-    ///
-    /// # Errors
-    /// A rank died or left.
-    pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
-        let (me, n) = (self.rank(), self.nranks());
-        let mut state = lock(&self.state);
-        let seq = state.next();
-        self.count(Counter::Broadcasts, 1);
-        let bytes = size_of_val(values);
-        let relative = (me + n - root % n) % n;
-        // The parent differs in the lowest set bit; children in the bits below it.
-        let lowest =
-            if relative == 0 { n.next_power_of_two() } else { relative & relative.wrapping_neg() };
-        let data = if relative == 0 {
-            values.as_bytes().to_vec()
-        } else {
-            let parent = (relative - lowest + root) % n;
-            self.receive(parent, (seq, 0), bytes)?
-        };
-        let mut bit = lowest / 2;
-        while bit > 0 {
-            if relative + bit < n {
-                self.send(&mut state, (relative + bit + root) % n, (seq, 0), &data)?;
-            }
-            bit /= 2;
-        }
-        for (value, chunk) in values.iter_mut().zip(data.chunks_exact(size_of::<T>().max(1))) {
-            if let Ok(read) = T::read_from_bytes(chunk) {
-                *value = read;
-            }
-        }
-        Ok(())
-    }
-
-    /// Combines all ranks' values with `op`; all ranks get the same bits.
-    ///
-    /// # Errors
-    /// A rank died or left.
-    pub fn all_reduce<T: Number, O: Op<T>>(&self, value: T, op: O) -> Result<T> {
-        let mut one = [value];
-        self.all_reduce_slice(&mut one, op)?;
-        Ok(one[0])
-    }
-
-    /// Combines all ranks' slices element by element.
-    ///
-    /// Recursive doubling over the largest power of two p <= N; the first 2 (N - p) ranks are folded
-    /// in pairs before and unfolded after, neighbours first, so that operands stay in rank order.
-    ///
-    /// # Errors
-    /// A rank died or left.
-    pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
-        let (me, n) = (self.rank(), self.nranks());
-        let mut state = lock(&self.state);
-        let seq = state.next();
-        self.count(Counter::AllReduces, 1);
-        let power = if n.is_power_of_two() { n } else { n.next_power_of_two() / 2 };
-        let folded = 2 * (n - power);
-        if me < folded && me % 2 == 1 {
-            self.send(&mut state, me - 1, (seq, 0), values.as_bytes())?;
-            let result = self.receive(me - 1, (seq, u64::MAX), size_of_val(values))?;
-            return copy_in(values, &result, |_, new| new);
-        }
-        if me < folded {
-            let higher = self.receive(me + 1, (seq, 0), size_of_val(values))?;
-            copy_in(values, &higher, O::combine)?;
-        }
-        let position = if me < folded { me / 2 } else { me - folded / 2 };
-        let rank_of = |at: usize| if at < folded / 2 { at * 2 } else { at + folded / 2 };
-        let mut bit = 1;
-        while bit < power {
-            let partner = rank_of(position ^ bit);
-            let step = bit as u64;
-            self.send(&mut state, partner, (seq, step), values.as_bytes())?;
-            let other = self.receive(partner, (seq, step), size_of_val(values))?;
-            if position & bit == 0 {
-                copy_in(values, &other, O::combine)?;
-            } else {
-                copy_in(values, &other, |mine, lower| O::combine(lower, mine))?;
-            }
-            bit *= 2;
-        }
-        if me < folded {
-            self.send(&mut state, me + 1, (seq, u64::MAX), values.as_bytes())?;
-        }
-        Ok(())
+        state.seq += 1;
+        self.count(counter, 1);
+        (state.seq, state)
     }
 
     /// Sends one part, in pieces that fit medium messages.
-    fn send(
-        &self,
-        state: &mut State,
-        to: usize,
-        (seq, step): (u64, u64),
-        bytes: &[u8],
-    ) -> Result<()> {
-        let dest = match state.dests[to] {
-            Some(dest) => dest,
-            None => {
-                let name = Name::new(to as u32, 0, 1);
-                *state.dests[to].insert(self.endpoint.map(&name, tag(&self.context))?)
-            }
-        };
-        for piece in bytes.chunks(self.endpoint.max_medium()) {
-            self.endpoint.request_bulk(dest, PART, piece, &[seq, step])?;
+    pub(crate) fn send(&self, to: usize, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
+        let dest = self.desk.dest(to as u32)?;
+        let (most, total) = (self.desk.endpoint.max_medium(), bytes.len() as u64);
+        let mut offset = 0;
+        for piece in bytes.chunks(most) {
+            self.desk.endpoint.request_bulk(dest, PART, piece, &[seq, step, offset, total])?;
+            offset += piece.len() as u64;
         }
         Ok(())
     }
 
     /// Waits for one part of `bytes` bytes.
-    fn receive(&self, from: usize, (seq, step): (u64, u64), bytes: usize) -> Result<Vec<u8>> {
+    pub(crate) fn receive(
+        &self,
+        from: usize,
+        (seq, step): (u64, u64),
+        bytes: usize,
+    ) -> Result<Vec<u8>> {
         if bytes == 0 {
             return Ok(Vec::new());
         }
         let part = Part { seq, from: from as u32, step };
-        let mut wait = Awaited { team: self, part, bytes, got: None };
-        self.endpoint.block_on(&mut wait)?;
+        let mut wait = Awaited { mailbox: &self.mailbox, part, bytes, got: None };
+        self.desk.endpoint.block_on(&mut wait)?;
         Ok(wait.got.unwrap_or_default())
     }
 }
 
-impl State {
-    fn next(&mut self) -> u64 {
-        self.seq += 1;
-        self.seq
+impl Desk {
+    fn dest(&self, rank: u32) -> Result<Dest> {
+        let mut dests = lock(&self.dests);
+        if let Some(&Some(dest)) = dests.get(rank as usize) {
+            return Ok(dest);
+        }
+        let dest = self.endpoint.map(&Name::new(rank, 0, 1), self.tag)?;
+        if let Some(place) = dests.get_mut(rank as usize) {
+            *place = Some(dest);
+        }
+        Ok(dest)
+    }
+
+    /// Tells `rank` of a barrier, if there is room now.
+    pub(crate) fn try_tell(&self, rank: u32, epoch: u64) -> Result<bool> {
+        self.try_send(rank, TOLD, epoch)
+    }
+
+    fn try_send(&self, rank: u32, handler: Handler, word: u64) -> Result<bool> {
+        let dest = self.dest(rank)?;
+        Ok(self.endpoint.try_request(dest, handler, &[word])? == Attempt::Sent)
     }
 }
 
@@ -285,49 +208,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Combines `values` with the values in `bytes`.
-fn copy_in<T: Number>(values: &mut [T], bytes: &[u8], combine: impl Fn(T, T) -> T) -> Result<()> {
-    for (value, chunk) in values.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
-        if let Ok(other) = T::read_from_bytes(chunk) {
-            *value = combine(*value, other);
-        }
-    }
-    Ok(())
-}
-
-struct AtBarrier<'a> {
-    barrier: &'a mut Barrier,
-    context: &'a RankContext,
-}
-
-impl WaitFor for AtBarrier<'_> {
-    #[inline]
-    fn done(&mut self) -> Result<bool> {
-        Ok(self.barrier.complete())
-    }
-
-    fn waiting(&self) -> Waiting {
-        self.barrier.waiting()
-    }
-
-    fn depends_on(&self) -> Option<u32> {
-        let Waiting::Barrier { missing, .. } = self.barrier.waiting() else { return None };
-        // Any death keeps a barrier from completing, not only that of the first who is missing.
-        let dead = self.context.node().job().first_death();
-        Some(dead.map_or(missing, |death| death.rank))
-    }
-
-    fn before_sleep(&mut self) {
-        self.barrier.announce_sleep();
-    }
-
-    fn after_sleep(&mut self) {
-        self.barrier.awake();
-    }
-}
-
 struct Awaited<'a> {
-    team: &'a Team,
+    mailbox: &'a Mutex<Mailbox>,
     part: Part,
     bytes: usize,
     got: Option<Vec<u8>>,
@@ -336,10 +218,7 @@ struct Awaited<'a> {
 impl WaitFor for Awaited<'_> {
     fn done(&mut self) -> Result<bool> {
         if self.got.is_none() {
-            self.got = lock(&self.team.mailbox).take(self.part, self.bytes);
-        }
-        if self.got.as_ref().is_some_and(|got| got.len() > self.bytes) {
-            return Err(ErrorKind::RankLeft(self.part.from).into());
+            self.got = lock(self.mailbox).take(self.part, self.bytes).map_err(failed)?;
         }
         Ok(self.got.is_some())
     }
@@ -351,4 +230,8 @@ impl WaitFor for Awaited<'_> {
     fn depends_on(&self) -> Option<u32> {
         Some(self.part.from)
     }
+}
+
+fn failed(misfit: Misfit) -> clump_am::Error {
+    ErrorKind::HandlerFailed { handler: PART.0, why: misfit.to_string() }.into()
 }

@@ -18,7 +18,15 @@ const SIZES: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 64];
 
 fn node(ranks: usize, survive: bool) -> NodeMemory {
     // Tests share few cores: yield soon.
-    let config = NodeConfig { ranks, node: 0, node_of: &[], job_id: 77, survive, spin_ns: 300, yield_ns: 50_000 };
+    let config = NodeConfig {
+        ranks,
+        node: 0,
+        node_of: &[],
+        job_id: 77,
+        survive,
+        spin_ns: 300,
+        yield_ns: 50_000,
+    };
     NodeMemory::create(&config).unwrap()
 }
 

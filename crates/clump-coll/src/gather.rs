@@ -1,0 +1,96 @@
+//! Exchange: everybody's values for all.
+
+use crate::{Plain, Team, step};
+use clump_am::Result;
+use clump_trace::Counter;
+
+impl Team {
+    /// All ranks' values, in rank order.
+    ///
+    /// # Errors
+    /// A rank died or left, or gave a value of another size.
+    pub fn exchange<T: Plain>(&self, value: T) -> Result<Vec<T>> {
+        let lengths = vec![size_of::<T>(); self.nranks()];
+        let all = self.gather(value.as_bytes().to_vec(), &lengths)?;
+        Ok(all.iter().filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect())
+    }
+
+    /// All ranks' byte strings, of any lengths, in rank order.
+    ///
+    /// # Errors
+    /// A rank died or left.
+    pub fn exchange_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let lengths = self.exchange(mine.len() as u64)?;
+        let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
+        self.gather(mine.to_vec(), &lengths)
+    }
+
+    /// On one node all ranks pass parts on ([`Team::pass_round`]). On several, the ranks of each give their
+    /// parts to the lowest, these pass on whole nodes' parts, and hand all down: then every part
+    /// crosses to each node once, in messages as few as nodes would need.
+    fn gather(&self, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<Vec<u8>>> {
+        let (seq, _state) = self.begin(Counter::Exchanges);
+        if !self.layout.is_spread() {
+            let members: Vec<usize> = (0..self.nranks()).collect();
+            return self.pass_round(seq, &members, mine, lengths);
+        }
+        let (leader, local) = (self.layout.leader(), self.layout.local());
+        let mut whole = None;
+        if self.rank() == leader {
+            let mut part = mine;
+            for rank in local.clone().skip(1) {
+                part.extend(self.receive(rank, (seq, step::UP), lengths[rank])?);
+            }
+            let of_nodes = self.layout.nodes().iter();
+            let of_nodes: Vec<usize> =
+                of_nodes.map(|ranks| lengths[ranks.clone()].iter().sum()).collect();
+            whole = Some(self.pass_round(seq, &self.layout.leaders(), part, &of_nodes)?.concat());
+        } else {
+            self.send(leader, (seq, step::UP), &mine)?;
+        }
+        let local: Vec<usize> = local.collect();
+        let bytes = lengths.iter().sum();
+        let whole = self.hand_down((seq, step::DOWN), &local, leader, whole, bytes)?;
+        let mut rest = whole.as_slice();
+        let cut = |&len: &usize| {
+            let (part, behind) = rest.split_at(len);
+            rest = behind;
+            part.to_vec()
+        };
+        Ok(lengths.iter().map(cut).collect())
+    }
+
+    /// Bruck's all-gather: in round k every member passes on what it knows to the one 2^k before it, so it
+    /// takes ceil(log2 N) rounds at any N. Parts and `lengths` are in the order of `members`.
+    fn pass_round(
+        &self,
+        seq: u64,
+        members: &[usize],
+        mine: Vec<u8>,
+        lengths: &[usize],
+    ) -> Result<Vec<Vec<u8>>> {
+        let n = members.len();
+        let me = members.iter().position(|&member| member == self.rank()).unwrap_or(0);
+        // known[i] is the part of member me + i.
+        let mut known = vec![mine];
+        let mut round = step::BETWEEN;
+        while known.len() < n {
+            let have = known.len();
+            let take = have.min(n - have);
+            let to = (me + n - have) % n;
+            let from = (me + have) % n;
+            self.send(members[to], (seq, round), &known[..take].concat())?;
+            let sizes = (0..take).map(|i| lengths[(from + i) % n]);
+            let bytes: usize = sizes.clone().sum();
+            let got = self.receive(members[from], (seq, round), bytes)?;
+            let mut at = 0;
+            for size in sizes {
+                known.push(got[at..at + size].to_vec());
+                at += size;
+            }
+            round += 1;
+        }
+        known.rotate_right(me % n);
+        Ok(known)
+    }
+}

@@ -1,0 +1,135 @@
+//! Which ranks are on which node, and the shapes that messages take among them.
+
+use clump_shm::node::NodeMemory;
+use std::ops::Range;
+
+/// The ranks of every node. Those of a node follow each other, so the lowest can speak for all, and the
+/// parts of nodes in order are the parts of ranks in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    nodes: Vec<Range<usize>>,
+    me: usize,
+    node: usize,
+}
+
+impl Layout {
+    pub(crate) fn of(memory: &NodeMemory, rank: u32) -> Self {
+        let mut nodes: Vec<Range<usize>> = Vec::new();
+        let mut last = None;
+        for rank in 0..memory.ranks() {
+            let node = memory.node_of(rank as u32);
+            match nodes.last_mut() {
+                Some(range) if last == Some(node) => range.end = rank + 1,
+                _ => nodes.push(rank..rank + 1),
+            }
+            last = Some(node);
+        }
+        Self::new(nodes, rank as usize)
+    }
+
+    fn new(nodes: Vec<Range<usize>>, me: usize) -> Self {
+        let node = nodes.iter().position(|ranks| ranks.contains(&me)).unwrap_or(0);
+        Self { nodes, me, node }
+    }
+
+    pub(crate) fn me(&self) -> usize {
+        self.me
+    }
+
+    /// Ranks of the job.
+    pub(crate) fn ranks(&self) -> usize {
+        self.nodes.last().map_or(0, |ranks| ranks.end)
+    }
+
+    /// Whether there is more than one node.
+    pub(crate) fn is_spread(&self) -> bool {
+        self.nodes.len() > 1
+    }
+
+    /// The ranks of this rank's node.
+    pub(crate) fn local(&self) -> Range<usize> {
+        self.nodes.get(self.node).cloned().unwrap_or_default()
+    }
+
+    /// The nodes, each by its ranks.
+    pub(crate) fn nodes(&self) -> &[Range<usize>] {
+        &self.nodes
+    }
+
+    /// The lowest rank of this rank's node.
+    pub(crate) fn leader(&self) -> usize {
+        self.local().start
+    }
+
+    /// The lowest rank of each node.
+    pub(crate) fn leaders(&self) -> Vec<usize> {
+        self.nodes.iter().map(|ranks| ranks.start).collect()
+    }
+
+    /// One rank of each node that speaks for it: `root` for its own, else the lowest.
+    pub(crate) fn speakers(&self, root: usize) -> Vec<usize> {
+        let speaker = |ranks: &Range<usize>| if ranks.contains(&root) { root } else { ranks.start };
+        self.nodes.iter().map(speaker).collect()
+    }
+
+    /// Ranks per node, if all nodes have as many, and both that number and that of nodes are powers of two:
+    /// then a tree over all ranks by the bits of their numbers is made of one tree in each node and one over
+    /// the nodes.
+    pub(crate) fn even(&self) -> Option<usize> {
+        let each = self.local().len();
+        let even = self.nodes.iter().all(|ranks| ranks.len() == each);
+        (even && each.is_power_of_two() && self.nodes.len().is_power_of_two()).then_some(each)
+    }
+}
+
+/// Where one stands in a binomial tree over `n`, root 0: the parent differs in the lowest set bit, the
+/// children in the bits below it. Largest subtree first: it has the longest way to go.
+pub(crate) fn binomial(at: usize, n: usize) -> (Option<usize>, impl Iterator<Item = usize>) {
+    let lowest = if at == 0 { n.next_power_of_two() } else { at & at.wrapping_neg() };
+    let parent = (at != 0).then(|| at - lowest);
+    let bits = (0..lowest.ilog2()).rev().map(|bit| 1 << bit);
+    (parent, bits.map(move |bit| at + bit).filter(move |&child| child < n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_one_but_the_root_is_the_child_of_its_parent_only() {
+        for n in 1..70 {
+            let mut parents = vec![None; n];
+            for at in 0..n {
+                for child in binomial(at, n).1 {
+                    assert_eq!(parents[child], None);
+                    parents[child] = Some(at);
+                }
+            }
+            for (at, parent) in parents.into_iter().enumerate() {
+                assert_eq!(binomial(at, n).0, parent);
+                assert_eq!(parent.is_none(), at == 0);
+            }
+        }
+    }
+
+    #[test]
+    fn only_powers_of_two_are_even() {
+        let layout = |sizes: &[usize]| {
+            let mut end = 0;
+            let ranges = sizes.iter().map(|size| {
+                end += size;
+                end - size..end
+            });
+            Layout::new(ranges.collect(), 0)
+        };
+        assert_eq!(layout(&[4, 4]).even(), Some(4));
+        assert_eq!(layout(&[1, 1, 1, 1]).even(), Some(1));
+        assert_eq!(layout(&[8]).even(), Some(8));
+        for odd in [&[4, 2][..], &[3, 3], &[2, 2, 2], &[2, 6]] {
+            assert_eq!(layout(odd).even(), None, "{odd:?}");
+        }
+        let layout = Layout::new(vec![0..2, 2..5], 3);
+        assert_eq!((layout.leader(), layout.local(), layout.ranks()), (2, 2..5, 5));
+        assert_eq!((layout.speakers(3), layout.leaders()), (vec![0, 3], vec![0, 2]));
+    }
+}

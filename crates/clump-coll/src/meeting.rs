@@ -1,0 +1,47 @@
+//! Waiting in a barrier: what a blocked rank does there for its node.
+
+use crate::team::Desk;
+use clump_am::{Result, WaitFor};
+use clump_shm::barrier::Barrier;
+use clump_shm::node::NodeMemory;
+use clump_shm::rank::Waiting;
+
+/// A rank that has arrived.
+pub(crate) struct AtBarrier<'a> {
+    pub(crate) barrier: &'a mut Barrier,
+    pub(crate) desk: &'a Desk,
+    pub(crate) node: &'a NodeMemory,
+}
+
+impl WaitFor for AtBarrier<'_> {
+    /// Sends what this rank has to tell other nodes; without room for it, goes on at the next look.
+    #[inline]
+    fn done(&mut self) -> Result<bool> {
+        while !self.barrier.complete() {
+            let Some(tell) = self.barrier.to_tell() else { return Ok(false) };
+            if !self.desk.try_tell(tell.rank, tell.epoch)? {
+                return Ok(false);
+            }
+            self.barrier.told();
+        }
+        Ok(true)
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.barrier.waiting()
+    }
+
+    fn depends_on(&self) -> Option<u32> {
+        // Any death keeps a barrier from completing, not only that of the first who is missing.
+        let dead = self.node.job().first_death();
+        dead.map(|death| death.rank).or_else(|| self.barrier.depends_on())
+    }
+
+    fn before_sleep(&mut self) {
+        self.barrier.announce_sleep();
+    }
+
+    fn after_sleep(&mut self) {
+        self.barrier.awake();
+    }
+}

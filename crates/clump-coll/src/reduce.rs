@@ -1,0 +1,123 @@
+//! All-reduce: everybody's values combined, for all.
+
+use crate::{Number, Op, Team, step};
+use clump_am::Result;
+use clump_trace::Counter;
+use zerocopy::IntoBytes;
+
+impl Team {
+    /// Combines all ranks' values with `op`; all ranks get the same bits.
+    ///
+    /// # Errors
+    /// A rank died or left.
+    pub fn all_reduce<T: Number, O: Op<T>>(&self, value: T, op: O) -> Result<T> {
+        let mut one = [value];
+        self.all_reduce_slice(&mut one, op)?;
+        Ok(one[0])
+    }
+
+    /// Combines all ranks' slices element by element.
+    ///
+    /// The operands form one tree whatever the nodes are, so that a job gives the same bits on one node
+    /// and on several; only who combines differs.
+    ///
+    /// # Errors
+    /// A rank died or left, or gave another number of values.
+    pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
+        let (seq, _state) = self.begin(Counter::AllReduces);
+        match self.layout.even().filter(|_| self.layout.is_spread()) {
+            Some(each) => self.reduce_by_node::<T, O>(seq, values, each),
+            None => self.reduce_by_rank::<T, O>(seq, values),
+        }
+    }
+
+    /// Recursive doubling over the largest power of two p <= N; the first 2 (N - p) ranks are folded
+    /// in pairs before and unfolded after, neighbours first, so that operands stay in rank order.
+    fn reduce_by_rank<T: Number, O: Op<T>>(&self, seq: u64, values: &mut [T]) -> Result<()> {
+        let (me, n) = (self.rank(), self.nranks());
+        let power = if n.is_power_of_two() { n } else { n.next_power_of_two() / 2 };
+        let folded = 2 * (n - power);
+        if me < folded && me % 2 == 1 {
+            self.send(me - 1, (seq, step::UP), values.as_bytes())?;
+            let result = self.receive(me - 1, (seq, step::DOWN), size_of_val(values))?;
+            copy_in(values, &result, |_, new| new);
+            return Ok(());
+        }
+        if me < folded {
+            let higher = self.receive(me + 1, (seq, step::UP), size_of_val(values))?;
+            copy_in(values, &higher, O::combine);
+        }
+        let position = if me < folded { me / 2 } else { me - folded / 2 };
+        let rank_of = |at: usize| if at < folded / 2 { at * 2 } else { at + folded / 2 };
+        self.double::<T, O>(seq, values, position, (1, power), rank_of)?;
+        if me < folded {
+            self.send(me + 1, (seq, step::DOWN), values.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The same tree where nodes are even: its lower part within each node, up to the lowest rank; its
+    /// upper part between these, by doubling; and the result handed down. Each node sends one message a
+    /// level where every rank would send one.
+    fn reduce_by_node<T: Number, O: Op<T>>(
+        &self,
+        seq: u64,
+        values: &mut [T],
+        each: usize,
+    ) -> Result<()> {
+        let (me, n, bytes) = (self.rank(), self.nranks(), size_of_val(values));
+        let place = me % each;
+        let mut bit = 1;
+        while bit < each && place & bit == 0 {
+            let higher = self.receive(me + bit, (seq, step::UP), bytes)?;
+            copy_in(values, &higher, O::combine);
+            bit *= 2;
+        }
+        let mut result = None;
+        if place == 0 {
+            self.double::<T, O>(seq, values, me, (each, n), |at| at)?;
+            result = Some(values.as_bytes().to_vec());
+        } else {
+            self.send(me - bit, (seq, step::UP), values.as_bytes())?;
+        }
+        let local: Vec<usize> = self.layout.local().collect();
+        let leader = self.layout.leader();
+        let result = self.hand_down((seq, step::DOWN), &local, leader, result, bytes)?;
+        copy_in(values, &result, |_, new| new);
+        Ok(())
+    }
+
+    /// Recursive doubling over the bits `from..below` (powers of two) of `position`.
+    fn double<T: Number, O: Op<T>>(
+        &self,
+        seq: u64,
+        values: &mut [T],
+        position: usize,
+        (from, below): (usize, usize),
+        rank_of: impl Fn(usize) -> usize,
+    ) -> Result<()> {
+        let mut bit = from;
+        while bit < below {
+            let partner = rank_of(position ^ bit);
+            let key = (seq, step::BETWEEN + u64::from(bit.ilog2()));
+            self.send(partner, key, values.as_bytes())?;
+            let other = self.receive(partner, key, size_of_val(values))?;
+            if position & bit == 0 {
+                copy_in(values, &other, O::combine);
+            } else {
+                copy_in(values, &other, |mine, lower| O::combine(lower, mine));
+            }
+            bit *= 2;
+        }
+        Ok(())
+    }
+}
+
+/// Combines `values` with the values in `bytes`.
+fn copy_in<T: Number>(values: &mut [T], bytes: &[u8], combine: impl Fn(T, T) -> T) {
+    for (value, chunk) in values.iter_mut().zip(bytes.chunks_exact(size_of::<T>())) {
+        if let Ok(other) = T::read_from_bytes(chunk) {
+            *value = combine(*value, other);
+        }
+    }
+}

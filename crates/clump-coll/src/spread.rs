@@ -1,0 +1,58 @@
+//! Broadcast: one rank's values for all.
+
+use crate::layout::binomial;
+use crate::{Plain, Team, step};
+use clump_am::Result;
+use clump_trace::Counter;
+use zerocopy::IntoBytes;
+
+impl Team {
+    /// Makes `values` of `root` the values of all ranks (which must give equally many), along a
+    /// binomial tree over the nodes and then one in each node: each node gets them once.
+    ///
+    /// # Errors
+    /// A rank died or left.
+    pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
+        let (seq, _state) = self.begin(Counter::Broadcasts);
+        let bytes = size_of_val(values);
+        let mut data = (self.rank() == root).then(|| values.as_bytes().to_vec());
+        let speakers = self.layout.speakers(root);
+        if speakers.contains(&self.rank()) {
+            data = Some(self.hand_down((seq, step::BETWEEN), &speakers, root, data, bytes)?);
+        }
+        let local: Vec<usize> = self.layout.local().collect();
+        let speaker = speakers.into_iter().find(|speaker| local.contains(speaker)).unwrap_or(root);
+        let data = self.hand_down((seq, step::DOWN), &local, speaker, data, bytes)?;
+        for (value, chunk) in values.iter_mut().zip(data.chunks_exact(size_of::<T>().max(1))) {
+            if let Ok(read) = T::read_from_bytes(chunk) {
+                *value = read;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands `bytes` bytes, the `data` of `root`, down a binomial tree over `members`, of which this rank
+    /// is one.
+    pub(crate) fn hand_down(
+        &self,
+        (seq, step): (u64, u64),
+        members: &[usize],
+        root: usize,
+        data: Option<Vec<u8>>,
+        bytes: usize,
+    ) -> Result<Vec<u8>> {
+        let n = members.len();
+        let place = |rank: usize| members.iter().position(|&member| member == rank).unwrap_or(0);
+        let root = place(root);
+        let member = |at: usize| members[(at + root) % n];
+        let (parent, children) = binomial((place(self.rank()) + n - root) % n, n);
+        let data = match (parent, data) {
+            (Some(parent), _) => self.receive(member(parent), (seq, step), bytes)?,
+            (None, data) => data.unwrap_or_default(),
+        };
+        for child in children {
+            self.send(member(child), (seq, step), &data)?;
+        }
+        Ok(data)
+    }
+}
