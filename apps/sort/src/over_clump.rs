@@ -2,8 +2,10 @@
 //!
 //! A batch is one medium message, copied from the sender's staging area into the queue and from there
 //! straight to its place among the collected records. Back-pressure is the queue's own: a request that
-//! finds no room polls, which takes in what has arrived. A stream ends by counting: every rank tells every
-//! other how many batches it has sent, and waits until that many have arrived.
+//! finds no room polls, which takes in what has arrived.
+//!
+//! Between nodes messages overtake each other, the last of a stream too. So a stream ends by counting:
+//! every rank tells every other how many messages it has sent, and waits until that many have arrived.
 
 use crate::exchange::{Exchange, Sink};
 use crate::record::RECORD;
@@ -17,7 +19,7 @@ use std::rc::Rc;
 const TAG: Tag = Tag(0x736f_7274);
 /// Records; words: the sender.
 const BATCH: Handler = Handler(1);
-/// The end of a stream; words: the sender, how many batches it has sent.
+/// The end of a stream; words: the sender, how many messages it has sent before.
 const END: Handler = Handler(2);
 /// The sender gives up; words: the sender.
 const ABANDON: Handler = Handler(3);
@@ -26,9 +28,9 @@ const ABANDON: Handler = Handler(3);
 #[derive(Default)]
 struct Stream {
     sink: Option<Box<dyn Sink>>,
-    /// Batches that have arrived, by sender.
+    /// Messages that have arrived, by sender.
     arrived: Vec<u64>,
-    /// Batches that were sent to this rank, by senders that have ended.
+    /// Messages that were sent to this rank, by senders that have ended.
     sent: Vec<Option<u64>>,
     /// A message of ours that came back, in words.
     returned: Option<String>,
@@ -56,10 +58,12 @@ impl Stream {
     }
 
     fn abandon(&mut self, words: &[u64]) -> Result<(), String> {
-        self.sender(words)?;
+        let from = self.sender(words)?;
         if let Some(sink) = &mut self.sink {
             sink.abandoned();
         }
+        // Counted, so that it belongs to this stream and not to one that is opened later.
+        self.arrived[from] += 1;
         Ok(())
     }
 
@@ -83,7 +87,7 @@ pub struct ClumpRank {
     endpoint: Endpoint,
     peers: Vec<Dest>,
     stream: Rc<RefCell<Stream>>,
-    /// Batches sent in this stream, by receiver.
+    /// Messages sent in this stream, by receiver.
     sent: Vec<u64>,
 }
 
@@ -119,15 +123,12 @@ impl ClumpRank {
         }
     }
 
-    fn tell_others(
-        &mut self,
-        handler: Handler,
-        count_of: impl Fn(&Self, usize) -> u64,
-    ) -> Result<()> {
+    fn tell_others(&mut self, handler: Handler) -> Result<()> {
         let me = self.rank();
         for to in (0..self.nranks()).filter(|&to| to != me) {
-            let words = [me as u64, count_of(self, to)];
+            let words = [me as u64, self.sent[to]];
             self.endpoint.request(self.peers[to], handler, &words)?;
+            self.sent[to] += 1;
         }
         Ok(())
     }
@@ -190,11 +191,11 @@ impl Exchange for ClumpRank {
     }
 
     fn abandon(&mut self) -> Result<()> {
-        self.tell_others(ABANDON, |_, _| 0)
+        self.tell_others(ABANDON)
     }
 
     fn close(&mut self) -> Result<()> {
-        self.tell_others(END, |this, to| this.sent[to])?;
+        self.tell_others(END)?;
         let stream = self.stream.clone();
         self.endpoint.poll_until(|| {
             let stream = stream.borrow();
