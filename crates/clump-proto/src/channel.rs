@@ -151,8 +151,8 @@ impl Channel {
     /// Notes that a unit goes out again, in a packet that is stamped with the same `now`.
     pub fn resend_unit(&mut self, now: Nanos, unit: u64) {
         if let Some(bytes) = self.send.push_again(ticks(now), unit) {
-            // After a silence the peer must answer at once, or nothing was learnt.
-            self.ask |= self.retransmit.must_probe();
+            // It is late already; and after a silence nothing is learnt before the peer answers.
+            self.ask = true;
             self.retransmit.on_sent_again(now);
             self.window.on_sent_again(now, bytes, &self.rtt);
             self.counts.retransmits += 1;
@@ -167,12 +167,15 @@ impl Channel {
 
     /// Fills in number, acks, window, marks, times and flags of a packet that goes out now; kind and unit
     /// are the caller's. What it acknowledges counts as told.
+    ///
+    /// Packets of kind `Data` have room for their unit only: they get no words of selective
+    /// acknowledgements, so while units are missing a packet of kind `Ack` stays due beside them.
     #[inline]
     pub fn stamp(&mut self, now: Nanos, header: &mut Header, sack: &mut SackBuf) {
         header.number = self.number;
         self.number += 1;
         header.ack = self.receive.expected();
-        self.receive.report(sack);
+        sack.clear();
         header.window = self.receive_window;
         self.told_window = self.receive_window;
         header.ce = self.marks;
@@ -180,6 +183,11 @@ impl Channel {
         header.sent = self.stamped as u32;
         header.flags = if self.ask || self.ask_alone { Flags::ACK_NOW } else { Flags::NONE };
         (self.ask, self.ask_alone) = (false, false);
+        if self.receive.has_gap() && header.kind == Kind::Data {
+            // Without the words beside it, an echo would make all that arrived beyond the gap look lost.
+            return;
+        }
+        self.receive.report(sack);
         self.echo.stamp(now, header);
         self.ack.on_sent();
     }
@@ -305,7 +313,7 @@ impl Channel {
                     .and_then(|age| age.checked_sub(header.held.into()))
             {
                 let round_trip = nanos(round_trip.max(1));
-                self.rtt.on_sample(now, round_trip);
+                self.rtt.on_sample(now, nanos(echo), round_trip);
                 delay = Some((round_trip, self.rtt.least()));
             }
         }
@@ -350,8 +358,8 @@ impl Channel {
             return;
         }
         self.counts.losses += u64::from(units);
-        if long > 0 {
-            self.mtu.on_vanished(now, long);
+        if long {
+            self.mtu.on_vanished(now);
         }
         if self.window.adapts() {
             let cut = self.window.control.on_lost(units, in_vain);
@@ -396,7 +404,7 @@ impl Channel {
         if self.retransmit.is_silent(now, &self.send, &self.rtt) {
             self.counts.timeouts += 1;
             if self.send.oldest().is_some_and(|oldest| oldest.bytes > self.mtu.base()) {
-                self.mtu.on_vanished(now, 1);
+                self.mtu.on_silence(now);
             }
         }
         let closed = self.window.is_ask_due(now, &self.send);

@@ -10,7 +10,8 @@ const MOST_TRIES: u32 = 3;
 /// How long to wait before trying again what failed: RFC 8899, 5.1.1 (PMTU_RAISE_TIMER) asks for 600 s;
 /// paths inside a cluster change when somebody changes them, who then watches.
 const RAISE: Nanos = 60_000_000_000;
-/// Long units lost in a row, with short ones arriving, that make a black hole (RFC 8899, 4.3).
+/// So many times were long units lost, with none that arrived in between: if a short one passes then, it is
+/// a black hole (RFC 8899, 4.3).
 const BLACK_HOLE: u32 = 3;
 /// A probe that newer packets overtook counts as lost after so long.
 const OVERTAKEN: Nanos = 1_000_000;
@@ -36,7 +37,7 @@ pub(crate) struct Mtu {
     probe: Option<Probe>,
     /// No probe before.
     at: Nanos,
-    /// Long units that vanished since the last that arrived.
+    /// How often long units vanished since the last that arrived.
     vanished: u32,
     black_holes: u64,
 }
@@ -98,11 +99,7 @@ impl Mtu {
                 self.give_up(now);
             }
         }
-        let bytes = if self.vanished >= BLACK_HOLE && self.current > self.base {
-            self.base
-        } else {
-            self.next_candidate(now)?
-        };
+        let bytes = if self.is_doubtful() { self.base } else { self.next_candidate(now)? };
         self.tries += 1;
         self.probe = Some(Probe { bytes, sent: ticks(now), lost_at: None });
         Some(bytes)
@@ -140,7 +137,7 @@ impl Mtu {
         self.tries = 0;
         if bytes > self.current {
             self.current = bytes;
-        } else if bytes == self.base && self.vanished >= BLACK_HOLE {
+        } else if bytes == self.base && self.is_doubtful() {
             self.fall_back(now);
         }
     }
@@ -173,13 +170,26 @@ impl Mtu {
     }
 
     /// Long units vanished. After some, a short probe tells whether anything passes.
-    pub(crate) fn on_vanished(&mut self, now: Nanos, units: u32) {
-        self.vanished = self.vanished.saturating_add(units);
-        if self.vanished >= BLACK_HOLE && self.current > self.base {
-            // A probe of before may have vanished too. This comes with silences, less and less often.
+    pub(crate) fn on_vanished(&mut self, now: Nanos) {
+        self.vanished = self.vanished.saturating_add(1);
+        if self.is_doubtful() {
             self.at = self.at.min(now);
+            // A probe of a longer candidate has to wait.
+            self.probe = self.probe.filter(|probe| probe.bytes <= self.base);
+        }
+    }
+
+    /// The oldest unit, a long one, has not been heard of for long.
+    pub(crate) fn on_silence(&mut self, now: Nanos) {
+        self.on_vanished(now);
+        if self.is_doubtful() {
+            // The short probe may be lost too. Silences come less and less often, so these do.
             self.probe = None;
         }
+    }
+
+    fn is_doubtful(&self) -> bool {
+        self.vanished >= BLACK_HOLE && self.current > self.base
     }
 
     /// The system refuses datagrams of so many bytes.

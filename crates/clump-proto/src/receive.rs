@@ -75,16 +75,17 @@ impl Receive {
         Taken::OutOfOrder
     }
 
-    /// Writes which units beyond the first gap have arrived.
+    /// Whether a unit is missing before one that has arrived.
     #[inline]
-    pub(crate) fn report(&self, sack: &mut SackBuf) {
-        sack.clear();
-        if self.beyond > 0 {
-            self.report_gaps(sack);
-        }
+    pub(crate) fn has_gap(&self) -> bool {
+        self.beyond > 0
     }
 
-    fn report_gaps(&self, sack: &mut SackBuf) {
+    /// Appends which units beyond the first gap have arrived.
+    pub(crate) fn report(&self, sack: &mut SackBuf) {
+        if self.beyond == 0 {
+            return;
+        }
         let mut at = self.expected + 1;
         while at < self.end {
             let left = self.end - at;

@@ -15,8 +15,8 @@ const FORGIVEN_AFTER: u32 = 16;
 pub(crate) struct Lost {
     /// Units.
     pub units: u32,
-    /// Units longer than every path carries.
-    pub long: u32,
+    /// One of them was longer than what every path carries.
+    pub long: bool,
 }
 
 /// Loss detection by what overtook (RFC 8985), and by silence (RFC 8985, 7 and RFC 6298).
@@ -143,7 +143,7 @@ impl Retransmit {
                 break;
             }
             lost.units += 1;
-            lost.long += u32::from(oldest.bytes > base);
+            lost.long |= oldest.bytes > base;
             send.lose_oldest();
         }
         if lost.units > 0 {

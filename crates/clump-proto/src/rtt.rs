@@ -22,16 +22,25 @@ pub(crate) struct Rtt {
     /// The least of the present age, which began then.
     least_now: Nanos,
     since: Nanos,
+    /// When the last sample was smoothed in.
+    smoothed_at: Nanos,
 }
 
 impl Rtt {
     pub(crate) const fn new(now: Nanos) -> Self {
-        Self { smoothed: 0, variation: 0, least: Nanos::MAX, least_now: Nanos::MAX, since: now }
+        Self {
+            smoothed: 0,
+            variation: 0,
+            least: Nanos::MAX,
+            least_now: Nanos::MAX,
+            since: now,
+            smoothed_at: 0,
+        }
     }
 
-    /// Takes in a sample.
+    /// Takes in a sample, of a packet that was sent at `sent`.
     #[inline]
-    pub(crate) fn on_sample(&mut self, now: Nanos, sample: Nanos) {
+    pub(crate) fn on_sample(&mut self, now: Nanos, sent: Nanos, sample: Nanos) {
         if sample < self.least_now {
             self.least_now = sample;
             self.least = self.least.min(sample);
@@ -46,8 +55,14 @@ impl Rtt {
             self.variation = sample / 2;
             return;
         }
-        // A peer that computes answers late once, and says nothing about the path: no sample counts for
-        // more than four timeouts. A path that did become so long is learnt in a few samples.
+        // RFC 6298, 3: one sample a round trip. All packets that a computing peer finds when it is back
+        // tell of the same pause.
+        if sent < self.smoothed_at {
+            return;
+        }
+        self.smoothed_at = now;
+        // Such a peer says nothing about the path: no sample counts for more than four timeouts. A path that
+        // did become so long is learnt in a few samples.
         let sample = sample.min(4 * (self.smoothed + 4 * self.variation) + ASSUMED);
         let distance = self.smoothed.abs_diff(sample);
         self.variation =
@@ -89,17 +104,17 @@ mod tests {
     fn one_late_answer_is_forgotten_soon_and_a_longer_path_is_learnt() {
         let mut rtt = Rtt::new(0);
         for _ in 0..100 {
-            rtt.on_sample(0, 20_000);
+            rtt.on_sample(0, 0, 20_000);
         }
         assert!(rtt.smoothed().abs_diff(20_000) < 100 && rtt.timeout() < 25_000);
-        rtt.on_sample(0, 100_000_000);
+        rtt.on_sample(0, 0, 100_000_000);
         assert!(rtt.timeout() < 2_000_000, "{}", rtt.timeout());
         for _ in 0..60 {
-            rtt.on_sample(0, 20_000);
+            rtt.on_sample(0, 0, 20_000);
         }
         assert!(rtt.timeout() < 30_000, "{}", rtt.timeout());
         for _ in 0..60 {
-            rtt.on_sample(0, 80_000_000);
+            rtt.on_sample(0, 0, 80_000_000);
         }
         assert!(rtt.smoothed() > 70_000_000, "{}", rtt.smoothed());
     }
@@ -107,12 +122,12 @@ mod tests {
     #[test]
     fn the_least_is_forgotten_after_some_seconds() {
         let mut rtt = Rtt::new(0);
-        rtt.on_sample(0, 10_000);
-        rtt.on_sample(LEAST_AGE, 50_000);
+        rtt.on_sample(0, 0, 10_000);
+        rtt.on_sample(LEAST_AGE, 0, 50_000);
         assert_eq!(rtt.least(), 10_000);
-        rtt.on_sample(LEAST_AGE + 1, 50_000);
-        rtt.on_sample(2 * LEAST_AGE + 2, 50_000);
-        rtt.on_sample(3 * LEAST_AGE + 3, 50_000);
+        rtt.on_sample(LEAST_AGE + 1, 0, 50_000);
+        rtt.on_sample(2 * LEAST_AGE + 2, 0, 50_000);
+        rtt.on_sample(3 * LEAST_AGE + 3, 0, 50_000);
         assert_eq!(rtt.least(), 50_000);
     }
 }

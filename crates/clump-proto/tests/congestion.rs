@@ -1,0 +1,121 @@
+//! Stories of paths that are narrower than the sender: delay, marks, policers, many senders.
+
+mod pair;
+
+use clump_proto::{Config, Congestion};
+use pair::{MS, Pair, SEC, US};
+
+/// Bytes a millisecond of a 10 Gbit/s link.
+const TEN_GBIT: u64 = 1_250_000;
+
+fn on_link(config: &Config, change: impl Fn(&mut pair::Link)) -> Pair {
+    let mut pair = Pair::new(config, 7);
+    pair.links[0].rate = TEN_GBIT;
+    change(&mut pair.links[0]);
+    pair
+}
+
+/// Sends for `time` and gives bytes a millisecond that arrived, and the mean window of the second half.
+fn measure(pair: &mut Pair, time: u64) -> (u64, usize) {
+    pair.offer(0, 100_000_000);
+    pair.pass(time / 2);
+    let (before, from) = (pair.ends[1].delivered.len() as u64, pair.now);
+    let mut windows = Vec::new();
+    for _ in 0..200 {
+        pair.pass(time / 400);
+        windows.push(pair.stats(0).window);
+    }
+    let bytes = (pair.ends[1].delivered.len() as u64 - before) * 1400;
+    (bytes * MS / (pair.now - from), windows.iter().sum::<usize>() / windows.len())
+}
+
+#[test]
+fn on_a_clean_path_the_window_grows_to_its_most_and_stays() {
+    let mut pair = Pair::new(&Config::default(), 1);
+    pair.offer(0, 20_000);
+    pair.finish(SEC);
+    assert_eq!(pair.stats(0).window, 1 << 20);
+    pair.pass(SEC);
+    pair.offer(0, 20_000);
+    pair.finish(SEC);
+    let stats = pair.stats(0);
+    assert_eq!(stats.window, 1 << 20);
+    assert_eq!((stats.delay_cuts, stats.mark_cuts, stats.loss_cuts), (0, 0, 0));
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    let mut pair = Pair::new(&Config::default(), 2);
+    for _ in 0..1000 {
+        pair.offer(0, 2);
+        pair.finish(SEC);
+    }
+    assert_eq!(pair.stats(0).window, 64 << 10);
+}
+
+#[test]
+fn a_queue_stays_near_the_target() {
+    let config = Config { delay_target: 100 * US, ..Config::default() };
+    let mut pair = on_link(&config, |_| ());
+    let (rate, window) = measure(&mut pair, 200 * MS);
+    assert!(rate >= TEN_GBIT * 9 / 10, "{rate} bytes/ms");
+    // What the path holds at 100 us of queue, 20 us of path: 150 kB.
+    assert!((60_000..250_000).contains(&window), "{window} bytes");
+    assert!(pair.stats(0).delay_cuts > 0 && pair.stats(0).losses == 0, "{:?}", pair.stats(0));
+}
+
+#[test]
+fn marks_keep_the_queue_shorter_than_delay_would() {
+    let mut pair = on_link(&Config::default(), |link| link.mark_from = 30_000);
+    let (rate, window) = measure(&mut pair, 200 * MS);
+    assert!(rate >= TEN_GBIT * 9 / 10, "{rate} bytes/ms");
+    assert!((25_000..110_000).contains(&window), "{window} bytes");
+    assert!(pair.stats(0).mark_cuts > 0 && pair.stats(1).marked > 0);
+}
+
+#[test]
+fn a_short_queue_that_drops_is_not_flooded() {
+    // 40 kB is 32 us: loss comes before delay is noticed.
+    let mut pair = on_link(&Config::default(), |link| link.queue = 40_000);
+    let (rate, _) = measure(&mut pair, 200 * MS);
+    let stats = pair.stats(0);
+    assert!(rate >= TEN_GBIT * 8 / 10, "{rate} bytes/ms");
+    assert!(stats.loss_cuts > 0, "{stats:?}");
+    assert!(stats.retransmits * 8 < stats.units_sent, "{stats:?}");
+}
+
+#[test]
+fn a_burst_is_paced_after_loss_and_not_before() {
+    let mut pair = on_link(&Config::default(), |link| link.queue = 40_000);
+    measure(&mut pair, 20 * MS);
+    let room = pair.ends[0].channel.room(pair.now);
+    let (window, flying) = (pair.stats(0).window, pair.stats(0).in_flight);
+    assert!(room <= (window - flying.min(window)).max(1), "{room}");
+    assert!(pair.ends[0].channel.next_timeout().is_some());
+}
+
+#[test]
+fn a_static_window_stays_whatever_happens() {
+    let config = Config { congestion: Congestion::Static(50_000), ..Config::default() };
+    let mut pair = on_link(&config, |link| {
+        link.mark_from = 10_000;
+        link.loss = 20;
+    });
+    pair.links[1].loss = 20;
+    measure(&mut pair, 50 * MS);
+    let stats = pair.stats(0);
+    assert_eq!(stats.window, 50_000);
+    assert_eq!((stats.delay_cuts, stats.mark_cuts, stats.loss_cuts), (0, 0, 0));
+}
+
+#[test]
+fn a_path_that_becomes_slow_and_fast_again_is_followed() {
+    let mut pair = on_link(&Config::default(), |_| ());
+    measure(&mut pair, 50 * MS);
+    pair.links[0].rate = TEN_GBIT / 20;
+    let (rate, window) = measure(&mut pair, 400 * MS);
+    assert!(rate >= TEN_GBIT / 20 * 8 / 10 && window < 64_000, "{rate} bytes/ms, {window}");
+    pair.links[0].rate = TEN_GBIT;
+    let (rate, _) = measure(&mut pair, 400 * MS);
+    assert!(rate >= TEN_GBIT * 8 / 10, "{rate} bytes/ms");
+}
