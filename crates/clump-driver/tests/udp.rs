@@ -1,0 +1,193 @@
+//! What only the UDP driver promises: runs, options, several sockets, what it counts.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
+
+use clump_driver::{Driver, DriverError, Inbound, Outgoing, Udp, UdpOptions};
+use std::net::SocketAddr;
+
+fn bind(options: UdpOptions) -> Udp {
+    Udp::bind("127.0.0.1:0".parse().unwrap(), options).unwrap()
+}
+
+fn equal(to: SocketAddr, count: usize) -> Vec<Outgoing<'static>> {
+    vec![Outgoing { to, head: &[7; 100], body: &[8; 900], tail: &[] }; count]
+}
+
+/// Receives until `count` datagrams have come.
+fn receive(driver: &mut Udp, count: usize) -> Vec<Vec<u8>> {
+    let (mut inbound, mut all) = (Inbound::new(16), Vec::new());
+    let deadline = clump_os::clock::now_ns() + 20_000_000_000;
+    while all.len() < count {
+        inbound.clear();
+        for i in 0..driver.receive(&mut inbound).unwrap() {
+            all.push(inbound.datagram(i).bytes.to_vec());
+        }
+        assert!(clump_os::clock::now_ns() < deadline, "only {} of {count} arrived", all.len());
+    }
+    all
+}
+
+#[test]
+fn a_batch_of_equal_datagrams_goes_in_few_calls_and_arrives_joined() {
+    let mut from = bind(UdpOptions::default());
+    let mut to = bind(UdpOptions { adaptive: false, ..UdpOptions::default() });
+    if !from.capabilities().gso || !to.capabilities().gro {
+        eprintln!("SKIPPED: UDP_SEGMENT and UDP_GRO need Linux 5.0");
+        return;
+    }
+    assert_eq!(from.send(&equal(to.local(), 130)).unwrap(), 130);
+    let counts = from.counts();
+    assert_eq!((counts.sent, counts.send_calls, counts.segmented), (130, 1, 130));
+    assert_eq!(receive(&mut to, 130).len(), 130);
+    let counts = to.counts();
+    assert_eq!((counts.received, counts.dropped), (130, 0));
+    // 64, 64 and 2 were sent, in a buffer each unless a device cut them on the way.
+    assert_eq!(counts.joined, 3);
+}
+
+#[test]
+fn runs_respect_the_cap() {
+    let mut to = bind(UdpOptions { adaptive: false, ..UdpOptions::default() });
+    for (options, runs) in [
+        (UdpOptions { gso_segments: 4, ..UdpOptions::default() }, 5),
+        (UdpOptions { gso_bytes: 10_500, ..UdpOptions::default() }, 2),
+        (UdpOptions { gso_segments: 0, ..UdpOptions::default() }, 0),
+        (UdpOptions { gso: false, ..UdpOptions::default() }, 0),
+    ] {
+        let mut from = bind(options);
+        let before = to.counts().joined;
+        assert_eq!(from.send(&equal(to.local(), 20)).unwrap(), 20);
+        assert!(receive(&mut to, 20).iter().all(|bytes| bytes.len() == 1000));
+        if from.capabilities().gso && to.capabilities().gro {
+            assert_eq!(to.counts().joined - before, runs, "{options:?}");
+        }
+        assert_eq!(from.counts().sent, 20);
+    }
+}
+
+#[test]
+fn a_crowd_is_noticed_and_forgotten() {
+    let (mut from, mut to) = (bind(UdpOptions::default()), bind(UdpOptions::default()));
+    let lone = |from: &mut Udp, to: &mut Udp, times| {
+        for _ in 0..times {
+            from.send(&equal(to.local(), 1)).unwrap();
+            receive(to, 1);
+            assert_eq!(to.receive(&mut Inbound::new(1)).unwrap(), 0);
+        }
+    };
+    lone(&mut from, &mut to, 100);
+    assert_eq!(to.counts().grew_dense, 0);
+    for crowds in 1..3 {
+        from.send(&equal(to.local(), 64)).unwrap();
+        receive(&mut to, 64);
+        assert_eq!(to.counts().grew_dense, crowds);
+        lone(&mut from, &mut to, 200);
+    }
+}
+
+#[test]
+fn datagrams_nobody_reads_are_counted_as_dropped() {
+    let mut from = bind(UdpOptions::default());
+    let to = bind(UdpOptions { buffer_bytes: 65_536, ..UdpOptions::default() });
+    let buffer = to.capabilities().receive_buffer;
+    for _ in 0..buffer / 20_000 + 8 {
+        assert_eq!(from.send(&equal(to.local(), 40)).unwrap(), 40);
+    }
+    assert!(to.counts().dropped > 0, "{:?} with a buffer of {buffer}", to.counts());
+}
+
+#[test]
+fn several_sockets_all_receive_and_all_send() {
+    let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let sockets = (0..3).map(|_| clump_os::udp::bind(any).unwrap()).collect();
+    let mut several = Udp::new(sockets, UdpOptions::default()).unwrap();
+    assert_eq!(several.capabilities().sockets, 3);
+    let addresses: Vec<_> = several.locals().collect();
+    let mut others: Vec<_> = (0..12).map(|_| bind(UdpOptions::default())).collect();
+
+    let batch: Vec<_> = addresses.iter().flat_map(|to| equal(*to, 20)).collect();
+    assert_eq!(others[0].send(&batch).unwrap(), 60);
+    assert_eq!(receive(&mut several, 60).len(), 60);
+
+    let batch: Vec<_> = others.iter().flat_map(|other| equal(other.local(), 5)).collect();
+    assert_eq!(several.send(&batch).unwrap(), 60);
+    let mut sources = std::collections::BTreeSet::new();
+    for other in &mut others {
+        let mut inbound = Inbound::new(8);
+        let (mut here, deadline) = (0, clump_os::clock::now_ns() + 20_000_000_000);
+        let mut of_this = std::collections::BTreeSet::new();
+        while here < 5 {
+            inbound.clear();
+            for i in 0..other.receive(&mut inbound).unwrap() {
+                of_this.insert(inbound.datagram(i).from);
+                here += 1;
+            }
+            assert!(clump_os::clock::now_ns() < deadline, "only {here} of 5 arrived");
+        }
+        assert_eq!(of_this.len(), 1, "one destination saw several sources");
+        sources.extend(of_this);
+    }
+    assert!(sources.len() > 1 && sources.iter().all(|source| addresses.contains(source)));
+}
+
+#[test]
+fn a_socket_of_both_families_reaches_and_names_peers_of_ipv4() {
+    use rustix::net::{AddressFamily, SocketType, sockopt};
+    let Ok(socket) = rustix::net::socket(AddressFamily::INET6, SocketType::DGRAM, None) else {
+        eprintln!("SKIPPED: this machine has no IPv6");
+        return;
+    };
+    sockopt::set_ipv6_v6only(&socket, false).unwrap();
+    let any: SocketAddr = "[::]:0".parse().unwrap();
+    if rustix::net::bind(&socket, &any).is_err() {
+        eprintln!("SKIPPED: this machine has no IPv6");
+        return;
+    }
+    let mut both = Udp::new(vec![socket], UdpOptions::default()).unwrap();
+    let mut v4 = bind(UdpOptions::default());
+    let there: SocketAddr = ([127, 0, 0, 1], both.local().port()).into();
+    for count in [1, 40] {
+        assert_eq!(v4.send(&equal(there, count)).unwrap(), count);
+        let (mut inbound, mut here) = (Inbound::new(64), 0);
+        let deadline = clump_os::clock::now_ns() + 20_000_000_000;
+        while here < count {
+            inbound.clear();
+            for i in 0..both.receive(&mut inbound).unwrap() {
+                assert_eq!(inbound.datagram(i).from, v4.local());
+                here += 1;
+            }
+            assert!(clump_os::clock::now_ns() < deadline, "only {here} of {count} arrived");
+        }
+        assert_eq!(both.send(&equal(v4.local(), count)).unwrap(), count);
+        receive(&mut v4, count);
+    }
+}
+
+#[test]
+fn what_is_no_bound_udp_socket_is_refused() {
+    assert!(matches!(Udp::new(Vec::new(), UdpOptions::default()), Err(DriverError::Socket(_))));
+    let (end, _other) = clump_os::socket::message_pair().unwrap();
+    let refused = Udp::new(vec![end], UdpOptions::default());
+    assert!(matches!(refused, Err(DriverError::Socket(_))));
+    let nowhere = Udp::bind("203.0.113.1:9".parse().unwrap(), UdpOptions::default());
+    assert!(nowhere.unwrap_err().to_string().contains("203.0.113.1:9"));
+}
+
+#[test]
+fn a_destination_that_no_socket_may_send_to_is_named() {
+    let mut from = bind(UdpOptions::default());
+    let (good, bad) = (from.local(), "[::1]:9".parse().unwrap());
+    let batch = [equal(good, 1), equal(bad, 1), equal(good, 1)].concat();
+    let refused = from.send(&batch).unwrap_err();
+    assert_eq!(refused.index(), Some(1));
+    assert!(refused.to_string().contains("[::1]:9"), "{refused}");
+    assert_eq!(receive(&mut from, 1).len(), 1);
+}
+
+#[test]
+fn path_hints_come_from_the_interface() {
+    let driver = bind(UdpOptions::default());
+    assert_eq!(driver.path_hint("127.0.0.1:9".parse().unwrap()), Some(65_507));
+    let largest = driver.capabilities().max_datagram;
+    assert_eq!(largest, 65_507);
+    assert!(driver.capabilities().receive_buffer >= 200_000);
+}
