@@ -23,6 +23,9 @@ const LANE_BUDGET: usize = 64;
 /// Polls between two looks at what polls do not see; a power of two.
 const ATTEND_EVERY: u32 = 8192;
 
+/// Sends between two looks at the network, for a program that only sends; a power of two.
+const LOOK_EVERY: u32 = 64;
+
 /// Words of a message as they are copied out of its slots.
 type Words = [u64; 2 * INLINE];
 
@@ -30,6 +33,20 @@ impl Core {
     /// Looks once at everything and handles what is there. Returns how many messages were handled.
     #[inline(always)]
     pub(crate) fn poll(&mut self) -> Result<usize> {
+        let due = self.polls.wrapping_add(1) == self.net_due;
+        self.poll_and(due)
+    }
+
+    /// The same after a send. Sends come one after the other, and what the network brings meanwhile can
+    /// wait for a while.
+    #[inline(always)]
+    pub(crate) fn poll_after_send(&mut self) -> Result<usize> {
+        let due = self.polls & (LOOK_EVERY - 1) == 0;
+        self.poll_and(due)
+    }
+
+    #[inline(always)]
+    fn poll_and(&mut self, look: bool) -> Result<usize> {
         self.polls = self.polls.wrapping_add(1);
         if self.desk.block.doorbell().rung() {
             self.answer_bells()?;
@@ -44,9 +61,9 @@ impl Core {
         let rare = self.inbox.anything_pending()
             | self.desk.backlog.busy
             | (self.polls & (ATTEND_EVERY - 1) == 0)
-            | (self.polls == self.net_due);
+            | look;
         if rare {
-            handled += self.poll_rare()?;
+            handled += self.poll_rare(look)?;
         }
         self.busy_polls += u32::from(handled > 0);
         Ok(handled)
@@ -61,7 +78,7 @@ impl Core {
 
     /// Shared queues, and what handlers left to do.
     #[cold]
-    fn poll_rare(&mut self) -> Result<usize> {
+    fn poll_rare(&mut self, look: bool) -> Result<usize> {
         let handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
         if self.desk.backlog.busy {
             self.settle()?;
@@ -69,7 +86,7 @@ impl Core {
         if self.polls & (ATTEND_EVERY - 1) == 0 {
             self.attend()?;
         }
-        if self.polls == self.net_due && self.remote.is_some() {
+        if look && self.remote.is_some() {
             return Ok(handled + self.poll_network()?);
         }
         Ok(handled)

@@ -226,7 +226,7 @@ impl<H: Hold> Endpoint<H> {
     pub fn request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
         let mut core = self.hold.core()?;
         let sent = core.attempt_short(dest, handler, words)?;
-        core.poll()?;
+        core.poll_after_send()?;
         drop(core);
         match sent {
             Attempt::Sent => Ok(()),
@@ -268,7 +268,7 @@ impl<H: Hold> Endpoint<H> {
     fn send(&self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) -> Result<()> {
         let mut core = self.hold.core()?;
         let sent = core.attempt(dest, handler, words, body)?;
-        core.poll()?;
+        core.poll_after_send()?;
         drop(core);
         match sent {
             Attempt::Sent => Ok(()),

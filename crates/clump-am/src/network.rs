@@ -112,7 +112,7 @@ impl Network {
             self.attend(node, Counters::over(block.counters()));
             let now = clock::now_ns();
             let mut stack = self.interface.stack();
-            while stack.receive(now, None, &mut batch) > 0 {}
+            while stack.receive(clock::now_ns, None, &mut batch) > 0 {}
             stack.service(now, true);
             if stack.is_quiet() {
                 stack.close(now);
@@ -124,6 +124,12 @@ impl Network {
             drop(stack);
             socket::wait_readable(self.interface.readiness(), CLOSE_PAUSE);
         }
+    }
+
+    /// What is going on, for whoever looks for a fault.
+    #[doc(hidden)]
+    pub fn dump(&self) {
+        eprintln!("{}", self.interface.stack().describe());
     }
 
     /// How often an endpoint looks at the network.

@@ -65,7 +65,7 @@ impl Shared {
                 continue;
             }
             let mut stack = self.stack();
-            while stack.receive(now, None, &mut batch) > 0 {}
+            while stack.receive(clock::now_ns, None, &mut batch) > 0 {}
             stack.service(now, true);
             stack.acknowledge_all(now);
             pause = if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP };
@@ -146,7 +146,7 @@ impl Interface {
         let now = clock::now_ns();
         self.shared.looked_at.store(now, Ordering::Relaxed);
         let mut stack = self.shared.stack();
-        let received = stack.receive(now, Some(wanted), batch);
+        let received = stack.receive(clock::now_ns, Some(wanted), batch);
         if batch.is_empty() {
             stack.service(now, false);
         }

@@ -126,6 +126,9 @@ pub struct Stack {
     flows: Flows,
     mail: Vec<VecDeque<Mail>>,
     mailed: u32,
+    /// When the driver was last asked for packets, and how long before that it had not been.
+    looked_at: Nanos,
+    unseen: Nanos,
     closed: bool,
     /// Peers whose conduits want attention.
     touched: Vec<u32>,
@@ -192,6 +195,8 @@ impl Stack {
             flows: Flows::default(),
             mail: (0..ENDPOINTS).map(|_| VecDeque::new()).collect(),
             mailed: 0,
+            looked_at: 0,
+            unseen: 0,
             closed: false,
             touched: Vec::new(),
             conduits: 0,
@@ -532,6 +537,21 @@ impl Stack {
         let open = self.peers.iter().flatten().filter(|peer| peer.is_open());
         let mut conduits = open.filter_map(|peer| peer.conduit.as_deref());
         conduits.all(|conduit| conduit.channel.is_quiet() && !conduit.outbox.has_waiting())
+    }
+
+    /// The state of every channel, for people.
+    pub fn describe(&self) -> String {
+        use std::fmt::Write;
+        let mut text = String::new();
+        for (id, peer) in self.peers.iter().enumerate() {
+            let Some(conduit) = peer.as_ref().and_then(|peer| peer.conduit.as_deref()) else {
+                continue;
+            };
+            let waiting = conduit.outbox.waiting();
+            let stats = conduit.channel.stats();
+            let _ = writeln!(text, "to {id}: {waiting} B waiting, {stats:?}");
+        }
+        text
     }
 
     /// Bytes kept for peers: under way, waiting, and waiting for endpoints.

@@ -12,6 +12,8 @@ const DELAY_SHARE: f64 = 0.8;
 const MOST_CUT: f64 = 0.5;
 /// Weight of a round's share of marks: RFC 8257, 4.2 (g).
 const MARK_WEIGHT: f64 = 1.0 / 16.0;
+/// RFC 6928, 2: ten packets of 1460 bytes.
+const LEAST_WINDOW: usize = 14_600;
 /// Rounds in a row with high delay before it is believed: one alone is a peer that computed (ADR 12).
 const HIGH_ROUNDS: u32 = 2;
 /// Loss is judged over at least so many units.
@@ -195,9 +197,11 @@ impl Control {
         self.window = (self.window + step).min(self.most.max(self.least()));
     }
 
-    /// RFC 9002, 7.2: two units, so that one is under way while another is acknowledged.
+    /// RFC 9002, 7.2: two units, so that one is under way while another is acknowledged; and never less
+    /// than RFC 6928's initial window, which no path here is too small for: a process that was not
+    /// scheduled looks like a long queue, and one that sends little would never grow back.
     fn least(&self) -> usize {
-        2 * self.unit
+        (2 * self.unit).max(LEAST_WINDOW).min(self.most.max(2 * self.unit))
     }
 
     /// Units were found lost; `in_vain` silences came before.

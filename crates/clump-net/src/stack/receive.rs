@@ -14,8 +14,14 @@ const MOST_MAIL: usize = 1024;
 impl Stack {
     /// Receives what is there, once. Messages for endpoint `wanted` are handed over in `batch`, all others
     /// wait as mail. Gives the number of packets received; what they set off is sent by the next
-    /// [`Stack::service`].
-    pub fn receive(&mut self, now: Nanos, wanted: Option<u8>, batch: &mut Batch) -> usize {
+    /// [`Stack::service`]. `now` is asked after the driver, so that what arrives meanwhile is not taken for
+    /// late.
+    pub fn receive(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        wanted: Option<u8>,
+        batch: &mut Batch,
+    ) -> usize {
         batch.clear();
         let Batch { inbound, found } = batch;
         if let Some(mail) = wanted.and_then(|index| self.mail.get_mut(usize::from(index)))
@@ -27,6 +33,10 @@ impl Stack {
         }
         // A driver that cannot receive now will say so again; what is missing will be sent again.
         let received = self.driver.receive(inbound).unwrap_or(0);
+        let now = now();
+        // A packet has lain in the socket since the last look at most.
+        self.unseen = now.saturating_sub(self.looked_at);
+        self.looked_at = now;
         for at in 0..received {
             let datagram = inbound.datagram(at);
             let marked = datagram.ecn == Ecn::Ce;
@@ -88,10 +98,11 @@ impl Stack {
         if self.closed && header.kind == Kind::Data {
             return; // its sender learns from the closing packet that this did not get here
         }
-        let Some(conduit) = self.conduit(now, peer) else { return };
         let mut words = [0; MOST_SACK_WORDS];
         let sack = packet.sack(datagram, &mut words);
-        let arrival = conduit.channel.handle_packet(now, &header, sack, bytes, marked);
+        let late = self.unseen;
+        let Some(conduit) = self.conduit(now, peer) else { return };
+        let arrival = conduit.channel.handle_late(now, late, &header, sack, bytes, marked);
         while let Some(unit) = conduit.channel.poll_acked() {
             conduit.outbox.on_acked(unit);
         }
