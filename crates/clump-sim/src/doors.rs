@@ -1,0 +1,93 @@
+//! The endpoints of a simulated rank as its stack sees them.
+//!
+//! Segments are imaginary: the offset of a deposit names the message and the place in it, so every piece
+//! is checked as it is written.
+
+use crate::ledger::{self, SharedLedger};
+use clump_net::{Doors, Refusal};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bits of an offset that are a place inside of one message.
+const PLACE_BITS: u32 = 20;
+/// Offsets from here on are outside of every segment.
+pub(crate) const OUTSIDE: u64 = 1 << 62;
+/// Deposits that begin here end outside of every segment.
+pub(crate) const TOO_LONG: u64 = 1 << 61;
+
+/// Where message `id` is to be deposited.
+pub(crate) fn offset_of(id: u64) -> u64 {
+    id << PLACE_BITS
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Door {
+    name: u64,
+    tag: u64,
+    open: bool,
+}
+
+/// Which endpoints of a rank are open.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Doorway {
+    doors: Arc<Mutex<Vec<Door>>>,
+}
+
+impl Doorway {
+    fn lock(&self) -> MutexGuard<'_, Vec<Door>> {
+        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens an endpoint.
+    pub(crate) fn open(&self, name: u64, tag: u64) {
+        self.lock().push(Door { name, tag, open: true });
+    }
+
+    /// Closes an endpoint.
+    pub(crate) fn close(&self, name: u64) {
+        for door in self.lock().iter_mut().filter(|door| door.name == name) {
+            door.open = false;
+        }
+    }
+}
+
+/// What a simulated stack asks.
+#[derive(Debug)]
+pub(crate) struct SimDoors {
+    pub(crate) doorway: Doorway,
+    pub(crate) ledger: SharedLedger,
+}
+
+impl SimDoors {
+    fn door(&self, to: u64) -> Result<Door, Refusal> {
+        let doors = self.doorway.lock();
+        // Newest first: closed ones gather at the beginning.
+        let door = doors.iter().rev().find(|door| door.name == to).ok_or(Refusal::NoSuchEndpoint)?;
+        if door.open { Ok(*door) } else { Err(Refusal::EndpointGone) }
+    }
+}
+
+impl Doors for SimDoors {
+    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
+        let door = self.door(to)?;
+        match tag {
+            Some(tag) if tag != door.tag => Err(Refusal::BadTag),
+            _ => Ok(to as u8),
+        }
+    }
+
+    fn fits(&self, to: u64, offset: u64, _bytes: u64) -> Result<(), Refusal> {
+        self.door(to)?;
+        match offset {
+            OUTSIDE.. => Err(Refusal::BadOffset),
+            TOO_LONG.. => Err(Refusal::BadLength),
+            _ => Ok(()),
+        }
+    }
+
+    fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+        self.fits(to, offset, data.len() as u64)?;
+        let place = offset & ((1 << PLACE_BITS) - 1);
+        ledger::lock(&self.ledger).on_deposit(offset >> PLACE_BITS, to, place, data);
+        Ok(())
+    }
+}

@@ -1,0 +1,358 @@
+//! An endpoint of a simulated rank: what it wants to send, what it owes, and what it has consumed.
+
+use crate::content;
+use crate::doors::{OUTSIDE, TOO_LONG, offset_of};
+use crate::ledger::{self, Aim, Ledger, NO_HANDLER, rank_of};
+use crate::plan::Wishes;
+use crate::random::Random;
+use crate::switch::Time;
+use clump_net::original::Original;
+use clump_net::{Arrival, FlowId, Progress, Push, REQUEST_COST, Request, Sort, Stack};
+use clump_wire::frame::Kind;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The handler that takes a message and is done.
+const TAKE: u8 = 1;
+/// The handler that replies.
+const REPLY: u8 = 2;
+
+/// Name of an endpoint: rank, generation, index.
+pub(crate) fn name_of(rank: u32, generation: u64, index: u8) -> u64 {
+    u64::from(rank) << 40 | generation << 8 | u64::from(index)
+}
+
+/// A request that waits to be sent, or is being sent.
+#[derive(Debug)]
+struct Sending {
+    id: u64,
+    kind: Kind,
+    handler: u8,
+    tag: u64,
+    offset: u64,
+    bytes: usize,
+    progress: Progress,
+}
+
+/// What goes to one other endpoint.
+#[derive(Debug)]
+struct Lane {
+    flow: FlowId,
+    ordered: bool,
+    queue: VecDeque<Sending>,
+}
+
+/// An answer that found no room.
+#[derive(Debug)]
+struct Owed {
+    kind: Kind,
+    handler: u8,
+    to: u64,
+    words: Vec<u64>,
+    payload: Vec<u8>,
+}
+
+/// What one other endpoint has sent here.
+#[derive(Debug, Default)]
+struct Inflow {
+    consumed: u64,
+    reported: u64,
+    asked: Option<u64>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) name: u64,
+    pub(crate) index: u8,
+    pub(crate) tag: u64,
+    /// It looks once in so long only.
+    pub(crate) slow_every: Option<Time>,
+    pub(crate) next_look: Time,
+    pub(crate) renew: bool,
+    lanes: BTreeMap<u64, Lane>,
+    owed: VecDeque<Owed>,
+    inflows: BTreeMap<u64, Inflow>,
+}
+
+/// What an endpoint works with.
+pub(crate) struct Desk<'a> {
+    pub(crate) now: Time,
+    pub(crate) stack: &'a mut Stack,
+    pub(crate) ledger: &'a ledger::SharedLedger,
+    pub(crate) random: &'a mut Random,
+    pub(crate) wishes: &'a Wishes,
+    pub(crate) credit: u64,
+    pub(crate) buffer: &'a mut Vec<u8>,
+}
+
+impl Desk<'_> {
+    fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
+        ledger::lock(self.ledger)
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn new(rank: u32, generation: u64, index: u8, tag: u64) -> Self {
+        Self {
+            name: name_of(rank, generation, index),
+            index,
+            tag,
+            slow_every: None,
+            next_look: 0,
+            renew: false,
+            lanes: BTreeMap::new(),
+            owed: VecDeque::new(),
+            inflows: BTreeMap::new(),
+        }
+    }
+
+    /// Whether an answer waits for room; then no more requests are handled.
+    pub(crate) fn is_stuck(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
+    /// Whether nothing of it waits to be sent.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        self.owed.is_empty() && self.lanes.values().all(|lane| lane.queue.is_empty())
+    }
+
+    /// Whether it may be closed without leaving half a message behind.
+    pub(crate) fn may_close(&self) -> bool {
+        let begun = |lane: &Lane| lane.queue.front().is_some_and(|s| s.progress != Progress::default());
+        self.owed.is_empty() && !self.lanes.values().any(begun)
+    }
+
+    /// Gives up what was not sent.
+    pub(crate) fn abandon(&mut self, ledger: &mut Ledger) {
+        for sending in self.lanes.values().flat_map(|lane| &lane.queue) {
+            ledger.withdraw(sending.id);
+        }
+        self.lanes.clear();
+    }
+
+    /// Whether all that it sent is known to be consumed, or came back; asks those who have not said.
+    pub(crate) fn is_settled(&self, desk: &mut Desk<'_>) -> bool {
+        let now = desk.now;
+        self.lanes.values().fold(true, |settled, lane| !desk.stack.ask(|| now, lane.flow) && settled)
+    }
+
+    /// Wants to send a request to endpoint `to`, which has the tag `tag`.
+    pub(crate) fn wish(&mut self, desk: &mut Desk<'_>, to: u64, tag: u64) {
+        let Self { lanes, name, .. } = self;
+        let random = &mut *desk.random;
+        let lane = lanes.entry(to).or_insert_with(|| {
+            let ordered = random.chance(desk.wishes.ordered);
+            let flow = desk.stack.open_flow(*name, to, rank_of(to), ordered);
+            Lane { flow, ordered, queue: VecDeque::new() }
+        });
+        let dice = random.below(1_000_000) as u32;
+        let (short, long) = (desk.wishes.short, desk.wishes.long);
+        let most = desk.wishes.most_payload;
+        let (kind, mut bytes) = match dice {
+            _ if dice < short => (Kind::Short, 0),
+            _ if dice < short + long => (Kind::Long, random.magnitude(1, most)),
+            _ => (Kind::Medium, random.magnitude(1, most)),
+        };
+        if random.one_in(40) {
+            bytes = 0;
+        }
+        let bad = random.chance(desk.wishes.bad).then(|| random.below(3));
+        let handler = if random.chance(desk.wishes.replied) { REPLY } else { TAKE };
+        let (handler, tag, aim) = match bad {
+            Some(0) => (handler, tag.wrapping_add(1), Aim::Refused),
+            Some(1) => (NO_HANDLER, tag, Aim::NoHandler),
+            Some(_) if kind == Kind::Long => (handler, tag, Aim::Refused),
+            _ => (handler, tag, Aim::Handled),
+        };
+        let what = (kind, false, aim, lane.ordered);
+        let id = ledger::lock(desk.ledger).enter(what, (*name, to), bytes as usize);
+        let offset = match bad {
+            Some(2..) if id % 2 == 0 => OUTSIDE,
+            Some(2..) => TOO_LONG,
+            _ => offset_of(id),
+        };
+        let (bytes, progress) = (bytes as usize, Progress::default());
+        lane.queue.push_back(Sending { id, kind, handler, tag, offset, bytes, progress });
+    }
+
+    /// Wants to send a request to an endpoint that does not exist.
+    pub(crate) fn wish_nowhere(&mut self, desk: &mut Desk<'_>, rank: u32) {
+        let to = name_of(rank, 77, 31);
+        self.wish(desk, to, 0);
+        let Some(sending) = self.lanes.get_mut(&to).and_then(|lane| lane.queue.back_mut()) else { return };
+        sending.handler = TAKE;
+        ledger::lock(desk.ledger).expect_refusal(sending.id);
+    }
+
+    /// Sends what there is room for; how many messages that was.
+    pub(crate) fn send(&mut self, desk: &mut Desk<'_>) -> usize {
+        let now = desk.now;
+        let mut sent = 0;
+        while let Some(owed) = self.owed.front() {
+            let Owed { kind, handler, to, words, payload } = owed;
+            let names = (self.name, *to);
+            let head = (*kind, *handler);
+            let pushed = desk.stack.reply(|| now, rank_of(*to), head, names, (words, payload));
+            match pushed {
+                Push::Full => break,
+                Push::Accepted => sent += 1,
+                Push::Lost(_) => desk.withdraw_answer(*kind, words),
+            }
+            self.owed.pop_front();
+        }
+        for lane in self.lanes.values_mut() {
+            while let Some(front) = lane.queue.front_mut() {
+                match desk.attempt(lane.flow, front) {
+                    Push::Accepted => sent += 1,
+                    Push::Full => break,
+                    Push::Lost(_) => desk.ledger().withdraw(front.id),
+                }
+                lane.queue.pop_front();
+            }
+        }
+        sent
+    }
+
+    /// Handles a message.
+    pub(crate) fn handle(&mut self, desk: &mut Desk<'_>, arrival: &Arrival<'_>) {
+        let route = arrival.route;
+        let kind = match arrival.sort {
+            Sort::Message(kind) => kind,
+            Sort::Lost(kind, _) => {
+                let (what, names) = ((kind, arrival.reply), (route.from, route.to));
+                return desk.ledger().on_returned(what, names, arrival.words(), arrival.payload);
+            }
+        };
+        if route.to != self.name {
+            return desk.ledger().complain(format!("{:x} was handed a message for {route:x?}", self.name));
+        }
+        match kind {
+            Kind::Returned => self.take_back(desk, arrival),
+            Kind::Ask => {
+                let inflow = self.inflows.entry(route.from).or_default();
+                inflow.asked = arrival.words().first().copied();
+                self.report(desk, route.from);
+            }
+            Kind::Credit | Kind::Part => {
+                desk.ledger().complain(format!("{kind:?} was handed to an endpoint"));
+            }
+            Kind::Short | Kind::Medium | Kind::Long => self.take(desk, arrival, kind),
+        }
+    }
+
+    fn take_back(&mut self, desk: &mut Desk<'_>, arrival: &Arrival<'_>) {
+        let (first, words) = arrival.words().split_first().unwrap_or((&0, &[]));
+        let original = Original::unpack(*first);
+        let kind = match original.kind {
+            2 => Kind::Medium,
+            3 => Kind::Long,
+            _ => Kind::Short,
+        };
+        let names = (arrival.route.to, arrival.route.from);
+        desk.ledger().on_returned((kind, original.reply), names, words, arrival.payload);
+    }
+
+    fn take(&mut self, desk: &mut Desk<'_>, arrival: &Arrival<'_>, kind: Kind) {
+        let (from, reply, handler) = (arrival.route.from, arrival.reply, arrival.handler);
+        let names = (from, arrival.route.to);
+        let what = (kind, reply, handler);
+        let id = desk.ledger().on_handled(what, names, arrival.words(), arrival.payload);
+        if reply || id.is_none() {
+            return;
+        }
+        match handler {
+            NO_HANDLER => {
+                let reason = clump_net::original::CONSUMED;
+                let original = Original { reason, kind: kind as u8, handler, reply: false }.pack();
+                let words = [&[original], arrival.words()].concat();
+                let payload = arrival.payload.to_vec();
+                let kind = Kind::Returned;
+                self.answer(desk, Owed { kind, handler: 0, to: from, words, payload });
+            }
+            REPLY => self.reply(desk, from),
+            _ => {}
+        }
+        let inflow = self.inflows.entry(from).or_default();
+        inflow.consumed += REQUEST_COST + arrival.payload.len() as u64;
+        self.report(desk, from);
+    }
+
+    fn reply(&mut self, desk: &mut Desk<'_>, to: u64) {
+        let kind = *desk.random.pick(&[Kind::Short, Kind::Short, Kind::Medium, Kind::Long]);
+        let most = (desk.wishes.most_payload / 4).max(1);
+        let bytes = if kind == Kind::Short { 0 } else { desk.random.magnitude(1, most) as usize };
+        let what = (kind, true, Aim::Handled, false);
+        let id = desk.ledger().enter(what, (self.name, to), bytes);
+        let mut payload = vec![0; bytes];
+        content::fill(id, &mut payload);
+        let place = [offset_of(id), bytes as u64];
+        let place = if kind == Kind::Long { &place[..] } else { &[] };
+        let words = place.iter().copied().chain(content::words(id)).collect();
+        self.answer(desk, Owed { kind, handler: TAKE, to, words, payload });
+    }
+
+    /// Answers, at once if nothing else is owed and there is room.
+    fn answer(&mut self, desk: &mut Desk<'_>, owed: Owed) {
+        let now = desk.now;
+        let Owed { kind, handler, to, words, payload } = &owed;
+        if self.owed.is_empty() {
+            let (head, names) = ((*kind, *handler), (self.name, *to));
+            match desk.stack.reply(|| now, rank_of(*to), head, names, (words, payload)) {
+                Push::Accepted => return,
+                Push::Lost(_) => return desk.withdraw_answer(*kind, words),
+                Push::Full => {}
+            }
+        }
+        self.owed.push_back(owed);
+    }
+
+    /// Tells another endpoint what was consumed of it, when it is time to.
+    fn report(&mut self, desk: &mut Desk<'_>, from: u64) {
+        let Some(inflow) = self.inflows.get_mut(&from) else { return };
+        let due = inflow.consumed - inflow.reported >= desk.credit / 4
+            || inflow.asked.is_some_and(|asked| inflow.consumed >= asked);
+        if due {
+            inflow.reported = inflow.consumed;
+            inflow.asked = None;
+            let now = desk.now;
+            desk.stack.report(|| now, rank_of(from), self.name, from, inflow.consumed);
+        }
+    }
+}
+
+impl Desk<'_> {
+    /// Tries to send a request, or more of it.
+    fn attempt(&mut self, flow: FlowId, sending: &mut Sending) -> Push {
+        let now = self.now;
+        let cost = REQUEST_COST + sending.bytes as u64;
+        if self.buffer.len() < sending.bytes {
+            self.buffer.resize(sending.bytes, 0);
+        }
+        let payload = &mut self.buffer[..sending.bytes];
+        content::fill(sending.id, payload);
+        let place = [sending.offset, sending.bytes as u64];
+        let place = if sending.kind == Kind::Long { &place[..] } else { &[] };
+        let words: Vec<u64> = place.iter().copied().chain(content::words(sending.id)).collect();
+        let Sending { kind, handler, tag, progress, .. } = sending;
+        let request = Request { flow, tag: *tag, kind: *kind, handler: *handler, words: &words };
+        let pushed = match kind {
+            Kind::Long => self.stack.request_long(|| now, &request, payload, progress),
+            _ => self.stack.request(|| now, &request, payload),
+        };
+        // Others report what they have consumed in quarters; who needs more room than that leaves asks.
+        if pushed == Push::Full && cost + self.credit / 4 > self.credit {
+            self.stack.ask(|| now, flow);
+        }
+        pushed
+    }
+
+    /// An answer cannot be sent any more: its target is lost.
+    fn withdraw_answer(&mut self, kind: Kind, words: &[u64]) {
+        // What merely came back has a number of the other side.
+        if kind != Kind::Returned
+            && let Some(&id) = words.get(if kind == Kind::Long { 2 } else { 0 })
+        {
+            self.ledger().withdraw(id);
+        }
+    }
+}

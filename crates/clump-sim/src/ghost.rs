@@ -1,0 +1,89 @@
+//! Stacks that do not belong: a rank that has started again without the job's knowing, and an outsider
+//! with a key of its own. Nothing they send may be handled, and nothing may be handed to them.
+
+use crate::content;
+use crate::driver::SimDriver;
+use crate::endpoint::name_of;
+use crate::ledger::{self, FORBIDDEN, SharedLedger};
+use crate::plan::{MILLISECOND, Plan};
+use crate::rank::{Listed, stack_config};
+use crate::switch::{SharedSwitch, Time};
+use clump_net::seal::{JobKey, KeyError};
+use clump_net::{Batch, Doors, Refusal, Request, Stack};
+use clump_wire::frame::Kind;
+
+/// How often a ghost acts.
+pub(crate) const HAUNT: Time = 7 * MILLISECOND;
+
+/// Lets everything in, so that what should not come is seen.
+#[derive(Debug)]
+struct OpenDoors;
+
+impl Doors for OpenDoors {
+    fn admit(&self, _to: u64, _tag: Option<u64>) -> Result<u8, Refusal> {
+        Ok(0)
+    }
+
+    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Ghost {
+    pub(crate) me: u32,
+    stack: Stack,
+    acts: u64,
+}
+
+impl Ghost {
+    /// A stack at `seat` that says it is rank `me`, of that epoch.
+    pub(crate) fn new(
+        plan: &Plan,
+        key: &JobKey,
+        switch: &SharedSwitch,
+        (seat, me, epoch): (u32, u32, u32),
+    ) -> Result<Self, KeyError> {
+        let driver = Box::new(SimDriver::new(switch, seat));
+        switch.lock().attach(seat, true);
+        let stack = Stack::new(stack_config(plan, me, epoch), key, driver, Box::new(OpenDoors))?;
+        Ok(Self { me, stack, acts: 0 })
+    }
+
+    /// Sends to everybody, receives from anybody. `talk`: it sends.
+    pub(crate) fn act(
+        &mut self,
+        now: Time,
+        listed: &[Vec<Listed>],
+        batch: &mut Batch,
+        ledger: &SharedLedger,
+        talk: bool,
+    ) {
+        while self.stack.receive(|| now, Some(0), batch) > 0 {
+            if !batch.is_empty() {
+                let arrival = batch.arrival(0);
+                let what = format!("a stack that does not belong was handed {arrival:x?}");
+                ledger::lock(ledger).complain(what);
+            }
+        }
+        let from = name_of(self.me, 1, 0);
+        for (peer, listed) in (0..).zip(listed) {
+            let Some(&(to, tag)) = listed.first() else { continue };
+            if peer == self.me || !talk || self.acts > 200 {
+                continue;
+            }
+            self.acts += 1;
+            let flow = self.stack.open_flow(from, to, peer, self.acts % 2 == 0);
+            let words: Vec<u64> = content::words(FORBIDDEN + self.acts).collect();
+            let request = Request { flow, tag, kind: Kind::Short, handler: 1, words: &words };
+            let _ = self.stack.request(|| now, &request, &[]);
+        }
+        self.stack.service(now, true);
+        self.stack.acknowledge_all(now);
+    }
+}

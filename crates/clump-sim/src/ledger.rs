@@ -1,0 +1,320 @@
+//! The oracle: what every message is, and what has become of it. Naive on purpose.
+//!
+//! # Invariants
+//! 1. A message is handled at most once and comes back at most once; both only where its target was lost.
+//! 2. What is handled, deposited or brought back is what was sent, to the bit.
+//! 3. Messages of an ordered flow are handled in the order in which they were sent.
+//! 4. A message that must be refused (bad tag, bad handler, outside of the segment) is not handled.
+
+use crate::content;
+use clump_wire::frame::Kind;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Numbers from here on are of messages that nobody may ever see.
+pub(crate) const FORBIDDEN: u64 = 1 << 40;
+/// The handler that no endpoint has.
+pub(crate) const NO_HANDLER: u8 = 200;
+
+/// How a message is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// It is handled, unless its endpoint closes.
+    Handled,
+    /// Its target refuses it: bad tag, no such endpoint, outside of the segment.
+    Refused,
+    /// Its target consumes it and finds no handler.
+    NoHandler,
+}
+
+/// A message, and what has become of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Message {
+    pub(crate) kind: Kind,
+    pub(crate) reply: bool,
+    pub(crate) bytes: usize,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) aim: Aim,
+    pub(crate) ordered: bool,
+    handled: bool,
+    returned: bool,
+    /// Pieces of its payload in the segment: where, how long.
+    deposited: Vec<(u64, u64)>,
+    /// Nobody is owed an answer any more: its sender is closed or dead, or its target dead.
+    excused: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    messages: Vec<Message>,
+    /// Of each ordered flow: the last message handled.
+    last: HashMap<(u64, u64), u64>,
+    /// Ranks that were given up.
+    lost_ranks: u64,
+    open: u64,
+    /// What went wrong first.
+    wrong: Option<String>,
+    pub(crate) counts: Counts,
+}
+
+/// How many messages ended how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) sent: u64,
+    pub(crate) handled: u64,
+    pub(crate) returned: u64,
+    pub(crate) bytes: u64,
+}
+
+/// The ledger as everybody holds it.
+pub(crate) type SharedLedger = Arc<Mutex<Ledger>>;
+
+/// Locks a ledger. One thread uses it, so nobody ever waits.
+pub(crate) fn lock(ledger: &SharedLedger) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The rank of an endpoint.
+pub(crate) fn rank_of(name: u64) -> u32 {
+    (name >> 40) as u32
+}
+
+impl Ledger {
+    /// A message is about to be sent; its number.
+    pub(crate) fn enter(
+        &mut self,
+        (kind, reply, aim, ordered): (Kind, bool, Aim, bool),
+        (from, to): (u64, u64),
+        bytes: usize,
+    ) -> u64 {
+        let (handled, returned, deposited, excused) = (false, false, Vec::new(), false);
+        let message = Message {
+            kind, reply, bytes, from, to, aim, ordered, handled, returned, deposited, excused,
+        };
+        self.messages.push(message);
+        self.counts.sent += 1;
+        self.open += 1;
+        self.messages.len() as u64 - 1
+    }
+
+    /// A message that was entered was not sent after all.
+    pub(crate) fn withdraw(&mut self, id: u64) {
+        self.settle(id, |message| message.excused = true);
+    }
+
+    /// A message goes where there is nobody.
+    pub(crate) fn expect_refusal(&mut self, id: u64) {
+        if let Some(message) = self.messages.get_mut(id as usize) {
+            message.aim = Aim::Refused;
+        }
+    }
+
+    fn settle(&mut self, id: u64, change: impl FnOnce(&mut Message)) {
+        let Some(message) = self.messages.get_mut(id as usize) else { return };
+        let open = |m: &Message| !m.handled && !m.returned && !m.excused;
+        let before = open(message);
+        change(message);
+        self.open -= u64::from(before && !open(message));
+    }
+
+    /// Notes that something is wrong; the first counts.
+    pub(crate) fn complain(&mut self, what: String) {
+        self.wrong.get_or_insert(what);
+    }
+
+    /// What went wrong first.
+    pub(crate) fn wrong(&self) -> Option<&str> {
+        self.wrong.as_deref()
+    }
+
+    /// Messages of which nothing is known yet, and should be.
+    pub(crate) fn open(&self) -> u64 {
+        self.open
+    }
+
+    /// The first few of those.
+    pub(crate) fn some_open(&self) -> String {
+        let open = |m: &&Message| !m.handled && !m.returned && !m.excused;
+        let open: Vec<_> = self.messages.iter().filter(open).collect();
+        let few: Vec<_> = open.iter().take(4).map(|message| format!("{message:x?}")).collect();
+        format!("{} messages are lost: {}", open.len(), few.join("; "))
+    }
+
+    /// An endpoint got a message. True if it should handle it, false if it has no handler for it.
+    pub(crate) fn on_handled(
+        &mut self,
+        (kind, reply, handler): (Kind, bool, u8),
+        (from, to): (u64, u64),
+        words: &[u64],
+        payload: &[u8],
+    ) -> Option<u64> {
+        let tell = |what: &str| format!("a message {what}: {kind:?} {words:x?} {from:x} -> {to:x}");
+        let id = number_of(kind, words);
+        let Some(message) = id.and_then(|id| self.messages.get(id as usize)) else {
+            self.complain(tell("was handled that nobody in the job has sent"));
+            return None;
+        };
+        let id = id.unwrap_or_default();
+        let aimed = match message.aim {
+            Aim::Handled => handler != NO_HANDLER,
+            Aim::NoHandler => handler == NO_HANDLER,
+            Aim::Refused => false,
+        };
+        let whole = match kind {
+            Kind::Long => message.is_deposited(),
+            Kind::Short => payload.is_empty(),
+            _ => payload.len() == message.bytes && content::is_intact(id, 0, payload),
+        };
+        let same = (kind, reply, from, to) == (message.kind, message.reply, message.from, message.to);
+        let excused = self.lost_ranks & (1 << rank_of(to)) != 0;
+        let wrong = match () {
+            () if !aimed => "was handled that should have been refused",
+            () if !whole => "was handled before it had arrived whole, or is damaged",
+            () if !same || !has_words(id, kind, message.bytes, words) => "was changed on its way",
+            () if message.handled => "was handled twice",
+            () if message.returned && !excused => "was handled that had come back",
+            () => "",
+        };
+        let flow = message.ordered.then_some((from, to));
+        if !wrong.is_empty() {
+            let more = format!("{}; entered as {message:x?}", tell(wrong));
+            self.complain(more);
+            return None;
+        }
+        if let Some(last) = flow.and_then(|flow| self.last.insert(flow, id))
+            && last > id
+        {
+            self.complain(format!("{}; {last:x} came before", tell("was handled out of order")));
+        }
+        self.counts.handled += 1;
+        self.counts.bytes += payload.len() as u64;
+        if handler == NO_HANDLER {
+            // It must come back yet.
+            if let Some(message) = self.messages.get_mut(id as usize) {
+                message.aim = Aim::Refused;
+            }
+        } else {
+            self.settle(id, |message| message.handled = true);
+        }
+        Some(id)
+    }
+
+    /// A message came back to the endpoint that had sent it.
+    pub(crate) fn on_returned(
+        &mut self,
+        (kind, reply): (Kind, bool),
+        (from, to): (u64, u64),
+        words: &[u64],
+        payload: &[u8],
+    ) {
+        let tell = |what: &str| format!("a message {what}: {kind:?} {words:x?} {from:x} -> {to:x}");
+        let id = number_of(kind, words);
+        let Some(message) = id.and_then(|id| self.messages.get(id as usize)) else {
+            return self.complain(tell("came back that nobody in the job has sent"));
+        };
+        let id = id.unwrap_or_default();
+        let whole = kind != Kind::Medium
+            || (payload.len() == message.bytes && content::is_intact(id, 0, payload));
+        let same = (kind, reply, from, to) == (message.kind, message.reply, message.from, message.to);
+        let lost = self.lost_ranks & (1 << rank_of(to)) != 0;
+        let wrong = match () {
+            () if !whole => "came back damaged",
+            () if !same || !has_words(id, kind, message.bytes, words) => "came back changed",
+            () if message.returned => "came back twice",
+            () if message.handled && !lost => "came back that was handled",
+            () => "",
+        };
+        if !wrong.is_empty() {
+            let more = format!("{}; entered as {message:x?}", tell(wrong));
+            return self.complain(more);
+        }
+        self.counts.returned += 1;
+        self.settle(id, |message| message.returned = true);
+    }
+
+    /// A piece of a long message was written.
+    pub(crate) fn on_deposit(&mut self, id: u64, to: u64, at: u64, data: &[u8]) {
+        let Some(message) = self.messages.get_mut(id as usize) else {
+            return self.complain(format!("a deposit of message {id:x} that nobody has sent"));
+        };
+        let end = at + data.len() as u64;
+        let overlaps = message.deposited.iter().any(|&(from, bytes)| from < end && at < from + bytes);
+        let fits = end <= message.bytes as u64 && message.to == to && message.kind == Kind::Long;
+        let intact = content::is_intact(id, at, data);
+        message.add_deposit(at, data.len() as u64);
+        if overlaps || !fits || !intact {
+            let what = if overlaps { "twice" } else { "wrongly" };
+            let bytes = data.len();
+            self.complain(format!("message {id:x} was deposited {what}: {bytes} bytes at {at}"));
+        }
+    }
+
+    /// A rank is dead: nobody is owed anything by it, nor is it.
+    pub(crate) fn on_death(&mut self, rank: u32) {
+        self.lost_ranks |= 1 << rank;
+        self.excuse(|message| rank_of(message.from) == rank || rank_of(message.to) == rank);
+    }
+
+    /// An endpoint has closed: it is owed nothing any more.
+    pub(crate) fn on_closed(&mut self, name: u64) {
+        self.excuse(|message| message.from == name);
+    }
+
+    fn excuse(&mut self, whom: impl Fn(&Message) -> bool) {
+        for message in &mut self.messages {
+            let open = !message.handled && !message.returned && !message.excused;
+            if whom(message) {
+                message.excused = true;
+                self.open -= u64::from(open);
+            }
+        }
+    }
+
+    /// Bytes of replies to a rank, and of requests that may be on their way back to it.
+    pub(crate) fn answers_to(&self, rank: u32) -> usize {
+        let open = |m: &&Message| !m.handled && !m.returned && !m.excused;
+        let answer = |m: &&Message| rank_of(if m.reply { m.to } else { m.from }) == rank;
+        let answers = self.messages.iter().filter(open).filter(answer);
+        answers.map(|message| message.bytes + 200).sum()
+    }
+
+    /// The first request of an endpoint of which nothing is known: none, once all its flows are settled.
+    pub(crate) fn unsettled(&self, name: u64) -> Option<&Message> {
+        self.messages.iter().find(|message| {
+            let open = !message.handled && !message.returned && !message.excused;
+            // One without a handler counts as consumed before it has come back.
+            message.from == name && open && !message.reply && message.aim == Aim::Handled
+        })
+    }
+}
+
+impl Message {
+    fn add_deposit(&mut self, at: u64, bytes: u64) {
+        // Pieces mostly come in order: neighbours are joined.
+        match self.deposited.iter_mut().find(|(from, length)| from + *length == at) {
+            Some((_, length)) => *length += bytes,
+            None if bytes > 0 => self.deposited.push((at, bytes)),
+            None => {}
+        }
+    }
+
+    fn is_deposited(&self) -> bool {
+        self.deposited.iter().map(|(_, bytes)| bytes).sum::<u64>() == self.bytes as u64
+    }
+}
+
+/// The number of the message that has these words.
+fn number_of(kind: Kind, words: &[u64]) -> Option<u64> {
+    words.get(if kind == Kind::Long { 2 } else { 0 }).copied()
+}
+
+fn has_words(id: u64, kind: Kind, bytes: usize, words: &[u64]) -> bool {
+    let words = match (kind, words) {
+        (Kind::Long, [_, length, rest @ ..]) if *length == bytes as u64 => rest,
+        (Kind::Long, _) => return false,
+        _ => words,
+    };
+    words.iter().copied().eq(content::words(id))
+}

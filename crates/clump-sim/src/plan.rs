@@ -1,0 +1,357 @@
+//! Everything that a seed decides before time begins: who there is, what the network is like, what the
+//! programs want, and what goes wrong when.
+
+use crate::random::Random;
+use crate::switch::{Link, Port, Time};
+use clump_proto::{Config, Congestion};
+use clump_wire::Security;
+
+/// A microsecond of virtual time.
+pub const MICROSECOND: Time = 1_000;
+/// A millisecond of virtual time.
+pub const MILLISECOND: Time = 1_000_000;
+/// A second of virtual time.
+pub const SECOND: Time = 1_000_000_000;
+
+/// Lengths of datagrams: Ethernet, jumbo frames, loopback.
+const DATAGRAMS: [usize; 3] = [1472, 8972, 65507];
+
+/// What happens at some time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields say it")]
+pub enum Step {
+    /// The link between two ranks changes; also the way back, if `both`.
+    Weather { from: u32, to: u32, both: bool, link: Box<Link> },
+    /// Ranks whose bits are set are cut off from the others, or (`false`) joined with them again.
+    Partition { group: u64, cut: bool },
+    /// Nothing gets from one rank to another, or (`false`) all does again.
+    OneWay { from: u32, to: u32, cut: bool },
+    /// A rank computes: only its backstop looks after the stack.
+    Compute { rank: u32, span: Time },
+    /// A rank is stopped altogether.
+    Freeze { rank: u32, span: Time },
+    /// A rank dies; after `known_after` the others are told.
+    Kill { rank: u32, known_after: Time },
+    /// Behind the back of the job a stack with the number of a dead rank, but another epoch, talks.
+    Restart { rank: u32 },
+    /// The others are told that a rank is gone for good.
+    Tell { rank: u32, dead: bool },
+    /// A rank closes its endpoints and its stack.
+    Close { rank: u32 },
+    /// A rank closes one endpoint and opens another in its place.
+    Renew { rank: u32, endpoint: u32 },
+    /// All faults end; no new requests from now on.
+    Heal,
+    /// Everything must be settled; ranks close.
+    Finish,
+}
+
+/// What the programs of all ranks want.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wishes {
+    /// Time between two bursts of requests of a rank, on average.
+    pub think: Time,
+    /// Most requests in a burst.
+    pub burst: u64,
+    /// Longest payload.
+    pub most_payload: u64,
+    /// Chances in a million: a request is short, or long (otherwise medium).
+    pub short: u32,
+    /// See `short`.
+    pub long: u32,
+    /// Chance that a request asks for a reply.
+    pub replied: u32,
+    /// Chance that a request has a bad tag, handler, endpoint or place.
+    pub bad: u32,
+    /// Chance that a flow is ordered.
+    pub ordered: u32,
+    /// Chance that an endpoint is slow, and how slow: it looks once in so long.
+    pub slow: u32,
+    /// See `slow`.
+    pub slow_every: Time,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where all of it comes from.
+    pub seed: u64,
+    /// How many ranks there are.
+    pub ranks: u32,
+    /// Endpoints of each.
+    pub endpoints: u32,
+    /// How packets are protected.
+    pub security: Security,
+    /// Of every channel.
+    pub channel: Config,
+    /// Bytes of requests that may be unconsumed between two endpoints.
+    pub credit_bytes: u64,
+    /// Between ranks and links.
+    pub port: Port,
+    /// All links at first.
+    pub link: Link,
+    /// What a turn costs a rank, at least.
+    pub turn: Time,
+    /// What programs want.
+    pub wishes: Wishes,
+    /// Virtual time begins so late, different for each rank: clocks differ between machines.
+    pub clocks: Vec<Time>,
+    /// An outsider talks to everybody under a key of its own.
+    pub outsider: bool,
+    /// What happens when, from 0, in order.
+    pub steps: Vec<(Time, Step)>,
+    /// When faults end.
+    pub heal_at: Time,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let ranks = if random.one_in(3) { 2 } else { random.between(2, 8) as u32 };
+        let datagram = *random.pick(&DATAGRAMS);
+        // Quick networks for a moment, or slow ones for long: the work is about the same.
+        let span = match random.below(10) {
+            0..3 => random.magnitude(20 * MILLISECOND, 2 * SECOND),
+            3..8 => random.between(5 * SECOND, 25 * SECOND),
+            _ => random.between(25 * SECOND, 60 * SECOND),
+        };
+        let delay = random.magnitude(MICROSECOND, 1 + span / 1000).min(50 * MILLISECOND);
+        let mut link = Link::clean(delay, datagram);
+        if random.one_in(4) {
+            link.jitter = random.magnitude(MICROSECOND, 4 * delay);
+        }
+        if random.one_in(5) && datagram > 1472 {
+            // The path carries less than the card says.
+            link.mtu = random.between(1472, datagram as u64) as usize;
+        }
+        let port = port(&mut random, datagram, span);
+        let wishes = wishes(&mut random, &port, ranks, span);
+        let clocks = (0..ranks)
+            // The 32-bit clock of packets wraps every 275 s: some begin just before.
+            .map(|_| if random.one_in(3) { random.between(250, 276) * SECOND } else { random.below(1 << 45) })
+            .collect();
+        let mut plan = Self {
+            seed,
+            ranks,
+            endpoints: random.between(1, 3) as u32,
+            security: if random.one_in(6) { Security::Aead } else { Security::Crc },
+            channel: channel(&mut random),
+            credit_bytes: random.magnitude(8 << 10, 512 << 10),
+            port,
+            link,
+            turn: random.magnitude(300, 20 * MICROSECOND),
+            wishes,
+            clocks,
+            outsider: random.one_in(8),
+            steps: Vec::new(),
+            heal_at: span,
+        };
+        plan.add_faults(&mut random);
+        plan.steps.push((span, Step::Heal));
+        plan.steps.sort_by_key(|(at, _)| *at);
+        plan
+    }
+
+    /// Bytes that a stack may keep, but for answers: per peer, what may be under way (a window, and the
+    /// message that its last unit belongs to), what may wait (requests half of it), what may be unconsumed.
+    pub(crate) fn most_memory(&self) -> usize {
+        let payload = self.wishes.most_payload as usize;
+        let flows = (self.endpoints * self.endpoints) as usize;
+        let window = self.channel.most_window_bytes;
+        let per_peer = window + (512 << 10) + 4 * payload;
+        let unconsumed = flows * (self.credit_bytes as usize + payload);
+        (self.ranks as usize - 1) * (per_peer + 2 * unconsumed)
+    }
+
+    fn add_faults(&mut self, random: &mut Random) {
+        let span = self.heal_at;
+        if random.one_in(12) {
+            return; // fair weather must work too
+        }
+        for _ in 0..random.magnitude(1, 24) {
+            let at = random.below(span);
+            let (from, to) = self.pair(random);
+            let (until, rank) = (at + random.below(span / 4 + 1), random.below(u64::from(self.ranks)));
+            let rank = rank as u32;
+            let pause = random.magnitude(MILLISECOND, 3 * SECOND).min(span / 4 + 1);
+            match random.below(12) {
+                0..5 => {
+                    let link = Box::new(weather(random, &self.link));
+                    self.steps.push((at, Step::Weather { from, to, both: !random.one_in(3), link }));
+                }
+                5 => {
+                    let group = random.below((1 << self.ranks) - 2) + 1;
+                    self.steps.push((at, Step::Partition { group, cut: true }));
+                    self.steps.push((until, Step::Partition { group, cut: false }));
+                }
+                6 => {
+                    self.steps.push((at, Step::OneWay { from, to, cut: true }));
+                    self.steps.push((until, Step::OneWay { from, to, cut: false }));
+                }
+                7 | 8 => self.steps.push((at, Step::Compute { rank, span: pause })),
+                9 => self.steps.push((at, Step::Freeze { rank, span: pause })),
+                10 => {
+                    let endpoint = random.below(u64::from(self.endpoints)) as u32;
+                    self.steps.push((at, Step::Renew { rank, endpoint }));
+                }
+                _ => self.add_end(random, at, rank),
+            }
+        }
+        // Bad weather from the start, for some links or all.
+        for from in 0..self.ranks {
+            for to in (0..self.ranks).filter(|&to| to != from) {
+                if random.one_in(2) {
+                    let link = Box::new(weather(random, &self.link));
+                    self.steps.push((0, Step::Weather { from, to, both: false, link }));
+                }
+            }
+        }
+    }
+
+    /// A rank ends: at most two do, and two at least stay.
+    fn add_end(&mut self, random: &mut Random, at: Time, rank: u32) {
+        let ends = |step: &Step| match step {
+            Step::Kill { rank, .. } | Step::Close { rank } => Some(*rank),
+            _ => None,
+        };
+        let ended: Vec<_> = self.steps.iter().filter_map(|(_, step)| ends(step)).collect();
+        if ended.contains(&rank) || ended.len() as u32 + 2 >= self.ranks || ended.len() >= 2 {
+            return;
+        }
+        if random.one_in(2) {
+            self.steps.push((at, Step::Close { rank }));
+            return;
+        }
+        let known_after = random.magnitude(MILLISECOND, 2 * SECOND);
+        self.steps.push((at, Step::Kill { rank, known_after }));
+        if random.one_in(2) {
+            let later = at + random.below(2 * known_after);
+            self.steps.push((later, Step::Restart { rank }));
+        }
+    }
+
+    fn pair(&self, random: &mut Random) -> (u32, u32) {
+        let from = random.below(u64::from(self.ranks)) as u32;
+        let other = random.between(1, u64::from(self.ranks) - 1) as u32;
+        (from, (from + other) % self.ranks)
+    }
+}
+
+fn channel(random: &mut Random) -> Config {
+    let mut config = Config::default();
+    if random.one_in(8) {
+        config.congestion = Congestion::Static(random.magnitude(4 << 10, 512 << 10) as usize);
+    }
+    if random.one_in(8) {
+        config.keepalive = Some(random.magnitude(10 * MILLISECOND, SECOND));
+    }
+    if random.one_in(4) {
+        config.ack_packets = random.between(2, 32) as u32;
+        config.ack_delay = random.magnitude(MICROSECOND, MILLISECOND);
+    }
+    config
+}
+
+fn port(random: &mut Random, datagram: usize, span: Time) -> Port {
+    // So that a run moves no more than some megabytes.
+    let most_rate = (40_000_000_000_000_000 / span.max(1)).clamp(200_000, 2_000_000_000);
+    let rate = random.magnitude(most_rate / 50, most_rate).max(100_000);
+    let queue_bytes = random.magnitude(4 * datagram as u64, 2 << 20).max(3 * datagram as u64);
+    Port {
+        rate,
+        queue_bytes,
+        mark_bytes: random.one_in(3).then_some(queue_bytes / 4),
+        socket_bytes: random.magnitude(256 << 10, 4 << 20) as usize,
+        card_bytes: random.magnitude(4 * datagram as u64, 1 << 20),
+        refuse: if random.one_in(6) { random.magnitude(100, 100_000) as u32 } else { 0 },
+        mtu: datagram,
+    }
+}
+
+fn wishes(random: &mut Random, port: &Port, ranks: u32, span: Time) -> Wishes {
+    let most_payload = *random.pick(&[200, 3_000, 20_000, 70_000, 200_000]);
+    let burst = random.magnitude(1, 200);
+    // Wanted per rank: between little and about what the ports carry.
+    let bytes = random.magnitude(100_000, 3_000_000) / u64::from(ranks);
+    let mean = most_payload / 8 + 100;
+    let bursts = (bytes / (mean * burst.div_ceil(2))).clamp(3, 400);
+    let think = (span / bursts).max(mean * burst * 500_000_000 / port.rate);
+    Wishes {
+        think,
+        burst,
+        most_payload,
+        short: random.between(0, 600_000) as u32,
+        long: random.between(0, 300_000) as u32,
+        replied: random.between(0, 1_000_000) as u32,
+        bad: if random.one_in(2) { random.magnitude(1_000, 100_000) as u32 } else { 0 },
+        ordered: *random.pick(&[0, 300_000, 1_000_000]),
+        slow: *random.pick(&[0, 200_000, 600_000]),
+        slow_every: random.magnitude(MILLISECOND, 500 * MILLISECOND).min(span / 10 + 1),
+    }
+}
+
+/// Bad weather on a link that is otherwise like `base`.
+fn weather(random: &mut Random, base: &Link) -> Link {
+    let mut link = base.clone();
+    if random.one_in(2) {
+        link.loss = random.magnitude(500, 300_000) as u32;
+    }
+    if random.one_in(4) {
+        link.burst = random.magnitude(100, 20_000) as u32;
+        link.burst_length = random.magnitude(2, 100) as u32;
+    }
+    if random.one_in(3) {
+        link.duplicate = random.magnitude(1_000, 300_000) as u32;
+    }
+    if random.one_in(3) {
+        link.reorder = random.magnitude(1_000, 300_000) as u32;
+        link.held = random.magnitude(link.delay.max(MICROSECOND), 20 * link.delay.max(MICROSECOND));
+    }
+    if random.one_in(3) {
+        link.corrupt = random.magnitude(500, 200_000) as u32;
+    }
+    if random.one_in(3) {
+        link.stale = random.magnitude(1_000, 50_000) as u32;
+    }
+    if random.one_in(4) {
+        link.jitter = random.magnitude(MICROSECOND, 10 * link.delay.max(MICROSECOND));
+    }
+    link
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_leave_two_ranks_and_end_with_healing() {
+        for seed in 0..2000 {
+            let plan = Plan::new(seed);
+            let ends = |(_, step): &&(Time, Step)| matches!(step, Step::Kill { .. } | Step::Close { .. });
+            assert!(plan.steps.iter().filter(ends).count() as u32 + 2 <= plan.ranks, "seed {seed}");
+            assert!(plan.steps.iter().any(|(_, step)| *step == Step::Heal), "seed {seed}");
+            assert!(plan.port.socket_bytes >= 2 * plan.port.mtu, "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_fault_is_planned() {
+        let steps: Vec<_> = (0..300).flat_map(|seed| Plan::new(seed).steps).map(|(_, s)| s).collect();
+        let has = |test: fn(&Step) -> bool| steps.iter().any(test);
+        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.loss > 0)));
+        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.duplicate > 0)));
+        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.reorder > 0)));
+        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.corrupt > 0)));
+        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.stale > 0)));
+        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.burst > 0)));
+        assert!(has(|s| matches!(s, Step::Partition { .. })));
+        assert!(has(|s| matches!(s, Step::OneWay { .. })));
+        assert!(has(|s| matches!(s, Step::Compute { .. })));
+        assert!(has(|s| matches!(s, Step::Freeze { .. })));
+        assert!(has(|s| matches!(s, Step::Kill { .. })));
+        assert!(has(|s| matches!(s, Step::Restart { .. })));
+        assert!(has(|s| matches!(s, Step::Close { .. })));
+        assert!(has(|s| matches!(s, Step::Renew { .. })));
+    }
+}

@@ -1,0 +1,382 @@
+//! A simulated rank: a stack, endpoints, and a loop as that of a real one.
+
+use crate::driver::SimDriver;
+use crate::endpoint::{Desk, Endpoint};
+use crate::doors::{Doorway, SimDoors};
+use crate::ledger::{self, SharedLedger};
+use crate::plan::{MILLISECOND, Plan, Wishes};
+use crate::random::Random;
+use crate::switch::{SharedSwitch, Time, address_of};
+use clump_net::seal::JobKey;
+use clump_net::{Batch, PeerAddress, Refusal, Stack, StackConfig};
+
+/// How often the backstop looks while something is under way, and otherwise (`clump_net::Interface`).
+const BACKSTOP: Time = 2 * MILLISECOND;
+/// See [`BACKSTOP`].
+const BACKSTOP_IDLE: Time = 20 * MILLISECOND;
+/// How often a closing rank says so again (`clump-am`).
+const CLOSE_PAUSE: Time = 2 * MILLISECOND;
+
+/// What a rank is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// It polls.
+    Polling,
+    /// It computes until then, and only its backstop looks.
+    Computing(Time),
+    /// It does nothing at all until then.
+    Frozen(Time),
+}
+
+/// How far a rank is on its way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It sends requests.
+    Working,
+    /// It waits until all of its requests are settled.
+    Leaving,
+    /// Its endpoints are closed, its stack is closing.
+    Closing,
+    /// It has ended, or is dead.
+    Gone,
+}
+
+/// An endpoint that others may send to, and its tag.
+pub(crate) type Listed = (u64, u64);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Rank {
+    pub(crate) id: u32,
+    pub(crate) mode: Mode,
+    pub(crate) life: Life,
+    /// When it acts next.
+    pub(crate) turn_at: Time,
+    stack: Option<Stack>,
+    /// Its clock is ahead by so much.
+    clock: Time,
+    endpoints: Vec<Endpoint>,
+    doorway: Doorway,
+    ledger: SharedLedger,
+    generation: u64,
+    next_wish: Time,
+    looked: usize,
+    random: Random,
+    buffer: Vec<u8>,
+    credit: u64,
+    turn: Time,
+}
+
+/// What is the same for all ranks.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) batch: &'a mut Batch,
+    pub(crate) wishes: &'a Wishes,
+    /// What others listen under, by rank.
+    pub(crate) listed: &'a [Vec<Listed>],
+    /// No more requests.
+    pub(crate) healed: bool,
+}
+
+impl Rank {
+    /// Rank `id` of a plan.
+    pub(crate) fn new(
+        id: u32,
+        plan: &Plan,
+        key: &JobKey,
+        switch: &SharedSwitch,
+        ledger: &SharedLedger,
+    ) -> Result<Self, clump_net::seal::KeyError> {
+        let mut random = Random::new(plan.seed ^ u64::from(id + 1) << 48);
+        let doorway = Doorway::default();
+        let doors = SimDoors { doorway: doorway.clone(), ledger: ledger.clone() };
+        let driver = Box::new(SimDriver::new(switch, id));
+        let stack = Stack::new(stack_config(plan, id, 1), key, driver, Box::new(doors))?;
+        switch.lock().attach(id, true);
+        let mut endpoints = Vec::new();
+        for index in 0..plan.endpoints as u8 {
+            let mut endpoint = Endpoint::new(id, 1, index, random.word());
+            if random.chance(plan.wishes.slow) {
+                endpoint.slow_every = Some(plan.wishes.slow_every);
+            }
+            doorway.open(endpoint.name, endpoint.tag);
+            endpoints.push(endpoint);
+        }
+        Ok(Self {
+            id,
+            mode: Mode::Polling,
+            life: Life::Working,
+            turn_at: Time::MAX,
+            stack: Some(stack),
+            clock: plan.clocks[id as usize],
+            endpoints,
+            doorway,
+            ledger: ledger.clone(),
+            generation: 1,
+            next_wish: random.wait(plan.wishes.think),
+            looked: 0,
+            random,
+            buffer: Vec::new(),
+            credit: plan.credit_bytes,
+            turn: plan.turn,
+        })
+    }
+
+    /// What others may send to.
+    pub(crate) fn listed(&self) -> Vec<Listed> {
+        self.endpoints.iter().map(|endpoint| (endpoint.name, endpoint.tag)).collect()
+    }
+
+    pub(crate) fn stack(&self) -> Option<&Stack> {
+        self.stack.as_ref()
+    }
+
+    /// What it is like, for a report of failure.
+    pub(crate) fn tell(&self, now: Time) -> String {
+        let Self { id, mode, life, turn_at, stack, .. } = self;
+        let next = turn_at.saturating_sub(now);
+        let Some(stack) = stack else { return format!("rank {id}: {life:?}") };
+        let mail: Vec<_> = self.endpoints.iter().map(|e| stack.has_mail(e.index)).collect();
+        let unsent = self.endpoints.iter().filter(|e| !e.has_sent_all()).count();
+        format!(
+            "rank {id}: {life:?} {mode:?}, acts in {next} ns, quiet {}, closed {}, mail {mail:?}, {unsent} \
+             endpoints unsent, {:?}",
+            stack.is_quiet(),
+            stack.is_closed(),
+            stack.stats()
+        )
+    }
+
+    /// It dies.
+    pub(crate) fn die(&mut self) {
+        self.stack = None;
+        self.life = Life::Gone;
+        self.turn_at = Time::MAX;
+    }
+
+    /// It learns that another rank is lost.
+    pub(crate) fn lose(&mut self, peer: u32, why: Refusal) {
+        if let Some(stack) = &mut self.stack {
+            stack.lose(peer, why);
+        }
+    }
+
+    /// One of its endpoints is to be replaced.
+    pub(crate) fn renew(&mut self, endpoint: u32) {
+        if let Some(endpoint) = self.endpoints.get_mut(endpoint as usize) {
+            endpoint.renew = true;
+        }
+    }
+
+    /// Acts; gives when it acts next.
+    pub(crate) fn act(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
+        match self.mode {
+            Mode::Frozen(until) | Mode::Computing(until) if now >= until => self.mode = Mode::Polling,
+            Mode::Frozen(until) => return until,
+            Mode::Computing(until) => return self.look_behind(now, around).min(until),
+            Mode::Polling => {}
+        }
+        match self.life {
+            Life::Working | Life::Leaving => self.poll(now, around),
+            Life::Closing => self.close_on(now, around),
+            Life::Gone => Time::MAX,
+        }
+    }
+
+    /// What the backstop does: as `clump_net::Interface` has it.
+    fn look_behind(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
+        let at = now + self.clock;
+        let Some(stack) = &mut self.stack else { return Time::MAX };
+        while stack.receive(|| at, None, around.batch) > 0 {}
+        stack.service(at, true);
+        stack.acknowledge_all(at);
+        let _ = stack.take_mailed();
+        now + if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP }
+    }
+
+    /// One turn of a rank that polls.
+    fn poll(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
+        let at = now + self.clock;
+        if self.life == Life::Working && !around.healed && now >= self.next_wish {
+            self.wish(now, around);
+            self.next_wish = now + 1 + self.random.wait(around.wishes.think);
+        }
+        let wanted = self.choose(now);
+        let Self { stack, endpoints, random, buffer, credit, ledger, .. } = self;
+        let Some(stack) = stack else { return Time::MAX };
+        let index = wanted.and_then(|at| endpoints.get(at)).map(|endpoint| endpoint.index);
+        let received = stack.receive(|| at, index, around.batch);
+        let (credit, wishes, now_there) = (*credit, around.wishes, at);
+        let mut desk = Desk { now: now_there, stack, ledger, random, wishes, credit, buffer };
+        let found = around.batch.len();
+        if let Some(endpoint) = wanted.and_then(|at| endpoints.get_mut(at)) {
+            for number in 0..found {
+                if let Some(arrival) = around.batch.arrival(number) {
+                    endpoint.handle(&mut desk, &arrival);
+                }
+            }
+        }
+        desk.stack.service(at, found > 0);
+        let mut sent = 0;
+        for endpoint in endpoints.iter_mut().filter(|e| e.slow_every.is_none() || now >= e.next_look) {
+            sent += endpoint.send(&mut desk);
+        }
+        let busy = received + found + sent > 0;
+        if let Some(endpoint) = wanted.and_then(|at| endpoints.get_mut(at))
+            && let Some(every) = endpoint.slow_every
+            && !desk.stack.has_mail(endpoint.index)
+        {
+            endpoint.next_look = now + every;
+        }
+        self.renew_endpoints(at);
+        if self.life == Life::Leaving && self.is_settled(at, around) {
+            self.close_endpoints(at);
+            return now + self.turn;
+        }
+        if busy || self.choose_mail(now) {
+            return now + self.turn + 100 * (received + found + sent) as Time;
+        }
+        self.sleep(now)
+    }
+
+    /// Before a sleep: everything goes out; gives when to wake.
+    fn sleep(&mut self, now: Time) -> Time {
+        let at = now + self.clock;
+        let Some(stack) = &mut self.stack else { return Time::MAX };
+        stack.service(at, true);
+        stack.acknowledge_all(at);
+        let timer = stack.next_timeout().map_or(Time::MAX, |due| due.saturating_sub(self.clock));
+        let wish = if self.life == Life::Working { self.next_wish } else { Time::MAX };
+        let waits = |e: &&Endpoint| stack.has_mail(e.index) || !e.has_sent_all();
+        let slow = self.endpoints.iter().filter(|e| e.slow_every.is_some()).filter(waits);
+        let look = slow.map(|endpoint| endpoint.next_look).min().unwrap_or(Time::MAX);
+        timer.min(wish).min(look).max(now + self.turn)
+    }
+
+    /// Which endpoint looks now: in turn, those with mail first; none that owes an answer, or is slow.
+    fn choose(&mut self, now: Time) -> Option<usize> {
+        let stack = self.stack.as_ref()?;
+        let count = self.endpoints.len();
+        let mut chosen = None;
+        for step in 1..=count {
+            let at = (self.looked + step) % count;
+            let endpoint = self.endpoints.get(at)?;
+            let slow = endpoint.slow_every.is_some() && now < endpoint.next_look;
+            if endpoint.is_stuck() || slow {
+                continue;
+            }
+            if stack.has_mail(endpoint.index) {
+                chosen = Some(at);
+                break;
+            }
+            chosen = chosen.or(Some(at));
+        }
+        self.looked = chosen.unwrap_or(self.looked);
+        chosen
+    }
+
+    /// Whether an endpoint that may look has mail.
+    fn choose_mail(&self, now: Time) -> bool {
+        let Some(stack) = &self.stack else { return false };
+        let ready = |e: &Endpoint| !e.is_stuck() && (e.slow_every.is_none() || now >= e.next_look);
+        self.endpoints.iter().any(|e| ready(e) && stack.has_mail(e.index))
+    }
+
+    /// The program wants something.
+    fn wish(&mut self, now: Time, around: &Surroundings<'_>) {
+        let at = now + self.clock;
+        let Self { stack, endpoints, random, buffer, credit, ledger, id, .. } = self;
+        let Some(stack) = stack else { return };
+        let (credit, wishes) = (*credit, around.wishes);
+        let mut desk = Desk { now: at, stack, ledger, random, wishes, credit, buffer };
+        let others: Vec<u32> = (0..around.listed.len() as u32).filter(|other| other != id).collect();
+        let favourite = *desk.random.pick(&others);
+        for _ in 0..desk.random.between(1, wishes.burst) {
+            let from = desk.random.below(endpoints.len() as u64) as usize;
+            let peer = if desk.random.one_in(4) { *desk.random.pick(&others) } else { favourite };
+            let listed = &around.listed[peer as usize];
+            let Some(endpoint) = endpoints.get_mut(from) else { return };
+            if desk.random.chance(wishes.bad / 4) {
+                endpoint.wish_nowhere(&mut desk, peer);
+            } else if !listed.is_empty() {
+                let (to, tag) = *desk.random.pick(listed);
+                endpoint.wish(&mut desk, to, tag);
+            }
+        }
+    }
+
+    fn renew_endpoints(&mut self, at: Time) {
+        let Self { stack, endpoints, doorway, ledger, generation, random, id, .. } = self;
+        let Some(stack) = stack else { return };
+        for endpoint in endpoints.iter_mut().filter(|e| e.renew && e.may_close()) {
+            endpoint.abandon(&mut ledger::lock(ledger));
+            doorway.close(endpoint.name);
+            stack.close_endpoint(|| at, endpoint.index, endpoint.name);
+            ledger::lock(ledger).on_closed(endpoint.name);
+            *generation += 1;
+            let slow_every = endpoint.slow_every;
+            *endpoint = Endpoint::new(*id, *generation, endpoint.index, random.word());
+            endpoint.slow_every = slow_every;
+            doorway.open(endpoint.name, endpoint.tag);
+        }
+    }
+
+    /// Whether nothing of this rank is unsettled, and nothing waits to be handled.
+    fn is_settled(&mut self, at: Time, around: &Surroundings<'_>) -> bool {
+        let Self { stack, endpoints, random, buffer, credit, ledger, .. } = self;
+        let Some(stack) = stack else { return true };
+        let (credit, wishes) = (*credit, around.wishes);
+        let mut desk = Desk { now: at, stack, ledger, random, wishes, credit, buffer };
+        let mut settled = true;
+        for endpoint in endpoints.iter() {
+            settled &= endpoint.is_settled(&mut desk) && endpoint.has_sent_all();
+            settled &= !desk.stack.has_mail(endpoint.index);
+        }
+        settled
+    }
+
+    fn close_endpoints(&mut self, at: Time) {
+        let Self { stack, endpoints, doorway, ledger, .. } = self;
+        let Some(stack) = stack else { return };
+        for endpoint in endpoints.drain(..) {
+            let mut ledger = ledger::lock(ledger);
+            if let Some(message) = ledger.unsettled(endpoint.name).cloned() {
+                ledger.complain(format!("an endpoint closes, all settled it seems, but {message:x?}"));
+            }
+            ledger.on_closed(endpoint.name);
+            drop(ledger);
+            doorway.close(endpoint.name);
+            stack.close_endpoint(|| at, endpoint.index, endpoint.name);
+        }
+        self.life = Life::Closing;
+    }
+
+    /// As `clump-am` says good-bye.
+    fn close_on(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
+        let at = now + self.clock;
+        let Some(stack) = &mut self.stack else { return Time::MAX };
+        while stack.receive(|| at, None, around.batch) > 0 {}
+        stack.service(at, true);
+        if stack.is_quiet() {
+            stack.close(at);
+        }
+        stack.acknowledge_all(at);
+        if stack.is_closed() {
+            self.die();
+            return Time::MAX;
+        }
+        now + CLOSE_PAUSE
+    }
+}
+
+/// What the stack of rank `id` is made of.
+pub(crate) fn stack_config(plan: &Plan, id: u32, epoch: u32) -> StackConfig {
+    let peer = |id| PeerAddress { id, address: address_of(id), epoch: 1 };
+    StackConfig {
+        me: id,
+        epoch,
+        security: plan.security,
+        channel: plan.channel.clone(),
+        credit_bytes: plan.credit_bytes,
+        peers: (0..plan.ranks).filter(|&other| other != id).map(peer).collect(),
+    }
+}

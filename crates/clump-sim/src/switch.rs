@@ -1,0 +1,400 @@
+//! The simulated network: links that lose, double, delay, spoil and cut; a switch with a queue per rank.
+//!
+//! A datagram goes through the sender's card (its rate, a short queue that refuses), the link to the
+//! target (delay and faults), the target's port of the switch (rate, a queue that loses and marks) and
+//! the target's socket (a buffer that loses).
+
+use crate::random::Random;
+use clump_driver::{Ecn, Inbound, Outgoing};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Nanoseconds of virtual time.
+pub(crate) type Time = u64;
+
+/// What is wrong with the way from one rank to another. Chances are in a million.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// How long each datagram is under way.
+    pub delay: Time,
+    /// What is added to that at most; datagrams overtake each other then.
+    pub jitter: Time,
+    /// Chance to be lost.
+    pub loss: u32,
+    /// Chance that a run of losses begins.
+    pub burst: u32,
+    /// Datagrams in such a run.
+    pub burst_length: u32,
+    /// Chance to arrive more than once.
+    pub duplicate: u32,
+    /// Chance to be held back.
+    pub reorder: u32,
+    /// For how long, at most.
+    pub held: Time,
+    /// Chance to be spoilt: bits flipped, or cut short.
+    pub corrupt: u32,
+    /// Chance to come again long after.
+    pub stale: u32,
+    /// Longest datagram that gets through; longer ones vanish.
+    pub mtu: usize,
+    /// Nothing gets through.
+    pub cut: bool,
+}
+
+impl Link {
+    /// A link that does nothing wrong.
+    pub fn clean(delay: Time, mtu: usize) -> Self {
+        Self {
+            delay,
+            jitter: 0,
+            loss: 0,
+            burst: 0,
+            burst_length: 1,
+            duplicate: 0,
+            reorder: 0,
+            held: 0,
+            corrupt: 0,
+            stale: 0,
+            mtu,
+            cut: false,
+        }
+    }
+}
+
+/// What is between a rank and the links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Port {
+    /// Bytes per second, both ways.
+    pub rate: u64,
+    /// Bytes that may wait in the switch for the rank.
+    pub queue_bytes: u64,
+    /// Bytes beyond which the switch marks; `None`: it cannot.
+    pub mark_bytes: Option<u64>,
+    /// Bytes that may wait in the rank's socket.
+    pub socket_bytes: usize,
+    /// Bytes that may wait in the rank's card before sends are refused.
+    pub card_bytes: u64,
+    /// Chance that a send is refused all the same.
+    pub refuse: u32,
+    /// Longest datagram that the card takes, and that it says it takes.
+    pub mtu: usize,
+}
+
+#[derive(Debug)]
+struct Seat {
+    port: Port,
+    card_free: Time,
+    port_free: Time,
+    inbox: VecDeque<Packet>,
+    inbox_bytes: usize,
+    attached: bool,
+}
+
+/// A datagram under way.
+#[derive(Debug)]
+struct Packet {
+    bytes: Vec<u8>,
+    from: u32,
+    ecn: Ecn,
+}
+
+/// What happens next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// A datagram reaches the target's port of the switch.
+    AtPort(u32, u32),
+    /// It reaches the target's socket.
+    AtSocket(u32, u32),
+    /// A rank may act.
+    Turn(u32),
+    /// A step of the plan is due.
+    Step(u32),
+}
+
+/// What the network did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct NetCounts {
+    pub sent: u64,
+    pub bytes: u64,
+    pub lost: u64,
+    pub cut: u64,
+    pub doubled: u64,
+    pub held: u64,
+    pub spoilt: u64,
+    pub stale: u64,
+    pub too_long: u64,
+    pub overflowed: u64,
+    pub marked: u64,
+    pub refused: u64,
+    pub received: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Switch {
+    pub(crate) now: Time,
+    seats: Vec<Seat>,
+    links: Vec<Link>,
+    bursts: Vec<u32>,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    sequence: u64,
+    packets: Vec<Packet>,
+    free: Vec<u32>,
+    random: Random,
+    pub(crate) counts: NetCounts,
+}
+
+/// The switch as drivers hold it.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedSwitch(Arc<Mutex<Switch>>);
+
+impl SharedSwitch {
+    pub(crate) fn new(switch: Switch) -> Self {
+        Self(Arc::new(Mutex::new(switch)))
+    }
+
+    /// One thread uses it, so nobody ever waits.
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Switch> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const FIRST_PORT: u16 = 1000;
+
+/// The address of a seat.
+pub(crate) fn address_of(seat: u32) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], FIRST_PORT + seat as u16))
+}
+
+fn seat_of(address: SocketAddr) -> Option<u32> {
+    address.port().checked_sub(FIRST_PORT).map(u32::from)
+}
+
+impl Switch {
+    /// As many seats as there are ports, all joined by links like `link`.
+    pub(crate) fn new(now: Time, ports: Vec<Port>, link: &Link, random: Random) -> Self {
+        let links = vec![link.clone(); ports.len() * ports.len()];
+        let seat = |port| Seat {
+            port,
+            card_free: 0,
+            port_free: 0,
+            inbox: VecDeque::new(),
+            inbox_bytes: 0,
+            attached: false,
+        };
+        Self {
+            now,
+            bursts: vec![0; links.len()],
+            seats: ports.into_iter().map(seat).collect(),
+            links,
+            events: BinaryHeap::new(),
+            sequence: 0,
+            packets: Vec::new(),
+            free: Vec::new(),
+            random,
+            counts: NetCounts::default(),
+        }
+    }
+
+    pub(crate) fn link_mut(&mut self, from: u32, to: u32) -> Option<&mut Link> {
+        let seats = self.seats.len();
+        self.links.get_mut(from as usize * seats + to as usize)
+    }
+
+    pub(crate) fn ports_mut(&mut self) -> impl Iterator<Item = &mut Port> {
+        self.seats.iter_mut().map(|seat| &mut seat.port)
+    }
+
+    pub(crate) fn port(&self, seat: u32) -> &Port {
+        &self.seats[seat as usize].port
+    }
+
+    /// From now on datagrams for a seat are kept, or vanish.
+    pub(crate) fn attach(&mut self, seat: u32, attached: bool) {
+        let seat = &mut self.seats[seat as usize];
+        seat.attached = attached;
+        seat.inbox.clear();
+        seat.inbox_bytes = 0;
+    }
+
+    pub(crate) fn schedule(&mut self, at: Time, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((at.max(self.now), self.sequence, event)));
+    }
+
+    /// The next event but for those of the network itself; time goes on to it. Gives the seat of a
+    /// datagram that has arrived as its turn.
+    pub(crate) fn next(&mut self) -> Option<Event> {
+        loop {
+            let Reverse((at, _, event)) = self.events.pop()?;
+            self.now = at;
+            match event {
+                Event::AtPort(seat, packet) => self.pass_port(seat, packet),
+                Event::AtSocket(seat, packet) => {
+                    if self.arrive(seat, packet) {
+                        return Some(event);
+                    }
+                }
+                Event::Turn(_) | Event::Step(_) => return Some(event),
+            }
+        }
+    }
+
+    fn pass_port(&mut self, to: u32, packet: u32) {
+        let now = self.now;
+        let seat = &mut self.seats[to as usize];
+        let waiting = bytes_in(seat.port_free.saturating_sub(now), seat.port.rate);
+        let bytes = self.packets[packet as usize].bytes.len() as u64 + OVERHEAD;
+        if waiting + bytes > seat.port.queue_bytes.max(bytes) {
+            self.counts.overflowed += 1;
+            return self.release(packet);
+        }
+        if seat.port.mark_bytes.is_some_and(|most| waiting > most) {
+            self.counts.marked += 1;
+            self.packets[packet as usize].ecn = Ecn::Ce;
+        }
+        seat.port_free = now.max(seat.port_free) + time_of(bytes, seat.port.rate);
+        let at = seat.port_free;
+        self.schedule(at, Event::AtSocket(to, packet));
+    }
+
+    fn arrive(&mut self, to: u32, packet: u32) -> bool {
+        let seat = &mut self.seats[to as usize];
+        let bytes = self.packets[packet as usize].bytes.len();
+        if !seat.attached || seat.inbox_bytes + bytes > seat.port.socket_bytes {
+            self.counts.overflowed += 1;
+            self.release(packet);
+            return false;
+        }
+        let taken = std::mem::take(&mut self.packets[packet as usize].bytes);
+        let Packet { from, ecn, .. } = self.packets[packet as usize];
+        seat.inbox_bytes += bytes;
+        seat.inbox.push_back(Packet { bytes: taken, from, ecn });
+        self.free.push(packet);
+        self.counts.received += 1;
+        true
+    }
+
+    fn release(&mut self, packet: u32) {
+        self.packets[packet as usize].bytes = Vec::new();
+        self.free.push(packet);
+    }
+
+    /// Takes a datagram from seat `from`; false when its card takes none now.
+    pub(crate) fn send(&mut self, from: u32, outgoing: &Outgoing<'_>) -> bool {
+        let bytes = outgoing.bytes() as u64 + OVERHEAD;
+        let now = self.now;
+        let seat = &mut self.seats[from as usize];
+        let waiting = bytes_in(seat.card_free.saturating_sub(now), seat.port.rate);
+        if waiting > seat.port.card_bytes || self.random.chance(seat.port.refuse) {
+            self.counts.refused += 1;
+            return false;
+        }
+        seat.card_free = now.max(seat.card_free) + time_of(bytes, seat.port.rate);
+        let left = seat.card_free;
+        self.counts.sent += 1;
+        self.counts.bytes += outgoing.bytes() as u64;
+        let Some(to) = seat_of(outgoing.to).filter(|&to| (to as usize) < self.seats.len()) else {
+            return true;
+        };
+        let mut datagram = Vec::with_capacity(outgoing.bytes());
+        outgoing.append_to(&mut datagram);
+        self.travel(from, to, left, datagram);
+        true
+    }
+
+    fn travel(&mut self, from: u32, to: u32, left: Time, mut bytes: Vec<u8>) {
+        let at = from as usize * self.seats.len() + to as usize;
+        let Self { links, random, counts, bursts, .. } = self;
+        let link = &links[at];
+        if link.cut {
+            counts.cut += 1;
+            return;
+        }
+        if bytes.len() > link.mtu {
+            counts.too_long += 1;
+            return;
+        }
+        if bursts[at] == 0 && random.chance(link.burst) {
+            bursts[at] = random.between(1, u64::from(link.burst_length)) as u32;
+        }
+        if bursts[at] > 0 || random.chance(link.loss) {
+            bursts[at] = bursts[at].saturating_sub(1);
+            counts.lost += 1;
+            return;
+        }
+        let clean = bytes.clone();
+        if random.chance(link.corrupt) {
+            counts.spoilt += 1;
+            spoil(&mut bytes, random);
+        }
+        let mut delay = link.delay + random.below(link.jitter + 1);
+        if random.chance(link.reorder) {
+            counts.held += 1;
+            delay += random.between(0, link.held);
+        }
+        let again = random.chance(link.duplicate).then(|| link.delay + random.below(4 * link.delay + 1));
+        let late = random.chance(link.stale).then(|| random.magnitude(1_000_000, 5_000_000_000));
+        counts.doubled += u64::from(again.is_some());
+        counts.stale += u64::from(late.is_some());
+        for delay in again.into_iter().chain(late) {
+            self.put(from, to, left + delay, clean.clone());
+        }
+        self.put(from, to, left + delay, bytes);
+    }
+
+    /// A datagram will be at the port of `to`.
+    pub(crate) fn put(&mut self, from: u32, to: u32, at: Time, bytes: Vec<u8>) {
+        let packet = Packet { bytes, from, ecn: Ecn::Ect0 };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.packets[index as usize] = packet;
+                index
+            }
+            None => {
+                self.packets.push(packet);
+                self.packets.len() as u32 - 1
+            }
+        };
+        self.schedule(at, Event::AtPort(to, index));
+    }
+
+    /// Hands the socket of a seat over.
+    pub(crate) fn receive(&mut self, seat: u32, into: &mut Inbound) -> usize {
+        let seat = &mut self.seats[seat as usize];
+        let mut received = 0;
+        while into.room() > 0 && let Some(packet) = seat.inbox.pop_front() {
+            seat.inbox_bytes -= packet.bytes.len();
+            received += usize::from(into.push(&packet.bytes, address_of(packet.from), packet.ecn));
+        }
+        received
+    }
+}
+
+/// Ethernet, IPv4 and UDP around each datagram: preamble, header, checksum, gap, 20 and 8 bytes.
+const OVERHEAD: u64 = 8 + 14 + 4 + 12 + 20 + 8;
+
+fn time_of(bytes: u64, rate: u64) -> Time {
+    bytes.saturating_mul(1_000_000_000) / rate.max(1)
+}
+
+fn bytes_in(time: Time, rate: u64) -> u64 {
+    (u128::from(time) * u128::from(rate) / 1_000_000_000) as u64
+}
+
+fn spoil(bytes: &mut Vec<u8>, random: &mut Random) {
+    if random.one_in(8) {
+        bytes.truncate(random.below(bytes.len() as u64) as usize);
+        return;
+    }
+    for _ in 0..random.between(1, 4) {
+        let bit = random.below(bytes.len() as u64 * 8);
+        if let Some(byte) = bytes.get_mut(bit as usize / 8) {
+            *byte ^= 1 << (bit % 8);
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! A cluster in virtual time: one thread, one queue of events, one plan.
+
+use crate::ghost::{Ghost, HAUNT};
+use crate::ledger::{self, SharedLedger};
+use crate::outcome::{Failure, Outcome};
+use crate::plan::{MILLISECOND, Plan, SECOND, Step};
+use crate::rank::{Life, Listed, Mode, Rank, Surroundings};
+use crate::random::{Random, mix};
+use crate::switch::{Event, Link, SharedSwitch, Switch, Time};
+use clump_net::seal::{JobKey, KeyError};
+use clump_net::{Batch, Refusal};
+
+/// Once healed everything must be settled within this, and all ranks must have ended within the same.
+const PATIENCE: Time = 60 * SECOND;
+/// Events after which a run counts as one that never ends.
+const MOST_EVENTS: u64 = 20_000_000;
+/// Turns between two looks at the memory of a rank.
+const MEMORY_EVERY: u64 = 16;
+/// The rates that every port has once healed, at least.
+const HEALED_RATE: u64 = 50_000_000;
+
+/// See the module.
+pub(crate) struct World {
+    plan: Plan,
+    switch: SharedSwitch,
+    ledger: SharedLedger,
+    ranks: Vec<Rank>,
+    ghosts: Vec<Ghost>,
+    key: JobKey,
+    listed: Vec<Vec<Listed>>,
+    batch: Batch,
+    steps: Vec<Step>,
+    healed_at: Option<Time>,
+    settled_at: Option<Time>,
+    events: u64,
+    turns: u64,
+    digest: u64,
+    most_memory: usize,
+    trace: bool,
+    done: DoneBefore,
+}
+
+/// What stacks that have ended had counted.
+#[derive(Debug, Default, Clone, Copy)]
+struct DoneBefore {
+    resent: u64,
+    refused: u64,
+}
+
+impl World {
+    /// The cluster of a plan, before anything happens. `trace`: says every step on standard error.
+    pub(crate) fn new(plan: Plan, trace: bool) -> Result<Self, KeyError> {
+        let random = Random::new(mix(plan.seed));
+        // The last seat is the outsider's.
+        let ports = vec![plan.port.clone(); plan.ranks as usize + 1];
+        let switch = SharedSwitch::new(Switch::new(0, ports, &plan.link, random));
+        let ledger = SharedLedger::default();
+        let key = key_of(plan.seed)?;
+        let rank = |id| Rank::new(id, &plan, &key, &switch, &ledger);
+        let ranks = (0..plan.ranks).map(rank).collect::<Result<Vec<_>, _>>()?;
+        let mut ghosts = Vec::new();
+        if plan.outsider {
+            let place = (plan.ranks, 0, 1);
+            ghosts.push(Ghost::new(&plan, &key_of(!plan.seed)?, &switch, place)?);
+        }
+        let listed = ranks.iter().map(Rank::listed).collect();
+        let mut world = Self {
+            switch,
+            ledger,
+            ranks,
+            ghosts,
+            key,
+            listed,
+            batch: Batch::default(),
+            steps: Vec::new(),
+            healed_at: None,
+            settled_at: None,
+            events: 0,
+            turns: 0,
+            digest: 0,
+            most_memory: 0,
+            trace,
+            done: DoneBefore::default(),
+            plan,
+        };
+        for (at, step) in world.plan.steps.clone() {
+            world.schedule_step(at, step);
+        }
+        for id in 0..world.plan.ranks {
+            world.wake(id, 0);
+        }
+        if !world.ghosts.is_empty() {
+            world.switch.lock().schedule(HAUNT, Event::Turn(u32::MAX));
+        }
+        Ok(world)
+    }
+
+    fn schedule_step(&mut self, at: Time, step: Step) {
+        self.steps.push(step);
+        self.switch.lock().schedule(at, Event::Step(self.steps.len() as u32 - 1));
+    }
+
+    fn wake(&mut self, rank: u32, at: Time) {
+        let Some(rank) = self.ranks.get_mut(rank as usize) else { return };
+        if at < rank.turn_at {
+            rank.turn_at = at;
+            self.switch.lock().schedule(at, Event::Turn(rank.id));
+        }
+    }
+
+    /// Lets it all happen.
+    pub(crate) fn run(mut self) -> Result<Outcome, Failure> {
+        loop {
+            let event = self.switch.lock().next();
+            let Some(event) = event else {
+                return Err(self.failure("nothing is left to happen".to_owned()));
+            };
+            let now = self.switch.lock().now;
+            self.events += 1;
+            self.digest = mix(self.digest ^ now);
+            match event {
+                Event::AtSocket(seat, _) => self.on_datagram(now, seat),
+                Event::Turn(u32::MAX) => self.haunt(now),
+                Event::Turn(rank) => self.turn(now, rank),
+                Event::Step(step) => self.step(now, step).map_err(|e| self.failure(e.to_string()))?,
+                Event::AtPort(..) => {}
+            }
+            if let Some(what) = self.wrong(now) {
+                return Err(self.failure(what));
+            }
+            if self.is_over(now) {
+                return Ok(self.outcome(now));
+            }
+        }
+    }
+
+    fn on_datagram(&mut self, now: Time, seat: u32) {
+        let Some(rank) = self.ranks.get(seat as usize) else { return };
+        if rank.mode == Mode::Polling && rank.life != Life::Gone {
+            self.wake(seat, now + self.plan.turn);
+        }
+    }
+
+    fn turn(&mut self, now: Time, id: u32) {
+        let Self { ranks, batch, listed, plan, healed_at, .. } = self;
+        let Some(rank) = ranks.get_mut(id as usize) else { return };
+        if rank.turn_at != now {
+            return; // it was woken earlier
+        }
+        let wishes = &plan.wishes;
+        let mut around = Surroundings { batch, wishes, listed, healed: healed_at.is_some() };
+        let (stats, life) = (rank.stack().map(|stack| *stack.stats()), rank.life);
+        let next = rank.act(now, &mut around);
+        rank.turn_at = Time::MAX;
+        self.turns += 1;
+        listed[id as usize] = rank.listed();
+        if rank.life == Life::Gone {
+            if life != Life::Gone {
+                self.on_gone(now, id, stats);
+            }
+            return;
+        }
+        self.wake(id, next);
+        if self.turns % MEMORY_EVERY == 0 {
+            self.check_memory(id);
+        }
+    }
+
+    /// A rank has said good-bye and ended; soon its agent tells everybody.
+    fn on_gone(&mut self, now: Time, rank: u32, stats: Option<clump_net::Stats>) {
+        self.note("has ended", now, rank);
+        self.count(stats);
+        self.switch.lock().attach(rank, false);
+        self.schedule_step(now + 20 * MILLISECOND, Step::Tell { rank, dead: false });
+    }
+
+    fn count(&mut self, stats: Option<clump_net::Stats>) {
+        let stats = stats.unwrap_or_default();
+        self.done.resent += stats.units_resent;
+        self.done.refused += stats.packets_foreign + stats.packets_forged + stats.packets_replayed;
+    }
+
+    fn check_memory(&mut self, id: u32) {
+        let Some(stack) = self.ranks.get(id as usize).and_then(Rank::stack) else { return };
+        let bytes = stack.memory_bytes();
+        self.most_memory = self.most_memory.max(bytes);
+        let most = self.plan.most_memory();
+        if bytes <= most {
+            return;
+        }
+        let mut ledger = ledger::lock(&self.ledger);
+        let answers = ledger.answers_to(id);
+        if bytes > most + answers {
+            ledger.complain(format!(
+                "rank {id} keeps {bytes} bytes; its limit is {most} and {answers} for answers"
+            ));
+        }
+    }
+
+    fn haunt(&mut self, now: Time) {
+        let talk = self.healed_at.is_none();
+        for ghost in &mut self.ghosts {
+            ghost.act(now + SECOND, &self.listed, &mut self.batch, &self.ledger, talk);
+        }
+        if talk {
+            self.switch.lock().schedule(now + HAUNT, Event::Turn(u32::MAX));
+        }
+    }
+
+    fn step(&mut self, now: Time, index: u32) -> Result<(), KeyError> {
+        let Some(step) = self.steps.get(index as usize).cloned() else { return Ok(()) };
+        if self.trace {
+            self.say(&format!("{:>12.6} s: {step:?}", now as f64 / 1e9));
+        }
+        let faulty = self.healed_at.is_none();
+        match step {
+            Step::Weather { from, to, both, link } if faulty => {
+                let keep = |switch: &mut Switch, from, to| {
+                    if let Some(place) = switch.link_mut(from, to) {
+                        *place = Link { cut: place.cut, ..(*link).clone() };
+                    }
+                };
+                let mut switch = self.switch.lock();
+                keep(&mut switch, from, to);
+                if both {
+                    keep(&mut switch, to, from);
+                }
+            }
+            Step::Partition { group, cut } if faulty => self.partition(group, cut),
+            Step::OneWay { from, to, cut } if faulty => self.cut(from, to, cut),
+            Step::Weather { .. } | Step::Partition { .. } | Step::OneWay { .. } => {}
+            Step::Compute { rank, span } => self.pause(rank, now, Mode::Computing(now + span)),
+            Step::Freeze { rank, span } => self.pause(rank, now, Mode::Frozen(now + span)),
+            Step::Kill { rank, known_after } => self.kill(now, rank, known_after),
+            Step::Restart { rank } => self.restart(now, rank)?,
+            Step::Tell { rank, dead } => {
+                let why = if dead { Refusal::PeerLost } else { Refusal::EndpointGone };
+                for other in &mut self.ranks {
+                    other.lose(rank, why);
+                }
+                self.wake_all(now);
+            }
+            Step::Close { rank } => self.leave(rank, now),
+            Step::Renew { rank, endpoint } => {
+                if let Some(rank) = self.ranks.get_mut(rank as usize) {
+                    rank.renew(endpoint);
+                }
+            }
+            Step::Heal => self.heal(now),
+            Step::Finish => {
+                for rank in 0..self.plan.ranks {
+                    self.leave(rank, now);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wake_all(&mut self, now: Time) {
+        for id in 0..self.plan.ranks {
+            if self.ranks[id as usize].life != Life::Gone {
+                self.wake(id, now);
+            }
+        }
+    }
+
+    fn partition(&mut self, group: u64, cut: bool) {
+        for from in 0..self.plan.ranks {
+            for to in 0..self.plan.ranks {
+                if (group >> from ^ group >> to) & 1 != 0 {
+                    self.cut(from, to, cut);
+                }
+            }
+        }
+    }
+
+    fn cut(&mut self, from: u32, to: u32, cut: bool) {
+        if let Some(link) = self.switch.lock().link_mut(from, to) {
+            link.cut = cut;
+        }
+    }
+
+    fn pause(&mut self, rank: u32, now: Time, mode: Mode) {
+        if let Some(rank) = self.ranks.get_mut(rank as usize) {
+            rank.mode = mode;
+        }
+        if self.ranks[rank as usize].life != Life::Gone {
+            self.wake(rank, now + self.plan.turn);
+        }
+    }
+
+    fn kill(&mut self, now: Time, rank: u32, known_after: Time) {
+        let Some(dying) = self.ranks.get_mut(rank as usize).filter(|r| r.life != Life::Gone) else {
+            return;
+        };
+        let stats = dying.stack().map(|stack| *stack.stats());
+        dying.die();
+        self.count(stats);
+        self.switch.lock().attach(rank, false);
+        ledger::lock(&self.ledger).on_death(rank);
+        self.schedule_step(now + known_after, Step::Tell { rank, dead: true });
+    }
+
+    fn restart(&mut self, now: Time, rank: u32) -> Result<(), KeyError> {
+        let dead = self.ranks.get(rank as usize).is_some_and(|rank| rank.life == Life::Gone);
+        if !dead || self.healed_at.is_some() {
+            return Ok(());
+        }
+        if self.ghosts.is_empty() {
+            self.switch.lock().schedule(now + HAUNT, Event::Turn(u32::MAX));
+        }
+        self.ghosts.push(Ghost::new(&self.plan, &self.key, &self.switch, (rank, rank, 2))?);
+        Ok(())
+    }
+
+    fn leave(&mut self, rank: u32, now: Time) {
+        let Some(leaving) = self.ranks.get_mut(rank as usize) else { return };
+        if leaving.life == Life::Working {
+            leaving.life = Life::Leaving;
+            self.wake(rank, now);
+        }
+    }
+
+    fn heal(&mut self, now: Time) {
+        self.healed_at = Some(now);
+        let base = self.plan.link.clone();
+        let mut switch = self.switch.lock();
+        for from in 0..=self.plan.ranks {
+            for to in 0..=self.plan.ranks {
+                if let Some(link) = switch.link_mut(from, to) {
+                    *link = Link::clean(base.delay, base.mtu);
+                }
+            }
+        }
+        for port in switch.ports_mut() {
+            port.rate = port.rate.max(HEALED_RATE);
+            port.refuse = 0;
+        }
+        drop(switch);
+        self.wake_all(now);
+    }
+
+    /// What is wrong by now, if anything is.
+    fn wrong(&mut self, now: Time) -> Option<String> {
+        let ledger = ledger::lock(&self.ledger);
+        if let Some(wrong) = ledger.wrong() {
+            return Some(wrong.to_owned());
+        }
+        if self.events > MOST_EVENTS {
+            return Some(format!("after {MOST_EVENTS} events there is no end in sight"));
+        }
+        let since = self.settled_at.or(self.healed_at)?;
+        if now <= since + PATIENCE {
+            return None;
+        }
+        let open = ledger.some_open();
+        drop(ledger);
+        let lives: Vec<_> = self.ranks.iter().map(|rank| (rank.id, rank.life)).collect();
+        let what = if self.settled_at.is_some() { "ranks do not end" } else { "nothing moves" };
+        Some(format!("{} s after healing {what}: {lives:?}; {open}", PATIENCE / SECOND))
+    }
+
+    /// Once all is settled ranks leave; when all have left the run is over.
+    fn is_over(&mut self, now: Time) -> bool {
+        if self.healed_at.is_none() {
+            return false;
+        }
+        if self.settled_at.is_none() && ledger::lock(&self.ledger).open() == 0 {
+            self.settled_at = Some(now);
+            self.schedule_step(now, Step::Finish);
+        }
+        self.settled_at.is_some() && self.ranks.iter().all(|rank| rank.life == Life::Gone)
+    }
+
+    fn outcome(&self, now: Time) -> Outcome {
+        let ledger = ledger::lock(&self.ledger);
+        let settled = self.settled_at.unwrap_or(now);
+        Outcome {
+            seed: self.plan.seed,
+            ranks: self.plan.ranks,
+            network_ns: settled,
+            events: self.events,
+            messages: ledger.counts.sent,
+            handled: ledger.counts.handled,
+            returned: ledger.counts.returned,
+            bytes: ledger.counts.bytes,
+            units_resent: self.done.resent,
+            packets_refused: self.done.refused,
+            most_memory_bytes: self.most_memory as u64,
+            net: self.switch.lock().counts,
+            digest: self.digest,
+        }
+    }
+
+    fn failure(&self, what: String) -> Failure {
+        let (now, counts) = { let switch = self.switch.lock(); (switch.now, switch.counts) };
+        let states: Vec<String> = self.ranks.iter().map(|rank| rank.tell(now)).collect();
+        let healed = self.healed_at.is_some();
+        let detail = format!("{counts:?}\n{}", states.join("\n"));
+        Failure { seed: self.plan.seed, at_ns: now, healed, what, detail }
+    }
+
+    fn note(&self, what: &str, now: Time, rank: u32) {
+        if self.trace {
+            self.say(&format!("{:>12.6} s: rank {rank} {what}", now as f64 / 1e9));
+        }
+    }
+
+    #[allow(clippy::unused_self, reason = "only a world that is traced speaks")]
+    fn say(&self, line: &str) {
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+}
+
+fn key_of(seed: u64) -> Result<JobKey, KeyError> {
+    let mut random = Random::new(seed ^ 0x6b65_7900);
+    let mut bytes = [0; 32];
+    for chunk in bytes.chunks_mut(8) {
+        chunk.copy_from_slice(&random.word().to_le_bytes());
+    }
+    JobKey::new(&mut bytes)
+}
