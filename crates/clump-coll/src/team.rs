@@ -117,8 +117,8 @@ impl Team {
     }
 
     /// Tells other nodes that this rank takes part in no more collectives, so that who waits for it there
-    /// can be told by name. Within the node its block says so. Never blocks: call it before finalizing.
-    pub fn leave(&self) {
+    /// can be told by name. Within the node its block says so.
+    fn leave(&self) {
         let epoch = lock(&self.state).barrier.epoch();
         for leader in self.layout.leaders() {
             if leader != self.layout.leader() {
@@ -190,6 +190,14 @@ impl Desk {
     fn try_send(&self, rank: u32, handler: Handler, word: u64) -> Result<bool> {
         let dest = self.dest(rank)?;
         Ok(self.endpoint.try_request(dest, handler, &[word])? == Attempt::Sent)
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.leave();
+        }
     }
 }
 
