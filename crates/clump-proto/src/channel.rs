@@ -81,6 +81,8 @@ pub struct Channel {
     /// Packets that arrived with a mark, and as many as the peer has counted of those sent to it.
     marks: u8,
     peer_marks: u8,
+    /// What the last packet acknowledged and echoed.
+    heard: (u64, u32, bool),
     /// The next packet asks for an acknowledgement at once.
     ask: bool,
     /// A packet has to go out for that.
@@ -110,6 +112,7 @@ impl Channel {
             told_window: config.receive_window_bytes,
             marks: 0,
             peer_marks: 0,
+            heard: (0, 0, false),
             ask: false,
             ask_alone: false,
             probed: None,
@@ -297,6 +300,11 @@ impl Channel {
         sack: &[u64],
         marks: u32,
     ) {
+        let heard = (header.ack, header.echo, header.flags.has(Flags::HAS_ECHO));
+        if heard == self.heard && sack.is_empty() && marks == 0 {
+            return; // nothing that the packet before did not say
+        }
+        self.heard = heard;
         let echo = self.echo_of(now, header);
         // RFC 9000, 13.1: acknowledging what was never sent is a lie; nothing of it is believed.
         let Some(acked) = self.send.handle_ack(header.ack, sack, echo) else {

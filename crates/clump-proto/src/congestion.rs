@@ -10,8 +10,10 @@ use crate::{Config, Nanos};
 const DELAY_SHARE: f64 = 0.8;
 /// No round takes more than half: Swift, 3.1 (max_mdf).
 const MOST_CUT: f64 = 0.5;
-/// Weight of a round's share of marks: RFC 8257, 4.2 (g).
-const MARK_WEIGHT: f64 = 1.0 / 16.0;
+/// Weight of a round's share of marks, 1/16: RFC 8257, 4.2 (g).
+const MARK_SHIFT: u32 = 4;
+/// Shares of marks are counted in these, so that rounds without any need no floating point.
+const WHOLE: u32 = 1 << 16;
 /// RFC 6928, 2: ten packets of 1460 bytes.
 const LEAST_WINDOW: usize = 14_600;
 /// Rounds in a row with high delay before it is believed: one alone is a peer that computed (ADR 12).
@@ -65,8 +67,8 @@ pub(crate) struct Control {
     /// The window was in use in this round; it does not grow otherwise (RFC 9002, 7.8).
     used: bool,
     high_rounds: u32,
-    /// Smoothed share of marked packets: RFC 8257, 4.2 (alpha).
-    marked: f64,
+    /// Smoothed share of marked packets, of `WHOLE`: RFC 8257, 4.2 (alpha).
+    marked: u32,
     judged: u32,
     lost: u32,
     /// Rounds until pacing ends.
@@ -90,7 +92,7 @@ impl Control {
             marks: 0,
             used: false,
             high_rounds: 0,
-            marked: 1.0,
+            marked: WHOLE,
             judged: 0,
             lost: 0,
             restless: 0,
@@ -164,10 +166,12 @@ impl Control {
     /// Whether and by which share to make the window smaller.
     fn judge(&mut self, units: u32, marks: u32) -> Option<(Cut, f64)> {
         // RFC 8257, 3.3: while nothing is marked the share decays, from 1, so that the first mark halves.
-        let marked = f64::from(marks) / f64::from(units.max(1));
-        self.marked += (marked - self.marked) * MARK_WEIGHT;
+        self.marked -= self.marked >> MARK_SHIFT;
         if marks > 0 {
-            return Some((Cut::Marks, (self.marked / 2.0).min(MOST_CUT)));
+            let share = u64::from(marks) * u64::from(WHOLE) / u64::from(units);
+            self.marked += (share as u32) >> MARK_SHIFT;
+            let share = f64::from(self.marked) / f64::from(WHOLE);
+            return Some((Cut::Marks, (share / 2.0).min(MOST_CUT)));
         }
         if self.high_rounds >= HIGH_ROUNDS {
             // Swift, 3.1: by the share of the delay that is above the target.

@@ -218,7 +218,7 @@ impl Send {
     }
 
     /// Takes in what a packet acknowledges: all units below `ack`, and those of `sack`. `echo` is when the
-    /// newest packet was sent that its sender had received. `None` if it acknowledges what was never sent.
+    /// newest packet was sent that its sender had received. `None` if that cannot be.
     #[inline]
     pub(crate) fn handle_ack(
         &mut self,
@@ -227,7 +227,8 @@ impl Send {
         echo: Option<Ticks>,
     ) -> Option<Acked> {
         let mut acked = Acked::default();
-        if ack > self.next {
+        // The last: that the first missing unit is one which had arrived. Nobody here forgets units.
+        if ack > self.next || (ack < self.next && ack > self.first && self.arrived.has(ack)) {
             return None;
         }
         if ack < self.first {

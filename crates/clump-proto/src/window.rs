@@ -97,7 +97,7 @@ impl Window {
     }
 
     /// A unit went out. True if the peer should be asked to acknowledge at once: it cannot know how
-    /// small the window is, and would wait for more to acknowledge (RFC 9000, 13.2.1 leaves that to it).
+    /// small the window is, and would wait for more to acknowledge.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
         if self.fixed.is_none() {
@@ -108,7 +108,8 @@ impl Window {
         }
         self.unasked += bytes;
         let path = self.path();
-        let ask = path < self.peer as usize && self.unasked >= path / 4;
+        let ask =
+            path < self.peer as usize && self.unasked >= path / 4 && send.open_bytes() >= path / 2;
         if ask {
             self.unasked = 0;
         }

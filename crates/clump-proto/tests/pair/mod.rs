@@ -201,6 +201,7 @@ impl End {
         let mut header = Header { kind, unit, ..Header::default() };
         let mut sack = SackBuf::new();
         self.channel.stamp(now, &mut header, &mut sack);
+        assert!(kind != Kind::Data || sack.words().is_empty(), "full packets have no room");
         self.packets += 1;
         self.pure += u64::from(kind == Kind::Ack);
         out.push(Packet { header, sack: sack.words().to_vec(), bytes, ce: false });
