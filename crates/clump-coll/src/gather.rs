@@ -29,7 +29,10 @@ impl Team {
     /// parts to the lowest, these pass on whole nodes' parts, and hand all down: then every part
     /// crosses to each node once, in messages as few as nodes would need.
     fn gather(&self, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<Vec<u8>>> {
-        let (seq, _state) = self.begin(Counter::Exchanges);
+        self.together(Counter::Exchanges, |seq| self.gather_in(seq, mine, lengths))
+    }
+
+    fn gather_in(&self, seq: u64, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<Vec<u8>>> {
         if !self.layout.is_spread() {
             let members: Vec<usize> = (0..self.nranks()).collect();
             return self.pass_round(seq, &members, mine, lengths);

@@ -12,7 +12,8 @@
 //! 1. Collectives of a team are numbered; all ranks make the same ones in the same order. One thread of
 //!    a rank makes them at a time (a lock sees to it).
 //! 2. All ranks get the same bits: operands are combined in rank order, whatever arrives first.
-//! 3. A collective that cannot end because a rank died or left fails and names it.
+//! 3. A collective that cannot end because a rank died or left fails and names it, at all
+//!    ranks; where a rank left, all later ones fail alike.
 //! 4. Nothing depends on the order of messages: between nodes they overtake each other. A piece of a part
 //!    says where it belongs, and barriers are numbered.
 #![forbid(unsafe_code)]

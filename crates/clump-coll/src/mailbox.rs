@@ -22,6 +22,16 @@ pub(crate) struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     parts: HashMap<Part, Pieces>,
+    broken: Option<Broken>,
+}
+
+/// From when on collectives cannot be made any more, and whose leaving is the cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// The first collective that failed.
+    pub(crate) seq: u64,
+    /// The rank that had left.
+    pub(crate) by: u32,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +56,20 @@ pub(crate) enum Misfit {
 }
 
 impl Mailbox {
+    /// Notes that a collective failed, here or at another rank. The earliest counts; true when that is news.
+    pub(crate) fn give_up(&mut self, broken: Broken) -> bool {
+        let news = self.broken.is_none_or(|known| broken.seq < known.seq);
+        if news {
+            self.broken = Some(broken);
+        }
+        news
+    }
+
+    /// The rank whose leaving keeps collective `seq` from ending, unless all parts for it are here.
+    pub(crate) fn is_broken(&self, seq: u64) -> Option<u32> {
+        self.broken.filter(|broken| broken.seq <= seq).map(|broken| broken.by)
+    }
+
     /// Takes in one piece.
     pub(crate) fn put(&mut self, part: Part, place: Place, piece: Vec<u8>) -> Result<(), Misfit> {
         let end = place.offset.checked_add(piece.len() as u64);
@@ -136,6 +160,16 @@ mod tests {
             }
             prop_assert!(mailbox.parts.is_empty());
         }
+    }
+
+    #[test]
+    fn the_earliest_failure_counts() {
+        let mut mailbox = Mailbox::default();
+        assert!(mailbox.give_up(Broken { seq: 5, by: 1 }));
+        assert!(!mailbox.give_up(Broken { seq: 6, by: 2 }));
+        assert_eq!((mailbox.is_broken(4), mailbox.is_broken(5)), (None, Some(1)));
+        assert!(mailbox.give_up(Broken { seq: 3, by: 2 }));
+        assert_eq!(mailbox.is_broken(6), Some(2));
     }
 
     #[test]

@@ -24,11 +24,11 @@ impl Team {
     /// # Errors
     /// A rank died or left, or gave another number of values.
     pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
-        let (seq, _state) = self.begin(Counter::AllReduces);
-        match self.layout.even().filter(|_| self.layout.is_spread()) {
+        let even = self.layout.even().filter(|_| self.layout.is_spread());
+        self.together(Counter::AllReduces, |seq| match even {
             Some(each) => self.reduce_by_node::<T, O>(seq, values, each),
             None => self.reduce_by_rank::<T, O>(seq, values),
-        }
+        })
     }
 
     /// Recursive doubling over the largest power of two p <= N; the first 2 (N - p) ranks are folded

@@ -13,7 +13,10 @@ impl Team {
     /// # Errors
     /// A rank died or left.
     pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
-        let (seq, _state) = self.begin(Counter::Broadcasts);
+        self.together(Counter::Broadcasts, |seq| self.spread(seq, root, values))
+    }
+
+    fn spread<T: Plain>(&self, seq: u64, root: usize, values: &mut [T]) -> Result<()> {
         let bytes = size_of_val(values);
         let mut data = (self.rank() == root).then(|| values.as_bytes().to_vec());
         let speakers = self.layout.speakers(root);

@@ -1,7 +1,7 @@
 //! All ranks of a job, as the collectives see them.
 
 use crate::layout::Layout;
-use crate::mailbox::{Mailbox, Misfit, Part, Place};
+use crate::mailbox::{Broken, Mailbox, Misfit, Part, Place};
 use crate::meeting::AtBarrier;
 use clump_am::{
     AsContext, Attempt, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result,
@@ -19,6 +19,8 @@ const PART: Handler = Handler(1);
 const TOLD: Handler = Handler(2);
 /// The sender leaves the job; words: the last barrier that it arrived at.
 const LEFT: Handler = Handler(3);
+/// A collective failed at the sender; words: its number, the rank that had left.
+const BROKEN: Handler = Handler(4);
 
 /// All ranks of a job.
 #[derive(Debug)]
@@ -75,6 +77,12 @@ impl Team {
             ear.leave(token.from().rank(), epoch);
             Ok(())
         });
+        let box_of_handler = mailbox.clone();
+        endpoint.set_handler(BROKEN, move |_, words, _| {
+            let &[seq, by] = words else { return Err("a failure is told in two words") };
+            lock(&box_of_handler).give_up(Broken { seq, by: by as u32 });
+            Ok(())
+        });
         // What comes back went to a rank that died or left; whoever waits for that rank says so.
         endpoint.on_returned(|_| ());
         let layout = Layout::of(context.node(), context.rank());
@@ -108,7 +116,8 @@ impl Team {
         if !state.barrier.complete() {
             let node = self.context.node();
             let mut wait = AtBarrier { barrier: &mut state.barrier, desk: &self.desk, node };
-            self.desk.endpoint.block_on(&mut wait)?;
+            let done = self.desk.endpoint.block_on(&mut wait);
+            self.heed(done, state.seq + 1)?;
         }
         let waited = clock::cycles().wrapping_sub(started);
         self.count(Counter::Barriers, 1);
@@ -123,7 +132,7 @@ impl Team {
         for leader in self.layout.leaders() {
             if leader != self.layout.leader() {
                 // Whoever is gone as well, or has no room, hears of it by waiting in vain.
-                let _ = self.desk.try_send(leader as u32, LEFT, epoch);
+                let _ = self.desk.try_send(leader as u32, LEFT, &[epoch]);
             }
         }
     }
@@ -132,12 +141,33 @@ impl Team {
         Counters::over(self.context.block().counters()).add(counter, amount);
     }
 
-    /// Begins a collective: its number, and the right to make it.
-    pub(crate) fn begin(&self, counter: Counter) -> (u64, MutexGuard<'_, State>) {
+    /// Makes one collective, given its number.
+    pub(crate) fn together<R>(
+        &self,
+        counter: Counter,
+        make: impl FnOnce(u64) -> Result<R>,
+    ) -> Result<R> {
         let mut state = lock(&self.state);
         state.seq += 1;
+        if let Some(by) = lock(&self.mailbox).is_broken(state.seq) {
+            return Err(ErrorKind::RankLeft(by).into());
+        }
         self.count(counter, 1);
-        (state.seq, state)
+        self.heed(make(state.seq), state.seq)
+    }
+
+    /// Whoever fails collective `seq` because a rank left takes part in no more, and says so: others would
+    /// wait for its parts, and it for theirs.
+    fn heed<R>(&self, made: Result<R>, seq: u64) -> Result<R> {
+        if let Err(error) = &made
+            && let ErrorKind::RankLeft(by) = *error.kind()
+            && lock(&self.mailbox).give_up(Broken { seq, by })
+        {
+            for rank in (0..self.nranks()).filter(|&rank| rank != self.rank()) {
+                let _ = self.desk.try_send(rank as u32, BROKEN, &[seq, u64::from(by)]);
+            }
+        }
+        made
     }
 
     /// Sends one part, in pieces that fit medium messages.
@@ -184,12 +214,12 @@ impl Desk {
 
     /// Tells `rank` of a barrier, if there is room now.
     pub(crate) fn try_tell(&self, rank: u32, epoch: u64) -> Result<bool> {
-        self.try_send(rank, TOLD, epoch)
+        self.try_send(rank, TOLD, &[epoch])
     }
 
-    fn try_send(&self, rank: u32, handler: Handler, word: u64) -> Result<bool> {
+    fn try_send(&self, rank: u32, handler: Handler, words: &[u64]) -> Result<bool> {
         let dest = self.dest(rank)?;
-        Ok(self.endpoint.try_request(dest, handler, &[word])? == Attempt::Sent)
+        Ok(self.endpoint.try_request(dest, handler, words)? == Attempt::Sent)
     }
 }
 
@@ -226,7 +256,13 @@ struct Awaited<'a> {
 impl WaitFor for Awaited<'_> {
     fn done(&mut self) -> Result<bool> {
         if self.got.is_none() {
-            self.got = lock(self.mailbox).take(self.part, self.bytes).map_err(failed)?;
+            let mut mailbox = lock(self.mailbox);
+            self.got = mailbox.take(self.part, self.bytes).map_err(failed)?;
+            if self.got.is_none()
+                && let Some(by) = mailbox.is_broken(self.part.seq)
+            {
+                return Err(ErrorKind::RankLeft(by).into());
+            }
         }
         Ok(self.got.is_some())
     }
