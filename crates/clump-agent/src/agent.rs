@@ -1,21 +1,28 @@
 //! The agent: one event loop over the ends of its ranks, what they write, and the launcher.
+//!
+//! It sees what happens on its node ([`Event`]) and does what has to be done there ([`Order`]). What that
+//! is, on a job of one node its own [`Watch`] decides, and on one of several the launcher's; if the
+//! launcher is lost, every agent ends its ranks by itself ([`decide`]).
 
-mod ledger;
+mod close;
+mod decide;
 mod opening;
 
+use crate::event::Event;
 use crate::frame::{Assembler, Frame, Stream};
-use crate::outcome::Doing;
+use crate::net::Net;
+use crate::outcome::{Doing, End};
 use crate::output::Outputs;
 use crate::rank::{Crew, Rank, Refusal};
 use crate::spec::JobSpec;
+use crate::spec::Table;
 use crate::sweep;
-use crate::watch::{Action, Watch};
+use crate::watch::Watch;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::process::{Change, News};
 use clump_os::procfs::Process;
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, process};
-use clump_shm::job::Death;
 use clump_shm::rank::RankState;
 use opening::{Connection, Node};
 use std::io::{ErrorKind, Read};
@@ -53,35 +60,40 @@ pub fn agent_main(control: RawFd) -> u8 {
 
 type Result<T> = std::result::Result<T, anyhow::Error>;
 
-/// What everybody was doing when the job was told to end.
-struct Scene {
-    at_ns: u64,
-    doing: Vec<Doing>,
-}
-
 struct Agent {
     launcher: Arc<UnixStream>,
     poller: Poller,
     signals: Signals,
     assembler: Assembler,
     outputs: Outputs,
-    watch: Watch,
+    /// The rules, where this agent decides.
+    watch: Option<Watch>,
     node: Node,
     spec: JobSpec,
     ranks: Vec<Rank>,
     started_ns: u64,
     ended_ns: u64,
-    scene: Option<Scene>,
+    /// What everybody was doing when the job was told to end.
+    scene: Option<Vec<Doing>>,
     refusal: Option<Refusal>,
     leftovers: Vec<Process>,
     sweep_until: Option<u64>,
+    /// Whether everything is being killed; whether the job is over.
+    killing: bool,
+    finished: bool,
     launcher_lost: bool,
 }
 
 impl Agent {
     fn run(mut self) -> Result<()> {
-        self.start_ranks()?;
-        while self.refusal.is_none() && !self.watch.is_finished() {
+        match &self.node.net {
+            None => self.start_ranks()?,
+            Some(net) => {
+                let bound = Box::new(net.bound.clone());
+                self.outputs.say(&self.poller, &Frame::Bound(bound))?;
+            }
+        }
+        while self.refusal.is_none() && !self.finished {
             self.turn(None)?;
         }
         self.ended_ns = clock::now_ns();
@@ -90,24 +102,44 @@ impl Agent {
         while !self.outputs.all_ended() && !self.launcher_lost {
             self.turn(Some(Duration::from_secs(1)))?;
         }
-        let outcome = self.outcome();
-        self.outputs.say(&self.poller, &Frame::Finished(Box::new(outcome)))?;
+        let last = self.last_words();
+        self.outputs.say(&self.poller, &last)?;
         while !self.outputs.all_sent() && !self.launcher_lost {
             self.turn(Some(Duration::from_secs(1)))?;
         }
         if self.launcher_lost {
             let (job, ranks) = (self.spec.program_name(), self.ranks.len());
+            let node = self.node.plan.node;
+            let whose =
+                if self.spec.nodes > 1 { format!(" on node {node}") } else { String::new() };
             eprintln!(
-                "clump: the launcher of `{job}` is gone without a word; its {ranks} ranks have been ended"
+                "clump: the launcher of `{job}` is gone without a word; its {ranks} ranks{whose} have been ended"
             );
         }
         Ok(())
     }
 
+    /// All nodes are ready.
+    fn go(&mut self, table: &Table) -> Result<()> {
+        Net::place_all(&self.node.memory, table);
+        if self.ranks.is_empty() && !self.killing && !self.finished {
+            self.start_ranks()?;
+        }
+        if let Some(net) = &mut self.node.net {
+            net.give_away();
+        }
+        if let Some(refusal) = self.refusal.take_if(|_| self.watch.is_none()) {
+            let frame = Frame::Refused(refusal.why, refusal.code);
+            self.outputs.say(&self.poller, &frame)?;
+        }
+        Ok(())
+    }
+
     fn start_ranks(&mut self) -> Result<()> {
-        let descriptors = process::raise_descriptor_limit();
-        let crew = Crew::new(&self.spec, &self.node.memory, self.node.job_id, descriptors);
-        for number in 0..self.spec.ranks {
+        let Self { spec, node, .. } = self;
+        let (net, limit) = (node.net.as_ref(), node.descriptors);
+        let crew = Crew::new(spec, &node.plan, &node.memory, net, limit);
+        for number in node.memory.local_ranks() {
             let mut rank = match crew.start(number) {
                 Ok(rank) => rank,
                 Err(refusal) => {
@@ -132,12 +164,11 @@ impl Agent {
     /// One turn of the event loop: waits for something to happen, at most for `limit`, and deals with it.
     fn turn(&mut self, limit: Option<Duration>) -> Result<()> {
         let now = clock::now_ns();
-        let due =
-            self.watch.next_deadline_ns().map(|at| Duration::from_nanos(at.saturating_sub(now)));
-        let sweep = self.watch.is_killing().then_some(SWEEP_EVERY);
+        let due = self.next_deadline_ns().map(|at| Duration::from_nanos(at.saturating_sub(now)));
+        let sweep = self.killing.then_some(SWEEP_EVERY);
         let limit = [limit, due, sweep].into_iter().flatten().min();
         for ready in self.poller.wait(limit)? {
-            let low = usize::try_from(ready.token & !token::KIND).unwrap_or(usize::MAX);
+            let low = u32::try_from(ready.token & !token::KIND).unwrap_or(u32::MAX);
             match ready.token & token::KIND {
                 token::LAUNCHER => {
                     if ready.writable {
@@ -147,17 +178,17 @@ impl Agent {
                         self.hear_launcher()?;
                     }
                 }
-                token::SIGNALS => self.read_signals(),
+                token::SIGNALS => self.read_signals()?,
                 token::END => self.reap()?,
-                token::PIPE => self.outputs.on_readable(&self.poller, low)?,
+                token::PIPE => self.outputs.on_readable(&self.poller, low as usize)?,
                 _ => self.hear_seat(low)?,
             }
             // Death is looked at between any two pieces of output.
             self.act()?;
         }
-        self.watch.handle_timeout(clock::now_ns());
+        self.handle_timeout();
         self.act()?;
-        if self.watch.is_killing() {
+        if self.killing {
             self.reap()?;
             self.kill_everything();
             self.act()?;
@@ -165,20 +196,15 @@ impl Agent {
         Ok(())
     }
 
-    fn read_signals(&mut self) {
+    fn read_signals(&mut self) -> Result<()> {
         while let Some(signal) = self.signals.next() {
             if signal == signal::CHILD {
-                // An error can only be "interrupted" or a broken kernel; the next signal tries again.
-                let _ = self.reap();
+                self.reap()?;
             } else {
-                self.interrupt(signal);
+                self.tell(Event::Interrupted(signal))?;
             }
         }
-    }
-
-    fn interrupt(&mut self, signal: u8) {
-        self.set_scene();
-        self.watch.on_interrupt(signal, clock::now_ns());
+        Ok(())
     }
 
     fn hear_launcher(&mut self) -> Result<()> {
@@ -193,31 +219,36 @@ impl Agent {
         };
         while let Some(frame) = self.assembler.poll_frame()? {
             match frame {
-                Frame::Interrupt(signal) => self.interrupt(signal),
-                Frame::Kill => {
-                    self.set_scene();
-                    self.watch.on_kill();
-                }
+                Frame::Room(bytes) => self.outputs.on_room(&self.poller, bytes)?,
+                Frame::Interrupt(signal) => self.tell(Event::Interrupted(signal))?,
+                Frame::Kill => self.kill_now(),
+                Frame::Go(table) => self.go(&table)?,
+                Frame::Order(order) => self.obey(order),
                 _ => {}
             }
         }
         if lost && !self.launcher_lost {
             self.launcher_lost = true;
             self.outputs.on_launcher_lost(&self.poller)?;
-            self.interrupt(signal::TERMINATE);
+            self.on_launcher_lost();
         }
         Ok(())
     }
 
-    fn hear_seat(&mut self, rank: usize) -> Result<()> {
-        let Some(seat) = self.ranks.get(rank).map(|rank| &rank.seat) else { return Ok(()) };
+    fn hear_seat(&mut self, rank: u32) -> Result<()> {
+        let Some(at) = self.local(rank) else { return Ok(()) };
+        let seat = &self.ranks[at].seat;
         let Some(taken) = clump_boot::boot::taken(seat) else { return Ok(()) };
-        // One message is all that is ever said; the end of the connection says nothing new.
-        self.poller.remove(seat)?;
-        if taken {
-            self.watch.on_joined(number(rank), clock::now_ns());
+        // One message is all that is ever said. On one node the end of the connection says nothing new;
+        // on several the others must hear that a rank has finalized before its process ends.
+        if !taken || self.watch.is_some() {
+            self.poller.remove(seat)?;
         }
-        Ok(())
+        if taken {
+            return self.tell(Event::Joined(rank));
+        }
+        let state = self.node.memory.rank(rank).map(|block| block.state());
+        if state == Some(RankState::Finalized) { self.tell(Event::Finalized(rank)) } else { Ok(()) }
     }
 
     /// Takes note of every child that ended, stopped or went on.
@@ -226,52 +257,35 @@ impl Agent {
             let Some(at) = self.ranks.iter().position(|rank| rank.child.pid == pid) else {
                 continue; // an orphan
             };
-            let (rank, now) = (number(at), clock::now_ns());
+            let rank = self.number(at);
             match change {
-                Change::Ended(exit) => {
-                    if self.watch.end_of(rank).0.is_none() {
-                        self.poller.remove(&self.ranks[at].child.pidfd)?;
-                        let block = self.node.memory.rank(rank);
-                        let state = block.map_or(RankState::Absent, |block| block.state());
-                        self.watch.on_ended(rank, exit, state, now);
-                        self.act()?;
-                    }
+                Change::Ended(exit) if self.ranks[at].end.is_none() => {
+                    self.poller.remove(&self.ranks[at].child.pidfd)?;
+                    let block = self.node.memory.rank(rank);
+                    let state = block.map_or(RankState::Absent, |block| block.state());
+                    let end = End::from(exit);
+                    self.ranks[at].end = Some((end, state));
+                    self.tell(Event::Ended { rank, end, standing: state.into() })?;
+                    self.act()?;
                 }
-                Change::Stopped => self.watch.on_stopped(rank, now),
-                Change::Continued => self.watch.on_continued(rank, now),
+                Change::Ended(_) => {}
+                Change::Stopped => {
+                    self.ranks[at].stopped = true;
+                    self.tell(Event::Stopped(rank))?;
+                }
+                Change::Continued => {
+                    self.ranks[at].stopped = false;
+                    self.tell(Event::Continued(rank))?;
+                }
             }
         }
         Ok(())
-    }
-
-    /// Does what the watch demands.
-    fn act(&mut self) -> Result<()> {
-        while let Some(action) = self.watch.poll_action() {
-            match action {
-                Action::Declare(death) => self.declare(death),
-                Action::Signal(signal) => self.signal_ranks(signal),
-                Action::Kill => {
-                    self.sweep_until = Some(clock::now_ns() + SWEEP_NS);
-                    self.signal_ranks(signal::KILL);
-                    self.kill_everything();
-                }
-                Action::Notice(text) => self.outputs.say(&self.poller, &Frame::Notice(text))?,
-                Action::Finished => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Notes what everybody is doing, then lets everybody know.
-    fn declare(&mut self, death: Death) {
-        self.set_scene();
-        self.node.memory.declare_dead(death);
     }
 
     fn signal_ranks(&self, signal: u8) {
-        for (at, rank) in self.ranks.iter().enumerate() {
+        for rank in &self.ranks {
             // A number is ours until the process has been reaped, and no longer.
-            if self.watch.end_of(number(at)).0.is_none() {
+            if rank.end.is_none() {
                 let _ = process::signal_group(rank.child.pid, signal);
             }
         }
@@ -291,9 +305,7 @@ impl Agent {
     /// All ranks have ended: ends what they left running.
     fn sweep_rest(&mut self) -> Result<()> {
         let until = *self.sweep_until.get_or_insert(clock::now_ns() + SWEEP_NS);
-        if self.refusal.is_some() {
-            self.watch.on_kill();
-        }
+        self.killing |= self.refusal.is_some();
         loop {
             let mut news = process::changed()?;
             while let News::Of(..) = news {
@@ -310,19 +322,30 @@ impl Agent {
         }
     }
 
+    /// Notes what everybody on the node is doing, the first time that this is asked for.
     fn set_scene(&mut self) {
-        if self.scene.is_none() {
-            let known = |rank| match self.watch.end_of(rank) {
-                (Some(_), true, _) => Some("ended".into()),
-                _ if self.watch.is_stopped(rank) => Some("stopped (SIGSTOP)".into()),
-                _ => None,
-            };
-            let doing = crate::scene::look(&self.node.memory, known);
-            self.scene = Some(Scene { at_ns: clock::now_ns(), doing });
+        if self.scene.is_some() {
+            return;
         }
+        let known = |rank| {
+            let rank = self.ranks.get(self.local(rank)?)?;
+            match rank.end {
+                Some((End::Exit(0), state)) if state != RankState::Joined => Some("ended".into()),
+                None if rank.stopped => Some("stopped (SIGSTOP)".into()),
+                _ => None,
+            }
+        };
+        self.scene = Some(crate::scene::look(&self.node.memory, known));
     }
-}
 
-fn number(at: usize) -> u32 {
-    u32::try_from(at).unwrap_or(u32::MAX)
+    /// The place of `rank` among the node's.
+    fn local(&self, rank: u32) -> Option<usize> {
+        let at = rank.checked_sub(self.node.memory.local_ranks().start)? as usize;
+        (at < self.ranks.len()).then_some(at)
+    }
+
+    /// The rank at a place.
+    fn number(&self, at: usize) -> u32 {
+        self.node.memory.local_ranks().start + u32::try_from(at).unwrap_or(u32::MAX)
+    }
 }

@@ -1,9 +1,18 @@
 //! What launcher and agent say to each other: a stream of frames, `length (4) kind (1) body`.
 //!
-//! Output is carried raw, everything else as JSON: it is said once per job.
+//! Output is carried raw, everything else as JSON: it is said once per job, or once per rank.
+//!
+//! Before the first frame the launcher sends the key of the job, if there is one ([`write_key`]); it is
+//! read straight into memory that no dump holds, and never becomes part of a frame.
+//!
+//! An agent sends only so much output as the launcher has room for ([`Frame::Room`]), so that nothing else
+//! that it has to say ever waits behind output that nobody reads.
 
-use crate::outcome::JobOutcome;
-use crate::spec::JobSpec;
+use crate::event::{Event, Order};
+use crate::outcome::{JobOutcome, NodePart};
+use crate::spec::{Bound, JobSpec, NodePlan, Table};
+use clump_os::secret::Secret;
+use std::io::{Read, Write};
 
 /// Longest body. Whoever announces more is not a clump agent.
 const MOST: usize = 64 << 20;
@@ -21,18 +30,32 @@ pub enum Stream {
 /// One message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame {
-    /// To the agent: run this.
-    Start(Box<JobSpec>),
-    /// To the agent: end the job; ranks get this signal first.
+    /// To the agent: run this part of it.
+    Start(Box<(JobSpec, NodePlan)>),
+    /// To an agent that decides by itself: end the job; ranks get this signal first.
     Interrupt(u8),
-    /// To the agent: end the job at once.
+    /// To an agent that decides by itself: end the job at once.
     Kill,
     /// To the launcher: a rank wrote something.
     Wrote(u32, Stream, Vec<u8>),
     /// To the launcher: something the user should read now.
     Notice(String),
-    /// To the launcher: it is over.
+    /// To the launcher, from an agent that decides by itself: it is over.
     Finished(Box<JobOutcome>),
+    /// To the agent: so many bytes of output have found their reader.
+    Room(u32),
+    /// To the launcher: the sockets of a node are bound.
+    Bound(Box<Bound>),
+    /// To the agent: all nodes' are, here they are; start the ranks.
+    Go(Box<Table>),
+    /// To the launcher, which decides: this happened.
+    Event(Event),
+    /// To the agent: do this.
+    Order(Order),
+    /// To the launcher: the node cannot start its ranks; why, and the code to exit with.
+    Refused(String, u8),
+    /// To the launcher: the node is done, and this is its part of the outcome.
+    Part(Box<NodePart>),
 }
 
 /// Bytes that are no frames.
@@ -50,6 +73,13 @@ impl Frame {
             Frame::Wrote(rank, stream, bytes) => append_output(out, *rank, *stream, bytes),
             Frame::Notice(text) => raw(out, 5, &[text.as_bytes()]),
             Frame::Finished(outcome) => json(out, 6, outcome),
+            Frame::Room(bytes) => raw(out, 8, &[&bytes.to_le_bytes()]),
+            Frame::Bound(bound) => json(out, 9, bound),
+            Frame::Go(table) => json(out, 10, table),
+            Frame::Event(event) => json(out, 11, event),
+            Frame::Order(order) => json(out, 12, order),
+            Frame::Refused(why, code) => raw(out, 13, &[&[*code], why.as_bytes()]),
+            Frame::Part(part) => json(out, 14, part),
         }
     }
 
@@ -66,9 +96,46 @@ impl Frame {
             }
             (5, _) => Frame::Notice(String::from_utf8_lossy(body).into_owned()),
             (6, _) => Frame::Finished(serde_json::from_slice(body).map_err(text)?),
+            (8, &[a, b, c, d]) => Frame::Room(u32::from_le_bytes([a, b, c, d])),
+            (9, _) => Frame::Bound(serde_json::from_slice(body).map_err(text)?),
+            (10, _) => Frame::Go(serde_json::from_slice(body).map_err(text)?),
+            (11, _) => Frame::Event(serde_json::from_slice(body).map_err(text)?),
+            (12, _) => Frame::Order(serde_json::from_slice(body).map_err(text)?),
+            (13, [code, why @ ..]) => {
+                Frame::Refused(String::from_utf8_lossy(why).into_owned(), *code)
+            }
+            (14, _) => Frame::Part(serde_json::from_slice(body).map_err(text)?),
             _ => return Err(bad("unknown, or of a wrong length")),
         })
     }
+}
+
+/// The key of a job.
+pub type Key = Secret<[u8; KEY_BYTES]>;
+const KEY_BYTES: usize = 32;
+
+/// Sends the key of a job, or that there is none, before all frames.
+///
+/// # Errors
+/// What writing to the stream fails with.
+pub fn write_key(stream: &mut impl Write, key: Option<&Key>) -> std::io::Result<()> {
+    stream.write_all(&[u8::from(key.is_some())])?;
+    key.map_or(Ok(()), |key| stream.write_all(&key[..]))
+}
+
+/// Reads what [`write_key`] sent.
+///
+/// # Errors
+/// What reading the stream, or keeping a secret, fails with.
+pub fn read_key(stream: &mut impl Read) -> std::io::Result<Option<Key>> {
+    let mut there = [0];
+    stream.read_exact(&mut there)?;
+    if there == [0] {
+        return Ok(None);
+    }
+    let mut key = Key::zeroed().map_err(|e| e.io())?;
+    stream.read_exact(&mut key[..])?;
+    Ok(Some(key))
 }
 
 /// Appends a [`Frame::Wrote`] without copying the bytes twice.
@@ -129,21 +196,39 @@ impl Assembler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Ending;
+    use crate::event::Standing;
+    use crate::outcome::{End, Ending, Manner};
+    use crate::spec::Where;
 
-    #[test]
-    fn frames_survive_any_cutting() {
+    fn one_of_each() -> Vec<Frame> {
         let mut spec = JobSpec::new("prog", vec!["a b".into(), "\u{e9}".into()], 3);
-        spec.linger_ms = Some(7);
-        let frames = [
-            Frame::Start(Box::new(spec)),
+        (spec.linger_ms, spec.security) = (Some(7), clump_wire::Security::Crc);
+        let plan = NodePlan::virtual_node(&spec, 1, u64::MAX);
+        let at = Where { address: "127.0.0.1:9".parse().unwrap(), epoch: 5 };
+        vec![
+            Frame::Start(Box::new((spec, plan))),
             Frame::Interrupt(2),
             Frame::Kill,
             Frame::Wrote(77, Stream::Errors, vec![0, 255, 10]),
             Frame::Wrote(0, Stream::Output, vec![]),
             Frame::Notice("note".into()),
             Frame::Finished(Box::new(JobOutcome::without_ranks(3, Ending::Clean))),
-        ];
+            Frame::Room(70_000),
+            Frame::Bound(Box::new(Bound { host: "h".into(), agent: at, ranks: vec![at, at] })),
+            Frame::Go(Box::new(Table { agents: vec![at], ranks: vec![] })),
+            Frame::Event(Event::Ended { rank: 3, end: End::Signal(9), standing: Standing::Joined }),
+            Frame::Event(Event::Interrupted(15)),
+            Frame::Order(Order::Mirror(3, Standing::Finalized)),
+            Frame::Order(Order::Declare(1, Manner::NodeLost)),
+            Frame::Order(Order::Conclude),
+            Frame::Refused("no program".into(), 127),
+            Frame::Part(Box::default()),
+        ]
+    }
+
+    #[test]
+    fn frames_survive_any_cutting() {
+        let frames = one_of_each();
         let mut bytes = Vec::new();
         for frame in &frames {
             frame.append_to(&mut bytes);
@@ -159,6 +244,20 @@ mod tests {
             }
             assert_eq!(seen, frames);
         }
+    }
+
+    #[test]
+    fn a_key_goes_before_all_frames() {
+        let key = Key::random().unwrap();
+        let mut bytes = Vec::new();
+        write_key(&mut bytes, Some(&key)).unwrap();
+        write_key(&mut bytes, None).unwrap();
+        assert_eq!(bytes.len(), 1 + KEY_BYTES + 1);
+        let mut stream = &bytes[..];
+        assert_eq!(*read_key(&mut stream).unwrap().unwrap(), *key);
+        assert!(read_key(&mut stream).unwrap().is_none());
+        assert!(read_key(&mut stream).is_err());
+        assert!(read_key(&mut &bytes[..9]).is_err());
     }
 
     #[test]

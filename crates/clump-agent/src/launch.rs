@@ -1,39 +1,45 @@
-//! The launcher: starts the agent, shows what ranks write, passes the user's signals on, and explains
-//! the end. If the agent dies, it clears up in its place.
+//! The launcher: starts the agents, shows what ranks write, passes the user's signals on, and explains
+//! the end. On a job with several nodes it decides about the job (`crate::coordinator`). If an agent
+//! dies, it clears up in its place.
 
+mod link;
+
+use crate::coordinator::{Coordinator, Effect};
 use crate::display::Display;
-use crate::frame::{Assembler, Frame, Stream};
+use crate::frame::{Frame, Key, Stream};
 use crate::outcome::{Ending, JobOutcome};
 use crate::print::Printer;
 use crate::report;
-use crate::spec::JobSpec;
+use crate::spec::{JobSpec, NodePlan};
 use crate::sweep;
-use clump_boot::boot::{BOOT_VARIABLE, NRANKS_VARIABLE, RANK_VARIABLE};
 use clump_os::epoll::{Interest, Poller};
-use clump_os::process::{self, Change, Child, Exit, News, Program};
+use clump_os::process::{self, Change, News};
 use clump_os::signal::{self, Signals};
-use clump_os::{clock, procfs, socket};
-use std::ffi::OsString;
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
+use clump_os::{clock, procfs};
+use link::Link;
 use std::time::Duration;
 
-/// The hidden subcommand with which the launcher starts itself as the agent.
+/// The hidden subcommand with which the launcher starts itself as an agent.
 pub const AGENT_COMMAND: &str = "agent";
 
-const AGENT: u64 = 0;
-const END: u64 = 1;
-const SIGNALS: u64 = 2;
-const OUTPUT: u64 = 3;
-const ERRORS: u64 = 4;
+/// What a token in the poller stands for; the lower half is a node.
+mod token {
+    pub(super) const SIGNALS: u64 = 0;
+    pub(super) const OUTPUT: u64 = 1 << 32;
+    pub(super) const ERRORS: u64 = 2 << 32;
+    pub(super) const AGENT: u64 = 3 << 32;
+    pub(super) const END: u64 = 4 << 32;
+    pub(super) const KIND: u64 = !0 << 32;
+}
 
-/// How long the agent has to end a job before the launcher does it: the agent itself needs 300 ms.
+/// How long agents have to end a job before the launcher does it: they themselves need 300 ms.
 const PATIENCE_NS: u64 = 700_000_000;
 /// The same after the user has asked twice.
 const NO_PATIENCE_NS: u64 = 300_000_000;
 /// How long the launcher tries to kill what is left.
 const SWEEP_NS: u64 = 2_000_000_000;
+/// How often it looks for what a lost agent has left while the job goes on.
+const SWEEP_EVERY_NS: u64 = 2_000_000;
 
 /// Exit code when clump itself failed, as docker and env(1) have it.
 const OWN_FAILURE: u8 = 125;
@@ -43,11 +49,11 @@ const UNREAD: u8 = 141;
 /// Runs a job to its end, showing what `display` asks for, and gives what became of it.
 ///
 /// The program that calls this must hand `agent --control N` on its own command line to
-/// [`crate::agent_main`], since the agent is the same program. This process adopts orphans from now on,
+/// [`crate::agent_main`], since agents are the same program. This process adopts orphans from now on,
 /// and everything that it starts elsewhere while the job runs is taken for a part of the job.
 ///
 /// # Errors
-/// When the agent cannot be started or the output folder cannot be written. What happens to the job
+/// When an agent cannot be started or the output folder cannot be written. What happens to the job
 /// after that is no error but an outcome.
 pub fn launch(spec: &JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
     let mut launcher = Launcher::start(spec, display)?;
@@ -57,15 +63,11 @@ pub fn launch(spec: &JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
 }
 
 struct Launcher {
-    agent: Child,
-    agent_ended: bool,
-    connection: UnixStream,
-    /// Whether the connection has come to its end, and whether the poller watches it.
-    heard_all: bool,
-    watched: bool,
+    agents: Vec<Link>,
+    /// Who decides, on a job with several nodes; on one, its agent does.
+    coordinator: Option<Coordinator>,
     poller: Poller,
     signals: Signals,
-    assembler: Assembler,
     printer: Printer,
     spared: Vec<u32>,
     ranks: u32,
@@ -75,35 +77,30 @@ struct Launcher {
     times: u32,
     deadline_ns: Option<u64>,
     unread: bool,
+    /// Until when to look for what a lost agent has left.
+    clear_until: Option<u64>,
 }
 
 impl Launcher {
     fn start(spec: &JobSpec, display: &Display) -> anyhow::Result<Self> {
-        let printer = Printer::new(display, spec.ranks, [OUTPUT, ERRORS])?;
+        let printer = Printer::new(display, spec.ranks, [token::OUTPUT, token::ERRORS])?;
         // What nohup or a shell had this process ignore stays ignored.
         let mut ends = vec![signal::INTERRUPT, signal::TERMINATE, signal::HANGUP];
         ends.retain(|&signal| !signal::is_ignored(signal));
         let signals = Signals::block(&ends)?;
         process::adopt_orphans()?;
         let spared = procfs::descendants(process::own_pid()).iter().map(|p| p.pid).collect();
-        let (agent, mut connection) = start_agent()?;
-        let mut bytes = Vec::new();
-        Frame::Start(Box::new(spec.clone())).append_to(&mut bytes);
-        // An agent that has died already is noticed by its pidfd.
-        let _ = connection.write_all(&bytes);
-        connection.set_nonblocking(true)?;
         let poller = Poller::new()?;
-        poller.add(&agent.pidfd, END, Interest::Read)?;
-        poller.add(&signals, SIGNALS, Interest::Read)?;
-        Ok(Self {
-            agent,
-            agent_ended: false,
-            connection,
-            heard_all: false,
-            watched: false,
+        poller.add(&signals, token::SIGNALS, Interest::Read)?;
+        let agents = start_agents(spec)?;
+        let mut launcher = Self {
+            coordinator: (spec.nodes > 1).then(|| {
+                let pids: Vec<u32> = agents.iter().map(|link| link.agent.pid).collect();
+                Coordinator::new(spec, &pids, clock::now_ns())
+            }),
+            agents,
             poller,
             signals,
-            assembler: Assembler::default(),
             printer,
             spared,
             ranks: spec.ranks,
@@ -112,112 +109,194 @@ impl Launcher {
             times: 0,
             deadline_ns: None,
             unread: false,
-        })
+            clear_until: None,
+        };
+        for (node, link) in (0..).zip(&mut launcher.agents) {
+            link.watch(&launcher.poller, token::AGENT | node, token::END | node)?;
+        }
+        Ok(launcher)
     }
 
     fn run(&mut self) -> anyhow::Result<JobOutcome> {
-        // What the agent said before it ended is still in the socket.
-        while !(self.agent_ended && self.heard_all) {
+        // What an agent said before it ended is still in its socket.
+        while self.agents.iter().any(|link| link.end().is_none()) {
             if self.deadline_ns.is_some_and(|at| at <= clock::now_ns()) {
                 return self.take_over();
             }
             self.turn()?;
         }
-        let how = self.reap_agent();
-        Ok(match self.outcome.take() {
-            Some(outcome) => outcome,
-            None => self.agent_lost(how),
-        })
+        match (&mut self.coordinator, self.outcome.take()) {
+            (Some(coordinator), _) => {
+                let mut outcome = coordinator.close(clock::now_ns());
+                let (_, left) = sweep::sweep(&self.spared, SWEEP_NS);
+                outcome.survivors = left.iter().map(sweep::describe).collect();
+                Ok(outcome)
+            }
+            (None, Some(outcome)) => Ok(outcome),
+            (None, None) => Ok(self.agent_lost()),
+        }
     }
 
     /// One turn of the event loop.
     fn turn(&mut self) -> anyhow::Result<()> {
-        // Listens only while there is room for what the agent says; until then the agent keeps what it
-        // has, and ranks that write too much wait in `write`.
-        let listen = !self.heard_all && !self.printer.is_full();
-        if listen != self.watched {
-            match listen {
-                true => self.poller.add(&self.connection, AGENT, Interest::Read)?,
-                false => self.poller.remove(&self.connection)?,
-            }
-            self.watched = listen;
-        }
-        let left = self.deadline_ns.map(|at| at.saturating_sub(clock::now_ns()));
-        for ready in self.poller.wait(left.map(Duration::from_nanos))? {
-            match ready.token {
-                AGENT => self.hear_agent()?,
-                END => {
-                    self.agent_ended = true;
-                    self.poller.remove(&self.agent.pidfd)?;
+        let now = clock::now_ns();
+        let decision = self.coordinator.as_ref().and_then(Coordinator::next_deadline_ns);
+        let clearing = self.clear_until.map(|_| now + SWEEP_EVERY_NS);
+        let due = [self.deadline_ns, decision, clearing].into_iter().flatten().min();
+        let left = due.map(|at| Duration::from_nanos(at.saturating_sub(now)));
+        for ready in self.poller.wait(left)? {
+            let node = usize::try_from(ready.token & !token::KIND).unwrap_or(usize::MAX);
+            match ready.token & token::KIND {
+                token::AGENT => {
+                    if ready.writable
+                        && let Some(link) = self.agents.get_mut(node)
+                    {
+                        link.flush(&self.poller)?;
+                    }
+                    if ready.readable {
+                        self.hear_agent(node)?;
+                    }
                 }
-                SIGNALS => self.hear_user(),
-                OUTPUT => self.printer.on_writable(&self.poller, Stream::Output),
+                token::END => self.reap()?,
+                token::SIGNALS => self.hear_user()?,
+                token::OUTPUT => self.printer.on_writable(&self.poller, Stream::Output),
                 _ => self.printer.on_writable(&self.poller, Stream::Errors),
             }
         }
         if self.printer.is_unread() && !self.unread {
             self.unread = true;
-            self.end_job(signal::TERMINATE);
+            self.end_job(signal::TERMINATE)?;
         }
-        if self.times > 0 && self.agent_ended && self.printer.is_full() {
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.handle_timeout(clock::now_ns());
+        }
+        self.act()?;
+        self.clear_up();
+        if !self.printer.is_full() {
+            self.agents.iter_mut().try_for_each(|link| link.settle(&self.poller))?;
+        }
+        let all_ended = self.agents.iter().all(|link| link.end().is_some());
+        if self.times > 0 && all_ended && self.printer.is_full() {
             self.printer.give_up(&self.poller);
         }
         Ok(())
     }
 
-    fn hear_agent(&mut self) -> anyhow::Result<()> {
-        let mut piece = vec![0; 64 << 10];
-        match self.connection.read(&mut piece) {
-            Ok(0) => self.heard_all = true,
-            Ok(bytes) => self.assembler.handle_bytes(&piece[..bytes]),
-            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
-            Err(_) => self.heard_all = true,
-        }
-        while let Some(frame) = self.assembler.poll_frame()? {
+    fn hear_agent(&mut self, node: usize) -> anyhow::Result<()> {
+        let Some(link) = self.agents.get_mut(node) else { return Ok(()) };
+        for frame in link.hear(&self.poller)? {
             match frame {
                 Frame::Wrote(rank, stream, bytes) => {
+                    link.owe(bytes.len());
                     self.printer.on_wrote(&self.poller, rank, stream, &bytes);
                 }
                 Frame::Notice(text) => {
                     self.printer.say(&self.poller, Stream::Errors, &format!("clump: {text}\n"));
                 }
                 Frame::Finished(outcome) => self.outcome = Some(*outcome),
-                Frame::Start(_) | Frame::Interrupt(_) | Frame::Kill => {}
+                frame => {
+                    if let Some(coordinator) = &mut self.coordinator {
+                        let from = u32::try_from(node).unwrap_or(u32::MAX);
+                        coordinator.handle_frame(from, frame, clock::now_ns());
+                    }
+                }
+            }
+        }
+        self.note_losses();
+        Ok(())
+    }
+
+    /// Takes note of agents that have ended.
+    fn reap(&mut self) -> anyhow::Result<()> {
+        while let Ok(News::Of(pid, change)) = process::changed() {
+            let link = self.agents.iter_mut().find(|link| link.agent.pid == pid);
+            if let (Some(link), Change::Ended(exit)) = (link, change) {
+                link.on_ended(&self.poller, exit)?;
+            }
+        }
+        self.note_losses();
+        Ok(())
+    }
+
+    /// Tells who decides about agents that are gone; who has left in good order is not missed.
+    fn note_losses(&mut self) {
+        let Some(coordinator) = &mut self.coordinator else { return };
+        let now = clock::now_ns();
+        for (node, link) in (0..).zip(&self.agents) {
+            if let Some(how) = link.end()
+                && coordinator.on_lost(node, how, now)
+            {
+                self.clear_until = Some(now + SWEEP_NS);
+            }
+        }
+    }
+
+    /// Does what was decided.
+    fn act(&mut self) -> anyhow::Result<()> {
+        while let Some(effect) = self.coordinator.as_mut().and_then(Coordinator::poll_effect) {
+            match effect {
+                Effect::Say(node, frame) => {
+                    if let Some(link) = self.agents.get_mut(node as usize) {
+                        link.say(&self.poller, &frame)?;
+                    }
+                }
+                Effect::Notice(text) => {
+                    self.printer.say(&self.poller, Stream::Errors, &format!("clump: {text}\n"));
+                }
+                Effect::CutOff(node) => {
+                    if let Some(link) = self.agents.get(node as usize) {
+                        link.kill();
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    fn hear_user(&mut self) {
-        while let Some(signal) = self.signals.next() {
-            self.asked.get_or_insert(signal);
-            self.end_job(signal);
+    /// Kills what a lost agent has left while others go on.
+    fn clear_up(&mut self) {
+        let Some(until) = self.clear_until else { return };
+        let mut spared = self.spared.clone();
+        spared.extend(self.agents.iter().map(|link| link.agent.pid));
+        if sweep::kill_below(&spared).is_empty() || until <= clock::now_ns() {
+            self.clear_until = None;
         }
+        // Errors show again, and at the end.
+        let _ = self.reap();
     }
 
-    /// Asks the agent to end the job; the second time, to end it now.
-    fn end_job(&mut self, signal: u8) {
+    fn hear_user(&mut self) -> anyhow::Result<()> {
+        while let Some(signal) = self.signals.next() {
+            self.asked.get_or_insert(signal);
+            self.end_job(signal)?;
+        }
+        Ok(())
+    }
+
+    /// Has the job ended; the second time, now.
+    fn end_job(&mut self, signal: u8) -> anyhow::Result<()> {
         self.times += 1;
         let (frame, patience) = match self.times {
             1 => (Frame::Interrupt(signal), PATIENCE_NS),
             _ => (Frame::Kill, NO_PATIENCE_NS),
         };
-        let mut bytes = Vec::new();
-        frame.append_to(&mut bytes);
-        // An agent that does not listen runs into the deadline.
-        let _ = self.connection.write_all(&bytes);
+        // Agents that do not listen run into the deadline.
+        match &mut self.coordinator {
+            Some(coordinator) => coordinator.on_interrupt(signal, clock::now_ns()),
+            None => self.agents.iter_mut().try_for_each(|link| link.say(&self.poller, &frame))?,
+        }
+        self.act()?;
         let deadline = clock::now_ns() + patience;
         self.deadline_ns = Some(self.deadline_ns.map_or(deadline, |at| at.min(deadline)));
+        Ok(())
     }
 
-    /// The agent did not end the job in time: does it in its place.
+    /// The agents did not end the job in time: does it in their place.
     fn take_over(&mut self) -> anyhow::Result<JobOutcome> {
-        let _ = process::signal_by_fd(&self.agent.pidfd, signal::KILL);
+        self.agents.iter().for_each(Link::kill);
         let (killed, left) = sweep::sweep(&self.spared, SWEEP_NS);
-        if std::mem::take(&mut self.watched) {
-            self.poller.remove(&self.connection)?;
-        }
-        (self.heard_all, self.agent_ended, self.deadline_ns) = (true, true, None);
+        self.agents.clear();
+        (self.coordinator, self.deadline_ns) = (None, None);
         self.printer.give_up(&self.poller);
         let signal = self.asked.unwrap_or(signal::TERMINATE);
         let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
@@ -227,28 +306,14 @@ impl Launcher {
         Ok(outcome)
     }
 
-    fn reap_agent(&self) -> String {
-        while let Ok(News::Of(pid, change)) = process::changed() {
-            if pid == self.agent.pid {
-                match change {
-                    Change::Ended(Exit::Code(code)) => return format!("exited with code {code}"),
-                    Change::Ended(Exit::Signal(n)) => {
-                        return format!("was killed by signal {n} {}", signal::name(n))
-                            .trim_end()
-                            .into();
-                    }
-                    Change::Stopped | Change::Continued => {}
-                }
-            }
-        }
-        "ended".into()
-    }
-
-    /// The agent died before it could say how the job ended: clears up in its place.
-    fn agent_lost(&mut self, how: String) -> JobOutcome {
+    /// The only agent died before it could say how the job ended: clears up in its place.
+    fn agent_lost(&mut self) -> JobOutcome {
         let (killed, left) = sweep::sweep(&self.spared, SWEEP_NS);
         let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
-        let ending = Ending::AgentLost { pid: self.agent.pid, how, ranks: self.ranks, killed };
+        let agent = self.agents.first();
+        let pid = agent.map_or(0, |link| link.agent.pid);
+        let how = agent.and_then(|link| link.end()).unwrap_or("ended").to_owned();
+        let ending = Ending::AgentLost { pid, how, ranks: self.ranks, killed };
         let mut outcome = JobOutcome::without_ranks(OWN_FAILURE, ending);
         outcome.survivors = left.iter().map(sweep::describe).collect();
         outcome
@@ -301,15 +366,14 @@ impl Launcher {
     }
 }
 
-/// Starts this program again, as the agent.
-fn start_agent() -> anyhow::Result<(Child, UnixStream)> {
-    let (ours, theirs) = socket::stream_pair()?;
-    let number = theirs.as_raw_fd().to_string();
-    let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
-    let mut program = Program::new(own, [AGENT_COMMAND, "--control", &number].map(OsString::from));
-    // This process may itself be a rank of another job.
-    program.without = [BOOT_VARIABLE, RANK_VARIABLE, NRANKS_VARIABLE].map(OsString::from).into();
-    program.passes = Some(theirs);
-    let agent = process::start(&program)?;
-    Ok((agent, UnixStream::from(ours)))
+/// Starts an agent for every node. If one cannot be started, those that were hear the launcher go.
+fn start_agents(spec: &JobSpec) -> anyhow::Result<Vec<Link>> {
+    let job_id = process::random()?;
+    let key = (spec.nodes > 1).then(Key::random).transpose()?;
+    let start = |node: u32| {
+        let plan = NodePlan::virtual_node(spec, node, job_id);
+        let job = Frame::Start(Box::new((spec.clone(), plan)));
+        Link::start(node == 0, key.as_ref(), &job)
+    };
+    (0..spec.nodes.max(1)).map(start).collect()
 }

@@ -130,6 +130,52 @@ pub struct DeathReport {
     pub continued: bool,
 }
 
+/// A node that was lost, and its ranks with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossReport {
+    /// The node.
+    pub node: u32,
+    /// The name of that machine.
+    pub host: String,
+    /// The process of its agent.
+    pub pid: u32,
+    /// What happened: `was killed by signal 9 SIGKILL`, `has not been heard of for 2.0 s`.
+    pub how: String,
+    /// The ranks that were lost with it.
+    pub ranks: Vec<u32>,
+    /// When, in ms after the start.
+    pub at_ms: u64,
+    /// What the ranks of the other nodes were doing at that moment.
+    pub others: Vec<Doing>,
+    /// How many of them ended by themselves in the time they were given.
+    pub returned: u32,
+    /// How many had to be killed.
+    pub killed: u32,
+    /// Whether they went on (`--on-death continue`).
+    pub continued: bool,
+}
+
+/// What a node knows at the end: its part of the outcome.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodePart {
+    /// The node.
+    pub node: u32,
+    /// The name of its machine.
+    pub host: String,
+    /// The processes of its ranks, in order, as far as they were started.
+    pub pids: Vec<u32>,
+    /// What its ranks were doing when the job was told to end.
+    pub doing: Vec<Doing>,
+    /// Counters of its ranks, in order.
+    pub counters: Vec<Snapshot>,
+    /// Processes that its ranks had started and left running; they were killed.
+    pub leftovers: Vec<String>,
+    /// Processes that could not be killed.
+    pub survivors: Vec<String>,
+    /// The effective configuration.
+    pub config: BTreeMap<String, String>,
+}
+
 /// Why a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -149,7 +195,9 @@ pub enum Ending {
     },
     /// Whoever read the job's output went away.
     Unread,
-    /// The agent died.
+    /// A node of several was lost.
+    NodeLost(Box<LossReport>),
+    /// The only agent died.
     AgentLost {
         /// Its process.
         pid: u32,
@@ -176,6 +224,10 @@ pub struct JobOutcome {
     pub code: u8,
     /// Why it ended.
     pub ending: Ending,
+    /// How packets between nodes were protected; none on one node.
+    pub security: Option<String>,
+    /// The machine of each node, in order.
+    pub hosts: Vec<String>,
     /// Every rank, in order.
     pub ranks: Vec<RankOutcome>,
     /// From starting the first rank to the end of the last, in ms.
@@ -198,6 +250,8 @@ impl JobOutcome {
         Self {
             code,
             ending,
+            security: None,
+            hosts: Vec::new(),
             ranks: Vec::new(),
             wall_ms: 0.0,
             leftovers: Vec::new(),

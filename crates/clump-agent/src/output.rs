@@ -1,7 +1,8 @@
 //! From the pipes of the ranks to the launcher, with a bounded amount in between.
 //!
-//! Invariant 2 of the crate: while [`MOST`] bytes wait for the launcher, pipes are left alone, so that
-//! ranks that write too much wait in `write`, and nobody else waits for anything.
+//! Invariant 2 of the crate: while [`MOST`] bytes have not found their reader, which the launcher tells,
+//! pipes are left alone, so that ranks that write too much wait in `write`, and nobody else waits for
+//! anything.
 
 use crate::frame::{Frame, Stream, append_output};
 use clump_os::epoll::{Interest, Poller};
@@ -11,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// Bytes waiting for the launcher above which pipes are left alone.
+/// Bytes on their way to whoever reads them above which pipes are left alone.
 const MOST: usize = 1 << 20;
 /// Bytes below which they are read again.
 const FEW: usize = 256 << 10;
@@ -37,6 +38,8 @@ pub(crate) struct Outputs {
     backlog: Vec<u8>,
     sent: usize,
     writing: bool,
+    /// Bytes of output that have not found their reader.
+    unread: usize,
     pipes: Vec<Option<Pipe>>,
     paused: bool,
     space: Vec<u8>,
@@ -53,6 +56,7 @@ impl Outputs {
             backlog: Vec::new(),
             sent: 0,
             writing: false,
+            unread: 0,
             pipes: Vec::new(),
             paused: false,
             space: vec![0; PIECE],
@@ -92,15 +96,16 @@ impl Outputs {
             Ok(0) => self.end(poller, index)?,
             Ok(bytes) => {
                 append_output(&mut self.backlog, pipe.rank, pipe.stream, &self.space[..bytes]);
+                self.unread += bytes;
             }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => self.end(poller, index)?,
         }
         if self.lost {
             self.backlog.clear();
-            self.sent = 0;
+            (self.sent, self.unread) = (0, 0);
         }
-        if !self.paused && self.backlog.len() - self.sent > MOST {
+        if !self.paused && self.unread > MOST {
             self.pause(poller)?;
         }
         self.flush(poller)
@@ -132,7 +137,7 @@ impl Outputs {
         self.lost = true;
         self.writing = false;
         self.backlog.clear();
-        self.sent = 0;
+        (self.sent, self.unread) = (0, 0);
         self.resume(poller)
     }
 
@@ -160,10 +165,13 @@ impl Outputs {
             let interest = if waits { Interest::ReadWrite } else { Interest::Read };
             poller.change(&*self.launcher, self.launcher_token, interest)?;
         }
-        if self.paused && self.backlog.len() - self.sent < FEW {
-            self.resume(poller)?;
-        }
         Ok(())
+    }
+
+    /// So many bytes have found their reader.
+    pub(crate) fn on_room(&mut self, poller: &Poller, bytes: u32) -> clump_os::Result<()> {
+        self.unread = self.unread.saturating_sub(bytes as usize);
+        if self.paused && self.unread < FEW { self.resume(poller) } else { Ok(()) }
     }
 
     fn pause(&mut self, poller: &Poller) -> clump_os::Result<()> {

@@ -1,11 +1,16 @@
 //! Starting the ranks of a node.
 
-use crate::spec::{Bind, JobSpec};
-use clump_boot::boot::{self, BOOT_VARIABLE, NRANKS_VARIABLE, RANK_VARIABLE, Seat};
+use crate::net::Net;
+use crate::outcome::End;
+use crate::spec::{Bind, JobSpec, NodePlan};
+use clump_boot::boot::{
+    self, BOOT_VARIABLE, NNODES_VARIABLE, NODE_VARIABLE, NRANKS_VARIABLE, RANK_VARIABLE, Seat,
+};
 use clump_os::process::{self, Child, Input, Program};
 use clump_os::topology::{self, Topology};
 use clump_shm::node::NodeMemory;
-use std::os::fd::{AsRawFd, OwnedFd};
+use clump_shm::rank::RankState;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// A started rank.
 #[derive(Debug)]
@@ -14,6 +19,10 @@ pub(crate) struct Rank {
     pub(crate) child: Child,
     /// The agent's end of its boot connection.
     pub(crate) seat: OwnedFd,
+    /// How its process ended, and what its block said then.
+    pub(crate) end: Option<(End, RankState)>,
+    /// Whether its process is stopped.
+    pub(crate) stopped: bool,
 }
 
 /// Why a rank could not be started, and the code a shell would give.
@@ -33,8 +42,10 @@ impl Refusal {
 #[derive(Debug)]
 pub(crate) struct Crew<'a> {
     pub(crate) spec: &'a JobSpec,
+    pub(crate) plan: &'a NodePlan,
     pub(crate) memory: &'a NodeMemory,
-    pub(crate) job_id: u64,
+    net: Option<&'a Net>,
+    alarms: Vec<BorrowedFd<'a>>,
     /// Soft limit of descriptors that ranks get back, if the agent raised its own.
     pub(crate) descriptors: Option<u64>,
     cpus: Vec<usize>,
@@ -43,15 +54,17 @@ pub(crate) struct Crew<'a> {
 impl<'a> Crew<'a> {
     pub(crate) fn new(
         spec: &'a JobSpec,
+        plan: &'a NodePlan,
         memory: &'a NodeMemory,
-        job_id: u64,
+        net: Option<&'a Net>,
         descriptors: Option<u64>,
     ) -> Self {
         let cpus = match (spec.bind, topology::affinity()) {
             (Bind::Cores, Ok(allowed)) => Topology::read().restricted_to(&allowed).spread(),
             _ => Vec::new(),
         };
-        Self { spec, memory, job_id, descriptors, cpus }
+        let alarms = net.map(|net| net.alarms(memory)).unwrap_or_default();
+        Self { spec, plan, memory, net, alarms, descriptors, cpus }
     }
 
     /// Starts `rank`.
@@ -60,9 +73,9 @@ impl<'a> Crew<'a> {
         let seat = Seat {
             rank,
             nranks: spec.ranks,
-            node: 0,
-            nnodes: 1,
-            job_id: self.job_id,
+            node: self.plan.node,
+            nnodes: spec.nodes,
+            job_id: self.plan.job_id,
             stats: spec.stats,
             terminal: spec.terminal,
             net: false,
@@ -70,12 +83,17 @@ impl<'a> Crew<'a> {
         let system = |e: &dyn std::fmt::Display| {
             Refusal::new(format!("cannot start rank {rank} of {}: {e}", spec.ranks), 126)
         };
-        let (theirs, ours) = boot::offer(&seat, self.memory.fd(), None).map_err(|e| system(&e))?;
+        let first = self.memory.local_ranks().start;
+        let net = self.net.and_then(|net| net.offer(rank, first, &self.alarms));
+        let (theirs, ours) =
+            boot::offer(&seat, self.memory.fd(), net.as_ref()).map_err(|e| system(&e))?;
         let mut program = Program::new(&spec.program, spec.args.iter().cloned());
         program
             .variable(BOOT_VARIABLE, theirs.as_raw_fd().to_string())
             .variable(RANK_VARIABLE, rank.to_string())
-            .variable(NRANKS_VARIABLE, spec.ranks.to_string());
+            .variable(NRANKS_VARIABLE, spec.ranks.to_string())
+            .variable(NODE_VARIABLE, self.plan.node.to_string())
+            .variable(NNODES_VARIABLE, spec.nodes.to_string());
         program.directory = spec.directory.as_ref().map(Into::into);
         program.input = if rank == 0 && spec.input { Input::Inherited } else { Input::Empty };
         program.piped = true;
@@ -84,10 +102,11 @@ impl<'a> Crew<'a> {
         program.dies_with_starter = true;
         program.descriptors = self.descriptors;
         if !self.cpus.is_empty() {
-            program.cpus = vec![self.cpus[rank as usize % self.cpus.len()]];
+            let place = rank.saturating_sub(self.plan.sharing.start) as usize;
+            program.cpus = vec![self.cpus[place % self.cpus.len()]];
         }
         let child = process::start(&program).map_err(|e| self.explain(rank, &e))?;
-        Ok(Rank { child, seat: ours })
+        Ok(Rank { child, seat: ours, end: None, stopped: false })
     }
 
     /// Says whose fault it is that a program does not start, with the codes that shells give.

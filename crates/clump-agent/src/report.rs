@@ -1,6 +1,6 @@
 //! The block that explains how a job ended: at most [`MOST_LINES`] lines, the answer in the first.
 
-use crate::outcome::{DeathReport, Doing, Ending, JobOutcome, Manner};
+use crate::outcome::{DeathReport, Doing, Ending, JobOutcome, LossReport, Manner};
 use clump_os::signal;
 use std::fmt::Write;
 
@@ -17,6 +17,7 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
         Ending::Clean => calm(outcome)?,
         Ending::Unread => return None,
         Ending::Death(death) => of_death(program, death),
+        Ending::NodeLost(loss) => of_loss(program, loss),
         Ending::Interrupted { signal, doing, killed } => {
             let ranks = outcome.ranks.len();
             let mut lines = vec![format!(
@@ -37,6 +38,9 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
         ],
         Ending::Refused { why, .. } => vec![why.clone()],
     };
+    if outcome.security.as_deref() == Some("crc") && lines.len() < MOST_LINES - 1 {
+        lines.push("  packets between nodes were checked, not encrypted (--security crc)".into());
+    }
     if !outcome.survivors.is_empty() {
         lines.truncate(MOST_LINES - 1);
         lines.push(format!("  could not be killed: {}", listed(&outcome.survivors)));
@@ -64,15 +68,45 @@ fn of_death(program: &str, death: &DeathReport) -> Vec<String> {
     }
     lines.extend(groups("others", &death.others));
     lines.push(match (death.continued, death.killed, death.returned) {
-        (true, 0, _) => "  the others went on (--on-death continue)".into(),
-        (_, 0, 0) if death.others.is_empty() => "  it was the only rank".into(),
-        (_, killed, returned) => format!(
-            "  then:   {returned} of the others ended with errors of their own, {killed} were killed"
-        ),
+        (false, 0, 0) if death.others.is_empty() => "  it was the only rank".into(),
+        (continued, killed, returned) => afterwards(continued, killed, returned),
     });
     lines.push(format!("  next:   {}", remedy(death)));
     lines.push(format!("  exit code {}", death.manner.exit_code()));
     lines
+}
+
+fn of_loss(program: &str, loss: &LossReport) -> Vec<String> {
+    let LossReport { node, host, pid, how, .. } = loss;
+    let lost: Vec<usize> = loss.ranks.iter().map(|&rank| rank as usize).collect();
+    let ranks = match lost.len() {
+        0 => "none of its ranks was running any more".into(),
+        1 => format!("rank {} of `{program}` was lost with it", rank_list(&lost)),
+        _ => format!("ranks {} of `{program}` were lost with it", rank_list(&lost)),
+    };
+    let mut lines = vec![format!("node {node} was lost: its agent {how}; {ranks}")];
+    lines.push(format!(
+        "  where:  node {node} ({host}), agent {pid}, {} after the start",
+        seconds(loss.at_ms)
+    ));
+    lines.extend(groups("others", &loss.others));
+    lines.push(afterwards(loss.continued, loss.killed, loss.returned));
+    lines.push(
+        "  next:   look whether that machine runs, is reachable, and has memory left (dmesg | grep -i oom)"
+            .into(),
+    );
+    lines.push(format!("  exit code {}", Manner::NodeLost.exit_code()));
+    lines
+}
+
+/// What became of the others.
+fn afterwards(continued: bool, killed: u32, returned: u32) -> String {
+    if continued && killed == 0 {
+        return "  the others went on (--on-death continue)".into();
+    }
+    format!(
+        "  then:   {returned} of the others ended with errors of their own, {killed} were killed"
+    )
 }
 
 fn remedy(death: &DeathReport) -> String {

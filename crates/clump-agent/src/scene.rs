@@ -7,32 +7,33 @@ use clump_shm::rank::{RankBlock, RankState, Waiting};
 use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters, Snapshot};
 
-/// Looks at every rank. `known` says in words what the caller knows better than the memory does: that a
+/// Looks at every rank of the node. `known` says in words what the caller knows better than the memory does: that a
 /// rank has ended, or is stopped.
 pub fn look(node: &NodeMemory, known: impl Fn(u32) -> Option<String>) -> Vec<Doing> {
     let now_ns = clock::now_ns();
-    let blocks: Vec<_> = node.rank_blocks().collect();
+    let first = node.local_ranks().start;
+    let blocks: Vec<_> = node.local_ranks().filter_map(|rank| node.rank(rank)).collect();
     let waits: Vec<Option<(Waiting, u64)>> = blocks.iter().map(|block| block.waiting()).collect();
     let describe = |(rank, block): (u32, &Shared<RankBlock>)| {
         if let Some(what) = known(rank) {
             return Doing { rank, what, for_ms: 0 };
         }
-        let (what, for_ms) = match (block.state(), waits[rank as usize]) {
+        let (what, for_ms) = match (block.state(), waits[(rank - first) as usize]) {
             (RankState::Absent, _) => ("running, not joined".into(), 0),
             (RankState::Finalized, _) => ("finalized".into(), 0),
             (RankState::Dead, _) => (block.death().map_or("dead".into(), |d| d.how.to_string()), 0),
             (RankState::Joined, None) => ("computing (in no blocking call)".into(), 0),
             (RankState::Joined, Some((waiting, since))) => {
                 let since_ms = now_ns.saturating_sub(since) / 1_000_000;
-                (corrected(waiting, &waits).to_string(), since_ms)
+                (corrected(waiting, first, &waits).to_string(), since_ms)
             }
         };
         Doing { rank, what, for_ms }
     };
-    (0..).zip(&blocks).map(describe).collect()
+    (first..).zip(&blocks).map(describe).collect()
 }
 
-/// The counters of every rank as they are now.
+/// The counters of every rank of the node as they are now.
 pub fn counters(node: &NodeMemory) -> Vec<Snapshot> {
     let of = |(rank, block): (u32, Shared<RankBlock>)| {
         let mut all = Snapshot::of(Counters::over(block.counters()));
@@ -42,17 +43,18 @@ pub fn counters(node: &NodeMemory) -> Vec<Snapshot> {
         (all[Counter::Joined], all[Counter::Finalized]) = block.lifetime_ns();
         all
     };
-    (0..).zip(node.rank_blocks()).map(of).collect()
+    let ranks = node.local_ranks();
+    ranks.filter_map(|rank| Some((rank, node.rank(rank)?))).map(of).collect()
 }
 
 /// A rank in a barrier notes whom it misses when it goes to sleep; others may have come since. Names the
 /// first rank that is still missing, so that all who wait for the same say the same.
-fn corrected(waiting: Waiting, waits: &[Option<(Waiting, u64)>]) -> Waiting {
+fn corrected(waiting: Waiting, first: u32, waits: &[Option<(Waiting, u64)>]) -> Waiting {
     let Waiting::Barrier { epoch, .. } = waiting else { return waiting };
     let is_here = |wait: &Option<(Waiting, u64)>| matches!(wait, Some((Waiting::Barrier { epoch: at, .. }, _)) if *at == epoch);
     let missing = waits.iter().position(|wait| !is_here(wait));
     match missing.and_then(|rank| u32::try_from(rank).ok()) {
-        Some(missing) => Waiting::Barrier { epoch, missing },
+        Some(missing) => Waiting::Barrier { epoch, missing: first + missing },
         None => waiting,
     }
 }
@@ -64,7 +66,15 @@ mod tests {
 
     #[test]
     fn ranks_in_one_barrier_miss_the_same_rank() {
-        let config = NodeConfig { ranks: 5, node: 0, node_of: &[], job_id: 1, survive: false, spin_ns: 1, yield_ns: 1 };
+        let config = NodeConfig {
+            ranks: 5,
+            node: 0,
+            node_of: &[],
+            job_id: 1,
+            survive: false,
+            spin_ns: 1,
+            yield_ns: 1,
+        };
         let node = NodeMemory::create(&config).unwrap();
         for rank in [0, 1, 2, 4] {
             node.rank(rank).unwrap().join(rank + 1).unwrap();

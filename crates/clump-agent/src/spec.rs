@@ -1,7 +1,10 @@
-//! What to run, as the launcher tells the agent.
+//! What to run, as the launcher tells the agents.
 
+use clump_wire::Security;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::Range;
 
 /// What happens to the others when a rank dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,8 +33,15 @@ pub struct JobSpec {
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Ranks.
+    /// Ranks, on all nodes.
     pub ranks: u32,
+    /// Nodes: parts of this machine that talk as machines do.
+    pub nodes: u32,
+    /// How packets between nodes are protected.
+    #[serde(with = "by_name")]
+    pub security: Security,
+    /// Whether every node has a network namespace of its own.
+    pub netns: bool,
     /// Working directory; the agent's own when absent.
     pub directory: Option<OsString>,
     /// Where ranks may run.
@@ -57,6 +67,9 @@ impl JobSpec {
             program: program.into(),
             args,
             ranks,
+            nodes: 1,
+            security: Security::Aead,
+            netns: false,
             directory: None,
             bind: Bind::None,
             on_death: OnDeath::End,
@@ -68,9 +81,101 @@ impl JobSpec {
         }
     }
 
+    /// The ranks of `node`: consecutive numbers, as evenly shared out as can be.
+    pub fn ranks_of(&self, node: u32) -> Range<u32> {
+        let (each, more) = (self.ranks / self.nodes.max(1), self.ranks % self.nodes.max(1));
+        let first = node * each + node.min(more);
+        first..first + each + u32::from(node < more)
+    }
+
+    /// The node of every rank; empty when there is one node.
+    pub fn node_of(&self) -> Vec<u32> {
+        let nodes = if self.nodes > 1 { 0..self.nodes } else { 0..0 };
+        nodes.flat_map(|node| self.ranks_of(node).map(move |_| node)).collect()
+    }
+
     /// The program's name without its folders, for reports.
     pub fn program_name(&self) -> String {
         let path = std::path::Path::new(&self.program);
         path.file_name().unwrap_or(&self.program).to_string_lossy().into_owned()
+    }
+}
+
+/// What one agent has to know beyond the job itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodePlan {
+    /// Its node.
+    pub node: u32,
+    /// Random identity of the job.
+    pub job_id: u64,
+    /// Ranks that share this machine's processors, those of other virtual nodes included.
+    pub sharing: Range<u32>,
+    /// Where the node is reached by others.
+    pub address: IpAddr,
+}
+
+impl NodePlan {
+    /// The plan for a node of this machine.
+    pub fn virtual_node(spec: &JobSpec, node: u32, job_id: u64) -> Self {
+        Self { node, job_id, sharing: 0..spec.ranks, address: Ipv4Addr::LOCALHOST.into() }
+    }
+}
+
+/// Where the processes of a node are reached, once their sockets are bound.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bound {
+    /// The name of the machine.
+    pub host: String,
+    /// The agent.
+    pub agent: Where,
+    /// The node's ranks, in order.
+    pub ranks: Vec<Where>,
+}
+
+/// Where a process is reached from other nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Where {
+    /// Its socket.
+    pub address: SocketAddr,
+    /// Its incarnation.
+    pub epoch: u32,
+}
+
+/// Where everybody is reached: with this ranks can be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// The agents, by node.
+    pub agents: Vec<Where>,
+    /// The ranks.
+    pub ranks: Vec<Where>,
+}
+
+mod by_name {
+    use clump_wire::Security;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(security: &Security, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(security.name())
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Security, D::Error> {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_shared_out_evenly_in_blocks() {
+        let mut spec = JobSpec::new("prog", Vec::new(), 7);
+        assert!(spec.node_of().is_empty());
+        assert_eq!(spec.ranks_of(0), 0..7);
+        spec.nodes = 3;
+        assert_eq!(spec.node_of(), [0, 0, 0, 1, 1, 2, 2]);
+        assert_eq!([0, 1, 2].map(|node| spec.ranks_of(node)), [0..3, 3..5, 5..7]);
+        spec.nodes = 7;
+        assert_eq!(spec.node_of(), [0, 1, 2, 3, 4, 5, 6]);
     }
 }

@@ -8,10 +8,19 @@ use clump_os::procfs::{self, Process};
 use clump_os::{clock, epoll, signal};
 use std::time::Duration;
 
-/// Kills all descendants of this process except those that started before; gives who they were.
+/// Kills all descendants of this process except those that are spared, and what is below them; gives who
+/// they were.
 pub(crate) fn kill_below(spared: &[u32]) -> Vec<Process> {
-    let below = procfs::descendants(process::own_pid());
-    let doomed: Vec<Process> = below.into_iter().filter(|p| !spared.contains(&p.pid)).collect();
+    let mut safe = spared.to_vec();
+    let mut doomed = procfs::descendants(process::own_pid());
+    // Nearest first: a parent is judged before its children.
+    doomed.retain(|p| {
+        let is_safe = safe.contains(&p.pid) || safe.contains(&p.parent);
+        if is_safe {
+            safe.push(p.pid);
+        }
+        !is_safe
+    });
     for process in &doomed {
         // Not being allowed to (a program with the set-user-id bit) is seen by who is left at the end.
         let _ = process.kill();

@@ -1,7 +1,9 @@
 //! The rules of dying, without processes: events and times in, actions out.
 //!
-//! The agent feeds [`Watch`] with what it sees (`on_*`), wakes it at [`Watch::next_deadline_ns`]
-//! ([`Watch::handle_timeout`]), and does what [`Watch::poll_action`] says until it says nothing more.
+//! Whoever decides about a job (on one node its agent, on several the launcher) feeds [`Watch`] with what
+//! happens ([`Watch::handle`], `on_*`), wakes it at [`Watch::next_deadline_ns`]
+//! ([`Watch::handle_timeout`]), and does, or has done on all nodes, what [`Watch::poll_action`] says until
+//! it says nothing more.
 //!
 //! 1. Killed by a signal, a code that is not 0, leaving after joining without finalizing, or leaving
 //!    without joining although another joined, is a *death*; nothing else is.
@@ -10,13 +12,16 @@
 //! 3. Once an interrupt came, ranks get the signal and [`INTERRUPT_GRACE_NS`]; a second interrupt kills.
 //! 4. Ranks that are stopped while all others have ended die after [`STOPPED_NS`].
 //! 5. Ranks that run on while others have ended cleanly may do so for ever, or as long as the user says.
+//! 6. With a node all ranks are lost that had not ended there, and each of them died.
 
+use crate::event::Event;
 use crate::outcome::End;
 use crate::spec::OnDeath;
 use clump_os::process::Exit;
 use clump_shm::job::{Death, How};
 use clump_shm::rank::RankState;
 use std::collections::VecDeque;
+use std::ops::Range;
 
 const MS: u64 = 1_000_000;
 /// How long survivors have to return their errors.
@@ -29,7 +34,7 @@ pub const STOPPED_NS: u64 = 300 * MS;
 /// After how long the user hears that ranks run on while others have ended.
 pub const NOTICE_NS: u64 = 5_000 * MS;
 
-/// What the agent must do.
+/// What must be done, on all nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Declare this death, after noting what everybody is doing.
@@ -50,7 +55,7 @@ struct Life {
     stopped: bool,
     end: Option<End>,
     clean: bool,
-    /// Whether the agent killed it.
+    /// Whether the end of the job killed it.
     killed: bool,
 }
 
@@ -61,7 +66,7 @@ pub struct Watch {
     on_death: OnDeath,
     linger_ns: Option<u64>,
     actions: VecDeque<Action>,
-    first_death: Option<Death>,
+    first_death: Option<(Death, u64)>,
     interrupted: Option<u8>,
     killing: bool,
     finished: bool,
@@ -88,6 +93,25 @@ impl Watch {
             stopped_since: None,
             last_clean_end: None,
             noticed: false,
+        }
+    }
+
+    /// Takes note of an event.
+    pub fn handle(&mut self, event: Event, now_ns: u64) {
+        match event {
+            Event::Joined(rank) => self.on_joined(rank, now_ns),
+            Event::Ended { rank, end: End::Exit(code), standing } => {
+                self.on_ended(rank, Exit::Code(code), standing.into(), now_ns);
+            }
+            Event::Ended { rank, end: End::Signal(signal), standing } => {
+                self.on_ended(rank, Exit::Signal(signal), standing.into(), now_ns);
+            }
+            Event::Stopped(rank) => self.on_stopped(rank, now_ns),
+            Event::Continued(rank) => self.on_continued(rank, now_ns),
+            Event::Interrupted(signal) => self.on_interrupt(signal, now_ns),
+            // Of nodes, or without consequence here.
+            Event::Finalized(_) | Event::Silent(_) | Event::Heard(_) => {}
+            Event::Ended { end: End::Unknown, .. } => {}
         }
     }
 
@@ -130,6 +154,22 @@ impl Watch {
             None => (self.last_clean_end, self.noticed) = (Some(now_ns), false),
             Some(how) if self.interrupted.is_none() && !self.killing => self.die(at, how, now_ns),
             Some(_) => {}
+        }
+        self.look(now_ns);
+    }
+
+    /// A node was lost with these ranks (rule 6).
+    pub fn on_node_lost(&mut self, ranks: Range<u32>, now_ns: u64) {
+        for rank in ranks {
+            let at = rank as usize;
+            let Some(life) = self.lives.get_mut(at).filter(|life| life.end.is_none()) else {
+                continue;
+            };
+            (life.stopped, life.clean, life.end) = (false, false, Some(End::Unknown));
+            life.killed = self.killing;
+            if self.interrupted.is_none() && !self.killing {
+                self.die(at, How::NodeLost, now_ns);
+            }
         }
         self.look(now_ns);
     }
@@ -225,7 +265,12 @@ impl Watch {
 
     /// The first death.
     pub fn first_death(&self) -> Option<Death> {
-        self.first_death
+        self.first_death.map(|(death, _)| death)
+    }
+
+    /// When that was, in ns.
+    pub fn first_death_ns(&self) -> Option<u64> {
+        self.first_death.map(|(_, at)| at)
     }
 
     /// The signal with which the user ended the job, if no death had ended it before.
@@ -243,7 +288,7 @@ impl Watch {
         self.finished
     }
 
-    /// How a rank ended, whether that was as it should, and whether the agent killed it.
+    /// How a rank ended, whether that was as it should, and whether the end of the job killed it.
     pub fn end_of(&self, rank: u32) -> (Option<End>, bool, bool) {
         let life = self.lives.get(rank as usize);
         life.map_or((None, false, false), |life| (life.end, life.clean, life.killed))
@@ -276,7 +321,7 @@ impl Watch {
     fn die(&mut self, rank: usize, how: How, now_ns: u64) {
         let death = Death { rank: u32::try_from(rank).unwrap_or(u32::MAX), how };
         self.actions.push_back(Action::Declare(death));
-        self.first_death.get_or_insert(death);
+        self.first_death.get_or_insert((death, now_ns));
         if self.on_death == OnDeath::End && self.kill_at.is_none() {
             self.kill_at = Some(now_ns + GRACE_NS);
         }

@@ -2,12 +2,25 @@
 
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
-use std::ffi::OsString;
+use clump_wire::Security;
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
+const MOST_NODES: i64 = 64;
+/// Exit code for a wrong command line.
+const WRONG_COMMAND: u8 = 2;
+
+/// How packets between nodes are protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Protection {
+    /// AES-128-GCM under a key of the job
+    Aead,
+    /// CRC-32C, for links that nobody else reaches
+    Crc,
+}
 
 /// Where ranks may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -33,7 +46,8 @@ pub enum AfterDeath {
     clump run -n 4 ./program --its-option      four ranks\n  \
     clump run -n 8 --label sh -c 'echo $CLUMP_RANK of $CLUMP_NRANKS'\n  \
     clump run -n 2 --bind cores --stats ./program      on cores of their own; say how they communicated\n  \
-    clump run -n 4 --output logs ./program      logs/rank-0.out, logs/rank-0.err, ...\n\n\
+    clump run -n 4 --output logs ./program      logs/rank-0.out, logs/rank-0.err, ...\n  \
+    clump run -n 4 --nodes 2 ./program      two nodes on this machine that talk over UDP\n\n\
     Rank 0 reads standard input unless that is a terminal; the others read nothing.\n\
     When a rank dies the job ends and the report says who, how, and what the others waited for.")]
 pub struct RunArgs {
@@ -41,6 +55,16 @@ pub struct RunArgs {
     #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
     pub ranks: u32,
+    /// Number of virtual nodes: ranks of different nodes talk over the network, as different machines do
+    #[arg(long, value_name = "K", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=MOST_NODES))]
+    pub nodes: u32,
+    /// How packets between nodes are protected: encrypted, or for trusted links checked only
+    #[arg(long, value_enum, default_value = "aead")]
+    pub security: Protection,
+    /// Give every node a network namespace of its own, joined by virtual cables
+    #[arg(long)]
+    pub netns: bool,
     /// Where ranks may run
     #[arg(long, value_enum, default_value = "none")]
     pub bind: BindTo,
@@ -80,7 +104,16 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let Some((program, rest)) = args.program.split_first() else {
         anyhow::bail!("no program given; see clump run --help");
     };
+    if let Some(why) = wrong(args, program) {
+        eprintln!("clump: {why}");
+        return Ok(ExitCode::from(WRONG_COMMAND));
+    }
     let mut spec = JobSpec::new(program, rest.to_vec(), args.ranks);
+    (spec.nodes, spec.netns) = (args.nodes, args.netns);
+    spec.security = match args.security {
+        Protection::Aead => Security::Aead,
+        Protection::Crc => Security::Crc,
+    };
     spec.bind = match args.bind {
         BindTo::Cores => Bind::Cores,
         BindTo::None => Bind::None,
@@ -106,6 +139,21 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     let outcome = crate::job::launch_here(spec, &display)?;
     Ok(ExitCode::from(outcome.code))
+}
+
+/// What is wrong with the command line beyond what the parser sees.
+fn wrong(args: &RunArgs, program: &OsStr) -> Option<String> {
+    // Everything from the first word that is no known option on belongs to the program.
+    let name = program.to_string_lossy();
+    if name.starts_with('-') {
+        return Some(format!(
+            "unknown option `{name}`; `clump run --help` lists them all (a program of that name would be `./{name}`)"
+        ));
+    }
+    let (ranks, nodes) = (args.ranks, args.nodes);
+    (nodes > ranks).then(|| {
+        format!("{ranks} ranks do not fill {nodes} nodes: every node needs one (-n, --nodes)")
+    })
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

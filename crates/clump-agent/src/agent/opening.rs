@@ -1,12 +1,13 @@
-//! The agent until its job is known: connection, node's memory.
+//! The agent until its job is known: connection, node's memory, sockets.
 
 use super::{Agent, Result, token};
-use crate::frame::{Assembler, Frame};
+use crate::frame::{Assembler, Frame, Key, read_key};
+use crate::net::Net;
 use crate::outcome::{Ending, JobOutcome};
 use crate::output::Outputs;
 use crate::patience::Patience;
 use crate::rank::Refusal;
-use crate::spec::{JobSpec, OnDeath};
+use crate::spec::{JobSpec, NodePlan, OnDeath};
 use crate::watch::Watch;
 use clump_boot::Config;
 use clump_os::epoll::{Interest, Poller};
@@ -45,79 +46,110 @@ impl Connection {
     /// Waits for the job and runs it.
     pub(super) fn serve(mut self) -> Result<()> {
         let started_ns = clock::now_ns();
-        let mut piece = [0; 4096];
-        let spec = loop {
-            match self.assembler.poll_frame()? {
-                Some(Frame::Start(spec)) => break spec,
-                Some(_) => anyhow::bail!("the launcher spoke before it said what to start"),
-                None => {}
-            }
-            match self.launcher.read(&mut piece)? {
-                0 => return Ok(()), // the launcher ended before there was anything to end
-                bytes => self.assembler.handle_bytes(&piece[..bytes]),
-            }
+        let Ok(key) = read_key(&mut self.launcher) else {
+            return Ok(()); // the launcher ended before there was anything to end
         };
+        let Some((spec, plan)) = self.await_start()? else { return Ok(()) };
         self.launcher.set_nonblocking(true)?;
         self.poller.add(&self.launcher, token::LAUNCHER, Interest::Read)?;
         let launcher = Arc::new(self.launcher);
         let outputs = Outputs::new(launcher.clone(), token::LAUNCHER);
-        let watch = Watch::new(spec.ranks, spec.on_death, spec.linger_ms);
-        match Node::create(&spec) {
-            Ok(node) => Agent {
-                launcher,
-                poller: self.poller,
-                signals: self.signals,
-                assembler: self.assembler,
-                outputs,
-                watch,
-                node,
-                spec: *spec,
-                ranks: Vec::new(),
-                started_ns,
-                ended_ns: 0,
-                scene: None,
-                refusal: None,
-                leftovers: Vec::new(),
-                sweep_until: None,
-                launcher_lost: false,
+        let decides = spec.nodes <= 1;
+        let node = match Node::create(&spec, plan, key) {
+            Ok(node) => node,
+            Err(refusal) => return refuse(&launcher, decides, refusal),
+        };
+        Agent {
+            launcher,
+            poller: self.poller,
+            signals: self.signals,
+            assembler: self.assembler,
+            outputs,
+            watch: decides.then(|| Watch::new(spec.ranks, spec.on_death, spec.linger_ms)),
+            node,
+            spec,
+            ranks: Vec::new(),
+            started_ns,
+            ended_ns: 0,
+            scene: None,
+            refusal: None,
+            leftovers: Vec::new(),
+            sweep_until: None,
+            killing: false,
+            finished: false,
+            launcher_lost: false,
+        }
+        .run()
+    }
+
+    fn await_start(&mut self) -> Result<Option<(JobSpec, NodePlan)>> {
+        let mut piece = [0; 4096];
+        loop {
+            match self.assembler.poll_frame()? {
+                Some(Frame::Start(start)) => return Ok(Some(*start)),
+                Some(_) => anyhow::bail!("the launcher spoke before it said what to start"),
+                None => {}
             }
-            .run(),
-            Err(refusal) => {
-                let ending = Ending::Refused { why: refusal.why, code: refusal.code };
-                let outcome = JobOutcome::without_ranks(refusal.code, ending);
-                launcher.set_nonblocking(false)?;
-                let mut bytes = Vec::new();
-                Frame::Finished(Box::new(outcome)).append_to(&mut bytes);
-                (&*launcher).write_all(&bytes)?;
-                Ok(())
+            match self.launcher.read(&mut piece)? {
+                0 => return Ok(None),
+                bytes => self.assembler.handle_bytes(&piece[..bytes]),
             }
         }
     }
 }
 
+/// Tells the launcher why this node can start nothing.
+fn refuse(launcher: &UnixStream, decides: bool, refusal: Refusal) -> Result<()> {
+    let Refusal { why, code } = refusal;
+    let frame = if decides {
+        let ending = Ending::Refused { why, code };
+        Frame::Finished(Box::new(JobOutcome::without_ranks(code, ending)))
+    } else {
+        Frame::Refused(why, code)
+    };
+    launcher.set_nonblocking(false)?;
+    let mut bytes = Vec::new();
+    frame.append_to(&mut bytes);
+    Ok((&*launcher).write_all(&bytes)?)
+}
+
 /// The node's memory, and what was decided when it was made.
 pub(super) struct Node {
+    pub(super) plan: NodePlan,
     pub(super) memory: NodeMemory,
-    pub(super) job_id: u64,
     pub(super) config: Config,
     pub(super) patience: Patience,
+    /// Nothing on a job of one node.
+    pub(super) net: Option<Net>,
+    /// Soft limit of descriptors that ranks get back, if it was raised.
+    pub(super) descriptors: Option<u64>,
 }
 
 impl Node {
-    fn create(spec: &JobSpec) -> std::result::Result<Self, Refusal> {
+    fn create(
+        spec: &JobSpec,
+        plan: NodePlan,
+        key: Option<Key>,
+    ) -> std::result::Result<Self, Refusal> {
         let config = Config::load().map_err(|e| Refusal::new(e, 2))?;
-        let job_id = process::random().map_err(|e| Refusal::new(e, 126))?;
-        let patience = Patience::effective(&config, spec.ranks as usize, topology::usable_cores());
+        let sharing = plan.sharing.len();
+        let patience = Patience::effective(&config, sharing, topology::usable_cores());
+        let node_of = spec.node_of();
         let node = NodeConfig {
             ranks: spec.ranks as usize,
-            node: 0,
-            node_of: &[],
-            job_id,
+            node: plan.node,
+            node_of: &node_of,
+            job_id: plan.job_id,
             survive: spec.on_death == OnDeath::Continue,
             spin_ns: patience.spin_ns,
             yield_ns: patience.yield_ns,
         };
-        let memory = NodeMemory::create(&node).map_err(|e| Refusal::new(e, 2))?;
-        Ok(Self { memory, job_id, config, patience })
+        let mut memory = NodeMemory::create(&node).map_err(|e| Refusal::new(e, 2))?;
+        let descriptors = process::raise_descriptor_limit();
+        let net = match key {
+            Some(key) => Some(Net::bind(&plan, &mut memory, key, spec.security)?),
+            None => None,
+        };
+        Ok(Self { plan, memory, config, patience, net, descriptors })
     }
 }

@@ -183,3 +183,30 @@ fn running_on_alone_is_noticed_once_and_bounded_on_request() {
     assert_eq!(next(&mut w), (3000, vec![death(1, How::Lingered)]));
     assert_eq!(next(&mut w), (3250, vec![Action::Kill]));
 }
+
+#[test]
+fn with_a_node_all_its_ranks_die_that_had_not_ended() {
+    let mut w = joined(5);
+    w.on_ended(3, Exit::Code(0), Finalized, 0);
+    w.on_node_lost(2..5, MS);
+    assert_eq!(actions(&mut w), [death(2, How::NodeLost), death(4, How::NodeLost)]);
+    assert_eq!(w.end_of(3), (Some(End::Exit(0)), true, false));
+    assert_eq!(w.end_of(4), (Some(End::Unknown), false, false));
+    w.on_ended(4, Exit::Signal(9), Joined, 2 * MS);
+    assert_eq!(actions(&mut w), [], "what is heard of it afterwards changes nothing");
+    assert_eq!(next(&mut w), (251, vec![Action::Kill]));
+    w.on_node_lost(0..2, 300 * MS);
+    assert_eq!(actions(&mut w), [Action::Finished], "a node lost while everything is killed");
+    assert_eq!(w.first_death(), Some(Death { rank: 2, how: How::NodeLost }));
+    assert_eq!(w.first_death_ns(), Some(MS));
+}
+
+#[test]
+fn survivors_of_a_lost_node_go_on_where_the_user_says_so() {
+    let mut w = Watch::new(2, OnDeath::Continue, None);
+    w.on_node_lost(1..2, 0);
+    assert_eq!(actions(&mut w), [death(1, How::NodeLost)]);
+    assert_eq!(w.next_deadline_ns(), None);
+    w.on_ended(0, Exit::Code(0), Finalized, MS);
+    assert_eq!(actions(&mut w), [Action::Finished]);
+}

@@ -1,0 +1,51 @@
+//! What the agent tells the launcher at the end.
+
+use super::Agent;
+use crate::frame::Frame;
+use crate::ledger::Ledger;
+use crate::outcome::NodePart;
+use crate::rank::Refusal;
+use crate::sweep;
+use clump_os::{process, procfs};
+use std::collections::BTreeMap;
+
+impl Agent {
+    /// The whole outcome where this agent decided, else the node's part of it.
+    pub(super) fn last_words(&mut self) -> Frame {
+        let part = self.part();
+        let refusal = self.refusal.take().map(|Refusal { why, code }| (why, code));
+        match &self.watch {
+            Some(watch) if self.spec.nodes <= 1 => {
+                let ledger = Ledger {
+                    spec: &self.spec,
+                    watch,
+                    parts: vec![Some(part)],
+                    losses: Vec::new(),
+                    refusal,
+                    started_ns: self.started_ns,
+                    ended_ns: self.ended_ns,
+                };
+                Frame::Finished(Box::new(ledger.close()))
+            }
+            _ => Frame::Part(Box::new(part)),
+        }
+    }
+
+    fn part(&mut self) -> NodePart {
+        let mut config: BTreeMap<String, String> =
+            self.node.config.entries().into_iter().map(|e| (e.key.name.into(), e.value)).collect();
+        config.insert("spin_ns".into(), self.node.patience.spin_ns.to_string());
+        config.insert("yield_ns".into(), self.node.patience.yield_ns.to_string());
+        let survivors = procfs::descendants(process::own_pid());
+        NodePart {
+            node: self.node.plan.node,
+            host: process::host_name(),
+            pids: self.ranks.iter().map(|rank| rank.child.pid).collect(),
+            doing: self.scene.take().unwrap_or_default(),
+            counters: crate::scene::counters(&self.node.memory),
+            leftovers: self.leftovers.iter().map(sweep::describe).collect(),
+            survivors: survivors.iter().map(sweep::describe).collect(),
+            config,
+        }
+    }
+}

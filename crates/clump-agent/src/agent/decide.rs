@@ -1,0 +1,106 @@
+//! Who decides, and what this agent does about it.
+
+use super::{Agent, Result, SWEEP_NS};
+use crate::event::{Event, Order};
+use crate::frame::Frame;
+use crate::watch::{Action, Watch};
+use clump_os::process::Exit;
+use clump_os::{clock, signal};
+use clump_shm::job::Death;
+use clump_shm::rank::RankState;
+
+impl Agent {
+    /// Something happened: tells whoever decides.
+    pub(super) fn tell(&mut self, event: Event) -> Result<()> {
+        if self.watch.is_none() {
+            return Ok(self.outputs.say(&self.poller, &Frame::Event(event))?);
+        }
+        if matches!(event, Event::Interrupted(_)) {
+            self.set_scene();
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.handle(event, clock::now_ns());
+        }
+        Ok(())
+    }
+
+    /// The user is impatient.
+    pub(super) fn kill_now(&mut self) {
+        self.set_scene();
+        if let Some(watch) = &mut self.watch {
+            watch.on_kill();
+        }
+    }
+
+    /// Nobody decides any more: on one node as if the user had, on several each agent for its own ranks.
+    pub(super) fn on_launcher_lost(&mut self) {
+        let now_ns = clock::now_ns();
+        let mut watch = self.watch.take().unwrap_or_else(|| {
+            // Ranks of other nodes count as ended: they are their agents' business.
+            let mut watch = Watch::new(self.spec.ranks, self.spec.on_death, None);
+            for rank in 0..self.spec.ranks {
+                let runs = self.local(rank).is_some_and(|at| self.ranks[at].end.is_none());
+                if !runs {
+                    watch.on_ended(rank, Exit::Code(0), RankState::Finalized, now_ns);
+                }
+            }
+            watch
+        });
+        self.set_scene();
+        watch.on_interrupt(signal::TERMINATE, now_ns);
+        self.watch = Some(watch);
+    }
+
+    pub(super) fn next_deadline_ns(&self) -> Option<u64> {
+        self.watch.as_ref().and_then(Watch::next_deadline_ns)
+    }
+
+    pub(super) fn handle_timeout(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.handle_timeout(clock::now_ns());
+        }
+    }
+
+    /// Does what this agent itself has decided.
+    pub(super) fn act(&mut self) -> Result<()> {
+        while let Some(action) = self.watch.as_mut().and_then(Watch::poll_action) {
+            match action {
+                Action::Declare(death) => self.obey(death.into()),
+                Action::Signal(signal) => self.obey(Order::Signal(signal)),
+                Action::Kill => self.obey(Order::Kill),
+                Action::Notice(text) => self.outputs.say(&self.poller, &Frame::Notice(text))?,
+                Action::Finished => self.obey(Order::Conclude),
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what was decided.
+    pub(super) fn obey(&mut self, order: Order) {
+        match order {
+            Order::Mirror(rank, standing) => {
+                let memory = &self.node.memory;
+                if let Some(block) = memory.rank(rank).filter(|_| !memory.is_local(rank)) {
+                    block.mirror_state(standing.into());
+                }
+            }
+            Order::Declare(rank, manner) => {
+                // Noted before anybody can react.
+                self.set_scene();
+                self.node.memory.declare_dead(Death { rank, how: manner.into() });
+            }
+            Order::Signal(signal) => {
+                self.set_scene();
+                self.signal_ranks(signal);
+            }
+            Order::Kill => {
+                self.set_scene();
+                self.killing = true;
+                self.sweep_until = Some(clock::now_ns() + SWEEP_NS);
+                self.signal_ranks(signal::KILL);
+                self.kill_everything();
+            }
+            Order::Conclude => self.finished = true,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The one who decides about a job over several nodes: frames of agents, losses and times in, frames for
+//! agents out. No processes, no sockets.
+//!
+//! The launcher feeds [`Coordinator`] with what agents say ([`Coordinator::handle_frame`]), with agents
+//! that are gone ([`Coordinator::on_lost`]) and what the user wants ([`Coordinator::on_interrupt`]), wakes
+//! it at [`Coordinator::next_deadline_ns`] ([`Coordinator::handle_timeout`]), and does what
+//! [`Coordinator::poll_effect`] says until it says nothing more. When all agents have left,
+//! [`Coordinator::close`] gives the outcome.
+//!
+//! 1. Ranks start when all nodes are reached: then everybody knows where everybody is.
+//! 2. What ends a job is decided here alone, by [`Watch`], so all nodes hear of the same deaths in the
+//!    same order.
+//! 3. A node whose agent is gone is lost; one that does not answer an order to end within [`END_NS`] is
+//!    cut off and then lost.
+
+use crate::event::{Event, Order, Standing};
+use crate::frame::Frame;
+use crate::ledger::{Ledger, Loss};
+use crate::outcome::{JobOutcome, NodePart};
+use crate::spec::{Bound, JobSpec, Table};
+use crate::watch::{Action, Watch};
+use std::collections::VecDeque;
+
+/// How long an agent has to end its node: it needs 2 s at most to kill what it can.
+pub const END_NS: u64 = 4_000_000_000;
+
+/// What the launcher must do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Say this to the agent of this node.
+    Say(u32, Frame),
+    /// Tell the user.
+    Notice(String),
+    /// End the agent of this node, which cannot be reached or does not answer.
+    CutOff(u32),
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    bound: Option<Bound>,
+    part: Option<NodePart>,
+    pid: u32,
+    /// Why it was cut off, if it was.
+    cut_off: Option<String>,
+    lost: bool,
+}
+
+/// The life of a job over several nodes.
+#[derive(Debug)]
+pub struct Coordinator {
+    spec: JobSpec,
+    watch: Watch,
+    nodes: Vec<Node>,
+    losses: Vec<Loss>,
+    refusal: Option<(String, u8)>,
+    effects: VecDeque<Effect>,
+    /// Whether ranks have been started; whether the job is over.
+    gone: bool,
+    concluded: bool,
+    end_by: Option<u64>,
+    started_ns: u64,
+    ended_ns: u64,
+}
+
+impl Coordinator {
+    /// Decides about the job `spec`, whose agents are these processes.
+    pub fn new(spec: &JobSpec, agents: &[u32], now_ns: u64) -> Self {
+        let node = |&pid| Node { pid, ..Node::default() };
+        Self {
+            spec: spec.clone(),
+            watch: Watch::new(spec.ranks, spec.on_death, spec.linger_ms),
+            nodes: agents.iter().map(node).collect(),
+            losses: Vec::new(),
+            refusal: None,
+            effects: VecDeque::new(),
+            gone: false,
+            concluded: false,
+            end_by: None,
+            started_ns: now_ns,
+            ended_ns: now_ns,
+        }
+    }
+
+    /// An agent said something.
+    pub fn handle_frame(&mut self, from: u32, frame: Frame, now_ns: u64) {
+        let Some(node) = self.nodes.get_mut(from as usize).filter(|node| !node.lost) else {
+            return;
+        };
+        match frame {
+            Frame::Bound(bound) => {
+                node.bound = Some(*bound);
+                self.go(now_ns);
+            }
+            Frame::Event(event) => self.on_event(from, event, now_ns),
+            Frame::Refused(why, code) => {
+                self.refusal.get_or_insert((why, code));
+                self.conclude(now_ns);
+            }
+            Frame::Part(part) => node.part = Some(*part),
+            _ => {}
+        }
+        self.act(now_ns);
+    }
+
+    fn go(&mut self, now_ns: u64) {
+        if self.gone || self.concluded || self.nodes.iter().any(|node| node.bound.is_none()) {
+            return;
+        }
+        self.gone = true;
+        self.started_ns = now_ns;
+        let bound = || self.nodes.iter().filter_map(|node| node.bound.as_ref());
+        let agents = bound().map(|bound| bound.agent).collect();
+        let ranks = bound().flat_map(|bound| bound.ranks.iter().copied()).collect();
+        self.say_all(&Frame::Go(Box::new(Table { agents, ranks })));
+    }
+
+    fn on_event(&mut self, from: u32, event: Event, now_ns: u64) {
+        if let Event::Joined(rank) | Event::Finalized(rank) | Event::Ended { rank, .. } = event
+            && !self.spec.ranks_of(from).contains(&rank)
+        {
+            return; // not its to say
+        }
+        self.watch.handle(event, now_ns);
+        let (rank, standing) = match event {
+            Event::Joined(rank) => (rank, Standing::Joined),
+            Event::Finalized(rank) => (rank, Standing::Finalized),
+            Event::Ended { rank, standing: Standing::Finalized, .. } => (rank, Standing::Finalized),
+            _ => return,
+        };
+        for node in (0..self.spec.nodes).filter(|&node| node != from) {
+            self.say(node, Frame::Order(Order::Mirror(rank, standing)));
+        }
+    }
+
+    /// The agent of a node is gone, in this way; what it had said has been handled. True when it had not
+    /// said its last word, so that somebody must clear up in its place; said once.
+    pub fn on_lost(&mut self, number: u32, how: &str, now_ns: u64) -> bool {
+        let Some(node) = self.nodes.get_mut(number as usize).filter(|node| !node.lost) else {
+            return false;
+        };
+        node.lost = true;
+        if node.part.is_some() {
+            return false;
+        }
+        let how = node.cut_off.clone().unwrap_or_else(|| how.into());
+        let host = node.bound.as_ref().map(|bound| bound.host.clone()).unwrap_or_default();
+        let pid = node.pid;
+        if !self.gone && self.refusal.is_none() {
+            let why =
+                format!("the agent of node {number} (pid {pid}) {how} before the job had started");
+            self.refusal = Some((why, 125));
+            self.conclude(now_ns);
+            return true;
+        }
+        let here = self.spec.ranks_of(number);
+        let running = |rank: &u32| self.watch.end_of(*rank).0.is_none();
+        let ranks = here.clone().filter(running).collect();
+        self.losses.push(Loss { node: number, pid, host, how, ranks });
+        self.watch.on_node_lost(here, now_ns);
+        self.act(now_ns);
+        true
+    }
+
+    /// The user wants the job to end; the second time, at once.
+    pub fn on_interrupt(&mut self, signal: u8, now_ns: u64) {
+        self.watch.on_interrupt(signal, now_ns);
+        self.act(now_ns);
+    }
+
+    /// When [`Coordinator::handle_timeout`] wants to be called.
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        [self.watch.next_deadline_ns(), self.end_by].into_iter().flatten().min()
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now_ns: u64) {
+        self.watch.handle_timeout(now_ns);
+        self.act(now_ns);
+        if self.end_by.is_some_and(|at| at <= now_ns) {
+            self.end_by = None;
+            for number in 0..self.spec.nodes {
+                self.cut_off(number, "did not answer when the job was to end");
+            }
+        }
+    }
+
+    /// Gives up a node, unless it has ended.
+    fn cut_off(&mut self, number: u32, why: &str) {
+        let Some(node) = self.nodes.get_mut(number as usize) else { return };
+        if !node.lost && node.part.is_none() && node.cut_off.is_none() {
+            node.cut_off = Some(why.into());
+            self.effects.push_back(Effect::CutOff(number));
+        }
+    }
+
+    /// What to do next.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// Puts the outcome together. All agents have left.
+    pub fn close(&mut self, now_ns: u64) -> JobOutcome {
+        let ended_ns = if self.concluded { self.ended_ns } else { now_ns };
+        Ledger {
+            spec: &self.spec,
+            watch: &self.watch,
+            parts: self.nodes.iter_mut().map(|node| node.part.take()).collect(),
+            losses: std::mem::take(&mut self.losses),
+            refusal: self.refusal.take(),
+            started_ns: self.started_ns,
+            ended_ns,
+        }
+        .close()
+    }
+
+    /// Does what the rules of dying demand.
+    fn act(&mut self, now_ns: u64) {
+        while let Some(action) = self.watch.poll_action() {
+            match action {
+                Action::Declare(death) => self.say_all(&Frame::Order(death.into())),
+                Action::Signal(signal) => self.say_all(&Frame::Order(Order::Signal(signal))),
+                Action::Kill => {
+                    self.say_all(&Frame::Order(Order::Kill));
+                    self.end_by.get_or_insert(now_ns + END_NS);
+                    if !self.gone {
+                        self.conclude(now_ns); // nobody will be started, so nobody will end
+                    }
+                }
+                Action::Notice(text) => self.effects.push_back(Effect::Notice(text)),
+                Action::Finished => self.conclude(now_ns),
+            }
+        }
+    }
+
+    fn conclude(&mut self, now_ns: u64) {
+        if !self.concluded {
+            self.concluded = true;
+            self.ended_ns = now_ns;
+            self.end_by.get_or_insert(now_ns + END_NS);
+            self.say_all(&Frame::Order(Order::Conclude));
+        }
+    }
+
+    fn say_all(&mut self, frame: &Frame) {
+        for node in 0..self.spec.nodes {
+            self.say(node, frame.clone());
+        }
+    }
+
+    fn say(&mut self, number: u32, frame: Frame) {
+        if self.nodes.get(number as usize).is_some_and(|node| !node.lost) {
+            self.effects.push_back(Effect::Say(number, frame));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,1 @@
+//! Jobs over several nodes, by hand-made frames and times.

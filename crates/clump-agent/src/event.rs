@@ -1,0 +1,105 @@
+//! What agents tell whoever decides about the job, and what that one tells them to do.
+//!
+//! On one node the agent itself decides; on several nodes the launcher does, so that all nodes agree.
+
+use crate::outcome::{End, Manner};
+use clump_os::process::Exit;
+use clump_shm::job::Death;
+use clump_shm::rank::RankState;
+use serde::{Deserialize, Serialize};
+
+/// Something that happened on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A rank took its seat.
+    Joined(u32),
+    /// A rank finalized; its process may run on.
+    Finalized(u32),
+    /// The process of a rank ended.
+    Ended {
+        /// The rank.
+        rank: u32,
+        /// How.
+        end: End,
+        /// What its block said then.
+        standing: Standing,
+    },
+    /// A signal stopped the process of a rank.
+    Stopped(u32),
+    /// It goes on.
+    Continued(u32),
+    /// Somebody sent the agent this signal: the job is to end.
+    Interrupted(u8),
+    /// Nothing has been heard of this node for too long.
+    Silent(u32),
+    /// This node, which was silent, is heard again.
+    Heard(u32),
+}
+
+/// What an agent is told to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Make the block of this rank, of another node, say this.
+    Mirror(u32, Standing),
+    /// Note what everybody is doing, then declare this rank dead.
+    Declare(u32, Manner),
+    /// Send this signal to every rank of the node.
+    Signal(u8),
+    /// Kill all ranks of the node, and all that they started.
+    Kill,
+    /// The job is over: end what is left, report, and leave.
+    Conclude,
+}
+
+/// [`RankState`], for the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Has not joined.
+    Absent,
+    /// Joined, not finalized.
+    Joined,
+    /// Finalized.
+    Finalized,
+    /// Declared dead.
+    Dead,
+}
+
+impl From<RankState> for Standing {
+    fn from(state: RankState) -> Self {
+        match state {
+            RankState::Absent => Standing::Absent,
+            RankState::Joined => Standing::Joined,
+            RankState::Finalized => Standing::Finalized,
+            RankState::Dead => Standing::Dead,
+        }
+    }
+}
+
+impl From<Standing> for RankState {
+    fn from(standing: Standing) -> Self {
+        match standing {
+            Standing::Absent => RankState::Absent,
+            Standing::Joined => RankState::Joined,
+            Standing::Finalized => RankState::Finalized,
+            Standing::Dead => RankState::Dead,
+        }
+    }
+}
+
+impl From<Exit> for End {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Code(code) => End::Exit(code),
+            Exit::Signal(signal) => End::Signal(signal),
+        }
+    }
+}
+
+impl From<Death> for Order {
+    fn from(death: Death) -> Self {
+        Order::Declare(death.rank, death.how.into())
+    }
+}

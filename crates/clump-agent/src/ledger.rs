@@ -1,0 +1,166 @@
+//! What became of a job, put together by whoever decided about it: from the rules of dying and from what
+//! each node knows. Pure.
+
+use crate::outcome::{
+    DeathReport, Doing, End, Ending, JobOutcome, LossReport, Manner, NodePart, RankOutcome,
+};
+use crate::spec::{JobSpec, OnDeath};
+use crate::watch::Watch;
+use clump_shm::job::How;
+use clump_trace::{Counter, Snapshot, Summary};
+use std::collections::BTreeMap;
+
+/// A node that was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Loss {
+    pub(crate) node: u32,
+    pub(crate) pid: u32,
+    pub(crate) host: String,
+    /// What happened, as follows "its agent".
+    pub(crate) how: String,
+    /// The ranks that had not ended.
+    pub(crate) ranks: Vec<u32>,
+}
+
+/// Everything that is known at the end of a job.
+#[derive(Debug)]
+pub(crate) struct Ledger<'a> {
+    pub(crate) spec: &'a JobSpec,
+    pub(crate) watch: &'a Watch,
+    /// By node; nothing of nodes that were lost.
+    pub(crate) parts: Vec<Option<NodePart>>,
+    /// In the order in which they were lost.
+    pub(crate) losses: Vec<Loss>,
+    /// Why the job could not be started, and the code for that.
+    pub(crate) refusal: Option<(String, u8)>,
+    pub(crate) started_ns: u64,
+    pub(crate) ended_ns: u64,
+}
+
+impl Ledger<'_> {
+    /// Puts the outcome together.
+    pub(crate) fn close(mut self) -> JobOutcome {
+        let (code, ending) = self.ending();
+        let (mut counters, mut ranks, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut leftovers, mut survivors) = (Vec::new(), Vec::new());
+        let mut config = BTreeMap::new();
+        let parts = std::mem::take(&mut self.parts);
+        for (node, part) in (0..).zip(parts) {
+            let here = self.spec.ranks_of(node);
+            let lost = part.is_none();
+            let mut part = part.unwrap_or_default();
+            if lost {
+                part.host = self.loss_of(node).map(|loss| loss.host.clone()).unwrap_or_default();
+                part.counters = here.clone().map(|_| Snapshot::ZERO).collect();
+            }
+            let started = if lost { here.len() } else { part.pids.len() };
+            for (at, rank) in here.take(started).enumerate() {
+                let (end, clean, _) = self.watch.end_of(rank);
+                let pid = part.pids.get(at).copied().unwrap_or(0);
+                ranks.push(RankOutcome { pid, end: end.unwrap_or(End::Unknown), clean });
+            }
+            hosts.push(part.host);
+            counters.extend(part.counters);
+            leftovers.extend(part.leftovers);
+            survivors.extend(part.survivors);
+            config.extend(part.config);
+        }
+        let anyone_joined = counters.iter().any(|all: &Snapshot| all[Counter::Joined] != 0);
+        let ns = self.ended_ns.saturating_sub(self.started_ns);
+        JobOutcome {
+            code,
+            ending,
+            security: (self.spec.nodes > 1).then(|| self.spec.security.name().into()),
+            hosts,
+            ranks,
+            wall_ms: std::time::Duration::from_nanos(ns).as_secs_f64() * 1e3,
+            leftovers,
+            survivors,
+            summary: anyone_joined.then(|| Summary::of_lives(&counters)),
+            counters,
+            config,
+        }
+    }
+
+    fn ending(&mut self) -> (u8, Ending) {
+        if let Some((why, code)) = self.refusal.take() {
+            return (code, Ending::Refused { why, code });
+        }
+        let doing: Vec<Doing> =
+            self.parts.iter().flatten().flat_map(|part| part.doing.iter().cloned()).collect();
+        if let Some(death) = self.watch.first_death() {
+            let manner = Manner::from(death.how);
+            let ending = match (death.how, self.losses.first()) {
+                (How::NodeLost, Some(loss)) => Ending::NodeLost(Box::new(self.loss(loss, doing))),
+                _ => Ending::Death(Box::new(self.death(death.rank, manner, &doing))),
+            };
+            return (manner.exit_code(), ending);
+        }
+        if let Some(signal) = self.watch.interrupted() {
+            let killed = self.count(None, |_, killed| killed);
+            return (128_u8.saturating_add(signal), Ending::Interrupted { signal, doing, killed });
+        }
+        (0, Ending::Clean)
+    }
+
+    fn death(&self, rank: u32, manner: Manner, doing: &[Doing]) -> DeathReport {
+        let is_first = |doing: &&Doing| doing.rank == rank;
+        let nothing = Doing { rank, what: String::new(), for_ms: 0 };
+        let node = (0..self.spec.nodes).find(|&node| self.spec.ranks_of(node).contains(&rank));
+        let node = node.unwrap_or(0);
+        let part = self.parts.get(node as usize).and_then(Option::as_ref);
+        let pid = part.and_then(|part| {
+            let first = self.spec.ranks_of(node).start;
+            part.pids.get((rank - first) as usize).copied()
+        });
+        DeathReport {
+            rank,
+            manner,
+            pid: pid.unwrap_or(0),
+            node,
+            host: part.map(|part| part.host.clone()).unwrap_or_default(),
+            at_ms: self.at_ms(),
+            last: doing.iter().find(is_first).cloned().unwrap_or(nothing),
+            others: doing.iter().filter(|doing| !is_first(doing)).cloned().collect(),
+            returned: self.count(Some(rank), returned),
+            killed: self.count(Some(rank), |_, killed| killed),
+            continued: self.spec.on_death == OnDeath::Continue,
+        }
+    }
+
+    fn loss(&self, loss: &Loss, doing: Vec<Doing>) -> LossReport {
+        LossReport {
+            node: loss.node,
+            host: loss.host.clone(),
+            pid: loss.pid,
+            how: loss.how.clone(),
+            ranks: loss.ranks.clone(),
+            at_ms: self.at_ms(),
+            others: doing,
+            returned: self.count(None, returned),
+            killed: self.count(None, |_, killed| killed),
+            continued: self.spec.on_death == OnDeath::Continue,
+        }
+    }
+
+    fn loss_of(&self, node: u32) -> Option<&Loss> {
+        self.losses.iter().find(|loss| loss.node == node)
+    }
+
+    fn at_ms(&self) -> u64 {
+        let at = self.watch.first_death_ns().unwrap_or(self.ended_ns);
+        at.saturating_sub(self.started_ns) / 1_000_000
+    }
+
+    /// Counts ranks other than `first` by how they ended and whether they were killed.
+    fn count(&self, first: Option<u32>, which: fn(Option<End>, bool) -> bool) -> u32 {
+        let others = (0..self.spec.ranks).filter(|&rank| Some(rank) != first);
+        let ends = others.map(|rank| self.watch.end_of(rank));
+        let counted = ends.filter(|(end, _, killed)| which(*end, *killed)).count();
+        u32::try_from(counted).unwrap_or(u32::MAX)
+    }
+}
+
+fn returned(end: Option<End>, killed: bool) -> bool {
+    !killed && matches!(end, Some(End::Exit(code)) if code != 0)
+}

@@ -1,0 +1,93 @@
+//! What a node of several has beyond its memory: sockets, alarms, the key of the job.
+
+use crate::frame::Key;
+use crate::rank::Refusal;
+use crate::spec::{Bound, NodePlan, Table, Where};
+use clump_boot::boot::NetOffer;
+use clump_os::alarm::Alarm;
+use clump_os::process;
+use clump_shm::node::NodeMemory;
+use clump_shm::rank::Place;
+use clump_wire::Security;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// A node's part in the network between nodes.
+#[derive(Debug)]
+pub(crate) struct Net {
+    pub(crate) key: Key,
+    pub(crate) security: Security,
+    /// The agent's own socket.
+    pub(crate) own: UdpSocket,
+    /// One per rank of the node, in order; given away when the ranks have been started.
+    sockets: Vec<UdpSocket>,
+    /// Where all of these are.
+    pub(crate) bound: Bound,
+}
+
+impl Net {
+    /// Binds sockets, and gives the node's ranks alarms.
+    pub(crate) fn bind(
+        plan: &NodePlan,
+        memory: &mut NodeMemory,
+        key: Key,
+        security: Security,
+    ) -> Result<Self, Refusal> {
+        let refused = |e: &dyn std::fmt::Display| {
+            let (node, address) = (plan.node, plan.address);
+            Refusal::new(format!("node {node} cannot be reached at {address}: {e}"), 126)
+        };
+        let bind = || -> Result<(UdpSocket, Where), Refusal> {
+            let socket = UdpSocket::bind((plan.address, 0)).map_err(|e| refused(&e))?;
+            socket.set_nonblocking(true).map_err(|e| refused(&e))?;
+            let address = socket.local_addr().map_err(|e| refused(&e))?;
+            // An incarnation that is random and not 0: nothing that an earlier job sent fits it.
+            let random = process::random().map_err(|e| refused(&e))?;
+            Ok((socket, Where { address, epoch: (random >> 32) as u32 | 1 }))
+        };
+        let (mut sockets, mut ranks, mut alarms) = (Vec::new(), Vec::new(), Vec::new());
+        for rank in memory.local_ranks() {
+            let (socket, place) = bind()?;
+            sockets.push(socket);
+            ranks.push(place);
+            alarms.push((rank, Alarm::new().map_err(|e| refused(&e))?));
+        }
+        memory.set_alarms(alarms);
+        let (own, agent) = bind()?;
+        let bound = Bound { host: process::host_name(), agent, ranks };
+        Ok(Self { key, security, own, sockets, bound })
+    }
+
+    /// Writes where everybody is into the node's memory.
+    pub(crate) fn place_all(memory: &NodeMemory, table: &Table) {
+        for (block, place) in memory.rank_blocks().zip(&table.ranks) {
+            block.set_place(Place { address: place.address, epoch: place.epoch });
+        }
+    }
+
+    /// The alarms of the node's ranks, in order.
+    pub(crate) fn alarms<'a>(&self, memory: &'a NodeMemory) -> Vec<BorrowedFd<'a>> {
+        memory.local_ranks().filter_map(|rank| Some(memory.alarm(rank)?.as_fd())).collect()
+    }
+
+    /// What `rank` gets.
+    pub(crate) fn offer<'a>(
+        &'a self,
+        rank: u32,
+        first: u32,
+        alarms: &'a [BorrowedFd<'a>],
+    ) -> Option<NetOffer<'a>> {
+        let socket = self.sockets.get((rank - first) as usize)?.as_fd();
+        Some(NetOffer { socket, key: &self.key, security: self.security, first, alarms })
+    }
+
+    /// The ranks have their sockets: this process closes its own.
+    pub(crate) fn give_away(&mut self) {
+        self.sockets.clear();
+    }
+
+    /// The agent's own address.
+    pub(crate) fn own_address(&self) -> SocketAddr {
+        self.bound.agent.address
+    }
+}
