@@ -110,9 +110,9 @@ impl Network {
         let mut batch = Batch::default();
         loop {
             self.attend(node, Counters::over(block.counters()));
-            let now = clock::now_ns();
+            let now = clock::ticked_ns();
             let mut stack = self.interface.stack();
-            while stack.receive(clock::now_ns, None, &mut batch) > 0 {}
+            while stack.receive(clock::ticked_ns, None, &mut batch) > 0 {}
             stack.service(now, true);
             if stack.is_quiet() {
                 stack.close(now);

@@ -106,7 +106,7 @@ impl Requester {
             self.asked = None;
             let mut stack = network.interface.stack();
             let (me, to) = (desk.name.to_bits(), self.name.to_bits());
-            let now = clump_os::clock::now_ns;
+            let now = clump_os::clock::ticked_ns;
             stack.report(now, self.name.rank(), me, to, self.consumed);
         }
     }
@@ -398,7 +398,7 @@ impl Core {
         let Some(network) = self.desk.context.network() else { return true };
         let Some(remote) = &mut self.remote else { return true };
         let mut stack = network.interface.stack();
-        let now = clump_os::clock::now_ns;
+        let now = clump_os::clock::ticked_ns;
         let mut drained = remote.later.is_empty() && !stack.has_mail(self.desk.name.index());
         remote.old_flows.retain(|&flow| stack.ask(now, flow));
         drained &= remote.old_flows.is_empty();
@@ -414,7 +414,7 @@ impl Core {
         let Some(remote) = self.remote.take() else { return };
         let Some(network) = self.desk.context.network() else { return };
         let name = self.desk.name;
-        let now = clump_os::clock::now_ns;
+        let now = clump_os::clock::ticked_ns;
         let mut stack = network.interface.stack();
         stack.return_mail(now, remote.later);
         for requester in remote.requesters.values() {

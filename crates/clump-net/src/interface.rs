@@ -59,13 +59,13 @@ impl Shared {
         while !*ending {
             let waited = self.ended.wait_timeout(ending, pause);
             ending = waited.unwrap_or_else(PoisonError::into_inner).0;
-            let now = clock::now_ns();
+            let now = clock::ticked_ns();
             let idle = now.saturating_sub(self.looked_at.load(Ordering::Relaxed));
             if *ending || u128::from(idle) < BACKSTOP.as_nanos() {
                 continue;
             }
             let mut stack = self.stack();
-            while stack.receive(clock::now_ns, None, &mut batch) > 0 {}
+            while stack.receive(clock::ticked_ns, None, &mut batch) > 0 {}
             stack.service(now, true);
             stack.acknowledge_all(now);
             pause = if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP };
@@ -85,7 +85,7 @@ impl Interface {
         let shared = Shared {
             stack: Mutex::new(stack),
             readiness,
-            looked_at: AtomicU64::new(clock::now_ns()),
+            looked_at: AtomicU64::new(clock::ticked_ns()),
             ending: Mutex::new(false),
             ended: Condvar::new(),
             started: AtomicBool::new(false),
@@ -108,7 +108,7 @@ impl Interface {
     /// Sends a short or medium request.
     #[inline]
     pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Push {
-        self.shared.stack().request(clock::now_ns, request, payload)
+        self.shared.stack().request(clock::ticked_ns, request, payload)
     }
 
     /// Sends a long request, or as much of it as there is room for.
@@ -118,7 +118,7 @@ impl Interface {
         payload: &[u8],
         progress: &mut Progress,
     ) -> Push {
-        self.shared.stack().request_long(clock::now_ns, request, payload, progress)
+        self.shared.stack().request_long(clock::ticked_ns, request, payload, progress)
     }
 
     /// Answers a request.
@@ -130,7 +130,7 @@ impl Interface {
         names: (u64, u64),
         body: (&[u64], &[u8]),
     ) -> Push {
-        self.shared.stack().reply(clock::now_ns, peer, head, names, body)
+        self.shared.stack().reply(clock::ticked_ns, peer, head, names, body)
     }
 
     /// Opens the way between two endpoints.
@@ -143,10 +143,10 @@ impl Interface {
     /// set off is sent by [`Interface::settle`].
     #[inline]
     pub fn look(&self, wanted: u8, batch: &mut Batch) -> usize {
-        let now = clock::now_ns();
+        let now = clock::ticked_ns();
         self.shared.looked_at.store(now, Ordering::Relaxed);
         let mut stack = self.shared.stack();
-        let received = stack.receive(clock::now_ns, Some(wanted), batch);
+        let received = stack.receive(clock::ticked_ns, Some(wanted), batch);
         if batch.is_empty() {
             stack.service(now, false);
         }
@@ -162,13 +162,13 @@ impl Interface {
     #[inline]
     pub fn settle(&self) {
         let mut stack = self.shared.stack();
-        stack.service(clock::now_ns(), true);
+        stack.service(clock::ticked_ns(), true);
     }
 
     /// Before a sleep: sends and acknowledges everything; says when the stack wants to be looked
     /// after.
     pub fn before_sleep(&self) -> Option<Duration> {
-        let now = clock::now_ns();
+        let now = clock::ticked_ns();
         let mut stack = self.shared.stack();
         stack.service(now, true);
         stack.acknowledge_all(now);

@@ -41,6 +41,16 @@ pub fn cycles_per_us() -> u64 {
     })
 }
 
+/// Nanoseconds from the cycle counter: cheaper than [`now_ns`], for spans inside one process. Never goes
+/// back by more than processors' counters differ, and has a zero of its own.
+#[inline]
+pub fn ticked_ns() -> u64 {
+    static SCALE: OnceLock<(u64, u64)> = OnceLock::new();
+    let &(start, scale) = SCALE.get_or_init(|| (cycles(), (1000 << 32) / cycles_per_us()));
+    let passed = cycles().wrapping_sub(start);
+    ((u128::from(passed) * u128::from(scale)) >> 32) as u64
+}
+
 /// Gives the processor to whoever else wants it.
 #[inline]
 pub fn yield_now() {

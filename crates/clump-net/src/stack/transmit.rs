@@ -1,33 +1,35 @@
 //! Sending: from the outbox to the driver, and whatever a timer or an acknowledgement sets off.
 
 use super::{COALESCE_NS, Conduit, Nanos, Peer, Stack};
-use clump_driver::{DriverError, Outgoing};
+use crate::seal::Sealer;
+use clump_driver::{Driver, DriverError, Outgoing};
 use clump_proto::SackBuf;
-use clump_wire::{HEADER_BYTES, Header, Kind, MOST_SACK_WORDS};
+use clump_wire::{Header, Kind};
+use std::net::SocketAddr;
 
 /// Packets of one call of the driver.
 const BURST: usize = 64;
 /// Bytes of one call of the driver, as much as one segmented send takes.
 const BURST_BYTES: usize = 128 << 10;
-const MOST_HEAD: usize = HEADER_BYTES + MOST_SACK_WORDS * 8;
 const MOST_TRAILER: usize = 16;
 
 /// One packet about to be sent.
 #[derive(Debug, Clone, Copy)]
 struct Shot {
     unit: Option<u64>,
-    head: [u8; MOST_HEAD],
-    head_bytes: usize,
-    trailer: [u8; MOST_TRAILER],
-    /// Where its sealed body lies in the arena.
+    /// Where its header lies in the arena, and its sealed body if it has one.
+    head: (usize, usize),
     sealed: (usize, usize),
+    trailer: [u8; MOST_TRAILER],
 }
 
 /// Memory for packets about to be sent.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     shots: Vec<Shot>,
+    heads: Vec<u8>,
     sealed: Vec<u8>,
+    sack: SackBuf,
 }
 
 impl Stack {
@@ -158,13 +160,11 @@ impl Stack {
         let Some(Some(known)) = peers.get_mut(peer as usize) else { return false };
         let Peer { address, epoch, sealer, conduit, .. } = known;
         let Some(conduit) = conduit.as_deref_mut() else { return false };
-        arena.shots.clear();
-        arena.sealed.clear();
+        arena.clear();
         let mut bytes = 0;
         while arena.shots.len() < BURST && bytes < BURST_BYTES {
             let Some(unit) = conduit.next_unit(now, close_open, stats) else { break };
-            let body = conduit.outbox.unit(unit).unwrap_or_default().len();
-            bytes += body;
+            bytes += conduit.outbox.unit(unit).map_or(0, <[u8]>::len);
             let mut header = Header {
                 kind: Kind::Data,
                 job: *job,
@@ -175,40 +175,19 @@ impl Stack {
                 unit,
                 ..Header::default()
             };
-            let mut sack = SackBuf::default();
-            conduit.channel.stamp(now, &mut header, &mut sack);
+            conduit.channel.stamp(now, &mut header, &mut arena.sack);
             // A full packet has no room for selective acknowledgements; pure ones carry them.
-            let shot = arena.shoot(&header, &[], Some(unit), body);
             let body = conduit.outbox.unit(unit).unwrap_or_default();
-            arena.seal(shot, sealer, header.number, body);
+            arena.load(&header, false, Some(unit), sealer, body);
         }
         let count = arena.shots.len();
         if count == 0 {
             return false;
         }
         conduit.sent_at = now;
-        let trailer = sealer.tag_bytes();
-        let in_place = sealer.in_place();
         let outbox = &conduit.outbox;
-        let result = {
-            let list: Vec<Outgoing<'_>> = arena
-                .shots
-                .iter()
-                .map(|shot| Outgoing {
-                    to: *address,
-                    head: shot.head.get(..shot.head_bytes).unwrap_or_default(),
-                    body: if in_place {
-                        arena.sealed.get(shot.sealed.0..shot.sealed.1).unwrap_or_default()
-                    } else {
-                        shot.unit.and_then(|unit| outbox.unit(unit)).unwrap_or_default()
-                    },
-                    tail: shot.trailer.get(..trailer).unwrap_or_default(),
-                })
-                .collect();
-            stats.packets_sent += list.len() as u64;
-            stats.bytes_sent += list.iter().map(|o| o.bytes() as u64).sum::<u64>();
-            driver.send(&list)
-        };
+        let plain = |shot: &Shot| shot.unit.and_then(|unit| outbox.unit(unit)).unwrap_or_default();
+        let result = arena.fire(&mut **driver, *address, sealer, plain, stats);
         self.after_send(result, count)
     }
 
@@ -243,29 +222,15 @@ impl Stack {
             target_epoch: *epoch,
             ..Header::default()
         };
-        let mut sack = SackBuf::default();
-        conduit.channel.stamp(now, &mut header, &mut sack);
-        let mut body = Vec::new();
-        if kind == Kind::Probe {
-            body.resize(padding, 0);
-        } else if kind == Kind::ProbeAck {
+        arena.clear();
+        conduit.channel.stamp(now, &mut header, &mut arena.sack);
+        if kind == Kind::ProbeAck {
             header.unit = padding as u64;
         }
-        arena.shots.clear();
-        arena.sealed.clear();
-        let shot = arena.shoot(&header, sack.words(), None, body.len());
-        arena.seal(shot, sealer, header.number, &body);
-        let Some(shot) = arena.shots.first() else { return };
-        let outgoing = Outgoing {
-            to: *address,
-            head: shot.head.get(..shot.head_bytes).unwrap_or_default(),
-            body: if sealer.in_place() { &arena.sealed } else { &body },
-            tail: shot.trailer.get(..sealer.tag_bytes()).unwrap_or_default(),
-        };
-        stats.packets_sent += 1;
+        let body = vec![0; if kind == Kind::Probe { padding } else { 0 }];
+        arena.load(&header, true, None, sealer, &body);
         stats.acks_sent += u64::from(kind == Kind::Ack);
-        stats.bytes_sent += outgoing.bytes() as u64;
-        let result = driver.send(&[outgoing]);
+        let result = arena.fire(&mut **driver, *address, sealer, |_| &body, stats);
         self.after_send(result, 1);
     }
 }
@@ -295,35 +260,76 @@ impl Conduit {
 }
 
 impl Arena {
-    fn shoot(&mut self, header: &Header, sack: &[u64], unit: Option<u64>, body: usize) -> usize {
-        let mut head = [0; MOST_HEAD];
-        let encoded = header.encode(sack.len());
-        let words = sack.iter().flat_map(|word| word.to_le_bytes());
-        if let Some(start) = head.first_chunk_mut() {
-            *start = encoded;
-        }
-        for (to, from) in head.iter_mut().skip(HEADER_BYTES).zip(words) {
-            *to = from;
-        }
-        let head_bytes = HEADER_BYTES + sack.len() * 8;
-        let at = self.sealed.len();
-        let (trailer, sealed) = ([0; MOST_TRAILER], (at, at + body));
-        self.shots.push(Shot { unit, head, head_bytes, trailer, sealed });
-        self.shots.len() - 1
+    fn clear(&mut self) {
+        self.shots.clear();
+        self.heads.clear();
+        self.sealed.clear();
     }
 
-    fn seal(&mut self, shot: usize, sealer: &crate::seal::Sealer, number: u64, body: &[u8]) {
-        let Some(shot) = self.shots.get_mut(shot) else { return };
-        let head = shot.head.get(..shot.head_bytes).unwrap_or_default();
+    /// Adds a packet: its header, with selective acknowledgements if asked for, and whatever protects it.
+    #[inline]
+    fn load(
+        &mut self,
+        header: &Header,
+        with_sack: bool,
+        unit: Option<u64>,
+        sealer: &Sealer,
+        body: &[u8],
+    ) {
+        let words = if with_sack { self.sack.words() } else { &[] };
+        let head = self.heads.len();
+        self.heads.extend_from_slice(&header.encode(words.len()));
+        for word in words {
+            self.heads.extend_from_slice(&word.to_le_bytes());
+        }
+        let mut shot = Shot {
+            unit,
+            head: (head, self.heads.len()),
+            sealed: (0, 0),
+            trailer: [0; MOST_TRAILER],
+        };
+        let head = self.heads.get(head..).unwrap_or_default();
         let Some(trailer) = shot.trailer.get_mut(..sealer.tag_bytes()) else { return };
         if sealer.in_place() {
             let at = self.sealed.len();
             self.sealed.extend_from_slice(body);
             let Some(copy) = self.sealed.get_mut(at..) else { return };
             shot.sealed = (at, at + body.len());
-            sealer.seal(number, head, copy, trailer);
+            sealer.seal(header.number, head, copy, trailer);
         } else {
             sealer.checksum(head, body, trailer);
         }
+        self.shots.push(shot);
+    }
+
+    /// Sends everything that was loaded. `plain` gives the body of a packet that is sent as it is.
+    #[inline]
+    fn fire<'a>(
+        &'a self,
+        driver: &mut dyn Driver,
+        to: SocketAddr,
+        sealer: &Sealer,
+        plain: impl Fn(&Shot) -> &'a [u8],
+        stats: &mut crate::Stats,
+    ) -> Result<usize, DriverError> {
+        let outgoing = |shot: &'a Shot| Outgoing {
+            to,
+            head: self.heads.get(shot.head.0..shot.head.1).unwrap_or_default(),
+            body: if sealer.in_place() {
+                self.sealed.get(shot.sealed.0..shot.sealed.1).unwrap_or_default()
+            } else {
+                plain(shot)
+            },
+            tail: shot.trailer.get(..sealer.tag_bytes()).unwrap_or_default(),
+        };
+        stats.packets_sent += self.shots.len() as u64;
+        if let [shot] = self.shots.as_slice() {
+            let only = outgoing(shot);
+            stats.bytes_sent += only.bytes() as u64;
+            return driver.send(&[only]);
+        }
+        let all: Vec<Outgoing<'_>> = self.shots.iter().map(outgoing).collect();
+        stats.bytes_sent += all.iter().map(|one| one.bytes() as u64).sum::<u64>();
+        driver.send(&all)
     }
 }
