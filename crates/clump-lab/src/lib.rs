@@ -24,12 +24,14 @@ pub mod goals;
 pub mod launch;
 pub mod logp;
 pub mod logp_command;
+pub mod loss;
 pub mod measure;
 pub mod pair;
 pub mod plan;
 pub mod plot;
 pub mod report;
 pub mod steps;
+pub mod steps_command;
 pub mod svg;
 pub mod text;
 pub mod wire;
@@ -37,16 +39,22 @@ pub mod wire;
 /// The commands of the laboratory, for `clump lab` to mount.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// LogP signature and table of shared memory, with the cost of each step of a message.
+    /// LogP signature and table of shared memory and of the network, beside what is bare
     Logp(logp_command::Args),
-    /// The same games on clump and on the peers that are installed (UCX, Open MPI, MPICH).
+    /// What a send and a receive consist of, step by step
+    Steps(steps_command::Args),
+    /// The same games on clump and on the peers that are installed (UCX, MPI, libfabric, iperf3)
     Compare(compare::Args),
+    /// What lost packets and many senders at once cost between nodes
+    Loss(loss::command::Args),
 }
 
 /// Runs a command; the exit code for the program.
 pub fn main(command: &Command) -> anyhow::Result<u8> {
     match command {
         Command::Logp(args) => logp_command::run(args),
+        Command::Steps(args) => steps_command::run(args),
         Command::Compare(args) => compare::run(args),
+        Command::Loss(args) => loss::command::run(args),
     }
 }

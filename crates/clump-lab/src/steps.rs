@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 /// Instruction counts of hot paths that were stored with the source tree, or an empty object.
 const STORED: &str = include_str!(concat!(env!("OUT_DIR"), "/icount.json"));
 
+pub mod net;
 mod pieces;
 
 pub use pieces::measure;

@@ -193,6 +193,16 @@ fn second_opinion(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     )
 }
 
+/// A breakdown by itself.
+#[derive(Debug)]
+pub struct Steps<'a>(pub &'a Breakdown);
+
+impl Display for Steps<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        breakdown(f, self.0)
+    }
+}
+
 fn breakdown(f: &mut Formatter<'_>, breakdown: &Breakdown) -> fmt::Result {
     for (side, steps) in [("send", &breakdown.send), ("receive", &breakdown.receive)] {
         writeln!(

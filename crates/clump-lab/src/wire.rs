@@ -70,7 +70,15 @@ impl Unmet {
         self.bound.connect(bound_to).with_context(|| format!("connecting to {bound_to}"))?;
         let buffer = vec![0; raw_udp::BATCH * 2048];
         let largest = raw_udp::path_datagram(&self.bound)?;
-        Ok(Wire { free: self.free, bound: self.bound, other, largest, game: 0, buffer, give_up_ns: GIVE_UP_NS })
+        Ok(Wire {
+            free: self.free,
+            bound: self.bound,
+            other,
+            largest,
+            game: 0,
+            buffer,
+            give_up_ns: GIVE_UP_NS,
+        })
     }
 }
 
@@ -142,6 +150,15 @@ impl Wire {
         Ok(())
     }
 
+    /// Readies the sockets for calls of this kind outside any game.
+    pub(crate) fn ready(&mut self, call: Call, bytes: usize) -> Result<()> {
+        self.begin(Game::Stream { call, bytes, total: 0, window: 0 })?;
+        if let (Call::Segments, Ok(segment)) = (call, u16::try_from(bytes)) {
+            raw_udp::set_segment(&self.bound, segment)?;
+        }
+        Ok(())
+    }
+
     fn await_ready(&mut self, mut meanwhile: impl FnMut() -> Result<()>) -> Result<()> {
         self.bound.set_nonblocking(true)?;
         let expected = self.word(0).to_le_bytes();
@@ -170,7 +187,8 @@ impl Wire {
         u64::from(self.game) << 32 | u64::from(turn)
     }
 
-    fn send(&self, call: Call, datagrams: &[u8], each: usize) -> Result<usize> {
+    /// Hands over `datagrams` of `each` bytes, as many as one call of this kind takes; bytes taken.
+    pub(crate) fn send(&self, call: Call, datagrams: &[u8], each: usize) -> Result<usize> {
         let sent = match call {
             Call::Each => match self.free.send_to(datagrams, self.other) {
                 Ok(bytes) => Some(bytes),
@@ -189,7 +207,12 @@ impl Wire {
     }
 
     /// Bytes of what came; several datagrams where the call takes several.
-    fn receive(&self, call: Call, into: &mut [u8], each: usize) -> Result<Option<usize>> {
+    pub(crate) fn receive(
+        &self,
+        call: Call,
+        into: &mut [u8],
+        each: usize,
+    ) -> Result<Option<usize>> {
         match call {
             Call::Each => match self.free.recv_from(into) {
                 Ok((bytes, _)) => Ok(Some(bytes)),

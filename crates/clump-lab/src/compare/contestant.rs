@@ -183,16 +183,16 @@ fn local(peer: Peer, program: &Path) -> Result<Score> {
 /// Runs a client. Servers say nothing when they listen: knocks until one answers, for two seconds.
 pub fn ask(question: &Question, program: &Path, address: &str, port: u16) -> Result<Score> {
     let deadline = clock::now_ns() + 2_000_000_000;
-    let text = loop {
-        match process::run(&mut question.client(program, address, port)) {
-            Ok(text) => break text,
+    loop {
+        let text = process::run(&mut question.client(program, address, port));
+        match text.and_then(|text| question.score(&text)) {
+            Ok(score) => return Ok(score),
             Err(why) if clock::now_ns() > deadline => {
                 return Err(why.context(program.display().to_string()));
             }
             Err(_) => clock::pass(Duration::from_millis(20)),
         }
-    };
-    question.score(&text)
+    }
 }
 
 /// A port of this address that was free a moment ago.

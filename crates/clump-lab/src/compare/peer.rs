@@ -69,8 +69,10 @@ impl Question {
     /// The server; `address` is where its node lives.
     pub fn server(&self, program: &Path, address: &str, port: u16) -> Command {
         let mut command = self.common(program, port);
-        if self.peer == Peer::Iperf {
-            command.args(["-s", "-1", "--bind", address]);
+        match self.peer {
+            Peer::Ucx => {}
+            Peer::Libfabric => drop(command.args(["-B", &port.to_string()])),
+            Peer::Iperf => drop(command.args(["-s", "-1", "--bind", address])),
         }
         command
     }
@@ -78,10 +80,12 @@ impl Question {
     /// The client, for a server at `address`.
     pub fn client(&self, program: &Path, address: &str, port: u16) -> Command {
         let mut command = self.common(program, port);
-        if let (Peer::Iperf, Game::Bandwidth(bytes)) = (self.peer, self.game) {
-            command.args(["-c", address, "-t", "1", "-J", "-l", &bytes.to_string()]);
-        } else {
-            command.arg(address);
+        match (self.peer, self.game) {
+            (Peer::Libfabric, _) => drop(command.args(["-P", &port.to_string(), address])),
+            (Peer::Iperf, Game::Bandwidth(bytes)) => {
+                command.args(["-c", address, "-t", "1", "-J", "-l", &bytes.to_string()]);
+            }
+            _ => drop(command.arg(address)),
         }
         command
     }
@@ -102,8 +106,6 @@ impl Question {
             }
             Peer::Libfabric => {
                 command.args(["-p", "tcp", "-e", "rdm", "-S", "8", "-I", "10000"]);
-                // The server's and the client's option for the same port.
-                command.args(["-B", &port, "-P", &port]);
             }
             Peer::Iperf => {
                 command.args(["-p", &port]);

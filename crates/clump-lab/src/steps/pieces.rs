@@ -35,7 +35,7 @@ fn each_ns(ticks: u64) -> f64 {
 }
 
 /// Nanoseconds of `act` by itself, from batches of [`BATCH`]; `between` runs untimed after each batch.
-fn time<T>(
+pub(super) fn time<T>(
     mut act: impl FnMut() -> Result<T>,
     mut between: impl FnMut() -> Result<()>,
 ) -> Result<f64> {

@@ -22,7 +22,10 @@ impl Wire {
                     Some(_) if first_word(&into) == Some(word) => break,
                     Some(_) => {}
                     None => {
-                        if silence.get_or_insert_with(|| Silence::begin(give_up_ns)).goes_on(call)? {
+                        if silence
+                            .get_or_insert_with(|| Silence::begin(give_up_ns))
+                            .goes_on(call)?
+                        {
                             self.send(call, &out, bytes)?;
                         }
                     }

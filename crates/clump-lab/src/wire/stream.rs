@@ -55,6 +55,8 @@ impl Wire {
             }
             if let Some(count) = self.acknowledged(word)? {
                 acked = acked.max(count);
+                // What seemed lost and was made up for may come after all.
+                sent = sent.max(acked);
                 silence = None;
             } else if sent >= total || sent - acked + bytes as u64 > window {
                 // Nothing can be done but wait for the other side.

@@ -1,0 +1,281 @@
+//! `clump lab loss`: what lost packets and many senders at once cost between nodes.
+//!
+//! Jobs with and without loss take turns; the loss is that of the driver's fault wrapper, which every
+//! rank puts around its socket when the configuration says so. The figures are worked out here from
+//! what the jobs' ranks ([`live`]) print; [`command`] starts them.
+
+pub mod command;
+pub mod live;
+
+use crate::contrast::Contrast;
+use anyhow::{Context, Result, ensure};
+use clump_loggp::Median;
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+
+/// Packets lost of a million, and the share of the lossless goodput that is asked for.
+pub const LOSSES: [(u32, f64); 2] = [(10_000, 0.9), (50_000, 0.7)];
+/// Loss under which round trips are looked at, of a million.
+pub const TRIP_LOSS: u32 = 1000;
+/// Senders of the incast.
+pub const SENDERS: usize = 8;
+/// How far a sender may be from the mean.
+const UNFAIR: f64 = 0.2;
+/// Below this share of one sender's goodput, that of many has collapsed.
+const COLLAPSE: f64 = 0.5;
+
+/// What one stream job says.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Stream {
+    /// Payload handled by the receiver, per second.
+    pub bytes_per_s: f64,
+    /// Packets' worth of messages sent for the first time.
+    pub sent: u64,
+    /// And again.
+    pub resent: u64,
+}
+
+/// What one round-trip job says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trips {
+    /// Every round trip, nanoseconds.
+    pub ns: Vec<f64>,
+    /// Packets' worth of messages that were sent again.
+    pub resent: u64,
+}
+
+/// What an incast job says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Incast {
+    /// Bytes per second of one sender while the others wait.
+    pub alone: f64,
+    /// Bytes per second of each while all send.
+    pub together: Vec<f64>,
+}
+
+/// Goodput under one loss.
+#[derive(Debug, Serialize)]
+pub struct Goodput {
+    /// Packets lost of a million.
+    pub loss_ppm: u32,
+    /// Share of lossless goodput that is asked for.
+    pub goal: f64,
+    /// With loss against without, bytes per second.
+    pub bytes_per_s: Contrast,
+    /// Share of packets that were sent again.
+    pub resent: f64,
+}
+
+impl Goodput {
+    /// From turns: with loss, without.
+    pub fn of((loss_ppm, goal): (u32, f64), turns: &[(Stream, Stream)]) -> Result<Self> {
+        let pairs: Vec<_> = turns.iter().map(|(a, b)| (a.bytes_per_s, b.bytes_per_s)).collect();
+        let count = |part: fn(&Stream) -> u64| turns.iter().map(|(lossy, _)| part(lossy)).sum();
+        let (sent, resent): (u64, u64) = (count(|s| s.sent), count(|s| s.resent));
+        ensure!(resent > 0, "nothing was sent again under loss: the job did not lose any packets");
+        #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+        let resent = resent as f64 / sent.max(1) as f64;
+        let bytes_per_s = Contrast::of(&pairs).context("no turns were played")?;
+        Ok(Self { loss_ppm, goal, bytes_per_s, resent })
+    }
+}
+
+/// Round trips under loss.
+#[derive(Debug, Serialize)]
+pub struct Tail {
+    /// Median without loss.
+    pub lossless_ns: Median,
+    /// Without loss: 99th percentile.
+    pub lossless_p99_ns: f64,
+    /// With loss: median, 99th and 99.9th percentile, the worst.
+    pub percentiles_ns: [f64; 4],
+    /// What the 99th percentile may be: three smoothed round trips and 50 us.
+    pub limit_ns: f64,
+    /// How many there were.
+    pub count: usize,
+    /// Packets' worth of messages that were sent again.
+    pub resent: u64,
+}
+
+impl Tail {
+    /// From jobs with and without loss.
+    pub fn of(lossy: &Trips, lossless: &Trips) -> Result<Self> {
+        let median = Median::of(lossless.ns.iter().copied()).context("no round trips")?;
+        ensure!(lossy.resent > 0, "nothing was sent again under loss: nothing was lost");
+        let at = |trips: &Trips, share| percentile(&trips.ns, share).context("no round trips");
+        Ok(Self {
+            lossless_ns: median,
+            lossless_p99_ns: at(lossless, 0.99)?,
+            percentiles_ns: [at(lossy, 0.5)?, at(lossy, 0.99)?, at(lossy, 0.999)?, at(lossy, 1.0)?],
+            limit_ns: 3.0 * median.value + 50_000.0,
+            count: lossy.ns.len(),
+            resent: lossy.resent,
+        })
+    }
+}
+
+/// The value below which so large a share lies.
+fn percentile(samples: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = u32::try_from(sorted.len().checked_sub(1)?).ok()?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to last")]
+    let at = (share * f64::from(last)).round() as usize;
+    sorted.get(at).copied()
+}
+
+impl Incast {
+    /// All senders over one alone.
+    pub fn over_alone(&self) -> f64 {
+        self.together.iter().sum::<f64>() / self.alone.max(1.0)
+    }
+
+    /// Largest deviation of a sender from the mean, as a share of it.
+    pub fn unfairness(&self) -> f64 {
+        let senders = f64::from(u32::try_from(self.together.len()).unwrap_or(u32::MAX)).max(1.0);
+        let mean = self.together.iter().sum::<f64>() / senders;
+        let far = self.together.iter().map(|rate| (rate / mean.max(1.0) - 1.0).abs());
+        far.fold(0.0, f64::max)
+    }
+}
+
+/// Everything.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// How packets were protected.
+    pub security: &'static str,
+    /// By loss.
+    pub goodput: Vec<Goodput>,
+    /// Round trips.
+    pub tail: Tail,
+    /// Many to one.
+    pub incast: Incast,
+}
+
+/// For people, in 100 columns.
+#[derive(Debug)]
+pub struct Text<'a>(pub &'a Report);
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Report { security, goodput, tail, incast } = self.0;
+        let verdict = |met| if met { "met" } else { "missed" };
+        writeln!(f, "loss between two nodes, packets protected by {security}")?;
+        writeln!(
+            f,
+            "{:<22}{:>14}{:>14}{:>9}{:>14}   goal",
+            "goodput, 64 KiB", "with loss", "without", "ratio", "sent again"
+        )?;
+        for Goodput { loss_ppm, goal, bytes_per_s, resent } in goodput {
+            let Contrast { ours, baseline, ratio } = bytes_per_s;
+            writeln!(
+                f,
+                "{:<22}{:>9.2} GB/s{:>9.2} GB/s{:>9.2}{:>12.2} %   >= {goal:.1} {}",
+                format!("{} % lost", f64::from(*loss_ppm) / 1e4),
+                ours.value / 1e9,
+                baseline.value / 1e9,
+                ratio.value,
+                resent * 100.0,
+                verdict(ratio.value >= *goal)
+            )?;
+        }
+        let [p50, p99, p999, worst] = tail.percentiles_ns.map(|ns| ns / 1e3);
+        writeln!(
+            f,
+            "\n{} round trips, {} % lost ({} packets sent again), us:",
+            tail.count,
+            f64::from(TRIP_LOSS) / 1e4,
+            tail.resent
+        )?;
+        writeln!(
+            f,
+            "  median {p50:.1}, 99 % {p99:.1}, 99.9 % {p999:.1}, worst {worst:.1}; \
+             without loss median {:.1}, 99 % {:.1}",
+            tail.lossless_ns.value / 1e3,
+            tail.lossless_p99_ns / 1e3
+        )?;
+        writeln!(
+            f,
+            "  99 % <= 3 srtt + 50 us = {:.1}: {}",
+            tail.limit_ns / 1e3,
+            verdict(tail.percentiles_ns[1] <= tail.limit_ns)
+        )?;
+        let (over, unfair) = (incast.over_alone(), incast.unfairness());
+        writeln!(
+            f,
+            "\nincast: {} senders together {:.2} GB/s, one alone {:.2} GB/s: {over:.2} x (>= {COLLAPSE} {})",
+            incast.together.len(),
+            incast.together.iter().sum::<f64>() / 1e9,
+            incast.alone / 1e9,
+            verdict(over >= COLLAPSE)
+        )?;
+        writeln!(
+            f,
+            "  the one farthest from their mean: {:.0} % (<= {:.0} % {})",
+            unfair * 100.0,
+            UNFAIR * 100.0,
+            verdict(unfair <= UNFAIR)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(bytes_per_s: f64, resent: u64) -> Stream {
+        Stream { bytes_per_s, sent: 1000, resent }
+    }
+
+    fn trips(slow: usize, resent: u64) -> Trips {
+        let ns = (0..1000).map(|at| if at < slow { 200_000.0 } else { 10_000.0 }).collect();
+        Trips { ns, resent }
+    }
+
+    #[test]
+    fn jobs_that_lost_nothing_are_not_believed() {
+        let goal = LOSSES[0];
+        assert!(Goodput::of(goal, &[(stream(9e8, 0), stream(1e9, 0))]).is_err());
+        assert!(Goodput::of(goal, &[]).is_err());
+        let goodput = Goodput::of(goal, &[(stream(9e8, 10), stream(1e9, 0)); 5]).unwrap();
+        assert!((goodput.bytes_per_s.ratio.value - 0.9).abs() < 1e-12);
+        assert!((goodput.resent - 0.01).abs() < 1e-12);
+        assert!(Tail::of(&trips(0, 0), &trips(0, 0)).is_err());
+    }
+
+    #[test]
+    fn the_tail_is_that_of_the_lossy_job_against_the_other_s_median() {
+        let tail = Tail::of(&trips(5, 3), &trips(0, 0)).unwrap();
+        assert_eq!(tail.limit_ns, 80_000.0);
+        assert_eq!(tail.percentiles_ns, [10_000.0, 10_000.0, 200_000.0, 200_000.0]);
+        let tail = Tail::of(&trips(20, 3), &trips(0, 0)).unwrap();
+        assert_eq!(tail.percentiles_ns[1], 200_000.0);
+        assert_eq!(percentile(&[], 0.5), None);
+    }
+
+    #[test]
+    fn a_starved_sender_is_unfair() {
+        let mut incast = Incast { alone: 1e9, together: vec![1e8; 8] };
+        assert!((incast.over_alone() - 0.8).abs() < 1e-9 && incast.unfairness() < 1e-9);
+        incast.together[3] = 0.0;
+        assert!(incast.unfairness() > 0.99);
+    }
+
+    #[test]
+    fn the_report_fits_and_says_what_was_met() {
+        let turns = [(stream(5e8, 10), stream(1e9, 0)); 5];
+        let report = Report {
+            security: "crc",
+            goodput: LOSSES.map(|loss| Goodput::of(loss, &turns).unwrap()).into(),
+            tail: Tail::of(&trips(5, 3), &trips(0, 0)).unwrap(),
+            incast: Incast { alone: 1e9, together: vec![1e8; 8] },
+        };
+        let text = Text(&report).to_string();
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+        assert_eq!(
+            (text.matches("missed").count(), text.matches(" met").count()),
+            (2, 3),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! `clump lab loss`: options and jobs.
+
+use super::live::{self, Game};
+use super::{Goodput, Incast, LOSSES, Report, SENDERS, Stream, TRIP_LOSS, Tail, Text, Trips};
+use crate::compare::process;
+use crate::launch::{self, Shape};
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+use clump_wire::Security;
+use serde::de::DeserializeOwned;
+
+/// Makes ranks lose packets, of a million.
+const LOSS_VARIABLE: &str = "CLUMP_NET_LOSS_PPM";
+/// Which packets.
+const SEED_VARIABLE: &str = "CLUMP_NET_SEED";
+
+/// Options of `clump lab loss`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Protection of packets between nodes: aead or crc
+    #[arg(long, default_value = "aead")]
+    pub security: Security,
+    /// Put each node into a network namespace of its own, joined by veth, instead of using loopback
+    #[arg(long)]
+    pub netns: bool,
+    /// Turns of every job with loss and without; figures are medians over them
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// Chooses the packets that are lost
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// What the ranks of a job are to do.
+    #[arg(long, hide = true, value_enum)]
+    pub game: Option<Game>,
+}
+
+/// Runs the command; the exit code.
+pub fn run(args: &Args) -> Result<u8> {
+    if let Some(game) = args.game {
+        if let Some(said) = live::play(game, args.security)? {
+            println!("{said}");
+        }
+        return Ok(0);
+    }
+    ensure!(args.rounds > 0, "--rounds 0 measures nothing; give at least 1");
+    let mut goodput = Vec::new();
+    for loss in LOSSES {
+        let turn = |round: usize| -> Result<(Stream, Stream)> {
+            let seed = args.seed.wrapping_add(round as u64);
+            Ok((job(args, Game::Stream, loss.0, seed)?, job(args, Game::Stream, 0, seed)?))
+        };
+        let turns = (0..args.rounds).map(turn).collect::<Result<Vec<_>>>()?;
+        goodput.push(Goodput::of(loss, &turns)?);
+    }
+    let lossless: Trips = job(args, Game::Trips, 0, args.seed)?;
+    let lossy: Trips = job(args, Game::Trips, TRIP_LOSS, args.seed)?;
+    let tail = Tail::of(&lossy, &lossless)?;
+    let incast: Incast = job(args, Game::Incast, 0, args.seed)?;
+    let report = Report { security: args.security.name(), goodput, tail, incast };
+    if args.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        print!("{}", Text(&report));
+    }
+    Ok(0)
+}
+
+/// Runs a job for what its rank 0 says.
+fn job<T: DeserializeOwned>(args: &Args, game: Game, loss_ppm: u32, seed: u64) -> Result<T> {
+    let ranks = if game == Game::Incast { 1 + SENDERS } else { 2 };
+    let shape = Shape { ranks, nodes: ranks, security: args.security, netns: args.netns };
+    let value = game.to_possible_value().context("every game has a name")?;
+    let mut command = launch::job(shape, 0)?;
+    command.args(["lab", "loss", "--game", value.get_name()]);
+    command.args(["--security", args.security.name()]);
+    command.env(LOSS_VARIABLE, loss_ppm.to_string()).env(SEED_VARIABLE, seed.to_string());
+    let what = || format!("a job with {loss_ppm} packets lost of a million ({})", value.get_name());
+    let text = process::run(&mut command).with_context(what)?;
+    serde_json::from_str(&text).with_context(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names are keys of the one table of settings; another name would be ignored without a word.
+    #[test]
+    fn the_settings_exist() {
+        for variable in [LOSS_VARIABLE, SEED_VARIABLE] {
+            assert!(clump_boot::config::KEYS.iter().any(|key| key.variable == variable));
+        }
+    }
+}
