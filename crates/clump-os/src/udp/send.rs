@@ -64,10 +64,21 @@ struct Message {
     segmented: bool,
 }
 
+/// Parts up to this size are copied behind each other: each part that the kernel is shown costs it about
+/// 60 ns beside its copy. 46 datagrams of 1400 bytes in three parts each: 14.5 us with all parts shown,
+/// 13.2 copied; in one piece 8.2, wherefore parts that lie back to back are shown as one.
+const SMALL_PART: usize = 2048;
+
+/// Room for copied parts: two of the longest messages. When it is used up, parts are shown where they are.
+const SCRATCH_BYTES: usize = 1 << 17;
+
 /// Arrays for sending several messages in one system call, used again and again.
-#[derive(Default)]
 pub struct Outbox {
     parts: Vec<libc::iovec>,
+    /// Which of `parts` lie in `scratch`, and where; their pointers are filled in at the end.
+    copied: Vec<(usize, usize)>,
+    scratch: Box<[u8; SCRATCH_BYTES]>,
+    scratch_used: usize,
     messages: Vec<Message>,
     headers: Vec<libc::mmsghdr>,
 }
@@ -87,6 +98,9 @@ impl Outbox {
     pub fn new(messages: usize, parts: usize) -> Self {
         Self {
             parts: Vec::with_capacity(parts),
+            copied: Vec::with_capacity(parts),
+            scratch: Box::new([0; SCRATCH_BYTES]),
+            scratch_used: 0,
             messages: Vec::with_capacity(messages),
             headers: Vec::with_capacity(messages),
         }
@@ -95,6 +109,8 @@ impl Outbox {
     /// Begins an empty set of messages.
     pub fn post<'a>(&mut self) -> Post<'_, 'a> {
         self.parts.clear();
+        self.copied.clear();
+        self.scratch_used = 0;
         self.messages.clear();
         Post { outbox: self, borrowed: PhantomData }
     }
@@ -123,19 +139,49 @@ impl<'a> Post<'_, 'a> {
         });
     }
 
-    /// Adds a part to the message begun last; an empty one is left out.
+    /// Adds parts to the message begun last; empty ones are left out.
     #[inline]
-    pub fn part(&mut self, bytes: &'a [u8]) {
-        debug_assert!(!self.outbox.messages.is_empty());
-        if let Some(message) = self.outbox.messages.last_mut()
-            && !bytes.is_empty()
-        {
-            message.parts += 1;
-            self.outbox.parts.push(libc::iovec {
-                iov_base: bytes.as_ptr().cast_mut().cast(),
-                iov_len: bytes.len(),
-            });
+    pub fn parts(&mut self, parts: impl Iterator<Item = &'a [u8]> + Clone) {
+        let parts = parts.filter(|part| !part.is_empty());
+        match in_one_piece(parts.clone()) {
+            Some((start, bytes)) => self.show(start, bytes),
+            None => parts.for_each(|part| self.part(part)),
         }
+    }
+
+    /// Shows the kernel bytes where they are.
+    fn show(&mut self, start: *const u8, bytes: usize) {
+        if let Some(message) = self.outbox.messages.last_mut() {
+            message.parts += 1;
+            let iov_base = start.cast_mut().cast();
+            self.outbox.parts.push(libc::iovec { iov_base, iov_len: bytes });
+        }
+    }
+
+    fn part(&mut self, bytes: &'a [u8]) {
+        debug_assert!(!self.outbox.messages.is_empty());
+        let Outbox { parts, copied, scratch, scratch_used, messages, .. } = &mut *self.outbox;
+        let Some(message) = messages.last_mut() else { return };
+        let mut iov_base = bytes.as_ptr().cast_mut().cast();
+        let start = *scratch_used;
+        if bytes.len() <= SMALL_PART
+            && let Some(place) = scratch.get_mut(start..start + bytes.len())
+        {
+            place.copy_from_slice(bytes);
+            *scratch_used += bytes.len();
+            // The part before ends where this one begins, when it is of this message and was copied too.
+            let before = parts.len().checked_sub(1).filter(|_| message.parts > 0);
+            if let Some(before) = before
+                && copied.last().is_some_and(|(index, _)| *index == before)
+            {
+                parts[before].iov_len += bytes.len();
+                return;
+            }
+            copied.push((parts.len(), start));
+            iov_base = ptr::null_mut();
+        }
+        message.parts += 1;
+        parts.push(libc::iovec { iov_base, iov_len: bytes.len() });
     }
 
     /// Messages begun.
@@ -150,8 +196,13 @@ impl<'a> Post<'_, 'a> {
 
     /// Sends them in order and says how many were taken; an error is about the first of them.
     pub fn send(self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
-        let Outbox { parts, messages, headers } = self.outbox;
+        let Outbox { parts, copied, scratch, messages, headers, .. } = self.outbox;
         headers.clear();
+        let scratch = scratch.as_mut_ptr();
+        for &mut (part, start) in copied {
+            // SAFETY: `part()` keeps start and length within the scratch.
+            parts[part].iov_base = unsafe { scratch.add(start) }.cast();
+        }
         for message in &mut *messages {
             let mut header = empty_header();
             header.msg_name = message.name.as_mut_ptr().cast();
@@ -168,7 +219,8 @@ impl<'a> Post<'_, 'a> {
         }
         let socket = socket.as_raw_fd();
         // SAFETY: every pointer in the headers leads into `messages` and `parts`, which nothing moves or
-        // frees before the call is over, and from there to bytes that are borrowed for 'a. The kernel
+        // frees before the call is over, and from there to the scratch or to bytes borrowed for 'a (one piece
+        // may be several such borrows that touch). The kernel
         // only reads them, and writes msg_len within `headers`.
         let result = unsafe {
             match headers.as_mut_slice() {
@@ -187,6 +239,23 @@ impl<'a> Post<'_, 'a> {
         };
         usize::try_from(result).map_err(|_| errno())
     }
+}
+
+/// Where `parts` begin and how long they are together, if they lie back to back in memory and are long
+/// enough for that to matter.
+#[inline]
+fn in_one_piece<'a>(mut parts: impl Iterator<Item = &'a [u8]>) -> Option<(*const u8, usize)> {
+    let first = parts.next()?;
+    let mut end = first.as_ptr_range().end;
+    let mut bytes = first.len();
+    for part in parts {
+        if part.as_ptr() != end {
+            return None;
+        }
+        end = part.as_ptr_range().end;
+        bytes += part.len();
+    }
+    (bytes > SMALL_PART).then_some((first.as_ptr(), bytes))
 }
 
 /// One `UDP_SEGMENT` control message, laid out as `cmsghdr` wants it.

@@ -58,11 +58,9 @@ fn a_segmented_message_arrives_as_a_run_beside_a_plain_one() {
     let mut outbox = Outbox::new(2, 4);
     let mut post = outbox.post();
     post.message(&to, Some(4));
-    for part in [&b"aaaa"[..], b"bbbb", b"", b"cc"] {
-        post.part(part);
-    }
+    post.parts([&b"aaaa"[..], b"bbbb", b"", b"cc"].into_iter());
     post.message(&to, None);
-    post.part(b"alone");
+    post.parts([&b"alone"[..]].into_iter());
     assert_eq!((post.len(), post.is_empty()), (2, false));
     assert_eq!(post.send(a.as_fd()), Ok(2));
 
@@ -77,6 +75,33 @@ fn a_segmented_message_arrives_as_a_run_beside_a_plain_one() {
     assert_eq!(&buffers[1][..5], b"alone");
     assert_eq!(inbox.arrived(2), None);
     assert_eq!(outbox.post().send(a.as_fd()), Ok(0));
+}
+
+#[test]
+fn parts_arrive_in_order_however_they_lie_in_memory() {
+    let Some([(a, _), (b, to)]) = pair("127.0.0.1:0") else { return };
+    prepare(a.as_fd(), 1 << 20).unwrap();
+    prepare(b.as_fd(), 1 << 20).unwrap();
+    let bytes: Vec<u8> = (0..60_000u32).map(|i| (i ^ (i >> 8)) as u8).collect();
+    let (mut outbox, mut buffer) = (Outbox::new(1, 8), vec![0; 65_536]);
+    let mut check = |ranges: &[std::ops::Range<usize>]| {
+        let mut post = outbox.post();
+        post.message(&to, None);
+        post.parts(ranges.iter().map(|range| &bytes[range.clone()]));
+        assert_eq!(post.send(a.as_fd()), Ok(1));
+        let (received, _) = receive(b.as_fd(), &mut buffer).unwrap();
+        let expected: Vec<u8> =
+            ranges.iter().flat_map(|range| &bytes[range.clone()]).copied().collect();
+        assert!(buffer[..received] == expected, "{ranges:?}");
+    };
+    check(&[]);
+    check(&[5..5, 7..7]);
+    check(&[0..3, 3..9, 9..10]);
+    check(&[0..30_000, 30_000..30_000, 30_000..60_000]);
+    check(&[0..100, 200..300, 300..400]);
+    check(&[0..100, 5000..10_000, 10_000..15_000, 0..50, 50..90]);
+    check(&[9..20_000, 0..9, 0..9, 20_000..40_000]);
+    check(&[0..2048, 3000..5049, 0..2048, 6000..7000, 1..2]);
 }
 
 #[test]
