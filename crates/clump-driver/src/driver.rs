@@ -31,6 +31,9 @@ pub struct Capabilities {
 
 /// One datagram to send, in three parts that are put one behind the other (so that a payload need not be
 /// copied behind its header). Parts may be empty, even all of them.
+///
+/// A run of equal datagrams to one destination is cheapest when all their parts lie back to back in memory
+/// (46 of 1400 bytes: 8 us instead of 13), so what is copied or sealed anyway is best put there so.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'a> {
     /// Where it goes.

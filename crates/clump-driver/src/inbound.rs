@@ -67,10 +67,23 @@ pub struct Arrival {
     pub arrived_ns: Option<u64>,
 }
 
+/// Where a datagram lies, and which reception it came with: small, since there are many.
 #[derive(Debug, Clone, Copy)]
 struct Place {
-    start: usize,
-    bytes: usize,
+    start: u32,
+    bytes: u32,
+    reception: u32,
+}
+
+impl Place {
+    fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.start as usize + self.bytes as usize
+    }
+}
+
+/// What the datagrams of one buffer have in common.
+#[derive(Debug, Clone, Copy)]
+struct Reception {
     from: SocketAddr,
     ecn: Ecn,
     arrived_ns: Option<u64>,
@@ -83,7 +96,8 @@ pub struct Inbound {
     /// that no datagram reaches are never touched.
     memory: Vec<u8>,
     buffers: usize,
-    used: usize,
+    /// One for each buffer in use.
+    receptions: Vec<Reception>,
     datagrams: Vec<Place>,
 }
 
@@ -95,13 +109,16 @@ impl Inbound {
     /// for the same few cache lines.
     const STRIDE: usize = Self::BUFFER_BYTES + 320;
 
-    /// With room for as many receptions (each a datagram, or a run of them by GRO), at least one.
+    /// Most buffers: places fit in 32 bits.
+    const MOST_BUFFERS: usize = 4096;
+
+    /// With room for as many receptions (each a datagram, or a run of them by GRO), 1 to 4096.
     pub fn new(buffers: usize) -> Self {
-        let buffers = buffers.max(1);
+        let buffers = buffers.clamp(1, Self::MOST_BUFFERS);
         Self {
             memory: vec![0; buffers * Self::STRIDE],
             buffers,
-            used: 0,
+            receptions: Vec::with_capacity(buffers),
             datagrams: Vec::with_capacity(buffers.max(64)),
         }
     }
@@ -109,7 +126,7 @@ impl Inbound {
     /// Forgets what was received; all buffers are free again.
     #[inline]
     pub fn clear(&mut self) {
-        self.used = 0;
+        self.receptions.clear();
         self.datagrams.clear();
     }
 
@@ -128,31 +145,27 @@ impl Inbound {
     /// Free buffers.
     #[inline]
     pub fn room(&self) -> usize {
-        self.buffers - self.used
+        self.buffers - self.receptions.len()
     }
 
     /// Datagram `i` in order of arrival. Panics where there is no such datagram, as indexing does.
     #[inline]
     pub fn datagram(&mut self, i: usize) -> Datagram<'_> {
         let place = self.datagrams[i];
-        Datagram {
-            bytes: &mut self.memory[place.start..place.start + place.bytes],
-            from: place.from,
-            ecn: place.ecn,
-            arrived_ns: place.arrived_ns,
-        }
+        let Reception { from, ecn, arrived_ns } = self.receptions[place.reception as usize];
+        Datagram { bytes: &mut self.memory[place.range()], from, ecn, arrived_ns }
     }
 
     /// For drivers: the next free buffer.
     #[inline]
     pub fn buffer(&mut self) -> Option<&mut [u8]> {
-        let start = self.used * Self::STRIDE;
+        let start = self.receptions.len() * Self::STRIDE;
         (self.room() > 0).then(|| &mut self.memory[start..start + Self::BUFFER_BYTES])
     }
 
     /// For drivers: all free buffers, in the order in which [`Inbound::commit`] takes them.
     pub fn free_buffers(&mut self) -> impl Iterator<Item = &mut [u8]> {
-        let free = &mut self.memory[self.used * Self::STRIDE..];
+        let free = &mut self.memory[self.receptions.len() * Self::STRIDE..];
         free.chunks_exact_mut(Self::STRIDE).map(|chunk| &mut chunk[..Self::BUFFER_BYTES])
     }
 
@@ -160,28 +173,26 @@ impl Inbound {
     #[inline]
     pub fn commit(&mut self, arrival: &Arrival) -> usize {
         debug_assert!(arrival.bytes <= Self::BUFFER_BYTES && self.room() > 0);
-        let start = self.used * Self::STRIDE;
-        self.used += 1;
-        let segment = arrival.segment.unwrap_or(arrival.bytes).max(1);
-        let place = |start, bytes| Place {
-            start,
-            bytes,
-            from: arrival.from,
-            ecn: arrival.ecn,
-            arrived_ns: arrival.arrived_ns,
+        let start = self.receptions.len() * Self::STRIDE;
+        let reception = self.receptions.len() as u32;
+        let Arrival { from, ecn, arrived_ns, .. } = *arrival;
+        self.receptions.push(Reception { from, ecn, arrived_ns });
+        let place = |start: usize, bytes: usize| Place {
+            start: start as u32,
+            bytes: bytes as u32,
+            reception,
         };
+        let segment = arrival.segment.unwrap_or(arrival.bytes).max(1);
         if arrival.bytes <= segment {
             self.datagrams.push(place(start, arrival.bytes));
             return 1;
         }
-        let before = self.datagrams.len();
-        let mut done = 0;
-        while done < arrival.bytes {
-            let bytes = segment.min(arrival.bytes - done);
-            self.datagrams.push(place(start + done, bytes));
-            done += bytes;
-        }
-        self.datagrams.len() - before
+        let segments = arrival.bytes.div_ceil(segment);
+        self.datagrams.extend((0..segments).map(|i| {
+            let done = i * segment;
+            place(start + done, segment.min(arrival.bytes - done))
+        }));
+        segments
     }
 
     /// For drivers: copies one datagram in; `false` when there is no room (or it is larger than any).
@@ -196,22 +207,20 @@ impl Inbound {
     }
 
     /// For wrappers: keeps only those datagrams from `first` on for which `keep` says so; it may change
-    /// their contents and marks. Buffers stay used.
+    /// their contents, and their mark, which datagrams that arrived joined share. Buffers stay used.
     pub fn filter(&mut self, first: usize, mut keep: impl FnMut(&mut Datagram<'_>) -> bool) {
-        let (memory, mut i) = (&mut self.memory, 0);
-        self.datagrams.retain_mut(|place| {
+        let (memory, receptions, mut i) = (&mut self.memory, &mut self.receptions, 0);
+        self.datagrams.retain(|place| {
             i += 1;
             if i <= first {
                 return true;
             }
-            let mut datagram = Datagram {
-                bytes: &mut memory[place.start..place.start + place.bytes],
-                from: place.from,
-                ecn: place.ecn,
-                arrived_ns: place.arrived_ns,
-            };
+            let reception = &mut receptions[place.reception as usize];
+            let Reception { from, ecn, arrived_ns } = *reception;
+            let bytes = &mut memory[place.range()];
+            let mut datagram = Datagram { bytes, from, ecn, arrived_ns };
             let keeps = keep(&mut datagram);
-            (place.ecn, place.arrived_ns) = (datagram.ecn, datagram.arrived_ns);
+            reception.ecn = datagram.ecn;
             keeps
         });
     }

@@ -24,6 +24,11 @@ enum Kind {
     Driver,
 }
 
+/// Order of the turns: bare and driver change places each time.
+fn order(turn: usize) -> [Kind; 2] {
+    if turn.is_multiple_of(2) { [Kind::Bare, Kind::Driver] } else { [Kind::Driver, Kind::Bare] }
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

@@ -1,6 +1,6 @@
-//! A stream of full-sized datagrams with a window, runs cut and joined by the kernel on both ways.
+//! A stream of full-sized datagrams, a window at a time, runs cut and joined by the kernel on both ways.
 
-use crate::{Failure, Kind, TURNS, pin, report};
+use crate::{Failure, Kind, TURNS, report};
 use clump_driver::{Driver, Inbound, Outgoing, Udp, UdpOptions};
 use clump_os::clock::now_ns;
 use clump_os::raw_udp;
@@ -9,11 +9,11 @@ use std::net::{SocketAddr, UdpSocket};
 const DATAGRAM: usize = 1400;
 const RUN: usize = 46;
 const RUN_BYTES: usize = RUN * DATAGRAM;
-/// Bytes under way at most.
-const WINDOW: usize = 8 * RUN_BYTES;
-/// Runs in one turn: 16 MB.
-const RUNS: usize = 250;
-const PATIENCE_NS: u64 = 2_000_000_000;
+/// Runs under way at most: 256 KB, as a window that suits the caches.
+const WINDOW_RUNS: usize = 4;
+/// Windows in one turn.
+const WINDOWS: usize = 20;
+const PATIENCE_NS: u64 = 10_000_000_000;
 /// What buffers of both kinds are raised to.
 const BUFFER_BYTES: usize = 4 << 20;
 
@@ -24,8 +24,22 @@ struct Side {
     peer: SocketAddr,
     inbound: Inbound,
     buffer: Vec<u8>,
-    deadline: u64,
+    layout: Layout,
 }
+
+/// How the datagrams of a run lie in memory; bare calls always have them back to back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Header, frames and tag of each apart.
+    Parts,
+    /// Each in one piece, with gaps between them.
+    Slots,
+    /// Back to back.
+    Piece,
+}
+
+/// From one datagram to the next in memory, where there are gaps.
+const SLOT: usize = 1536;
 
 impl Side {
     /// Two sides that reach each other.
@@ -49,8 +63,8 @@ impl Side {
             driver,
             peer,
             inbound: Inbound::new(16),
-            buffer: vec![3; 1 << 16],
-            deadline: u64::MAX,
+            buffer: vec![3; RUN * SLOT],
+            layout: Layout::Piece,
         };
         Ok([side(near, drivers.0, addresses.1), side(far, drivers.1, addresses.0)])
     }
@@ -65,9 +79,6 @@ impl Side {
                 (0..received).map(|i| self.inbound.datagram(i).bytes.len()).sum()
             }
         };
-        if bytes == 0 && now_ns() > self.deadline {
-            return Err("the stream stands still".into());
-        }
         Ok(bytes)
     }
 
@@ -80,98 +91,93 @@ impl Side {
             }
             Kind::Driver => {
                 let part = |i: usize| {
-                    let bytes = &self.buffer[i * DATAGRAM..(i + 1) * DATAGRAM];
-                    let (head, rest) = bytes.split_at(64);
-                    let (body, tail) = rest.split_at(rest.len() - 16);
-                    Outgoing { to: self.peer, head, body, tail }
+                    let (to, tail) = (self.peer, &self.buffer[..0]);
+                    match self.layout {
+                        Layout::Parts => {
+                            // Tags are apart from headers as in two arrays.
+                            let slot = &self.buffer[i * SLOT..(i + 1) * SLOT];
+                            let (head, rest) = (&slot[..64], &slot[80..]);
+                            Outgoing { to, head, body: &rest[..DATAGRAM - 80], tail: &slot[64..80] }
+                        }
+                        Layout::Slots => {
+                            let head = &self.buffer[i * SLOT..i * SLOT + DATAGRAM];
+                            Outgoing { to, head, body: tail, tail }
+                        }
+                        Layout::Piece => {
+                            let head = &self.buffer[i * DATAGRAM..(i + 1) * DATAGRAM];
+                            Outgoing { to, head, body: tail, tail }
+                        }
+                    }
                 };
                 let run: [Outgoing<'_>; RUN] = std::array::from_fn(part);
                 Ok(self.driver.send(&run[skip..])?)
             }
         }
     }
-
-    /// Tells the sender how much arrived.
-    fn credit(&mut self, kind: Kind, arrived: usize) -> Result<(), Failure> {
-        let bytes = vec![0; arrived / RUN_BYTES + 1];
-        let to = self.peer;
-        match kind {
-            Kind::Bare => drop(raw_udp::write(&self.bare, &bytes)?),
-            Kind::Driver => {
-                self.driver.send(&[Outgoing { to, head: &bytes, body: &[], tail: &[] }])?;
-            }
-        }
-        Ok(())
-    }
 }
 
-/// Sends a turn; each byte of an answer is worth a run.
-fn send(side: &mut Side, kind: Kind) -> Result<(), Failure> {
-    side.deadline = now_ns() + PATIENCE_NS;
-    let (mut sent, mut done, mut part) = (0, 0, 0);
-    while done < RUNS {
-        if sent < RUNS && (sent - done) * RUN_BYTES < WINDOW {
-            part += side.send_run(kind, part)?;
-            if part == RUN {
-                (sent, part) = (sent + 1, 0);
-            }
-        }
-        // Asking is a system call: only when there may be something to learn.
-        if (sent - done) * RUN_BYTES >= WINDOW / 2 || sent == RUNS {
-            done += side.receive(kind)?;
-        }
-    }
-    Ok(())
+/// What one side's part of a window costs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cost {
+    send_ns: u64,
+    receive_ns: u64,
 }
 
-/// Receives a turn and answers each whole run.
-fn sink(side: &mut Side, kind: Kind) -> Result<(), Failure> {
-    side.deadline = now_ns() + PATIENCE_NS;
-    let (mut arrived, mut answered) = (0, 0);
-    while answered < RUNS {
-        arrived += side.receive(kind)?;
-        let runs = arrived / RUN_BYTES;
-        if runs > answered {
-            side.credit(kind, (runs - answered - 1) * RUN_BYTES)?;
-            answered = runs;
+/// Sends a window of runs and receives it, on one processor: what is left of a stream when nobody waits.
+fn window(near: &mut Side, far: &mut Side, kind: Kind) -> Result<Cost, Failure> {
+    let deadline = now_ns() + PATIENCE_NS;
+    let start = now_ns();
+    for _ in 0..WINDOW_RUNS {
+        let mut sent = 0;
+        while sent < RUN {
+            sent += near.send_run(kind, sent)?;
         }
     }
-    Ok(())
-}
-
-fn order(turn: usize) -> [Kind; 2] {
-    if turn.is_multiple_of(2) { [Kind::Bare, Kind::Driver] } else { [Kind::Driver, Kind::Bare] }
+    let sent_at = now_ns();
+    let mut arrived = 0;
+    while arrived < WINDOW_RUNS * RUN_BYTES {
+        let some = far.receive(kind)?;
+        arrived += some;
+        if some == 0 && now_ns() > deadline {
+            return Err("the stream stands still".into());
+        }
+    }
+    Ok(Cost { send_ns: sent_at - start, receive_ns: now_ns() - sent_at })
 }
 
 /// Measures the stream.
 pub fn measure() -> Result<(), Failure> {
-    let [mut near, mut far] = Side::pair()?;
-    let receiver = std::thread::spawn(move || -> Result<(), Failure> {
-        pin_elsewhere()?;
-        for turn in 0..TURNS {
-            for kind in order(turn) {
-                sink(&mut far, kind)?;
-            }
-        }
-        Ok(())
-    });
-    let mut turns = Vec::new();
-    for turn in 0..TURNS {
-        let mut rate = [0.0; 2];
-        for kind in order(turn) {
-            let start = now_ns();
-            send(&mut near, kind)?;
-            rate[kind as usize] = (RUNS * RUN_BYTES) as f64 / (now_ns() - start) as f64;
-        }
-        turns.push((rate[0], rate[1]));
-    }
-    receiver.join().map_err(|_| "the receiver gave up")??;
-    report("stream of 1400 bytes", "GB/s", &turns);
-    Ok(())
+    println!("header, frames and tag apart:");
+    measure_layout(Layout::Parts)?;
+    println!("in one piece each:");
+    measure_layout(Layout::Slots)?;
+    println!("all back to back:");
+    measure_layout(Layout::Piece)
 }
 
-/// The main thread is pinned already, and threads inherit that.
-fn pin_elsewhere() -> Result<bool, Failure> {
-    clump_os::topology::set_affinity(&[0, 1]).ok();
-    pin(1)
+fn measure_layout(layout: Layout) -> Result<(), Failure> {
+    let [mut near, mut far] = Side::pair()?;
+    near.layout = layout;
+    let (mut sends, mut receives, mut both) = (Vec::new(), Vec::new(), Vec::new());
+    for turn in 0..TURNS * WINDOWS {
+        let mut cost = [Cost::default(); 2];
+        for kind in crate::order(turn) {
+            cost[kind as usize] = window(&mut near, &mut far, kind)?;
+        }
+        // The first windows touch buffers for the first time.
+        if turn >= WINDOWS {
+            let us = |ns: u64| ns as f64 / WINDOW_RUNS as f64 / 1000.0;
+            let [bare, driver] = cost;
+            sends.push((us(bare.send_ns), us(driver.send_ns)));
+            receives.push((us(bare.receive_ns), us(driver.receive_ns)));
+            let rate = |cost: Cost| {
+                (WINDOW_RUNS * RUN_BYTES) as f64 / (cost.send_ns + cost.receive_ns) as f64
+            };
+            both.push((rate(bare), rate(driver)));
+        }
+    }
+    report("sending 46 of 1400 bytes", "us  ", &sends);
+    report("receiving 46 of 1400 bytes", "us  ", &receives);
+    report("stream, both on one core", "GB/s", &both);
+    Ok(())
 }

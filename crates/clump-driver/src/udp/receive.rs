@@ -13,8 +13,9 @@ use std::os::fd::AsFd;
 /// Most receptions in one system call.
 pub(super) const MESSAGES: usize = 16;
 
-/// The same, where receptions are runs of tens of KiB: more would leave the cache before anyone looks.
-const LARGE_MESSAGES: usize = 4;
+/// Mean size above which receptions are taken one by one: tens of KiB each that go to the same buffer every
+/// time find it in the cache, which is worth more than the system calls saved (64 KiB: 3.6 us into one
+/// buffer, 4.9 us into four by turns).
 const LARGE_BYTES: usize = 16_384;
 
 /// Late errors of earlier datagrams that one call skips before it leaves the rest to the next.
@@ -76,13 +77,16 @@ impl Udp {
     fn receive_one(&mut self, socket: usize, into: &mut Inbound) -> Result<usize, Errno> {
         let Some(buffer) = into.buffer() else { return Ok(0) };
         let arrived = udp::receive_full(self.sockets[socket].fd.as_fd(), buffer)?;
+        self.large_runs = arrived.bytes > LARGE_BYTES;
         Ok(self.commit(&arrived, into))
     }
 
     fn receive_several(&mut self, socket: usize, into: &mut Inbound) -> Result<usize, Errno> {
-        let most = if self.large_runs { LARGE_MESSAGES } else { MESSAGES };
+        if self.large_runs {
+            return self.receive_one(socket, into);
+        }
         let fd = self.sockets[socket].fd.as_fd();
-        let messages = self.inbox.receive(fd, into.free_buffers().take(most))?;
+        let messages = self.inbox.receive(fd, into.free_buffers().take(MESSAGES))?;
         let (mut received, mut bytes) = (0, 0);
         for i in 0..messages {
             if let Some(arrived) = self.inbox.arrived(i) {

@@ -195,11 +195,7 @@ impl Udp {
             let run = &rest[first..first + run];
             let segment = u16::try_from(run[0].bytes()).ok().filter(|_| run.len() > 1);
             post.message(&run[0].to, segment);
-            for datagram in run {
-                post.part(datagram.head);
-                post.part(datagram.body);
-                post.part(datagram.tail);
-            }
+            post.parts(run.iter().flat_map(|one| [one.head, one.body, one.tail]));
         }
         self.counts.send_calls += 1;
         (messages, post.send(self.sockets[socket].fd.as_fd()))
