@@ -149,20 +149,23 @@ impl Team {
     ) -> Result<R> {
         let mut state = lock(&self.state);
         state.seq += 1;
-        if let Some(by) = lock(&self.mailbox).is_broken(state.seq) {
-            return Err(ErrorKind::RankLeft(by).into());
+        let broken = lock(&self.mailbox).is_broken(state.seq);
+        if let Some(by) = broken {
+            return self.heed(Err(ErrorKind::RankLeft(by).into()), state.seq);
         }
         self.count(counter, 1);
         self.heed(make(state.seq), state.seq)
     }
 
     /// Whoever fails collective `seq` because a rank left takes part in no more, and says so: others would
-    /// wait for its parts, and it for theirs.
+    /// wait for its parts, and it for theirs. A rank that left after a death mostly did because of it.
     fn heed<R>(&self, made: Result<R>, seq: u64) -> Result<R> {
-        if let Err(error) = &made
-            && let ErrorKind::RankLeft(by) = *error.kind()
-            && lock(&self.mailbox).give_up(Broken { seq, by })
-        {
+        let Err(error) = &made else { return made };
+        let ErrorKind::RankLeft(by) = *error.kind() else { return made };
+        if let Some(death) = self.context.node().job().first_death() {
+            return Err(ErrorKind::RankDied(death).into());
+        }
+        if lock(&self.mailbox).give_up(Broken { seq, by }) {
             for rank in (0..self.nranks()).filter(|&rank| rank != self.rank()) {
                 let _ = self.desk.try_send(rank as u32, BROKEN, &[seq, u64::from(by)]);
             }
