@@ -188,11 +188,11 @@ impl Stack {
         let outbox = &conduit.outbox;
         let plain = |shot: &Shot| shot.unit.and_then(|unit| outbox.unit(unit)).unwrap_or_default();
         let result = arena.fire(&mut **driver, *address, sealer, plain, stats);
-        self.after_send(result, count)
+        self.after_send(&result, count)
     }
 
     /// A packet that the driver did not take counts as lost on the way: the channel sends it again.
-    fn after_send(&mut self, result: Result<usize, DriverError>, count: usize) -> bool {
+    fn after_send(&mut self, result: &Result<usize, DriverError>, count: usize) -> bool {
         match result {
             Ok(taken) if taken == count => true,
             Ok(taken) => {
@@ -231,7 +231,7 @@ impl Stack {
         arena.load(&header, true, None, sealer, &body);
         stats.acks_sent += u64::from(kind == Kind::Ack);
         let result = arena.fire(&mut **driver, *address, sealer, |_| &body, stats);
-        self.after_send(result, 1);
+        self.after_send(&result, 1);
     }
 }
 
