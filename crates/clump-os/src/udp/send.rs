@@ -139,13 +139,23 @@ impl<'a> Post<'_, 'a> {
         });
     }
 
-    /// Adds parts to the message begun last; empty ones are left out.
+    /// Adds datagrams of `N` parts each to the message begun last; empty parts are left out.
     #[inline]
-    pub fn parts(&mut self, parts: impl Iterator<Item = &'a [u8]> + Clone) {
-        let parts = parts.filter(|part| !part.is_empty());
-        match in_one_piece(parts.clone()) {
+    pub fn datagrams<const N: usize>(
+        &mut self,
+        datagrams: impl Iterator<Item = [&'a [u8]; N]> + Clone,
+    ) {
+        match in_one_piece(datagrams.clone()) {
             Some((start, bytes)) => self.show(start, bytes),
-            None => parts.for_each(|part| self.part(part)),
+            None => {
+                for parts in datagrams {
+                    for part in parts {
+                        if !part.is_empty() {
+                            self.part(part);
+                        }
+                    }
+                }
+            }
         }
     }
 
@@ -241,21 +251,28 @@ impl<'a> Post<'_, 'a> {
     }
 }
 
-/// Where `parts` begin and how long they are together, if they lie back to back in memory and are long
-/// enough for that to matter.
+/// Where `datagrams` begin and how long they are together, if their parts lie back to back in memory and are
+/// long enough for that to matter.
 #[inline]
-fn in_one_piece<'a>(mut parts: impl Iterator<Item = &'a [u8]>) -> Option<(*const u8, usize)> {
-    let first = parts.next()?;
-    let mut end = first.as_ptr_range().end;
-    let mut bytes = first.len();
-    for part in parts {
-        if part.as_ptr() != end {
-            return None;
+fn in_one_piece<'a, const N: usize>(
+    datagrams: impl Iterator<Item = [&'a [u8]; N]>,
+) -> Option<(*const u8, usize)> {
+    let mut start: *const u8 = ptr::null();
+    let mut bytes = 0;
+    for parts in datagrams {
+        for part in parts {
+            if part.is_empty() {
+                continue;
+            }
+            if bytes == 0 {
+                start = part.as_ptr();
+            } else if part.as_ptr() != start.wrapping_add(bytes) {
+                return None;
+            }
+            bytes += part.len();
         }
-        end = part.as_ptr_range().end;
-        bytes += part.len();
     }
-    (bytes > SMALL_PART).then_some((first.as_ptr(), bytes))
+    (bytes > SMALL_PART).then_some((start, bytes))
 }
 
 /// One `UDP_SEGMENT` control message, laid out as `cmsghdr` wants it.

@@ -58,9 +58,9 @@ fn a_segmented_message_arrives_as_a_run_beside_a_plain_one() {
     let mut outbox = Outbox::new(2, 4);
     let mut post = outbox.post();
     post.message(&to, Some(4));
-    post.parts([&b"aaaa"[..], b"bbbb", b"", b"cc"].into_iter());
+    post.datagrams([[&b"aaaa"[..], b""], [b"bb", b"bb"], [b"", b"cc"]].into_iter());
     post.message(&to, None);
-    post.parts([&b"alone"[..]].into_iter());
+    post.datagrams([[&b"alone"[..]]].into_iter());
     assert_eq!((post.len(), post.is_empty()), (2, false));
     assert_eq!(post.send(a.as_fd()), Ok(2));
 
@@ -87,7 +87,7 @@ fn parts_arrive_in_order_however_they_lie_in_memory() {
     let mut check = |ranges: &[std::ops::Range<usize>]| {
         let mut post = outbox.post();
         post.message(&to, None);
-        post.parts(ranges.iter().map(|range| &bytes[range.clone()]));
+        post.datagrams(ranges.iter().map(|range| [&bytes[range.clone()]]));
         assert_eq!(post.send(a.as_fd()), Ok(1));
         let (received, _) = receive(b.as_fd(), &mut buffer).unwrap();
         let expected: Vec<u8> =
