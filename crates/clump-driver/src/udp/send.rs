@@ -195,7 +195,7 @@ impl Udp {
             let run = &rest[first..first + run];
             let segment = u16::try_from(run[0].bytes()).ok().filter(|_| run.len() > 1);
             post.message(&run[0].to, segment);
-            post.parts(run.iter().flat_map(|one| [one.head, one.body, one.tail]));
+            post.datagrams(run.iter().map(|one| [one.head, one.body, one.tail]));
         }
         self.counts.send_calls += 1;
         (messages, post.send(self.sockets[socket].fd.as_fd()))
@@ -215,7 +215,7 @@ fn run_length(batch: &[Outgoing<'_>], longest: usize, most_bytes: usize) -> usiz
     while run < longest {
         let next = &batch[run];
         let next_bytes = next.bytes();
-        if next.to != first.to || next_bytes > bytes || next_bytes == 0 {
+        if next_bytes > bytes || next_bytes == 0 || next.to != first.to {
             break;
         }
         run += 1;
