@@ -215,7 +215,8 @@ impl Channel {
     }
 
     /// The same for a packet that had waited so long in the receive queue (by the kernel's timestamp, or the
-    /// time since the poll before). That is no delay of the path, on either side (Swift, 3.2).
+    /// time since the poll before). That is no delay of the path, on either side: Swift takes
+    /// delay of the fabric and of end points apart.
     #[inline]
     pub fn handle_late(
         &mut self,
@@ -315,14 +316,19 @@ impl Channel {
         if let Some(echo) = echo {
             self.retransmit.on_echo(ticks(now), echo);
             self.mtu.on_echo(now, echo, self.rtt.smoothed());
+            let held = Ticks::from(header.held);
+            let since =
+                |at: Nanos| ticks(at).checked_sub(echo).and_then(|age| age.checked_sub(held));
             if header.held <= LONGEST_HELD
-                && let Some(round_trip) = ticks(arrived)
-                    .checked_sub(echo)
-                    .and_then(|age| age.checked_sub(header.held.into()))
+                && let Some(answered) = since(now)
             {
-                let round_trip = nanos(round_trip.max(1));
-                self.rtt.on_sample(now, nanos(echo), round_trip);
-                delay = Some((round_trip, self.rtt.least()));
+                // Timers wait for answers, however long those lay here; congestion is of the path only.
+                self.rtt.on_sample(now, nanos(echo), nanos(answered.max(1)));
+                if let Some(path) = since(arrived) {
+                    let path = nanos(path.max(1));
+                    self.rtt.on_path(now, path);
+                    delay = Some((path, self.rtt.least()));
+                }
             }
         }
         let in_vain = self.retransmit.backoff();

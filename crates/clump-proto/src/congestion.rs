@@ -6,9 +6,9 @@
 use crate::time::Ticks;
 use crate::{Config, Nanos};
 
-/// Multiplicative decrease by delay: Swift, 3.1 (beta).
+/// Multiplicative decrease by delay: Swift (SIGCOMM 2020), algorithm 1, beta.
 const DELAY_SHARE: f64 = 0.8;
-/// No round takes more than half: Swift, 3.1 (max_mdf).
+/// No round takes more than half: the same, max_mdf.
 const MOST_CUT: f64 = 0.5;
 /// Weight of a round's share of marks, 1/16: RFC 8257, 4.2 (g).
 const MARK_SHIFT: u32 = 4;
@@ -165,7 +165,7 @@ impl Control {
 
     /// Whether and by which share to make the window smaller.
     fn judge(&mut self, units: u32, marks: u32) -> Option<(Cut, f64)> {
-        // RFC 8257, 3.3: while nothing is marked the share decays, from 1, so that the first mark halves.
+        // RFC 8257, 3.3 and 3.4: while nothing is marked the share decays, from 1, so that the first mark halves.
         self.marked -= self.marked >> MARK_SHIFT;
         if marks > 0 {
             let share = u64::from(marks) * u64::from(WHOLE) / u64::from(units);
@@ -174,7 +174,7 @@ impl Control {
             return Some((Cut::Marks, (share / 2.0).min(MOST_CUT)));
         }
         if self.high_rounds >= HIGH_ROUNDS {
-            // Swift, 3.1: by the share of the delay that is above the target.
+            // Swift, algorithm 1: by the share of the delay that is above the target.
             let over = (self.queueing - self.target) as f64;
             return Some((Cut::Delay, (DELAY_SHARE * over / self.round_trip as f64).min(MOST_CUT)));
         }
@@ -223,7 +223,7 @@ impl Control {
         Some(Cut::Loss)
     }
 
-    /// Units that had been found lost have arrived. RFC 4015, 3.2: if all of them, it never happened.
+    /// Units that had been found lost have arrived. RFC 4015, 3: if all of them, it never happened.
     pub(crate) fn on_false_loss(&mut self, units: u32) {
         self.lost = self.lost.saturating_sub(units);
         if let Some((window, threshold, left)) = &mut self.before {

@@ -56,7 +56,7 @@ impl Mtu {
             index: 0,
             tries: 0,
             probe: None,
-            // Nothing is sent to a peer that was never heard (RFC 8899, 4.2: confirm it first).
+            // Nothing is sent to a peer that was never heard (RFC 8899, 5.2: the base is confirmed first).
             at: Nanos::MAX,
             vanished: 0,
             black_holes: 0,

@@ -38,9 +38,9 @@ impl Rtt {
         }
     }
 
-    /// Takes in a sample, of a packet that was sent at `sent`.
+    /// Takes in how long the path took, without what packets waited in sockets.
     #[inline]
-    pub(crate) fn on_sample(&mut self, now: Nanos, sent: Nanos, sample: Nanos) {
+    pub(crate) fn on_path(&mut self, now: Nanos, sample: Nanos) {
         if sample < self.least_now {
             self.least_now = sample;
             self.least = self.least.min(sample);
@@ -50,12 +50,17 @@ impl Rtt {
             self.least_now = Nanos::MAX;
             self.since = now;
         }
+    }
+
+    /// Takes in how long an answer took, to a packet that was sent at `sent`.
+    #[inline]
+    pub(crate) fn on_sample(&mut self, now: Nanos, sent: Nanos, sample: Nanos) {
         if self.smoothed == 0 {
             self.smoothed = sample.max(1);
             self.variation = sample / 2;
             return;
         }
-        // RFC 6298, 3: one sample a round trip. All packets that a computing peer finds when it is back
+        // RFC 7323, appendix G: more samples a round trip must not weigh more. All packets that a computing peer finds when it is back
         // tell of the same pause.
         if sent < self.smoothed_at {
             return;
@@ -122,12 +127,12 @@ mod tests {
     #[test]
     fn the_least_is_forgotten_after_some_seconds() {
         let mut rtt = Rtt::new(0);
-        rtt.on_sample(0, 0, 10_000);
-        rtt.on_sample(LEAST_AGE, 0, 50_000);
+        rtt.on_path(0, 10_000);
+        rtt.on_path(LEAST_AGE, 50_000);
         assert_eq!(rtt.least(), 10_000);
-        rtt.on_sample(LEAST_AGE + 1, 0, 50_000);
-        rtt.on_sample(2 * LEAST_AGE + 2, 0, 50_000);
-        rtt.on_sample(3 * LEAST_AGE + 3, 0, 50_000);
+        rtt.on_path(LEAST_AGE + 1, 50_000);
+        rtt.on_path(2 * LEAST_AGE + 2, 50_000);
+        rtt.on_path(3 * LEAST_AGE + 3, 50_000);
         assert_eq!(rtt.least(), 50_000);
     }
 }

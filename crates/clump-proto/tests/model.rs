@@ -130,11 +130,9 @@ proptest! {
         for step in steps {
             now += 100;
             match step {
-                Step::Send => {
-                    if here.room(now) >= 100 {
-                        let unit = here.send_unit(now, 100);
-                        wire.push(stamped(&mut here, now, Kind::Data, unit));
-                    }
+                Step::Send if here.room(now) >= 100 => {
+                    let unit = here.send_unit(now, 100);
+                    wire.push(stamped(&mut here, now, Kind::Data, unit));
                 }
                 Step::Drop(at) if at < wire.len() => {
                     wire.swap_remove(at);

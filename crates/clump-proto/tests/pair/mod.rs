@@ -56,8 +56,8 @@ pub struct Link {
     pub mtu: usize,
     /// Packets of these places in the order of all are dropped, counted from 0.
     pub drops: BTreeSet<u64>,
-    count: u64,
-    free_at: Nanos,
+    pub count: u64,
+    pub free_at: Nanos,
 }
 
 impl Default for Link {
@@ -86,7 +86,7 @@ impl Link {
     }
 
     /// When a packet arrives, and whether marked; `None`: never.
-    fn pass(&mut self, now: Nanos, bytes: usize, chance: &mut Chance) -> Option<(Nanos, bool)> {
+    pub fn pass(&mut self, now: Nanos, bytes: usize, chance: &mut Chance) -> Option<(Nanos, bool)> {
         let place = self.count;
         self.count += 1;
         if self.cut || bytes > self.mtu || self.drops.contains(&place) || chance.hits(self.loss) {
@@ -136,7 +136,7 @@ pub struct End {
 }
 
 impl End {
-    fn new(config: &Config, now: Nanos) -> Self {
+    pub fn new(config: &Config, now: Nanos) -> Self {
         Self {
             channel: Channel::new(config, now),
             waiting: 0,
@@ -152,7 +152,7 @@ impl End {
         }
     }
 
-    fn handle(&mut self, now: Nanos, packet: &Packet) {
+    pub fn handle(&mut self, now: Nanos, packet: &Packet) {
         if self.channel.is_replay(packet.header.number) {
             return;
         }
@@ -163,7 +163,7 @@ impl End {
     }
 
     /// Everything that a stack does in one go; the packets that it sends.
-    fn service(&mut self, now: Nanos) -> Vec<Packet> {
+    pub fn service(&mut self, now: Nanos) -> Vec<Packet> {
         let mut out = Vec::new();
         if self.channel.next_timeout().is_some_and(|at| at <= now) {
             self.channel.handle_timeout(now);

@@ -1,0 +1,105 @@
+//! Stories of many senders whose packets meet in one queue.
+
+mod pair;
+
+use clump_proto::{Config, Nanos};
+use pair::{Chance, End, Link, MS, Packet, SEC, US};
+use std::collections::BTreeMap;
+
+/// Bytes a millisecond of a 10 Gbit/s link.
+const TEN_GBIT: u64 = 1_250_000;
+
+/// Senders, each with its channel at the one receiver, and the queue before that.
+struct Crowd {
+    now: Nanos,
+    channels: Vec<[End; 2]>,
+    queue: Link,
+    back: Vec<Link>,
+    chance: Chance,
+    wire: BTreeMap<(Nanos, u64), (usize, usize, Packet)>,
+    sent: u64,
+}
+
+impl Crowd {
+    fn new(senders: usize, queue: Link) -> Self {
+        let config = Config::default();
+        let end = || End::new(&config, SEC);
+        let channels = (0..senders).map(|_| [end(), end()]).collect();
+        let back = vec![Link::default(); senders];
+        let (chance, wire) = (Chance::new(3), BTreeMap::new());
+        Self { now: SEC, channels, queue, back, chance, wire, sent: 0 }
+    }
+
+    fn service(&mut self, channel: usize, end: usize) {
+        for mut packet in self.channels[channel][end].service(self.now) {
+            let link = if end == 0 { &mut self.queue } else { &mut self.back[channel] };
+            if let Some((at, marked)) = link.pass(self.now, packet.bytes, &mut self.chance) {
+                packet.ce = marked;
+                self.sent += 1;
+                self.wire.insert((at, self.sent), (channel, 1 - end, packet));
+            }
+        }
+    }
+
+    fn pass(&mut self, time: Nanos) {
+        let until = self.now + time;
+        loop {
+            let due = self.channels.iter().flatten().filter_map(|end| end.channel.next_timeout());
+            let wire = self.wire.keys().next().map(|(at, _)| *at);
+            let next = due.chain(wire).min().unwrap_or(Nanos::MAX);
+            if next > until {
+                break;
+            }
+            self.now = self.now.max(next);
+            while let Some(first) = self.wire.first_entry()
+                && first.key().0 <= self.now
+            {
+                let (channel, end, packet) = first.remove();
+                self.channels[channel][end].handle(self.now, &packet);
+                self.service(channel, end);
+            }
+            for channel in 0..self.channels.len() {
+                for end in 0..2 {
+                    let due = self.channels[channel][end].channel.next_timeout();
+                    if due.is_some_and(|at| at <= self.now) {
+                        self.service(channel, end);
+                    }
+                }
+            }
+        }
+        self.now = until;
+    }
+
+    /// Bytes a millisecond of each sender that arrive in `time`.
+    fn rates(&mut self, time: Nanos) -> Vec<u64> {
+        let counts = |crowd: &Self| -> Vec<u64> {
+            crowd.channels.iter().map(|channel| channel[1].delivered.len() as u64).collect()
+        };
+        let before = counts(self);
+        self.pass(time);
+        counts(self).iter().zip(before).map(|(n, b)| (n - b) * 1400 * MS / time).collect()
+    }
+}
+
+fn incast(senders: usize, queue: Link) {
+    let mut crowd = Crowd::new(senders, queue.clone());
+    for channel in 0..senders {
+        crowd.channels[channel][0].waiting = u64::MAX / 2;
+        crowd.service(channel, 0);
+    }
+    crowd.pass(50 * MS);
+    let rates = crowd.rates(100 * MS);
+    let all: u64 = rates.iter().sum();
+    let fair = all / senders as u64;
+    assert!(all >= TEN_GBIT * 85 / 100, "collapsed to {all} bytes/ms over {queue:?}: {rates:?}");
+    let unfair = rates.iter().any(|rate| rate.abs_diff(fair) * 5 > fair);
+    assert!(!unfair, "not within a fifth of {fair} over {queue:?}: {rates:?}");
+}
+
+#[test]
+fn eight_senders_share_a_long_queue_a_marking_one_and_a_short_one() {
+    let queue = Link { rate: TEN_GBIT, delay: 10 * US, queue: 2_000_000, ..Link::default() };
+    incast(8, queue.clone());
+    incast(8, Link { mark_from: 60_000, ..queue.clone() });
+    incast(8, Link { queue: 150_000, ..queue });
+}
