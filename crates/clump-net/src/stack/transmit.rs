@@ -194,7 +194,7 @@ impl Stack {
     /// A packet that the driver did not take counts as lost on the way: the channel sends it again.
     fn after_send(&mut self, result: &Result<usize, DriverError>, count: usize) -> bool {
         match result {
-            Ok(taken) if taken == count => true,
+            Ok(taken) if *taken == count => true,
             Ok(taken) => {
                 self.stats.sends_refused += (count - taken) as u64;
                 false
