@@ -10,6 +10,7 @@ mod opening;
 
 use crate::event::Event;
 use crate::frame::{Assembler, Frame, Stream};
+use crate::heart::Heart;
 use crate::net::Net;
 use crate::outcome::{Doing, End};
 use crate::output::Outputs;
@@ -38,11 +39,14 @@ mod token {
     pub(super) const END: u64 = 2 << 32;
     pub(super) const PIPE: u64 = 3 << 32;
     pub(super) const SEAT: u64 = 4 << 32;
+    pub(super) const HEART: u64 = 5 << 32;
     pub(super) const KIND: u64 = !0 << 32;
 }
 
 /// How often to look for processes to kill while killing: the end of a grandchild makes no signal here.
 const SWEEP_EVERY: Duration = Duration::from_millis(2);
+/// The part of the node timeout after which silence counts; the rest is for agreeing on who is lost.
+const SILENCE_SHARE: (u64, u64) = (3, 4);
 /// How long to try to kill.
 const SWEEP_NS: u64 = 2_000_000_000;
 
@@ -69,6 +73,8 @@ struct Agent {
     /// The rules, where this agent decides.
     watch: Option<Watch>,
     node: Node,
+    /// Beats to and from other agents, once all are known.
+    heart: Option<Heart>,
     spec: JobSpec,
     ranks: Vec<Rank>,
     started_ns: u64,
@@ -125,8 +131,14 @@ impl Agent {
         if self.ranks.is_empty() && !self.killing && !self.finished {
             self.start_ranks()?;
         }
-        if let Some(net) = &mut self.node.net {
-            net.give_away();
+        if let Some(net) = self.node.net.take() {
+            let silence_ns =
+                SILENCE_SHARE.0 * self.node.plan.node_timeout_ms * 1_000_000 / SILENCE_SHARE.1;
+            let times = (silence_ns, clock::now_ns());
+            let Net { own, mut key, security, .. } = net;
+            let heart = Heart::new(own, &mut key, security, (self.node.plan.node, table), times)?;
+            self.poller.add(&heart, token::HEART, Interest::Read)?;
+            self.heart = Some(heart);
         }
         if let Some(refusal) = self.refusal.take_if(|_| self.watch.is_none()) {
             let frame = Frame::Refused(refusal.why, refusal.code);
@@ -179,6 +191,11 @@ impl Agent {
                     }
                 }
                 token::SIGNALS => self.read_signals()?,
+                token::HEART => {
+                    if let Some(heart) = &mut self.heart {
+                        heart.hear(clock::now_ns());
+                    }
+                }
                 token::END => self.reap()?,
                 token::PIPE => self.outputs.on_readable(&self.poller, low as usize)?,
                 _ => self.hear_seat(low)?,
@@ -186,7 +203,7 @@ impl Agent {
             // Death is looked at between any two pieces of output.
             self.act()?;
         }
-        self.handle_timeout();
+        self.handle_timeout()?;
         self.act()?;
         if self.killing {
             self.reap()?;

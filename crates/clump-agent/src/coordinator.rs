@@ -10,13 +10,16 @@
 //! 1. Ranks start when all nodes are reached: then everybody knows where everybody is.
 //! 2. What ends a job is decided here alone, by [`Watch`], so all nodes hear of the same deaths in the
 //!    same order.
-//! 3. A node whose agent is gone is lost; one that does not answer an order to end within [`END_NS`] is
+//! 3. A node that other nodes do not hear is given up as the [`Jury`] decides, and then lost.
+//! 4. A node whose agent is gone is lost; one that does not answer an order to end within [`END_NS`] is
 //!    cut off and then lost.
 
 use crate::event::{Event, Order, Standing};
 use crate::frame::Frame;
+use crate::jury::{Jury, Verdict};
 use crate::ledger::{Ledger, Loss};
 use crate::outcome::{JobOutcome, NodePart};
+use crate::report::rank_list;
 use crate::spec::{Bound, JobSpec, Table};
 use crate::watch::{Action, Watch};
 use std::collections::VecDeque;
@@ -50,6 +53,7 @@ struct Node {
 pub struct Coordinator {
     spec: JobSpec,
     watch: Watch,
+    jury: Jury,
     nodes: Vec<Node>,
     losses: Vec<Loss>,
     refusal: Option<(String, u8)>,
@@ -64,11 +68,13 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// Decides about the job `spec`, whose agents are these processes.
-    pub fn new(spec: &JobSpec, agents: &[u32], now_ns: u64) -> Self {
+    pub fn new(spec: &JobSpec, agents: &[u32], node_timeout_ms: u64, now_ns: u64) -> Self {
         let node = |&pid| Node { pid, ..Node::default() };
         Self {
             spec: spec.clone(),
             watch: Watch::new(spec.ranks, spec.on_death, spec.linger_ms),
+            // An eighth of the timeout: agents accuse after three quarters, and look twelve times in that.
+            jury: Jury::new(node_timeout_ms * 1_000_000 / 8),
             nodes: agents.iter().map(node).collect(),
             losses: Vec::new(),
             refusal: None,
@@ -120,6 +126,14 @@ impl Coordinator {
         {
             return; // not its to say
         }
+        match event {
+            // Whoever is killing everything may well be silent.
+            Event::Silent(node) if !self.watch.is_killing() && !self.concluded => {
+                self.jury.on_silent(from, node, now_ns);
+            }
+            Event::Heard(node) => self.jury.on_heard(from, node),
+            _ => {}
+        }
         self.watch.handle(event, now_ns);
         let (rank, standing) = match event {
             Event::Joined(rank) => (rank, Standing::Joined),
@@ -139,6 +153,7 @@ impl Coordinator {
             return false;
         };
         node.lost = true;
+        self.jury.on_gone(number);
         if node.part.is_some() {
             return false;
         }
@@ -169,13 +184,20 @@ impl Coordinator {
 
     /// When [`Coordinator::handle_timeout`] wants to be called.
     pub fn next_deadline_ns(&self) -> Option<u64> {
-        [self.watch.next_deadline_ns(), self.end_by].into_iter().flatten().min()
+        let times = [self.watch.next_deadline_ns(), self.jury.next_deadline_ns(), self.end_by];
+        times.into_iter().flatten().min()
     }
 
     /// Time has passed.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.watch.handle_timeout(now_ns);
         self.act(now_ns);
+        for Verdict { node, accusers } in self.jury.handle_timeout(now_ns) {
+            let accusers: Vec<usize> = accusers.into_iter().map(|node| node as usize).collect();
+            let (list, s) = (rank_list(&accusers), if accusers.len() == 1 { "" } else { "s" });
+            let why = format!("was not heard by node{s} {list} any more: stopped, or cut off");
+            self.cut_off(node, &why);
+        }
         if self.end_by.is_some_and(|at| at <= now_ns) {
             self.end_by = None;
             for number in 0..self.spec.nodes {

@@ -203,7 +203,7 @@ mod tests {
     fn one_of_each() -> Vec<Frame> {
         let mut spec = JobSpec::new("prog", vec!["a b".into(), "\u{e9}".into()], 3);
         (spec.linger_ms, spec.security) = (Some(7), clump_wire::Security::Crc);
-        let plan = NodePlan::virtual_node(&spec, 1, u64::MAX);
+        let plan = NodePlan::virtual_node(&spec, 1, u64::MAX, 9);
         let at = Where { address: "127.0.0.1:9".parse().unwrap(), epoch: 5 };
         vec![
             Frame::Start(Box::new((spec, plan))),

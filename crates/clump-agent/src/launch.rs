@@ -12,6 +12,7 @@ use crate::print::Printer;
 use crate::report;
 use crate::spec::{JobSpec, NodePlan};
 use crate::sweep;
+use clump_boot::Config;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::process::{self, Change, News};
 use clump_os::signal::{self, Signals};
@@ -92,11 +93,14 @@ impl Launcher {
         let spared = procfs::descendants(process::own_pid()).iter().map(|p| p.pid).collect();
         let poller = Poller::new()?;
         poller.add(&signals, token::SIGNALS, Interest::Read)?;
-        let agents = start_agents(spec)?;
+        // On one node its agent reads the configuration, and reports what is wrong with it.
+        let config = if spec.nodes > 1 { Config::load()? } else { Config::default() };
+        let node_timeout_ms = config.node_timeout_ms;
+        let agents = start_agents(spec, node_timeout_ms)?;
         let mut launcher = Self {
             coordinator: (spec.nodes > 1).then(|| {
                 let pids: Vec<u32> = agents.iter().map(|link| link.agent.pid).collect();
-                Coordinator::new(spec, &pids, clock::now_ns())
+                Coordinator::new(spec, &pids, node_timeout_ms, clock::now_ns())
             }),
             agents,
             poller,
@@ -367,11 +371,11 @@ impl Launcher {
 }
 
 /// Starts an agent for every node. If one cannot be started, those that were hear the launcher go.
-fn start_agents(spec: &JobSpec) -> anyhow::Result<Vec<Link>> {
+fn start_agents(spec: &JobSpec, node_timeout_ms: u64) -> anyhow::Result<Vec<Link>> {
     let job_id = process::random()?;
     let key = (spec.nodes > 1).then(Key::random).transpose()?;
     let start = |node: u32| {
-        let plan = NodePlan::virtual_node(spec, node, job_id);
+        let plan = NodePlan::virtual_node(spec, node, job_id, node_timeout_ms);
         let job = Frame::Start(Box::new((spec.clone(), plan)));
         Link::start(node == 0, key.as_ref(), &job)
     };

@@ -9,17 +9,17 @@ use clump_os::process;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::Place;
 use clump_wire::Security;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A node's part in the network between nodes.
+/// A node's part in the network between nodes, until its ranks have been started.
 #[derive(Debug)]
 pub(crate) struct Net {
     pub(crate) key: Key,
     pub(crate) security: Security,
     /// The agent's own socket.
     pub(crate) own: UdpSocket,
-    /// One per rank of the node, in order; given away when the ranks have been started.
+    /// One per rank of the node, in order.
     sockets: Vec<UdpSocket>,
     /// Where all of these are.
     pub(crate) bound: Bound,
@@ -79,15 +79,5 @@ impl Net {
     ) -> Option<NetOffer<'a>> {
         let socket = self.sockets.get((rank - first) as usize)?.as_fd();
         Some(NetOffer { socket, key: &self.key, security: self.security, first, alarms })
-    }
-
-    /// The ranks have their sockets: this process closes its own.
-    pub(crate) fn give_away(&mut self) {
-        self.sockets.clear();
-    }
-
-    /// The agent's own address.
-    pub(crate) fn own_address(&self) -> SocketAddr {
-        self.bound.agent.address
     }
 }

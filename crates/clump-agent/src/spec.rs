@@ -112,12 +112,15 @@ pub struct NodePlan {
     pub sharing: Range<u32>,
     /// Where the node is reached by others.
     pub address: IpAddr,
+    /// How long nothing may be heard of a node before it counts as lost.
+    pub node_timeout_ms: u64,
 }
 
 impl NodePlan {
     /// The plan for a node of this machine.
-    pub fn virtual_node(spec: &JobSpec, node: u32, job_id: u64) -> Self {
-        Self { node, job_id, sharing: 0..spec.ranks, address: Ipv4Addr::LOCALHOST.into() }
+    pub fn virtual_node(spec: &JobSpec, node: u32, job_id: u64, node_timeout_ms: u64) -> Self {
+        let address = Ipv4Addr::LOCALHOST.into();
+        Self { node, job_id, sharing: 0..spec.ranks, address, node_timeout_ms }
     }
 }
 

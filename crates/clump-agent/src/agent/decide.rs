@@ -3,6 +3,8 @@
 use super::{Agent, Result, SWEEP_NS};
 use crate::event::{Event, Order};
 use crate::frame::Frame;
+use crate::heart::Heart;
+use crate::pulse;
 use crate::watch::{Action, Watch};
 use clump_os::process::Exit;
 use clump_os::{clock, signal};
@@ -52,13 +54,30 @@ impl Agent {
     }
 
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        self.watch.as_ref().and_then(Watch::next_deadline_ns)
+        let decision = self.watch.as_ref().and_then(Watch::next_deadline_ns);
+        let beat = self.heart.as_ref().map(Heart::next_deadline_ns);
+        decision.into_iter().chain(beat).min()
     }
 
-    pub(super) fn handle_timeout(&mut self) {
+    pub(super) fn handle_timeout(&mut self) -> Result<()> {
+        let now_ns = clock::now_ns();
         if let Some(watch) = &mut self.watch {
-            watch.handle_timeout(clock::now_ns());
+            watch.handle_timeout(now_ns);
         }
+        let said =
+            self.heart.as_mut().map(|heart| heart.handle_timeout(now_ns)).unwrap_or_default();
+        // Without a launcher there is nobody to tell, and nothing to be done about it.
+        if self.watch.is_some() {
+            return Ok(());
+        }
+        for action in said {
+            match action {
+                pulse::Action::Silent(node) => self.tell(Event::Silent(node))?,
+                pulse::Action::Heard(node) => self.tell(Event::Heard(node))?,
+                pulse::Action::Beat => {}
+            }
+        }
+        Ok(())
     }
 
     /// Does what this agent itself has decided.

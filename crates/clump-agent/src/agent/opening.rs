@@ -67,6 +67,7 @@ impl Connection {
             outputs,
             watch: decides.then(|| Watch::new(spec.ranks, spec.on_death, spec.linger_ms)),
             node,
+            heart: None,
             spec,
             ranks: Vec::new(),
             started_ns,
@@ -119,7 +120,7 @@ pub(super) struct Node {
     pub(super) memory: NodeMemory,
     pub(super) config: Config,
     pub(super) patience: Patience,
-    /// Nothing on a job of one node.
+    /// On a job with several nodes, until ranks are started.
     pub(super) net: Option<Net>,
     /// Soft limit of descriptors that ranks get back, if it was raised.
     pub(super) descriptors: Option<u64>,

@@ -1,1 +1,206 @@
 //! Jobs over several nodes, by hand-made frames and times.
+
+use super::*;
+use crate::outcome::{End, Ending, Manner};
+use crate::spec::{OnDeath, Where};
+
+const MS: u64 = 1_000_000;
+
+/// A coordinator of four ranks on two nodes, whose ranks have all joined, and the time.
+fn running(on_death: OnDeath) -> Coordinator {
+    let mut c = starting(on_death);
+    bind(&mut c, 0);
+    bind(&mut c, 1);
+    for rank in 0..4 {
+        c.handle_frame(rank / 2, Frame::Event(Event::Joined(rank)), MS);
+    }
+    effects(&mut c);
+    c
+}
+
+fn starting(on_death: OnDeath) -> Coordinator {
+    let mut spec = JobSpec::new("prog", Vec::new(), 4);
+    (spec.nodes, spec.on_death) = (2, on_death);
+    Coordinator::new(&spec, &[70, 71], 2000, 0)
+}
+
+fn bind(c: &mut Coordinator, node: u32) {
+    let at = |port: u16| Where { address: ([127, 0, 0, 1], port).into(), epoch: port.into() };
+    let port = 10 * (u16::try_from(node).unwrap() + 1);
+    let bound =
+        Bound { host: "h".into(), agent: at(port), ranks: vec![at(port + 1), at(port + 2)] };
+    c.handle_frame(node, Frame::Bound(Box::new(bound)), MS);
+}
+
+fn ended(c: &mut Coordinator, rank: u32, end: End, standing: Standing, now_ns: u64) {
+    c.handle_frame(rank / 2, Frame::Event(Event::Ended { rank, end, standing }), now_ns);
+}
+
+fn effects(c: &mut Coordinator) -> Vec<Effect> {
+    std::iter::from_fn(|| c.poll_effect()).collect()
+}
+
+fn order(node: u32, order: Order) -> Effect {
+    Effect::Say(node, Frame::Order(order))
+}
+
+/// The same order to both nodes.
+fn both(what: Order) -> [Effect; 2] {
+    [order(0, what), order(1, what)]
+}
+
+/// Jumps to the next deadline and gives its time and what it made necessary.
+fn next(c: &mut Coordinator) -> (u64, Vec<Effect>) {
+    let at = c.next_deadline_ns().expect("a deadline");
+    c.handle_timeout(at);
+    (at / MS, effects(c))
+}
+
+/// The last words of a node, and its leaving.
+fn leave(c: &mut Coordinator, node: u32, now_ns: u64) {
+    let pids = vec![100 + 2 * node, 101 + 2 * node];
+    let part = NodePart { node, host: "h".into(), pids, ..NodePart::default() };
+    c.handle_frame(node, Frame::Part(Box::new(part)), now_ns);
+    assert!(!c.on_lost(node, "exited with code 0", now_ns), "in good order");
+}
+
+#[test]
+fn ranks_start_when_all_nodes_are_reached() {
+    let mut c = starting(OnDeath::End);
+    bind(&mut c, 1);
+    assert_eq!(effects(&mut c), []);
+    bind(&mut c, 0);
+    let said = effects(&mut c);
+    let [Effect::Say(0, Frame::Go(table)), Effect::Say(1, Frame::Go(_))] = &said[..] else {
+        panic!("{said:?}")
+    };
+    let ports = |places: &[Where]| places.iter().map(|p| p.address.port()).collect::<Vec<_>>();
+    assert_eq!((ports(&table.agents), ports(&table.ranks)), (vec![10, 20], vec![11, 12, 21, 22]));
+}
+
+#[test]
+fn what_a_rank_does_is_mirrored_on_the_other_nodes() {
+    let mut c = running(OnDeath::End);
+    c.handle_frame(1, Frame::Event(Event::Joined(3)), MS);
+    assert_eq!(effects(&mut c), [order(0, Order::Mirror(3, Standing::Joined))]);
+    c.handle_frame(0, Frame::Event(Event::Finalized(1)), MS);
+    assert_eq!(effects(&mut c), [order(1, Order::Mirror(1, Standing::Finalized))]);
+    c.handle_frame(0, Frame::Event(Event::Finalized(2)), MS);
+    assert_eq!(effects(&mut c), [], "rank 2 is not node 0's");
+}
+
+#[test]
+fn a_job_that_goes_well() {
+    let mut c = running(OnDeath::End);
+    for rank in 0..4 {
+        ended(&mut c, rank, End::Exit(0), Standing::Finalized, 5 * MS);
+    }
+    assert_eq!(effects(&mut c)[4..], both(Order::Conclude));
+    leave(&mut c, 0, 6 * MS);
+    leave(&mut c, 1, 6 * MS);
+    let outcome = c.close(7 * MS);
+    assert!(outcome.is_clean());
+    assert_eq!(outcome.ranks.iter().map(|r| r.pid).collect::<Vec<_>>(), [100, 101, 102, 103]);
+    assert!((outcome.wall_ms - 4.0).abs() < 1e-9);
+    assert_eq!(outcome.security.as_deref(), Some("aead"));
+}
+
+#[test]
+fn a_death_is_declared_on_all_nodes_and_ends_the_job() {
+    let mut c = running(OnDeath::End);
+    ended(&mut c, 2, End::Signal(9), Standing::Joined, 10 * MS);
+    assert_eq!(effects(&mut c), both(Order::Declare(2, Manner::Signal(9))));
+    assert_eq!(next(&mut c), (260, both(Order::Kill).into()));
+    for rank in [0, 1, 3] {
+        ended(&mut c, rank, End::Signal(9), Standing::Joined, 270 * MS);
+    }
+    assert_eq!(effects(&mut c), both(Order::Conclude));
+    leave(&mut c, 0, 280 * MS);
+    leave(&mut c, 1, 280 * MS);
+    let outcome = c.close(280 * MS);
+    let Ending::Death(death) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert_eq!((death.rank, death.node, death.pid, death.killed), (2, 1, 102, 3));
+    assert_eq!((outcome.code, death.at_ms), (137, 9));
+}
+
+#[test]
+fn a_lost_node_ends_the_job_or_is_lived_without() {
+    let mut c = running(OnDeath::End);
+    assert!(c.on_lost(1, "was killed by signal 9", 10 * MS));
+    assert!(!c.on_lost(1, "again", 10 * MS));
+    let deaths = [2, 3].map(|rank| order(0, Order::Declare(rank, Manner::NodeLost)));
+    assert_eq!(effects(&mut c), deaths, "nothing is said to the lost");
+    assert_eq!(next(&mut c), (260, vec![order(0, Order::Kill)]));
+    ended(&mut c, 0, End::Signal(9), Standing::Joined, 261 * MS);
+    ended(&mut c, 1, End::Exit(3), Standing::Joined, 261 * MS);
+    assert_eq!(effects(&mut c), [order(0, Order::Conclude)]);
+    leave(&mut c, 0, 262 * MS);
+    let outcome = c.close(262 * MS);
+    let Ending::NodeLost(loss) = &outcome.ending else { panic!("{:?}", outcome.ending) };
+    assert_eq!((loss.node, loss.pid, &loss.ranks[..], outcome.code), (1, 71, &[2, 3][..], 125));
+    assert_eq!(outcome.ranks.len(), 4);
+
+    let mut c = running(OnDeath::Continue);
+    c.on_lost(0, "was killed by signal 9", 10 * MS);
+    assert_eq!(
+        effects(&mut c),
+        [0, 1].map(|rank| order(1, Order::Declare(rank, Manner::NodeLost)))
+    );
+    assert_eq!(c.next_deadline_ns(), None);
+    ended(&mut c, 2, End::Exit(0), Standing::Finalized, 900 * MS);
+    ended(&mut c, 3, End::Exit(0), Standing::Finalized, 900 * MS);
+    assert_eq!(effects(&mut c), [order(1, Order::Conclude)]);
+}
+
+#[test]
+fn a_node_that_nobody_hears_is_cut_off_and_named() {
+    let mut c = running(OnDeath::End);
+    c.handle_frame(0, Frame::Event(Event::Silent(1)), 1500 * MS);
+    assert_eq!(effects(&mut c), []);
+    assert_eq!(next(&mut c), (1750, vec![Effect::CutOff(1)]), "within two seconds");
+    c.on_lost(1, "was killed by signal 9", 1751 * MS);
+    next(&mut c);
+    let Ending::NodeLost(loss) = c.close(1760 * MS).ending else { panic!() };
+    assert!(loss.how.contains("was not heard by node 0"), "{}", loss.how);
+}
+
+#[test]
+fn a_node_that_is_heard_again_stays() {
+    let mut c = running(OnDeath::End);
+    c.handle_frame(0, Frame::Event(Event::Silent(1)), 1500 * MS);
+    c.handle_frame(0, Frame::Event(Event::Heard(1)), 1600 * MS);
+    assert_eq!(c.next_deadline_ns(), None);
+}
+
+#[test]
+fn the_user_ends_the_job_before_it_has_started() {
+    let mut c = starting(OnDeath::End);
+    bind(&mut c, 0);
+    c.on_interrupt(2, 10 * MS);
+    assert_eq!(effects(&mut c), both(Order::Signal(2)));
+    let (at, said) = next(&mut c);
+    assert_eq!((at, &said[2..]), (310, &both(Order::Conclude)[..]));
+    bind(&mut c, 1);
+    assert_eq!(effects(&mut c), [], "too late to start");
+}
+
+#[test]
+fn a_node_that_cannot_start_its_ranks_ends_the_job() {
+    let mut c = running(OnDeath::End);
+    c.handle_frame(1, Frame::Refused("no program".into(), 127), 2 * MS);
+    c.handle_frame(0, Frame::Refused("no program here".into(), 127), 2 * MS);
+    assert_eq!(effects(&mut c), both(Order::Conclude), "once");
+    leave(&mut c, 0, 3 * MS);
+    leave(&mut c, 1, 3 * MS);
+    let outcome = c.close(3 * MS);
+    assert_eq!(outcome.ending, Ending::Refused { why: "no program".into(), code: 127 });
+}
+
+#[test]
+fn an_agent_that_does_not_end_its_node_is_ended() {
+    let mut c = running(OnDeath::End);
+    ended(&mut c, 0, End::Signal(6), Standing::Joined, 0);
+    next(&mut c);
+    let (at, said) = next(&mut c);
+    assert_eq!((at, said), (4250, vec![Effect::CutOff(0), Effect::CutOff(1)]));
+}
