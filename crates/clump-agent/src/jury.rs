@@ -1,0 +1,146 @@
+//! Which node is given up when nodes do not hear each other. Pure.
+//!
+//! Agents accuse: "I do not hear node 2". After the first accusation the jury waits for as long as others
+//! may take to notice the same, and then gives up nodes until no accusation is left among those that
+//! stay: at each turn the node that most of the others accuse; of several, the one that accuses least (a
+//! stopped agent accuses nobody); of these, the last.
+
+use std::collections::BTreeSet;
+
+/// The accusations that stand.
+#[derive(Debug)]
+pub struct Jury {
+    patience_ns: u64,
+    /// Accuser, accused.
+    accusations: BTreeSet<(u32, u32)>,
+    decide_ns: Option<u64>,
+}
+
+/// A node to give up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The node.
+    pub node: u32,
+    /// Those that did not hear it.
+    pub accusers: Vec<u32>,
+}
+
+impl Jury {
+    /// Waits for `patience_ns` after the first accusation.
+    pub fn new(patience_ns: u64) -> Self {
+        Self { patience_ns, accusations: BTreeSet::new(), decide_ns: None }
+    }
+
+    /// Node `accuser` does not hear node `accused`.
+    pub fn on_silent(&mut self, accuser: u32, accused: u32, now_ns: u64) {
+        if accuser != accused {
+            self.accusations.insert((accuser, accused));
+            self.decide_ns.get_or_insert(now_ns + self.patience_ns);
+        }
+    }
+
+    /// It hears it again.
+    pub fn on_heard(&mut self, accuser: u32, accused: u32) {
+        self.accusations.remove(&(accuser, accused));
+        if self.accusations.is_empty() {
+            self.decide_ns = None;
+        }
+    }
+
+    /// A node is out of the job: what it said does not count any more, nor what was said about it.
+    pub fn on_gone(&mut self, node: u32) {
+        self.accusations.retain(|&(accuser, accused)| accuser != node && accused != node);
+        if self.accusations.is_empty() {
+            self.decide_ns = None;
+        }
+    }
+
+    /// When [`Jury::handle_timeout`] wants to be called.
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        self.decide_ns
+    }
+
+    /// Time has passed: gives the nodes to give up now.
+    pub fn handle_timeout(&mut self, now_ns: u64) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
+        if self.decide_ns.is_none_or(|at| at > now_ns) {
+            return verdicts;
+        }
+        while let Some(verdict) = self.worst() {
+            self.on_gone(verdict.node);
+            verdicts.push(verdict);
+        }
+        verdicts
+    }
+
+    fn worst(&self) -> Option<Verdict> {
+        let accused: BTreeSet<u32> = self.accusations.iter().map(|&(_, accused)| accused).collect();
+        let against =
+            |node| self.accusations.iter().filter(|&&(_, accused)| accused == node).count();
+        let by = |node| self.accusations.iter().filter(|&&(accuser, _)| accuser == node).count();
+        let weight = |node: u32| (against(node), std::cmp::Reverse(by(node)), node);
+        let node = accused.into_iter().max_by_key(|&node| weight(node))?;
+        let accusers = self.accusations.iter().filter(|&&(_, accused)| accused == node);
+        Some(Verdict { node, accusers: accusers.map(|&(accuser, _)| accuser).collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is decided after these accusations.
+    fn decided(accusations: &[(u32, u32)]) -> Vec<u32> {
+        let mut jury = Jury::new(10);
+        for (at, &(accuser, accused)) in (100..).zip(accusations) {
+            jury.on_silent(accuser, accused, at);
+        }
+        assert!(jury.handle_timeout(109).is_empty(), "too early");
+        let verdicts = jury.handle_timeout(110);
+        assert_eq!(jury.next_deadline_ns(), None, "nothing is left to decide");
+        verdicts.into_iter().map(|verdict| verdict.node).collect()
+    }
+
+    #[test]
+    fn a_stopped_node_is_given_up() {
+        assert_eq!(decided(&[(0, 1)]), [1]);
+        assert_eq!(decided(&[(1, 0)]), [0]);
+        assert_eq!(decided(&[(0, 2), (1, 2), (3, 2)]), [2]);
+    }
+
+    #[test]
+    fn a_node_that_is_cut_off_accuses_all_and_is_given_up_alone() {
+        assert_eq!(decided(&[(0, 1), (1, 0), (2, 1), (1, 2), (1, 3), (3, 1)]), [1]);
+    }
+
+    #[test]
+    fn of_two_that_do_not_hear_each_other_the_last_is_given_up() {
+        assert_eq!(decided(&[(0, 1), (1, 0)]), [1]);
+        assert_eq!(decided(&[(1, 2), (2, 1)]), [2]);
+    }
+
+    #[test]
+    fn a_job_that_is_cut_in_two_keeps_one_part() {
+        let halves = [(0, 2), (0, 3), (1, 2), (1, 3), (2, 0), (2, 1), (3, 0), (3, 1)];
+        assert_eq!(decided(&halves), [3, 2]);
+    }
+
+    #[test]
+    fn two_stopped_nodes_are_both_given_up() {
+        assert_eq!(decided(&[(0, 1), (0, 3), (2, 1), (2, 3)]), [3, 1]);
+    }
+
+    #[test]
+    fn who_is_heard_again_in_time_stays() {
+        let mut jury = Jury::new(10);
+        jury.on_silent(0, 1, 100);
+        jury.on_silent(0, 0, 100);
+        jury.on_heard(0, 1);
+        assert_eq!(jury.next_deadline_ns(), None);
+        assert!(jury.handle_timeout(200).is_empty());
+        jury.on_silent(0, 1, 300);
+        assert_eq!(jury.next_deadline_ns(), Some(310));
+        jury.on_gone(1);
+        assert!(jury.handle_timeout(400).is_empty());
+    }
+}
