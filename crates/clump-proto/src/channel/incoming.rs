@@ -1,0 +1,212 @@
+//! What comes in: units, what the peer acknowledges, and what that says of the path.
+
+use super::{Arrival, Channel, Unit};
+use crate::Nanos;
+use crate::congestion::{Cut, Sample};
+use crate::receive::Taken;
+use crate::retransmit::Lost;
+use crate::send::Acked;
+use crate::time::{Ticks, nanos, ticks, widen};
+use clump_wire::{Flags, Header, Kind};
+
+/// Clocks of two machines drift by 100 parts in a million: a packet held longer than 16 ms would falsify
+/// its round trip by more than 1.6 us.
+const LONGEST_HELD: u32 = 250_000;
+
+impl Channel {
+    /// Whether a packet of this number has been taken in, or is too old to tell.
+    #[inline]
+    pub fn is_replay(&self, number: u64) -> bool {
+        self.replay.is_replay(number)
+    }
+
+    /// Takes in an authenticated packet, `bytes` long; `ce`: it bears a mark of congestion.
+    #[inline]
+    pub fn handle_packet(
+        &mut self,
+        now: Nanos,
+        header: &Header,
+        sack: &[u64],
+        bytes: usize,
+        ce: bool,
+    ) -> Arrival {
+        self.handle_late(now, 0, header, sack, bytes, ce)
+    }
+
+    /// The same for a packet that had waited so long in the receive queue (by the kernel's timestamp, or the
+    /// time since the poll before). That is no delay of the path, on either side: Swift takes
+    /// delay of the fabric and of end points apart.
+    #[inline]
+    pub fn handle_late(
+        &mut self,
+        now: Nanos,
+        waited: Nanos,
+        header: &Header,
+        sack: &[u64],
+        bytes: usize,
+        ce: bool,
+    ) -> Arrival {
+        if !self.replay.accept(header.number) {
+            self.counts.replays += 1;
+            return Arrival { unit: Unit::None };
+        }
+        self.keepalive.on_arrival(now);
+        let first = !self.echo.any();
+        let arrived = now.saturating_sub(waited);
+        // What an older packet says of windows and marks is out of date.
+        let marks =
+            if self.echo.on_packet(arrived, header) { self.handle_news(now, header) } else { 0 };
+        if first {
+            self.mtu.on_first_arrival(now);
+        }
+        self.handle_acks(now, arrived, header, sack, marks);
+        self.ack.on_mark(ce);
+        if ce {
+            self.marks = self.marks.wrapping_add(1);
+            self.counts.marked += 1;
+        }
+        if header.flags.has(Flags::ACK_NOW) {
+            self.ack.on_asked();
+        }
+        let unit = match header.kind {
+            Kind::Data => self.handle_unit(now, header.unit, bytes),
+            Kind::Probe => {
+                self.probed = Some(bytes as u64);
+                Unit::None
+            }
+            Kind::ProbeAck => {
+                self.mtu.on_probe_ack(now, usize::try_from(header.unit).unwrap_or(0));
+                Unit::None
+            }
+            _ => Unit::None,
+        };
+        Arrival { unit }
+    }
+
+    #[inline]
+    fn handle_news(&mut self, now: Nanos, header: &Header) -> u32 {
+        self.window.on_peer(now, header.window);
+        let marks = header.ce.wrapping_sub(self.peer_marks);
+        self.peer_marks = header.ce;
+        marks.into()
+    }
+
+    #[inline]
+    fn handle_unit(&mut self, now: Nanos, unit: u64, bytes: usize) -> Unit {
+        let taken = self.receive.take(unit);
+        self.ack.on_unit(now, taken, bytes, self.receive_window);
+        match taken {
+            Taken::InOrder | Taken::OutOfOrder => {
+                self.counts.units_received += 1;
+                Unit::New
+            }
+            Taken::Duplicate => {
+                self.counts.duplicates += 1;
+                Unit::Duplicate
+            }
+            Taken::TooFar => {
+                self.counts.refused += 1;
+                Unit::Duplicate
+            }
+        }
+    }
+
+    #[inline]
+    fn handle_acks(
+        &mut self,
+        now: Nanos,
+        arrived: Nanos,
+        header: &Header,
+        sack: &[u64],
+        marks: u32,
+    ) {
+        let heard = (header.ack, header.echo, header.flags.has(Flags::HAS_ECHO));
+        if heard == self.heard && sack.is_empty() && marks == 0 {
+            return; // nothing that the packet before did not say
+        }
+        self.heard = heard;
+        let echo = self.echo_of(now, header);
+        // RFC 9000, 13.1: acknowledging what was never sent is a lie; nothing of it is believed.
+        let Some(acked) = self.send.handle_ack(header.ack, sack, echo) else {
+            self.counts.refused += 1;
+            return;
+        };
+        let mut delay = None;
+        if let Some(echo) = echo {
+            self.retransmit.on_echo(ticks(now), echo);
+            self.mtu.on_echo(now, echo, self.rtt.smoothed());
+            let held = Ticks::from(header.held);
+            let since =
+                |at: Nanos| ticks(at).checked_sub(echo).and_then(|age| age.checked_sub(held));
+            if header.held <= LONGEST_HELD
+                && let Some(answered) = since(now)
+            {
+                // Timers wait for answers, however long those lay here; congestion is of the path only.
+                self.rtt.on_sample(now, nanos(echo), nanos(answered.max(1)));
+                if let Some(path) = since(arrived) {
+                    let path = nanos(path.max(1));
+                    self.rtt.on_path(now, path);
+                    delay = Some((path, self.rtt.least()));
+                }
+            }
+        }
+        let in_vain = self.retransmit.backoff();
+        if acked.units > 0 {
+            self.handle_acked(now, acked);
+        }
+        self.detect_lost(now, in_vain);
+        if self.window.adapts() && (acked.units > 0 || marks > 0) {
+            let newest = self.retransmit.newest_sent();
+            let sample = Sample { units: acked.units, marks, delay };
+            let cut = self.window.control.on_acked(ticks(now), newest, sample);
+            self.count_cut(cut);
+        }
+    }
+
+    /// When the newest packet was sent that the peer says it has received.
+    #[inline]
+    fn echo_of(&self, now: Nanos, header: &Header) -> Option<Ticks> {
+        let echo = widen(ticks(now), header.echo);
+        (header.flags.has(Flags::HAS_ECHO) && echo <= self.stamped).then_some(echo)
+    }
+
+    #[inline]
+    fn handle_acked(&mut self, now: Nanos, acked: Acked) {
+        self.retransmit.on_acked(now, acked.order);
+        self.mtu.on_acked(acked.longest);
+        if acked.false_losses + acked.false_timeouts > 0 {
+            self.counts.spurious += u64::from(acked.false_losses + acked.false_timeouts);
+        }
+        if acked.false_losses > 0 {
+            self.retransmit.on_false_loss();
+            self.window.control.on_false_loss(acked.false_losses);
+        }
+    }
+
+    #[inline]
+    pub(super) fn detect_lost(&mut self, now: Nanos, in_vain: u32) {
+        let base = self.mtu.base();
+        let Lost { units, long } = self.retransmit.detect(now, &mut self.send, &self.rtt, base);
+        if units == 0 {
+            return;
+        }
+        self.counts.losses += u64::from(units);
+        if long {
+            self.mtu.on_vanished(now);
+        }
+        if self.window.adapts() {
+            let cut = self.window.control.on_lost(units, in_vain);
+            self.count_cut(cut);
+        }
+    }
+
+    #[inline]
+    fn count_cut(&mut self, cut: Option<Cut>) {
+        match cut {
+            None => {}
+            Some(Cut::Delay) => self.counts.delay_cuts += 1,
+            Some(Cut::Marks) => self.counts.mark_cuts += 1,
+            Some(Cut::Loss) => self.counts.loss_cuts += 1,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What goes out: new units, lost units again, acknowledgements.
+
+use super::Channel;
+use crate::time::ticks;
+use crate::{Nanos, SackBuf};
+use clump_wire::{Flags, Header, Kind};
+
+impl Channel {
+    /// Bytes of new units that may go out now, less the fewer are under way; 0: none. Lost units go first.
+    /// With nothing under way and the peer's window open it is enough for any one unit.
+    #[inline]
+    pub fn room(&self, now: Nanos) -> usize {
+        self.window.room(now, &self.send, &self.rtt)
+    }
+
+    /// Notes the first transmission of the next unit, `bytes` long with its header; gives its number.
+    ///
+    /// Call it only while there is [`room`](Self::room): with 1024 units under way none is taken, and the
+    /// number is `u64::MAX`, which every receiver refuses.
+    #[inline]
+    pub fn send_unit(&mut self, now: Nanos, bytes: usize) -> u64 {
+        let unit = self.send.push(ticks(now), bytes);
+        self.retransmit.on_sent(now);
+        self.ask |= self.window.on_sent(now, bytes, &self.send, &self.rtt);
+        self.counts.units_sent += 1;
+        unit
+    }
+
+    /// A unit to send again: call [`resend_unit`](Self::resend_unit) before asking for the next.
+    #[inline]
+    pub fn poll_lost(&mut self, now: Nanos) -> Option<u64> {
+        let lost = self.send.first_lost();
+        if self.retransmit.must_probe() {
+            return lost.or_else(|| self.send.oldest()).map(|transmission| transmission.unit);
+        }
+        let lost = lost?;
+        self.window.admits(now, lost.bytes, &self.send, &self.rtt).then_some(lost.unit)
+    }
+
+    /// Notes that a unit goes out again, in a packet that is stamped with the same `now`.
+    pub fn resend_unit(&mut self, now: Nanos, unit: u64) {
+        if let Some(bytes) = self.send.push_again(ticks(now), unit) {
+            // It is late already; and after a silence nothing is learnt before the peer answers.
+            self.ask = true;
+            self.retransmit.on_sent_again(now);
+            self.window.on_sent_again(now, bytes, &self.rtt);
+            self.counts.retransmits += 1;
+        }
+    }
+
+    /// Whether a packet without a unit is due, for what it acknowledges or asks.
+    #[inline]
+    pub fn wants_ack(&self, now: Nanos) -> bool {
+        self.ask_alone || self.ack.is_due(now)
+    }
+
+    /// Fills in number, acks, window, marks, times and flags of a packet that goes out now; kind and unit
+    /// are the caller's. What it acknowledges counts as told.
+    ///
+    /// Packets of kind `Data` have room for their unit only: they get no words of selective
+    /// acknowledgements, so while units are missing a packet of kind `Ack` stays due beside them.
+    #[inline]
+    pub fn stamp(&mut self, now: Nanos, header: &mut Header, sack: &mut SackBuf) {
+        header.number = self.number;
+        self.number += 1;
+        header.ack = self.receive.expected();
+        sack.clear();
+        header.window = self.receive_window;
+        self.told_window = self.receive_window;
+        header.ce = self.marks;
+        self.stamped = ticks(now);
+        header.sent = self.stamped as u32;
+        header.flags = if self.ask || self.ask_alone { Flags::ACK_NOW } else { Flags::NONE };
+        (self.ask, self.ask_alone) = (false, false);
+        if self.receive.has_gap() && header.kind == Kind::Data {
+            // Without the words beside it, an echo would make all that arrived beyond the gap look lost.
+            return;
+        }
+        self.receive.report(sack);
+        self.echo.stamp(now, header);
+        self.ack.on_sent();
+    }
+
+    /// A unit whose buffer is free now, in order of their numbers, each once.
+    #[inline]
+    pub fn poll_acked(&mut self) -> Option<u64> {
+        self.send.poll_acked()
+    }
+}
