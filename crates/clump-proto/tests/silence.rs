@@ -2,7 +2,8 @@
 
 mod pair;
 
-use clump_proto::{Config, Congestion};
+use clump_proto::{Channel, Config, Congestion, SackBuf};
+use clump_wire::{Header, Kind};
 use pair::{MS, Pair, SEC, US};
 
 fn warm(config: &Config) -> Pair {
@@ -162,4 +163,27 @@ fn an_acknowledgement_waits_for_company_but_not_long() {
     assert!(!pair.ends[1].channel.owes_ack());
     pair.finish(SEC);
     assert_eq!(pair.ends[1].pure, pure + 1, "none of its own");
+}
+
+#[test]
+fn what_packets_wait_in_sockets_is_no_delay_of_the_path() {
+    let config = Config::default();
+    let (mut here, mut there) = (Channel::new(&config, SEC), Channel::new(&config, SEC));
+    let (mut now, mut sack) = (SEC, SackBuf::new());
+    for _ in 0..100 {
+        // 10 us each way; the packet waits 5 ms there and its answer 1 ms here.
+        let mut packet = Header { unit: here.send_unit(now, 1400), ..Header::default() };
+        here.stamp(now, &mut packet, &mut sack);
+        now += 10 * US + 5 * MS;
+        there.handle_late(now, 5 * MS, &packet, sack.words(), 1400, false);
+        let mut answer = Header { kind: Kind::Ack, ..Header::default() };
+        there.stamp(now, &mut answer, &mut sack);
+        now += 10 * US + MS;
+        here.handle_late(now, MS, &answer, sack.words(), 64, false);
+        assert!(here.is_quiet() && here.poll_acked().is_some());
+    }
+    let stats = here.stats();
+    assert!(stats.min_rtt.abs_diff(20 * US) < 200, "the path alone: {stats:?}");
+    assert!(stats.srtt.abs_diff(20 * US + MS) < 20 * US, "timers wait for answers: {stats:?}");
+    assert_eq!(stats.delay_cuts, 0);
 }
