@@ -1,14 +1,14 @@
 //! What a channel costs: `cargo run --release -p clump-proto --example cost`.
 //!
 //! One thread sends units over one channel and receives them on another; the header goes across as it is,
-//! without encoding, sealing or a system call. Printed: ns per unit for both sides together, the least of 15
+//! without encoding, sealing or a system call. Printed: ns per unit for both sides together, the least of 300
 //! runs (or as many as the argument says), since others use the machine too.
 
 use clump_proto::{Channel, Config, Nanos, SackBuf, Unit};
 use clump_wire::{Header, Kind};
 use std::hint::black_box;
 
-const UNITS: u64 = 200_000;
+const UNITS: u64 = 5000;
 const BYTES: usize = 1400;
 
 struct Ends {
@@ -95,7 +95,7 @@ fn measure(name: &str, runs: u32, run: fn(&mut Ends)) {
 }
 
 fn main() {
-    let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(15);
+    let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(300);
     measure("stream, own acks", runs, Ends::stream);
     measure("requests and replies", runs, Ends::requests);
 }
