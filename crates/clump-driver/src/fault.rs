@@ -16,6 +16,7 @@ use crate::error::DriverError;
 use crate::inbound::{Ecn, Inbound};
 use dice::Dice;
 use plan::Cuts;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,9 @@ use waiting::{Held, Waiting};
 
 /// Most datagrams handed to the driver inside at once.
 const BATCH: usize = 64;
+
+/// Most destinations whose largest datagram is remembered.
+const PATHS: usize = 1024;
 
 /// Most times that one receive asks again because all it got was cut off.
 const CUT_ROUNDS: usize = 16;
@@ -94,6 +98,8 @@ pub struct Fault<D> {
     waiting: Waiting,
     /// When a rated link is done with what it was given.
     idle_at_ns: u64,
+    /// Largest datagrams towards destinations: what is taken here must not be refused later.
+    paths: BTreeMap<SocketAddr, usize>,
 }
 
 impl<D: Driver> Fault<D> {
@@ -104,7 +110,8 @@ impl<D: Driver> Fault<D> {
         let switch = FaultSwitch::default();
         switch.set_plan(plan);
         let (dice, waiting) = (Dice::new(seed), Waiting::default());
-        Self { inner, capabilities, clock, switch, dice, waiting, idle_at_ns: 0 }
+        let paths = BTreeMap::new();
+        Self { inner, capabilities, clock, switch, dice, waiting, idle_at_ns: 0, paths }
     }
 
     /// What changes this driver's plan while it is in use.
@@ -115,6 +122,19 @@ impl<D: Driver> Fault<D> {
     /// The driver inside.
     pub fn inner(&self) -> &D {
         &self.inner
+    }
+
+    /// Whether the driver inside will carry a datagram of so many bytes.
+    fn carries(&mut self, to: SocketAddr, bytes: usize) -> bool {
+        let most = self.capabilities.max_datagram;
+        if bytes > most {
+            return false;
+        }
+        if self.paths.len() >= PATHS {
+            self.paths.clear();
+        }
+        let inner = &self.inner;
+        bytes <= *self.paths.entry(to).or_insert_with(|| inner.path_hint(to).unwrap_or(most))
     }
 
     /// Hands what is due to the driver inside.
@@ -129,8 +149,11 @@ impl<D: Driver> Fault<D> {
             let (passed, refused) = match self.inner.send(&due) {
                 Ok(0) => break,
                 Ok(taken) => (taken, 0),
-                // The sender was told that it was taken, long ago.
-                Err(e) => (e.index().ok_or(e)?, 1),
+                // The sender was told that it was taken, long ago; the path may have changed since.
+                Err(e) => {
+                    self.paths.clear();
+                    (e.index().ok_or(e)?, 1)
+                }
             };
             settings.counts.passed += passed as u64;
             settings.counts.refused += refused as u64;
@@ -257,7 +280,7 @@ impl<D: Driver> Driver for Fault<D> {
         let mut taken = 0;
         for datagram in batch {
             let bytes = datagram.bytes();
-            if bytes > self.capabilities.max_datagram {
+            if !self.carries(datagram.to, bytes) {
                 self.pump(now_ns, &mut settings)?;
                 return Err(DriverError::Oversized { index: taken, bytes, to: datagram.to });
             }

@@ -156,6 +156,12 @@ impl Inbound {
         Datagram { bytes: &mut self.memory[place.range()], from, ecn, arrived_ns }
     }
 
+    /// The contents of datagram `i`, to read. Panics where there is no such datagram.
+    #[inline]
+    pub fn bytes(&self, i: usize) -> &[u8] {
+        &self.memory[self.datagrams[i].range()]
+    }
+
     /// For drivers: the next free buffer.
     #[inline]
     pub fn buffer(&mut self) -> Option<&mut [u8]> {
