@@ -258,6 +258,13 @@ impl Counter {
     }
 }
 
+/// Every kind of message at each end.
+pub(crate) fn kinds() -> impl Iterator<Item = (Role, Size, Flow)> {
+    let sizes = [Size::Short, Size::Medium, Size::Long];
+    let of = move |role| sizes.map(|size| [(role, size, Flow::Sent), (role, size, Flow::Received)]);
+    [Role::Request, Role::Reply].into_iter().flat_map(of).flatten()
+}
+
 /// A number that stands for the whole table: names and units in order, hashed (64-bit FNV-1a).
 pub const LAYOUT: u64 = {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;

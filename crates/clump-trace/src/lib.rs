@@ -6,7 +6,7 @@
 //!
 //! Types to know: [`Counter`] (the one table of names), [`Counters`] (a view of one rank's cells that
 //! writes and reads them), [`Snapshot`] (numbers taken out, to add, subtract, print and send),
-//! [`summary::Summary`] (paper 001, table 4: how a program communicates).
+//! [`summary::NetworkSummary, Summary`] (paper 001, table 4: how a program communicates).
 //!
 //! # Invariants
 //! 1. One block has one writer at a time. A bump is a load and a store, never a locked instruction;

@@ -66,6 +66,18 @@ impl Snapshot {
         self[Counter::RequestShortSentBytes] + self[Counter::ReplyShortSentBytes]
     }
 
+    /// The same with messages between nodes counted beside those that stayed on theirs.
+    #[must_use]
+    pub fn over_all_paths(&self) -> Self {
+        let mut all = self.clone();
+        for (role, size, flow) in crate::counter::kinds() {
+            for counter in [Counter::messages(role, size, flow), Counter::bytes(role, size, flow)] {
+                all[counter] = self[counter].wrapping_add(self[counter.over_network()]);
+            }
+        }
+        all
+    }
+
     /// Messages that came back, whatever the reason.
     pub fn returned(&self) -> u64 {
         let reasons = Counter::ReturnedBadArguments..=Counter::ReturnedReplyRejected;

@@ -42,6 +42,43 @@ pub struct Summary {
     pub local_percent: f64,
     /// Messages that came back undelivered.
     pub returned: u64,
+    /// What went between nodes; `None` when nothing did.
+    #[serde(default)]
+    pub network: Option<NetworkSummary>,
+}
+
+/// What went between nodes, of one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NetworkSummary {
+    /// Packets sent per rank, on average.
+    pub packets_per_rank: f64,
+    /// Messages that shared a packet, on average.
+    pub messages_per_packet: f64,
+    /// Bytes of packets, headers included, in kB/s per rank.
+    pub kb_s: f64,
+    /// Packets' worth of messages sent again, in percent of those sent.
+    pub resent_percent: f64,
+    /// Packets thrown away: forged, foreign, malformed or replayed.
+    pub refused: u64,
+}
+
+impl NetworkSummary {
+    fn of(all: &Snapshot, ranks: f64, between: u64, elapsed_ms: f64) -> Option<Self> {
+        let (packets, units) = (all[Counter::NetPacketsSent], all[Counter::NetUnitsSent]);
+        let refused =
+            [Counter::NetForged, Counter::NetForeign, Counter::NetMalformed, Counter::NetReplayed];
+        (packets != 0).then(|| Self {
+            packets_per_rank: real(packets) / ranks,
+            messages_per_packet: real(between) / real(units.max(1)),
+            kb_s: if elapsed_ms > 0.0 {
+                real(all[Counter::NetBytesSent]) / ranks / elapsed_ms
+            } else {
+                0.0
+            },
+            resent_percent: percent(all[Counter::NetUnitsResent], units),
+            refused: refused.into_iter().map(|counter| all[counter]).sum(),
+        })
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53, and these are averages")]
@@ -58,10 +95,13 @@ impl Summary {
     /// lives) in `elapsed_ns`. Anything per time is zero for an empty span.
     pub fn of(ranks: &[Snapshot], elapsed_ns: u64) -> Self {
         let all: Snapshot = ranks.iter().sum();
+        let local = all.messages_sent();
+        let all = all.over_all_paths();
         let sent = all.messages_sent();
         let count = real(ranks.len().max(1) as u64);
         let average = real(sent) / count;
-        let most = ranks.iter().map(Snapshot::messages_sent).max().unwrap_or(0);
+        let of_rank = |rank: &Snapshot| rank.over_all_paths().messages_sent();
+        let most = ranks.iter().map(of_rank).max().unwrap_or(0);
         let elapsed_ms = real(elapsed_ns) / 1e6;
         let barriers = real(all[Counter::Barriers]) / count;
         let per_rank_ms = |n: u64| if elapsed_ns == 0 { 0.0 } else { real(n) / count / elapsed_ms };
@@ -80,9 +120,9 @@ impl Summary {
             bulk_kb_s: per_rank_ms(all.bulk_bytes_sent()),
             small_kb_s: per_rank_ms(all.short_bytes_sent()),
             balance: (sent != 0).then(|| real(most) / average),
-            // Every path counted so far lies inside a node.
-            local_percent: percent(sent, sent),
+            local_percent: percent(local, sent),
             returned: all.returned(),
+            network: NetworkSummary::of(&all, count, sent - local, elapsed_ms),
         }
     }
 
@@ -164,7 +204,23 @@ impl fmt::Display for Summary {
             "time in barriers",
             percent(self.barrier_percent),
         )?;
-        writeln!(f, "  {:<32}{:>14}", "returned messages", grouped(self.returned))
+        writeln!(f, "  {:<32}{:>14}", "returned messages", grouped(self.returned))?;
+        let Some(network) = &self.network else { return Ok(()) };
+        pair(
+            f,
+            "packets between nodes, per rank",
+            figure(Some(network.packets_per_rank)),
+            "messages per packet",
+            figure(Some(network.messages_per_packet)),
+        )?;
+        pair(
+            f,
+            "bytes of those per rank, kB/s",
+            figure(Some(network.kb_s)),
+            "sent again",
+            percent(network.resent_percent),
+        )?;
+        writeln!(f, "  {:<32}{:>14}", "packets thrown away", grouped(network.refused))
     }
 }
 
@@ -225,6 +281,25 @@ mod tests {
         close(s.balance.unwrap(), 1.6);
         close(s.local_percent, 100.0);
         assert_eq!(s.returned, 1);
+    }
+
+    #[test]
+    fn messages_between_nodes_count_and_are_told_apart() {
+        let mut ranks = two_ranks();
+        ranks[1][C::NetRequestShortSent] = 500;
+        ranks[1][C::NetRequestShortSentBytes] = 4000;
+        ranks[1][C::NetUnitsSent] = 50;
+        ranks[1][C::NetPacketsSent] = 60;
+        ranks[1][C::NetUnitsResent] = 5;
+        ranks[1][C::NetForged] = 7;
+        let s = Summary::of_lives(&ranks);
+        assert_eq!((s.messages_per_rank, s.messages_most, s.local_percent), (500.0, 600, 50.0));
+        let network = s.network.clone().unwrap();
+        assert_eq!((network.packets_per_rank, network.messages_per_packet), (30.0, 10.0));
+        assert_eq!((network.resent_percent, network.refused), (10.0, 7));
+        let text = s.to_string();
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+        assert!(text.contains("10.00 %") && text.contains("50.00 %"), "{text}");
     }
 
     #[test]
