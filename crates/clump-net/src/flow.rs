@@ -21,7 +21,7 @@ pub(crate) struct Flow {
     sent: u64,
     consumed: u64,
     refunded: u64,
-    /// What the peer was asked to report last.
+    /// What the peer was asked to report last, since it last reported anything; 0: nothing.
     asked: u64,
 }
 
@@ -48,8 +48,10 @@ impl Flow {
         self.refunded = self.refunded.saturating_add(bytes);
     }
 
-    /// The peer's count of what it has consumed.
+    /// The peer's count of what it has consumed. If that is not all, it may be asked again: questions
+    /// overtake each other, and this may answer an earlier one.
     pub(crate) fn on_consumed(&mut self, total: u64) {
+        self.asked = 0;
         self.consumed = self.consumed.max(total.min(self.sent));
     }
 
