@@ -116,6 +116,19 @@ impl Endpoint {
         self.owed.is_empty() && self.lanes.values().all(|lane| lane.queue.is_empty())
     }
 
+    /// What waits to be sent, for a report of failure.
+    pub(crate) fn tell(&self, stack: &Stack) -> String {
+        let lanes = self.lanes.iter().filter_map(|(to, lane)| {
+            let front = lane.queue.front()?;
+            let (bytes, done) = (front.bytes, front.progress.done);
+            let open = stack.outstanding(lane.flow);
+            let count = lane.queue.len();
+            Some(format!("to {to:x}: {count}, first {done} of {bytes} bytes, {open} bytes unconsumed"))
+        });
+        let lanes: Vec<_> = lanes.collect();
+        format!("{:x}: {} owed; {}", self.name, self.owed.len(), lanes.join("; "))
+    }
+
     /// Whether it may be closed without leaving half a message behind.
     pub(crate) fn may_close(&self) -> bool {
         let begun = |lane: &Lane| lane.queue.front().is_some_and(|s| s.progress != Progress::default());
@@ -230,7 +243,9 @@ impl Endpoint {
             Kind::Returned => self.take_back(desk, arrival),
             Kind::Ask => {
                 let inflow = self.inflows.entry(route.from).or_default();
-                inflow.asked = arrival.words().first().copied();
+                // Questions overtake each other. The least is surely reached; then the other side asks again.
+                let asked = arrival.words().first().copied().unwrap_or_default();
+                inflow.asked = Some(inflow.asked.map_or(asked, |earlier| earlier.min(asked)));
                 self.report(desk, route.from);
             }
             Kind::Credit | Kind::Part => {
@@ -306,6 +321,13 @@ impl Endpoint {
         self.owed.push_back(owed);
     }
 
+    /// Before it closes: tells all others what was consumed of them. Nobody could answer them later.
+    pub(crate) fn report_all(&self, stack: &mut Stack, at: Time) {
+        for (&from, inflow) in self.inflows.iter().filter(|(_, i)| i.consumed != i.reported) {
+            stack.report(|| at, rank_of(from), self.name, from, inflow.consumed);
+        }
+    }
+
     /// Tells another endpoint what was consumed of it, when it is time to.
     fn report(&mut self, desk: &mut Desk<'_>, from: u64) {
         let Some(inflow) = self.inflows.get_mut(&from) else { return };
@@ -324,7 +346,16 @@ impl Desk<'_> {
     /// Tries to send a request, or more of it.
     fn attempt(&mut self, flow: FlowId, sending: &mut Sending) -> Push {
         let now = self.now;
-        let cost = REQUEST_COST + sending.bytes as u64;
+        let long = sending.kind == Kind::Long;
+        let cost = REQUEST_COST + if long { 0 } else { sending.bytes as u64 };
+        let open = self.stack.outstanding(flow);
+        if open != 0 && open + cost > self.credit && sending.progress == Progress::default() {
+            // Others report what they have consumed in quarters; who needs more room than that asks.
+            if cost + self.credit / 4 > self.credit {
+                self.stack.ask(|| now, flow);
+            }
+            return Push::Full;
+        }
         if self.buffer.len() < sending.bytes {
             self.buffer.resize(sending.bytes, 0);
         }
@@ -335,15 +366,10 @@ impl Desk<'_> {
         let words: Vec<u64> = place.iter().copied().chain(content::words(sending.id)).collect();
         let Sending { kind, handler, tag, progress, .. } = sending;
         let request = Request { flow, tag: *tag, kind: *kind, handler: *handler, words: &words };
-        let pushed = match kind {
+        match kind {
             Kind::Long => self.stack.request_long(|| now, &request, payload, progress),
             _ => self.stack.request(|| now, &request, payload),
-        };
-        // Others report what they have consumed in quarters; who needs more room than that leaves asks.
-        if pushed == Push::Full && cost + self.credit / 4 > self.credit {
-            self.stack.ask(|| now, flow);
         }
-        pushed
     }
 
     /// An answer cannot be sent any more: its target is lost.

@@ -273,9 +273,9 @@ fn wishes(random: &mut Random, port: &Port, ranks: u32, span: Time) -> Wishes {
     let most_payload = *random.pick(&[200, 3_000, 20_000, 70_000, 200_000]);
     let burst = random.magnitude(1, 200);
     // Wanted per rank: between little and about what the ports carry.
-    let bytes = random.magnitude(100_000, 3_000_000) / u64::from(ranks);
+    let bytes = random.magnitude(200_000, 12_000_000) / u64::from(ranks);
     let mean = most_payload / 8 + 100;
-    let bursts = (bytes / (mean * burst.div_ceil(2))).clamp(3, 400);
+    let bursts = (bytes / (mean * burst.div_ceil(2))).clamp(3, 1000);
     let think = (span / bursts).max(mean * burst * 500_000_000 / port.rate);
     Wishes {
         think,

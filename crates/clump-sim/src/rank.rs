@@ -16,6 +16,8 @@ const BACKSTOP: Time = 2 * MILLISECOND;
 const BACKSTOP_IDLE: Time = 20 * MILLISECOND;
 /// How often a closing rank says so again (`clump-am`).
 const CLOSE_PAUSE: Time = 2 * MILLISECOND;
+/// Turns in a row that may find nothing to do although a timer was due.
+const MOST_RESTLESS: u32 = 1_000;
 
 /// What a rank is busy with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,8 @@ pub(crate) struct Rank {
     buffer: Vec<u8>,
     credit: u64,
     turn: Time,
+    /// Turns in a row after which the stack wanted another at once, with nothing to do.
+    restless: u32,
 }
 
 /// What is the same for all ranks.
@@ -118,6 +122,7 @@ impl Rank {
             buffer: Vec::new(),
             credit: plan.credit_bytes,
             turn: plan.turn,
+            restless: 0,
         })
     }
 
@@ -135,13 +140,15 @@ impl Rank {
         let Self { id, mode, life, turn_at, stack, .. } = self;
         let next = turn_at.saturating_sub(now);
         let Some(stack) = stack else { return format!("rank {id}: {life:?}") };
-        let mail: Vec<_> = self.endpoints.iter().map(|e| stack.has_mail(e.index)).collect();
-        let unsent = self.endpoints.iter().filter(|e| !e.has_sent_all()).count();
+        let mail = self.endpoints.iter().filter(|e| stack.has_mail(e.index)).count();
+        let unsent: Vec<_> = self.endpoints.iter().filter(|e| !e.has_sent_all()).collect();
+        let unsent: Vec<_> = unsent.iter().map(|endpoint| endpoint.tell(stack)).collect();
         format!(
-            "rank {id}: {life:?} {mode:?}, acts in {next} ns, quiet {}, closed {}, mail {mail:?}, {unsent} \
-             endpoints unsent, {:?}",
+            "rank {id}: {life:?} {mode:?}, acts in {next} ns, quiet {}, closed {}, {mail} endpoints with \
+             mail, unsent {unsent:?} of credit {}, {:?}",
             stack.is_quiet(),
             stack.is_closed(),
+            self.credit,
             stack.stats()
         )
     }
@@ -221,11 +228,15 @@ impl Rank {
             sent += endpoint.send(&mut desk);
         }
         let busy = received + found + sent > 0;
-        if let Some(endpoint) = wanted.and_then(|at| endpoints.get_mut(at))
-            && let Some(every) = endpoint.slow_every
-            && !desk.stack.has_mail(endpoint.index)
-        {
-            endpoint.next_look = now + every;
+        for (number, endpoint) in endpoints.iter_mut().enumerate() {
+            let looked = wanted == Some(number) || endpoint.is_stuck();
+            if let Some(every) = endpoint.slow_every
+                && now >= endpoint.next_look
+                && looked
+                && (endpoint.is_stuck() || !desk.stack.has_mail(endpoint.index))
+            {
+                endpoint.next_look = now + every;
+            }
         }
         self.renew_endpoints(at);
         if self.life == Life::Leaving && self.is_settled(at, around) {
@@ -233,22 +244,29 @@ impl Rank {
             return now + self.turn;
         }
         if busy || self.choose_mail(now) {
+            self.restless = 0;
             return now + self.turn + 100 * (received + found + sent) as Time;
         }
-        self.sleep(now)
+        self.sleep(now, around.healed)
     }
 
     /// Before a sleep: everything goes out; gives when to wake.
-    fn sleep(&mut self, now: Time) -> Time {
+    fn sleep(&mut self, now: Time, healed: bool) -> Time {
         let at = now + self.clock;
         let Some(stack) = &mut self.stack else { return Time::MAX };
         stack.service(at, true);
         stack.acknowledge_all(at);
         let timer = stack.next_timeout().map_or(Time::MAX, |due| due.saturating_sub(self.clock));
-        let wish = if self.life == Life::Working { self.next_wish } else { Time::MAX };
+        let wishes = self.life == Life::Working && !healed;
+        let wish = if wishes { self.next_wish } else { Time::MAX };
         let waits = |e: &&Endpoint| stack.has_mail(e.index) || !e.has_sent_all();
         let slow = self.endpoints.iter().filter(|e| e.slow_every.is_some()).filter(waits);
         let look = slow.map(|endpoint| endpoint.next_look).min().unwrap_or(Time::MAX);
+        self.restless = if timer <= now + self.turn { self.restless + 1 } else { 0 };
+        if self.restless > MOST_RESTLESS {
+            let what = format!("rank {} spins: its stack has nothing to do, all the time", self.id);
+            ledger::lock(&self.ledger).complain(what);
+        }
         timer.min(wish).min(look).max(now + self.turn)
     }
 
@@ -309,6 +327,7 @@ impl Rank {
         let Some(stack) = stack else { return };
         for endpoint in endpoints.iter_mut().filter(|e| e.renew && e.may_close()) {
             endpoint.abandon(&mut ledger::lock(ledger));
+            endpoint.report_all(stack, at);
             doorway.close(endpoint.name);
             stack.close_endpoint(|| at, endpoint.index, endpoint.name);
             ledger::lock(ledger).on_closed(endpoint.name);
@@ -344,6 +363,7 @@ impl Rank {
             }
             ledger.on_closed(endpoint.name);
             drop(ledger);
+            endpoint.report_all(stack, at);
             doorway.close(endpoint.name);
             stack.close_endpoint(|| at, endpoint.index, endpoint.name);
         }

@@ -13,7 +13,7 @@ use clump_net::{Batch, Refusal};
 /// Once healed everything must be settled within this, and all ranks must have ended within the same.
 const PATIENCE: Time = 60 * SECOND;
 /// Events after which a run counts as one that never ends.
-const MOST_EVENTS: u64 = 20_000_000;
+const MOST_EVENTS: u64 = 600_000;
 /// Turns between two looks at the memory of a rank.
 const MEMORY_EVERY: u64 = 16;
 /// The rates that every port has once healed, at least.

@@ -1,6 +1,6 @@
 //! Many seeds, one after another, until there were enough of them and enough simulated network-hours.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Parser;
 use clump_os::clock;
 use clump_sim::{Failure, Outcome, Plan, SECOND};
@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Simulates clusters in virtual time until there were enough seeds and enough network-hours.
 #[derive(Debug, Parser)]
@@ -96,7 +97,7 @@ impl Summary {
     }
 }
 
-fn main() -> Result<()> {
+fn main() -> Result<ExitCode> {
     let options = Options::parse();
     let bar = bar(&options)?;
     let mut summary = Summary { first_seed: options.seed, ..Summary::default() };
@@ -132,9 +133,10 @@ fn main() -> Result<()> {
         std::fs::write(path, &text).with_context(|| path.display().to_string())?;
     }
     if !summary.failed_seeds.is_empty() {
-        bail!("{} of {} seeds failed", summary.failed_seeds.len(), summary.seeds);
+        writeln!(std::io::stderr(), "{} of {} seeds failed", summary.failed_seeds.len(), summary.seeds)?;
+        return Ok(ExitCode::FAILURE);
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn bar(options: &Options) -> Result<ProgressBar> {
