@@ -1,19 +1,19 @@
 //! `clump app`: the built-in applications.
 
 use crate::job::in_job;
+use crate::layout::{self, Layout};
 use clap::{Args, Subcommand};
 use clump_sort::command::SortArgs;
 use clump_sort::gensort::{self, GensortArgs};
 use clump_sort::valsort::{self, ValsortArgs};
 use std::process::ExitCode;
 
-const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
-
 /// Options of `clump app`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     clump app gensort 1000000 records          make 100 MB of records\n  \
     clump app sort -n 4 -i records -o sorted   sort them on four ranks\n  \
+    clump app sort -n 4 --nodes 2 -i records -o sorted --force      the same on two nodes\n  \
     clump app valsort sorted --input records   check that nothing is lost or out of order")]
 pub struct AppArgs {
     #[command(subcommand)]
@@ -27,8 +27,10 @@ enum App {
     Sort {
         /// Number of ranks
         #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "2",
-              value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
+              value_parser = layout::ranks())]
         ranks: u32,
+        #[command(flatten)]
+        layout: Layout,
         #[command(flatten)]
         args: SortArgs,
     },
@@ -57,7 +59,9 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
             print!("{LIST}");
             Ok(ExitCode::SUCCESS)
         }
-        Some(App::Sort { ranks, args }) => in_job(*ranks, || clump_sort::command::run(args)),
+        Some(App::Sort { ranks, layout, args }) => {
+            in_job(*ranks, *layout, || clump_sort::command::run(args))
+        }
         Some(App::Gensort(args)) => gensort::run(args).map(|()| ExitCode::SUCCESS),
         Some(App::Valsort(args)) => valsort::run(args),
     }

@@ -1,6 +1,7 @@
 //! `clump demo`: one sort from records to a checked result, and what this machine's messages cost.
 
 use crate::job::launch_self;
+use crate::layout::Layout;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clump_agent::Display;
@@ -23,6 +24,10 @@ pub struct DemoArgs {
     #[arg(short = 'n', long = "ranks", default_value = "4", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=64))]
     ranks: u32,
+    /// Virtual nodes that they are spread over
+    #[arg(long, default_value = "2", value_name = "K",
+          value_parser = clap::value_parser!(u32).range(1..=16))]
+    nodes: u32,
     /// Where to put the temporary folder, which needs three times the size of the records
     /// [default: the folder for temporary files]
     #[arg(long, value_name = "DIR")]
@@ -74,6 +79,7 @@ what to try next
   clump app gensort 10000000 records          a gigabyte of records; then
   clump app sort -n 2 -i records -o sorted    sort them, and
   clump app valsort sorted --input records    check the result
+  clump run -n 4 --nodes 2 ./your-program     the same ranks on two nodes, as on two machines
   clump lab compare                           the same messages on other systems installed here";
 
 fn heading(text: &str) {
@@ -97,16 +103,19 @@ fn make(args: &DemoArgs, folder: &Path) -> Result<u8> {
 }
 
 fn sort(args: &DemoArgs, folder: &Path) -> Result<u8> {
-    let ranks = args.ranks;
+    let (ranks, nodes) = (args.ranks, args.nodes.min(args.ranks));
     heading(&format!(
-        "2. sort them on {ranks} ranks: clump app sort -n {ranks} -i records -o sorted"
+        "2. sort them on {ranks} ranks of {nodes} nodes: clump app sort -n {ranks} --nodes {nodes} \
+         -i records -o sorted"
     ));
     let path = |name: &str| folder.join(name).into_os_string();
     let mut words: Vec<OsString> =
-        ["app", "sort", "-n", &ranks.to_string(), "-i"].map(OsString::from).into();
+        ["app", "sort", "-n", &ranks.to_string(), "--nodes", &nodes.to_string(), "-i"]
+            .map(OsString::from)
+            .into();
     words.extend([path("records"), "-o".into(), path("sorted")]);
     let display = Display { stats: true, brief: true, ..Display::default() };
-    Ok(launch_self(ranks, words, &display)?.code)
+    Ok(launch_self((ranks, Layout::nodes(nodes)), words, &display)?.code)
 }
 
 fn check(args: &DemoArgs, folder: &Path) -> Result<u8> {
@@ -126,7 +135,13 @@ fn check(args: &DemoArgs, folder: &Path) -> Result<u8> {
 }
 
 fn measure(_: &DemoArgs, _: &Path) -> Result<u8> {
-    heading("4. what messages between two ranks cost here: clump lab logp --quick --table");
-    let words = ["lab", "logp", "--quick", "--table"].map(OsString::from).into();
-    Ok(launch_self(2, words, &Display::default())?.code)
+    heading(
+        "4. what messages cost here, on a node and between two: clump lab logp --scope both --quick \
+         --table",
+    );
+    let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let words = ["lab", "logp", "--scope", "both", "--quick", "--table"];
+    let status = std::process::Command::new(program).args(words).status();
+    let code = status.context("starting the measurement")?.code();
+    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }

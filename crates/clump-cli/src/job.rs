@@ -1,5 +1,6 @@
 //! How a command of this program runs on several ranks: it starts itself as a job.
 
+use crate::layout::Layout;
 use crate::run::surroundings;
 use clump_agent::{Display, JobOutcome, JobSpec};
 use std::io::IsTerminal;
@@ -15,6 +16,7 @@ pub const OWN_FAILURE: u8 = 125;
 /// Those of `rank_main` in a rank; in the launcher, what kept the job from starting.
 pub fn in_job(
     ranks: u32,
+    layout: Layout,
     rank_main: impl FnOnce() -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
     if clump_boot::boot::started_as_rank() {
@@ -22,7 +24,8 @@ pub fn in_job(
     }
     let stats = clump_boot::Config::load()?.stats;
     let args = std::env::args_os().skip(1).collect();
-    let outcome = launch_self(ranks, args, &Display { stats, brief: true, ..Display::default() })?;
+    let outcome =
+        launch_self((ranks, layout), args, &Display { stats, brief: true, ..Display::default() })?;
     Ok(ExitCode::from(outcome.code))
 }
 
@@ -31,12 +34,13 @@ pub fn in_job(
 /// # Errors
 /// What kept the job from starting.
 pub fn launch_self(
-    ranks: u32,
+    (ranks, layout): (u32, Layout),
     args: Vec<std::ffi::OsString>,
     display: &Display,
 ) -> anyhow::Result<JobOutcome> {
     let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let mut spec = JobSpec::new(program, args, ranks);
+    layout.apply(&mut spec)?;
     // Built-in commands draw progress on rank 0.
     spec.direct_errors = std::io::stderr().is_terminal();
     launch_here(spec, display)

@@ -18,6 +18,7 @@ pub mod command;
 pub mod demo;
 pub mod doctor;
 pub mod job;
+pub mod layout;
 pub mod run;
 pub mod stats;
 

@@ -1,26 +1,15 @@
 //! `clump run`.
 
+use crate::layout::{self, Layout};
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
-use clump_wire::Security;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
-const MOST_NODES: i64 = 64;
 /// Exit code for a wrong command line.
 const WRONG_COMMAND: u8 = 2;
-
-/// How packets between nodes are protected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Protection {
-    /// AES-128-GCM under a key of the job
-    Aead,
-    /// CRC-32C, for links that nobody else reaches
-    Crc,
-}
 
 /// Where ranks may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -53,18 +42,10 @@ pub enum AfterDeath {
 pub struct RunArgs {
     /// Number of ranks
     #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "1",
-          value_parser = clap::value_parser!(u32).range(1..=MOST_RANKS))]
+          value_parser = layout::ranks())]
     pub ranks: u32,
-    /// Number of virtual nodes: ranks of different nodes talk over the network, as different machines do
-    #[arg(long, value_name = "K", default_value = "1",
-          value_parser = clap::value_parser!(u32).range(1..=MOST_NODES))]
-    pub nodes: u32,
-    /// How packets between nodes are protected: encrypted, or for trusted links checked only
-    #[arg(long, value_enum, default_value = "aead")]
-    pub security: Protection,
-    /// Give every node a network namespace of its own, joined by virtual cables
-    #[arg(long)]
-    pub netns: bool,
+    #[command(flatten)]
+    pub layout: Layout,
     /// Where ranks may run
     #[arg(long, value_enum, default_value = "none")]
     pub bind: BindTo,
@@ -104,16 +85,12 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let Some((program, rest)) = args.program.split_first() else {
         anyhow::bail!("no program given; see clump run --help");
     };
-    if let Some(why) = wrong(args, program) {
+    let mut spec = JobSpec::new(program, rest.to_vec(), args.ranks);
+    let laid_out = strange(program).and_then(|()| args.layout.apply(&mut spec));
+    if let Err(why) = laid_out {
         eprintln!("clump: {why}");
         return Ok(ExitCode::from(WRONG_COMMAND));
     }
-    let mut spec = JobSpec::new(program, rest.to_vec(), args.ranks);
-    (spec.nodes, spec.netns) = (args.nodes, args.netns);
-    spec.security = match args.security {
-        Protection::Aead => Security::Aead,
-        Protection::Crc => Security::Crc,
-    };
     spec.bind = match args.bind {
         BindTo::Cores => Bind::Cores,
         BindTo::None => Bind::None,
@@ -141,19 +118,17 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(outcome.code))
 }
 
-/// What is wrong with the command line beyond what the parser sees.
-fn wrong(args: &RunArgs, program: &OsStr) -> Option<String> {
-    // Everything from the first word that is no known option on belongs to the program.
+/// Refuses what looks like an option: everything from the first word that is no known option on belongs
+/// to the program.
+fn strange(program: &OsStr) -> anyhow::Result<()> {
     let name = program.to_string_lossy();
     if name.starts_with('-') {
-        return Some(format!(
-            "unknown option `{name}`; `clump run --help` lists them all (a program of that name would be `./{name}`)"
-        ));
+        anyhow::bail!(
+            "unknown option `{name}`; `clump run --help` lists them all (a program of that name would \
+             be `./{name}`)"
+        );
     }
-    let (ranks, nodes) = (args.ranks, args.nodes);
-    (nodes > ranks).then(|| {
-        format!("{ranks} ranks do not fill {nodes} nodes: every node needs one (-n, --nodes)")
-    })
+    Ok(())
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -1,0 +1,63 @@
+//! Where the ranks of a job are: the options that every command with ranks shares.
+
+use clap::{Args, ValueEnum};
+use clump_agent::JobSpec;
+use clump_wire::Security;
+
+const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
+const MOST_NODES: i64 = 64;
+
+/// How packets between nodes are protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Protection {
+    /// AES-128-GCM under a key of the job
+    Aead,
+    /// CRC-32C, for links that nobody else reaches
+    Crc,
+}
+
+/// Nodes of a job, and what is between them.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Layout {
+    /// Number of virtual nodes: ranks of different nodes talk over the network, as different machines do
+    #[arg(long, value_name = "K", default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=MOST_NODES))]
+    pub nodes: u32,
+    /// How packets between nodes are protected: encrypted, or for trusted links checked only
+    #[arg(long, value_enum, default_value = "aead")]
+    pub security: Protection,
+    /// Give every node a network namespace of its own, joined by virtual cables
+    #[arg(long)]
+    pub netns: bool,
+}
+
+/// A number of ranks on the command line.
+pub fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=MOST_RANKS)
+}
+
+impl Layout {
+    /// Virtual nodes of this machine, everything else as by default.
+    pub fn nodes(nodes: u32) -> Self {
+        Self { nodes, security: Protection::Aead, netns: false }
+    }
+
+    /// Writes the layout into a job's description.
+    ///
+    /// # Errors
+    /// There are more nodes than ranks.
+    pub fn apply(self, spec: &mut JobSpec) -> anyhow::Result<()> {
+        let (ranks, nodes) = (spec.ranks, self.nodes);
+        if nodes > ranks {
+            anyhow::bail!(
+                "{ranks} ranks do not fill {nodes} nodes: every node needs one (-n, --nodes)"
+            );
+        }
+        (spec.nodes, spec.netns) = (nodes, self.netns);
+        spec.security = match self.security {
+            Protection::Aead => Security::Aead,
+            Protection::Crc => Security::Crc,
+        };
+        Ok(())
+    }
+}
