@@ -44,6 +44,7 @@ pub struct RunArgs {
     #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "1",
           value_parser = layout::ranks())]
     pub ranks: u32,
+    /// Its nodes
     #[command(flatten)]
     pub layout: Layout,
     /// Where ranks may run
