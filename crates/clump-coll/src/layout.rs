@@ -3,6 +3,11 @@
 use clump_shm::node::NodeMemory;
 use std::ops::Range;
 
+/// Most ranks of a node to which its lowest talks one by one.
+const FLAT_RANKS: usize = 16;
+/// Most bytes of a part for that: as long as sending costs little beside waiting.
+const FLAT_BYTES: usize = 4096;
+
 /// The ranks of every node. Those of a node follow each other, so the lowest can speak for all, and the
 /// parts of nodes in order are the parts of ranks in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +77,13 @@ impl Layout {
         self.nodes.iter().map(speaker).collect()
     }
 
+    /// Whether the lowest rank of this node talks to each of its others by itself instead of along a tree,
+    /// for parts of `bytes` bytes. On crowded cores every level of a tree waits for one more rank to be
+    /// scheduled: with 8 ranks on each of 2 nodes on 2 cores, an all-reduce took twice as long so.
+    pub(crate) fn is_flat(&self, bytes: usize) -> bool {
+        self.is_spread() && self.local().len() <= FLAT_RANKS && bytes <= FLAT_BYTES
+    }
+
     /// Ranks per node, if all nodes have as many, and both that number and that of nodes are powers of two:
     /// then a tree over all ranks by the bits of their numbers is made of one tree in each node and one over
     /// the nodes.
@@ -80,6 +92,11 @@ impl Layout {
         let even = self.nodes.iter().all(|ranks| ranks.len() == each);
         (even && each.is_power_of_two() && self.nodes.len().is_power_of_two()).then_some(each)
     }
+}
+
+/// Where one stands in a tree of one level over `n`, root 0.
+pub(crate) fn flat(at: usize, n: usize) -> (Option<usize>, impl Iterator<Item = usize>) {
+    ((at != 0).then_some(0), (1..n).take_while(move |_| at == 0))
 }
 
 /// Where one stands in a binomial tree over `n`, root 0: the parent differs in the lowest set bit, the
@@ -95,18 +112,24 @@ pub(crate) fn binomial(at: usize, n: usize) -> (Option<usize>, impl Iterator<Ite
 mod tests {
     use super::*;
 
+    type Tree = fn(usize, usize) -> (Option<usize>, Vec<usize>);
+
     #[test]
     fn every_one_but_the_root_is_the_child_of_its_parent_only() {
-        for n in 1..70 {
+        let trees: [Tree; 2] = [
+            |at, n| (binomial(at, n).0, binomial(at, n).1.collect()),
+            |at, n| (flat(at, n).0, flat(at, n).1.collect()),
+        ];
+        for (tree, n) in trees.into_iter().flat_map(|tree| (1..70).map(move |n| (tree, n))) {
             let mut parents = vec![None; n];
             for at in 0..n {
-                for child in binomial(at, n).1 {
+                for child in tree(at, n).1 {
                     assert_eq!(parents[child], None);
                     parents[child] = Some(at);
                 }
             }
             for (at, parent) in parents.into_iter().enumerate() {
-                assert_eq!(binomial(at, n).0, parent);
+                assert_eq!(tree(at, n).0, parent);
                 assert_eq!(parent.is_none(), at == 0);
             }
         }

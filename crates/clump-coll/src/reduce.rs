@@ -66,25 +66,60 @@ impl Team {
         each: usize,
     ) -> Result<()> {
         let (me, n, bytes) = (self.rank(), self.nranks(), size_of_val(values));
-        let place = me % each;
-        let mut bit = 1;
-        while bit < each && place & bit == 0 {
-            let higher = self.receive(me + bit, (seq, step::UP), bytes)?;
-            copy_in(values, &higher, O::combine);
-            bit *= 2;
-        }
         let mut result = None;
-        if place == 0 {
+        if self.combine_up::<T, O>(seq, values, me % each, each)? {
             self.double::<T, O>(seq, values, me, (each, n), |at| at)?;
             result = Some(values.as_bytes().to_vec());
-        } else {
-            self.send(me - bit, (seq, step::UP), values.as_bytes())?;
         }
         let local: Vec<usize> = self.layout.local().collect();
         let leader = self.layout.leader();
         let result = self.hand_down((seq, step::DOWN), &local, leader, result, bytes)?;
         copy_in(values, &result, |_, new| new);
         Ok(())
+    }
+
+    /// Combines the values of the `each` ranks of a node at the lowest, pairs of neighbours first; this rank
+    /// is at `place`. Whether it has the result.
+    fn combine_up<T: Number, O: Op<T>>(
+        &self,
+        seq: u64,
+        values: &mut [T],
+        place: usize,
+        each: usize,
+    ) -> Result<bool> {
+        let (me, bytes) = (self.rank(), size_of_val(values));
+        if !self.layout.is_flat(bytes) {
+            let mut bit = 1;
+            while bit < each && place & bit == 0 {
+                let higher = self.receive(me + bit, (seq, step::UP), bytes)?;
+                copy_in(values, &higher, O::combine);
+                bit *= 2;
+            }
+            if place != 0 {
+                self.send(me - bit, (seq, step::UP), values.as_bytes())?;
+            }
+            return Ok(place == 0);
+        }
+        if place != 0 {
+            self.send(me - place, (seq, step::UP), values.as_bytes())?;
+            return Ok(false);
+        }
+        let mut all = vec![values.to_vec()];
+        for rank in me + 1..me + each {
+            let theirs = self.receive(rank, (seq, step::UP), bytes)?;
+            let mut row = values.to_vec();
+            copy_in(&mut row, &theirs, |_, new| new);
+            all.push(row);
+        }
+        let pair = |pair: &[Vec<T>]| {
+            let operands = pair[0].iter().zip(&pair[1]);
+            operands.map(|(&lower, &higher)| O::combine(lower, higher)).collect()
+        };
+        while all.len() > 1 {
+            all = all.chunks_exact(2).map(pair).collect();
+        }
+        values.copy_from_slice(&all[0]);
+        Ok(true)
     }
 
     /// Recursive doubling over the bits `from..below` (powers of two) of `position`.

@@ -1,6 +1,6 @@
 //! Broadcast: one rank's values for all.
 
-use crate::layout::binomial;
+use crate::layout::{binomial, flat};
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use clump_trace::Counter;
@@ -34,11 +34,11 @@ impl Team {
         Ok(())
     }
 
-    /// Hands `bytes` bytes, the `data` of `root`, down a binomial tree over `members`, of which this rank
-    /// is one.
+    /// Hands `bytes` bytes, the `data` of `root`, down a tree over `members`, of which this rank is one:
+    /// a binomial one, or within a node that is small enough a flat one.
     pub(crate) fn hand_down(
         &self,
-        (seq, step): (u64, u64),
+        (seq, level): (u64, u64),
         members: &[usize],
         root: usize,
         data: Option<Vec<u8>>,
@@ -48,13 +48,18 @@ impl Team {
         let place = |rank: usize| members.iter().position(|&member| member == rank).unwrap_or(0);
         let root = place(root);
         let member = |at: usize| members[(at + root) % n];
-        let (parent, children) = binomial((place(self.rank()) + n - root) % n, n);
+        let me = (place(self.rank()) + n - root) % n;
+        let within = level == step::DOWN && self.layout.is_flat(bytes);
+        let parent = if within { flat(me, n).0 } else { binomial(me, n).0 };
         let data = match (parent, data) {
-            (Some(parent), _) => self.receive(member(parent), (seq, step), bytes)?,
+            (Some(parent), _) => self.receive(member(parent), (seq, level), bytes)?,
             (None, data) => data.unwrap_or_default(),
         };
-        for child in children {
-            self.send(member(child), (seq, step), &data)?;
+        let send = |child: usize| self.send(member(child), (seq, level), &data);
+        if within {
+            flat(me, n).1.try_for_each(send)?;
+        } else {
+            binomial(me, n).1.try_for_each(send)?;
         }
         Ok(data)
     }

@@ -161,6 +161,11 @@ fn floats_give_the_same_bits_on_all_ranks() {
         let mut sums: Vec<f64> = (0..20).map(|i| value(team.rank(), i)).collect();
         team.all_reduce_slice(&mut sums, Sum).unwrap();
         let again = team.all_reduce(value(team.rank(), 0), Sum).unwrap();
+        // Long enough to go along a tree within a node.
+        let mut many: Vec<f64> = (0..600).map(|i| value(team.rank(), i % 20)).collect();
+        team.all_reduce_slice(&mut many, Sum).unwrap();
+        let same = |(i, sum): (usize, &f64)| sum.to_bits() == sums[i % 20].to_bits();
+        assert!(many.iter().enumerate().all(same), "as in few");
         assert_eq!(again.to_bits(), sums[0].to_bits(), "twice the same sum");
         sums.iter().map(|sum| sum.to_bits()).collect::<Vec<_>>()
     };
