@@ -206,3 +206,42 @@ impl Exchange for ClumpRank {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clump_os::sync::{AtomicBool, Ordering};
+    use std::sync::Arc;
+
+    struct Told(Arc<AtomicBool>);
+
+    impl Sink for Told {
+        fn take(&mut self, _bytes: usize, _fill: &mut dyn FnMut(&mut [u8])) {}
+        fn abandoned(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_stream_is_complete_when_all_is_there_whatever_came_first() {
+        let told = Arc::new(AtomicBool::new(false));
+        let mut stream = Stream {
+            sink: Some(Box::new(Told(told.clone()))),
+            arrived: vec![0; 3],
+            sent: vec![Some(0), None, None],
+            returned: None,
+        };
+        // Rank 1 sent one batch and gave up; its end comes first. Rank 2 sent nothing.
+        stream.end(&[1, 2]).unwrap();
+        stream.end(&[2, 0]).unwrap();
+        assert!(!stream.is_complete());
+        stream.abandon(&[1]).unwrap();
+        assert!(told.load(Ordering::Relaxed) && !stream.is_complete());
+        stream.arrived[1] += 1;
+        assert!(stream.is_complete());
+        for wrong in [&[3, 0][..], &[], &[u64::MAX, 1]] {
+            assert!(stream.end(wrong).is_err() && stream.abandon(wrong).is_err());
+        }
+        assert!(stream.end(&[1]).is_err(), "an end without a count");
+    }
+}
