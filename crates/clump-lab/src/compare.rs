@@ -137,14 +137,16 @@ fn rank_main(args: &Args) -> Result<()> {
     let rank = cl.rank();
     let mut score = Score::default();
     if cl.nranks() == 2 {
-        match meet(&cl, args.scope, args.security)? {
-            Part::Issuer(mut issuer) => {
-                score = pair_games(&mut *issuer, sizes(args.scope))?;
+        let mut part = meet(&cl, args.scope, args.security)?;
+        match &mut part {
+            Part::Issuer(issuer) => {
+                score = pair_games(&mut **issuer, sizes(args.scope))?;
                 issuer.finish()?;
             }
             Part::Server(server) => server.serve()?,
             Part::Onlooker => {}
         }
+        cl.barrier()?;
     }
     score.barrier_ns.insert(cl.nranks(), barrier_ns(&cl)?);
     if rank == 0 {

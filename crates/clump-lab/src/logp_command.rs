@@ -205,18 +205,19 @@ fn run_rank(args: &Args) -> Result<u8> {
         }
     };
     let cl = clump::init()?;
-    match meet(&cl, scope, args.security.unwrap_or_default())? {
-        Part::Issuer(mut issuer) if args.trips => {
-            println!("{}", logp::trip(&mut *issuer)?);
+    let mut part = meet(&cl, scope, args.security.unwrap_or_default())?;
+    match &mut part {
+        Part::Issuer(issuer) if args.trips => {
+            println!("{}", logp::trip(&mut **issuer)?);
             issuer.finish()?;
         }
-        Part::Issuer(mut issuer) => {
+        Part::Issuer(issuer) => {
             let plan = if args.quick { Plan::quick() } else { Plan::full() };
             let breakdown = match scope {
                 Scope::Shm => steps::measure()?,
                 Scope::Net => steps::Breakdown::unknown(),
             };
-            let report = logp::run(&mut *issuer, &plan.over(scope), breakdown)?;
+            let report = logp::run(&mut **issuer, &plan.over(scope), breakdown)?;
             issuer.finish()?;
             show(&report, args)?;
         }

@@ -47,41 +47,36 @@ pub enum Game {
 /// Plays; what rank 0 prints, as JSON.
 pub fn play(game: Game, security: Security) -> Result<Option<String>> {
     let cl = clump::init()?;
-    let said = match game {
-        Game::Incast => incast(&cl)?.map(|result| serde_json::to_string(&result)),
-        Game::Stream | Game::Trips => match meet(&cl, Scope::Net, security)? {
-            Part::Issuer(mut issuer) => {
-                let before = counters(&cl);
-                let measured = match game {
-                    Game::Trips => Measured::Trips(trips(&mut *issuer, TRIPS)?),
-                    _ => Measured::Stream(goodput(&mut *issuer, MESSAGES, SLICES)?),
-                };
-                issuer.finish()?;
+    if game == Game::Incast {
+        let said = incast(&cl)?.map(|result| serde_json::to_string(&result)).transpose()?;
+        cl.barrier()?;
+        return Ok(said);
+    }
+    let mut part = meet(&cl, Scope::Net, security)?;
+    let mut said = None;
+    match &mut part {
+        Part::Issuer(issuer) => {
+            let before = counters(&cl);
+            let since = || {
                 let after = counters(&cl);
-                let (sent, resent) = (after.0 - before.0, after.1 - before.1);
-                Some(match measured {
-                    Measured::Trips(ns) => serde_json::to_string(&Trips { ns, resent }),
-                    Measured::Stream(bytes_per_s) => {
-                        serde_json::to_string(&Stream { bytes_per_s, sent, resent })
-                    }
-                })
-            }
-            Part::Server(server) => {
-                server.serve()?;
-                None
-            }
-            Part::Onlooker => None,
-        },
-    };
+                (after.0 - before.0, after.1 - before.1)
+            };
+            said = Some(if game == Game::Trips {
+                let ns = trips(&mut **issuer, TRIPS)?;
+                serde_json::to_string(&Trips { ns, resent: since().1 })?
+            } else {
+                let bytes_per_s = goodput(&mut **issuer, MESSAGES, SLICES)?;
+                let (sent, resent) = since();
+                serde_json::to_string(&Stream { bytes_per_s, sent, resent })?
+            });
+            issuer.finish()?;
+        }
+        Part::Server(server) => server.serve()?,
+        Part::Onlooker => {}
+    }
     cl.barrier()?;
-    Ok(said.transpose()?)
+    Ok(said)
 }
-
-enum Measured {
-    Stream(f64),
-    Trips(Vec<f64>),
-}
-
 /// Packets' worth of messages that this rank has sent, and sent again.
 fn counters(cl: &Clump) -> (u64, u64) {
     let block = cl.context().block();

@@ -106,8 +106,8 @@ impl Issuer {
         })
     }
 
-    /// Lets the other side go.
-    pub fn finish(self) -> Result<()> {
+    /// Lets the other side go. Both should keep their endpoints until both are here, at a barrier.
+    pub fn finish(&mut self) -> Result<()> {
         self.endpoint.request(self.dest, QUIT, &[])?;
         Ok(self.endpoint.drain()?)
     }
@@ -328,7 +328,7 @@ impl Server {
     }
 
     /// Answers until the issuer has finished.
-    pub fn serve(mut self) -> Result<()> {
+    pub fn serve(&mut self) -> Result<()> {
         loop {
             self.endpoint.poll_until(|| self.quit.get() || self.invited.get().is_some())?;
             match self.invited.take() {
