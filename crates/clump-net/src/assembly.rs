@@ -77,6 +77,12 @@ impl Assembly {
         }
     }
 
+    /// Bytes kept.
+    pub(crate) fn bytes(&self) -> usize {
+        let building = self.building.values();
+        self.early_bytes + building.map(|building| building.whole.payload.len()).sum::<usize>()
+    }
+
     /// A further piece.
     pub(crate) fn on_part(
         &mut self,

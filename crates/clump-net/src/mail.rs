@@ -31,6 +31,11 @@ pub struct Mail {
 }
 
 impl Mail {
+    /// Bytes of words and payload.
+    pub(crate) fn bytes(&self) -> usize {
+        self.payload.len() + self.words.len() * 8
+    }
+
     pub(crate) fn of(head: &Head, words: &[u64], payload: Vec<u8>) -> Self {
         Self {
             sort: Sort::Message(head.kind),

@@ -10,7 +10,8 @@ const MOST_HELD: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     next: u64,
-    held: BTreeMap<u64, Mail>,
+    /// `None`: it was refused, and has gone back already.
+    held: BTreeMap<u64, Option<Mail>>,
 }
 
 impl Order {
@@ -21,16 +22,32 @@ impl Order {
         next
     }
 
-    /// Keeps a message for later; false when nobody could be that far ahead.
-    pub(crate) fn hold(&mut self, number: u64, mail: Mail) -> bool {
+    /// Keeps a message for later, or the place of one that was refused; false when nobody could be that
+    /// far ahead.
+    pub(crate) fn hold(&mut self, number: u64, mail: Option<Mail>) -> bool {
         let sane = number > self.next && self.held.len() < MOST_HELD;
         sane && self.held.insert(number, mail).is_none()
     }
 
     /// The next message, if it was kept.
     pub(crate) fn poll(&mut self) -> Option<Mail> {
-        let mail = self.held.remove(&self.next)?;
-        self.next += 1;
-        Some(mail)
+        while let Some(mail) = self.held.remove(&self.next) {
+            self.next += 1;
+            if mail.is_some() {
+                return mail;
+            }
+        }
+        None
+    }
+
+    /// What was kept for an endpoint that is closed now.
+    pub(crate) fn take_for(&mut self, name: u64) -> Vec<Mail> {
+        let held = self.held.values_mut();
+        held.filter_map(|mail| mail.take_if(|mail| mail.route.to == name)).collect()
+    }
+
+    /// Bytes kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.held.values().flatten().map(Mail::bytes).sum()
     }
 }

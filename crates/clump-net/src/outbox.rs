@@ -275,7 +275,9 @@ impl Outbox {
         if let Some(bytes) = self.closed.pop_front() {
             self.waiting -= bytes.len();
             let number = self.base + self.flying.len() as u64;
-            let span = self.spans.iter().find(|&&(first, last)| first <= number && number <= last);
+            // Where one message ends another may begin: the last of them needs this unit for longest.
+            let covers = |&&(first, last): &&(u64, u64)| first <= number && number <= last;
+            let span = self.spans.iter().rev().find(covers);
             let kept_for = span.map_or(number, |&(_, last)| last);
             self.flying.push_back(Flying { bytes, acked: false, kept_for });
         }
@@ -339,9 +341,13 @@ impl Outbox {
         self.waiting + self.flying.iter().map(|unit| unit.bytes.len()).sum::<usize>()
     }
 
-    /// The peer is lost: every message that was not acknowledged whole, in the order they were sent.
-    pub(crate) fn take_all(&mut self) -> Vec<Unsent> {
+    /// The peer is lost: every message that has not arrived whole, in the order they were sent. `arrived`
+    /// says it of units.
+    pub(crate) fn take_all(&mut self, arrived: impl Fn(u64) -> bool) -> Vec<Unsent> {
         self.close();
+        for (number, unit) in (self.base..).zip(&mut self.flying) {
+            unit.acked |= arrived(number);
+        }
         let mut gathering =
             Gathering { begun: std::mem::take(&mut self.begun), ..Gathering::default() };
         let flying = self.flying.drain(..).map(|unit| (unit.bytes, unit.acked));

@@ -491,7 +491,9 @@ impl Stack {
         // The channel stays: the numbers of its packets must not be used again.
         let Some(conduit) = known.conduit.as_deref_mut() else { return };
         conduit.assembly = Assembly::default();
-        for unsent in conduit.outbox.take_all() {
+        // Units behind a gap are not acknowledged in order, but may have arrived.
+        let Conduit { outbox, channel, .. } = conduit;
+        for unsent in outbox.take_all(|unit| channel.has_arrived(unit)) {
             let Head { kind, reply, handler, route, .. } = unsent.head;
             if kind == Kind::Returned {
                 continue; // what it sent here, on the way back to it
@@ -520,7 +522,14 @@ impl Stack {
     /// An endpoint is closed: what waits for it goes back to where it came from.
     pub fn close_endpoint(&mut self, now: impl Fn() -> Nanos, index: u8, name: u64) {
         let Some(mail) = self.mail.get_mut(usize::from(index)) else { return };
-        for mail in std::mem::take(mail) {
+        let mut mail = std::mem::take(mail);
+        // What waits for an earlier message would be lost if this stack closed before that came.
+        for conduit in
+            self.peers.iter_mut().flatten().filter_map(|peer| peer.conduit.as_deref_mut())
+        {
+            mail.extend(conduit.order_in.take_for(name));
+        }
+        for mail in mail {
             self.send_back(&now, &mail, Refusal::EndpointGone);
         }
         self.flows.forget(name);
@@ -554,12 +563,13 @@ impl Stack {
         text
     }
 
-    /// Bytes kept for peers: under way, waiting, and waiting for endpoints.
+    /// Bytes kept for peers: under way, waiting, not whole or in turn yet, and waiting for endpoints.
     pub fn memory_bytes(&self) -> usize {
         let conduits = self.peers.iter().flatten().filter_map(|peer| peer.conduit.as_deref());
-        let out: usize = conduits.map(|conduit| conduit.outbox.bytes()).sum();
-        let mail = self.mail.iter().flatten();
-        out + mail.map(|mail| mail.payload.len() + mail.words.len() * 8).sum::<usize>()
+        let kept = conduits.map(|conduit| {
+            conduit.outbox.bytes() + conduit.order_in.bytes() + conduit.assembly.bytes()
+        });
+        kept.sum::<usize>() + self.mail.iter().flatten().map(crate::Mail::bytes).sum::<usize>()
     }
 
     /// Takes nothing more from now on, and tells every peer what it has got. To be called again, with

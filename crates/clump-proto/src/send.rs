@@ -299,6 +299,11 @@ impl Send {
         }
     }
 
+    /// Whether a unit is known to have arrived.
+    pub(crate) fn has_arrived(&self, unit: u64) -> bool {
+        unit < self.first || (unit < self.next && self.arrived.has(unit))
+    }
+
     /// The next unit whose buffer is free.
     #[inline]
     pub(crate) fn poll_acked(&mut self) -> Option<u64> {

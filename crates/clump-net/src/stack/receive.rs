@@ -31,6 +31,8 @@ impl Stack {
                 found.push_mail(mail);
             }
         }
+        // What comes now must not overtake mail that is left.
+        let wanted = wanted.filter(|&index| !self.has_mail(index));
         // A driver that cannot receive now will say so again; what is missing will be sent again.
         let received = self.driver.receive(inbound).unwrap_or(0);
         let now = now();

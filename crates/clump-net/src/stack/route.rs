@@ -132,18 +132,22 @@ impl Stack {
             self.accept(now, wanted, mail, refused, found);
             return Ok(());
         };
-        // A refused message counts as handled where it stands.
-        let mail = match refused {
-            Some(refusal) => Mail { sort: lost_sort(&mail, refusal), ..mail },
-            None => mail,
-        };
         let Some(turn) = self.order_of(peer) else { return Ok(()) };
         if !turn.is_next(order) {
-            return if turn.hold(order, mail) { Ok(()) } else { Err(Nonsense) };
+            // A refused message counts as handled where it stands, and goes back at once.
+            let (kept, back) =
+                if refused.is_some() { (None, Some(mail)) } else { (Some(mail), None) };
+            if !turn.hold(order, kept) {
+                return Err(Nonsense);
+            }
+            if let (Some(mail), Some(refusal)) = (back, refused) {
+                self.send_back(&|| now, &mail, refusal);
+            }
+            return Ok(());
         }
-        self.accept_ordered(now, wanted, mail, found);
+        self.accept(now, wanted, mail, refused, found);
         while let Some(next) = self.order_of(peer).and_then(crate::order::Order::poll) {
-            self.accept_ordered(now, wanted, next, found);
+            self.accept(now, wanted, next, None, found);
         }
         Ok(())
     }
@@ -151,14 +155,6 @@ impl Stack {
     fn order_of(&mut self, peer: u32) -> Option<&mut crate::order::Order> {
         let known = self.peers.get_mut(peer as usize)?.as_mut()?;
         known.conduit.as_deref_mut().map(|conduit| &mut conduit.order_in)
-    }
-
-    fn accept_ordered(&mut self, now: Nanos, wanted: Option<u8>, mail: Mail, found: &mut Found) {
-        let (sort, refused) = match mail.sort {
-            Sort::Lost(kind, refusal) => (Sort::Message(kind), Some(refusal)),
-            message @ Sort::Message(_) => (message, None),
-        };
-        self.accept(now, wanted, Mail { sort, ..mail }, refused, found);
     }
 
     fn accept(
@@ -226,12 +222,6 @@ impl Stack {
         let head = (Kind::Returned, 0);
         // Bounded by what the sender may have outstanding.
         let _ = self.reply_always(now, peer, head, (from, to), (&words, &mail.payload));
-    }
-}
-
-fn lost_sort(mail: &Mail, refusal: Refusal) -> Sort {
-    match mail.sort {
-        Sort::Message(kind) | Sort::Lost(kind, _) => Sort::Lost(kind, refusal),
     }
 }
 

@@ -81,6 +81,11 @@ impl Channel {
         self.ack.on_sent();
     }
 
+    /// Whether a unit that was sent is known to have arrived, in order or not.
+    pub fn has_arrived(&self, unit: u64) -> bool {
+        self.send.has_arrived(unit)
+    }
+
     /// A unit whose buffer is free now, in order of their numbers, each once.
     #[inline]
     pub fn poll_acked(&mut self) -> Option<u64> {
