@@ -26,9 +26,9 @@ pub(crate) fn is_intact(id: u64, at: u64, data: &[u8]) -> bool {
         return false;
     }
     let from = at.div_ceil(8);
-    (from..).zip(rest.chunks(8)).all(|(index, chunk)| {
-        *chunk == pattern(id, index).to_le_bytes()[..chunk.len()]
-    })
+    (from..)
+        .zip(rest.chunks(8))
+        .all(|(index, chunk)| *chunk == pattern(id, index).to_le_bytes()[..chunk.len()])
 }
 
 /// How many words message `id` has behind its number.

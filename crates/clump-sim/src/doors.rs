@@ -61,7 +61,8 @@ impl SimDoors {
     fn door(&self, to: u64) -> Result<Door, Refusal> {
         let doors = self.doorway.lock();
         // Newest first: closed ones gather at the beginning.
-        let door = doors.iter().rev().find(|door| door.name == to).ok_or(Refusal::NoSuchEndpoint)?;
+        let door =
+            doors.iter().rev().find(|door| door.name == to).ok_or(Refusal::NoSuchEndpoint)?;
         if door.open { Ok(*door) } else { Err(Refusal::EndpointGone) }
     }
 }

@@ -123,7 +123,9 @@ impl Endpoint {
             let (bytes, done) = (front.bytes, front.progress.done);
             let open = stack.outstanding(lane.flow);
             let count = lane.queue.len();
-            Some(format!("to {to:x}: {count}, first {done} of {bytes} bytes, {open} bytes unconsumed"))
+            Some(format!(
+                "to {to:x}: {count}, first {done} of {bytes} bytes, {open} bytes unconsumed"
+            ))
         });
         let lanes: Vec<_> = lanes.collect();
         format!("{:x}: {} owed; {}", self.name, self.owed.len(), lanes.join("; "))
@@ -131,7 +133,8 @@ impl Endpoint {
 
     /// Whether it may be closed without leaving half a message behind.
     pub(crate) fn may_close(&self) -> bool {
-        let begun = |lane: &Lane| lane.queue.front().is_some_and(|s| s.progress != Progress::default());
+        let begun =
+            |lane: &Lane| lane.queue.front().is_some_and(|s| s.progress != Progress::default());
         self.owed.is_empty() && !self.lanes.values().any(begun)
     }
 
@@ -146,7 +149,9 @@ impl Endpoint {
     /// Whether all that it sent is known to be consumed, or came back; asks those who have not said.
     pub(crate) fn is_settled(&self, desk: &mut Desk<'_>) -> bool {
         let now = desk.now;
-        self.lanes.values().fold(true, |settled, lane| !desk.stack.ask(|| now, lane.flow) && settled)
+        self.lanes
+            .values()
+            .fold(true, |settled, lane| !desk.stack.ask(|| now, lane.flow) && settled)
     }
 
     /// Wants to send a request to endpoint `to`, which has the tag `tag`.
@@ -192,7 +197,9 @@ impl Endpoint {
     pub(crate) fn wish_nowhere(&mut self, desk: &mut Desk<'_>, rank: u32) {
         let to = name_of(rank, 77, 31);
         self.wish(desk, to, 0);
-        let Some(sending) = self.lanes.get_mut(&to).and_then(|lane| lane.queue.back_mut()) else { return };
+        let Some(sending) = self.lanes.get_mut(&to).and_then(|lane| lane.queue.back_mut()) else {
+            return;
+        };
         sending.handler = TAKE;
         ledger::lock(desk.ledger).expect_refusal(sending.id);
     }
@@ -237,7 +244,9 @@ impl Endpoint {
             }
         };
         if route.to != self.name {
-            return desk.ledger().complain(format!("{:x} was handed a message for {route:x?}", self.name));
+            return desk
+                .ledger()
+                .complain(format!("{:x} was handed a message for {route:x?}", self.name));
         }
         match kind {
             Kind::Returned => self.take_back(desk, arrival),

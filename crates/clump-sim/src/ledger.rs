@@ -1,7 +1,8 @@
 //! The oracle: what every message is, and what has become of it. Naive on purpose.
 //!
 //! # Invariants
-//! 1. A message is handled at most once and comes back at most once; both only where its target was lost.
+//! 1. A message is handled at most once and comes back at most once, never both. Only if its target died
+//!    may it come back although it was handled or refused there: nobody is left to ask.
 //! 2. What is handled, deposited or brought back is what was sent, to the bit.
 //! 3. Messages of an ordered flow are handled in the order in which they were sent.
 //! 4. A message that must be refused (bad tag, bad handler, outside of the segment) is not handled.
@@ -91,7 +92,17 @@ impl Ledger {
     ) -> u64 {
         let (handled, returned, deposited, excused) = (false, false, Vec::new(), false);
         let message = Message {
-            kind, reply, bytes, from, to, aim, ordered, handled, returned, deposited, excused,
+            kind,
+            reply,
+            bytes,
+            from,
+            to,
+            aim,
+            ordered,
+            handled,
+            returned,
+            deposited,
+            excused,
         };
         self.messages.push(message);
         self.counts.sent += 1;
@@ -167,7 +178,8 @@ impl Ledger {
             Kind::Short => payload.is_empty(),
             _ => payload.len() == message.bytes && content::is_intact(id, 0, payload),
         };
-        let same = (kind, reply, from, to) == (message.kind, message.reply, message.from, message.to);
+        let same =
+            (kind, reply, from, to) == (message.kind, message.reply, message.from, message.to);
         let excused = self.lost_ranks & (1 << rank_of(to)) != 0;
         let wrong = match () {
             () if !aimed => "was handled that should have been refused",
@@ -217,12 +229,13 @@ impl Ledger {
         let id = id.unwrap_or_default();
         let whole = kind != Kind::Medium
             || (payload.len() == message.bytes && content::is_intact(id, 0, payload));
-        let same = (kind, reply, from, to) == (message.kind, message.reply, message.from, message.to);
+        let same =
+            (kind, reply, from, to) == (message.kind, message.reply, message.from, message.to);
         let lost = self.lost_ranks & (1 << rank_of(to)) != 0;
         let wrong = match () {
             () if !whole => "came back damaged",
             () if !same || !has_words(id, kind, message.bytes, words) => "came back changed",
-            () if message.returned => "came back twice",
+            () if message.returned && !lost => "came back twice",
             () if message.handled && !lost => "came back that was handled",
             () => "",
         };
@@ -240,7 +253,8 @@ impl Ledger {
             return self.complain(format!("a deposit of message {id:x} that nobody has sent"));
         };
         let end = at + data.len() as u64;
-        let overlaps = message.deposited.iter().any(|&(from, bytes)| from < end && at < from + bytes);
+        let overlaps =
+            message.deposited.iter().any(|&(from, bytes)| from < end && at < from + bytes);
         let fits = end <= message.bytes as u64 && message.to == to && message.kind == Kind::Long;
         let intact = content::is_intact(id, at, data);
         message.add_deposit(at, data.len() as u64);

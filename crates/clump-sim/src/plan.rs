@@ -129,7 +129,13 @@ impl Plan {
         let wishes = wishes(&mut random, &port, ranks, span);
         let clocks = (0..ranks)
             // The 32-bit clock of packets wraps every 275 s: some begin just before.
-            .map(|_| if random.one_in(3) { random.between(250, 276) * SECOND } else { random.below(1 << 45) })
+            .map(|_| {
+                if random.one_in(3) {
+                    random.between(250, 276) * SECOND
+                } else {
+                    random.below(1 << 45)
+                }
+            })
             .collect();
         let mut plan = Self {
             seed,
@@ -172,13 +178,15 @@ impl Plan {
         for _ in 0..random.magnitude(1, 24) {
             let at = random.below(span);
             let (from, to) = self.pair(random);
-            let (until, rank) = (at + random.below(span / 4 + 1), random.below(u64::from(self.ranks)));
+            let (until, rank) =
+                (at + random.below(span / 4 + 1), random.below(u64::from(self.ranks)));
             let rank = rank as u32;
             let pause = random.magnitude(MILLISECOND, 3 * SECOND).min(span / 4 + 1);
             match random.below(12) {
                 0..5 => {
                     let link = Box::new(weather(random, &self.link));
-                    self.steps.push((at, Step::Weather { from, to, both: !random.one_in(3), link }));
+                    self.steps
+                        .push((at, Step::Weather { from, to, both: !random.one_in(3), link }));
                 }
                 5 => {
                     let group = random.below((1 << self.ranks) - 2) + 1;
@@ -244,7 +252,7 @@ fn channel(random: &mut Random) -> Config {
         config.congestion = Congestion::Static(random.magnitude(4 << 10, 512 << 10) as usize);
     }
     if random.one_in(8) {
-        config.keepalive = Some(random.magnitude(10 * MILLISECOND, SECOND));
+        config.keepalive = Some(random.magnitude(100 * MILLISECOND, 5 * SECOND));
     }
     if random.one_in(4) {
         config.ack_packets = random.between(2, 32) as u32;
@@ -328,7 +336,8 @@ mod tests {
     fn plans_leave_two_ranks_and_end_with_healing() {
         for seed in 0..2000 {
             let plan = Plan::new(seed);
-            let ends = |(_, step): &&(Time, Step)| matches!(step, Step::Kill { .. } | Step::Close { .. });
+            let ends =
+                |(_, step): &&(Time, Step)| matches!(step, Step::Kill { .. } | Step::Close { .. });
             assert!(plan.steps.iter().filter(ends).count() as u32 + 2 <= plan.ranks, "seed {seed}");
             assert!(plan.steps.iter().any(|(_, step)| *step == Step::Heal), "seed {seed}");
             assert!(plan.port.socket_bytes >= 2 * plan.port.mtu, "seed {seed}");
@@ -337,7 +346,8 @@ mod tests {
 
     #[test]
     fn every_kind_of_fault_is_planned() {
-        let steps: Vec<_> = (0..300).flat_map(|seed| Plan::new(seed).steps).map(|(_, s)| s).collect();
+        let steps: Vec<_> =
+            (0..300).flat_map(|seed| Plan::new(seed).steps).map(|(_, s)| s).collect();
         let has = |test: fn(&Step) -> bool| steps.iter().any(test);
         assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.loss > 0)));
         assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.duplicate > 0)));

@@ -1,8 +1,8 @@
 //! A simulated rank: a stack, endpoints, and a loop as that of a real one.
 
+use crate::doors::{Doorway, SimDoors};
 use crate::driver::SimDriver;
 use crate::endpoint::{Desk, Endpoint};
-use crate::doors::{Doorway, SimDoors};
 use crate::ledger::{self, SharedLedger};
 use crate::plan::{MILLISECOND, Plan, Wishes};
 use crate::random::Random;
@@ -177,7 +177,9 @@ impl Rank {
     /// Acts; gives when it acts next.
     pub(crate) fn act(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
         match self.mode {
-            Mode::Frozen(until) | Mode::Computing(until) if now >= until => self.mode = Mode::Polling,
+            Mode::Frozen(until) | Mode::Computing(until) if now >= until => {
+                self.mode = Mode::Polling
+            }
             Mode::Frozen(until) => return until,
             Mode::Computing(until) => return self.look_behind(now, around).min(until),
             Mode::Polling => {}
@@ -224,7 +226,9 @@ impl Rank {
         }
         desk.stack.service(at, found > 0);
         let mut sent = 0;
-        for endpoint in endpoints.iter_mut().filter(|e| e.slow_every.is_none() || now >= e.next_look) {
+        for endpoint in
+            endpoints.iter_mut().filter(|e| e.slow_every.is_none() || now >= e.next_look)
+        {
             sent += endpoint.send(&mut desk);
         }
         let busy = received + found + sent > 0;
@@ -306,7 +310,8 @@ impl Rank {
         let Some(stack) = stack else { return };
         let (credit, wishes) = (*credit, around.wishes);
         let mut desk = Desk { now: at, stack, ledger, random, wishes, credit, buffer };
-        let others: Vec<u32> = (0..around.listed.len() as u32).filter(|other| other != id).collect();
+        let others: Vec<u32> =
+            (0..around.listed.len() as u32).filter(|other| other != id).collect();
         let favourite = *desk.random.pick(&others);
         for _ in 0..desk.random.between(1, wishes.burst) {
             let from = desk.random.below(endpoints.len() as u64) as usize;
@@ -359,7 +364,9 @@ impl Rank {
         for endpoint in endpoints.drain(..) {
             let mut ledger = ledger::lock(ledger);
             if let Some(message) = ledger.unsettled(endpoint.name).cloned() {
-                ledger.complain(format!("an endpoint closes, all settled it seems, but {message:x?}"));
+                ledger.complain(format!(
+                    "an endpoint closes, all settled it seems, but {message:x?}"
+                ));
             }
             ledger.on_closed(endpoint.name);
             drop(ledger);

@@ -337,7 +337,8 @@ impl Switch {
             counts.held += 1;
             delay += random.between(0, link.held);
         }
-        let again = random.chance(link.duplicate).then(|| link.delay + random.below(4 * link.delay + 1));
+        let again =
+            random.chance(link.duplicate).then(|| link.delay + random.below(4 * link.delay + 1));
         let late = random.chance(link.stale).then(|| random.magnitude(1_000_000, 5_000_000_000));
         counts.doubled += u64::from(again.is_some());
         counts.stale += u64::from(late.is_some());
@@ -367,7 +368,9 @@ impl Switch {
     pub(crate) fn receive(&mut self, seat: u32, into: &mut Inbound) -> usize {
         let seat = &mut self.seats[seat as usize];
         let mut received = 0;
-        while into.room() > 0 && let Some(packet) = seat.inbox.pop_front() {
+        while into.room() > 0
+            && let Some(packet) = seat.inbox.pop_front()
+        {
             seat.inbox_bytes -= packet.bytes.len();
             received += usize::from(into.push(&packet.bytes, address_of(packet.from), packet.ecn));
         }

@@ -4,8 +4,8 @@ use crate::ghost::{Ghost, HAUNT};
 use crate::ledger::{self, SharedLedger};
 use crate::outcome::{Failure, Outcome};
 use crate::plan::{MILLISECOND, Plan, SECOND, Step};
-use crate::rank::{Life, Listed, Mode, Rank, Surroundings};
 use crate::random::{Random, mix};
+use crate::rank::{Life, Listed, Mode, Rank, Surroundings};
 use crate::switch::{Event, Link, SharedSwitch, Switch, Time};
 use clump_net::seal::{JobKey, KeyError};
 use clump_net::{Batch, Refusal};
@@ -13,7 +13,7 @@ use clump_net::{Batch, Refusal};
 /// Once healed everything must be settled within this, and all ranks must have ended within the same.
 const PATIENCE: Time = 60 * SECOND;
 /// Events after which a run counts as one that never ends.
-const MOST_EVENTS: u64 = 600_000;
+const MOST_EVENTS: u64 = 3_000_000;
 /// Turns between two looks at the memory of a rank.
 const MEMORY_EVERY: u64 = 16;
 /// The rates that every port has once healed, at least.
@@ -113,7 +113,8 @@ impl World {
         loop {
             let event = self.switch.lock().next();
             let Some(event) = event else {
-                return Err(self.failure("nothing is left to happen".to_owned()));
+                let open = ledger::lock(&self.ledger).some_open();
+                return Err(self.failure(format!("nothing is left to happen, but {open}")));
             };
             let now = self.switch.lock().now;
             self.events += 1;
@@ -122,7 +123,9 @@ impl World {
                 Event::AtSocket(seat, _) => self.on_datagram(now, seat),
                 Event::Turn(u32::MAX) => self.haunt(now),
                 Event::Turn(rank) => self.turn(now, rank),
-                Event::Step(step) => self.step(now, step).map_err(|e| self.failure(e.to_string()))?,
+                Event::Step(step) => {
+                    self.step(now, step).map_err(|e| self.failure(e.to_string()))?
+                }
                 Event::AtPort(..) => {}
             }
             if let Some(what) = self.wrong(now) {
@@ -393,7 +396,10 @@ impl World {
     }
 
     fn failure(&self, what: String) -> Failure {
-        let (now, counts) = { let switch = self.switch.lock(); (switch.now, switch.counts) };
+        let (now, counts) = {
+            let switch = self.switch.lock();
+            (switch.now, switch.counts)
+        };
         let states: Vec<String> = self.ranks.iter().map(|rank| rank.tell(now)).collect();
         let healed = self.healed_at.is_some();
         let detail = format!("{counts:?}\n{}", states.join("\n"));

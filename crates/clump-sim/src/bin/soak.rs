@@ -133,7 +133,12 @@ fn main() -> Result<ExitCode> {
         std::fs::write(path, &text).with_context(|| path.display().to_string())?;
     }
     if !summary.failed_seeds.is_empty() {
-        writeln!(std::io::stderr(), "{} of {} seeds failed", summary.failed_seeds.len(), summary.seeds)?;
+        writeln!(
+            std::io::stderr(),
+            "{} of {} seeds failed",
+            summary.failed_seeds.len(),
+            summary.seeds
+        )?;
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
