@@ -126,6 +126,11 @@ impl Network {
         }
     }
 
+    /// Bytes kept for peers: under way, waiting to be sent, and waiting for endpoints.
+    pub fn memory_bytes(&self) -> usize {
+        self.interface.stack().memory_bytes()
+    }
+
     /// What is going on, for whoever looks for a fault.
     #[doc(hidden)]
     pub fn dump(&self) {
