@@ -280,6 +280,9 @@ fn port(random: &mut Random, datagram: usize, span: Time) -> Port {
 fn wishes(random: &mut Random, port: &Port, ranks: u32, span: Time) -> Wishes {
     let most_payload = *random.pick(&[200, 3_000, 20_000, 70_000, 200_000]);
     let burst = random.magnitude(1, 200);
+    // Now and then more small messages at once than one receive hands over out of mail.
+    let (most_payload, burst) =
+        if random.one_in(12) { (16, random.between(2000, 6000)) } else { (most_payload, burst) };
     // Wanted per rank: between little and about what the ports carry.
     let bytes = random.magnitude(200_000, 12_000_000) / u64::from(ranks);
     let mean = most_payload / 8 + 100;

@@ -1,0 +1,63 @@
+//! A few dozen seeds, those that failed once, and that a seed says everything.
+
+use clump_sim::{Outcome, Plan};
+
+fn run(seed: u64) -> Outcome {
+    clump_sim::run(Plan::new(seed), false).unwrap_or_else(|failure| panic!("{failure}"))
+}
+
+/// Runs seeds two at a time; what they came to, in order.
+fn run_all(seeds: &[u64]) -> Vec<Outcome> {
+    let (even, odd) = seeds.split_at(seeds.len() / 2);
+    std::thread::scope(|scope| {
+        let half = |seeds: &[u64]| seeds.iter().map(|&seed| run(seed)).collect::<Vec<_>>();
+        let other = scope.spawn(move || half(odd));
+        let mut outcomes = half(even);
+        match other.join() {
+            Ok(rest) => outcomes.extend(rest),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+        outcomes
+    })
+}
+
+#[test]
+fn seeds_run_through_all_kinds_of_faults() {
+    let outcomes = run_all(&(1..=64).collect::<Vec<_>>());
+    let sum = |what: fn(&Outcome) -> u64| outcomes.iter().map(what).sum::<u64>();
+    // Nothing here says how much; it must not have been nothing.
+    assert!(sum(|o| o.handled) > 10_000);
+    assert!(sum(|o| o.returned) > 100);
+    assert!(sum(|o| o.units_resent) > 1_000);
+    assert!(sum(|o| o.packets_refused) > 100);
+    for (name, count) in [
+        ("lost", sum(|o| o.net.lost)),
+        ("cut", sum(|o| o.net.cut)),
+        ("doubled", sum(|o| o.net.doubled)),
+        ("held back", sum(|o| o.net.held)),
+        ("spoilt", sum(|o| o.net.spoilt)),
+        ("came again late", sum(|o| o.net.stale)),
+        ("too long", sum(|o| o.net.too_long)),
+        ("overflowed", sum(|o| o.net.overflowed)),
+        ("marked", sum(|o| o.net.marked)),
+        ("refused by the card", sum(|o| o.net.refused)),
+    ] {
+        assert!(count > 0, "no datagram was {name}");
+    }
+}
+
+#[test]
+fn seeds_that_failed_once_do_not_again() {
+    let kept = include_str!("../failed-seeds.txt");
+    let number = |line: &str| line.split('#').next().unwrap_or_default().trim().parse::<u64>().ok();
+    let seeds: Vec<u64> = kept.lines().filter_map(number).collect();
+    assert!(!seeds.is_empty());
+    run_all(&seeds);
+}
+
+#[test]
+fn a_seed_says_everything() {
+    for seed in [3, 11] {
+        assert_eq!(run(seed), run(seed));
+    }
+}
