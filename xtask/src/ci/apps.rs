@@ -24,19 +24,37 @@ pub struct Sort {
     pub skew: bool,
     /// Whether this must not fit into memory.
     pub two_pass: bool,
+    /// Nodes that the ranks are spread over.
+    pub nodes: &'static str,
+    /// Packets between nodes that are thrown away, of a million.
+    pub loss_ppm: &'static str,
+}
+
+impl Sort {
+    /// On one node.
+    pub const fn on_one_node(ranks: &'static str, memory: &'static str) -> Self {
+        Self { ranks, memory, skew: false, two_pass: true, nodes: "1", loss_ppm: "0" }
+    }
 }
 
 /// Generates, sorts in two passes, and validates with what is built in.
 pub fn sort(site: &Site) -> Result<Outcome> {
     in_folder(site, "sort", |folder| {
-        let sort = Sort { ranks: "4", memory: "4M", skew: false, two_pass: true };
-        if let Some(why) = make_and_sort(site, folder, &sort)? {
-            return Ok(plain(false, &why));
-        }
-        let (records, sorted) = (text(folder, "records"), text(folder, "sorted"));
-        let check = clump(site, &["app", "valsort", &sorted, "--input", &records])?;
-        Ok(plain(check.success, &format!("app valsort: {}", check.why)))
+        Ok(match sort_and_validate(site, folder, &Sort::on_one_node("4", "4M"))? {
+            None => plain(true, ""),
+            Some(why) => plain(false, &why),
+        })
     })
+}
+
+/// The same with any sort; what went wrong, if anything.
+pub fn sort_and_validate(site: &Site, folder: &Path, sort: &Sort) -> Result<Option<String>> {
+    if let Some(why) = make_and_sort(site, folder, sort)? {
+        return Ok(Some(why));
+    }
+    let (records, sorted) = (text(folder, "records"), text(folder, "sorted"));
+    let check = clump(site, &["app", "valsort", &sorted, "--input", &records])?;
+    Ok((!check.success).then(|| format!("app valsort: {}", check.why)))
 }
 
 /// Makes `records` and `sorted` in `folder`; what went wrong, if anything.
@@ -48,8 +66,10 @@ pub fn make_and_sort(site: &Site, folder: &Path, sort: &Sort) -> Result<Option<S
     if !made.success {
         return Ok(Some(format!("app gensort: {}", made.why)));
     }
-    let words = ["app", "sort", "-n", sort.ranks, "--memory", sort.memory, "--json"];
-    let done = clump(site, &[&words[..], &["--input", &records, "--output", &sorted]].concat())?;
+    let words = ["app", "sort", "-n", sort.ranks, "--nodes", sort.nodes];
+    let more = ["--memory", sort.memory, "--json", "--input", &records, "--output", &sorted];
+    let faults = [("CLUMP_NET_LOSS_PPM", sort.loss_ppm)];
+    let done = clump_with(site, &[&words[..], &more].concat(), &faults)?;
     if !done.success {
         return Ok(Some(format!("app sort: {}", done.why)));
     }
@@ -98,10 +118,15 @@ pub fn storm(site: &Site) -> Result<Outcome> {
 }
 
 /// The program of this tree.
-fn clump(site: &Site, words: &[&str]) -> Result<Ended> {
+pub fn clump(site: &Site, words: &[&str]) -> Result<Ended> {
+    clump_with(site, words, &[])
+}
+
+/// The same with settings.
+fn clump_with(site: &Site, words: &[&str], settings: &[(&str, &str)]) -> Result<Ended> {
     let args = [&["run", "--quiet", "--release", "--"], words].concat();
     let mut command = cargo(&site.root, &args);
-    command.env("TMPDIR", site.scratch()?);
+    command.env("TMPDIR", site.scratch()?).envs(settings.iter().copied());
     // A report in JSON is for the caller; it would fill the screen.
     let run = if words.contains(&"--json") { command::run_read } else { command::run };
     run(&mut command, BUILD)

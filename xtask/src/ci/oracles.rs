@@ -36,9 +36,9 @@ pub fn judge(site: &Site) -> Result<Outcome> {
         Err(reason) => return Ok(Outcome::Skipped(reason)),
     };
     let sorts = [
-        Sort { ranks: "4", memory: "4M", skew: false, two_pass: true },
-        Sort { ranks: "3", memory: "4M", skew: true, two_pass: true },
-        Sort { ranks: "5", memory: "256M", skew: true, two_pass: false },
+        Sort::on_one_node("4", "4M"),
+        Sort { skew: true, nodes: "2", ..Sort::on_one_node("3", "4M") },
+        Sort { skew: true, two_pass: false, ..Sort::on_one_node("5", "256M") },
     ];
     for sort in sorts {
         let judged = apps::in_folder(site, "judge", |folder| {

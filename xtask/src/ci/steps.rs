@@ -1,6 +1,6 @@
 //! The steps of `ci`, in the order in which they run: the quick ones that fail most often first.
 
-use super::{Outcome, Site, Step, apps, oracles};
+use super::{Outcome, Site, Step, apps, net, oracles};
 use crate::command::{self, Counts, Ended, cargo};
 use crate::{icount, tidy};
 use anyhow::{Context, Result};
@@ -17,12 +17,23 @@ pub const STEPS: &[Step] = &[
     Step { name: "demo", what: "README's first command works from start to end", run: demo },
     Step { name: "sort", what: "a sort in two passes under a small cap", run: apps::sort },
     Step {
+        name: "nodes",
+        what: "sorts over two and four nodes that lose packets are right",
+        run: net::sorts,
+    },
+    Step {
+        name: "simulation",
+        what: "simulated clusters keep their promises under all faults",
+        run: net::simulation,
+    },
+    Step {
         name: "oracles",
         what: "the independent checkers find planted defects",
         run: oracles::own,
     },
     Step { name: "judge", what: "an independent checker agrees with sorts", run: oracles::judge },
     Step { name: "logp", what: "clump lab logp measures, and says so in JSON", run: apps::logp },
+    Step { name: "logp-net", what: "the same between two nodes", run: net::logp },
     Step { name: "storm", what: "jobs with a killed rank end as they should", run: apps::storm },
     Step { name: "icount", what: "hot paths cost the instructions they did", run: instructions },
     Step { name: "remains", what: "no step left a file behind", run: remains },
