@@ -44,6 +44,8 @@ pub enum Frame {
     Finished(Box<JobOutcome>),
     /// To the agent: so many bytes of output have found their reader.
     Room(u32),
+    /// To a process that becomes no agent: make so many network namespaces and hand them over.
+    Wire(u32),
     /// To the launcher: the sockets of a node are bound.
     Bound(Box<Bound>),
     /// To the agent: all nodes' are, here they are; start the ranks.
@@ -74,6 +76,7 @@ impl Frame {
             Frame::Notice(text) => raw(out, 5, &[text.as_bytes()]),
             Frame::Finished(outcome) => json(out, 6, outcome),
             Frame::Room(bytes) => raw(out, 8, &[&bytes.to_le_bytes()]),
+            Frame::Wire(count) => raw(out, 7, &[&count.to_le_bytes()]),
             Frame::Bound(bound) => json(out, 9, bound),
             Frame::Go(table) => json(out, 10, table),
             Frame::Event(event) => json(out, 11, event),
@@ -96,6 +99,7 @@ impl Frame {
             }
             (5, _) => Frame::Notice(String::from_utf8_lossy(body).into_owned()),
             (6, _) => Frame::Finished(serde_json::from_slice(body).map_err(text)?),
+            (7, &[a, b, c, d]) => Frame::Wire(u32::from_le_bytes([a, b, c, d])),
             (8, &[a, b, c, d]) => Frame::Room(u32::from_le_bytes([a, b, c, d])),
             (9, _) => Frame::Bound(serde_json::from_slice(body).map_err(text)?),
             (10, _) => Frame::Go(serde_json::from_slice(body).map_err(text)?),
@@ -214,6 +218,7 @@ mod tests {
             Frame::Notice("note".into()),
             Frame::Finished(Box::new(JobOutcome::without_ranks(3, Ending::Clean))),
             Frame::Room(70_000),
+            Frame::Wire(8),
             Frame::Bound(Box::new(Bound { host: "h".into(), agent: at, ranks: vec![at, at] })),
             Frame::Go(Box::new(Table { agents: vec![at], ranks: vec![] })),
             Frame::Event(Event::Ended { rank: 3, end: End::Signal(9), standing: Standing::Joined }),

@@ -3,6 +3,7 @@
 //! dies, it clears up in its place.
 
 mod link;
+mod wired;
 
 use crate::coordinator::{Coordinator, Effect};
 use crate::display::Display;
@@ -14,6 +15,7 @@ use crate::spec::{JobSpec, NodePlan};
 use crate::sweep;
 use clump_boot::Config;
 use clump_os::epoll::{Interest, Poller};
+use clump_os::netns::{self, Networks};
 use clump_os::process::{self, Change, News};
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, procfs};
@@ -39,8 +41,9 @@ const PATIENCE_NS: u64 = 700_000_000;
 const NO_PATIENCE_NS: u64 = 300_000_000;
 /// How long the launcher tries to kill what is left.
 const SWEEP_NS: u64 = 2_000_000_000;
-/// How often it looks for what a lost agent has left while the job goes on.
-const SWEEP_EVERY_NS: u64 = 2_000_000;
+/// How soon it looks again for what a lost agent has left while the job goes on; twice as late each time
+/// that it finds nothing.
+const SWEEP_AGAIN_NS: u64 = 2_000_000;
 
 /// Exit code when clump itself failed, as docker and env(1) have it.
 const OWN_FAILURE: u8 = 125;
@@ -78,8 +81,10 @@ struct Launcher {
     times: u32,
     deadline_ns: Option<u64>,
     unread: bool,
-    /// Until when to look for what a lost agent has left.
-    clear_until: Option<u64>,
+    /// When to look next for what a lost agent has left, and after how long again.
+    clear: Option<(u64, u64)>,
+    /// Held until the end: a namespace that nobody is in goes when nobody holds it.
+    _networks: Option<Networks>,
 }
 
 impl Launcher {
@@ -96,7 +101,8 @@ impl Launcher {
         // On one node its agent reads the configuration, and reports what is wrong with it.
         let config = if spec.nodes > 1 { Config::load()? } else { Config::default() };
         let node_timeout_ms = config.node_timeout_ms;
-        let agents = start_agents(spec, node_timeout_ms)?;
+        let networks = spec.netns.then(|| wired::networks(spec.nodes)).transpose()?;
+        let agents = start_agents(spec, node_timeout_ms, networks.as_ref())?;
         let mut launcher = Self {
             coordinator: (spec.nodes > 1).then(|| {
                 let pids: Vec<u32> = agents.iter().map(|link| link.agent.pid).collect();
@@ -113,7 +119,8 @@ impl Launcher {
             times: 0,
             deadline_ns: None,
             unread: false,
-            clear_until: None,
+            clear: None,
+            _networks: networks,
         };
         for (node, link) in (0..).zip(&mut launcher.agents) {
             link.watch(&launcher.poller, token::AGENT | node, token::END | node)?;
@@ -145,7 +152,7 @@ impl Launcher {
     fn turn(&mut self) -> anyhow::Result<()> {
         let now = clock::now_ns();
         let decision = self.coordinator.as_ref().and_then(Coordinator::next_deadline_ns);
-        let clearing = self.clear_until.map(|_| now + SWEEP_EVERY_NS);
+        let clearing = self.clear.map(|(at, _)| at);
         let due = [self.deadline_ns, decision, clearing].into_iter().flatten().min();
         let left = due.map(|at| Duration::from_nanos(at.saturating_sub(now)));
         for ready in self.poller.wait(left)? {
@@ -230,7 +237,7 @@ impl Launcher {
             if let Some(how) = link.end()
                 && coordinator.on_lost(node, how, now)
             {
-                self.clear_until = Some(now + SWEEP_NS);
+                self.clear = Some((now, SWEEP_AGAIN_NS));
             }
         }
     }
@@ -257,14 +264,15 @@ impl Launcher {
         Ok(())
     }
 
-    /// Kills what a lost agent has left while others go on.
+    /// Kills what a lost agent has left while others go on. A process that loses its parent is for a
+    /// moment below nobody, so having found nothing is not the end of it.
     fn clear_up(&mut self) {
-        let Some(until) = self.clear_until else { return };
+        let now = clock::now_ns();
+        let Some((_, again)) = self.clear.filter(|(at, _)| *at <= now) else { return };
         let mut spared = self.spared.clone();
         spared.extend(self.agents.iter().map(|link| link.agent.pid));
-        if sweep::kill_below(&spared).is_empty() || until <= clock::now_ns() {
-            self.clear_until = None;
-        }
+        let again = if sweep::kill_below(&spared).is_empty() { again * 2 } else { SWEEP_AGAIN_NS };
+        self.clear = (again < SWEEP_NS).then_some((now + again, again));
         // Errors show again, and at the end.
         let _ = self.reap();
     }
@@ -371,11 +379,19 @@ impl Launcher {
 }
 
 /// Starts an agent for every node. If one cannot be started, those that were hear the launcher go.
-fn start_agents(spec: &JobSpec, node_timeout_ms: u64) -> anyhow::Result<Vec<Link>> {
+fn start_agents(
+    spec: &JobSpec,
+    node_timeout_ms: u64,
+    networks: Option<&Networks>,
+) -> anyhow::Result<Vec<Link>> {
     let job_id = process::random()?;
     let key = (spec.nodes > 1).then(Key::random).transpose()?;
     let start = |node: u32| {
-        let plan = NodePlan::virtual_node(spec, node, job_id, node_timeout_ms);
+        let mut plan = NodePlan::virtual_node(spec, node, job_id, node_timeout_ms);
+        if let Some(namespaces) = networks.and_then(|networks| wired::of(networks, node)) {
+            plan.namespaces = Some(namespaces);
+            plan.address = netns::address(node).into();
+        }
         let job = Frame::Start(Box::new((spec.clone(), plan)));
         Link::start(node == 0, key.as_ref(), &job)
     };

@@ -44,6 +44,7 @@ pub mod scene;
 pub mod spec;
 mod sweep;
 pub mod watch;
+mod wiring;
 
 pub use agent::agent_main;
 pub use display::Display;

@@ -114,13 +114,27 @@ pub struct NodePlan {
     pub address: IpAddr,
     /// How long nothing may be heard of a node before it counts as lost.
     pub node_timeout_ms: u64,
+    /// The namespaces to enter, if the node has some of its own.
+    pub namespaces: Option<Namespaces>,
+}
+
+/// Namespaces as descriptors of another process of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Namespaces {
+    /// That process.
+    pub holder: u32,
+    /// The user namespace, if there is one.
+    pub user: Option<i32>,
+    /// The network namespace.
+    pub net: i32,
 }
 
 impl NodePlan {
     /// The plan for a node of this machine.
     pub fn virtual_node(spec: &JobSpec, node: u32, job_id: u64, node_timeout_ms: u64) -> Self {
         let address = Ipv4Addr::LOCALHOST.into();
-        Self { node, job_id, sharing: 0..spec.ranks, address, node_timeout_ms }
+        let (sharing, namespaces) = (0..spec.ranks, None);
+        Self { node, job_id, sharing, address, node_timeout_ms, namespaces }
     }
 }
 

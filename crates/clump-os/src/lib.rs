@@ -21,6 +21,8 @@ pub mod file;
 pub mod futex;
 pub mod map;
 pub mod memory;
+mod netlink;
+pub mod netns;
 pub mod parcel;
 pub mod probe;
 pub mod process;

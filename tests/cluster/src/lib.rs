@@ -153,12 +153,28 @@ impl Running {
         self.launcher.id()
     }
 
-    /// The process of the agent, once it is there.
+    /// The process of the only agent, once it is there.
     pub fn agent(&self) -> u32 {
-        until("the agent", || {
-            let is_agent = |p: &Process| procfs::command_line(p.pid).contains(" agent --control ");
-            self.processes().into_iter().find(is_agent).map(|p| p.pid)
+        self.agents(1)[0]
+    }
+
+    /// The processes of the agents of so many nodes, in order, once they are there.
+    pub fn agents(&self, nodes: usize) -> Vec<u32> {
+        until("the agents", || {
+            let agents = self.agents_now();
+            (agents.len() >= nodes).then_some(agents)
         })
+    }
+
+    /// The agents that there are now. The launcher starts them one after the other.
+    fn agents_now(&self) -> Vec<u32> {
+        let launcher = self.launcher();
+        let is_agent = |p: &Process| {
+            p.parent == launcher && procfs::command_line(p.pid).contains(" agent --control ")
+        };
+        let mut agents: Vec<Process> = self.processes().into_iter().filter(is_agent).collect();
+        agents.sort_by_key(|p| (p.started, p.pid));
+        agents.into_iter().map(|p| p.pid).collect()
     }
 
     /// The process of `rank`, once it is there.
@@ -168,13 +184,13 @@ impl Running {
 
     /// The ranks whose programs run, and their processes. What ranks themselves start is left out.
     pub fn ranks(&self) -> Vec<(u32, u32)> {
-        let agent = self.agent();
+        let agents = self.agents_now();
         let rank_of = |p: &Process| {
             let variables = std::fs::read_to_string(format!("/proc/{}/environ", p.pid)).ok()?;
             let found = variables.split('\0').find_map(|v| v.strip_prefix("CLUMP_RANK="))?;
             found.parse().ok().map(|rank| (rank, p.pid))
         };
-        let children = self.processes().into_iter().filter(|p| p.parent == agent);
+        let children = self.processes().into_iter().filter(|p| agents.contains(&p.parent));
         children.filter_map(|p| rank_of(&p)).collect()
     }
 

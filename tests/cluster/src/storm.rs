@@ -37,28 +37,30 @@ pub struct Seen {
     pub unnamed: u32,
 }
 
-/// Kills `kills` ranks, one per job, at random moments of jobs that send messages all the time. Every
-/// job must end with the right report, the right code, and nothing left. `say` hears about each.
+/// Kills `kills` ranks, one per job, at random moments of jobs that send messages all the time, on so
+/// many nodes. Every job must end with the right report, the right code, and nothing left. `say` hears
+/// about each.
 ///
 /// # Panics
 /// When one does not; the message names the seed.
-pub fn storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
+pub fn storm(kills: u32, seed: u64, nodes: u32, mut say: impl FnMut(&str)) -> Seen {
     let mut seen = Seen::default();
     for number in 0..kills {
         // A seed of its own for each job, so that one job can be repeated alone.
         let mut dice = Dice(seed.wrapping_add(u64::from(number)));
-        let ranks = dice.of(2..=8);
+        let ranks = dice.of(nodes.max(2)..=8);
         let victim = dice.of(0..=ranks - 1);
         let signal =
             [signals::KILL, signals::KILL, signals::ABORT, signals::QUIT, signals::TERMINATE]
                 [dice.of(0..=4) as usize];
         let wait = Duration::from_micros(u64::from(dice.of(0..=30_000)));
-        let what =
-            format!("kill {number} (seed {seed}): rank {victim} of {ranks} by signal {signal}");
+        let what = format!(
+            "kill {number} (seed {seed}): rank {victim} of {ranks} on {nodes} nodes by signal {signal}"
+        );
         say(&what);
         let folder = Folder::new();
         let talk = format!("talk 0 --ready {}", folder.path().display());
-        let job = Job::of(&format!("-n {ranks}"), &talk).start();
+        let job = Job::of(&format!("-n {ranks} --nodes {nodes}"), &talk).start();
         job.await_ready(folder.path(), 0..ranks);
         let pid = job.rank(victim);
         // The moment of the kill is the point of this: not a condition to wait for.

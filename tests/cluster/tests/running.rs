@@ -169,6 +169,10 @@ fn wrong_command_lines() {
         ("run --on-death maybe true", "continue"),
         ("run --linger -1 true", "linger"),
         ("run --bind sockets true", "cores"),
+        ("run -n 2 --nodez 2 true", "unknown option `--nodez`"),
+        ("run -n 2 --nodes 3 true", "2 ranks do not fill 3 nodes"),
+        ("run -n 2 --nodes 0 true", "1..=64"),
+        ("run -n 2 --nodes 2 --security rot13 true", "aead"),
         ("nonsense", "nonsense"),
     ] {
         let ended = Job::command(words).finish();

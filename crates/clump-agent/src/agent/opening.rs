@@ -9,6 +9,7 @@ use crate::patience::Patience;
 use crate::rank::Refusal;
 use crate::spec::{JobSpec, NodePlan, OnDeath};
 use crate::watch::Watch;
+use crate::wiring;
 use clump_boot::Config;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::signal::{self, Signals};
@@ -88,6 +89,10 @@ impl Connection {
         loop {
             match self.assembler.poll_frame()? {
                 Some(Frame::Start(start)) => return Ok(Some(*start)),
+                Some(Frame::Wire(count)) => {
+                    wiring::make(&self.launcher, count)?;
+                    return Ok(None);
+                }
                 Some(_) => anyhow::bail!("the launcher spoke before it said what to start"),
                 None => {}
             }
@@ -133,6 +138,11 @@ impl Node {
         key: Option<Key>,
     ) -> std::result::Result<Self, Refusal> {
         let config = Config::load().map_err(|e| Refusal::new(e, 2))?;
+        if let Some(namespaces) = &plan.namespaces {
+            wiring::enter(namespaces).map_err(|e| {
+                Refusal::new(format!("node {} cannot enter its namespace: {e}", plan.node), 126)
+            })?;
+        }
         let sharing = plan.sharing.len();
         let patience = Patience::effective(&config, sharing, topology::usable_cores());
         let node_of = spec.node_of();

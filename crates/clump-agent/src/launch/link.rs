@@ -8,11 +8,25 @@ use clump_os::process::{self, Child, Exit, Input, Program};
 use clump_os::{signal, socket};
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 /// Bytes of output that are acknowledged at a time.
 const ROOM: u32 = 64 << 10;
+
+/// Starts this program again, with the other end of a stream; `bound`: dies with this process.
+pub(super) fn start_self(input: Input, bound: bool) -> anyhow::Result<(Child, OwnedFd)> {
+    let (ours, theirs) = socket::stream_pair()?;
+    let number = theirs.as_raw_fd().to_string();
+    let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
+    let words = [AGENT_COMMAND, "--control", &number].map(OsString::from);
+    let mut program = Program::new(own, words);
+    // This process may itself be a rank of another job.
+    program.without = VARIABLES.map(OsString::from).into();
+    program.passes = Some(theirs);
+    (program.input, program.dies_with_starter) = (input, bound);
+    Ok((process::start(&program)?, ours))
+}
 
 /// One agent.
 #[derive(Debug)]
@@ -37,16 +51,8 @@ impl Link {
     /// Starts this program again, as the agent of a node, and tells it what to do. The first agent reads
     /// what the launcher reads.
     pub(super) fn start(first: bool, key: Option<&Key>, job: &Frame) -> anyhow::Result<Self> {
-        let (ours, theirs) = socket::stream_pair()?;
-        let number = theirs.as_raw_fd().to_string();
-        let own = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
-        let words = [AGENT_COMMAND, "--control", &number].map(OsString::from);
-        let mut program = Program::new(own, words);
-        // This process may itself be a rank of another job.
-        program.without = VARIABLES.map(OsString::from).into();
-        program.passes = Some(theirs);
-        program.input = if first { Input::Inherited } else { Input::Empty };
-        let agent = process::start(&program)?;
+        let input = if first { Input::Inherited } else { Input::Empty };
+        let (agent, ours) = start_self(input, false)?;
         let mut stream = UnixStream::from(ours);
         let mut backlog = Vec::new();
         job.append_to(&mut backlog);

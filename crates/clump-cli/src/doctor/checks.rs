@@ -258,8 +258,8 @@ fn namespaces(facts: &Facts) -> Finding {
     attempt(
         "user namespaces",
         &facts.user_namespace,
-        "Networks of several machines can be played on this one without root.",
-        "Tests and experiments over separate network namespaces are skipped.",
+        "Networks of several machines can be played on this one without root (`clump run --netns`).",
+        "`clump run --netns` needs root; tests over separate network namespaces are skipped.",
         "run them as root, or sysctl -w kernel.unprivileged_userns_clone=1 (Debian), \
          kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu)",
     )

@@ -1,0 +1,48 @@
+//! The launcher's side of network namespaces for virtual nodes.
+
+use super::link::start_self;
+use crate::frame::{Frame, write_key};
+use crate::spec::Namespaces;
+use crate::wiring::MADE;
+use anyhow::{Context, bail};
+use clump_os::epoll::{Interest, Poller};
+use clump_os::netns::Networks;
+use clump_os::parcel;
+use clump_os::process::{self, Input};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// How long making namespaces may take: it is a matter of milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Has a process of its own make joined network namespaces.
+pub(super) fn networks(count: u32) -> anyhow::Result<Networks> {
+    const WHAT: &str = "nodes cannot have network namespaces of their own (--netns)";
+    let (_maker, ours) = start_self(Input::Empty, true).context(WHAT)?;
+    let mut stream = UnixStream::from(ours);
+    let mut request = Vec::new();
+    Frame::Wire(count).append_to(&mut request);
+    write_key(&mut stream, None).and_then(|()| stream.write_all(&request)).context(WHAT)?;
+    let poller = Poller::new()?;
+    poller.add(&stream, 0, Interest::Read)?;
+    poller.wait(Some(PATIENCE))?;
+    let (mut head, mut why) = ([0; 2], [0; 400]);
+    let parcel = parcel::receive(&stream, &mut [&mut head, &mut why]).context(WHAT)?;
+    let Some(parcel) = parcel else { bail!("{WHAT}: their maker ended without a word") };
+    let mut made = parcel.descriptors.into_iter();
+    if head[0] != MADE || made.len() != count as usize + usize::from(head[1]) {
+        let why = String::from_utf8_lossy(&why[..parcel.bytes.saturating_sub(2)]);
+        bail!("{WHAT}: {why}; it takes root, or user namespaces (`clump doctor` looks for them)");
+    }
+    let user = if head[1] == 1 { made.next() } else { None };
+    Ok(Networks { user, nets: made.collect() })
+}
+
+/// Those of `node`.
+pub(super) fn of(networks: &Networks, node: u32) -> Option<Namespaces> {
+    let net = networks.nets.get(node as usize)?.as_raw_fd();
+    let user = networks.user.as_ref().map(AsRawFd::as_raw_fd);
+    Some(Namespaces { holder: process::own_pid(), user, net })
+}

@@ -1,0 +1,36 @@
+//! The process that makes the network namespaces of virtual nodes, and the agents' way into them.
+//!
+//! Whoever makes namespaces leaves its own for good, so neither the launcher does it, which may be part of
+//! a program with other things to do, nor an agent: a process of its own makes them, hands their
+//! descriptors to the launcher, and ends.
+
+use crate::spec::Namespaces;
+use clump_os::{netns, parcel};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+/// Begins the answer when there are namespaces; a second byte says whether a user namespace leads them.
+pub(crate) const MADE: u8 = 1;
+/// Begins the answer when there are none; the reason follows.
+pub(crate) const REFUSED: u8 = 0;
+
+/// Makes `count` namespaces and hands them to the launcher.
+pub(crate) fn make(launcher: &UnixStream, count: u32) -> clump_os::Result<()> {
+    match netns::create(count) {
+        Ok(networks) => {
+            let led = u8::from(networks.user.is_some());
+            let all: Vec<_> = networks.user.iter().chain(&networks.nets).map(AsFd::as_fd).collect();
+            parcel::send(launcher, &[&[MADE, led]], &all)
+        }
+        Err(why) => parcel::send(launcher, &[&[REFUSED, 0], why.to_string().as_bytes()], &[]),
+    }
+}
+
+/// Enters the namespaces of a node.
+pub(crate) fn enter(namespaces: &Namespaces) -> anyhow::Result<()> {
+    let open = |number: i32| File::open(format!("/proc/{}/fd/{number}", namespaces.holder));
+    let net = open(namespaces.net)?;
+    let user = namespaces.user.map(open).transpose()?;
+    Ok(netns::enter(user.as_ref().map(AsFd::as_fd), net.as_fd())?)
+}

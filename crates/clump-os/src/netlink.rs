@@ -1,0 +1,153 @@
+//! Four requests to the kernel's network configuration (rtnetlink(7)), for the namespace of the caller.
+//!
+//! Messages are built by hand: a fixed header, a fixed body, and attributes (length, type, value).
+
+use crate::error::{OsError, Result};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+// linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h
+const REQUEST_AND_ACK: u16 = 0x1 | 0x4;
+const CREATE_NEW: u16 = 0x400 | 0x200;
+const NEW_LINK: u16 = 16;
+const NEW_ADDRESS: u16 = 20;
+const NEW_ROUTE: u16 = 24;
+const ERROR: u16 = 2;
+const HEADER: usize = 16;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_NET_NS_FD: u16 = 28;
+const INFO_KIND: u16 = 1;
+const INFO_DATA: u16 = 2;
+const VETH_PEER: u16 = 1;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+const RTA_DESTINATION: u16 = 1;
+const RTA_INTERFACE: u16 = 4;
+const RTA_PREFERRED_SOURCE: u16 = 7;
+const UP: u32 = 1;
+const INET: u8 = 2;
+const WHOLE: u8 = 32;
+const MAIN_TABLE: u8 = 254;
+const STATIC: u8 = 4;
+const SCOPE_LINK: u8 = 253;
+const UNICAST: u8 = 1;
+
+/// A connection to the kernel, in the network namespace in which it was opened.
+#[derive(Debug)]
+pub(crate) struct Netlink {
+    socket: OwnedFd,
+    number: u32,
+}
+
+impl Netlink {
+    pub(crate) fn open() -> Result<Self> {
+        let socket = rustix::net::socket_with(
+            AddressFamily::NETLINK,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            None, // NETLINK_ROUTE, which is zero
+        )
+        .map_err(|e| OsError::new("opening a netlink socket", e))?;
+        Ok(Self { socket, number: 0 })
+    }
+
+    /// Makes a virtual cable: one end here, called `name`, the other in namespace `to`, called `peer`.
+    pub(crate) fn add_cable(&mut self, name: &str, peer: &str, to: BorrowedFd<'_>) -> Result<()> {
+        let mut there = link_body(0, 0);
+        attribute(&mut there, IFLA_IFNAME, &terminated(peer));
+        attribute(&mut there, IFLA_NET_NS_FD, &to.as_raw_fd().to_ne_bytes());
+        let mut data = Vec::new();
+        attribute(&mut data, VETH_PEER, &there);
+        let mut info = Vec::new();
+        attribute(&mut info, INFO_KIND, b"veth");
+        attribute(&mut info, INFO_DATA, &data);
+        let mut body = link_body(0, 0);
+        attribute(&mut body, IFLA_IFNAME, &terminated(name));
+        attribute(&mut body, IFLA_LINKINFO, &info);
+        self.ask(&format!("making the cable {name}"), NEW_LINK, CREATE_NEW, &body)
+    }
+
+    /// Switches an interface on.
+    pub(crate) fn switch_on(&mut self, name: &str) -> Result<()> {
+        let mut body = link_body(UP, UP);
+        attribute(&mut body, IFLA_IFNAME, &terminated(name));
+        self.ask(&format!("switching {name} on"), NEW_LINK, 0, &body)
+    }
+
+    /// Gives an interface an address of its own.
+    pub(crate) fn add_address(&mut self, name: &str, address: Ipv4Addr) -> Result<()> {
+        let mut body = vec![INET, WHOLE, 0, 0];
+        body.extend(index_of(name)?.to_ne_bytes());
+        attribute(&mut body, IFA_LOCAL, &address.octets());
+        attribute(&mut body, IFA_ADDRESS, &address.octets());
+        self.ask(&format!("giving {name} the address {address}"), NEW_ADDRESS, CREATE_NEW, &body)
+    }
+
+    /// Reaches `to` directly through an interface, as `from`.
+    pub(crate) fn add_route(&mut self, to: Ipv4Addr, name: &str, from: Ipv4Addr) -> Result<()> {
+        let mut body = vec![INET, WHOLE, 0, 0, MAIN_TABLE, STATIC, SCOPE_LINK, UNICAST, 0, 0, 0, 0];
+        attribute(&mut body, RTA_DESTINATION, &to.octets());
+        attribute(&mut body, RTA_INTERFACE, &index_of(name)?.to_ne_bytes());
+        attribute(&mut body, RTA_PREFERRED_SOURCE, &from.octets());
+        self.ask(&format!("routing {to} through {name}"), NEW_ROUTE, CREATE_NEW, &body)
+    }
+
+    /// Sends a request and waits for its acknowledgement.
+    fn ask(&mut self, what: &str, kind: u16, flags: u16, body: &[u8]) -> Result<()> {
+        let failed = |e| OsError::new(what, e);
+        self.number += 1;
+        let length = u32::try_from(HEADER + body.len()).unwrap_or(u32::MAX);
+        let mut message = Vec::with_capacity(HEADER + body.len());
+        message.extend(length.to_ne_bytes());
+        message.extend(kind.to_ne_bytes());
+        message.extend((REQUEST_AND_ACK | flags).to_ne_bytes());
+        message.extend(self.number.to_ne_bytes());
+        message.extend(0_u32.to_ne_bytes());
+        message.extend(body);
+        rustix::net::send(&self.socket, &message, SendFlags::empty()).map_err(failed)?;
+        let mut answer = [0_u8; 4096];
+        let (bytes, _) =
+            rustix::net::recv(&self.socket, &mut answer, RecvFlags::empty()).map_err(failed)?;
+        let word = |at: usize| -> Option<i32> {
+            Some(i32::from_ne_bytes(answer.get(..bytes)?.get(at..at + 4)?.try_into().ok()?))
+        };
+        let is_answer = answer.get(4..6) == Some(&ERROR.to_ne_bytes()[..]);
+        match word(HEADER).filter(|_| is_answer) {
+            Some(0) => Ok(()),
+            Some(error) => Err(failed(Errno::from_raw_os_error(-error))),
+            None => Err(failed(Errno::BADMSG)),
+        }
+    }
+}
+
+/// struct ifinfomsg.
+fn link_body(flags: u32, change: u32) -> Vec<u8> {
+    let mut body = vec![0; 8];
+    body.extend(flags.to_ne_bytes());
+    body.extend(change.to_ne_bytes());
+    body
+}
+
+fn attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
+    to.extend(length.to_ne_bytes());
+    to.extend(kind.to_ne_bytes());
+    to.extend(value);
+    to.resize(to.len().next_multiple_of(4), 0);
+}
+
+fn terminated(name: &str) -> Vec<u8> {
+    [name.as_bytes(), &[0]].concat()
+}
+
+fn index_of(name: &str) -> Result<u32> {
+    let text = terminated(name);
+    // SAFETY: a string that ends in zero and outlives the call.
+    match unsafe { libc::if_nametoindex(text.as_ptr().cast()) } {
+        0 => Err(OsError::last(format!("looking for the interface {name}"))),
+        index => Ok(index),
+    }
+}

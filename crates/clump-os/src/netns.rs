@@ -1,0 +1,133 @@
+//! Networks of several machines played on one: namespaces joined pairwise by virtual cables.
+//!
+//! A namespace lives as long as a process is in it or somebody holds its descriptor, and cables go with
+//! either of their ends. So nothing has a name, and nothing is left behind, however anybody ends.
+//!
+//! Node `i` has address 10.77.0.(i+1), and to each other node `j` an interface `to-j` of its own.
+
+use crate::error::{OsError, Result};
+use crate::netlink::Netlink;
+use rustix::io::Errno;
+use rustix::process::DumpableBehavior;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Most namespaces: the cables are as many as there are pairs.
+pub const MOST: u32 = 8;
+
+/// Namespaces, joined.
+#[derive(Debug)]
+pub struct Networks {
+    /// The user namespace that owns them, where this user could make none without.
+    pub user: Option<OwnedFd>,
+    /// The network namespaces, in order.
+    pub nets: Vec<OwnedFd>,
+}
+
+/// The address of a node in its namespace.
+pub fn address(node: u32) -> Ipv4Addr {
+    let last = u8::try_from(node).unwrap_or(u8::MAX).saturating_add(1);
+    Ipv4Addr::new(10, 77, 0, last)
+}
+
+/// Makes `count` namespaces and joins them. The calling process leaves its own for good, so it should
+/// have no other task, and must have one thread only.
+///
+/// # Errors
+/// What the kernel refuses: most often any of this, to users who are not root.
+pub fn create(count: u32) -> Result<Networks> {
+    if count > MOST {
+        return Err(OsError::new(format!("joining {count} namespaces"), Errno::TOOBIG));
+    }
+    let user = leave()?;
+    let mut nets = Vec::new();
+    for node in 0..count {
+        if node > 0 {
+            unshare(UnshareFlags::NEWNET, "entering a network namespace")?;
+        }
+        nets.push(OwnedFd::from(open("/proc/self/ns/net")?));
+    }
+    for (here, net) in (0..).zip(&nets) {
+        join(net.as_fd(), LinkNameSpaceType::Network)?;
+        let mut kernel = Netlink::open()?;
+        for (there, other) in (0..).zip(&nets).skip(here as usize + 1) {
+            kernel.add_cable(&interface(there), &interface(here), other.as_fd())?;
+        }
+    }
+    for (here, net) in (0..count).zip(&nets) {
+        join(net.as_fd(), LinkNameSpaceType::Network)?;
+        let mut kernel = Netlink::open()?;
+        kernel.switch_on("lo")?;
+        for there in (0..count).filter(|&there| there != here) {
+            let name = interface(there);
+            kernel.add_address(&name, address(here))?;
+            kernel.switch_on(&name)?;
+            kernel.add_route(address(there), &name, address(here))?;
+        }
+    }
+    Ok(Networks { user, nets })
+}
+
+/// Enters namespaces that [`create`] made, for good. The calling process must have one thread only.
+pub fn enter(user: Option<BorrowedFd<'_>>, net: BorrowedFd<'_>) -> Result<()> {
+    if let Some(user) = user {
+        join(user, LinkNameSpaceType::User)?;
+        stay_visible()?;
+    }
+    join(net, LinkNameSpaceType::Network)
+}
+
+fn interface(there: u32) -> String {
+    format!("to-{there}")
+}
+
+/// Enters a first network namespace, with a user namespace around it where that is the only way.
+fn leave() -> Result<Option<OwnedFd>> {
+    let what = "entering a network namespace";
+    match unshare(UnshareFlags::NEWNET, what) {
+        Err(e) if e.errno == Errno::PERM => {}
+        done => return done.map(|()| None),
+    }
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    unshare(
+        UnshareFlags::NEWUSER | UnshareFlags::NEWNET,
+        "entering a user and a network namespace",
+    )?;
+    // user_namespaces(7): everybody stays who they are, and an unprivileged user must give up setgroups.
+    write("/proc/self/setgroups", "deny")?;
+    write("/proc/self/uid_map", &format!("{uid} {uid} 1", uid = uid.as_raw()))?;
+    write("/proc/self/gid_map", &format!("{gid} {gid} 1", gid = gid.as_raw()))?;
+    stay_visible()?;
+    Ok(Some(OwnedFd::from(open("/proc/self/ns/user")?)))
+}
+
+/// Changing user namespaces hides a process from its own user's tools.
+fn stay_visible() -> Result<()> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)
+        .map_err(|e| OsError::new("prctl(PR_SET_DUMPABLE)", e))
+}
+
+fn unshare(flags: UnshareFlags, what: &str) -> Result<()> {
+    // SAFETY: the flags are of namespaces only; descriptors stay shared, and no other thread is there.
+    unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(|e| OsError::new(what, e))
+}
+
+fn join(namespace: BorrowedFd<'_>, kind: LinkNameSpaceType) -> Result<()> {
+    rustix::thread::move_into_link_name_space(namespace, Some(kind))
+        .map_err(|e| OsError::new("joining a namespace", e))
+}
+
+fn open(path: &str) -> Result<File> {
+    File::open(path).map_err(|e| named(&format!("opening {path}"), &e))
+}
+
+fn write(path: &str, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|e| named(&format!("writing {path}"), &e))
+}
+
+fn named(what: &str, error: &std::io::Error) -> OsError {
+    let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+    OsError::new(what, errno)
+}

@@ -1,0 +1,89 @@
+//! Sorts over several nodes: whatever the network does to messages, the output is right; and a failure is
+//! said once.
+
+use clump_cluster_tests::{Folder, Job, signals, until};
+
+/// What the network between nodes does wrong.
+const TROUBLED: [(&str, &str); 4] = [
+    ("CLUMP_NET_LOSS_PPM", "10000"),
+    ("CLUMP_NET_DUPLICATE_PPM", "20000"),
+    ("CLUMP_NET_REORDER_PPM", "200000"),
+    ("CLUMP_NET_SEED", "7"),
+];
+
+/// A folder with records to sort.
+struct Records(Folder);
+
+impl Records {
+    fn new(options: &str, records: u64) -> Self {
+        let folder = Folder::new();
+        let path = folder.path().join("records");
+        Job::command(&format!("app gensort {options} {records} {}", path.display()))
+            .finish()
+            .expect_clean();
+        Self(folder)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    /// `clump app sort` with `options`, into a folder called `sorted`.
+    fn sort(&self, options: &str) -> Job {
+        let (records, sorted) = (self.path("records"), self.path("sorted"));
+        Job::command(&format!("app sort {options} --force -i {records} -o {sorted}"))
+    }
+
+    /// Checks the output with a program that shares no code with the sort.
+    fn check(&self) {
+        let (records, sorted) = (self.path("records"), self.path("sorted"));
+        let check = Job::command(&format!("app valsort {sorted} --input {records}")).finish();
+        check.expect_clean();
+        assert!(check.out.contains("SUCCESS"), "{}", check.out);
+    }
+}
+
+#[test]
+fn records_are_sorted_over_nodes() {
+    let records = Records::new("--skew", 60_000);
+    for options in
+        ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 4 --nodes 4", "-n 5 --nodes 2 --two-pass"]
+    {
+        records.sort(options).finish().expect_clean();
+        records.check();
+    }
+}
+
+#[test]
+fn records_are_sorted_over_a_network_that_loses_and_doubles() {
+    let records = Records::new("", 100_000);
+    for options in ["-n 4 --nodes 2", "-n 4 --nodes 4 --two-pass"] {
+        let sort = records.sort(options).with(|command| {
+            command.envs(TROUBLED);
+        });
+        sort.finish().expect_clean();
+        records.check();
+    }
+}
+
+#[test]
+fn what_cannot_be_sorted_is_said_once() {
+    let folder = Folder::new();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let words = format!("app sort -n 4 --nodes 2 -i {} -o {}", path("missing"), path("sorted"));
+    let sort = Job::command(&words).finish();
+    assert_eq!(sort.code, 1, "{}", sort.err);
+    assert_eq!(sort.err.matches("missing").count(), 1, "{}", sort.err);
+    assert!(!sort.err.contains("exit code"), "clump has nothing to add: {}", sort.err);
+}
+
+#[test]
+fn a_rank_that_is_killed_while_it_sorts_is_named() {
+    let records = Records::new("", 2_000_000);
+    let sort = records.sort("-n 4 --nodes 2 --two-pass").start();
+    // Made when the sort begins.
+    until("the output's folder", || records.0.path().join("sorted").is_dir().then_some(()));
+    sort.signal(sort.rank(3), signals::KILL);
+    sort.finish().expect(137, &["rank 3", "SIGKILL"]);
+    assert!(!records.0.path().join("sorted/manifest.json").exists(), "nothing looks complete");
+}
