@@ -31,6 +31,7 @@ mod plan;
 mod random;
 mod rank;
 mod switch;
+pub mod throughput;
 mod world;
 
 pub use outcome::{Failure, Outcome};

@@ -9,6 +9,7 @@ use crate::random::Random;
 use crate::switch::{SharedSwitch, Time, address_of};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, PeerAddress, Refusal, Stack, StackConfig};
+use clump_wire::Security;
 
 /// How often the backstop looks while something is under way, and otherwise (`clump_net::Interface`).
 const BACKSTOP: Time = 2 * MILLISECOND;
@@ -397,13 +398,18 @@ impl Rank {
 
 /// What the stack of rank `id` is made of.
 pub(crate) fn stack_config(plan: &Plan, id: u32, epoch: u32) -> StackConfig {
+    config_of((id, epoch), plan.ranks, plan.security, plan.credit_bytes, &plan.channel)
+}
+
+/// What the stack of rank `me` is made of, with all others in their first epoch.
+pub(crate) fn config_of(
+    (me, epoch): (u32, u32),
+    ranks: u32,
+    security: Security,
+    credit_bytes: u64,
+    channel: &clump_proto::Config,
+) -> StackConfig {
     let peer = |id| PeerAddress { id, address: address_of(id), epoch: 1 };
-    StackConfig {
-        me: id,
-        epoch,
-        security: plan.security,
-        channel: plan.channel.clone(),
-        credit_bytes: plan.credit_bytes,
-        peers: (0..plan.ranks).filter(|&other| other != id).map(peer).collect(),
-    }
+    let peers = (0..ranks).filter(|&other| other != me).map(peer).collect();
+    StackConfig { me, epoch, security, channel: channel.clone(), credit_bytes, peers }
 }

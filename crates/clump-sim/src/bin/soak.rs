@@ -1,7 +1,7 @@
 //! Many seeds, one after another, until there were enough of them and enough simulated network-hours.
 
 use anyhow::{Context, Result};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use clump_os::clock;
 use clump_sim::{Failure, Outcome, Plan, SECOND};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -14,6 +14,8 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "soak")]
 struct Options {
+    #[command(subcommand)]
+    task: Option<Task>,
     /// Run at least so many seeds.
     #[arg(long)]
     seeds: Option<u64>,
@@ -27,7 +29,7 @@ struct Options {
     #[arg(long)]
     trace: bool,
     /// Also write the summary to this file, as JSON.
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: Option<PathBuf>,
     /// Append failing seeds to this file.
     #[arg(long)]
@@ -35,6 +37,12 @@ struct Options {
     /// Stop after so many failures.
     #[arg(long, default_value_t = 5)]
     failures: usize,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Print what loss and crowding cost: goodput, round trips, eight senders to one.
+    Throughput,
 }
 
 /// What all runs came to.
@@ -99,6 +107,9 @@ impl Summary {
 
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
+    if matches!(options.task, Some(Task::Throughput)) {
+        return throughput(&options).map(|()| ExitCode::SUCCESS);
+    }
     let bar = bar(&options)?;
     let mut summary = Summary { first_seed: options.seed, ..Summary::default() };
     let started = clock::now_ns();
@@ -129,9 +140,7 @@ fn main() -> Result<ExitCode> {
     bar.finish_and_clear();
     let text = serde_json::to_string_pretty(&summary)?;
     writeln!(std::io::stdout(), "{text}")?;
-    if let Some(path) = &options.json {
-        std::fs::write(path, &text).with_context(|| path.display().to_string())?;
-    }
+    write_json(&options, &text)?;
     if !summary.failed_seeds.is_empty() {
         writeln!(
             std::io::stderr(),
@@ -142,6 +151,20 @@ fn main() -> Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn throughput(options: &Options) -> Result<()> {
+    let measure = clump_sim::throughput::measure;
+    let reports = clump_sim::throughput::networks().iter().map(measure).collect::<Result<Vec<_>, _>>()?;
+    write!(std::io::stdout(), "{}", clump_sim::throughput::table(&reports))?;
+    write_json(options, &serde_json::to_string_pretty(&reports)?)
+}
+
+fn write_json(options: &Options, text: &str) -> Result<()> {
+    match &options.json {
+        Some(path) => std::fs::write(path, text).with_context(|| path.display().to_string()),
+        None => Ok(()),
+    }
 }
 
 fn bar(options: &Options) -> Result<ProgressBar> {

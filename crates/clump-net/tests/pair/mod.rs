@@ -1,0 +1,212 @@
+//! Two stacks in one thread, on a wire that loses what it is told to, with a clock that is set.
+#![allow(dead_code, reason = "not every test uses all of it")]
+
+use clump_driver::{Driver, Hub, Inbound, Loopback, Outgoing};
+use clump_driver::{Capabilities, DriverError};
+use clump_net::seal::JobKey;
+use clump_net::{Batch, Doors, FlowId, Mail, PeerAddress, Push, Refusal, Request, Stack, StackConfig};
+use clump_wire::Security;
+use clump_wire::frame::Kind;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
+
+pub const CREDIT: u64 = 256 << 10;
+pub const MILLISECOND: u64 = 1_000_000;
+
+pub fn address(id: u32) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 1000 + id as u16))
+}
+
+pub fn name(rank: u32, index: u8) -> u64 {
+    u64::from(rank) << 40 | 1 << 8 | u64::from(index)
+}
+
+/// What was deposited: where, and what.
+pub type Deposits = Vec<(u64, Vec<u8>)>;
+
+/// Endpoints 0 and 1 of a rank; tag 7.
+#[derive(Debug, Clone, Default)]
+pub struct TwoDoors {
+    pub closed: Arc<Mutex<Vec<u64>>>,
+    pub deposits: Arc<Mutex<Deposits>>,
+}
+
+impl Doors for TwoDoors {
+    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
+        match to as u8 {
+            _ if self.closed.lock().unwrap().contains(&to) => Err(Refusal::EndpointGone),
+            2.. => Err(Refusal::NoSuchEndpoint),
+            _ if tag.is_some_and(|tag| tag != 7) => Err(Refusal::BadTag),
+            index => Ok(index),
+        }
+    }
+
+    fn fits(&self, _to: u64, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        if offset > 1 << 20 {
+            return Err(Refusal::BadOffset);
+        }
+        if offset + bytes > 1 << 20 { Err(Refusal::BadLength) } else { Ok(()) }
+    }
+
+    fn deposit(&self, _to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+        self.deposits.lock().unwrap().push((offset, data.to_vec()));
+        Ok(())
+    }
+}
+
+/// What a wire does with the datagrams of one side.
+#[derive(Debug, Default)]
+pub struct Wire {
+    /// Those of these numbers, counted from 0, are lost.
+    pub lose: Vec<u64>,
+    /// All are lost.
+    pub cut: bool,
+    pub sent: u64,
+    /// All that were sent, lost or not.
+    pub copies: Vec<Vec<u8>>,
+}
+
+pub type SharedWire = Arc<Mutex<Wire>>;
+
+#[derive(Debug)]
+struct Lossy {
+    inside: Loopback,
+    wire: SharedWire,
+}
+
+impl Driver for Lossy {
+    fn capabilities(&self) -> &Capabilities {
+        self.inside.capabilities()
+    }
+
+    fn local(&self) -> SocketAddr {
+        self.inside.local()
+    }
+
+    fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        for outgoing in batch {
+            let mut wire = self.wire.lock().unwrap();
+            let mut copy = Vec::new();
+            outgoing.append_to(&mut copy);
+            wire.copies.push(copy);
+            let number = wire.sent;
+            wire.sent += 1;
+            if wire.cut || wire.lose.contains(&number) {
+                continue;
+            }
+            drop(wire);
+            self.inside.send(&[*outgoing])?;
+        }
+        Ok(batch.len())
+    }
+
+    fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
+        self.inside.receive(into)
+    }
+
+    fn readiness(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn path_hint(&self, _to: SocketAddr) -> Option<usize> {
+        Some(1472)
+    }
+}
+
+/// One side.
+pub struct Side {
+    pub stack: Stack,
+    pub doors: TwoDoors,
+    pub wire: SharedWire,
+    pub batch: Batch,
+}
+
+/// Ranks 0 and 1.
+pub struct Pair {
+    pub now: u64,
+    pub sides: [Side; 2],
+    pub hub: Hub,
+    pub outsider: Loopback,
+}
+
+pub fn config(me: u32, security: Security) -> StackConfig {
+    let other = 1 - me;
+    StackConfig {
+        me,
+        epoch: 10 + me,
+        security,
+        channel: clump_proto::Config::default(),
+        credit_bytes: CREDIT,
+        peers: vec![PeerAddress { id: other, address: address(other), epoch: 10 + other }],
+    }
+}
+
+impl Pair {
+    pub fn new(security: Security) -> Self {
+        let hub = Hub::default();
+        let key = JobKey::new(&mut [3; 32]).unwrap();
+        let side = |me| {
+            let wire = SharedWire::default();
+            let inside = hub.attach(address(me)).unwrap();
+            let driver = Box::new(Lossy { inside, wire: wire.clone() });
+            let doors = TwoDoors::default();
+            let stack = Stack::new(config(me, security), &key, driver, Box::new(doors.clone()));
+            Side { stack: stack.unwrap(), doors, wire, batch: Batch::default() }
+        };
+        let sides = [side(0), side(1)];
+        let outsider = hub.attach(address(9)).unwrap();
+        Self { now: MILLISECOND, sides, hub, outsider }
+    }
+
+    /// The way from endpoint 0 of rank 0 to endpoint `index` of rank 1.
+    pub fn flow(&mut self, index: u8, ordered: bool) -> FlowId {
+        self.sides[0].stack.open_flow(name(0, 0), name(1, index), 1, ordered)
+    }
+
+    pub fn send(&mut self, flow: FlowId, words: &[u64], payload: &[u8]) -> Push {
+        let kind = if payload.is_empty() { Kind::Short } else { Kind::Medium };
+        let request = Request { flow, tag: 7, kind, handler: 1, words };
+        let now = self.now;
+        self.sides[0].stack.request(|| now, &request, payload)
+    }
+
+    /// Side `at` looks once for endpoint `wanted`.
+    pub fn look(&mut self, at: usize, wanted: Option<u8>) -> Vec<Mail> {
+        let now = self.now;
+        let Side { stack, batch, .. } = &mut self.sides[at];
+        stack.receive(|| now, wanted, batch);
+        let mail = (0..batch.len()).map(|i| batch.arrival(i).unwrap().to_mail()).collect();
+        stack.service(now, true);
+        stack.acknowledge_all(now);
+        mail
+    }
+
+    /// Both sides look, for endpoint 0 each, while time goes by; what they got.
+    pub fn settle(&mut self) -> [Vec<Mail>; 2] {
+        self.settle_for([Some(0), Some(0)])
+    }
+
+    pub fn settle_for(&mut self, wanted: [Option<u8>; 2]) -> [Vec<Mail>; 2] {
+        let mut got = [Vec::new(), Vec::new()];
+        for _ in 0..400 {
+            for at in 0..2 {
+                got[at].extend(self.look(at, wanted[at]));
+            }
+            self.now += MILLISECOND / 4;
+        }
+        got
+    }
+
+    /// Puts a datagram before side `at` that somebody else has sent.
+    pub fn inject(&mut self, at: u32, datagram: &[u8]) {
+        let outgoing = Outgoing { to: address(at), head: datagram, body: &[], tail: &[] };
+        assert_eq!(self.outsider.send(&[outgoing]).unwrap(), 1);
+    }
+
+    /// Datagrams that side `at` has sent so far.
+    pub fn sent(&self, at: usize) -> Vec<Vec<u8>> {
+        self.sides[at].wire.lock().unwrap().copies.clone()
+    }
+}
+

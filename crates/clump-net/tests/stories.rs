@@ -1,0 +1,306 @@
+//! Stories of two stacks: each test tells one, with the wire doing what it is told.
+
+mod pair;
+
+use clump_net::original::Original;
+use clump_net::{Progress, Push, Refusal, Request, Sort};
+use clump_wire::Security;
+use clump_wire::frame::Kind;
+use pair::{CREDIT, Pair, name};
+
+fn first_words(mail: &[clump_net::Mail]) -> Vec<u64> {
+    mail.iter().filter_map(|mail| mail.words.first().copied()).collect()
+}
+
+#[test]
+fn small_messages_that_wait_share_a_packet() {
+    for security in [Security::Crc, Security::Aead] {
+        let mut pair = Pair::new(security);
+        let flow = pair.flow(0, false);
+        for number in 0..20 {
+            assert_eq!(pair.send(flow, &[number], &[]), Push::Accepted);
+        }
+        let [_, got] = pair.settle();
+        assert_eq!(first_words(&got), (0..20).collect::<Vec<_>>());
+        let units = pair.sides[0].stack.stats().units_sent;
+        assert!(units <= 3, "the first goes at once, the others together: {units}");
+    }
+}
+
+#[test]
+fn ordered_messages_do_not_overtake_mail_that_is_left() {
+    let mut pair = Pair::new(Security::Crc);
+    let flow = pair.flow(0, true);
+    // More than one look hands over out of mail.
+    let (first, more) = (2000, 200);
+    for number in 0..first {
+        assert_eq!(pair.send(flow, &[number], &[]), Push::Accepted);
+    }
+    pair.settle_for([Some(0), None]);
+    for number in first..first + more {
+        assert_eq!(pair.send(flow, &[number], &[]), Push::Accepted);
+    }
+    pair.look(0, None);
+    let mut got = Vec::new();
+    for _ in 0..8 {
+        got.extend(pair.look(1, Some(0)));
+        pair.look(0, None);
+    }
+    assert_eq!(first_words(&got), (0..first + more).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_large_message_survives_the_loss_of_any_of_its_packets() {
+    let payload: Vec<u8> = (0..20_000_u32).map(|i| (i * 7) as u8).collect();
+    for lost in 0..16 {
+        let mut pair = Pair::new(Security::Crc);
+        pair.sides[0].wire.lock().unwrap().lose = vec![lost, lost + 1];
+        let flow = pair.flow(0, false);
+        assert_eq!(pair.send(flow, &[1, 2], &payload), Push::Accepted);
+        let [_, got] = pair.settle();
+        assert_eq!(got.len(), 1, "datagrams {lost} and the next lost");
+        assert_eq!((&got[0].words[..], &got[0].payload), (&[1, 2][..], &payload));
+    }
+}
+
+#[test]
+fn what_a_lost_peer_did_not_acknowledge_comes_back_whole() {
+    let mut pair = Pair::new(Security::Crc);
+    let flow = pair.flow(0, false);
+    assert_eq!(pair.send(flow, &[1], &[]), Push::Accepted);
+    let [_, got] = pair.settle();
+    assert_eq!(first_words(&got), [1]);
+    pair.sides[0].wire.lock().unwrap().cut = true;
+    let payload = vec![9; 10_000];
+    assert_eq!(pair.send(flow, &[2], &[]), Push::Accepted);
+    assert_eq!(pair.send(flow, &[3], &payload), Push::Accepted);
+    pair.sides[0].stack.lose(1, Refusal::PeerLost);
+    let [back, _] = pair.settle();
+    let sorts: Vec<_> = back.iter().map(|mail| mail.sort).collect();
+    assert_eq!(
+        sorts,
+        [Sort::Lost(Kind::Short, Refusal::PeerLost), Sort::Lost(Kind::Medium, Refusal::PeerLost)]
+    );
+    assert_eq!(first_words(&back), [2, 3]);
+    assert_eq!(back[1].payload, payload);
+    assert_eq!(pair.send(flow, &[4], &[]), Push::Lost(Refusal::PeerLost));
+}
+
+#[test]
+fn what_a_closing_peer_got_stays_and_the_rest_comes_back() {
+    // Each time another datagram is lost: what is behind the gap has arrived, and must not come back.
+    for lost in 0..6 {
+        let mut pair = Pair::new(Security::Crc);
+        let flow = pair.flow(0, false);
+        pair.sides[0].wire.lock().unwrap().lose = vec![lost];
+        for number in 0..6 {
+            assert_eq!(pair.send(flow, &[number], &[5; 1100]), Push::Accepted);
+        }
+        let now = pair.now;
+        pair.sides[0].stack.service(now, true);
+        let mut got = pair.look(1, Some(0));
+        pair.sides[0].wire.lock().unwrap().cut = true;
+        pair.look(0, None);
+        let now = pair.now;
+        pair.sides[1].stack.close(now);
+        pair.sides[0].wire.lock().unwrap().cut = false;
+        let [mut back, more] = pair.settle();
+        got.extend(more);
+        let (mut all, count) = (first_words(&got), got.len());
+        all.extend(first_words(&back));
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2, 3, 4, 5], "{count} arrived, datagram {lost} was lost");
+        assert!(pair.sides[1].stack.is_closed());
+        back.retain(|mail| mail.sort != Sort::Lost(Kind::Medium, Refusal::EndpointGone));
+        assert!(back.is_empty());
+    }
+}
+
+#[test]
+fn messages_that_wait_for_an_earlier_one_go_back_when_their_endpoint_closes() {
+    let mut pair = Pair::new(Security::Crc);
+    let flow = pair.flow(0, true);
+    pair.sides[0].wire.lock().unwrap().lose = vec![0];
+    for number in 0..3 {
+        assert_eq!(pair.send(flow, &[number], &[5; 1100]), Push::Accepted);
+    }
+    let now = pair.now;
+    pair.sides[0].stack.service(now, true);
+    assert!(pair.look(1, Some(0)).is_empty(), "the first is missing");
+    assert!(pair.sides[1].stack.memory_bytes() > 2000, "those that wait are counted");
+    pair.sides[1].doors.closed.lock().unwrap().push(name(1, 0));
+    pair.sides[1].stack.close_endpoint(|| now, 0, name(1, 0));
+    let [back, got] = pair.settle();
+    assert!(got.is_empty());
+    let mut numbers: Vec<u64> = back.iter().map(|mail| mail.words[1]).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [0, 1, 2]);
+    let reason = Original::unpack(back[0].words[0]).reason;
+    assert_eq!(reason, Refusal::EndpointGone as u8);
+    assert_eq!(pair.sides[0].stack.outstanding(flow), 0, "their room is free");
+}
+
+#[test]
+fn refused_messages_come_back_with_reason_words_and_payload() {
+    let mut pair = Pair::new(Security::Crc);
+    let nowhere = pair.flow(5, false);
+    assert_eq!(pair.send(nowhere, &[1, 2], b"nobody"), Push::Accepted);
+    let flow = pair.flow(0, false);
+    let now = pair.now;
+    let request = Request { flow, tag: 8, kind: Kind::Short, handler: 4, words: &[3] };
+    assert_eq!(pair.sides[0].stack.request(|| now, &request, &[]), Push::Accepted);
+    let words = [2 << 20, 3, 4];
+    let request = Request { flow, tag: 7, kind: Kind::Long, handler: 5, words: &words };
+    let mut progress = Progress::default();
+    let long = pair.sides[0].stack.request_long(|| now, &request, b"abc", &mut progress);
+    assert_eq!(long, Push::Accepted);
+    let [back, got] = pair.settle();
+    assert!(got.is_empty());
+    let of = |reason: Refusal| {
+        let found = back.iter().find(|m| Original::unpack(m.words[0]).reason == reason as u8);
+        let found = found.unwrap();
+        (Original::unpack(found.words[0]), found.words[1..].to_vec(), found.payload.clone())
+    };
+    let (_, words, payload) = of(Refusal::NoSuchEndpoint);
+    assert_eq!((&words[..], &payload[..]), (&[1, 2][..], &b"nobody"[..]));
+    let (original, words, _) = of(Refusal::BadTag);
+    assert_eq!((original.handler, &words[..]), (4, &[3][..]));
+    let (original, words, payload) = of(Refusal::BadOffset);
+    assert_eq!((original.kind, words.len(), payload.len()), (3, 3, 0));
+    assert_eq!(pair.sides[0].stack.outstanding(flow), 0);
+    assert_eq!(pair.sides[0].stack.outstanding(nowhere), 0);
+}
+
+#[test]
+fn who_does_not_consume_is_sent_no_more_than_the_credit() {
+    let mut pair = Pair::new(Security::Crc);
+    let flow = pair.flow(1, false);
+    let mut sent = 0;
+    while sent < 10_000 {
+        match pair.send(flow, &[sent], &[1; 1000]) {
+            Push::Accepted => sent += 1,
+            Push::Full => break,
+            Push::Lost(_) => panic!("nobody is lost"),
+        }
+        pair.look(1, Some(0));
+        pair.look(0, None);
+        pair.now += 100_000;
+    }
+    assert_eq!(sent, CREDIT / 1064);
+    pair.settle();
+    let kept = pair.sides[1].stack.memory_bytes() as u64;
+    assert!((CREDIT / 2..=CREDIT).contains(&kept), "{kept}");
+    // Once consumption is reported there is room again.
+    let now = pair.now;
+    pair.sides[1].stack.report(|| now, 0, name(1, 1), name(0, 0), 3 * 1064);
+    pair.settle();
+    assert_eq!(pair.sides[0].stack.outstanding(flow), (sent - 3) * 1064);
+    for _ in 0..3 {
+        assert_eq!(pair.send(flow, &[0], &[1; 1000]), Push::Accepted);
+    }
+    assert_eq!(pair.send(flow, &[0], &[1; 1000]), Push::Full);
+}
+
+#[test]
+fn an_answer_to_an_earlier_question_is_followed_by_another_question() {
+    let mut pair = Pair::new(Security::Crc);
+    let flow = pair.flow(0, false);
+    let now = pair.now;
+    assert_eq!(pair.send(flow, &[1], &[]), Push::Accepted);
+    assert!(pair.sides[0].stack.ask(|| now, flow));
+    assert_eq!(pair.send(flow, &[2], &[]), Push::Accepted);
+    assert!(pair.sides[0].stack.ask(|| now, flow));
+    let [_, got] = pair.settle();
+    let asks = |mail: &[clump_net::Mail]| {
+        mail.iter().filter(|m| m.sort == Sort::Message(Kind::Ask)).count()
+    };
+    assert_eq!(asks(&got), 2);
+    // Only the first message is consumed by now.
+    let now = pair.now;
+    pair.sides[1].stack.report(|| now, 0, name(1, 0), name(0, 0), 64);
+    pair.settle();
+    assert!(pair.sides[0].stack.ask(|| now, flow), "64 bytes are open");
+    let [_, got] = pair.settle();
+    assert_eq!(asks(&got), 1);
+    let now = pair.now;
+    pair.sides[1].stack.report(|| now, 0, name(1, 0), name(0, 0), 128);
+    pair.settle();
+    assert!(!pair.sides[0].stack.ask(|| now, flow));
+}
+
+#[test]
+fn packets_sent_again_by_an_enemy_are_refused() {
+    for security in [Security::Crc, Security::Aead] {
+        let mut pair = Pair::new(security);
+        let flow = pair.flow(0, false);
+        for number in 0..5 {
+            assert_eq!(pair.send(flow, &[number], &[]), Push::Accepted);
+            pair.settle();
+        }
+        let copies = pair.sent(0);
+        let before = *pair.sides[1].stack.stats();
+        for copy in &copies {
+            pair.inject(1, copy);
+        }
+        let [_, got] = pair.settle();
+        assert!(got.is_empty());
+        let after = pair.sides[1].stack.stats();
+        assert_eq!(after.packets_replayed, before.packets_replayed + copies.len() as u64);
+        assert_eq!(after.packets_received, before.packets_received);
+    }
+}
+
+#[test]
+fn damaged_and_foreign_packets_leave_nothing_behind() {
+    let mut pair = Pair::new(Security::Aead);
+    let flow = pair.flow(0, false);
+    pair.sides[0].wire.lock().unwrap().cut = true;
+    assert_eq!(pair.send(flow, &[1], b"payload"), Push::Accepted);
+    let datagram = pair.sent(0).pop().unwrap();
+    for at in 0..datagram.len() {
+        let mut damaged = datagram.clone();
+        damaged[at] ^= 0x40;
+        pair.inject(1, &damaged);
+        pair.inject(1, &datagram[..at]);
+        assert!(pair.look(1, Some(0)).is_empty(), "byte {at}");
+    }
+    let stats = *pair.sides[1].stack.stats();
+    assert_eq!(stats.packets_received, 0);
+    assert_eq!(
+        stats.packets_malformed + stats.packets_foreign + stats.packets_forged,
+        2 * datagram.len() as u64
+    );
+    assert_eq!(pair.sides[1].stack.memory_bytes(), 0);
+    assert_eq!(pair.sides[1].stack.talking_to().count(), 0, "not even a channel");
+    assert!(pair.sent(1).is_empty(), "and no answer");
+}
+
+#[test]
+fn a_peer_that_started_again_is_a_stranger_in_both_directions() {
+    use clump_net::seal::JobKey;
+    use clump_net::{Stack, StackConfig};
+    for security in [Security::Crc, Security::Aead] {
+        let mut pair = Pair::new(security);
+        let flow = pair.flow(0, false);
+        pair.sides[0].wire.lock().unwrap().cut = true;
+        assert_eq!(pair.send(flow, &[1], &[]), Push::Accepted);
+        let old = pair.sent(0).pop().unwrap();
+        // Rank 0 again, with the job's key, but younger than the one that rank 1 was told of.
+        let again = StackConfig { epoch: 11, ..pair::config(0, security) };
+        let key = JobKey::new(&mut [3; 32]).unwrap();
+        let driver = Box::new(pair.hub.attach(pair::address(8)).unwrap());
+        let mut again = Stack::new(again, &key, driver, Box::new(pair::TwoDoors::default())).unwrap();
+        let flow = again.open_flow(name(0, 0), name(1, 0), 1, false);
+        let now = pair.now;
+        let request = Request { flow, tag: 7, kind: Kind::Short, handler: 1, words: &[2] };
+        assert_eq!(again.request(|| now, &request, &[]), Push::Accepted);
+        assert!(pair.look(1, Some(0)).is_empty());
+        assert_eq!(pair.sides[1].stack.stats().packets_foreign, 1, "{security}");
+        // And what was meant for the stack that rank 1 was before.
+        let mut stale = old;
+        stale[20..24].copy_from_slice(&10_u32.to_le_bytes());
+        pair.inject(1, &stale);
+        assert!(pair.look(1, Some(0)).is_empty());
+        assert_eq!(pair.sides[1].stack.stats().packets_foreign, 2, "{security}");
+    }
+}

@@ -1,0 +1,370 @@
+//! What loss and crowding cost, in virtual time: goodput, round trips, eight senders to one.
+//!
+//! Processors cost what [`TURN`] and [`PER_PACKET`] say, so the numbers are about protocol and links, and
+//! are the same on every machine.
+
+use crate::driver::SimDriver;
+use crate::endpoint::name_of;
+use crate::plan::{MICROSECOND, MILLISECOND, SECOND};
+use crate::random::Random;
+use crate::rank::config_of;
+use crate::switch::{Event, Link, NetCounts, Port, SharedSwitch, Switch, Time};
+use clump_net::seal::{JobKey, KeyError};
+use clump_net::{Batch, Doors, FlowId, Push, REQUEST_COST, Refusal, Request, Stack};
+use clump_wire::frame::Kind;
+use serde::Serialize;
+
+/// What a turn of a rank costs.
+const TURN: Time = 500;
+/// What each packet received, and each message sent, costs beyond that.
+const PER_PACKET: Time = 100;
+/// Payload of the messages of a stream, in bytes.
+const MESSAGE: usize = 8 << 10;
+/// As `clump-am` has it.
+const CREDIT: u64 = 256 << 10;
+/// Messages that a sender hands over in one turn, at most.
+const MOST_AT_ONCE: usize = 16;
+
+/// A network to measure on.
+#[derive(Debug, Clone)]
+pub struct Network {
+    /// What to call it.
+    pub name: &'static str,
+    /// Its links.
+    pub link: Link,
+    /// Its ports.
+    pub port: Port,
+}
+
+/// Ethernet of 10 Gb/s and 10 us, with usual and with jumbo frames, and something like loopback.
+pub fn networks() -> Vec<Network> {
+    let port = |rate, mtu, queue_bytes| Port {
+        rate,
+        queue_bytes,
+        mark_bytes: None,
+        socket_bytes: 4 << 20,
+        card_bytes: 256 << 10,
+        refuse: 0,
+        mtu,
+    };
+    let network = |name, rate, delay, mtu, queue| {
+        Network { name, link: Link::clean(delay, mtu), port: port(rate, mtu, queue) }
+    };
+    vec![
+        network("ethernet 1500", 1_250_000_000, 10 * MICROSECOND, 1472, 512 << 10),
+        network("ethernet 9000", 1_250_000_000, 10 * MICROSECOND, 8972, 512 << 10),
+        network("loopback", 4_000_000_000, 2 * MICROSECOND, 65507, 4 << 20),
+    ]
+}
+
+/// What was measured on one network.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Which.
+    pub network: &'static str,
+    /// One sender, no loss: bytes of payload per second.
+    pub goodput_bytes_per_s: f64,
+    /// The same at 1 % and 5 % loss, as ratios of that.
+    pub ratio_at_loss_1: f64,
+    /// See `ratio_at_loss_1`.
+    pub ratio_at_loss_5: f64,
+    /// Median, 99th and 99.9th percentile of the round trip of 8 bytes, without loss, in ns.
+    pub round_trip_ns: [u64; 3],
+    /// The same at 0.1 % loss.
+    pub round_trip_lossy_ns: [u64; 3],
+    /// Eight senders to one: goodput of all, as a ratio of one sender's.
+    pub incast_ratio: f64,
+    /// The least and the most that one of them got, as ratios of an eighth.
+    pub incast_shares: [f64; 2],
+    /// Datagrams that the switch lost meanwhile, of all.
+    pub incast_lost: f64,
+}
+
+/// Measures everything on one network.
+///
+/// # Errors
+/// The keys cannot be made.
+pub fn measure(network: &Network) -> Result<Report, KeyError> {
+    let stream = |loss: u32| {
+        let span = 100 * MILLISECOND;
+        let mut bench = Bench::new(network, loss, 2)?;
+        bench.stations[0].role = Role::Stream;
+        bench.run(span);
+        Ok::<f64, KeyError>(bench.goodput(span).0)
+    };
+    let lossless = stream(0)?;
+    let round_trips = |loss: u32| {
+        let mut bench = Bench::new(network, loss, 2)?;
+        bench.stations[0].role = Role::Ping;
+        bench.stations[1].role = Role::Echo;
+        bench.run(SECOND);
+        Ok::<[u64; 3], KeyError>(bench.stations[0].percentiles())
+    };
+    let span = 100 * MILLISECOND;
+    let mut incast = Bench::new(network, 0, 9)?;
+    for station in incast.stations.iter_mut().skip(1) {
+        station.role = Role::Stream;
+        station.to = 0;
+    }
+    incast.run(span);
+    let (all, shares) = incast.goodput(span);
+    let counts = incast.counts();
+    Ok(Report {
+        network: network.name,
+        goodput_bytes_per_s: lossless,
+        ratio_at_loss_1: stream(10_000)? / lossless,
+        ratio_at_loss_5: stream(50_000)? / lossless,
+        round_trip_ns: round_trips(0)?,
+        round_trip_lossy_ns: round_trips(1_000)?,
+        incast_ratio: all / lossless,
+        incast_shares: shares,
+        incast_lost: counts.overflowed as f64 / counts.sent.max(1) as f64,
+    })
+}
+
+/// The reports as a table.
+pub fn table(reports: &[Report]) -> String {
+    let mut text = format!(
+        "{:14} {:>9} {:>7} {:>7} {:>22} {:>22} {:>7} {:>13} {:>7}\n",
+        "network", "goodput", "1 %", "5 %", "round trip us", "at 0.1 % loss", "incast", "shares", "lost"
+    );
+    text.push_str(&format!(
+        "{:14} {:>9} {:>7} {:>7} {:>22} {:>22} {:>7} {:>13} {:>7}\n",
+        "", "MB/s", "ratio", "ratio", "50 / 99 / 99.9 %", "50 / 99 / 99.9 %", "ratio", "least, most", "%"
+    ));
+    let three = |ns: [u64; 3]| {
+        let [a, b, c] = ns.map(|ns| ns as f64 / 1000.0);
+        format!("{a:.1} / {b:.1} / {c:.1}")
+    };
+    for report in reports {
+        let [least, most] = report.incast_shares;
+        text.push_str(&format!(
+            "{:14} {:>9.0} {:>7.3} {:>7.3} {:>22} {:>22} {:>7.3} {:>13} {:>7.2}\n",
+            report.network,
+            report.goodput_bytes_per_s / 1e6,
+            report.ratio_at_loss_1,
+            report.ratio_at_loss_5,
+            three(report.round_trip_ns),
+            three(report.round_trip_lossy_ns),
+            report.incast_ratio,
+            format!("{least:.2}, {most:.2}"),
+            report.incast_lost * 100.0,
+        ));
+    }
+    text
+}
+
+/// Takes everything.
+#[derive(Debug)]
+struct Open;
+
+impl Doors for Open {
+    fn admit(&self, _to: u64, _tag: Option<u64>) -> Result<u8, Refusal> {
+        Ok(0)
+    }
+
+    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Consumes what comes.
+    Sink,
+    /// Sends as much as it may.
+    Stream,
+    /// Sends, waits for the reply, sends again.
+    Ping,
+    /// Replies.
+    Echo,
+}
+
+#[derive(Debug)]
+struct Station {
+    stack: Stack,
+    role: Role,
+    me: u32,
+    to: u32,
+    flow: Option<FlowId>,
+    turn_at: Time,
+    /// By source: bytes of requests consumed, of those reported, of payload.
+    taken: Vec<(u64, u64, u64)>,
+    sent_at: Option<Time>,
+    round_trips: Vec<u64>,
+}
+
+struct Bench {
+    switch: SharedSwitch,
+    stations: Vec<Station>,
+    batch: Batch,
+}
+
+impl Bench {
+    fn new(network: &Network, loss: u32, ranks: u32) -> Result<Self, KeyError> {
+        let link = Link { loss, ..network.link.clone() };
+        let ports = vec![network.port.clone(); ranks as usize];
+        let switch = SharedSwitch::new(Switch::new(0, ports, &link, Random::new(u64::from(loss))));
+        let key = JobKey::new(&mut [7; 32])?;
+        let station = |me| {
+            let driver = Box::new(SimDriver::new(&switch, me));
+            switch.lock().attach(me, true);
+            let config = config_of((me, 1), ranks, clump_wire::Security::Crc, CREDIT, &clump_proto::Config::default());
+            Ok(Station {
+                stack: Stack::new(config, &key, driver, Box::new(Open))?,
+                role: Role::Sink,
+                me,
+                to: u32::from(me == 0),
+                flow: None,
+                turn_at: 0,
+                taken: vec![(0, 0, 0); ranks as usize],
+                sent_at: None,
+                round_trips: Vec::new(),
+            })
+        };
+        let stations = (0..ranks).map(station).collect::<Result<Vec<_>, KeyError>>()?;
+        for me in 0..ranks {
+            switch.lock().schedule(0, Event::Turn(me));
+        }
+        Ok(Self { switch, stations, batch: Batch::default() })
+    }
+
+    fn run(&mut self, span: Time) {
+        loop {
+            let event = self.switch.lock().next();
+            let now = self.switch.lock().now;
+            if now > span {
+                return;
+            }
+            let (me, at) = match event {
+                Some(Event::AtSocket(seat, _)) => (seat, now + TURN),
+                Some(Event::Turn(me)) => {
+                    let station = &mut self.stations[me as usize];
+                    if station.turn_at != now {
+                        continue;
+                    }
+                    station.turn_at = Time::MAX;
+                    (me, station.act(now, &mut self.batch))
+                }
+                Some(Event::AtPort(..) | Event::Step(_)) => continue,
+                None => return,
+            };
+            let station = &mut self.stations[me as usize];
+            if at < station.turn_at {
+                station.turn_at = at;
+                self.switch.lock().schedule(at, Event::Turn(me));
+            }
+        }
+    }
+
+    fn counts(&self) -> NetCounts {
+        self.switch.lock().counts
+    }
+
+    /// Bytes of payload per second that sinks got, and the least and the most of one sender, as ratios
+    /// of a fair share.
+    fn goodput(&self, span: Time) -> (f64, [f64; 2]) {
+        let sinks = self.stations.iter().filter(|station| station.role == Role::Sink);
+        let got = sinks.flat_map(|station| &station.taken).map(|taken| taken.2 as f64);
+        let got: Vec<f64> = got.filter(|&bytes| bytes > 0.0).collect();
+        let senders = self.stations.iter().filter(|station| station.role == Role::Stream).count();
+        let all: f64 = got.iter().sum();
+        let fair = all / senders.max(1) as f64;
+        let least = if got.len() < senders { 0.0 } else { got.iter().copied().fold(f64::MAX, f64::min) };
+        let most = got.iter().copied().fold(0.0, f64::max);
+        (all * SECOND as f64 / span as f64, [least / fair, most / fair])
+    }
+}
+
+impl Station {
+    fn act(&mut self, now: Time, batch: &mut Batch) -> Time {
+        let received = self.stack.receive(|| now, Some(0), batch);
+        for number in 0..batch.len() {
+            let Some(arrival) = batch.arrival(number) else { break };
+            let (from, reply) = (arrival.route.from, arrival.reply);
+            let (bytes, ask) = (arrival.payload.len() as u64, arrival.sort);
+            if reply && self.role == Role::Ping {
+                self.round_trips.extend(self.sent_at.take().map(|sent| now - sent));
+            } else if ask == clump_net::Sort::Message(Kind::Ask) {
+                self.report(now, from, true);
+            } else if !reply {
+                let peer = (from >> 40) as usize;
+                self.taken[peer].0 += REQUEST_COST + bytes;
+                self.taken[peer].2 += bytes;
+                if self.role == Role::Echo {
+                    let names = (name_of(self.me, 1, 0), from);
+                    let _ = self.stack.reply(|| now, peer as u32, (Kind::Short, 1), names, (&[1], &[]));
+                }
+                self.report(now, from, false);
+            }
+        }
+        self.stack.service(now, !batch.is_empty());
+        let sent = self.send(now);
+        if received + sent > 0 {
+            return now + TURN + PER_PACKET * (received + sent) as Time;
+        }
+        self.stack.service(now, true);
+        self.stack.acknowledge_all(now);
+        self.stack.next_timeout().unwrap_or(Time::MAX).max(now + TURN)
+    }
+
+    fn report(&mut self, now: Time, from: u64, asked: bool) {
+        let peer = (from >> 40) as usize;
+        let (consumed, reported, _) = &mut self.taken[peer];
+        if asked || *consumed - *reported >= CREDIT / 4 {
+            *reported = *consumed;
+            self.stack.report(|| now, peer as u32, name_of(self.me, 1, 0), from, *consumed);
+        }
+    }
+
+    fn send(&mut self, now: Time) -> usize {
+        let most = match self.role {
+            Role::Stream => MOST_AT_ONCE,
+            Role::Ping if self.sent_at.is_none() => 1,
+            _ => return 0,
+        };
+        let (from, to) = (name_of(self.me, 1, 0), name_of(self.to, 1, 0));
+        let Self { stack, flow, .. } = self;
+        let flow = *flow.get_or_insert_with(|| stack.open_flow(from, to, self.to, false));
+        let (kind, bytes) = match self.role {
+            Role::Stream => (Kind::Medium, MESSAGE),
+            _ => (Kind::Short, 0),
+        };
+        let request = Request { flow, tag: 0, kind, handler: 1, words: &[7] };
+        let mut sent = 0;
+        while sent < most && stack.request(|| now, &request, &[5; MESSAGE][..bytes]) == Push::Accepted {
+            sent += 1;
+        }
+        if self.role == Role::Ping && sent > 0 {
+            self.sent_at = Some(now);
+        }
+        sent
+    }
+
+    /// The 50th, 99th and 99.9th percentile of its round trips.
+    fn percentiles(&mut self) -> [u64; 3] {
+        self.round_trips.sort_unstable();
+        let count = self.round_trips.len();
+        [count / 2, count * 99 / 100, count * 999 / 1000]
+            .map(|at| self.round_trips.get(at).copied().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clean_link_is_nearly_filled_and_loss_costs_something() {
+        let network = &networks()[1];
+        let report = measure(network).unwrap();
+        assert!(report.goodput_bytes_per_s > 0.8 * network.port.rate as f64, "{report:?}");
+        assert!(report.ratio_at_loss_5 < 1.0 && report.ratio_at_loss_1 > 0.5, "{report:?}");
+        let [median, ..] = report.round_trip_ns;
+        assert!((20 * MICROSECOND..30 * MICROSECOND).contains(&median), "{report:?}");
+    }
+}
