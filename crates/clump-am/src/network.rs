@@ -110,9 +110,9 @@ impl Network {
         let mut batch = Batch::default();
         loop {
             self.attend(node, Counters::over(block.counters()));
-            let now = clock::ticked_ns();
             let mut stack = self.interface.stack();
             while stack.receive(clock::ticked_ns, None, &mut batch) > 0 {}
+            let now = stack.looked_at();
             stack.service(now, true);
             if stack.is_quiet() {
                 stack.close(now);

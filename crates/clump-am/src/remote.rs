@@ -15,7 +15,6 @@ use clump_shm::name::Name;
 use clump_shm::slot::{Header, Kind as SlotKind};
 use clump_trace::{Counter, Flow, Role, Size};
 use clump_wire::frame::Kind;
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 /// What an endpoint keeps of the network.
@@ -25,10 +24,38 @@ pub(crate) struct Remote {
     batch: Option<Box<Batch>>,
     /// Messages that could not be handled yet: their way back is full.
     later: VecDeque<Mail>,
-    /// Requesters on other nodes, by name.
-    requesters: HashMap<u64, Requester>,
+    requesters: Requesters,
     /// Ways to unmapped destinations on which something may be outstanding.
     pub(crate) old_flows: Vec<FlowId>,
+}
+
+/// Requesters on other nodes.
+#[derive(Debug, Default)]
+struct Requesters {
+    all: Vec<Requester>,
+    by_name: HashMap<u64, usize>,
+    /// Whose request came last: the next is likely to be its too.
+    last: usize,
+}
+
+impl Requesters {
+    /// The one of that name, new or known.
+    #[inline]
+    fn of(&mut self, name: Name) -> &mut Requester {
+        if self.all.get(self.last).is_none_or(|last| last.name != name) {
+            self.find(name);
+        }
+        &mut self.all[self.last]
+    }
+
+    #[inline(never)]
+    fn find(&mut self, name: Name) {
+        let Self { all, by_name, last } = self;
+        *last = *by_name.entry(name.to_bits()).or_insert_with(|| {
+            all.push(Requester::new(name));
+            all.len() - 1
+        });
+    }
 }
 
 /// An endpoint of another node that has sent requests.
@@ -58,7 +85,7 @@ impl Remote {
             polling: network.polling(),
             batch: None,
             later: VecDeque::new(),
-            requesters: HashMap::new(),
+            requesters: Requesters::default(),
             old_flows: Vec::new(),
         }
     }
@@ -196,9 +223,8 @@ impl Core {
     }
 
     fn look(&mut self, remote: &mut Remote) -> Result<(usize, bool)> {
-        let context = self.desk.context.clone();
-        let Some(network) = context.network() else { return Ok((0, false)) };
         let mut handled = self.handle_later(remote)?;
+        let Some(network) = self.desk.context.network() else { return Ok((0, false)) };
         let mut batch = remote.batch.take().unwrap_or_default();
         let received = network.interface.look(self.desk.name.index(), &mut batch);
         let counters = self.desk.counters();
@@ -221,7 +247,9 @@ impl Core {
                 Err(error) => failure = Some(error),
             }
         }
-        if !batch.is_empty() {
+        if !batch.is_empty()
+            && let Some(network) = self.desk.context.network()
+        {
             network.interface.settle();
         }
         remote.batch = Some(batch);
@@ -237,13 +265,13 @@ impl Core {
             return Ok(0);
         }
         let mut stuck = 0;
-        for requester in remote.requesters.values_mut() {
+        for requester in &mut remote.requesters.all {
             while let Some(first) = requester.stash.pop_front() {
                 let head = (first.kind, first.handler);
                 match requester.answer(&self.desk, head, &first.words, &first.payload) {
                     Answer::Sent => {}
                     Answer::Refused => {
-                        self.desk.reject(requester.name, head, &first.words, &first.payload)
+                        self.desk.reject(requester.name, head, &first.words, &first.payload);
                     }
                     Answer::PutAside => break,
                 }
@@ -266,7 +294,7 @@ impl Core {
     fn handle_arrival(
         &mut self,
         arrival: &Arrival<'_>,
-        requesters: &mut HashMap<u64, Requester>,
+        requesters: &mut Requesters,
     ) -> Result<bool> {
         let from = Name::from_bits(arrival.route.from);
         let kind = match arrival.sort {
@@ -279,8 +307,7 @@ impl Core {
         match kind {
             Kind::Returned => return self.take_returned_remote(arrival).map(|()| true),
             Kind::Ask => {
-                let requester = requesters.entry(from.to_bits());
-                let requester = requester.or_insert_with(|| Requester::new(from));
+                let requester = requesters.of(from);
                 requester.asked = arrival.words().first().copied();
                 requester.report(&self.desk);
                 return Ok(true);
@@ -292,10 +319,7 @@ impl Core {
             self.run_remote(arrival, kind, Back::None)?;
             return Ok(true);
         }
-        let requester = match requesters.entry(from.to_bits()) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Requester::new(from)),
-        };
+        let requester = requesters.of(from);
         if requester.is_stuck() {
             return Ok(false);
         }
@@ -311,11 +335,12 @@ impl Core {
     fn run_remote(&mut self, arrival: &Arrival<'_>, kind: Kind, mut back: Back<'_>) -> Result<()> {
         let from = Name::from_bits(arrival.route.from);
         let all = arrival.words();
-        let segment = self.desk.segment.clone();
+        let segment;
         let corrupt = || ErrorKind::CorruptPacket(from).into();
         let (payload, words, size) = match (kind, all) {
             (Kind::Long, &[offset, len, ..]) => {
                 // The segment cannot have gone: closing gives back what was not handled.
+                segment = self.desk.segment.clone();
                 let bytes = segment.as_ref().and_then(|segment| segment.bytes(offset, len));
                 let payload = Payload::new(bytes.ok_or_else(corrupt)?, Some(offset));
                 (payload, all.get(2..).unwrap_or_default(), Size::Long)
@@ -417,7 +442,7 @@ impl Core {
         let now = clump_os::clock::ticked_ns;
         let mut stack = network.interface.stack();
         stack.return_mail(now, remote.later);
-        for requester in remote.requesters.values() {
+        for requester in &remote.requesters.all {
             for reply in &requester.stash {
                 let names = (name.to_bits(), requester.name.to_bits());
                 let body = (reply.words.as_slice(), reply.payload.as_slice());

@@ -21,6 +21,9 @@ const BACKSTOP: Duration = Duration::from_millis(2);
 /// How often it looks otherwise.
 const BACKSTOP_IDLE: Duration = Duration::from_millis(20);
 
+/// So many messages at once are acknowledged before they are handled.
+const CROWD: usize = 256;
+
 /// See the module.
 #[derive(Debug)]
 pub struct Interface {
@@ -66,6 +69,8 @@ impl Shared {
             }
             let mut stack = self.stack();
             while stack.receive(clock::ticked_ns, None, &mut batch) > 0 {}
+            // The time of the stack never goes back: it is read with the lock held, in order.
+            let now = stack.looked_at();
             stack.service(now, true);
             stack.acknowledge_all(now);
             pause = if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP };
@@ -143,12 +148,15 @@ impl Interface {
     /// set off is sent by [`Interface::settle`].
     #[inline]
     pub fn look(&self, wanted: u8, batch: &mut Batch) -> usize {
-        let now = clock::ticked_ns();
-        self.shared.looked_at.store(now, Ordering::Relaxed);
         let mut stack = self.shared.stack();
         let received = stack.receive(clock::ticked_ns, Some(wanted), batch);
+        let now = stack.looked_at();
+        self.shared.looked_at.store(now, Ordering::Relaxed);
         if batch.is_empty() {
             stack.service(now, false);
+        } else if batch.len() >= CROWD {
+            // Handling them takes long; nobody should have to wait for it.
+            stack.acknowledge_all(now);
         }
         let others = stack.take_mailed() & !1_u32.wrapping_shl(u32::from(wanted));
         drop(stack);
@@ -162,14 +170,16 @@ impl Interface {
     #[inline]
     pub fn settle(&self) {
         let mut stack = self.shared.stack();
-        stack.service(clock::ticked_ns(), true);
+        if stack.wants_service() {
+            stack.service(clock::ticked_ns(), true);
+        }
     }
 
     /// Before a sleep: sends and acknowledges everything; says when the stack wants to be looked
     /// after.
     pub fn before_sleep(&self) -> Option<Duration> {
-        let now = clock::ticked_ns();
         let mut stack = self.shared.stack();
+        let now = clock::ticked_ns();
         stack.service(now, true);
         stack.acknowledge_all(now);
         // A sleeper looks after the stack itself, in time.

@@ -57,8 +57,8 @@ struct Item {
     handler: u8,
     words: u8,
     route: u32,
+    /// Where its words lie in the datagram; its payload lies behind them.
     at: u32,
-    payload_at: u32,
     payload: u32,
 }
 
@@ -107,6 +107,7 @@ impl Arrival<'_> {
 
 impl Mail {
     /// As the endpoint handles it.
+    #[cold]
     pub fn arrival(&self) -> Arrival<'_> {
         let mut words = [0; MOST_WORDS];
         let count = self.words.len().min(MOST_WORDS);
@@ -164,27 +165,24 @@ impl Batch {
 
     /// Message number `at`.
     #[inline]
-    pub fn arrival(&mut self, at: usize) -> Option<Arrival<'_>> {
-        match self.found.entries.get(at)? {
-            Entry::Mail(mail) => Some(mail.arrival()),
-            Entry::Item(item) => {
-                let item = *item;
-                let route = *self.found.routes.get(item.route as usize)?;
-                let bytes = &*self.inbound.datagram(item.datagram as usize).bytes;
-                let mut words = [0; MOST_WORDS];
-                let rest = bytes.get(item.at as usize..).unwrap_or_default();
-                let raw = rest.as_chunks::<8>().0;
-                let count = usize::from(item.words);
-                for (word, raw) in words.iter_mut().zip(raw.iter().take(count)) {
-                    *word = u64::from_le_bytes(*raw);
-                }
-                let start = item.payload_at as usize;
-                let payload = bytes.get(start..start + item.payload as usize).unwrap_or_default();
-                let sort = Sort::Message(item.kind);
-                let (reply, handler) = (item.reply, item.handler);
-                Some(Arrival { sort, reply, handler, route, words, count, payload })
-            }
+    pub fn arrival(&self, at: usize) -> Option<Arrival<'_>> {
+        let item = match self.found.entries.get(at)? {
+            Entry::Item(item) => item,
+            Entry::Mail(mail) => return Some(mail.arrival()),
+        };
+        let route = *self.found.routes.get(item.route as usize)?;
+        let bytes = self.inbound.bytes(item.datagram as usize);
+        let (_, rest) = bytes.split_at_checked(item.at as usize)?;
+        let count = usize::from(item.words);
+        let (raw, rest) = rest.split_at_checked(count * 8)?;
+        let payload = rest.get(..item.payload as usize)?;
+        let mut words = [0; MOST_WORDS];
+        for (word, raw) in words.iter_mut().zip(raw.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*raw);
         }
+        let sort = Sort::Message(item.kind);
+        let (reply, handler) = (item.reply, item.handler);
+        Some(Arrival { sort, reply, handler, route, words, count, payload })
     }
 }
 
@@ -201,10 +199,16 @@ impl Found {
 
     /// Adds a whole frame of the current datagram, whose words lie at `at` of it.
     #[inline]
-    pub(crate) fn push_frame(&mut self, frame: &Frame<'_>, at: usize, with_payload: bool) {
+    pub(crate) fn push_frame(&mut self, frame: &Frame<'_>, at: usize) {
         if self.routes.last() != Some(&frame.head.route) {
             self.routes.push(frame.head.route);
         }
+        self.push_same(frame, at);
+    }
+
+    /// The same for one that has the route of the frame added last.
+    #[inline]
+    pub(crate) fn push_same(&mut self, frame: &Frame<'_>, at: usize) {
         let words = frame.word_count();
         self.entries.push(Entry::Item(Item {
             datagram: self.datagram,
@@ -212,10 +216,9 @@ impl Found {
             reply: frame.head.reply,
             handler: frame.head.handler,
             words: words as u8,
-            route: self.routes.len() as u32 - 1,
+            route: (self.routes.len() as u32).wrapping_sub(1),
             at: at as u32,
-            payload_at: (at + words * 8) as u32,
-            payload: if with_payload { frame.payload.len() as u32 } else { 0 },
+            payload: frame.payload.len() as u32,
         }));
     }
 }

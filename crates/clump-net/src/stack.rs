@@ -101,7 +101,9 @@ pub(crate) struct Conduit {
     sent_at: Nanos,
     /// When the open unit got its first frame.
     opened_at: Nanos,
+    /// Something happened to it that [`Stack::service`] looks after, and it is listed for that.
     touched: bool,
+    listed: bool,
 }
 
 #[derive(Debug)]
@@ -213,6 +215,12 @@ impl Stack {
         &*self.driver
     }
 
+    /// When the driver was last asked for packets.
+    #[inline]
+    pub fn looked_at(&self) -> Nanos {
+        self.looked_at
+    }
+
     /// What was counted so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
@@ -316,7 +324,9 @@ impl Stack {
     /// Tells the endpoint `to` how many bytes of its requests `from` has consumed, ever.
     pub fn report(&mut self, now: impl Fn() -> Nanos, peer: u32, from: u64, to: u64, total: u64) {
         self.stats.credits_sent += 1;
-        self.control(now, peer, Kind::Credit, (from, to), total);
+        self.control(&now, peer, Kind::Credit, (from, to), total);
+        // Its sender may have nothing else to wait for.
+        self.kick(now(), peer, true);
     }
 
     /// Whether something on a flow is not known to be consumed; then its peer has been asked to report.
@@ -458,6 +468,7 @@ impl Stack {
                 sent_at: 0,
                 opened_at: now,
                 touched: false,
+                listed: false,
             }));
             self.conduits += 1;
             self.share_window();

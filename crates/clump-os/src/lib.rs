@@ -14,6 +14,7 @@
 
 pub mod alarm;
 pub mod clock;
+pub mod crc;
 pub mod epoll;
 pub mod error;
 pub mod fence;

@@ -152,9 +152,11 @@ pub fn append(out: &mut Vec<u8>, head: &Head, same_route: bool, words: &[u64], p
     for word in words {
         out.extend_from_slice(&word.to_le_bytes());
     }
-    out.extend_from_slice(payload);
-    let padding = payload.len().next_multiple_of(8) - payload.len();
-    out.extend_from_slice([0; 8].get(..padding).unwrap_or_default());
+    if !payload.is_empty() {
+        out.extend_from_slice(payload);
+        let padding = payload.len().next_multiple_of(8) - payload.len();
+        out.extend_from_slice([0; 8].get(..padding).unwrap_or_default());
+    }
 }
 
 /// A frame as it lies in a packet.

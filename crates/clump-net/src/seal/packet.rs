@@ -4,6 +4,9 @@ use clump_os::secret::{Secret, scrub_registers};
 use clump_wire::Security;
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
+/// Bodies up to so many bytes are summed up at once, without the preparations that longer ones pay for.
+const SHORT: usize = 192;
+
 /// Seals the packets of one path.
 #[derive(Debug)]
 pub struct Sealer(Option<Secret<LessSafeKey>>);
@@ -116,5 +119,10 @@ fn nonce(number: u64) -> Nonce {
 /// 18 / 131 / 3350, and it brings no further crates along.
 #[inline]
 fn checksum(head: &[u8], body: &[u8]) -> [u8; 4] {
+    if body.len() <= SHORT
+        && let Some(sum) = clump_os::crc::crc32c_short(head, body)
+    {
+        return sum.to_le_bytes();
+    }
     crc32c::crc32c_append(crc32c::crc32c(head), body).to_le_bytes()
 }

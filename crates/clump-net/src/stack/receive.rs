@@ -5,8 +5,8 @@ use crate::doors::Refusal;
 use crate::mail::{Batch, Found};
 use clump_driver::Ecn;
 use clump_proto::Unit;
-use clump_wire::frame::Frames;
-use clump_wire::{Kind, MOST_SACK_WORDS, Packet};
+use clump_wire::frame::{Frames, Head, Kind};
+use clump_wire::{Kind as Sent, MOST_SACK_WORDS, Packet};
 
 /// Messages that one receive hands over out of an endpoint's mail.
 const MOST_MAIL: usize = 1024;
@@ -68,7 +68,7 @@ impl Stack {
                 && header.target == self.config.me
                 && header.target_epoch == self.config.epoch
                 && header.epoch == known.epoch
-                && (known.lost.is_none() || header.kind == Kind::Close)
+                && (known.lost.is_none() || header.kind == Sent::Close)
         }) else {
             self.stats.packets_foreign += 1;
             return;
@@ -97,11 +97,16 @@ impl Stack {
             // A peer that closed and has not heard that this side knows.
             return self.confirm_close(now, peer);
         }
-        if self.closed && header.kind == Kind::Data {
+        if self.closed && header.kind == Sent::Data {
             return; // its sender learns from the closing packet that this did not get here
         }
-        let mut words = [0; MOST_SACK_WORDS];
-        let sack = packet.sack(datagram, &mut words);
+        let mut words;
+        let sack: &[u64] = if packet.sack_words() == 0 {
+            &[]
+        } else {
+            words = [0; MOST_SACK_WORDS];
+            packet.sack(datagram, &mut words)
+        };
         let late = self.unseen;
         let Some(conduit) = self.conduit(now, peer) else { return };
         let arrival = conduit.channel.handle_late(now, late, &header, sack, bytes, marked);
@@ -110,24 +115,24 @@ impl Stack {
         }
         self.touch(peer);
         match (header.kind, arrival.unit) {
-            (Kind::Data, Unit::New) => {
+            (Sent::Data, Unit::New) => {
                 let end = packet.sealed_at + body_bytes;
                 let body = datagram.get(packet.sealed_at..end).unwrap_or_default();
                 self.unpack(now, wanted, peer, (body, packet.sealed_at), found);
             }
-            (Kind::Data, _) => self.stats.units_duplicate += 1,
-            (Kind::Close, _) => {
+            (Sent::Data, _) => self.stats.units_duplicate += 1,
+            (Sent::Close, _) => {
                 self.confirm_close(now, peer);
                 self.lose(peer, Refusal::EndpointGone);
             }
-            (Kind::CloseAck, _) => self.on_close_ack(peer),
+            (Sent::CloseAck, _) => self.on_close_ack(peer),
             _ => {}
         }
     }
 
     fn confirm_close(&mut self, now: Nanos, peer: u32) {
         if self.conduit(now, peer).is_some() {
-            self.send_plain(now, peer, Kind::CloseAck, 0);
+            self.send_plain(now, peer, Sent::CloseAck, 0);
         }
     }
 
@@ -147,6 +152,8 @@ impl Stack {
         found: &mut Found,
     ) {
         let mut frames = Frames::new(body);
+        // A frame that goes the way of the one before it, to who looks, needs no second asking.
+        let mut before: Option<Head> = None;
         while let Some(frame) = frames.next() {
             let Ok(frame) = frame else {
                 self.stats.frames_malformed += 1;
@@ -155,9 +162,26 @@ impl Stack {
             // Words and payload end where the rest begins.
             let tail = frame.word_count() * 8 + frame.payload.len().next_multiple_of(8);
             let words_at = at + body.len() - frames.left() - tail;
-            if self.route(now, wanted, peer, &frame, words_at, found).is_err() {
-                self.stats.frames_malformed += 1;
+            if before.is_some_and(|before| follows(&before, &frame.head)) {
+                found.push_same(&frame, words_at);
+                continue;
+            }
+            before = None;
+            match self.route(now, wanted, peer, &frame, words_at, found) {
+                Ok(true) => before = Some(frame.head),
+                Ok(false) => {}
+                Err(_) => self.stats.frames_malformed += 1,
             }
         }
     }
+}
+
+/// Whether a frame is a whole small message on the route of the one before it.
+#[inline]
+fn follows(before: &Head, head: &Head) -> bool {
+    matches!(head.kind, Kind::Short | Kind::Medium)
+        && head.reply == before.reply
+        && head.order.is_none()
+        && head.piece.is_none()
+        && head.route == before.route
 }

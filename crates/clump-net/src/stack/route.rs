@@ -8,6 +8,7 @@ use crate::original::Original;
 use clump_wire::frame::{Frame, Head, Kind, MOST_WORDS};
 
 impl Stack {
+    /// Hands a frame on; true if it was handed over as it lies in the packet.
     pub(super) fn route(
         &mut self,
         now: Nanos,
@@ -16,36 +17,38 @@ impl Stack {
         frame: &Frame<'_>,
         words_at: usize,
         found: &mut Found,
-    ) -> Result<(), Nonsense> {
+    ) -> Result<bool, Nonsense> {
         let head = &frame.head;
         match (head.kind, head.piece) {
             (Kind::Part, Some(piece)) => {
                 let Self { peers, doors, .. } = self;
                 let known = peers.get_mut(peer as usize).and_then(Option::as_mut);
                 let conduit = known.and_then(|known| known.conduit.as_deref_mut());
-                let Some(conduit) = conduit else { return Ok(()) };
-                match conduit.assembly.on_part(piece, frame.payload, &**doors)? {
-                    Some(whole) => self.on_whole(now, wanted, peer, whole, found),
-                    None => Ok(()),
+                let Some(conduit) = conduit else { return Ok(false) };
+                if let Some(whole) = conduit.assembly.on_part(piece, frame.payload, &**doors)? {
+                    self.on_whole(now, wanted, peer, whole, found)?;
                 }
+                Ok(false)
             }
             (Kind::Credit, _) => {
                 if let Some(flow) = self.flows.between(head.route.to, head.route.from) {
                     flow.on_consumed(frame.first_word());
                 }
-                Ok(())
+                Ok(false)
             }
             (_, Some(piece)) => {
                 let Self { peers, doors, .. } = self;
                 let known = peers.get_mut(peer as usize).and_then(Option::as_mut);
                 let conduit = known.and_then(|known| known.conduit.as_deref_mut());
-                let Some(conduit) = conduit else { return Ok(()) };
-                match conduit.assembly.on_begin(frame, piece, &**doors)? {
-                    Some(whole) => self.on_whole(now, wanted, peer, whole, found),
-                    None => Ok(()),
+                let Some(conduit) = conduit else { return Ok(false) };
+                if let Some(whole) = conduit.assembly.on_begin(frame, piece, &**doors)? {
+                    self.on_whole(now, wanted, peer, whole, found)?;
                 }
+                Ok(false)
             }
-            (Kind::Long, None) => self.on_long(now, wanted, peer, (frame, words_at), found),
+            (Kind::Long, None) => {
+                self.on_long(now, wanted, peer, (frame, words_at), found).map(|()| false)
+            }
             _ => self.on_frame(now, wanted, peer, (frame, words_at), found),
         }
     }
@@ -59,18 +62,20 @@ impl Stack {
         peer: u32,
         (frame, words_at): (&Frame<'_>, usize),
         found: &mut Found,
-    ) -> Result<(), Nonsense> {
+    ) -> Result<bool, Nonsense> {
         let head = &frame.head;
         let tag = (!head.reply).then_some(head.route.tag);
         match self.doors.admit(head.route.to, tag) {
             Ok(index) if head.order.is_none() && Some(index) == wanted => {
                 self.note_returned(head, frame.first_word(), frame.payload.len() as u64);
-                found.push_frame(frame, words_at, true);
-                Ok(())
+                found.push_frame(frame, words_at);
+                Ok(true)
             }
             admitted => {
                 let mail = copy(frame, frame.payload.to_vec());
-                self.settle_mail(now, wanted, peer, head.order, mail, admitted.err(), found)
+                let refused = admitted.err();
+                self.settle_mail(now, wanted, peer, head.order, mail, refused, found)?;
+                Ok(false)
             }
         }
     }

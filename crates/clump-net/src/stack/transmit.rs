@@ -2,6 +2,7 @@
 
 use super::{COALESCE_NS, Conduit, Nanos, Peer, Stack};
 use crate::seal::Sealer;
+use crate::stats::Stats;
 use clump_driver::{Driver, DriverError, Outgoing};
 use clump_proto::SackBuf;
 use clump_wire::{Header, Kind};
@@ -32,6 +33,17 @@ pub(super) struct Arena {
     sack: SackBuf,
 }
 
+/// What it takes to send to one peer.
+struct Way<'a> {
+    arena: &'a mut Arena,
+    driver: &'a mut dyn Driver,
+    stats: &'a mut Stats,
+    sealer: &'a Sealer,
+    to: SocketAddr,
+    /// The header of every packet that goes there, but for what its channel fills in.
+    header: Header,
+}
+
 impl Stack {
     /// Sends what `peer`'s conduit may send now; a unit that is not full only if nothing else is under
     /// way, or the last packet left a while ago, or `force`.
@@ -48,10 +60,12 @@ impl Stack {
         self.pump(now, peer, true);
     }
 
+    #[inline]
     pub(super) fn touch(&mut self, peer: u32) {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         let Some(conduit) = known.conduit.as_deref_mut() else { return };
-        if !std::mem::replace(&mut conduit.touched, true) {
+        conduit.touched = true;
+        if !std::mem::replace(&mut conduit.listed, true) {
             self.touched.push(peer);
         }
     }
@@ -59,6 +73,20 @@ impl Stack {
     /// Looks after every conduit that something happened to, and after timers that are due. `force`
     /// sends everything that waits; otherwise units that are not full may wait a little.
     pub fn service(&mut self, now: Nanos, force: bool) {
+        self.serve_touched(now, force);
+        if now >= self.due_at {
+            self.handle_timeouts(now);
+        }
+    }
+
+    /// Whether anything has happened since the last [`Stack::service`] that it would look after.
+    #[inline]
+    pub fn wants_service(&self) -> bool {
+        !self.touched.is_empty()
+    }
+
+    #[inline]
+    fn serve_touched(&mut self, now: Nanos, force: bool) {
         let mut left = self.touched.len();
         while left > 0 {
             left -= 1;
@@ -68,21 +96,20 @@ impl Stack {
                 self.touched.swap_remove(left);
                 continue;
             };
-            let idle = conduit.channel.is_quiet()
-                || now.saturating_sub(conduit.opened_at) >= COALESCE_NS
-                || force;
-            self.pump(now, peer, idle);
-            let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
-            // What the window does not let out waits for an acknowledgement, which touches again.
-            if let Some(conduit) = known.conduit.as_deref_mut()
-                && (idle || !conduit.outbox.has_waiting())
-            {
-                conduit.touched = false;
-                self.touched.swap_remove(left);
+            if conduit.touched {
+                let idle = force
+                    || conduit.channel.is_quiet()
+                    || now.saturating_sub(conduit.opened_at) >= COALESCE_NS;
+                // What the window does not let out waits for an acknowledgement, which touches again.
+                if !self.pump(now, peer, idle) {
+                    continue;
+                }
             }
-        }
-        if now >= self.due_at {
-            self.handle_timeouts(now);
+            let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
+            if let Some(conduit) = known.conduit.as_deref_mut() {
+                conduit.listed = false;
+            }
+            self.touched.swap_remove(left);
         }
     }
 
@@ -120,16 +147,33 @@ impl Stack {
         }
     }
 
+    /// The way to a peer, and what is kept for it.
+    #[inline]
+    fn way(&mut self, peer: u32) -> Option<(Way<'_>, &mut Conduit)> {
+        let Self { peers, arena, driver, stats, config, job, .. } = self;
+        let known = peers.get_mut(peer as usize)?.as_mut()?;
+        let Peer { address, epoch, sealer, conduit, .. } = known;
+        let header = Header {
+            job: *job,
+            source: config.me,
+            target: peer,
+            epoch: config.epoch,
+            target_epoch: *epoch,
+            ..Header::default()
+        };
+        let way = Way { arena, driver: &mut **driver, stats, sealer, to: *address, header };
+        Some((way, conduit.as_deref_mut()?))
+    }
+
     /// Sends lost units again, then new ones as far as the window allows, then an acknowledgement if
-    /// one is due and none went along.
-    fn pump(&mut self, now: Nanos, peer: u32, close_open: bool) {
-        if self.lost(peer).is_some() {
-            return;
-        }
-        while self.volley(now, peer, close_open) {}
+    /// one is due and none went along. False when something is left that only waits for company.
+    fn pump(&mut self, now: Nanos, peer: u32, close_open: bool) -> bool {
         let overhead = self.overhead;
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        let Some(conduit) = known.conduit.as_deref_mut() else { return };
+        if self.lost(peer).is_some() {
+            return true;
+        }
+        let Some((mut way, conduit)) = self.way(peer) else { return true };
+        while way.volley(now, conduit, close_open) {}
         let datagram = conduit.channel.datagram_bytes();
         if datagram != conduit.datagram {
             conduit.datagram = datagram;
@@ -139,59 +183,104 @@ impl Stack {
         let probe = conduit.channel.poll_probe(now);
         let ack = conduit.channel.wants_ack(now);
         if let Some(bytes) = confirm {
-            self.send_plain(now, peer, Kind::ProbeAck, bytes as usize);
+            way.plain(now, conduit, Kind::ProbeAck, bytes as usize);
         } else if ack {
-            self.send_plain(now, peer, Kind::Ack, 0);
+            way.plain(now, conduit, Kind::Ack, 0);
         }
         if let Some(bytes) = probe {
-            self.send_plain(now, peer, Kind::Probe, bytes.saturating_sub(overhead));
+            way.plain(now, conduit, Kind::Probe, bytes.saturating_sub(overhead));
         }
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        if let Some(conduit) = known.conduit.as_deref()
-            && let Some(at) = conduit.channel.next_timeout()
-        {
-            self.due_at = self.due_at.min(at);
+        let done = close_open || !conduit.outbox.has_waiting();
+        conduit.touched &= !done;
+        let due = conduit.channel.next_timeout();
+        self.due_at = self.due_at.min(due.unwrap_or(Nanos::MAX));
+        done
+    }
+
+    /// Sends a packet without a unit; of a probe, `padding` is the length of its body, of an answer to
+    /// one the length that it confirms.
+    pub(super) fn send_plain(&mut self, now: Nanos, peer: u32, kind: Kind, padding: usize) {
+        if let Some((mut way, conduit)) = self.way(peer) {
+            way.plain(now, conduit, kind, padding);
+        }
+    }
+}
+
+impl Way<'_> {
+    /// Sends one burst; true when another may follow.
+    #[inline]
+    fn volley(&mut self, now: Nanos, conduit: &mut Conduit, close_open: bool) -> bool {
+        let Some(unit) = conduit.next_unit(now, close_open, self.stats) else { return false };
+        conduit.sent_at = now;
+        let header = self.stamp(now, conduit, unit);
+        match conduit.next_unit(now, close_open, self.stats) {
+            None => self.alone(conduit, &header),
+            Some(next) => self.burst(now, conduit, close_open, (header, next)),
         }
     }
 
-    /// Sends one burst; true when another may follow.
-    fn volley(&mut self, now: Nanos, peer: u32, close_open: bool) -> bool {
-        let Self { peers, arena, driver, stats, config, job, .. } = self;
-        let Some(Some(known)) = peers.get_mut(peer as usize) else { return false };
-        let Peer { address, epoch, sealer, conduit, .. } = known;
-        let Some(conduit) = conduit.as_deref_mut() else { return false };
-        arena.clear();
+    #[inline]
+    fn stamp(&mut self, now: Nanos, conduit: &mut Conduit, unit: u64) -> Header {
+        let mut header = Header { kind: Kind::Data, unit, ..self.header };
+        // A full packet has no room for selective acknowledgements; pure ones carry them.
+        conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
+        header
+    }
+
+    /// Sends a unit that nothing follows: the way of every message on a quiet channel.
+    #[inline]
+    fn alone(&mut self, conduit: &Conduit, header: &Header) -> bool {
+        let body = conduit.outbox.unit(header.unit).unwrap_or_default();
+        let head = &header.encode(0);
+        let mut trailer = [0; MOST_TRAILER];
+        let Some(tail) = trailer.get_mut(..self.sealer.tag_bytes()) else { return false };
+        let body = if self.sealer.in_place() {
+            let sealed = &mut self.arena.sealed;
+            sealed.clear();
+            sealed.extend_from_slice(body);
+            self.sealer.seal(header.number, head, sealed, tail);
+            sealed.as_slice()
+        } else {
+            self.sealer.checksum(head, body, tail);
+            body
+        };
+        let only = Outgoing { to: self.to, head, body, tail };
+        self.stats.packets_sent += 1;
+        self.stats.bytes_sent += only.bytes() as u64;
+        let result = self.driver.send(&[only]);
+        self.after_send(&result, 1);
+        false
+    }
+
+    /// Sends several units.
+    fn burst(
+        &mut self,
+        now: Nanos,
+        conduit: &mut Conduit,
+        close_open: bool,
+        (mut header, next): (Header, u64),
+    ) -> bool {
+        self.arena.clear();
         let mut bytes = 0;
-        while arena.shots.len() < BURST && bytes < BURST_BYTES {
-            let Some(unit) = conduit.next_unit(now, close_open, stats) else { break };
-            bytes += conduit.outbox.unit(unit).map_or(0, <[u8]>::len);
-            let mut header = Header {
-                kind: Kind::Data,
-                job: *job,
-                source: config.me,
-                target: peer,
-                epoch: config.epoch,
-                target_epoch: *epoch,
-                unit,
-                ..Header::default()
-            };
-            conduit.channel.stamp(now, &mut header, &mut arena.sack);
-            // A full packet has no room for selective acknowledgements; pure ones carry them.
-            let body = conduit.outbox.unit(unit).unwrap_or_default();
-            arena.load(&header, false, Some(unit), sealer, body);
+        let mut next = Some(next);
+        loop {
+            let body = conduit.outbox.unit(header.unit).unwrap_or_default();
+            bytes += body.len();
+            self.arena.load(&header, false, Some(header.unit), self.sealer, body);
+            let Some(unit) = next else { break };
+            header = self.stamp(now, conduit, unit);
+            let full = self.arena.shots.len() + 1 >= BURST || bytes >= BURST_BYTES;
+            next = if full { None } else { conduit.next_unit(now, close_open, self.stats) };
         }
-        let count = arena.shots.len();
-        if count == 0 {
-            return false;
-        }
-        conduit.sent_at = now;
+        let count = self.arena.shots.len();
         let outbox = &conduit.outbox;
         let plain = |shot: &Shot| shot.unit.and_then(|unit| outbox.unit(unit)).unwrap_or_default();
-        let result = arena.fire(&mut **driver, *address, sealer, plain, stats);
+        let result = self.arena.fire(self.driver, self.to, self.sealer, plain, self.stats);
         self.after_send(&result, count)
     }
 
     /// A packet that the driver did not take counts as lost on the way: the channel sends it again.
+    #[inline]
     fn after_send(&mut self, result: &Result<usize, DriverError>, count: usize) -> bool {
         match result {
             Ok(taken) if *taken == count => true,
@@ -206,38 +295,27 @@ impl Stack {
         }
     }
 
-    /// Sends a packet without a unit; of a probe, `padding` is the length of its body, of an answer to
-    /// one the length that it confirms.
-    pub(super) fn send_plain(&mut self, now: Nanos, peer: u32, kind: Kind, padding: usize) {
-        let Self { peers, arena, driver, stats, config, job, .. } = self;
-        let Some(Some(known)) = peers.get_mut(peer as usize) else { return };
-        let Peer { address, epoch, sealer, conduit, .. } = known;
-        let Some(conduit) = conduit.as_deref_mut() else { return };
-        let mut header = Header {
-            kind,
-            job: *job,
-            source: config.me,
-            target: peer,
-            epoch: config.epoch,
-            target_epoch: *epoch,
-            ..Header::default()
-        };
+    /// See [`Stack::send_plain`].
+    #[cold]
+    fn plain(&mut self, now: Nanos, conduit: &mut Conduit, kind: Kind, padding: usize) {
+        let mut header = Header { kind, ..self.header };
+        let arena = &mut *self.arena;
         arena.clear();
         conduit.channel.stamp(now, &mut header, &mut arena.sack);
         if kind == Kind::ProbeAck {
             header.unit = padding as u64;
         }
         let body = vec![0; if kind == Kind::Probe { padding } else { 0 }];
-        arena.load(&header, true, None, sealer, &body);
-        stats.acks_sent += u64::from(kind == Kind::Ack);
-        let result = arena.fire(&mut **driver, *address, sealer, |_| &body, stats);
+        arena.load(&header, true, None, self.sealer, &body);
+        self.stats.acks_sent += u64::from(kind == Kind::Ack);
+        let result = arena.fire(self.driver, self.to, self.sealer, |_| &body, self.stats);
         self.after_send(&result, 1);
     }
 }
 
 impl Conduit {
     /// The next unit to send: a lost one, or a new one if the window has room.
-    fn next_unit(&mut self, now: Nanos, close_open: bool, stats: &mut crate::Stats) -> Option<u64> {
+    fn next_unit(&mut self, now: Nanos, close_open: bool, stats: &mut Stats) -> Option<u64> {
         while let Some(unit) = self.channel.poll_lost(now) {
             if self.outbox.unit(unit).is_some() {
                 self.channel.resend_unit(now, unit);
@@ -310,7 +388,7 @@ impl Arena {
         to: SocketAddr,
         sealer: &Sealer,
         plain: impl Fn(&Shot) -> &'a [u8],
-        stats: &mut crate::Stats,
+        stats: &mut Stats,
     ) -> Result<usize, DriverError> {
         let outgoing = |shot: &'a Shot| Outgoing {
             to,
