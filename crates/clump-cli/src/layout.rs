@@ -6,6 +6,7 @@ use clump_wire::Security;
 
 const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
 const MOST_NODES: i64 = 64;
+const MOST_NAMESPACES: u32 = clump_os::netns::MOST;
 
 /// How packets between nodes are protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -45,13 +46,16 @@ impl Layout {
     /// Writes the layout into a job's description.
     ///
     /// # Errors
-    /// There are more nodes than ranks.
+    /// There are more nodes than ranks, or than can be joined.
     pub fn apply(self, spec: &mut JobSpec) -> anyhow::Result<()> {
         let (ranks, nodes) = (spec.ranks, self.nodes);
         if nodes > ranks {
             anyhow::bail!(
                 "{ranks} ranks do not fill {nodes} nodes: every node needs one (-n, --nodes)"
             );
+        }
+        if self.netns && !(2..=MOST_NAMESPACES).contains(&nodes) {
+            anyhow::bail!("--netns joins 2 to {MOST_NAMESPACES} nodes, not {nodes} (--nodes)");
         }
         (spec.nodes, spec.netns) = (nodes, self.netns);
         spec.security = match self.security {

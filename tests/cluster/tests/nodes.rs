@@ -1,4 +1,5 @@
 //! Jobs over several virtual nodes: they run, die and end as jobs on one node do.
+#![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_cluster_tests::{Folder, Job, Running, signals, until};
 use std::ffi::OsString;
