@@ -15,6 +15,7 @@
 //!    credit that each sender has.
 //! 4. No call blocks, and nothing waits for a peer that does not poll but what was sent to it.
 //! 5. The lock of an interface is never held while a handler runs.
+#![forbid(unsafe_code)]
 
 mod assembly;
 mod doors;

@@ -55,8 +55,15 @@ pub fn init() -> Result<Clump> {
 
 /// The memory of a job of one rank.
 fn alone() -> Result<NodeMemory> {
-    let config =
-        NodeConfig { ranks: 1, node: 0, node_of: &[], job_id: 1, survive: false, spin_ns: 20_000, yield_ns: 50_000 };
+    let config = NodeConfig {
+        ranks: 1,
+        node: 0,
+        node_of: &[],
+        job_id: 1,
+        survive: false,
+        spin_ns: 20_000,
+        yield_ns: 50_000,
+    };
     Ok(NodeMemory::create(&config)?)
 }
 
