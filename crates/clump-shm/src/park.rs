@@ -39,6 +39,7 @@ impl Park {
     pub fn announce(&self, kind: FenceKind) -> Announced {
         let seen = self.seq.load(Ordering::Acquire);
         // SYNC 1: pairs with wake_if_asleep
+        // SYNC 8: pairs with sleep_on
         self.asleep.fetch_add(1, Ordering::SeqCst);
         fence::heavy(kind);
         Announced(seen)
@@ -68,7 +69,8 @@ impl Park {
         } else {
             Woken { rung: true, other: false }
         };
-        // SYNC 8: pairs with announce of another thread: the ring taken back here may have been for it.
+        // SYNC 8: pairs with announce
+        // The ring that is taken back here may have been for another thread.
         let last = self.asleep.fetch_sub(1, Ordering::SeqCst) == 1;
         if last && woken.rung && alarm.clear() && self.asleep.load(Ordering::SeqCst) != 0 {
             alarm.ring();
