@@ -74,7 +74,7 @@ fn meet_by_alarm(wakers: u64, sleepers: usize) {
     let park = Shared::private(Park::default());
     let alarm = Arc::new(Alarm::new().unwrap());
     let work = Arc::new(AtomicU64::new(0));
-    let sleep = |park: &Park, alarm: &Alarm, work: &AtomicU64| {
+    let sleep = move |park: &Park, alarm: &Alarm, work: &AtomicU64| {
         while work.load(Ordering::Relaxed) < wakers {
             let announced = park.announce(KIND);
             if work.load(Ordering::Relaxed) < wakers {
