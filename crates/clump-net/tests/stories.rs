@@ -289,7 +289,8 @@ fn a_peer_that_started_again_is_a_stranger_in_both_directions() {
         let again = StackConfig { epoch: 11, ..pair::config(0, security) };
         let key = JobKey::new(&mut [3; 32]).unwrap();
         let driver = Box::new(pair.hub.attach(pair::address(8)).unwrap());
-        let mut again = Stack::new(again, &key, driver, Box::new(pair::TwoDoors::default())).unwrap();
+        let mut again =
+            Stack::new(again, &key, driver, Box::new(pair::TwoDoors::default())).unwrap();
         let flow = again.open_flow(name(0, 0), name(1, 0), 1, false);
         let now = pair.now;
         let request = Request { flow, tag: 7, kind: Kind::Short, handler: 1, words: &[2] };
@@ -303,4 +304,100 @@ fn a_peer_that_started_again_is_a_stranger_in_both_directions() {
         assert!(pair.look(1, Some(0)).is_empty());
         assert_eq!(pair.sides[1].stack.stats().packets_foreign, 2, "{security}");
     }
+}
+
+#[test]
+fn wherever_the_wire_breaks_a_closing_peer_has_each_message_whole_or_it_comes_back_whole() {
+    let bodies: Vec<Vec<u8>> = [60_000, 10_000, 10_000, 3_000]
+        .iter()
+        .map(|&n| (0..n).map(|i| (i * 13 + n) as u8).collect())
+        .collect();
+    // A peer that has never heard of this one says no good-bye to it: then the agents tell.
+    for from in 1..75 {
+        let mut pair = Pair::new(Security::Crc);
+        pair.sides[0].wire.lock().unwrap().lose_from = Some(from);
+        let flow = pair.flow(0, false);
+        // The first fills the window; of the others one ends where the next begins.
+        for (number, body) in (0..).zip(&bodies) {
+            assert_eq!(pair.send(flow, &[number], body), Push::Accepted);
+        }
+        let [_, mut got] = pair.settle();
+        let now = pair.now;
+        pair.sides[1].stack.close(now);
+        let [back, more] = pair.settle();
+        got.extend(more);
+        let whole = |mail: &clump_net::Mail| mail.payload == bodies[mail.words[0] as usize];
+        assert!(got.iter().chain(&back).all(whole), "cut before datagram {from}");
+        let mut all = first_words(&got);
+        all.extend(first_words(&back));
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2, 3], "cut before datagram {from}: {} arrived", got.len());
+    }
+}
+
+#[test]
+fn a_long_message_that_was_not_even_packed_whole_comes_back_once() {
+    let mut pair = Pair::new(Security::Crc);
+    let flow = pair.flow(0, false);
+    let payload = vec![1; 600_000];
+    let mut progress = Progress::default();
+    let words = [0, payload.len() as u64, 5];
+    let request = Request { flow, tag: 7, kind: Kind::Long, handler: 1, words: &words };
+    let now = pair.now;
+    let stack = &mut pair.sides[0].stack;
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Push::Full);
+    assert!(progress.done > 0);
+    pair.settle();
+    assert!(pair.sides[0].stack.is_quiet(), "all that was packed has arrived");
+    pair.sides[0].stack.lose(1, Refusal::PeerLost);
+    let [back, _] = pair.settle();
+    assert_eq!(back.len(), 1);
+    assert_eq!((back[0].sort, back[0].words[2]), (Sort::Lost(Kind::Long, Refusal::PeerLost), 5));
+    let stack = &mut pair.sides[0].stack;
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Push::Accepted);
+    assert!(pair.look(0, Some(0)).is_empty(), "it has come back already");
+}
+
+#[test]
+fn a_long_message_lies_in_the_segment_when_it_is_handled() {
+    let mut pair = Pair::new(Security::Aead);
+    pair.sides[0].wire.lock().unwrap().lose = vec![1, 4, 5];
+    let flow = pair.flow(0, false);
+    let payload: Vec<u8> = (0..30_000_u32).map(|i| (i * 11) as u8).collect();
+    let words = [4096, payload.len() as u64, 5];
+    let request = Request { flow, tag: 7, kind: Kind::Long, handler: 1, words: &words };
+    let (now, mut progress) = (pair.now, Progress::default());
+    let stack = &mut pair.sides[0].stack;
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Push::Accepted);
+    let [_, got] = pair.settle();
+    assert_eq!((got.len(), &got[0].words[..], got[0].payload.len()), (1, &words[..], 0));
+    let mut segment = vec![0; payload.len()];
+    let mut bytes = 0;
+    for (offset, data) in pair.sides[1].doors.deposits.lock().unwrap().iter() {
+        let at = *offset as usize - 4096;
+        segment[at..at + data.len()].copy_from_slice(data);
+        bytes += data.len();
+    }
+    assert!(segment == payload);
+    assert_eq!(bytes, payload.len(), "each byte once");
+}
+
+#[test]
+fn a_stack_that_has_closed_takes_nothing_more() {
+    let mut pair = Pair::new(Security::Crc);
+    let flow = pair.flow(0, false);
+    assert_eq!(pair.send(flow, &[1], &[]), Push::Accepted);
+    pair.settle();
+    pair.sides[1].wire.lock().unwrap().cut = true;
+    let now = pair.now;
+    pair.sides[1].stack.close(now);
+    assert_eq!(pair.send(flow, &[2], &[]), Push::Accepted);
+    let [back, got] = pair.settle();
+    assert!(got.is_empty() && back.is_empty() && !pair.sides[1].stack.is_closed());
+    pair.sides[1].wire.lock().unwrap().cut = false;
+    let now = pair.now;
+    pair.sides[1].stack.close(now);
+    let [back, got] = pair.settle();
+    assert!(got.is_empty() && pair.sides[1].stack.is_closed());
+    assert_eq!(first_words(&back), [2]);
 }

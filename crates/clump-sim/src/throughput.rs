@@ -100,7 +100,7 @@ pub fn measure(network: &Network) -> Result<Report, KeyError> {
         bench.run(SECOND);
         Ok::<[u64; 3], KeyError>(bench.stations[0].percentiles())
     };
-    let span = 100 * MILLISECOND;
+    let span = SECOND;
     let mut incast = Bench::new(network, 0, 9)?;
     for station in incast.stations.iter_mut().skip(1) {
         station.role = Role::Stream;

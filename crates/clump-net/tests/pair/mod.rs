@@ -1,10 +1,12 @@
 //! Two stacks in one thread, on a wire that loses what it is told to, with a clock that is set.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
-use clump_driver::{Driver, Hub, Inbound, Loopback, Outgoing};
 use clump_driver::{Capabilities, DriverError};
+use clump_driver::{Driver, Hub, Inbound, Loopback, Outgoing};
 use clump_net::seal::JobKey;
-use clump_net::{Batch, Doors, FlowId, Mail, PeerAddress, Push, Refusal, Request, Stack, StackConfig};
+use clump_net::{
+    Batch, Doors, FlowId, Mail, PeerAddress, Push, Refusal, Request, Stack, StackConfig,
+};
 use clump_wire::Security;
 use clump_wire::frame::Kind;
 use std::net::SocketAddr;
@@ -60,6 +62,8 @@ impl Doors for TwoDoors {
 pub struct Wire {
     /// Those of these numbers, counted from 0, are lost.
     pub lose: Vec<u64>,
+    /// Those from this number on are lost.
+    pub lose_from: Option<u64>,
     /// All are lost.
     pub cut: bool,
     pub sent: u64,
@@ -92,7 +96,8 @@ impl Driver for Lossy {
             wire.copies.push(copy);
             let number = wire.sent;
             wire.sent += 1;
-            if wire.cut || wire.lose.contains(&number) {
+            let late = wire.lose_from.is_some_and(|from| number >= from);
+            if wire.cut || late || wire.lose.contains(&number) {
                 continue;
             }
             drop(wire);
@@ -209,4 +214,3 @@ impl Pair {
         self.sides[at].wire.lock().unwrap().copies.clone()
     }
 }
-
