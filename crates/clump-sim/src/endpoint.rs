@@ -146,12 +146,11 @@ impl Endpoint {
         self.lanes.clear();
     }
 
-    /// Whether all that it sent is known to be consumed, or came back; asks those who have not said.
+    /// Whether all that it sent is known to be consumed, or came back; asks all who have not said.
     pub(crate) fn is_settled(&self, desk: &mut Desk<'_>) -> bool {
         let now = desk.now;
-        self.lanes
-            .values()
-            .fold(true, |settled, lane| !desk.stack.ask(|| now, lane.flow) && settled)
+        let open = self.lanes.values().filter(|lane| desk.stack.ask(|| now, lane.flow));
+        open.count() == 0
     }
 
     /// Wants to send a request to endpoint `to`, which has the tag `tag`.
@@ -185,7 +184,7 @@ impl Endpoint {
         let what = (kind, false, aim, lane.ordered);
         let id = ledger::lock(desk.ledger).enter(what, (*name, to), bytes as usize);
         let offset = match bad {
-            Some(2..) if id % 2 == 0 => OUTSIDE,
+            Some(2..) if id.is_multiple_of(2) => OUTSIDE,
             Some(2..) => TOO_LONG,
             _ => offset_of(id),
         };
@@ -252,7 +251,7 @@ impl Endpoint {
             Kind::Returned => self.take_back(desk, arrival),
             Kind::Ask => {
                 let inflow = self.inflows.entry(route.from).or_default();
-                // Questions overtake each other. The least is surely reached; then the other side asks again.
+                // Questions overtake each other. The least is surely reached; then the other asks again.
                 let asked = arrival.words().first().copied().unwrap_or_default();
                 inflow.asked = Some(inflow.asked.map_or(asked, |earlier| earlier.min(asked)));
                 self.report(desk, route.from);

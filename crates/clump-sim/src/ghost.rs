@@ -78,7 +78,7 @@ impl Ghost {
                 continue;
             }
             self.acts += 1;
-            let flow = self.stack.open_flow(from, to, peer, self.acts % 2 == 0);
+            let flow = self.stack.open_flow(from, to, peer, self.acts.is_multiple_of(2));
             let words: Vec<u64> = content::words(FORBIDDEN + self.acts).collect();
             let request = Request { flow, tag, kind: Kind::Short, handler: 1, words: &words };
             let _ = self.stack.request(|| now, &request, &[]);

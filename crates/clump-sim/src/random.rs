@@ -39,7 +39,7 @@ impl Random {
     /// Below `end`; 0 when that is 0.
     #[inline]
     pub fn below(&mut self, end: u64) -> u64 {
-        (u128::from(self.word()) * u128::from(end) >> 64) as u64
+        ((u128::from(self.word()) * u128::from(end)) >> 64) as u64
     }
 
     /// From `least` to `most`, both included.

@@ -179,7 +179,7 @@ impl Rank {
     pub(crate) fn act(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
         match self.mode {
             Mode::Frozen(until) | Mode::Computing(until) if now >= until => {
-                self.mode = Mode::Polling
+                self.mode = Mode::Polling;
             }
             Mode::Frozen(until) => return until,
             Mode::Computing(until) => return self.look_behind(now, around).min(until),

@@ -47,8 +47,10 @@ pub fn networks() -> Vec<Network> {
         refuse: 0,
         mtu,
     };
-    let network = |name, rate, delay, mtu, queue| {
-        Network { name, link: Link::clean(delay, mtu), port: port(rate, mtu, queue) }
+    let network = |name, rate, delay, mtu, queue| Network {
+        name,
+        link: Link::clean(delay, mtu),
+        port: port(rate, mtu, queue),
     };
     vec![
         network("ethernet 1500", 1_250_000_000, 10 * MICROSECOND, 1472, 512 << 10),
@@ -126,11 +128,27 @@ pub fn measure(network: &Network) -> Result<Report, KeyError> {
 pub fn table(reports: &[Report]) -> String {
     let mut text = format!(
         "{:14} {:>9} {:>7} {:>7} {:>22} {:>22} {:>7} {:>13} {:>7}\n",
-        "network", "goodput", "1 %", "5 %", "round trip us", "at 0.1 % loss", "incast", "shares", "lost"
+        "network",
+        "goodput",
+        "1 %",
+        "5 %",
+        "round trip us",
+        "at 0.1 % loss",
+        "incast",
+        "shares",
+        "lost"
     );
     text.push_str(&format!(
         "{:14} {:>9} {:>7} {:>7} {:>22} {:>22} {:>7} {:>13} {:>7}\n",
-        "", "MB/s", "ratio", "ratio", "50 / 99 / 99.9 %", "50 / 99 / 99.9 %", "ratio", "least, most", "%"
+        "",
+        "MB/s",
+        "ratio",
+        "ratio",
+        "50 / 99 / 99.9 %",
+        "50 / 99 / 99.9 %",
+        "ratio",
+        "least, most",
+        "%"
     ));
     let three = |ns: [u64; 3]| {
         let [a, b, c] = ns.map(|ns| ns as f64 / 1000.0);
@@ -213,7 +231,13 @@ impl Bench {
         let station = |me| {
             let driver = Box::new(SimDriver::new(&switch, me));
             switch.lock().attach(me, true);
-            let config = config_of((me, 1), ranks, clump_wire::Security::Crc, CREDIT, &clump_proto::Config::default());
+            let config = config_of(
+                (me, 1),
+                ranks,
+                clump_wire::Security::Crc,
+                CREDIT,
+                &clump_proto::Config::default(),
+            );
             Ok(Station {
                 stack: Stack::new(config, &key, driver, Box::new(Open))?,
                 role: Role::Sink,
@@ -274,7 +298,8 @@ impl Bench {
         let senders = self.stations.iter().filter(|station| station.role == Role::Stream).count();
         let all: f64 = got.iter().sum();
         let fair = all / senders.max(1) as f64;
-        let least = if got.len() < senders { 0.0 } else { got.iter().copied().fold(f64::MAX, f64::min) };
+        let least =
+            if got.len() < senders { 0.0 } else { got.iter().copied().fold(f64::MAX, f64::min) };
         let most = got.iter().copied().fold(0.0, f64::max);
         (all * SECOND as f64 / span as f64, [least / fair, most / fair])
     }
@@ -297,7 +322,8 @@ impl Station {
                 self.taken[peer].2 += bytes;
                 if self.role == Role::Echo {
                     let names = (name_of(self.me, 1, 0), from);
-                    let _ = self.stack.reply(|| now, peer as u32, (Kind::Short, 1), names, (&[1], &[]));
+                    let _ =
+                        self.stack.reply(|| now, peer as u32, (Kind::Short, 1), names, (&[1], &[]));
                 }
                 self.report(now, from, false);
             }
@@ -336,7 +362,9 @@ impl Station {
         };
         let request = Request { flow, tag: 0, kind, handler: 1, words: &[7] };
         let mut sent = 0;
-        while sent < most && stack.request(|| now, &request, &[5; MESSAGE][..bytes]) == Push::Accepted {
+        while sent < most
+            && stack.request(|| now, &request, &[5; MESSAGE][..bytes]) == Push::Accepted
+        {
             sent += 1;
         }
         if self.role == Role::Ping && sent > 0 {

@@ -124,7 +124,7 @@ impl World {
                 Event::Turn(u32::MAX) => self.haunt(now),
                 Event::Turn(rank) => self.turn(now, rank),
                 Event::Step(step) => {
-                    self.step(now, step).map_err(|e| self.failure(e.to_string()))?
+                    self.step(now, step).map_err(|error| self.failure(error.to_string()))?;
                 }
                 Event::AtPort(..) => {}
             }
@@ -164,7 +164,7 @@ impl World {
             return;
         }
         self.wake(id, next);
-        if self.turns % MEMORY_EVERY == 0 {
+        if self.turns.is_multiple_of(MEMORY_EVERY) {
             self.check_memory(id);
         }
     }

@@ -1,5 +1,6 @@
 //! Two stacks in one thread, on a wire that loses what it is told to, with a clock that is set.
 #![allow(dead_code, reason = "not every test uses all of it")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
 use clump_driver::{Capabilities, DriverError};
 use clump_driver::{Driver, Hub, Inbound, Loopback, Outgoing};

@@ -155,7 +155,8 @@ fn main() -> Result<ExitCode> {
 
 fn throughput(options: &Options) -> Result<()> {
     let measure = clump_sim::throughput::measure;
-    let reports = clump_sim::throughput::networks().iter().map(measure).collect::<Result<Vec<_>, _>>()?;
+    let reports =
+        clump_sim::throughput::networks().iter().map(measure).collect::<Result<Vec<_>, _>>()?;
     write!(std::io::stdout(), "{}", clump_sim::throughput::table(&reports))?;
     write_json(options, &serde_json::to_string_pretty(&reports)?)
 }
