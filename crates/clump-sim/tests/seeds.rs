@@ -2,6 +2,7 @@
 
 use clump_sim::{Outcome, Plan};
 
+#[allow(clippy::panic, reason = "that is how a test says what failed")]
 fn run(seed: u64) -> Outcome {
     clump_sim::run(Plan::new(seed), false).unwrap_or_else(|failure| panic!("{failure}"))
 }
