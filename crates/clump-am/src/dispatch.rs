@@ -23,6 +23,9 @@ const LANE_BUDGET: usize = 64;
 /// Polls between two looks at what polls do not see; a power of two.
 const ATTEND_EVERY: u32 = 8192;
 
+/// Polls until an endpoint without a network notices again that it has none.
+const NEVER: u32 = 1 << 30;
+
 /// Sends between two looks at the network, for a program that only sends; a power of two.
 const LOOK_EVERY: u32 = 64;
 
@@ -33,7 +36,8 @@ impl Core {
     /// Looks once at everything and handles what is there. Returns how many messages were handled.
     #[inline(always)]
     pub(crate) fn poll(&mut self) -> Result<usize> {
-        let due = self.polls.wrapping_add(1) == self.net_due;
+        // Polls after sends may have stepped past the number.
+        let due = self.net_due.wrapping_sub(self.polls) as i32 <= 1;
         self.poll_and(due)
     }
 
@@ -86,7 +90,9 @@ impl Core {
         if self.polls & (ATTEND_EVERY - 1) == 0 {
             self.attend()?;
         }
-        if look && self.remote.is_some() {
+        if look && self.remote.is_none() {
+            self.net_due = self.polls.wrapping_add(NEVER);
+        } else if look {
             return Ok(handled + self.poll_network()?);
         }
         Ok(handled)

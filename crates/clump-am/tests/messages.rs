@@ -427,3 +427,34 @@ fn endpoints_may_come_and_go_while_their_peers_stay_alive() {
         staying.drain().unwrap();
     }
 }
+
+#[test]
+fn a_program_that_only_polls_sees_what_comes_from_other_nodes() {
+    const MOST_POLLS: u64 = 200_000_000;
+    let between = Between::nodes(2, Security::Crc);
+    cluster::net::run(2, Settings::default(), &between, |context| {
+        if context.rank() == 1 {
+            return serve(&context);
+        }
+        let ep = Endpoint::open(&context, TAG).unwrap();
+        let answers = Rc::new(Cell::new(0));
+        let count = answers.clone();
+        let to = ready(&ep, name_of(1));
+        ep.set_handler(PONG, move |_, _, _| count.set(count.get() + 1));
+        for i in 1..200 {
+            // Sends step past the poll at which the network was to be looked at.
+            for _ in 0..i % 5 {
+                ep.request(to, PING, &[i]).unwrap();
+            }
+            let asked: u64 = (1..=i).map(|i| i % 5).sum();
+            let mut polls = 0;
+            while answers.get() < asked {
+                ep.poll().unwrap();
+                polls += 1;
+                assert!(polls < MOST_POLLS, "answer {asked} never came");
+            }
+        }
+        ep.request(to, Handler(9), &[]).unwrap();
+        ep.drain().unwrap();
+    });
+}
