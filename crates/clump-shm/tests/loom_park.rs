@@ -69,16 +69,18 @@ fn two_sleepers() {
     meet(1, 2);
 }
 
-/// The same with an alarm instead of a futex.
-fn meet_by_alarm(wakers: u64, sleepers: usize) {
+/// The same with an alarm instead of a futex; every waker publishes `times`.
+fn meet_by_alarm(wakers: u64, times: u64, sleepers: usize) {
     let park = Shared::private(Park::default());
     let alarm = Arc::new(Alarm::new().unwrap());
     let work = Arc::new(AtomicU64::new(0));
     let sleep = move |park: &Park, alarm: &Alarm, work: &AtomicU64| {
-        while work.load(Ordering::Relaxed) < wakers {
+        while work.load(Ordering::Relaxed) < wakers * times {
             let announced = park.announce(KIND);
-            if work.load(Ordering::Relaxed) < wakers {
+            if work.load(Ordering::Relaxed) < wakers * times {
                 park.sleep_on(announced, alarm, None, None);
+                // Until the other sleeper has left, an alarm stays rung and nobody sleeps.
+                thread::yield_now();
             } else {
                 park.withdraw(announced);
             }
@@ -89,8 +91,10 @@ fn meet_by_alarm(wakers: u64, sleepers: usize) {
         let (park, alarm, work) = (park.clone(), alarm.clone(), work.clone());
         threads.push(thread::spawn(move || {
             if number <= wakers {
-                work.fetch_add(1, Ordering::Relaxed);
-                park.wake_if_asleep(KIND, Some(&*alarm));
+                for _ in 0..times {
+                    work.fetch_add(1, Ordering::Relaxed);
+                    park.wake_if_asleep(KIND, Some(&*alarm));
+                }
             } else {
                 sleep(&park, &alarm, &work);
             }
@@ -105,22 +109,28 @@ fn meet_by_alarm(wakers: u64, sleepers: usize) {
 
 #[test]
 fn an_alarm_wakes_a_sleeper() {
-    holds(3, || meet_by_alarm(1, 1));
+    holds(3, || meet_by_alarm(1, 1, 1));
 }
 
 #[test]
 fn an_alarm_wakes_a_sleeper_for_the_last_of_two() {
-    holds(3, || meet_by_alarm(2, 1));
+    holds(3, || meet_by_alarm(2, 1, 1));
 }
 
 #[test]
 fn an_alarm_wakes_both_sleepers() {
-    holds(2, || meet_by_alarm(1, 2));
+    holds(2, || meet_by_alarm(1, 1, 2));
+}
+
+/// One sleeper must not take back the ring that was meant for another.
+#[test]
+fn an_alarm_that_rings_twice_wakes_both_sleepers() {
+    holds(2, || meet_by_alarm(1, 2, 2));
 }
 
 #[test]
 fn announcing_to_an_alarm_must_fence() {
-    notices(Site::ParkFence, 3, || meet_by_alarm(1, 1));
+    notices(Site::ParkFence, 3, || meet_by_alarm(1, 1, 1));
 }
 
 #[test]
