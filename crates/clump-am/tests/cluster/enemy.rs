@@ -47,7 +47,7 @@ impl Enemy {
     /// Sends one packet; whether the system took it.
     pub fn send(&mut self, trick: Trick) -> bool {
         let header = Header {
-            kind: if self.random() % 4 == 0 { Kind::Close } else { Kind::Data },
+            kind: if self.random().is_multiple_of(4) { Kind::Close } else { Kind::Data },
             flags: Flags::HAS_ECHO,
             job: if trick == Trick::Foreign { !self.job } else { self.job },
             source: self.source.0,
