@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of requests between two endpoints that may be unconsumed, when few ranks share the memory.
-const MOST_CREDIT: u64 = 256 << 10;
+const MOST_CREDIT: u64 = 1 << 20;
 /// How long a closing rank waits for news before it says again that it closes.
 const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 const LEAST_CREDIT: u64 = 64 << 10;

@@ -3,14 +3,16 @@
 //! Pure but for its driver: time comes in as an argument, so the same code runs on sockets and in
 //! simulation. Owned by one thread at a time.
 
+mod ending;
 mod receive;
 mod route;
 mod transmit;
+mod view;
 
 use crate::assembly::Assembly;
 use crate::doors::{Doors, Refusal};
 use crate::flow::{FlowId, Flows, REQUEST_COST};
-use crate::mail::{Mail, Sort};
+use crate::mail::Mail;
 use crate::order::Order;
 use crate::outbox::{Outbox, Progress};
 use crate::seal::{JobKey, KeyError, Opener, Sealer};
@@ -27,8 +29,12 @@ use transmit::Arena;
 pub const ENDPOINTS: usize = 32;
 /// Bytes that may wait to be sent to a peer before requests find no room; replies get twice that.
 const MOST_WAITING: usize = 256 << 10;
-/// A message waits at most this long for others to share its packet, while its channel is busy.
-const COALESCE_NS: Nanos = 20_000;
+/// A message waits at most this long for others to share its packet, while others keep coming: a packet
+/// costs either side some microseconds.
+const COALESCE_NS: Nanos = 100_000;
+/// A message that comes so soon after a packet waits whether others follow: less than a round trip, more
+/// than it takes to send a packet.
+const FLOOD_NS: Nanos = 6_000;
 /// Datagram that every path carries: 1500 bytes less IPv4 and UDP headers.
 const BASE_DATAGRAM: usize = 1472;
 
@@ -101,6 +107,8 @@ pub(crate) struct Conduit {
     sent_at: Nanos,
     /// When the open unit got its first frame.
     opened_at: Nanos,
+    /// Bytes that waited when it was looked after last.
+    looked_at: usize,
     /// Something happened to it that [`Stack::service`] looks after, and it is listed for that.
     touched: bool,
     listed: bool,
@@ -219,16 +227,6 @@ impl Stack {
     #[inline]
     pub fn looked_at(&self) -> Nanos {
         self.looked_at
-    }
-
-    /// What was counted so far.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
-    }
-
-    /// How packets are protected.
-    pub fn security(&self) -> Security {
-        self.config.security
     }
 
     /// Opens the way between two endpoints; the same way again when it is open.
@@ -386,11 +384,6 @@ impl Stack {
         let _ = self.reply_always(now, peer, (kind, 0), (from, to), (&[word], &[]));
     }
 
-    /// Bytes of requests on a flow that are not known to be consumed.
-    pub fn outstanding(&self, flow: FlowId) -> u64 {
-        self.flows.get(flow).map_or(0, |flow| flow.outstanding())
-    }
-
     #[inline]
     fn push(
         &mut self,
@@ -467,6 +460,7 @@ impl Stack {
                 next_order: 0,
                 sent_at: 0,
                 opened_at: now,
+                looked_at: 0,
                 touched: false,
                 listed: false,
             }));
@@ -486,119 +480,6 @@ impl Stack {
                 conduit.channel.set_receive_window(window);
             }
         }
-    }
-
-    /// A peer is lost, or has finalized: what it did not acknowledge comes back, and so does whatever is
-    /// sent to it from now on.
-    pub fn lose(&mut self, peer: u32, why: Refusal) {
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        if known.lost.is_some() {
-            return;
-        }
-        known.lost = Some(why);
-        for flow in self.flows.towards(peer) {
-            flow.settle();
-        }
-        // The channel stays: the numbers of its packets must not be used again.
-        let Some(conduit) = known.conduit.as_deref_mut() else { return };
-        conduit.assembly = Assembly::default();
-        // Units behind a gap are not acknowledged in order, but may have arrived.
-        let Conduit { outbox, channel, .. } = conduit;
-        for unsent in outbox.take_all(|unit| channel.has_arrived(unit)) {
-            let Head { kind, reply, handler, route, .. } = unsent.head;
-            if kind == Kind::Returned {
-                continue; // what it sent here, on the way back to it
-            }
-            let why = if reply { Refusal::ReplyRejected } else { why };
-            let sort = Sort::Lost(kind, why);
-            let (words, payload) = (unsent.words, unsent.payload);
-            let mail = Mail { sort, reply, handler, route, words, payload };
-            if let Ok(index) = self.doors.admit(route.from, None) {
-                self.deliver(index, mail);
-            }
-        }
-    }
-
-    /// Whether a peer has been given up.
-    pub fn is_lost(&self, peer: u32) -> bool {
-        self.lost(peer).is_some()
-    }
-
-    /// Peers that this stack talks to and has not lost.
-    pub fn talking_to(&self) -> impl Iterator<Item = u32> + '_ {
-        let open = |peer: &Option<Peer>| peer.as_ref().is_some_and(Peer::is_open);
-        (0..).zip(&self.peers).filter(move |(_, peer)| open(peer)).map(|(id, _)| id)
-    }
-
-    /// An endpoint is closed: what waits for it goes back to where it came from.
-    pub fn close_endpoint(&mut self, now: impl Fn() -> Nanos, index: u8, name: u64) {
-        let Some(mail) = self.mail.get_mut(usize::from(index)) else { return };
-        let mut mail = std::mem::take(mail);
-        // What waits for an earlier message would be lost if this stack closed before that came.
-        for conduit in
-            self.peers.iter_mut().flatten().filter_map(|peer| peer.conduit.as_deref_mut())
-        {
-            mail.extend(conduit.order_in.take_for(name));
-        }
-        for mail in mail {
-            self.send_back(&now, &mail, Refusal::EndpointGone);
-        }
-        self.flows.forget(name);
-    }
-
-    /// Whether messages wait for an endpoint.
-    #[inline]
-    pub fn has_mail(&self, index: u8) -> bool {
-        self.mail.get(usize::from(index)).is_some_and(|mail| !mail.is_empty())
-    }
-
-    /// Whether everything sent to anybody has been acknowledged.
-    pub fn is_quiet(&self) -> bool {
-        let open = self.peers.iter().flatten().filter(|peer| peer.is_open());
-        let mut conduits = open.filter_map(|peer| peer.conduit.as_deref());
-        conduits.all(|conduit| conduit.channel.is_quiet() && !conduit.outbox.has_waiting())
-    }
-
-    /// The state of every channel, for people.
-    pub fn describe(&self) -> String {
-        use std::fmt::Write;
-        let mut text = String::new();
-        for (id, peer) in self.peers.iter().enumerate() {
-            let Some(conduit) = peer.as_ref().and_then(|peer| peer.conduit.as_deref()) else {
-                continue;
-            };
-            let waiting = conduit.outbox.waiting();
-            let stats = conduit.channel.stats();
-            let _ = writeln!(text, "to {id}: {waiting} B waiting, {stats:?}");
-        }
-        text
-    }
-
-    /// Bytes kept for peers: under way, waiting, not whole or in turn yet, and waiting for endpoints.
-    pub fn memory_bytes(&self) -> usize {
-        let conduits = self.peers.iter().flatten().filter_map(|peer| peer.conduit.as_deref());
-        let kept = conduits.map(|conduit| {
-            conduit.outbox.bytes() + conduit.order_in.bytes() + conduit.assembly.bytes()
-        });
-        kept.sum::<usize>() + self.mail.iter().flatten().map(crate::Mail::bytes).sum::<usize>()
-    }
-
-    /// Takes nothing more from now on, and tells every peer what it has got. To be called again, with
-    /// time and packets passing, until [`Stack::is_closed`]; before, everything should be quiet.
-    pub fn close(&mut self, now: Nanos) {
-        self.closed = true;
-        for peer in 0..self.peers.len() as u32 {
-            let Some(Some(known)) = self.peers.get(peer as usize) else { continue };
-            if known.is_open() && !known.saw_close {
-                self.send_plain(now, peer, clump_wire::Kind::Close, 0);
-            }
-        }
-    }
-
-    /// Whether every peer knows that this stack is closed, or is lost.
-    pub fn is_closed(&self) -> bool {
-        let open = |peer: &Peer| peer.is_open() && !peer.saw_close;
-        self.closed && !self.peers.iter().flatten().any(open)
     }
 
     /// Endpoints that were sent mail since the last call, as bits.

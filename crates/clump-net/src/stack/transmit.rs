@@ -1,6 +1,6 @@
 //! Sending: from the outbox to the driver, and whatever a timer or an acknowledgement sets off.
 
-use super::{COALESCE_NS, Conduit, Nanos, Peer, Stack};
+use super::{COALESCE_NS, Conduit, FLOOD_NS, Nanos, Peer, Stack};
 use crate::seal::Sealer;
 use crate::stats::Stats;
 use clump_driver::{Driver, DriverError, Outgoing};
@@ -50,10 +50,9 @@ impl Stack {
     pub(super) fn kick(&mut self, now: Nanos, peer: u32, force: bool) {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         let Some(conduit) = known.conduit.as_deref_mut() else { return };
-        if !conduit.outbox.has_whole() {
-            let idle =
-                conduit.channel.is_quiet() || now.saturating_sub(conduit.sent_at) >= COALESCE_NS;
-            if !force && !idle {
+        if !force && !conduit.outbox.has_whole() {
+            let pause = if conduit.channel.is_quiet() { FLOOD_NS } else { COALESCE_NS };
+            if now.saturating_sub(conduit.sent_at) < pause {
                 return self.touch(peer);
             }
         }
@@ -97,8 +96,10 @@ impl Stack {
                 continue;
             };
             if conduit.touched {
+                // Of what has not grown since the last look nobody is adding to.
+                let waiting = conduit.outbox.waiting();
                 let idle = force
-                    || conduit.channel.is_quiet()
+                    || std::mem::replace(&mut conduit.looked_at, waiting) == waiting
                     || now.saturating_sub(conduit.opened_at) >= COALESCE_NS;
                 // What the window does not let out waits for an acknowledgement, which touches again.
                 if !self.pump(now, peer, idle) {
@@ -123,7 +124,10 @@ impl Stack {
             let Some(conduit) = known.conduit.as_deref_mut() else { continue };
             if conduit.channel.next_timeout().is_some_and(|at| at <= now) {
                 conduit.channel.handle_timeout(now);
-                self.pump(now, peer, true);
+                // What is open may be growing: then it is listed, and not for the timer to close.
+                let old = now.saturating_sub(conduit.opened_at) >= COALESCE_NS;
+                let close_open = old || !conduit.touched;
+                self.pump(now, peer, close_open);
             }
             let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
             let due = known.conduit.as_deref().and_then(|c| c.channel.next_timeout());

@@ -1,0 +1,71 @@
+//! What others may see of a stack.
+
+use super::{Peer, Stack};
+use crate::flow::FlowId;
+use crate::stats::Stats;
+use clump_wire::Security;
+
+impl Stack {
+    /// What was counted so far.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// How packets are protected.
+    pub fn security(&self) -> Security {
+        self.config.security
+    }
+
+    /// Bytes of requests on a flow that are not known to be consumed.
+    pub fn outstanding(&self, flow: FlowId) -> u64 {
+        self.flows.get(flow).map_or(0, |flow| flow.outstanding())
+    }
+
+    /// Whether messages wait for an endpoint.
+    #[inline]
+    pub fn has_mail(&self, index: u8) -> bool {
+        self.mail.get(usize::from(index)).is_some_and(|mail| !mail.is_empty())
+    }
+
+    /// The state of every channel, for people.
+    pub fn describe(&self) -> String {
+        use std::fmt::Write;
+        let mut text = String::new();
+        for (id, peer) in self.peers.iter().enumerate() {
+            let Some(conduit) = peer.as_ref().and_then(|peer| peer.conduit.as_deref()) else {
+                continue;
+            };
+            let waiting = conduit.outbox.waiting();
+            let stats = conduit.channel.stats();
+            let _ = writeln!(text, "to {id}: {waiting} B waiting, {stats:?}");
+        }
+        text
+    }
+
+    /// Bytes kept for peers: under way, waiting, not whole or in turn yet, and waiting for endpoints.
+    pub fn memory_bytes(&self) -> usize {
+        let conduits = self.peers.iter().flatten().filter_map(|peer| peer.conduit.as_deref());
+        let kept = conduits.map(|conduit| {
+            conduit.outbox.bytes() + conduit.order_in.bytes() + conduit.assembly.bytes()
+        });
+        kept.sum::<usize>() + self.mail.iter().flatten().map(crate::Mail::bytes).sum::<usize>()
+    }
+
+    /// Whether a peer has been given up.
+    pub fn is_lost(&self, peer: u32) -> bool {
+        self.lost(peer).is_some()
+    }
+
+    /// Peers that this stack talks to and has not lost.
+    pub fn talking_to(&self) -> impl Iterator<Item = u32> + '_ {
+        let open = |peer: &Option<Peer>| peer.as_ref().is_some_and(Peer::is_open);
+        (0..).zip(&self.peers).filter(move |(_, peer)| open(peer)).map(|(id, _)| id)
+    }
+
+    /// Whether everything sent to anybody has been acknowledged.
+    pub fn is_quiet(&self) -> bool {
+        let open = self.peers.iter().flatten().filter(|peer| peer.is_open());
+        let mut conduits = open.filter_map(|peer| peer.conduit.as_deref());
+        conduits.all(|conduit| conduit.channel.is_quiet() && !conduit.outbox.has_waiting())
+    }
+}
