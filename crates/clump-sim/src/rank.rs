@@ -146,11 +146,12 @@ impl Rank {
         let unsent: Vec<_> = unsent.iter().map(|endpoint| endpoint.tell(stack)).collect();
         format!(
             "rank {id}: {life:?} {mode:?}, acts in {next} ns, quiet {}, closed {}, {mail} endpoints with \
-             mail, unsent {unsent:?} of credit {}, {:?}",
+             mail, unsent {unsent:?} of credit {}, {:?}, {}",
             stack.is_quiet(),
             stack.is_closed(),
             self.credit,
-            stack.stats()
+            stack.stats(),
+            stack.describe()
         )
     }
 

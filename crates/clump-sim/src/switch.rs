@@ -319,7 +319,9 @@ impl Switch {
             counts.too_long += 1;
             return;
         }
-        if bursts[at] == 0 && random.chance(link.burst) {
+        if link.burst == 0 {
+            bursts[at] = 0; // better weather ends it
+        } else if bursts[at] == 0 && random.chance(link.burst) {
             bursts[at] = random.between(1, u64::from(link.burst_length)) as u32;
         }
         if bursts[at] > 0 || random.chance(link.loss) {
