@@ -52,7 +52,7 @@ struct Summary {
     seeds: u64,
     network_hours: f64,
     rank_hours: f64,
-    cpu_seconds: f64,
+    wall_seconds: f64,
     slowest_seed: u64,
     slowest_seconds: f64,
     events: u64,
@@ -130,7 +130,7 @@ fn main() -> Result<ExitCode> {
                 summary.failed_seeds.push(seed);
             }
         }
-        summary.cpu_seconds = (clock::now_ns() - started) as f64 / 1e9;
+        summary.wall_seconds = (clock::now_ns() - started) as f64 / 1e9;
         bar.set_position((progress(&options, &summary) * 1000.0) as u64);
         bar.set_message(format!(
             "{} seeds, {:.2} network-hours, {} messages",
