@@ -120,6 +120,10 @@ pub struct Core {
     pub(crate) polls: u32,
     /// Number of the poll that looks at the network next.
     pub(crate) net_due: u32,
+    /// Number of the poll that looks after what polls do not see next.
+    pub(crate) attend_due: u32,
+    /// The sooner of the two.
+    pub(crate) due: u32,
     pub(crate) busy_polls: u32,
     pub(crate) counted_polls: u32,
 }
@@ -158,6 +162,8 @@ impl Core {
             segment_at: (0, 0),
             polls: 0,
             net_due: 1,
+            attend_due: 1,
+            due: 1,
             busy_polls: 0,
             counted_polls: 0,
         })

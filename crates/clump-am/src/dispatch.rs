@@ -20,37 +20,46 @@ use std::collections::hash_map::Entry;
 /// Messages of one lane handled in one poll, so that no sender starves the others.
 const LANE_BUDGET: usize = 64;
 
-/// Polls between two looks at what polls do not see; a power of two.
+/// Polls between two looks at what polls do not see.
 const ATTEND_EVERY: u32 = 8192;
 
-/// Polls until an endpoint without a network notices again that it has none.
-const NEVER: u32 = 1 << 30;
-
-/// Sends between two looks at the network, for a program that only sends; a power of two.
+/// Sends between two looks at the network, for a program that only sends.
 const LOOK_EVERY: u32 = 64;
 
 /// Words of a message as they are copied out of its slots.
 type Words = [u64; 2 * INLINE];
 
+/// Who polls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Caller {
+    /// The program, or a wait of its.
+    Program,
+    /// A send on its way out.
+    Send,
+}
+
+/// Whether poll number `due` lies at or before poll number `now`; numbers wrap.
+#[inline(always)]
+fn has_come(due: u32, now: u32) -> bool {
+    due.wrapping_sub(now) as i32 <= 0
+}
+
 impl Core {
     /// Looks once at everything and handles what is there. Returns how many messages were handled.
     #[inline(always)]
     pub(crate) fn poll(&mut self) -> Result<usize> {
-        // Polls after sends may have stepped past the number.
-        let due = self.net_due.wrapping_sub(self.polls) as i32 <= 1;
-        self.poll_and(due)
+        self.poll_for(Caller::Program)
     }
 
     /// The same after a send. Sends come one after the other, and what the network brings meanwhile can
     /// wait for a while.
     #[inline(always)]
     pub(crate) fn poll_after_send(&mut self) -> Result<usize> {
-        let due = self.polls & (LOOK_EVERY - 1) == 0;
-        self.poll_and(due)
+        self.poll_for(Caller::Send)
     }
 
     #[inline(always)]
-    fn poll_and(&mut self, look: bool) -> Result<usize> {
+    fn poll_for(&mut self, caller: Caller) -> Result<usize> {
         self.polls = self.polls.wrapping_add(1);
         if self.desk.block.doorbell().rung() {
             self.answer_bells()?;
@@ -62,12 +71,10 @@ impl Core {
                 handled += self.take(at)?;
             }
         }
-        let rare = self.inbox.anything_pending()
-            | self.desk.backlog.busy
-            | (self.polls & (ATTEND_EVERY - 1) == 0)
-            | look;
+        let rare =
+            self.inbox.anything_pending() | self.desk.backlog.busy | has_come(self.due, self.polls);
         if rare {
-            handled += self.poll_rare(look)?;
+            handled += self.poll_rare(caller)?;
         }
         self.busy_polls += u32::from(handled > 0);
         Ok(handled)
@@ -80,21 +87,36 @@ impl Core {
         Ok(())
     }
 
-    /// Shared queues, and what handlers left to do.
+    /// Shared queues, what handlers left to do, and what is due now and then.
     #[cold]
-    fn poll_rare(&mut self, look: bool) -> Result<usize> {
-        let handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
+    fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
+        let mut handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
         if self.desk.backlog.busy {
             self.settle()?;
         }
-        if self.polls & (ATTEND_EVERY - 1) == 0 {
+        if !has_come(self.due, self.polls) {
+            return Ok(handled);
+        }
+        if has_come(self.attend_due, self.polls) {
+            self.attend_due = self.polls.wrapping_add(ATTEND_EVERY);
             self.attend()?;
         }
-        if look && self.remote.is_none() {
-            self.net_due = self.polls.wrapping_add(NEVER);
-        } else if look {
-            return Ok(handled + self.poll_network()?);
+        // Without a network the two are the same.
+        let mut next = self.attend_due;
+        if self.remote.is_some() {
+            if has_come(self.net_due, self.polls) {
+                let looked = self.poll_network();
+                let soonest = self.polls.wrapping_add(LOOK_EVERY);
+                if caller == Caller::Send && has_come(self.net_due, soonest) {
+                    self.net_due = soonest;
+                }
+                handled += looked?;
+            }
+            if has_come(self.net_due, next) {
+                next = self.net_due;
+            }
         }
+        self.due = next;
         Ok(handled)
     }
 

@@ -207,6 +207,7 @@ impl Core {
     #[inline]
     pub(crate) fn urge(&mut self) {
         self.net_due = self.polls.wrapping_add(1);
+        self.due = self.net_due;
     }
 
     /// Looks at the network and handles what is there. Returns how many messages.
@@ -308,7 +309,10 @@ impl Core {
             Kind::Returned => return self.take_returned_remote(arrival).map(|()| true),
             Kind::Ask => {
                 let requester = requesters.of(from);
-                requester.asked = arrival.words().first().copied();
+                // Questions overtake each other, and the least is answered soonest: whoever asked more asks
+                // again after an answer.
+                let asked = arrival.words().first().copied();
+                requester.asked = requester.asked.into_iter().chain(asked).min();
                 requester.report(&self.desk);
                 return Ok(true);
             }
@@ -449,6 +453,11 @@ impl Core {
                 let head = (reply.kind, reply.handler);
                 stack.reply_anyway(now, requester.name.rank(), head, names, body);
             }
+        }
+        // Who waits for this endpoint to consume what it was sent will get no other answer.
+        for requester in remote.requesters.all.iter().filter(|r| r.consumed != r.reported) {
+            let (me, to) = (name.to_bits(), requester.name.to_bits());
+            stack.report(now, requester.name.rank(), me, to, requester.consumed);
         }
         stack.close_endpoint(now, name.index(), name.to_bits());
         stack.service(now(), true);

@@ -458,3 +458,24 @@ fn a_program_that_only_polls_sees_what_comes_from_other_nodes() {
         ep.drain().unwrap();
     });
 }
+
+#[test]
+fn who_drains_is_told_by_an_endpoint_that_closes() {
+    for round in 0..20 {
+        let between = Between::nodes(2, Security::Crc);
+        cluster::net::run(2, Settings::default(), &between, move |context| {
+            if context.rank() == 1 {
+                // Ends, and closes, with the request that the other side still waits to be consumed.
+                return serve(&context);
+            }
+            let ep = Endpoint::open(&context, TAG).unwrap();
+            let to = ready(&ep, name_of(1));
+            ep.set_handler(PONG, |_, _, _| ());
+            for i in 0..round {
+                ep.request(to, PING, &[i]).unwrap();
+            }
+            ep.request(to, Handler(9), &[]).unwrap();
+            ep.drain().unwrap();
+        });
+    }
+}

@@ -247,6 +247,8 @@ impl Stack {
         let cost = REQUEST_COST + payload.len() as u64;
         let (peer, ordered) = (flow.peer, flow.ordered);
         if flow.outstanding() + cost > config.credit_bytes && flow.outstanding() != 0 {
+            // What is outstanding may be too little for the peer to report by itself.
+            self.ask(now, request.flow);
             return self.lost(peer).map_or(Push::Full, Push::Lost);
         }
         let route = Route { from: flow.from, to: flow.to, tag: request.tag };

@@ -41,7 +41,8 @@ impl Echo {
     /// Writes the echo into a header.
     #[inline]
     pub(crate) fn stamp(&self, now: Nanos, header: &mut Header) {
-        let held = ticks(now) - self.arrived;
+        // A caller's clock may have been read before the packet's arrival was.
+        let held = ticks(now).saturating_sub(self.arrived);
         if self.any && held < OLDEST {
             header.echo = self.sent;
             header.held = held as u32;

@@ -22,7 +22,7 @@ impl Keepalive {
     }
 
     pub(crate) fn silent_for(&self, now: Nanos) -> Nanos {
-        now - self.heard
+        now.saturating_sub(self.heard)
     }
 
     /// When the peer is to be asked, if it stays silent.

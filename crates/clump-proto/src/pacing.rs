@@ -22,7 +22,7 @@ impl Pacing {
     /// Tokens at `now` for so large a window a round trip.
     #[inline]
     pub(crate) fn tokens(&self, now: Nanos, window: usize, round_trip: Nanos) -> i64 {
-        let pause = (now - self.at).min(MOST_PAUSE);
+        let pause = now.saturating_sub(self.at).min(MOST_PAUSE);
         let rate = window as u64 + window as u64 / FASTER;
         let earned = pause.saturating_mul(rate) / round_trip.max(1);
         // RFC 9002, 7.7: bursts are bounded; a quarter of a window leaves policers room.

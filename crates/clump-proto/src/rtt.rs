@@ -45,7 +45,7 @@ impl Rtt {
             self.least_now = sample;
             self.least = self.least.min(sample);
         }
-        if now - self.since > LEAST_AGE {
+        if now.saturating_sub(self.since) > LEAST_AGE {
             self.least = self.least_now;
             self.least_now = Nanos::MAX;
             self.since = now;
