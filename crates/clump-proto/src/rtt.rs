@@ -17,6 +17,9 @@ const LEAST_AGE: Nanos = 2_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Rtt {
     smoothed: Nanos,
+    /// The path's share of a round trip, smoothed: what packets are paced by.
+    path: Nanos,
+    path_sample: Nanos,
     variation: Nanos,
     least: Nanos,
     /// The least of the present age, which began then.
@@ -30,6 +33,8 @@ impl Rtt {
     pub(crate) const fn new(now: Nanos) -> Self {
         Self {
             smoothed: 0,
+            path: 0,
+            path_sample: 0,
             variation: 0,
             least: Nanos::MAX,
             least_now: Nanos::MAX,
@@ -41,6 +46,7 @@ impl Rtt {
     /// Takes in how long the path took, without what packets waited in sockets.
     #[inline]
     pub(crate) fn on_path(&mut self, now: Nanos, sample: Nanos) {
+        self.path_sample = sample;
         if sample < self.least_now {
             self.least_now = sample;
             self.least = self.least.min(sample);
@@ -52,11 +58,19 @@ impl Rtt {
         }
     }
 
+    /// A round trip without what packets waited in sockets, smoothed; before the first sample, what is
+    /// assumed.
+    #[inline]
+    pub(crate) fn path(&self) -> Nanos {
+        if self.path == 0 { ASSUMED } else { self.path.max(1) }
+    }
+
     /// Takes in how long an answer took, to a packet that was sent at `sent`.
     #[inline]
     pub(crate) fn on_sample(&mut self, now: Nanos, sent: Nanos, sample: Nanos) {
         if self.smoothed == 0 {
             self.smoothed = sample.max(1);
+            self.path = self.path_sample.max(1);
             self.variation = sample / 2;
             return;
         }
@@ -66,6 +80,8 @@ impl Rtt {
             return;
         }
         self.smoothed_at = now;
+        self.path = self.path - (self.path >> SMOOTHING_SHIFT)
+            + (self.path_sample.min(sample) >> SMOOTHING_SHIFT);
         // Such a peer says nothing about the path: no sample counts for more than four timeouts. A path that
         // did become so long is learnt in a few samples.
         let sample = sample.min(4 * (self.smoothed + 4 * self.variation) + ASSUMED);

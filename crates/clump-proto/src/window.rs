@@ -81,7 +81,7 @@ impl Window {
             return 0;
         }
         if self.paces() {
-            let tokens = self.pacing.tokens(now, self.path(), rtt.smoothed());
+            let tokens = self.pacing.tokens(now, self.path(), rtt.path());
             return if tokens <= 0 {
                 0
             } else {
@@ -104,7 +104,7 @@ impl Window {
             self.control.on_sent(bytes, send.open_bytes());
         }
         if self.paces() {
-            self.pacing.on_sent(now, bytes, self.path(), rtt.smoothed());
+            self.pacing.on_sent(now, bytes, self.path(), rtt.path());
         }
         self.unasked += bytes;
         let path = self.path();
@@ -119,7 +119,7 @@ impl Window {
     /// A unit went out again.
     pub(crate) fn on_sent_again(&mut self, now: Nanos, bytes: usize, rtt: &Rtt) {
         if self.paces() {
-            self.pacing.on_sent(now, bytes, self.path(), rtt.smoothed());
+            self.pacing.on_sent(now, bytes, self.path(), rtt.path());
         }
     }
 
@@ -130,7 +130,7 @@ impl Window {
         if flying > 0 && flying + bytes > self.path() {
             return false;
         }
-        !self.paces() || self.pacing.tokens(now, self.path(), rtt.smoothed()) > 0
+        !self.paces() || self.pacing.tokens(now, self.path(), rtt.path()) > 0
     }
 
     /// The peer says how many bytes it takes.
@@ -165,13 +165,13 @@ impl Window {
     /// Counts the tokens anew, so that the deadline of pacing is not met twice.
     pub(crate) fn on_timeout(&mut self, now: Nanos, rtt: &Rtt) {
         if self.paces() {
-            self.pacing.on_sent(now, 0, self.path(), rtt.smoothed());
+            self.pacing.on_sent(now, 0, self.path(), rtt.path());
         }
     }
 
     /// When pacing lets the next unit go, if it is what holds it back.
     #[inline]
     pub(crate) fn pace_deadline(&self, rtt: &Rtt) -> Nanos {
-        if self.paces() { self.pacing.deadline(self.path(), rtt.smoothed()) } else { Nanos::MAX }
+        if self.paces() { self.pacing.deadline(self.path(), rtt.path()) } else { Nanos::MAX }
     }
 }

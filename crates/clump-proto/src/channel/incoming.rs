@@ -142,12 +142,12 @@ impl Channel {
                 && let Some(answered) = since(now)
             {
                 // Timers wait for answers, however long those lay here; congestion is of the path only.
-                self.rtt.on_sample(now, nanos(echo), nanos(answered.max(1)));
                 if let Some(path) = since(arrived) {
                     let path = nanos(path.max(1));
                     self.rtt.on_path(now, path);
                     delay = Some((path, self.rtt.least()));
                 }
+                self.rtt.on_sample(now, nanos(echo), nanos(answered.max(1)));
             }
         }
         let in_vain = self.retransmit.backoff();
