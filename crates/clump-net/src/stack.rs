@@ -302,7 +302,13 @@ impl Stack {
         if !begun && let Some(flow) = self.flows.get_mut(request.flow) {
             flow.spend(REQUEST_COST);
         }
-        self.kick(now(), peer, all);
+        let at = now();
+        if waiting == 0
+            && let Some(conduit) = self.conduit(at, peer)
+        {
+            conduit.opened_at = at;
+        }
+        self.kick(at, peer, false);
         if all { Push::Accepted } else { Push::Full }
     }
 
@@ -351,13 +357,6 @@ impl Stack {
         body: (&[u64], &[u8]),
     ) {
         let _ = self.reply_always(now, peer, head, names, body);
-    }
-
-    /// Sends messages that were handed over and not handled back to where they came from.
-    pub fn return_mail(&mut self, now: impl Fn() -> Nanos, mail: impl IntoIterator<Item = Mail>) {
-        for mail in mail {
-            self.send_back(&now, &mail, Refusal::EndpointGone);
-        }
     }
 
     /// Answers whatever the peer's window says: for what is bounded by the peer's own requests.

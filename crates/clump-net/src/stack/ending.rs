@@ -71,4 +71,11 @@ impl Stack {
         let open = |peer: &Peer| peer.is_open() && !peer.saw_close;
         self.closed && !self.peers.iter().flatten().any(open)
     }
+
+    /// Sends messages that were handed over and not handled back to where they came from.
+    pub fn return_mail(&mut self, now: impl Fn() -> Nanos, mail: impl IntoIterator<Item = Mail>) {
+        for mail in mail {
+            self.send_back(&now, &mail, Refusal::EndpointGone);
+        }
+    }
 }

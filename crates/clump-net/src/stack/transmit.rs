@@ -50,7 +50,13 @@ impl Stack {
     pub(super) fn kick(&mut self, now: Nanos, peer: u32, force: bool) {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         let Some(conduit) = known.conduit.as_deref_mut() else { return };
-        if !force && !conduit.outbox.has_whole() {
+        if !force && conduit.outbox.has_whole() {
+            // What has begun behind whole units may grow to one.
+            self.touch(peer);
+            self.pump(now, peer, false);
+            return;
+        }
+        if !force {
             let pause = if conduit.channel.is_quiet() { FLOOD_NS } else { COALESCE_NS };
             if now.saturating_sub(conduit.sent_at) < pause {
                 return self.touch(peer);
