@@ -54,7 +54,7 @@ mod tests {
         // RFC 3720, B.4: 32 bytes of zeros, and of ones.
         assert_eq!(slow(&[0; 32]), 0x8a91_36aa);
         assert_eq!(slow(&[0xff; 32]), 0x62a8_ab43);
-        let bytes: Vec<u8> = (0..100).map(|i| i * 7).collect();
+        let bytes: Vec<u8> = (0..100_u8).map(|i| i.wrapping_mul(7)).collect();
         for cut in 0..bytes.len() {
             let (head, body) = bytes.split_at(cut);
             if let Some(sum) = crc32c_short(head, body) {
