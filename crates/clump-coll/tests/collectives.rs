@@ -198,7 +198,9 @@ fn a_dead_rank_fails_every_collective_by_name() {
     {
         let dead = ranks as u32 - 1;
         run(&Shape { survive, ..Shape::of(ranks, nodes) }, move |team, seat| {
-            team.barrier().unwrap();
+            // A survivor may hear of the death before it sees that all had arrived.
+            let met = team.barrier();
+            assert!(met.is_ok() || seat.context.rank() != dead, "nobody was dead yet");
             if seat.context.rank() == dead {
                 seat.nodes.declare_dead(Death { rank: dead, how: How::Signal(9) });
                 // Like the memory of a killed process, its endpoint is never closed.
