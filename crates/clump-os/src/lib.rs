@@ -13,6 +13,7 @@
 //! 3. No function here panics on what the kernel answers; errors name the call.
 
 pub mod alarm;
+pub mod cable;
 pub mod clock;
 pub mod crc;
 pub mod epoll;

@@ -1,4 +1,4 @@
-//! Four requests to the kernel's network configuration (rtnetlink(7)), for the namespace of the caller.
+//! Requests to the kernel's network configuration (rtnetlink(7)), for the namespace of the caller.
 //!
 //! Messages are built by hand: a fixed header, a fixed body, and attributes (length, type, value).
 
@@ -8,17 +8,21 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-// linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h
+// linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h, linux/pkt_cls.h
 const REQUEST_AND_ACK: u16 = 0x1 | 0x4;
 const CREATE_NEW: u16 = 0x400 | 0x200;
 const NEW_LINK: u16 = 16;
 const NEW_ADDRESS: u16 = 20;
 const NEW_ROUTE: u16 = 24;
+const NEW_DISCIPLINE: u16 = 36;
+const NEW_FILTER: u16 = 44;
 const ERROR: u16 = 2;
 const HEADER: usize = 16;
 const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_GSO_MAX_SEGS: u16 = 40;
 const INFO_KIND: u16 = 1;
 const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
@@ -27,6 +31,15 @@ const IFA_LOCAL: u16 = 2;
 const RTA_DESTINATION: u16 = 1;
 const RTA_INTERFACE: u16 = 4;
 const RTA_PREFERRED_SOURCE: u16 = 7;
+const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_BPF_OPS_LEN: u16 = 4;
+const TCA_BPF_OPS: u16 = 5;
+const TCA_BPF_FLAGS: u16 = 8;
+const BPF_VERDICTS: u32 = 1;
+const CLSACT: u32 = 0xffff_0000;
+const CLSACT_PARENT: u32 = 0xffff_fff1;
+const CLSACT_ARRIVING: u32 = 0xffff_fff2;
 const UP: u32 = 1;
 const INET: u8 = 2;
 const WHOLE: u8 = 32;
@@ -70,11 +83,52 @@ impl Netlink {
         self.ask(&format!("making the cable {name}"), NEW_LINK, CREATE_NEW, &body)
     }
 
-    /// Switches an interface on.
-    pub(crate) fn switch_on(&mut self, name: &str) -> Result<()> {
-        let mut body = link_body(UP, UP);
+    /// Switches an interface on or off.
+    pub(crate) fn switch(&mut self, name: &str, on: bool) -> Result<()> {
+        let mut body = link_body(if on { UP } else { 0 }, UP);
         attribute(&mut body, IFLA_IFNAME, &terminated(name));
-        self.ask(&format!("switching {name} on"), NEW_LINK, 0, &body)
+        self.ask(&format!("switching {name} {}", if on { "on" } else { "off" }), NEW_LINK, 0, &body)
+    }
+
+    /// Bounds the packets that an interface takes.
+    pub(crate) fn shorten(&mut self, name: &str, bytes: u32) -> Result<()> {
+        self.set(name, IFLA_MTU, bytes)
+    }
+
+    /// Has the kernel cut what it sends through an interface into packets before that, not behind it.
+    pub(crate) fn send_singly(&mut self, name: &str) -> Result<()> {
+        self.set(name, IFLA_GSO_MAX_SEGS, 1)
+    }
+
+    fn set(&mut self, name: &str, what: u16, value: u32) -> Result<()> {
+        let mut body = link_body(0, 0);
+        attribute(&mut body, IFLA_IFNAME, &terminated(name));
+        attribute(&mut body, what, &value.to_ne_bytes());
+        self.ask(&format!("setting attribute {what} of {name} to {value}"), NEW_LINK, 0, &body)
+    }
+
+    /// Has each packet that arrives at an interface looked at by a classic BPF program, whose result is
+    /// a verdict of traffic control (linux/pkt_cls.h). Once for an interface.
+    pub(crate) fn filter_arriving(&mut self, name: &str, program: &[Instruction]) -> Result<()> {
+        let index = index_of(name)?;
+        let mut body = traffic_body(index, CLSACT, CLSACT_PARENT, 0);
+        attribute(&mut body, TCA_KIND, &terminated("clsact"));
+        self.ask(
+            &format!("making room for a filter of {name}"),
+            NEW_DISCIPLINE,
+            CREATE_NEW,
+            &body,
+        )?;
+        let mut options = Vec::new();
+        let count = u16::try_from(program.len()).unwrap_or(u16::MAX);
+        attribute(&mut options, TCA_BPF_OPS_LEN, &count.to_ne_bytes());
+        attribute(&mut options, TCA_BPF_OPS, &program.iter().flat_map(encode).collect::<Vec<u8>>());
+        attribute(&mut options, TCA_BPF_FLAGS, &BPF_VERDICTS.to_ne_bytes());
+        // Of priority 1, for every protocol (ETH_P_ALL, in network order).
+        let mut body = traffic_body(index, 0, CLSACT_ARRIVING, 1 << 16 | u32::from(3_u16.to_be()));
+        attribute(&mut body, TCA_KIND, &terminated("bpf"));
+        attribute(&mut body, TCA_OPTIONS, &options);
+        self.ask(&format!("filtering what arrives at {name}"), NEW_FILTER, CREATE_NEW, &body)
     }
 
     /// Gives an interface an address of its own.
@@ -129,6 +183,23 @@ fn link_body(flags: u32, change: u32) -> Vec<u8> {
     body.extend(flags.to_ne_bytes());
     body.extend(change.to_ne_bytes());
     body
+}
+
+/// struct tcmsg.
+fn traffic_body(index: u32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
+    let mut body = vec![0; 4];
+    for word in [index, handle, parent, info] {
+        body.extend(word.to_ne_bytes());
+    }
+    body
+}
+
+/// An instruction of classic BPF (linux/filter.h): code, what to skip if true, if false, operand.
+pub(crate) type Instruction = (u16, u8, u8, u32);
+
+fn encode(&(code, if_true, if_false, operand): &Instruction) -> impl Iterator<Item = u8> {
+    let head = code.to_ne_bytes().into_iter().chain([if_true, if_false]);
+    head.chain(operand.to_ne_bytes())
 }
 
 fn attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {

@@ -59,11 +59,11 @@ pub fn create(count: u32) -> Result<Networks> {
     for (here, net) in (0..count).zip(&nets) {
         join(net.as_fd(), LinkNameSpaceType::Network)?;
         let mut kernel = Netlink::open()?;
-        kernel.switch_on("lo")?;
+        kernel.switch("lo", true)?;
         for there in (0..count).filter(|&there| there != here) {
             let name = interface(there);
             kernel.add_address(&name, address(here))?;
-            kernel.switch_on(&name)?;
+            kernel.switch(&name, true)?;
             kernel.add_route(address(there), &name, address(here))?;
         }
     }
@@ -79,7 +79,7 @@ pub fn enter(user: Option<BorrowedFd<'_>>, net: BorrowedFd<'_>) -> Result<()> {
     join(net, LinkNameSpaceType::Network)
 }
 
-fn interface(there: u32) -> String {
+pub(crate) fn interface(there: u32) -> String {
     format!("to-{there}")
 }
 

@@ -1,20 +1,12 @@
 //! Jobs over several virtual nodes: they run, die and end as jobs on one node do.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-use clump_cluster_tests::{Folder, Job, Running, signals, until};
+use clump_cluster_tests::cables::stuck;
+use clump_cluster_tests::{Folder, Job, signals, until};
 use std::ffi::OsString;
 
 fn shell(options: &str, script: &str) -> Job {
     Job::of_program(options, "sh", ["-c", script].map(OsString::from))
-}
-
-/// A job of four ranks on two nodes, of which rank 0 computes for ever and the others wait for it.
-fn stuck(folder: &Folder, options: &str, deaf: &str) -> Running {
-    let args = format!("forever 0 --together {deaf} --ready {}", folder.path().display());
-    let job = Job::of(&format!("-n 4 --nodes 2 {options}"), &args).start();
-    job.await_ready(folder.path(), 0..1);
-    until("all ranks", || (job.ranks().len() == 4).then_some(()));
-    job
 }
 
 #[test]
@@ -269,86 +261,4 @@ fn whatever_ranks_started_ends_with_the_job() {
         job.signal(pid, signals::KILL);
         job.finish();
     }
-}
-
-/// Why namespaces are not to be had here, if they are not.
-fn no_namespaces() -> Option<String> {
-    let tried = shell("-n 2 --nodes 2 --netns", "true").finish();
-    let why = tried.err.lines().find(|line| line.contains("--netns")).map(str::to_owned);
-    assert_eq!(tried.code == 0, why.is_none(), "{}", tried.err);
-    why.inspect(|why| println!("skipped: {why}"))
-}
-
-#[test]
-fn nodes_in_network_namespaces_of_their_own() {
-    if no_namespaces().is_some() {
-        return;
-    }
-    let namespace = "readlink /proc/self/ns/net";
-    let ended = shell("-n 6 --nodes 3 --netns", namespace).finish();
-    ended.expect_clean();
-    let own = std::fs::read_link("/proc/self/ns/net").unwrap().to_string_lossy().into_owned();
-    let mut seen: Vec<&str> = ended.out.lines().collect();
-    seen.sort_unstable();
-    seen.dedup();
-    assert_eq!(seen.len(), 3, "{}", ended.out);
-    assert!(!seen.contains(&own.as_str()), "the launcher's own");
-    for nodes in [2, 3, 8] {
-        Job::of(&format!("-n 8 --nodes {nodes} --netns"), "barrier 20").finish().expect_clean();
-    }
-    Job::of("-n 4 --nodes 2 --netns", "talk 5").finish().expect_clean();
-    let ended = Job::of("-n 4 --nodes 4 --netns", "die 9 2").finish();
-    ended.expect(137, &["rank 2 of `prog` was killed by signal 9", "node 2 ("]);
-}
-
-#[test]
-fn nothing_is_left_of_namespaces_however_a_job_ends() {
-    if no_namespaces().is_some() {
-        return;
-    }
-    for victim in ["launcher", "agent", "nobody"] {
-        let folder = Folder::new();
-        let job = stuck(&folder, "--netns", "--deaf");
-        let rank = job.rank(3);
-        let inside = std::fs::read_link(format!("/proc/{rank}/ns/net")).unwrap();
-        match victim {
-            "launcher" => job.signal(job.launcher(), signals::KILL),
-            "agent" => job.signal(job.agents(2)[0], signals::KILL),
-            _ => job.signal(job.launcher(), signals::INTERRUPT),
-        }
-        job.finish();
-        // No process is in it, no descriptor leads there, and it never had a name: it is gone.
-        let of = |p: &clump_os::procfs::Process| {
-            std::fs::read_link(format!("/proc/{}/ns/net", p.pid)).ok()
-        };
-        let left = clump_os::procfs::processes().iter().any(|p| of(p).as_ref() == Some(&inside));
-        assert!(!left, "{victim}");
-    }
-}
-
-#[test]
-fn a_cable_that_is_cut_loses_a_node() {
-    if no_namespaces().is_some() {
-        return;
-    }
-    let folder = Folder::new();
-    let job = stuck(&folder, "--netns", "--deaf");
-    let rank = job.rank(3);
-    let user = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/user")).unwrap();
-    // Entering the user namespace that one is in already is an error.
-    let led =
-        (user("self") != user(&rank.to_string())).then_some(["--preserve-credentials", "--user"]);
-    let cut = std::process::Command::new("nsenter")
-        .args(led.iter().flatten())
-        .args(["--net", "-t", &rank.to_string()])
-        .args(["ip", "link", "set", "to-0", "down"])
-        .status();
-    if !cut.is_ok_and(|status| status.success()) {
-        println!("skipped: cutting a cable takes nsenter (util-linux) and ip (iproute2)");
-        job.signal(job.launcher(), signals::INTERRUPT);
-        job.finish();
-        return;
-    }
-    let lost = "node 1 was lost: its agent was not heard by node 0 any more: stopped, or cut off";
-    job.finish().expect(125, &[lost]);
 }

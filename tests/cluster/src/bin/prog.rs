@@ -58,6 +58,9 @@ enum What {
         rounds: u64,
         #[arg(long)]
         ready: Option<PathBuf>,
+        /// End when this file is there
+        #[arg(long)]
+        until: Option<PathBuf>,
     },
     /// One rank is killed; the others say how long it took them to notice.
     Notice { rank: usize },
@@ -132,7 +135,7 @@ fn run(what: What) -> Result<()> {
             }
         }
         What::Flood { lines, die } => flood(lines, die)?,
-        What::Talk { rounds, ready } => talk(rounds, ready.as_deref())?,
+        What::Talk { rounds, ready, until } => talk(rounds, ready.as_deref(), until.as_deref())?,
         What::Notice { rank } => notice(rank)?,
         What::Twice => {
             let cl = clump::init()?;
@@ -236,15 +239,21 @@ fn flood(lines: u64, end: bool) -> Result<()> {
     Ok(())
 }
 
-/// Requests and replies, short and medium, in bursts between everybody; a barrier now and then.
-fn talk(rounds: u64, ready: Option<&Path>) -> Result<()> {
+/// Requests and replies, short and medium, in bursts between everybody; a barrier now and then. At the end
+/// everything must have been handled, and nothing twice.
+fn talk(rounds: u64, ready: Option<&Path>, until: Option<&Path>) -> Result<()> {
     const BURST: u64 = 64;
+    const LAST: u64 = 1 << 32;
     let cl = clump::init()?;
     let ep = Endpoint::open(&cl, Tag(7))?;
     // A rank that is blocked in a collective has more than one endpoint to look at.
     let _second = Endpoint::open(&cl, Tag(8))?;
-    let answers = Rc::new(Cell::new(0_u64));
-    ep.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), words));
+    let (answers, handled) = (Rc::new(Cell::new(0_u64)), Rc::new(Cell::new(0_u64)));
+    let asked = handled.clone();
+    ep.set_handler(Handler(1), move |token, words, _| {
+        asked.set(asked.get() + 1);
+        token.reply(Handler(2), words)
+    });
     let answered = answers.clone();
     ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1));
     // A survivor that ends first closes its endpoints: that is not the news, the death is.
@@ -266,7 +275,9 @@ fn talk(rounds: u64, ready: Option<&Path>) -> Result<()> {
             sent += 1;
         }
         ep.poll_until(|| answers.get() == sent)?;
-        if cl.all_reduce(1_u64, clump::Sum)? != cl.nranks() as u64 {
+        let last = until.is_some_and(Path::exists);
+        let met = cl.all_reduce(if last { 1 + LAST } else { 1 }, clump::Sum)?;
+        if met % LAST != cl.nranks() as u64 {
             bail!("an all-reduce of {} ranks lost some", cl.nranks());
         }
         if round % 16 == 0 {
@@ -275,7 +286,14 @@ fn talk(rounds: u64, ready: Option<&Path>) -> Result<()> {
         if round == 0 {
             say_ready(ready, cl.rank())?;
         }
+        if met >= LAST {
+            break;
+        }
     }
     cl.barrier()?;
+    let (sent, all) = (cl.all_reduce(sent, clump::Sum)?, cl.all_reduce(handled.get(), clump::Sum)?);
+    if (sent, sent) != (all, cl.all_reduce(answers.get(), clump::Sum)?) {
+        bail!("{sent} requests were sent, {all} handled");
+    }
     Ok(())
 }

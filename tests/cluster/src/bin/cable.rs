@@ -1,0 +1,51 @@
+//! Does something to a virtual cable of a running job, in the network namespace of one of its processes.
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use clump_os::{cable, netns};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+#[derive(Debug, Parser)]
+struct Args {
+    /// A process on one end of the cable
+    pid: u32,
+    /// The node at the other end
+    there: u32,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Nothing comes or goes any more.
+    Cut,
+    /// It does again; `here` is the node of the process.
+    Mend { here: u32 },
+    /// So many of a million packets that arrive are lost.
+    Lose { ppm: u32 },
+    /// No longer packet goes through.
+    Shorten { bytes: u32 },
+}
+
+fn main() -> Result<()> {
+    let Args { pid, there, what } = Args::parse();
+    let of = |pid: &str, kind: &str| PathBuf::from(format!("/proc/{pid}/ns/{kind}"));
+    let pid = pid.to_string();
+    let open = |kind: &str| {
+        let path = of(&pid, kind);
+        File::open(&path).with_context(|| path.display().to_string())
+    };
+    // Entering the user namespace that one is in already is an error.
+    let foreign = std::fs::read_link(of("self", "user"))? != std::fs::read_link(of(&pid, "user"))?;
+    let user = foreign.then(|| open("user")).transpose()?;
+    netns::enter(user.as_ref().map(AsFd::as_fd), open("net")?.as_fd())?;
+    match what {
+        What::Cut => cable::cut(there)?,
+        What::Mend { here } => cable::mend(here, there)?,
+        What::Lose { ppm } => cable::lose(there, ppm)?,
+        What::Shorten { bytes } => cable::shorten(there, bytes)?,
+    }
+    Ok(())
+}

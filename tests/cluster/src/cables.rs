@@ -1,0 +1,64 @@
+//! Virtual cables of running jobs, and what becomes of messages on them.
+
+use crate::{Folder, Job, Running, program, until};
+use std::process::Command;
+
+/// A job of four ranks on two nodes, of which rank 0 computes for ever and the others wait for it.
+pub fn stuck(folder: &Folder, options: &str, deaf: &str) -> Running {
+    let args = format!("forever 0 --together {deaf} --ready {}", folder.path().display());
+    let job = Job::of(&format!("-n 4 --nodes 2 {options}"), &args).start();
+    job.await_ready(folder.path(), 0..1);
+    until("all ranks", || (job.ranks().len() == 4).then_some(()));
+    job
+}
+
+/// Whether nodes can have network namespaces here; says why, if they cannot.
+///
+/// # Panics
+/// When they cannot and nothing says why.
+pub fn are_here() -> bool {
+    let tried = Job::command("run -n 2 --nodes 2 --netns true").finish();
+    let why = tried.err.lines().find(|line| line.contains("--netns"));
+    assert_eq!(tried.code == 0, why.is_none(), "{}", tried.err);
+    if let Some(why) = why {
+        println!("skipped: {why}");
+    }
+    why.is_none()
+}
+
+/// One end of the cable between the two nodes of a job.
+#[derive(Debug)]
+pub struct Cable {
+    pid: u32,
+    there: usize,
+}
+
+impl Cable {
+    /// Both ends: of node 0, of node 1.
+    pub fn both(job: &Running) -> [Self; 2] {
+        let agents = job.agents(2);
+        [0, 1].map(|node| Self { pid: agents[node], there: 1 - node })
+    }
+
+    /// Does something to it, in the words of the program `cable`.
+    ///
+    /// # Panics
+    /// When that cannot be done.
+    pub fn does(&self, what: &[&str]) {
+        let ends = [self.pid.to_string(), self.there.to_string()];
+        let done = Command::new(program("cable")).args(ends).args(what).output();
+        let done = done.expect("starting `cable`");
+        assert!(done.status.success(), "{what:?}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+}
+
+/// How many units the ranks of an agent's node have sent again.
+///
+/// # Panics
+/// When its counters cannot be read.
+pub fn resent(agent: u32) -> u64 {
+    let read = Job::command(&format!("stats --json --pid {agent}")).finish();
+    let ranks = read.json()["counters"].clone();
+    let of = |rank: &serde_json::Value| rank["net.units.resent"].as_u64().unwrap_or(0);
+    ranks.as_array().expect("a list of ranks").iter().map(of).sum()
+}

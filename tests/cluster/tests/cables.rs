@@ -1,0 +1,171 @@
+//! Nodes in network namespaces, joined by virtual cables that the kernel cuts, or on which it loses packets.
+#![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
+
+use clump_cluster_tests::cables::{Cable, are_here, resent, stuck};
+use clump_cluster_tests::{Folder, Job, Running, program, signals, until};
+use clump_os::clock;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// More than the kernel would lose by itself: both ends of one cable lose 2 %.
+const LOSS: &str = "20000";
+
+#[test]
+fn nodes_in_network_namespaces_of_their_own() {
+    if !are_here() {
+        return;
+    }
+    let namespace = "readlink /proc/self/ns/net";
+    let script = ["-c", namespace].map(OsString::from);
+    let ended = Job::of_program("-n 6 --nodes 3 --netns", "sh", script).finish();
+    ended.expect_clean();
+    let own = std::fs::read_link("/proc/self/ns/net").unwrap().to_string_lossy().into_owned();
+    let mut seen: Vec<&str> = ended.out.lines().collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 3, "{}", ended.out);
+    assert!(!seen.contains(&own.as_str()), "the launcher's own");
+    for nodes in [2, 3, 8] {
+        Job::of(&format!("-n 8 --nodes {nodes} --netns"), "barrier 20").finish().expect_clean();
+    }
+    Job::of("-n 4 --nodes 2 --netns", "talk 5").finish().expect_clean();
+    let ended = Job::of("-n 4 --nodes 4 --netns", "die 9 2").finish();
+    ended.expect(137, &["rank 2 of `prog` was killed by signal 9", "node 2 ("]);
+}
+
+#[test]
+fn nothing_is_left_of_namespaces_however_a_job_ends() {
+    if !are_here() {
+        return;
+    }
+    for victim in ["launcher", "agent", "nobody"] {
+        let folder = Folder::new();
+        let job = stuck(&folder, "--netns", "--deaf");
+        let rank = job.rank(3);
+        let inside = std::fs::read_link(format!("/proc/{rank}/ns/net")).unwrap();
+        match victim {
+            "launcher" => job.signal(job.launcher(), signals::KILL),
+            "agent" => job.signal(job.agents(2)[0], signals::KILL),
+            _ => job.signal(job.launcher(), signals::INTERRUPT),
+        }
+        job.finish();
+        // No process is in it, no descriptor leads there, and it never had a name: it is gone.
+        let of = |p: &clump_os::procfs::Process| {
+            std::fs::read_link(format!("/proc/{}/ns/net", p.pid)).ok()
+        };
+        let left = clump_os::procfs::processes().iter().any(|p| of(p).as_ref() == Some(&inside));
+        assert!(!left, "{victim}");
+    }
+}
+
+/// A job of four ranks on two nodes that talk until the file `folder/end` is there.
+fn talking(folder: &Folder, options: &str) -> Running {
+    let path = folder.path().display();
+    let args = format!("talk 0 --ready {path} --until {path}/end");
+    let job = Job::of(&format!("-n 4 --nodes 2 --netns --json {options}"), &args);
+    let job = job.with(|command| {
+        // Longer than any of these tests cuts a cable for.
+        command.env("CLUMP_NODE_TIMEOUT_MS", "60000");
+    });
+    let job = job.start();
+    job.await_ready(folder.path(), 0..4);
+    job
+}
+
+/// Waits until so many units have been sent again.
+fn await_resent(job: &Running, units: u64) {
+    let agents = job.agents(2);
+    let now = || agents.iter().map(|&agent| resent(agent)).sum::<u64>();
+    let before = now();
+    until("units to be sent again", || (now() >= before + units).then_some(()));
+}
+
+#[test]
+fn what_the_kernel_drops_is_sent_again_once() {
+    if !are_here() {
+        return;
+    }
+    for options in ["", "--security crc"] {
+        let folder = Folder::new();
+        let job = talking(&folder, options);
+        for cable in Cable::both(&job) {
+            cable.does(&["lose", LOSS]);
+        }
+        await_resent(&job, 100);
+        std::fs::write(folder.path().join("end"), "").unwrap();
+        let ended = job.finish();
+        assert_eq!(ended.code, 0, "{}", ended.err);
+    }
+}
+
+#[test]
+fn records_are_sorted_while_the_kernel_drops_packets() {
+    if !are_here() {
+        return;
+    }
+    let folder = Folder::new();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (records, sorted, flag) = (path("records"), path("sorted"), path("go"));
+    Job::command(&format!("app gensort 200000 {records}")).finish().expect_clean();
+    let script = format!(
+        "touch {}/ready-$CLUMP_RANK; while ! [ -e {flag} ]; do sleep 0.01; done; \
+         exec {} app sort -n 4 -i {records} -o {sorted}",
+        folder.path().display(),
+        program("clump-under-test").display()
+    );
+    let script = ["-c", &script].map(OsString::from);
+    let job = Job::of_program("-n 4 --nodes 2 --netns --json", "sh", script).start();
+    job.await_ready(folder.path(), 0..4);
+    for cable in Cable::both(&job) {
+        cable.does(&["lose", LOSS]);
+    }
+    std::fs::write(flag, "").unwrap();
+    let ended = job.finish();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let counters = ended.json()["counters"].clone();
+    let again = counters.as_array().unwrap().iter().map(|rank| &rank["net.units.resent"]);
+    assert!(again.filter_map(serde_json::Value::as_u64).sum::<u64>() > 0, "{counters}");
+    let check = Job::command(&format!("app valsort {sorted} --input {records}")).finish();
+    check.expect_clean();
+    assert!(check.out.contains("SUCCESS"), "{}", check.out);
+}
+
+#[test]
+fn a_cable_that_is_cut_for_a_while_costs_nothing_but_time() {
+    if !are_here() {
+        return;
+    }
+    let folder = Folder::new();
+    let job = talking(&folder, "");
+    for _ in 0..3 {
+        let [cable, _] = Cable::both(&job);
+        cable.does(&["cut"]);
+        // What repeats itself now cannot get through.
+        await_resent(&job, 3);
+        cable.does(&["mend", "0"]);
+    }
+    std::fs::write(folder.path().join("end"), "").unwrap();
+    let ended = job.finish();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+}
+
+#[test]
+fn a_cable_that_is_cut_loses_a_node() {
+    if !are_here() {
+        return;
+    }
+    for deaf in ["", "--deaf"] {
+        let folder = Folder::new();
+        let job = stuck(&folder, "--netns", deaf);
+        let [_, cable] = Cable::both(&job);
+        let start = clock::instant();
+        cable.does(&["cut"]);
+        let ended = job.finish();
+        let lost =
+            "node 1 was lost: its agent was not heard by node 0 any more: stopped, or cut off";
+        ended.expect(125, &[lost, "ranks 2, 3 of `prog` were lost", "in barrier"]);
+        // The node timeout, what the survivors are given to end in, and a busy machine.
+        let took = start.elapsed();
+        assert!(took < Duration::from_secs(10), "{took:?}\n{}", ended.err);
+    }
+}
