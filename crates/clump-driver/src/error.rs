@@ -37,12 +37,20 @@ pub enum DriverError {
     /// The caller's fault: somebody else is attached to the hub under this address.
     #[error("{0} is attached to this hub already; choose another address")]
     AddressTaken(SocketAddr),
-    /// The caller's fault: no socket was given, or one that is not a bound UDP socket.
-    #[error("not usable as a UDP driver: {0}")]
+    /// The caller's fault: no socket was given, or one that is not what it should be.
+    #[error("not usable as a driver: {0}")]
     Socket(&'static str),
 }
 
 impl DriverError {
+    /// The same about a batch of which the one refused was the part behind the first `before`.
+    pub(crate) fn behind(mut self, before: usize) -> Self {
+        if let Self::Oversized { index, .. } | Self::Send { index, .. } = &mut self {
+            *index += before;
+        }
+        self
+    }
+
     /// The place in the batch of the datagram that was refused; those before it were taken.
     pub fn index(&self) -> Option<usize> {
         match self {

@@ -5,7 +5,8 @@
 //! and overtake each other, whatever the mechanism.
 //!
 //! Types to know: [`Driver`], [`Outgoing`] (what is sent), [`Inbound`] (what was received),
-//! [`Capabilities`]; [`Udp`] for the network, [`Hub`] for tests in one process, [`Fault`] and [`Trace`]
+//! [`Capabilities`]; [`Udp`] for the network,
+//! [`Packet`] for short messages on Ethernet, [`Hub`] for tests in one process, [`Fault`] and [`Trace`]
 //! around any of them.
 //!
 //! # Invariants
@@ -32,15 +33,18 @@ mod clock;
 mod driver;
 mod error;
 mod fault;
+mod frames;
 mod inbound;
 mod loopback;
 mod trace;
 mod udp;
+mod watch;
 
 pub use clock::{Clock, SetClock};
 pub use driver::{Capabilities, Driver, Outgoing};
 pub use error::DriverError;
 pub use fault::{Fault, FaultCounts, FaultPlan, FaultSwitch};
+pub use frames::{FrameCounts, Frames, Link, Packet, PacketLink, packet_socket};
 pub use inbound::{Arrival, Datagram, Ecn, Inbound};
 pub use loopback::{Hub, HubCounts, HubLimits, Loopback, Overflow};
 pub use trace::{Trace, TraceCounts, TraceLimits};

@@ -15,10 +15,10 @@ pub use options::{UdpCounts, UdpOptions};
 use crate::driver::{Capabilities, Driver, Outgoing};
 use crate::error::DriverError;
 use crate::inbound::Inbound;
+use crate::watch::watch;
 use clump_os::OsError;
 use clump_os::udp::{self, Inbox, Outbox};
 use density::Density;
-use rustix::event::epoll;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -79,7 +79,8 @@ impl Udp {
         for fd in sockets {
             prepared.push(Socket::new(fd, &options, &mut capabilities)?);
         }
-        let watch = if prepared.len() > 1 { Some(watch(&prepared)?) } else { None };
+        let sockets = prepared.iter().map(|socket| socket.fd.as_fd());
+        let watch = if prepared.len() > 1 { Some(watch(sockets)?) } else { None };
         Ok(Self {
             sockets: prepared,
             watch,
@@ -143,17 +144,6 @@ impl Socket {
         }
         Ok(())
     }
-}
-
-/// An epoll descriptor over all sockets: readable when one of them is.
-fn watch(sockets: &[Socket]) -> Result<OwnedFd, OsError> {
-    let failed = |e| OsError::new("watching several UDP sockets by epoll", e);
-    let watch = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
-    for (i, socket) in sockets.iter().enumerate() {
-        let token = epoll::EventData::new_u64(i as u64);
-        epoll::add(&watch, &socket.fd, token, epoll::EventFlags::IN).map_err(failed)?;
-    }
-    Ok(watch)
 }
 
 impl Driver for Udp {

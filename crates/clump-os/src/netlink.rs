@@ -9,11 +9,13 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 // linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h, linux/pkt_cls.h
-const REQUEST_AND_ACK: u16 = 0x1 | 0x4;
+/// This is a request, and nothing more.
+pub(crate) const REQUEST: u16 = 0x1;
+const REQUEST_AND_ACK: u16 = REQUEST | 0x4;
 const CREATE_NEW: u16 = 0x400 | 0x200;
-const NEW_LINK: u16 = 16;
+pub(crate) const NEW_LINK: u16 = 16;
 const NEW_ADDRESS: u16 = 20;
-const NEW_ROUTE: u16 = 24;
+pub(crate) const NEW_ROUTE: u16 = 24;
 const NEW_DISCIPLINE: u16 = 36;
 const NEW_FILTER: u16 = 44;
 const ERROR: u16 = 2;
@@ -28,8 +30,8 @@ const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-const RTA_DESTINATION: u16 = 1;
-const RTA_INTERFACE: u16 = 4;
+pub(crate) const RTA_DESTINATION: u16 = 1;
+pub(crate) const RTA_INTERFACE: u16 = 4;
 const RTA_PREFERRED_SOURCE: u16 = 7;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
@@ -41,8 +43,8 @@ const CLSACT: u32 = 0xffff_0000;
 const CLSACT_PARENT: u32 = 0xffff_fff1;
 const CLSACT_ARRIVING: u32 = 0xffff_fff2;
 const UP: u32 = 1;
-const INET: u8 = 2;
-const WHOLE: u8 = 32;
+pub(crate) const INET: u8 = 2;
+pub(crate) const WHOLE: u8 = 32;
 const MAIN_TABLE: u8 = 254;
 const STATIC: u8 = 4;
 const SCOPE_LINK: u8 = 253;
@@ -151,28 +153,48 @@ impl Netlink {
 
     /// Sends a request and waits for its acknowledgement.
     fn ask(&mut self, what: &str, kind: u16, flags: u16, body: &[u8]) -> Result<()> {
+        match self.exchange(what, kind, REQUEST_AND_ACK | flags, body)? {
+            None => Ok(()),
+            Some(_) => Err(OsError::new(what, Errno::BADMSG)),
+        }
+    }
+
+    /// Sends a request and waits for its answer: the kind and contents of a message, or `None` for a bare
+    /// acknowledgement.
+    pub(crate) fn exchange(
+        &mut self,
+        what: &str,
+        kind: u16,
+        flags: u16,
+        body: &[u8],
+    ) -> Result<Option<(u16, Vec<u8>)>> {
         let failed = |e| OsError::new(what, e);
         self.number += 1;
         let length = u32::try_from(HEADER + body.len()).unwrap_or(u32::MAX);
         let mut message = Vec::with_capacity(HEADER + body.len());
         message.extend(length.to_ne_bytes());
         message.extend(kind.to_ne_bytes());
-        message.extend((REQUEST_AND_ACK | flags).to_ne_bytes());
+        message.extend(flags.to_ne_bytes());
         message.extend(self.number.to_ne_bytes());
         message.extend(0_u32.to_ne_bytes());
         message.extend(body);
         rustix::net::send(&self.socket, &message, SendFlags::empty()).map_err(failed)?;
-        let mut answer = [0_u8; 4096];
+        let mut answer = vec![0_u8; 16_384];
         let (bytes, _) =
             rustix::net::recv(&self.socket, &mut answer, RecvFlags::empty()).map_err(failed)?;
-        let word = |at: usize| -> Option<i32> {
-            Some(i32::from_ne_bytes(answer.get(..bytes)?.get(at..at + 4)?.try_into().ok()?))
-        };
-        let is_answer = answer.get(4..6) == Some(&ERROR.to_ne_bytes()[..]);
-        match word(HEADER).filter(|_| is_answer) {
-            Some(0) => Ok(()),
-            Some(error) => Err(failed(Errno::from_raw_os_error(-error))),
-            None => Err(failed(Errno::BADMSG)),
+        let broken = || failed(Errno::BADMSG);
+        let answer = answer.get(..bytes).ok_or_else(broken)?;
+        let word = |at: usize| -> Option<[u8; 4]> { answer.get(at..at + 4)?.try_into().ok() };
+        let end = u32::from_ne_bytes(word(0).ok_or_else(broken)?) as usize;
+        let [k0, k1, ..] = word(4).ok_or_else(broken)?;
+        let contents = answer.get(HEADER..end).ok_or_else(broken)?;
+        match u16::from_ne_bytes([k0, k1]) {
+            ERROR => match word(HEADER).map(i32::from_ne_bytes) {
+                Some(0) => Ok(None),
+                Some(error) => Err(failed(Errno::from_raw_os_error(error.wrapping_neg()))),
+                None => Err(broken()),
+            },
+            kind => Ok(Some((kind, contents.to_vec()))),
         }
     }
 }
@@ -202,7 +224,7 @@ fn encode(&(code, if_true, if_false, operand): &Instruction) -> impl Iterator<It
     head.chain(operand.to_ne_bytes())
 }
 
-fn attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
+pub(crate) fn attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
     to.extend(length.to_ne_bytes());
     to.extend(kind.to_ne_bytes());

@@ -47,7 +47,7 @@ pub fn create(count: u32) -> Result<Networks> {
         if node > 0 {
             unshare(UnshareFlags::NEWNET, "entering a network namespace")?;
         }
-        nets.push(OwnedFd::from(open("/proc/self/ns/net")?));
+        nets.push(OwnedFd::from(open("/proc/thread-self/ns/net")?));
     }
     for (here, net) in (0..).zip(&nets) {
         join(net.as_fd(), LinkNameSpaceType::Network)?;
@@ -100,7 +100,7 @@ fn leave() -> Result<Option<OwnedFd>> {
     write("/proc/self/uid_map", &format!("{uid} {uid} 1", uid = uid.as_raw()))?;
     write("/proc/self/gid_map", &format!("{gid} {gid} 1", gid = gid.as_raw()))?;
     stay_visible()?;
-    Ok(Some(OwnedFd::from(open("/proc/self/ns/user")?)))
+    Ok(Some(OwnedFd::from(open("/proc/thread-self/ns/user")?)))
 }
 
 /// Changing user namespaces hides a process from its own user's tools.

@@ -6,6 +6,7 @@
 mod bench;
 mod cases;
 mod rigs;
+mod wired;
 
 /// Every case over one rig.
 macro_rules! suite {
@@ -50,4 +51,7 @@ suite!(
     trace_over_udp,
     trace_over_loopback,
     trace_over_fault_over_udp,
+    packet_over_veth,
+    packet_from_cold,
+    packet_over_loopback,
 );

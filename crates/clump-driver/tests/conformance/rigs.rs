@@ -4,6 +4,8 @@ use clump_driver::{
     Clock, Driver, DriverError, Fault, FaultPlan, Hub, Trace, TraceLimits, Udp, UdpOptions,
 };
 
+pub use crate::wired::{packet_from_cold, packet_over_loopback, packet_over_veth};
+
 /// So many drivers that reach each other, or why this machine has none.
 pub type Made = Result<Vec<Box<dyn Driver>>, String>;
 

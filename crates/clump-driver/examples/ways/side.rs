@@ -1,0 +1,118 @@
+//! One side: a bare socket and a driver of each kind.
+
+use crate::Failure;
+use clump_driver::{Driver, Inbound, Outgoing, Packet, Udp, UdpOptions, packet_socket};
+use clump_os::clock::now_ns;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+
+const PATIENCE_NS: u64 = 10_000_000_000;
+
+/// What to go by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// System calls alone.
+    Bare,
+    /// The UDP driver.
+    Udp,
+    /// The driver over a packet socket.
+    Packet,
+}
+
+impl Way {
+    /// All, in the order of turns; the first is what others are compared with.
+    pub const ALL: [Self; 3] = [Self::Bare, Self::Udp, Self::Packet];
+
+    /// Its name in the report.
+    pub fn name(self) -> &'static str {
+        ["bare UDP", "udp", "packet"][self as usize]
+    }
+}
+
+/// One side.
+pub struct Side {
+    bare: UdpSocket,
+    drivers: Vec<Box<dyn Driver>>,
+    inbound: Inbound,
+    buffer: Vec<u8>,
+    message: Vec<u8>,
+}
+
+impl Side {
+    /// All that receives at `address`.
+    pub fn open(address: Ipv4Addr, bytes: usize) -> Result<Self, Failure> {
+        let any: SocketAddr = (address, 0).into();
+        let bare = UdpSocket::bind(any)?;
+        bare.set_nonblocking(true)?;
+        let mut drivers: Vec<Box<dyn Driver>> =
+            vec![Box::new(Udp::bind(any, UdpOptions::default())?)];
+        let socket = clump_os::udp::bind(any)?;
+        let Some(SocketAddr::V4(local)) = clump_os::udp::bound(&socket) else {
+            return Err("no address of IPv4".into());
+        };
+        let packet = packet_socket(local)?;
+        drivers.push(Box::new(Packet::new(socket, packet, UdpOptions::default())?));
+        let (inbound, buffer, message) = (Inbound::new(16), vec![0; 65_536], vec![1; bytes.max(1)]);
+        Ok(Self { bare, drivers, inbound, buffer, message })
+    }
+
+    /// The addresses of all ways.
+    pub fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let drivers = self.drivers.iter().map(|driver| driver.local());
+        Ok(std::iter::once(self.bare.local_addr()?).chain(drivers).collect())
+    }
+
+    /// There and back; the last of a turn is marked.
+    pub fn trip(&mut self, way: Way, to: SocketAddr, last: bool) -> Result<(), Failure> {
+        self.send(way, to, last)?;
+        self.wait(way)?;
+        Ok(())
+    }
+
+    /// Back, when something has come; whether it was the last.
+    pub fn answer(&mut self, way: Way, to: SocketAddr) -> Result<bool, Failure> {
+        let last = self.wait(way)?;
+        self.send(way, to, last)?;
+        Ok(last)
+    }
+
+    #[inline]
+    fn send(&mut self, way: Way, to: SocketAddr, last: bool) -> Result<(), Failure> {
+        self.message[0] = u8::from(last);
+        if way == Way::Bare {
+            self.bare.send_to(&self.message, to)?;
+            return Ok(());
+        }
+        // As a stack sends: header, frames, tag.
+        let (head, rest) = self.message.split_at(64.min(self.message.len()));
+        let (body, tail) = rest.split_at(rest.len().saturating_sub(16));
+        self.drivers[way as usize - 1].send(&[Outgoing { to, head, body, tail }])?;
+        Ok(())
+    }
+
+    /// Whether what comes next is the last, as soon as it is there.
+    #[inline]
+    fn wait(&mut self, way: Way) -> Result<bool, Failure> {
+        let (mut polls, mut deadline) = (0u32, None);
+        loop {
+            if way == Way::Bare {
+                match self.bare.recv_from(&mut self.buffer) {
+                    Ok(_) => return Ok(self.buffer[0] != 0),
+                    Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+                    Err(e) => return Err(e.into()),
+                }
+            } else {
+                self.inbound.clear();
+                if self.drivers[way as usize - 1].receive(&mut self.inbound)? > 0 {
+                    return Ok(self.inbound.bytes(0)[0] != 0);
+                }
+            }
+            polls += 1;
+            if polls.is_multiple_of(4096) {
+                let limit = *deadline.get_or_insert_with(|| now_ns() + PATIENCE_NS);
+                if now_ns() > limit {
+                    return Err(format!("no answer for ten seconds by {way:?}").into());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The frame that carries one datagram past the kernel's IP.
+//!
+//! ```text
+//! byte 0        6        12     14     15   16       18     20     22      26      30
+//!     | to MAC | from MAC | type | v : k | 0 | length | to port | from | to IP | from IP | datagram, padding
+//! ```
+//!
+//! Network order. The type is the first of two that IEEE 802 sets aside for local experiments. Everything
+//! behind it is 16 bytes, less than the headers of IP and UDP, so what fits there fits here.
+
+use clump_os::link::Way;
+use clump_os::packet::Match;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+/// The type of our frames.
+pub(super) const ETHERTYPE: u16 = 0x88b5;
+/// Bytes before the datagram.
+pub(super) const HEAD: usize = 30;
+/// What a datagram would have before it by IP and UDP. Frames carry no longer ones than UDP does, though
+/// they could: a datagram must not depend on what it goes by.
+pub(super) const UDP_HEADERS: usize = 28;
+const VERSION: u8 = 1;
+
+/// What a frame is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Carries a datagram.
+    Datagram = 1,
+    /// Asks whether frames arrive.
+    Ask = 2,
+    /// Says that one did.
+    Answer = 3,
+}
+
+/// What the beginning of a frame says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    pub(super) from: SocketAddrV4,
+    /// Bytes of the datagram.
+    pub(super) bytes: usize,
+}
+
+/// The beginning of all frames on a way; kind and length are still to be written.
+pub(super) fn template(from: SocketAddrV4, to: SocketAddrV4, way: &Way) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..6].copy_from_slice(&way.to);
+    head[6..12].copy_from_slice(&way.interface.address);
+    head[12..14].copy_from_slice(&ETHERTYPE.to_be_bytes());
+    head[18..20].copy_from_slice(&to.port().to_be_bytes());
+    head[20..22].copy_from_slice(&from.port().to_be_bytes());
+    head[22..26].copy_from_slice(&to.ip().octets());
+    head[26..30].copy_from_slice(&from.ip().octets());
+    head
+}
+
+/// Completes a template.
+#[inline]
+pub(super) fn complete(head: &mut [u8; HEAD], kind: Kind, bytes: usize) {
+    head[14] = VERSION << 4 | kind as u8;
+    head[16..18].copy_from_slice(&(bytes as u16).to_be_bytes());
+}
+
+/// What frames for `local` contain: all that the kernel is to look at.
+pub(super) fn accept(local: SocketAddrV4) -> [Match; 3] {
+    [
+        Match { at: 12, width: 2, value: u32::from(ETHERTYPE) },
+        Match { at: 18, width: 2, value: u32::from(local.port()) },
+        Match { at: 22, width: 4, value: local.ip().to_bits() },
+    ]
+}
+
+/// Reads the beginning of a frame of `frame_bytes`; `None` for what is none of ours or lies about its length.
+#[inline]
+pub(super) fn parse(head: &[u8; HEAD], frame_bytes: usize) -> Option<Head> {
+    let kind = match head[14] {
+        b if b == VERSION << 4 | Kind::Datagram as u8 => Kind::Datagram,
+        b if b == VERSION << 4 | Kind::Ask as u8 => Kind::Ask,
+        b if b == VERSION << 4 | Kind::Answer as u8 => Kind::Answer,
+        _ => return None,
+    };
+    let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let bytes = usize::from(half(16));
+    let host = Ipv4Addr::new(head[26], head[27], head[28], head[29]);
+    let from = SocketAddrV4::new(host, half(20));
+    (HEAD + bytes <= frame_bytes).then_some(Head { kind, from, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clump_os::link::Interface;
+
+    fn head(kind: Kind, bytes: usize) -> [u8; HEAD] {
+        let interface = Interface { index: 1, address: [2; 6], mtu: 1500, loopback: false };
+        let (from, to) = ("10.0.0.1:7000".parse().unwrap(), "10.0.0.2:9".parse().unwrap());
+        let mut head = template(from, to, &Way { interface, to: [3; 6] });
+        complete(&mut head, kind, bytes);
+        head
+    }
+
+    #[test]
+    fn a_frame_reads_as_it_was_written_and_matches_its_addressee() {
+        for kind in [Kind::Datagram, Kind::Ask, Kind::Answer] {
+            let head = head(kind, 1000);
+            let from = "10.0.0.1:7000".parse().unwrap();
+            let expected = Some(Head { kind, from, bytes: 1000 });
+            assert_eq!(parse(&head, HEAD + 1000), expected);
+            assert_eq!(parse(&head, HEAD + 1500), expected, "padded on the way");
+            assert_eq!(parse(&head, HEAD + 999), None, "shorter than it says");
+            for one in accept("10.0.0.2:9".parse().unwrap()) {
+                let at = one.at as usize;
+                let value = head[at..at + usize::from(one.width)].iter();
+                assert_eq!(value.fold(0, |all, b| all << 8 | u32::from(*b)), one.value);
+            }
+        }
+    }
+
+    #[test]
+    fn other_versions_and_kinds_are_refused() {
+        let mut other = head(Kind::Datagram, 0);
+        for first in (0..=255_u8).filter(|b| !(0x11..=0x13).contains(b)) {
+            other[14] = first;
+            assert_eq!(parse(&other, 100), None);
+        }
+    }
+}

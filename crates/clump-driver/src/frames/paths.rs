@@ -1,0 +1,273 @@
+//! Which destinations frames reach: what is known of each, when to ask again, when to stop believing.
+//!
+//! A destination begins closed: everything goes by UDP, which also makes the kernel resolve its hardware
+//! address. Meanwhile it is asked, less and less often, and opens when it answers. So frames are never used
+//! where switches, clouds or peers do not take them. An open destination from which nothing was heard for
+//! [`CLOSE_AFTER`] frames closes; halfway it is asked, and a peer that looks at all answers in time. That also
+//! bounds what waits in a ring that nobody reads.
+//!
+//! Pure: time comes in, what to send goes out.
+
+use super::format::{self, HEAD};
+use clump_os::link::Way;
+use std::collections::HashMap;
+use std::net::SocketAddrV4;
+
+/// Most destinations; what goes to others goes by UDP.
+const MOST: usize = 4096;
+/// Frames in a row without any from the other side, after which it is asked.
+const ASK_AFTER: u32 = 24;
+/// And after which they are not believed to arrive.
+const CLOSE_AFTER: u32 = 64;
+/// Datagrams that follow a burst by UDP and go by UDP too: by frame they would overtake it, and the protocol
+/// would take the burst for lost.
+const AFTER_BURST: u32 = 16;
+/// First and longest pause between questions.
+const FIRST_PAUSE_NS: u64 = 200_000;
+const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
+
+/// What is known of one destination.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) to: SocketAddrV4,
+    /// Beginning of its frames, and their interface.
+    pub(super) head: [u8; HEAD],
+    pub(super) interface: u32,
+    /// Longest datagram that a frame carries there; 0 while closed.
+    pub(super) most: usize,
+    /// Longest that it would carry, once the way is known; 0: it is not.
+    reach: usize,
+    /// Frames sent since one was heard.
+    unheard: u32,
+    after_burst: u32,
+    ask_at_ns: u64,
+    pause_ns: u64,
+}
+
+/// All destinations.
+#[derive(Debug, Default)]
+pub(super) struct Paths {
+    all: Vec<Path>,
+    index: HashMap<SocketAddrV4, usize>,
+    /// Where the last one lies; most sends go where the one before went.
+    last: usize,
+    open: usize,
+}
+
+impl Paths {
+    /// The destination `to`, noted if it is new; `None` when there are too many.
+    #[inline]
+    pub(super) fn towards(&mut self, to: SocketAddrV4) -> Option<usize> {
+        if self.all.get(self.last).is_some_and(|path| path.to == to) {
+            return Some(self.last);
+        }
+        self.last = self.look_up(to)?;
+        Some(self.last)
+    }
+
+    /// The destination `from`, if it is one.
+    #[inline]
+    pub(super) fn known(&self, from: SocketAddrV4) -> Option<usize> {
+        if self.all.get(self.last).is_some_and(|path| path.to == from) {
+            return Some(self.last);
+        }
+        self.index.get(&from).copied()
+    }
+
+    fn look_up(&mut self, to: SocketAddrV4) -> Option<usize> {
+        if let Some(&at) = self.index.get(&to) {
+            return Some(at);
+        }
+        if self.all.len() >= MOST {
+            return None;
+        }
+        let at = self.all.len();
+        self.all.push(Path {
+            to,
+            head: [0; HEAD],
+            interface: 0,
+            most: 0,
+            reach: 0,
+            unheard: 0,
+            after_burst: 0,
+            ask_at_ns: 0,
+            pause_ns: FIRST_PAUSE_NS,
+        });
+        self.index.insert(to, at);
+        Some(at)
+    }
+
+    #[inline]
+    pub(super) fn at(&mut self, at: usize) -> &mut Path {
+        &mut self.all[at]
+    }
+
+    /// Whether frames may come from anybody.
+    #[inline]
+    pub(super) fn any_open(&self) -> bool {
+        self.open > 0
+    }
+
+    /// A frame left for this destination; whether it is now to be asked.
+    #[inline]
+    pub(super) fn on_sent(&mut self, at: usize) -> bool {
+        let path = &mut self.all[at];
+        path.unheard += 1;
+        if path.unheard >= CLOSE_AFTER {
+            self.close(at);
+        }
+        self.all[at].unheard == ASK_AFTER
+    }
+
+    /// A frame came from there.
+    #[inline]
+    pub(super) fn on_heard(&mut self, at: usize) {
+        self.all[at].unheard = 0;
+    }
+
+    /// It has answered: frames arrive there.
+    pub(super) fn on_answer(&mut self, at: usize) {
+        let path = &mut self.all[at];
+        path.unheard = 0;
+        path.pause_ns = FIRST_PAUSE_NS;
+        if path.most == 0 && path.reach > 0 {
+            path.most = path.reach;
+            self.open += 1;
+        }
+    }
+
+    /// Frames are not believed to arrive there, until it answers again.
+    pub(super) fn close(&mut self, at: usize) {
+        let path = &mut self.all[at];
+        if path.most > 0 {
+            path.most = 0;
+            self.open -= 1;
+        }
+        path.ask_at_ns = 0;
+    }
+
+    /// It asks, so it is there: asking back need not wait.
+    pub(super) fn on_asked(&mut self, at: usize) {
+        self.all[at].ask_at_ns = 0;
+    }
+
+    /// Whether a closed destination is to be asked now; if so, the next time is later.
+    pub(super) fn is_due(&mut self, at: usize, now_ns: u64) -> bool {
+        let path = &mut self.all[at];
+        if path.most > 0 || now_ns < path.ask_at_ns {
+            return false;
+        }
+        path.ask_at_ns = now_ns + path.pause_ns;
+        path.pause_ns = (path.pause_ns * 2).min(LONGEST_PAUSE_NS);
+        true
+    }
+
+    /// The way there was found.
+    pub(super) fn on_way(&mut self, at: usize, from: SocketAddrV4, way: &Way, most_frame: usize) {
+        let path = &mut self.all[at];
+        path.head = format::template(from, path.to, way);
+        path.interface = way.interface.index;
+        let by_udp = way.interface.mtu.saturating_sub(format::UDP_HEADERS);
+        path.reach = most_frame.saturating_sub(HEAD).min(by_udp);
+    }
+
+    /// Whether the way there is known.
+    pub(super) fn has_way(&self, at: usize) -> bool {
+        self.all[at].reach > 0
+    }
+}
+
+impl Path {
+    /// Whether a datagram may go there by frame.
+    #[inline]
+    pub(super) fn takes(&mut self, bytes: usize) -> bool {
+        if self.after_burst > 0 {
+            self.after_burst -= 1;
+            return false;
+        }
+        bytes <= self.most && self.most > 0
+    }
+
+    /// A burst goes there by UDP.
+    #[inline]
+    pub(super) fn on_burst(&mut self) {
+        self.after_burst = AFTER_BURST;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clump_os::link::Interface;
+
+    fn way() -> Way {
+        let interface = Interface { index: 3, address: [2; 6], mtu: 1500, loopback: false };
+        Way { interface, to: [4; 6] }
+    }
+
+    fn opened() -> (Paths, usize) {
+        let mut paths = Paths::default();
+        let at = paths.towards("10.0.0.2:7".parse().unwrap()).unwrap();
+        assert!(paths.is_due(at, 1) && !paths.at(at).takes(0));
+        paths.on_way(at, "10.0.0.1:7".parse().unwrap(), &way(), 1982);
+        assert!(!paths.at(at).takes(0), "not before it has answered");
+        paths.on_answer(at);
+        assert!(paths.any_open());
+        (paths, at)
+    }
+
+    #[test]
+    fn a_destination_opens_with_an_answer_and_takes_what_its_interface_carries() {
+        let (mut paths, at) = opened();
+        assert!(paths.at(at).takes(1472) && paths.at(at).takes(0) && !paths.at(at).takes(1473));
+        paths.close(at);
+        assert!(!paths.at(at).takes(0) && !paths.any_open());
+        paths.on_answer(at);
+        assert!(paths.at(at).takes(0));
+        let stranger = paths.towards("10.0.0.3:7".parse().unwrap()).unwrap();
+        paths.on_answer(stranger);
+        assert!(!paths.at(stranger).takes(0), "an answer does not tell the way");
+    }
+
+    #[test]
+    fn silence_first_asks_and_then_closes() {
+        let (mut paths, at) = opened();
+        let asked = (0..40).filter(|_| paths.on_sent(at)).count();
+        assert_eq!((asked, paths.at(at).takes(9)), (1, true));
+        paths.on_heard(at);
+        assert_eq!((0..63).filter(|_| paths.on_sent(at)).count(), 1);
+        assert!(paths.at(at).takes(9));
+        paths.on_sent(at);
+        assert!(!paths.at(at).takes(9) && paths.is_due(at, 0));
+    }
+
+    #[test]
+    fn questions_become_rare_and_an_answer_makes_them_quick_again() {
+        let (mut paths, at) = (Paths::default(), 0);
+        paths.towards("10.0.0.2:7".parse().unwrap());
+        let questions = (0..100_000).filter(|ms| paths.is_due(at, ms * 1_000_000)).count();
+        assert!((100..120).contains(&questions), "{questions} in 100 s");
+        paths.on_way(at, "10.0.0.1:7".parse().unwrap(), &way(), 1982);
+        paths.on_answer(at);
+        paths.close(at);
+        assert!(paths.is_due(at, 0) && !paths.is_due(at, FIRST_PAUSE_NS - 1));
+        assert!(paths.is_due(at, FIRST_PAUSE_NS));
+    }
+
+    #[test]
+    fn what_follows_a_burst_does_not_overtake_it() {
+        let (mut paths, at) = opened();
+        paths.at(at).on_burst();
+        assert_eq!((0..100).filter(|_| paths.at(at).takes(9)).count(), 84);
+    }
+
+    #[test]
+    fn destinations_are_bounded_and_strangers_are_not_noted() {
+        let mut paths = Paths::default();
+        let address = |i: usize| SocketAddrV4::new((0x0a00_0000 + i as u32).into(), 9);
+        assert!((0..MOST).all(|i| paths.towards(address(i)) == Some(i)));
+        assert_eq!(paths.towards(address(MOST)), None);
+        assert_eq!((paths.towards(address(5)), paths.known(address(5))), (Some(5), Some(5)));
+        assert_eq!((paths.known(address(6)), paths.known(address(MOST))), (Some(6), None));
+    }
+}

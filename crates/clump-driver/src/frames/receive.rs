@@ -1,0 +1,85 @@
+//! Receiving: frames, which a load from memory finds, and UDP, which a system call does.
+
+use super::format::{self, HEAD, Head, Kind};
+use super::{Frames, Link, UDP_EVERY, UDP_QUIET};
+use crate::driver::Driver;
+use crate::error::DriverError;
+use crate::inbound::{Arrival, Ecn, Inbound};
+
+/// Most frames of one call, so that UDP has its turn.
+const AT_ONCE: usize = 64;
+
+impl<L: Link> Frames<L> {
+    /// Whether this look goes to UDP too.
+    #[inline]
+    pub(super) fn udp_is_due(&mut self) -> bool {
+        if self.quiet < UDP_QUIET || !self.paths.any_open() {
+            return true;
+        }
+        self.skipped += 1;
+        self.skipped >= UDP_EVERY
+    }
+
+    pub(super) fn receive_udp(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
+        self.skipped = 0;
+        let received = self.udp.receive(into)?;
+        self.quiet = if received > 0 { 0 } else { self.quiet.saturating_add(1) };
+        Ok(received)
+    }
+
+    /// Takes the frames that wait, as far as there is room.
+    #[inline]
+    pub(super) fn receive_frames(&mut self, into: &mut Inbound) -> usize {
+        let mut received = 0;
+        for _ in 0..AT_ONCE {
+            let Some(bytes) = self.link.waiting() else { break };
+            if into.room() == 0 {
+                break;
+            }
+            received += self.receive_frame(bytes, into);
+            self.link.advance();
+        }
+        received
+    }
+
+    #[inline]
+    fn receive_frame(&mut self, bytes: usize, into: &mut Inbound) -> usize {
+        let mut head = [0; HEAD];
+        if bytes >= HEAD {
+            self.link.copy(0, &mut head);
+        }
+        let Some(Head { kind, from, bytes }) = format::parse(&head, bytes) else {
+            self.counts.malformed += 1;
+            return 0;
+        };
+        let known = self.paths.known(from);
+        if let Some(at) = known {
+            self.paths.on_heard(at);
+        }
+        match (kind, known) {
+            (Kind::Datagram, _) => {
+                let Some(place) = into.buffer().and_then(|buffer| buffer.get_mut(..bytes)) else {
+                    self.counts.malformed += 1;
+                    return 0;
+                };
+                self.link.copy(HEAD, place);
+                self.counts.received += 1;
+                let (from, ecn) = (from.into(), Ecn::NotEct);
+                into.commit(&Arrival { bytes, segment: None, from, ecn, arrived_ns: None })
+            }
+            // Only whom we send to anyway is answered, and where we know it to be: strangers get nothing.
+            (Kind::Ask, Some(at)) => {
+                self.paths.on_asked(at);
+                self.send_mark(at, Kind::Answer);
+                0
+            }
+            (Kind::Answer, Some(at)) => {
+                let closed = self.paths.at(at).most == 0;
+                self.paths.on_answer(at);
+                self.counts.opened += u64::from(closed && self.paths.at(at).most > 0);
+                0
+            }
+            (Kind::Ask | Kind::Answer, None) => 0,
+        }
+    }
+}

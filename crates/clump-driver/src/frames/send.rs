@@ -1,0 +1,140 @@
+//! Sending: what goes by frame, what by UDP, and asking whether frames arrive.
+
+use super::format::{self, HEAD, Kind};
+use super::{Frames, Link};
+use crate::driver::{Driver, Outgoing};
+use crate::error::DriverError;
+use clump_os::clock;
+use clump_os::link::Ways;
+use rustix::io::Errno;
+use std::net::SocketAddr;
+
+/// Longest burst that goes by frames. Each is a system call; of longer ones UDP sends several by one.
+pub(super) const SHORT: usize = 4;
+
+/// What became of a datagram that was to go by frame.
+enum Sent {
+    Gone,
+    /// No room now.
+    Full,
+    /// It has to go by UDP.
+    NotByFrame,
+}
+
+impl<L: Link> Frames<L> {
+    /// Sends a short burst: by frames as far as those behind reach, the rest by UDP.
+    #[inline]
+    pub(super) fn send_short(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        for (taken, datagram) in batch.iter().enumerate() {
+            match self.send_frame(datagram) {
+                Sent::Gone => {}
+                Sent::Full => return Ok(taken),
+                Sent::NotByFrame => return self.send_rest(batch, taken),
+            }
+        }
+        Ok(batch.len())
+    }
+
+    /// Sends what is left of a burst by UDP, so that it keeps its order.
+    fn send_rest(&mut self, batch: &[Outgoing<'_>], first: usize) -> Result<usize, DriverError> {
+        let rest = &batch[first..];
+        let sent = self.udp.send(rest).map_err(|e| e.behind(first))?;
+        for datagram in rest {
+            self.ask_if_due(&datagram.to);
+        }
+        Ok(first + sent)
+    }
+
+    /// Sends a long burst by UDP.
+    pub(super) fn send_long(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        let mut before = None;
+        for datagram in batch {
+            if before != Some(datagram.to)
+                && let SocketAddr::V4(to) = datagram.to
+                && let Some(at) = self.paths.towards(to)
+            {
+                self.paths.at(at).on_burst();
+                before = Some(datagram.to);
+            }
+        }
+        let sent = self.udp.send(batch)?;
+        if let Some(first) = batch.first() {
+            self.ask_if_due(&first.to);
+        }
+        Ok(sent)
+    }
+
+    #[inline]
+    fn send_frame(&mut self, datagram: &Outgoing<'_>) -> Sent {
+        let SocketAddr::V4(to) = datagram.to else { return Sent::NotByFrame };
+        let Some(at) = self.paths.towards(to) else { return Sent::NotByFrame };
+        let path = self.paths.at(at);
+        let bytes = datagram.bytes();
+        if !path.takes(bytes) {
+            return Sent::NotByFrame;
+        }
+        let Outgoing { head, body, tail, .. } = datagram;
+        let mut begin = path.head;
+        format::complete(&mut begin, Kind::Datagram, bytes);
+        // `takes` has made sure of the room: a path's frames are never longer than `frame`.
+        let Some(frame) = self.frame.get_mut(..HEAD + bytes) else { return Sent::NotByFrame };
+        let (first, rest) = frame.split_at_mut(HEAD);
+        first.copy_from_slice(&begin);
+        let (h, hb) = (head.len(), head.len() + body.len());
+        rest[..h].copy_from_slice(head);
+        rest[h..hb].copy_from_slice(body);
+        rest[hb..].copy_from_slice(tail);
+        match self.link.send(path.interface, frame) {
+            Ok(()) => {
+                self.counts.sent += 1;
+                if self.paths.on_sent(at) {
+                    self.send_mark(at, Kind::Ask);
+                }
+                Sent::Gone
+            }
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => Sent::Full,
+            // The interface is down, gone, or carries less than it said: the way must be found again.
+            Err(_) => {
+                self.paths.close(at);
+                Sent::NotByFrame
+            }
+        }
+    }
+
+    /// Asks a closed destination whether frames arrive, when it is time to.
+    fn ask_if_due(&mut self, to: &SocketAddr) {
+        let SocketAddr::V4(to) = *to else { return };
+        let Some(at) = self.paths.known(to) else { return };
+        if self.paths.at(at).most > 0 || !self.paths.is_due(at, clock::now_ns()) {
+            return;
+        }
+        if self.ways.is_none() {
+            self.ways = Ways::open().ok();
+        }
+        // Refused or unknown: it stays closed, and the kernel is asked again later.
+        let way = self.ways.as_mut().and_then(|ways| ways.find(*to.ip()).ok().flatten());
+        if let Some(way) = way {
+            self.paths.on_way(at, self.local, &way, self.link.most_bytes());
+            self.send_mark(at, Kind::Ask);
+        }
+    }
+
+    /// Sends a frame without a datagram. Lost ones are asked for again.
+    pub(super) fn send_mark(&mut self, at: usize, kind: Kind) {
+        if !self.paths.has_way(at) {
+            return;
+        }
+        let path = self.paths.at(at);
+        // As short as Ethernet allows; shorter ones would be padded with whatever the card likes.
+        let mut frame = [0; 60];
+        let mut begin = path.head;
+        format::complete(&mut begin, kind, 0);
+        frame[..HEAD].copy_from_slice(&begin);
+        let gone = self.link.send(path.interface, &frame).is_ok();
+        let counter = match kind {
+            Kind::Ask => &mut self.counts.asked,
+            _ => &mut self.counts.answered,
+        };
+        *counter += u64::from(gone);
+    }
+}
