@@ -24,6 +24,7 @@ use clump_os::process::{Change, News};
 use clump_os::procfs::Process;
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, process};
+use clump_rma::Interface;
 use clump_shm::rank::RankState;
 use opening::{Connection, Node};
 use std::io::{ErrorKind, Read};
@@ -75,6 +76,8 @@ struct Agent {
     node: Node,
     /// Beats to and from other agents, once all are known.
     heart: Option<Heart>,
+    /// What executes what ranks of other nodes ask of this node's memory.
+    interface: Option<Interface>,
     spec: JobSpec,
     ranks: Vec<Rank>,
     started_ns: u64,
@@ -132,6 +135,13 @@ impl Agent {
             self.start_ranks()?;
         }
         if let Some(net) = self.node.net.take() {
+            let sharing = self.node.plan.sharing.len();
+            match net.start_interface(&self.node.memory, &self.node.config, sharing) {
+                Ok(interface) => self.interface = Some(interface),
+                Err(refusal) => {
+                    self.refusal.get_or_insert(refusal);
+                }
+            }
             let silence_ns =
                 SILENCE_SHARE.0 * self.node.plan.node_timeout_ms * 1_000_000 / SILENCE_SHARE.1;
             let times = (silence_ns, clock::now_ns());

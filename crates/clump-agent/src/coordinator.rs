@@ -116,8 +116,9 @@ impl Coordinator {
         self.started_ns = now_ns;
         let bound = || self.nodes.iter().filter_map(|node| node.bound.as_ref());
         let agents = bound().map(|bound| bound.agent).collect();
+        let interfaces = bound().map(|bound| bound.interface).collect();
         let ranks = bound().flat_map(|bound| bound.ranks.iter().copied()).collect();
-        self.say_all(&Frame::Go(Box::new(Table { agents, ranks })));
+        self.say_all(&Frame::Go(Box::new(Table { agents, interfaces, ranks })));
     }
 
     fn on_event(&mut self, from: u32, event: Event, now_ns: u64) {

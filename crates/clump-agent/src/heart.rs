@@ -174,7 +174,7 @@ mod tests {
         let place =
             |epoch: u32, socket: &UdpSocket| Where { address: socket.local_addr().unwrap(), epoch };
         let agents = (5..).zip(&sockets).map(|(epoch, socket)| place(epoch, socket)).collect();
-        let table = Table { agents, ranks: Vec::new() };
+        let table = Table { agents, interfaces: Vec::new(), ranks: Vec::new() };
         let bytes = *Key::random().unwrap();
         let mut node = 0;
         sockets.map(|socket| {

@@ -3,11 +3,15 @@
 use crate::frame::Key;
 use crate::rank::Refusal;
 use crate::spec::{Bound, NodePlan, Table, Where};
+use clump_am::NetworkSeat;
+use clump_boot::Config;
 use clump_boot::boot::NetOffer;
 use clump_os::alarm::Alarm;
-use clump_os::process;
+use clump_os::{process, topology};
+use clump_rma::Interface;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::Place;
+use clump_shm::waiter::Patience;
 use clump_wire::Security;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,6 +23,8 @@ pub(crate) struct Net {
     pub(crate) security: Security,
     /// The agent's own socket.
     pub(crate) own: UdpSocket,
+    /// That of the node's network interface.
+    interface: UdpSocket,
     /// One per rank of the node, in order.
     sockets: Vec<UdpSocket>,
     /// Where all of these are.
@@ -52,22 +58,56 @@ impl Net {
             ranks.push(place);
             alarms.push((rank, Alarm::new().map_err(|e| refused(&e))?));
         }
+        let alarm = Alarm::new().map_err(|e| refused(&e))?;
+        alarms.push((memory.interface_id(plan.node), alarm));
         memory.set_alarms(alarms);
         let (own, agent) = bind()?;
-        let bound = Bound { host: process::host_name(), agent, ranks };
-        Ok(Self { key, security, own, sockets, bound })
+        let (socket, interface) = bind()?;
+        let bound = Bound { host: process::host_name(), agent, interface, ranks };
+        Ok(Self { key, security, own, interface: socket, sockets, bound })
     }
 
     /// Writes where everybody is into the node's memory.
     pub(crate) fn place_all(memory: &NodeMemory, table: &Table) {
-        for (block, place) in memory.rank_blocks().zip(&table.ranks) {
-            block.set_place(Place { address: place.address, epoch: place.epoch });
+        let place = |at: &Where| Place { address: at.address, epoch: at.epoch };
+        for (block, at) in memory.rank_blocks().zip(&table.ranks) {
+            block.set_place(place(at));
+        }
+        for (node, at) in (0..).zip(&table.interfaces) {
+            memory.set_interface_place(node, place(at));
         }
     }
 
-    /// The alarms of the node's ranks, in order.
+    /// Starts the node's network interface. It spins only where a core is left for it.
+    pub(crate) fn start_interface(
+        &self,
+        memory: &NodeMemory,
+        config: &Config,
+        sharing: usize,
+    ) -> Result<Interface, Refusal> {
+        let node = memory.node();
+        let refused = |e: &dyn std::fmt::Display| {
+            Refusal::new(format!("the network interface of node {node} cannot run: {e}"), 126)
+        };
+        let seat = NetworkSeat {
+            socket: self.interface.try_clone().map_err(|e| refused(&e))?.into(),
+            key: Key::new(|| *self.key).map_err(|e| refused(&e))?,
+            security: self.security,
+            polling: (1, 1),
+            window: (config.net_window != 0).then_some(config.net_window as usize),
+            faults: clump_am::faults(config),
+        };
+        let alone = sharing + memory.nnodes() as usize <= topology::usable_cores();
+        let (spin_ns, yield_ns) = if alone { memory.patience_ns() } else { (0, 0) };
+        let patience = Patience::new(spin_ns, yield_ns);
+        Interface::start(memory, seat, patience).map_err(|e| refused(&e))
+    }
+
+    /// The alarms of the node's ranks, in order, and that of its network interface.
     pub(crate) fn alarms<'a>(&self, memory: &'a NodeMemory) -> Vec<BorrowedFd<'a>> {
-        memory.local_ranks().filter_map(|rank| Some(memory.alarm(rank)?.as_fd())).collect()
+        let interface = memory.interface_id(memory.node());
+        let all = memory.local_ranks().chain([interface]);
+        all.filter_map(|rank| Some(memory.alarm(rank)?.as_fd())).collect()
     }
 
     /// What `rank` gets.

@@ -145,6 +145,8 @@ pub struct Bound {
     pub host: String,
     /// The agent.
     pub agent: Where,
+    /// The node's network interface.
+    pub interface: Where,
     /// The node's ranks, in order.
     pub ranks: Vec<Where>,
 }
@@ -163,6 +165,8 @@ pub struct Where {
 pub struct Table {
     /// The agents, by node.
     pub agents: Vec<Where>,
+    /// The network interfaces, by node.
+    pub interfaces: Vec<Where>,
     /// The ranks.
     pub ranks: Vec<Where>,
 }

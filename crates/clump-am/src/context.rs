@@ -110,11 +110,30 @@ impl RankContext {
     }
 
     pub(crate) fn take_segment(&self, bytes: u64) -> Result<u64> {
-        let mut space = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(space.take(bytes)?)
+        self.reserve_segment(bytes, bytes)
     }
 
-    pub(crate) fn give_back_segment(&self, offset: u64, bytes: u64) {
+    /// Takes `reserved` bytes of this rank's segment space, of which the first `bytes` have memory; gives
+    /// their offset in the node's memory.
+    ///
+    /// # Errors
+    /// Space or memory has run out.
+    pub fn reserve_segment(&self, reserved: u64, bytes: u64) -> Result<u64> {
+        let mut space = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(space.take_reserved(reserved, bytes)?)
+    }
+
+    /// Gives memory to all of what was reserved at `offset` up to `bytes`.
+    ///
+    /// # Errors
+    /// Memory has run out.
+    pub fn commit_segment(&self, offset: u64, bytes: u64) -> Result<()> {
+        let space = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(space.commit(offset, bytes)?)
+    }
+
+    /// Gives back what was reserved at `offset`.
+    pub fn give_back_segment(&self, offset: u64, bytes: u64) {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner).give_back(offset, bytes);
     }
 

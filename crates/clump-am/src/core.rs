@@ -172,8 +172,9 @@ impl Core {
     /// Maps `name` into the translation table, at the first free index.
     pub(crate) fn map(&mut self, name: Name, tag: Tag, ordered: bool) -> Result<Dest> {
         let node = self.desk.context.node();
+        // Behind the ranks come the network interfaces of nodes.
         let known = name.generation() != 0
-            && (name.rank() as usize) < node.ranks()
+            && name.rank() < node.interface_id(node.nnodes())
             && usize::from(name.index()) < clump_shm::geometry::ENDPOINTS;
         let remote = known && !node.is_local(name.rank());
         let network = self.desk.context.network().filter(|_| remote);

@@ -51,7 +51,9 @@ pub use core::Attempt;
 pub use endpoint::{Alone, AsContext, Endpoint, Events, Hold, SharedEndpoint, Together};
 pub use error::{Error, ErrorKind, Result};
 pub use handler::{Handler, Outcome};
-pub use network::{Network, NetworkSeat};
+pub use network::{
+    Network, NetworkSeat, credit_bytes, faults, gone_peers, peer_address, remote_ranks,
+};
 pub use payload::Payload;
 pub use peer::{Dest, Tag};
 pub use progress::{Pollable, WaitFor, block_on};

@@ -6,13 +6,13 @@ use crate::error::{ErrorKind, Result};
 use crate::returned::Reason;
 use clump_driver::{Clock, Driver, Fault, FaultPlan, Udp, UdpOptions};
 use clump_net::seal::JobKey;
-use clump_net::{Batch, Interface, PeerAddress, Polling, Refusal, Stack, StackConfig};
+use clump_net::{Batch, Doors, Interface, PeerAddress, Polling, Refusal, Stack, StackConfig};
 use clump_os::fence::FenceKind;
 use clump_os::secret::Secret;
 use clump_os::{clock, socket};
 use clump_proto::Congestion;
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::RankState;
+use clump_shm::rank::{Place, RankState};
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
 use registry::Registry;
@@ -27,6 +27,20 @@ const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 const LEAST_CREDIT: u64 = 64 << 10;
 /// Bytes of requests that all endpoints of all peers together may leave unconsumed at one endpoint.
 const ALL_CREDIT: u64 = 64 << 20;
+
+/// What the network is to do wrong, if the settings want it to.
+pub fn faults(config: &clump_boot::Config) -> Option<(FaultPlan, u64)> {
+    let chance = |ppm: u64| ppm as f64 / 1e6;
+    let plan = FaultPlan {
+        loss: chance(config.net_loss_ppm),
+        duplication: chance(config.net_duplicate_ppm),
+        reordering: chance(config.net_reorder_ppm),
+        corruption: chance(config.net_corrupt_ppm),
+        delay_ns: config.net_delay_ns,
+        ..FaultPlan::default()
+    };
+    (plan != FaultPlan::default()).then_some((plan, config.net_seed))
+}
 
 /// What a rank needs to talk to other nodes.
 #[derive(Debug)]
@@ -45,6 +59,72 @@ pub struct NetworkSeat {
     pub faults: Option<(FaultPlan, u64)>,
 }
 
+/// Bytes of requests that one endpoint may leave unconsumed at another of another node.
+pub fn credit_bytes(node: &NodeMemory) -> u64 {
+    (ALL_CREDIT / node.ranks() as u64).clamp(LEAST_CREDIT, MOST_CREDIT)
+}
+
+/// The ranks of other nodes, and where they are.
+pub fn remote_ranks(node: &NodeMemory) -> impl Iterator<Item = (u32, Place)> + '_ {
+    let remote = (0..node.ranks() as u32).filter(|&other| !node.is_local(other));
+    remote.filter_map(|other| Some((other, node.rank(other)?.place()?)))
+}
+
+/// A place as stacks know it.
+pub fn peer_address((id, place): (u32, Place)) -> PeerAddress {
+    PeerAddress { id, address: place.address, epoch: place.epoch }
+}
+
+impl NetworkSeat {
+    /// The stack of this seat: number and incarnation, whom it talks to, and who is behind it.
+    ///
+    /// # Errors
+    /// The socket or the key cannot be used.
+    pub fn into_stack(
+        self,
+        node: &NodeMemory,
+        (me, epoch): (u32, u32),
+        peers: Vec<PeerAddress>,
+        doors: Box<dyn Doors>,
+    ) -> Result<Stack> {
+        let Self { socket, mut key, security, window, faults, .. } = self;
+        let refused = |why: &dyn std::fmt::Display| ErrorKind::Network(why.to_string());
+        let driver = Udp::new(vec![socket], UdpOptions::default()).map_err(|e| refused(&e))?;
+        let driver: Box<dyn Driver> = match faults {
+            None => Box::new(driver),
+            Some((plan, seed)) => {
+                Box::new(Fault::new(driver, seed ^ u64::from(me) << 32, plan, Clock::Steady))
+            }
+        };
+        let key = JobKey::new(&mut key).map_err(|e| refused(&e))?;
+        let congestion = window.map_or(Congestion::Adaptive, Congestion::Static);
+        let config = StackConfig {
+            me,
+            epoch,
+            security,
+            channel: clump_proto::Config { congestion, ..clump_proto::Config::default() },
+            credit_bytes: credit_bytes(node),
+            peers,
+        };
+        Ok(Stack::new(config, &key, driver, doors).map_err(|e| refused(&e))?)
+    }
+}
+
+/// Which peers of `stack` are lost or have left, and why what they did not take comes back.
+pub fn gone_peers(stack: &Stack, node: &NodeMemory) -> Vec<(u32, Refusal)> {
+    let why = |peer: u32| {
+        if let Some(other) = peer.checked_sub(node.interface_id(0)) {
+            return node.is_node_lost(other).then_some(Refusal::PeerLost);
+        }
+        match node.rank(peer)?.state() {
+            RankState::Dead => Some(Refusal::PeerLost),
+            RankState::Finalized => Some(Refusal::EndpointGone),
+            RankState::Absent | RankState::Joined => None,
+        }
+    };
+    stack.talking_to().filter_map(|peer| Some((peer, why(peer)?))).collect()
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Network {
@@ -60,36 +140,19 @@ impl Network {
     /// # Errors
     /// The socket or the key cannot be used.
     pub fn open(node: &NodeMemory, rank: u32, seat: NetworkSeat) -> Result<Self> {
-        let NetworkSeat { socket, mut key, security, polling, window, faults } = seat;
-        let refused = |why: &dyn std::fmt::Display| ErrorKind::Network(why.to_string());
-        let driver = Udp::new(vec![socket], UdpOptions::default()).map_err(|e| refused(&e))?;
-        let driver: Box<dyn Driver> = match faults {
-            None => Box::new(driver),
-            Some((plan, seed)) => {
-                Box::new(Fault::new(driver, seed ^ u64::from(rank) << 32, plan, Clock::Steady))
-            }
-        };
-        let key = JobKey::new(&mut key).map_err(|e| refused(&e))?;
-        let remote = (0..node.ranks() as u32).filter(|&other| !node.is_local(other));
-        let address = |other| {
-            let place = node.rank(other)?.place()?;
-            Some(PeerAddress { id: other, address: place.address, epoch: place.epoch })
-        };
         let mine = node.rank(rank).and_then(|block| block.place());
-        let mine = mine.ok_or_else(|| refused(&"this rank has no address"))?;
-        let congestion = window.map_or(Congestion::Adaptive, Congestion::Static);
-        let credit = (ALL_CREDIT / node.ranks() as u64).clamp(LEAST_CREDIT, MOST_CREDIT);
-        let config = StackConfig {
-            me: rank,
-            epoch: mine.epoch,
-            security,
-            channel: clump_proto::Config { congestion, ..clump_proto::Config::default() },
-            credit_bytes: credit,
-            peers: remote.filter_map(address).collect(),
-        };
+        let mine = mine.ok_or_else(|| ErrorKind::Network("this rank has no address".into()))?;
+        let polling = seat.polling;
         let registry = Arc::new(Registry::new(rank));
-        let stack = Stack::new(config, &key, driver, Box::new(registry.doors()))
-            .map_err(|e| refused(&e))?;
+        let me = (rank, mine.epoch);
+        let interfaces = (0..node.nnodes()).filter(|&other| other != node.node());
+        let interfaces = interfaces.filter_map(|other| {
+            let place = node.interface_place(other)?;
+            Some((node.interface_id(other), place))
+        });
+        let peers = remote_ranks(node).chain(interfaces).map(peer_address).collect();
+        let stack = seat.into_stack(node, me, peers, Box::new(registry.doors()))?;
+        let credit = credit_bytes(node);
         let (home, fence): (NodeMemory, FenceKind) = (node.clone(), node.fence());
         let wake = Box::new(move || {
             if let Some(block) = home.rank(rank) {
@@ -145,16 +208,7 @@ impl Network {
     /// Gives up peers that died or finalized, and copies what the stack has counted.
     pub(crate) fn attend(&self, node: &NodeMemory, counters: Counters<'_>) {
         let mut stack = self.interface.stack();
-        let mut lost = Vec::new();
-        for peer in stack.talking_to() {
-            let Some(block) = node.rank(peer) else { continue };
-            match block.state() {
-                RankState::Dead => lost.push((peer, Refusal::PeerLost)),
-                RankState::Finalized => lost.push((peer, Refusal::EndpointGone)),
-                RankState::Absent | RankState::Joined => {}
-            }
-        }
-        for (peer, why) in lost {
+        for (peer, why) in gone_peers(&stack, node) {
             stack.lose(peer, why);
         }
         let stats = stack.stats();

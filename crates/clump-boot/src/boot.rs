@@ -94,7 +94,8 @@ pub struct Boot {
     pub control: OwnedFd,
     /// This rank's part in the network; `None` on a job of one node.
     pub net: Option<NetSeat>,
-    /// What wakes the ranks of this node, this one among them; none on a job of one node.
+    /// What wakes the ranks of this node, this one among them, and the node's network interface, whose
+    /// number is that of its node behind all ranks; none on a job of one node.
     pub alarms: Vec<(u32, OwnedFd)>,
 }
 
@@ -120,7 +121,7 @@ pub struct NetOffer<'a> {
     pub security: Security,
     /// The first rank of the node.
     pub first: u32,
-    /// The alarms of the node's ranks, in order.
+    /// The alarms of the node's ranks, in order, and that of its network interface.
     pub alarms: &'a [BorrowedFd<'a>],
 }
 
@@ -178,6 +179,10 @@ fn take(number: &str) -> Result<Boot> {
         let socket = descriptors.next().ok_or_else(|| other("a boot message without a socket"))?;
         let (security, first, count) = decode_net(&net)?;
         alarms = take_alarms(&control, first, count)?;
+        // The last is the network interface's, which is numbered behind all ranks.
+        if let Some((number, _)) = alarms.last_mut() {
+            *number = seat.nranks.saturating_add(seat.node);
+        }
         part = Some(NetSeat { socket, key, security });
     }
     // An agent that does not hear this has died, and this rank will not live long either.

@@ -1,7 +1,7 @@
 //! Where everything lies in the memory of a node: one sparse memory file, sized once.
 //!
 //! ```text
-//! job block | barrier lines | rank blocks | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
+//! job block | barrier lines, interfaces | rank blocks | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
 //! ```
 //! Everything is an offset computed from the number of ranks, so nothing another process wrote decides
 //! where this process reads. Untouched parts cost no memory.
@@ -87,9 +87,14 @@ impl Geometry {
         self.arrivals() + self.ranks * 64
     }
 
+    /// Offset of where the network interfaces of nodes are reached, one cache line each.
+    pub fn interfaces(&self) -> usize {
+        self.node_lines() + self.ranks * 64
+    }
+
     /// Offset of the block of `rank`, one page each.
     pub fn rank_block(&self, rank: usize) -> usize {
-        self.arrivals() + (self.ranks * 2 * 64).next_multiple_of(PAGE) + rank * PAGE
+        self.arrivals() + (self.ranks * 3 * 64).next_multiple_of(PAGE) + rank * PAGE
     }
 
     /// Bytes of the job block, the barrier lines and all rank blocks, which every process maps whole.
@@ -148,7 +153,7 @@ mod tests {
         for ranks in [1, 2, 3, 8, 9, 33, 64, 1000, MAX_RANKS] {
             let g = Geometry::for_ranks(ranks).unwrap();
             assert!(g.endpoint(0, 0) >= g.front_bytes() as u64);
-            assert!(g.node_lines() + ranks * 64 <= g.rank_block(0));
+            assert!(g.interfaces() + ranks * 64 <= g.rank_block(0));
             for rank in [0, ranks / 2, ranks - 1] {
                 assert_eq!(g.endpoint(rank, 3) % PAGE as u64, 0);
                 assert!(

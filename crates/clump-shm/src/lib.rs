@@ -35,11 +35,13 @@ pub mod bulk;
 mod control;
 pub mod doorbell;
 mod error;
+pub mod export;
 pub mod geometry;
 pub mod job;
 pub mod lane;
 pub mod name;
 pub mod park;
+mod place;
 pub mod queue;
 pub mod rank;
 pub mod shared;
@@ -47,6 +49,8 @@ pub mod slot;
 
 #[cfg(not(loom))]
 pub mod block;
+#[cfg(not(loom))]
+pub mod cells;
 #[cfg(not(loom))]
 pub mod inbox;
 #[cfg(not(loom))]

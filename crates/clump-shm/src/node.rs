@@ -6,8 +6,11 @@
 
 use crate::barrier::Lines;
 use crate::block::EndpointBlock;
+use crate::cells::Cells;
+use crate::export::{Extent, SegmentName};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
-use crate::job::{Death, JobBlock};
+use crate::job::{Death, How, JobBlock};
+use crate::place::{Place, PlaceLine};
 use crate::rank::{RankBlock, RankState};
 use crate::shared::{Shared, SharedLayout, SharedSlice};
 use crate::{Error, Result};
@@ -22,7 +25,7 @@ use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 const _: () = assert!(size_of::<JobBlock>() <= PAGE && size_of::<RankBlock>() <= PAGE);
 
 /// What the creator of a node's memory decides for everybody.
@@ -215,9 +218,12 @@ impl NodeMemory {
     /// Gives this process the alarms by which ranks of this node are woken from now on, in this object and
     /// in clones and paths made of it later.
     pub fn set_alarms(&mut self, alarms: Vec<(u32, Alarm)>) {
-        let mut by_rank: Vec<Option<Arc<Alarm>>> = vec![None; self.ranks()];
+        // Network interfaces are numbered behind the ranks.
+        let own = self.interface_id(self.node);
+        let mut by_rank: Vec<Option<Arc<Alarm>>> = vec![None; own as usize + 1];
         for (rank, alarm) in alarms {
-            if let Some(place) = by_rank.get_mut(rank as usize).filter(|_| self.is_local(rank)) {
+            let is_here = self.is_local(rank) || rank == own;
+            if let Some(place) = by_rank.get_mut(rank as usize).filter(|_| is_here) {
                 *place = Some(Arc::new(alarm));
             }
         }
@@ -228,6 +234,72 @@ impl NodeMemory {
     #[inline]
     pub fn alarm(&self, rank: u32) -> Option<&Arc<Alarm>> {
         self.alarms.get(rank as usize)?.as_ref()
+    }
+
+    /// The number of the stack of the network interface of `node`: behind those of the ranks.
+    #[inline]
+    pub fn interface_id(&self, node: u32) -> u32 {
+        u32::try_from(self.ranks()).unwrap_or(u32::MAX).saturating_add(node)
+    }
+
+    /// What wakes this node's network interface, if this job has alarms.
+    pub fn interface_alarm(&self) -> Option<&Arc<Alarm>> {
+        self.alarm(self.interface_id(self.node))
+    }
+
+    /// Where the network interface of `node` is reached; `None` on a job of one node.
+    pub fn interface_place(&self, node: u32) -> Option<Place> {
+        self.interface_line(node)?.get()
+    }
+
+    /// For the agent: notes where the network interface of `node` is reached.
+    pub fn set_interface_place(&self, node: u32, place: Place) {
+        if let Some(line) = self.interface_line(node) {
+            line.set(place);
+        }
+    }
+
+    fn interface_line(&self, node: u32) -> Option<Shared<PlaceLine>> {
+        if node >= self.nnodes {
+            return None;
+        }
+        place(&self.front, self.geometry.interfaces() + node as usize * 64).ok()
+    }
+
+    /// Whether `node` is lost: its agent is, and with it all of its ranks.
+    pub fn is_node_lost(&self, node: u32) -> bool {
+        let lost = |rank| self.death_of(rank).is_some_and(|death| death.how == How::NodeLost);
+        self.job.deaths() != 0 && self.ranks_of(node).any(lost)
+    }
+
+    /// The ranks of `node`.
+    fn ranks_of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let all = u32::try_from(self.ranks()).unwrap_or(u32::MAX);
+        (0..all).filter(move |&rank| self.node_of(rank) == node)
+    }
+
+    /// Maps the segment of a rank of this node, all that it may grow to. `None` when nothing is exported
+    /// under that name, or it lies outside of its rank's space.
+    pub fn exported(&self, name: SegmentName) -> Result<Option<(Cells, Extent)>> {
+        let Some(block) = self.rank(name.rank()).filter(|_| self.is_local(name.rank())) else {
+            return Ok(None);
+        };
+        let Some((generation, extent)) = block.exports().look_up(name.index()) else {
+            return Ok(None);
+        };
+        let rank = name.rank() as usize;
+        let space = self.geometry.segments(rank)..self.geometry.segments(rank + 1);
+        let Extent { offset, reserved, bytes } = extent;
+        let inside = offset.checked_add(reserved).is_some_and(|end| end <= space.end);
+        let aligned = (offset | reserved).is_multiple_of(PAGE as u64);
+        let sane = offset >= space.start && inside && aligned && reserved != 0 && bytes <= reserved;
+        let Some(len) = usize::try_from(reserved).ok().filter(|_| sane) else { return Ok(None) };
+        if generation != name.generation() {
+            return Ok(None);
+        }
+        let map = self.map(offset, len)?;
+        map.advise_huge();
+        Ok(Some((Cells::over(map), extent)))
     }
 
     /// How this job orders "publish, then look for sleepers".
@@ -300,12 +372,15 @@ impl NodeMemory {
         self.wake_all();
     }
 
-    /// Wakes every rank of this node, asleep or about to be.
+    /// Wakes every rank of this node, asleep or about to be, and its network interface.
     pub fn wake_all(&self) {
         for rank in self.local_ranks() {
             if let Some(block) = self.rank(rank) {
                 block.park().wake(self.alarm(rank).map(|alarm| &**alarm));
             }
+        }
+        if let Some(alarm) = self.interface_alarm() {
+            alarm.ring();
         }
     }
 

@@ -1,10 +1,13 @@
 //! A rank's block: whether it lives, what it waits for, where it sleeps.
 
+pub use crate::place::Place;
+
+use crate::export::ExportTable;
 use crate::job::Death;
 use crate::park::Park;
+use crate::place::PlaceLine;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Where a rank stands in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,15 +20,6 @@ pub enum RankState {
     Finalized,
     /// Its process is gone, and not in the way it should.
     Dead,
-}
-
-/// Where a rank is reached from other nodes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// The address of its socket.
-    pub address: SocketAddr,
-    /// Its incarnation: tells a rank from whoever had that address before.
-    pub epoch: u32,
 }
 
 /// What a blocked rank waits for.
@@ -106,20 +100,6 @@ struct StatusLine {
     finalized_ns: AtomicU64,
 }
 
-/// Written once, before any rank starts.
-#[derive(Debug)]
-#[repr(C, align(64))]
-struct PlaceLine {
-    /// The node of the rank.
-    node: AtomicU32,
-    /// 0: none, 4, 6: kind of address.
-    family: AtomicU32,
-    port: AtomicU32,
-    epoch: AtomicU32,
-    ip: [AtomicU64; 2],
-    scope: AtomicU32,
-}
-
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct NoteLine {
@@ -147,6 +127,7 @@ pub struct RankBlock {
     note: NoteLine,
     place: PlaceLine,
     counters: [AtomicU64; 128],
+    exports: ExportTable,
 }
 
 // SAFETY: atomics only.
@@ -217,47 +198,21 @@ impl RankBlock {
 
     /// The node of the rank, as its block says.
     pub(crate) fn node(&self) -> u32 {
-        self.place.node.load(Ordering::Relaxed)
+        self.place.node()
     }
 
     pub(crate) fn set_node(&self, node: u32) {
-        self.place.node.store(node, Ordering::Relaxed);
+        self.place.set_node(node);
     }
 
     /// Where the rank is reached from other nodes; `None` on a job of one node.
     pub fn place(&self) -> Option<Place> {
-        let line = &self.place;
-        let family = line.family.load(Ordering::Acquire);
-        let high = line.ip[0].load(Ordering::Relaxed);
-        let port = u16::try_from(line.port.load(Ordering::Relaxed)).ok()?;
-        let address = match family {
-            4 => SocketAddr::new(Ipv4Addr::from_bits(u32::try_from(high).ok()?).into(), port),
-            6 => {
-                let low = line.ip[1].load(Ordering::Relaxed);
-                let ip = Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low));
-                SocketAddrV6::new(ip, port, 0, line.scope.load(Ordering::Relaxed)).into()
-            }
-            _ => return None,
-        };
-        Some(Place { address, epoch: line.epoch.load(Ordering::Relaxed) })
+        self.place.get()
     }
 
     /// For the agent: notes where the rank is reached.
     pub fn set_place(&self, place: Place) {
-        let line = &self.place;
-        let (family, high, low, scope) = match place.address {
-            SocketAddr::V4(v4) => (4, u64::from(v4.ip().to_bits()), 0, 0),
-            SocketAddr::V6(v6) => {
-                let bits = v6.ip().to_bits();
-                (6, (bits >> 64) as u64, bits as u64, v6.scope_id())
-            }
-        };
-        line.ip[0].store(high, Ordering::Relaxed);
-        line.ip[1].store(low, Ordering::Relaxed);
-        line.scope.store(scope, Ordering::Relaxed);
-        line.port.store(place.address.port().into(), Ordering::Relaxed);
-        line.epoch.store(place.epoch, Ordering::Relaxed);
-        line.family.store(family, Ordering::Release);
+        self.place.set(place);
     }
 
     /// What the rank is blocked in, and since when ([`clump_os::clock::now_ns`]); `None` while it computes.
@@ -281,6 +236,11 @@ impl RankBlock {
     #[inline]
     pub fn park(&self) -> &Park {
         &self.park
+    }
+
+    /// The segments that the rank exports.
+    pub fn exports(&self) -> &ExportTable {
+        &self.exports
     }
 
     /// The rank's own counters (those of its endpoints lie in their blocks).

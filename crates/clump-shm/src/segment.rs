@@ -96,7 +96,14 @@ impl SegmentSpace {
 
     /// Takes `bytes` bytes of committed memory; gives their offset in the node's memory.
     pub fn take(&mut self, bytes: u64) -> Result<u64> {
-        let whole = bytes.next_multiple_of(PAGE as u64).max(PAGE as u64);
+        self.take_reserved(bytes, bytes)
+    }
+
+    /// Takes `reserved` bytes of address space of which the first `bytes` are committed.
+    pub fn take_reserved(&mut self, reserved: u64, bytes: u64) -> Result<u64> {
+        let page = PAGE as u64;
+        let too_long = Error::SegmentSpace { asked: reserved, free: self.end - self.next };
+        let whole = reserved.max(bytes).checked_next_multiple_of(page).ok_or(too_long)?.max(page);
         let fit = self.free.iter().position(|&(_, len)| len >= whole);
         let offset = if let Some(index) = fit {
             let (offset, len) = self.free.swap_remove(index);
@@ -108,16 +115,22 @@ impl SegmentSpace {
             self.next += whole;
             self.next - whole
         } else {
-            return Err(Error::SegmentSpace { asked: bytes, free: self.end - self.next });
+            return Err(Error::SegmentSpace { asked: whole, free: self.end - self.next });
         };
-        if let Err(error) = map::commit(self.node.fd(), offset, whole) {
+        let now = bytes.next_multiple_of(page).max(page);
+        if let Err(error) = map::commit(self.node.fd(), offset, now) {
             self.free.push((offset, whole));
             return Err(error.into());
         }
         Ok(offset)
     }
 
-    /// Gives memory back that [`SegmentSpace::take`] handed out.
+    /// Commits more of what was reserved at `offset`: all up to `bytes`.
+    pub fn commit(&self, offset: u64, bytes: u64) -> Result<()> {
+        Ok(map::commit(self.node.fd(), offset, bytes.next_multiple_of(PAGE as u64))?)
+    }
+
+    /// Gives memory back that was taken here.
     pub fn give_back(&mut self, offset: u64, bytes: u64) {
         let whole = bytes.next_multiple_of(PAGE as u64).max(PAGE as u64);
         // Failing to punch the hole only means that the memory stays until the job ends.

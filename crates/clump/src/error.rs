@@ -7,6 +7,9 @@ pub enum Error {
     /// A message, or a collective.
     #[error(transparent)]
     Messages(#[from] clump_am::Error),
+    /// A one-sided operation.
+    #[error(transparent)]
+    OneSided(#[from] clump_rma::Error),
     /// Starting as a rank.
     #[error(transparent)]
     Boot(#[from] clump_boot::Error),

@@ -43,6 +43,14 @@ pub mod am {
     };
 }
 
+/// One-sided operations.
+pub mod rma {
+    pub use clump_rma::{
+        AtomicOp, Comparison, Error, ErrorKind, Pending, Rma, Segment, SegmentName, Signal,
+        Strides, Target, Why, Word,
+    };
+}
+
 /// What all-reduce can do, and with what.
 pub mod op {
     pub use clump_coll::{And, Max, Min, Number, Op, Or, Plain, Product, Sum, Xor};

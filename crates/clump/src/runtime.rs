@@ -1,11 +1,12 @@
 //! The runtime object of a process.
 
 use crate::{Error, Result};
-use clump_am::{AsContext, FaultPlan, NetworkSeat, RankContext, Settings};
+use clump_am::{AsContext, NetworkSeat, RankContext, Settings};
 use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
 use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
+use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::node::{NodeConfig, NodeMemory};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<OwnedFd>)> {
         security: net.security,
         polling: (small(config.net_poll_least), small(config.net_poll_most)),
         window: (config.net_window != 0).then_some(config.net_window as usize),
-        faults: faults(&config),
+        faults: clump_am::faults(&config),
     };
     Ok((RankContext::with_network(&node, rank, settings, seat)?, Some(control)))
 }
@@ -95,20 +96,6 @@ fn settings(config: &Config) -> Settings {
 
 fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
-}
-
-/// What the network is to do wrong, if the settings want it to.
-fn faults(config: &Config) -> Option<(FaultPlan, u64)> {
-    let chance = |ppm: u64| ppm as f64 / 1e6;
-    let plan = FaultPlan {
-        loss: chance(config.net_loss_ppm),
-        duplication: chance(config.net_duplicate_ppm),
-        reordering: chance(config.net_reorder_ppm),
-        corruption: chance(config.net_corrupt_ppm),
-        delay_ns: config.net_delay_ns,
-        ..FaultPlan::default()
-    };
-    (plan != FaultPlan::default()).then_some((plan, config.net_seed))
 }
 
 impl Clump {
@@ -169,6 +156,18 @@ impl Clump {
     /// A rank died or left.
     pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], op: O) -> Result<()> {
         Ok(self.inner.team.all_reduce_slice(values, op)?)
+    }
+
+    /// Exports `bytes` bytes of zeroed memory on each rank; gives this rank's, and everybody's to operate on,
+    /// by rank.
+    ///
+    /// # Errors
+    /// Memory has run out; a rank died or left.
+    pub fn allocate(&self, rma: &Rma, bytes: u64) -> Result<(Segment, Vec<Target>)> {
+        let mine = rma.export(bytes)?;
+        let names: Vec<SegmentName> = self.exchange(mine.name())?;
+        let all: clump_rma::Result<_> = names.into_iter().map(|name| rma.target(name)).collect();
+        Ok((mine, all?))
     }
 
     /// The memory of this rank's node.

@@ -69,6 +69,7 @@ impl Connection {
             watch: decides.then(|| Watch::new(spec.ranks, spec.on_death, spec.linger_ms)),
             node,
             heart: None,
+            interface: None,
             spec,
             ranks: Vec::new(),
             started_ns,

@@ -27,8 +27,12 @@ fn starting(on_death: OnDeath) -> Coordinator {
 fn bind(c: &mut Coordinator, node: u32) {
     let at = |port: u16| Where { address: ([127, 0, 0, 1], port).into(), epoch: port.into() };
     let port = 10 * (u16::try_from(node).unwrap() + 1);
-    let bound =
-        Bound { host: "h".into(), agent: at(port), ranks: vec![at(port + 1), at(port + 2)] };
+    let bound = Bound {
+        host: "h".into(),
+        agent: at(port),
+        interface: at(port + 3),
+        ranks: vec![at(port + 1), at(port + 2)],
+    };
     c.handle_frame(node, Frame::Bound(Box::new(bound)), MS);
 }
 

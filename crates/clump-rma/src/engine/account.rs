@@ -1,0 +1,152 @@
+//! What an engine knows of an endpoint that sends it requests.
+
+use super::{Outlet, Request};
+use crate::error::Why;
+use clump_shm::name::Name;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A request that could not be executed when it came.
+#[derive(Debug)]
+pub(super) struct Kept {
+    handler: u8,
+    words: Vec<u64>,
+    payload: Vec<u8>,
+    deposited: u64,
+}
+
+impl Kept {
+    pub(super) fn of(request: &Request<'_>) -> Self {
+        Self {
+            handler: request.handler,
+            words: request.words.to_vec(),
+            payload: request.payload.to_vec(),
+            deposited: request.deposited,
+        }
+    }
+
+    pub(super) fn request(&self, from: Name) -> Request<'_> {
+        let Self { handler, words, payload, deposited } = self;
+        Request { from, handler: *handler, words, payload, deposited: *deposited }
+    }
+
+    fn bytes(&self) -> usize {
+        self.words.len() * 8 + self.payload.len()
+    }
+}
+
+/// An answer that found no room.
+#[derive(Debug)]
+struct KeptAnswer {
+    handler: u8,
+    words: Vec<u64>,
+    payload: Vec<u8>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Account {
+    pub(super) name: Name,
+    /// Requests executed, refused ones included.
+    pub(super) executed: u64,
+    /// Of those without an answer, how many were refused, and the first since that was last told.
+    pub(super) failed: u64,
+    pub(super) first_failure: Option<(Why, u64, u64)>,
+    /// Bytes of requests executed, how many of those the endpoint knows of, and what it asked for.
+    pub(super) consumed: u64,
+    reported: u64,
+    pub(super) asked: Option<u64>,
+    /// Requests that wait for others of this endpoint, by how many, in the order in which they came.
+    held: BTreeMap<(u64, u64), Kept>,
+    holds: u64,
+    /// Requests that came while answers waited.
+    pub(super) later: VecDeque<Kept>,
+    answers: VecDeque<KeptAnswer>,
+}
+
+impl Account {
+    pub(super) fn new(name: Name) -> Self {
+        Self {
+            name,
+            executed: 0,
+            failed: 0,
+            first_failure: None,
+            consumed: 0,
+            reported: 0,
+            asked: None,
+            held: BTreeMap::new(),
+            holds: 0,
+            later: VecDeque::new(),
+            answers: VecDeque::new(),
+        }
+    }
+
+    /// Whether answers wait for room.
+    #[inline]
+    pub(super) fn is_stuck(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    pub(super) fn hold(&mut self, after: u64, kept: Kept) {
+        self.holds += 1;
+        self.held.insert((after, self.holds), kept);
+    }
+
+    /// A request that waited for no more than has been executed, unless answers wait.
+    #[inline]
+    pub(super) fn next_held(&mut self) -> Option<Kept> {
+        if self.held.is_empty() || self.is_stuck() {
+            return None;
+        }
+        let first = self.held.first_entry()?;
+        if first.key().0 <= self.executed { Some(first.remove()) } else { None }
+    }
+
+    /// Answers, or keeps the answer until there is room.
+    #[inline]
+    pub(super) fn tell(
+        &mut self,
+        out: &mut impl Outlet,
+        handler: u8,
+        words: &[u64],
+        payload: &[u8],
+    ) {
+        if self.is_stuck() || !out.answer(self.name, handler, words, payload) {
+            let (words, payload) = (words.to_vec(), payload.to_vec());
+            self.answers.push_back(KeptAnswer { handler, words, payload });
+        }
+    }
+
+    pub(super) fn send_kept(&mut self, out: &mut impl Outlet) {
+        while let Some(first) = self.answers.front() {
+            if !out.answer(self.name, first.handler, &first.words, &first.payload) {
+                return;
+            }
+            self.answers.pop_front();
+        }
+    }
+
+    /// Tells the endpoint what was consumed, if it is time to.
+    #[inline]
+    pub(super) fn report(&mut self, credit: u64, out: &mut impl Outlet) {
+        let due = self.consumed - self.reported >= credit / 4
+            || self.asked.is_some_and(|asked| self.consumed >= asked);
+        if due {
+            self.reported = self.consumed;
+            self.asked = None;
+            out.report(self.name, self.consumed);
+        }
+    }
+
+    /// Forgets all that is kept.
+    pub(super) fn clear(&mut self) {
+        self.held.clear();
+        self.later.clear();
+        self.answers.clear();
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let requests = self.held.values().chain(&self.later).map(Kept::bytes);
+        let answers = self.answers.iter().map(|a| a.words.len() * 8 + a.payload.len());
+        requests.chain(answers).sum()
+    }
+}

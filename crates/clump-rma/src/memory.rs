@@ -1,0 +1,94 @@
+//! The memory that operations work on: what the engine asks of it, and the segments of a node.
+
+use crate::error::Why;
+use clump_shm::cells::Cells;
+use clump_shm::export::SegmentName;
+use clump_shm::node::NodeMemory;
+use clump_shm::rank::RankBlock;
+use clump_shm::shared::Shared;
+use std::collections::HashMap;
+
+/// What the engine asks about segments.
+pub trait Memory {
+    /// The segment of that name, if `[offset, offset + bytes)` of it may be accessed now.
+    ///
+    /// # Errors
+    /// Why it may not.
+    fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Why>;
+
+    /// A signal was given in a segment of `rank`, which may be waiting for it.
+    fn wake(&mut self, rank: u32);
+
+    /// Whether a rank of this job has died.
+    fn is_dead(&self, rank: u32) -> bool;
+}
+
+/// A segment that was accessed before.
+#[derive(Debug)]
+struct Known {
+    block: Shared<RankBlock>,
+    cells: Cells,
+    bytes: u64,
+}
+
+/// The segments that the ranks of a node export, mapped when they are first accessed.
+#[derive(Debug)]
+pub struct NodeSegments {
+    node: NodeMemory,
+    known: HashMap<SegmentName, Known>,
+}
+
+impl NodeSegments {
+    /// Those of `node`.
+    pub fn new(node: NodeMemory) -> Self {
+        Self { node, known: HashMap::new() }
+    }
+
+    /// The segment at a place of the table of a rank, if the lower 12 bits of its generation are these.
+    pub fn at_place(&self, rank: u32, index: u8, generation: u32) -> Option<SegmentName> {
+        let block = self.node.rank(rank).filter(|_| self.node.is_local(rank))?;
+        let (current, _) = block.exports().look_up(index)?;
+        (current & 0xfff == generation).then(|| SegmentName::new(rank, index, current))
+    }
+
+    /// Maps a segment, or looks again how long it is.
+    #[cold]
+    fn learn(&mut self, name: SegmentName) -> Result<(), Why> {
+        // Others of that place are gone.
+        self.known.retain(|old, _| (old.rank(), old.index()) != (name.rank(), name.index()));
+        // Without address space it cannot be accessed, whatever is there.
+        let found = self.node.exported(name).map_err(|_| Why::NoSuchSegment)?;
+        let (cells, extent) = found.ok_or(Why::NoSuchSegment)?;
+        let block = self.node.rank(name.rank()).ok_or(Why::NoSuchSegment)?;
+        self.known.insert(name, Known { block, cells, bytes: extent.bytes });
+        Ok(())
+    }
+}
+
+impl Memory for NodeSegments {
+    fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Why> {
+        let end = offset.checked_add(bytes).ok_or(Why::OutOfBounds)?;
+        let fits = |known: &Known| {
+            end <= known.bytes && known.block.exports().is_open(name.index(), name.generation())
+        };
+        if !self.known.get(&name).is_some_and(fits) {
+            self.learn(name)?;
+        }
+        if self.node.death_of(name.rank()).is_some() {
+            return Err(Why::OwnerDead);
+        }
+        let known = self.known.get(&name).ok_or(Why::NoSuchSegment)?;
+        if end <= known.bytes { Ok(&known.cells) } else { Err(Why::OutOfBounds) }
+    }
+
+    fn wake(&mut self, rank: u32) {
+        if let Some(block) = self.node.rank(rank).filter(|_| self.node.is_local(rank)) {
+            let alarm = self.node.alarm(rank).map(|alarm| &**alarm);
+            block.park().wake_if_asleep(self.node.fence(), alarm);
+        }
+    }
+
+    fn is_dead(&self, rank: u32) -> bool {
+        self.node.death_of(rank).is_some()
+    }
+}

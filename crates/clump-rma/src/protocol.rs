@@ -1,0 +1,130 @@
+//! What ranks and network interfaces say to each other: numbers of handlers, and the words of each message.
+//!
+//! A request names a segment and an offset in it. A *cookie*, chosen by the requester and not 0, comes back
+//! with the answer; a request that wants none carries 0, or none at all where that is said.
+
+use crate::atomic::{AtomicOp, Width};
+use clump_shm::export::SegmentName;
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+
+/// The virtual network of network interfaces.
+pub const TAG: u64 = 0x6f6e_6573_6964_6564;
+
+/// Most bytes that one get asks for, and one put carries that is not long.
+pub const MOST_PIECE: usize = 16 << 10;
+
+/// The name of the network interface of `node`.
+pub fn interface_name(memory: &NodeMemory, node: u32) -> Name {
+    Name::new(memory.interface_id(node), 0, 1)
+}
+
+/// Requests.
+pub mod ask {
+    /// `segment offset cookie bytes`: answered by a value (up to 8 bytes) or by bytes.
+    pub const GET: u8 = 1;
+    /// `segment offset cookie`, a payload, and maybe a signal: `segment offset value adds`.
+    pub const PUT: u8 = 2;
+    /// The same; the payload has been deposited when it is handled.
+    pub const PUT_LONG: u8 = 3;
+    /// `segment offset cookie stride block count`: answered by bytes.
+    pub const GET_STRIDED: u8 = 4;
+    /// `segment offset cookie stride block` and a payload of whole blocks.
+    pub const PUT_STRIDED: u8 = 5;
+    /// `requests cookie`: answered once so many requests of this endpoint have been executed.
+    pub const QUIET: u8 = 6;
+    /// `segment offset cookie comparison value`: answered once the word compares so.
+    pub const WAIT: u8 = 7;
+    /// `segment offset cookie flags`: answered once the lock is this endpoint's.
+    pub const LOCK: u8 = 8;
+    /// `segment offset position word`: gives a lock back, with its word.
+    pub const UNLOCK: u8 = 9;
+    /// `cookie`: the requester waits no longer for that answer; answered by a failure, or as it was asked.
+    pub const CANCEL: u8 = 10;
+    /// An atomic operation: this, and its number and width; `segment offset cookie operand [other]`.
+    pub const ATOMIC: u8 = 0x20;
+    /// The same without an answer: `segment offset operand [other]`.
+    pub const ATOMIC_SILENT: u8 = 0x40;
+    /// Set in any of these: one more word says how many requests of this endpoint come before it.
+    pub const AFTER: u8 = 0x80;
+}
+
+/// Answers; all begin with the cookie.
+pub mod tell {
+    /// `cookie value`.
+    pub const VALUE: u8 = 1;
+    /// `cookie at` and a payload.
+    pub const BYTES: u8 = 2;
+    /// `cookie`.
+    pub const DONE: u8 = 3;
+    /// `cookie code segment offset`.
+    pub const FAILED: u8 = 4;
+    /// `cookie executed failed code segment offset`: the last three say what failed first.
+    pub const QUIET: u8 = 5;
+    /// `cookie position word`: a lock has been taken.
+    pub const GRANTED: u8 = 6;
+}
+
+/// The number of the handler of an atomic operation.
+pub fn atomic_handler(op: AtomicOp, width: Width, answered: bool) -> u8 {
+    let base = if answered { ask::ATOMIC } else { ask::ATOMIC_SILENT };
+    base | op as u8 | if width == Width::Half { 0x10 } else { 0 }
+}
+
+/// Reads [`atomic_handler`].
+pub fn atomic_of(handler: u8) -> Option<(AtomicOp, Width, bool)> {
+    let answered = match handler & 0x60 {
+        ask::ATOMIC => true,
+        ask::ATOMIC_SILENT => false,
+        _ => return None,
+    };
+    let width = if handler & 0x10 == 0 { Width::Word } else { Width::Half };
+    Some((AtomicOp::from_bits(handler & 0xf)?, width, answered))
+}
+
+/// Where in an interface's segment, which is all of its node, a place in a segment lies: a number of the
+/// rank on its node, index and generation of the segment, and the offset in it.
+pub fn deposit_offset(segment: SegmentName, first: u32, offset: u64) -> Option<u64> {
+    let rank = u64::from(segment.rank().checked_sub(first)?);
+    let (index, generation) = (u64::from(segment.index()), u64::from(segment.generation()));
+    let fits = rank < 1 << 10 && index < 1 << 6 && offset < 1 << 36;
+    fits.then_some(rank << 54 | index << 48 | (generation & 0xfff) << 36 | offset)
+}
+
+/// Rank, index, generation (its lower 12 bits) and offset of a deposit.
+pub fn deposit_place(offset: u64, first: u32) -> (u32, u8, u32, u64) {
+    let rank = first.saturating_add((offset >> 54) as u32);
+    let index = (offset >> 48 & 0x3f) as u8;
+    (rank, index, (offset >> 36 & 0xfff) as u32, offset & ((1 << 36) - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handlers_of_atomics_are_told_apart() {
+        let mut seen = std::collections::HashSet::new();
+        for op in AtomicOp::ALL {
+            for width in [Width::Word, Width::Half] {
+                for answered in [true, false] {
+                    let handler = atomic_handler(op, width, answered);
+                    assert_eq!(atomic_of(handler), Some((op, width, answered)));
+                    assert!(handler & ask::AFTER == 0 && handler > ask::CANCEL);
+                    assert!(seen.insert(handler));
+                }
+            }
+        }
+        assert_eq!(atomic_of(ask::GET), None);
+        assert_eq!(atomic_of(ask::ATOMIC | 0xf), None);
+    }
+
+    #[test]
+    fn places_of_deposits_survive_the_journey() {
+        let name = SegmentName::new(700, 63, 0x1_2345);
+        let offset = deposit_offset(name, 100, (1 << 36) - 1).unwrap();
+        assert_eq!(deposit_place(offset, 100), (700, 63, 0x345, (1 << 36) - 1));
+        assert_eq!(deposit_offset(name, 701, 0), None);
+        assert_eq!(deposit_offset(name, 100, 1 << 36), None);
+    }
+}

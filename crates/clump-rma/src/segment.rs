@@ -1,0 +1,94 @@
+//! Memory of one's own that is exported.
+
+use crate::error::{ErrorKind, Result};
+use crate::rma::Rma;
+use crate::target::Target;
+use clump_am::RankContext;
+use clump_shm::export::{EXPORTS, Extent, SegmentName};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Zeroed memory that other ranks may access under its name, until it is dropped. Its owner accesses it as
+/// any other [`Target`].
+#[derive(Debug)]
+pub struct Segment {
+    target: Target,
+    export: Export,
+}
+
+/// An entry of this rank's table.
+#[derive(Debug)]
+struct Export {
+    context: Arc<RankContext>,
+    index: u8,
+    offset: u64,
+    reserved: u64,
+}
+
+impl Rma {
+    /// Exports `bytes` bytes of zeroed memory.
+    ///
+    /// # Errors
+    /// Memory, space for segments, or the table has run out.
+    pub fn export(&self, bytes: u64) -> Result<Segment> {
+        self.export_growing(bytes, bytes)
+    }
+
+    /// The same, with address space for `reserved` bytes, which [`Segment::grow`] fills.
+    ///
+    /// # Errors
+    /// As [`Rma::export`].
+    pub fn export_growing(&self, bytes: u64, reserved: u64) -> Result<Segment> {
+        let context = &self.inner.context;
+        let page = clump_os::map::PAGE as u64;
+        // More than there is, if it cannot be rounded up.
+        let whole = reserved.max(bytes).max(1);
+        let whole = whole.checked_next_multiple_of(page).unwrap_or(whole);
+        let offset = context.reserve_segment(whole, bytes)?;
+        let extent = Extent { offset, reserved: whole, bytes };
+        let Some((index, generation)) = context.block().exports().open(extent) else {
+            context.give_back_segment(offset, whole);
+            return Err(ErrorKind::TooManySegments(EXPORTS).into());
+        };
+        let export = Export { context: context.clone(), index, offset, reserved: whole };
+        let target = self.target(SegmentName::new(context.rank(), index, generation))?;
+        Ok(Segment { target, export })
+    }
+}
+
+impl Segment {
+    /// Makes the segment `bytes` bytes long, if it is not as long already. What is new is zero. Others may
+    /// access it when they know of it; nothing tells them.
+    ///
+    /// # Errors
+    /// That is more than was reserved, or memory has run out.
+    pub fn grow(&self, bytes: u64) -> Result<()> {
+        let Export { context, index, offset, reserved } = &self.export;
+        if bytes > *reserved {
+            let segment = self.target.name();
+            let (asked, reserved) = (bytes, *reserved);
+            return Err(ErrorKind::CannotGrow { segment, asked, reserved }.into());
+        }
+        let exports = context.block().exports();
+        if exports.look_up(*index).is_some_and(|(_, extent)| extent.bytes < bytes) {
+            context.commit_segment(*offset, bytes)?;
+            exports.grow(*index, bytes);
+        }
+        Ok(())
+    }
+}
+
+impl Deref for Segment {
+    type Target = Target;
+
+    fn deref(&self) -> &Target {
+        &self.target
+    }
+}
+
+impl Drop for Export {
+    fn drop(&mut self) {
+        self.context.block().exports().close(self.index);
+        self.context.give_back_segment(self.offset, self.reserved);
+    }
+}

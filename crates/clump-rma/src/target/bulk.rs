@@ -1,0 +1,275 @@
+//! Many bytes of a segment: put, get, in one piece or strided, with a signal behind.
+
+use super::{Pending, Target};
+use crate::atomic::{AtomicOp, Word};
+use crate::books::Sink;
+use crate::error::{Result, Why, refused};
+use crate::protocol::{MOST_PIECE, ask, deposit_offset};
+use crate::rma::Load;
+use clump_shm::cells::Cells;
+use clump_shm::export::SegmentName;
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+
+/// A put of more bytes is deposited as it arrives, without a copy in between.
+const LONG_FROM: usize = 4 << 10;
+/// Pieces of a get that are asked for before the first must have come.
+const PIECES_AHEAD: usize = 16;
+
+/// Blocks of equal length at equal distances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Strides {
+    /// Where the first begins.
+    pub offset: u64,
+    /// Bytes of a block.
+    pub block: usize,
+    /// Bytes from the beginning of one to that of the next.
+    pub stride: u64,
+}
+
+/// What is written behind a put, so that who sees it sees what was put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signal {
+    /// A segment of the node that is put to.
+    pub segment: SegmentName,
+    /// Where in it; a multiple of 8.
+    pub offset: u64,
+    /// What is written there, or added.
+    pub value: u64,
+    /// Whether it is added.
+    pub adds: bool,
+}
+
+impl Signal {
+    fn words(self) -> [u64; 4] {
+        [self.segment.to_bits(), self.offset, self.value, u64::from(self.adds)]
+    }
+}
+
+impl Target {
+    #[inline]
+    fn reach(&self, offset: u64, bytes: u64) -> Result<Option<&Cells>> {
+        let Some(near) = &self.near else { return Ok(None) };
+        match near.reach(offset, bytes) {
+            Some(cells) => Ok(Some(cells)),
+            None => self.reach_again(offset, bytes).map(Some),
+        }
+    }
+
+    /// Writes bytes. `from` may be used again when it returns; that they are there, [`crate::Rma::quiet`]
+    /// tells.
+    ///
+    /// # Errors
+    /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
+    #[inline]
+    pub fn put_bytes(&self, offset: u64, from: &[u8]) -> Result<()> {
+        if let Some(cells) = self.reach(offset, from.len() as u64)? {
+            cells.write(offset, from);
+            return Ok(());
+        }
+        self.put_far(offset, from, 0, None)
+    }
+
+    /// The same with a handle that tells when they are there.
+    ///
+    /// # Errors
+    /// On this node: it was refused. On another, waiting for it tells.
+    pub fn start_put(&self, offset: u64, from: &[u8]) -> Result<Pending<()>> {
+        if let Some(cells) = self.reach(offset, from.len() as u64)? {
+            cells.write(offset, from);
+            return Ok(Pending::ready(&self.inner, 0));
+        }
+        let cookie = self.inner.books.borrow_mut().enter(self.node, Sink::Value);
+        let pending = Pending::waiting(&self.inner, cookie);
+        self.put_far(offset, from, cookie, None)?;
+        Ok(pending)
+    }
+
+    /// Writes bytes, and then a signal: whoever waits for it ([`Target::wait_until`]) sees the bytes.
+    ///
+    /// # Errors
+    /// As [`Target::put_bytes`].
+    pub fn put_signal(&self, offset: u64, from: &[u8], signal: Signal) -> Result<()> {
+        let Some(cells) = self.reach(offset, from.len() as u64)? else {
+            return self.put_far(offset, from, 0, Some(signal));
+        };
+        cells.write(offset, from);
+        let bell = Target::open(&self.inner, signal.segment)?;
+        bell.signal(signal.offset, signal.value, signal.adds)
+    }
+
+    /// Writes a word, or adds to it, behind everything that this thread has put to this node if
+    /// [`crate::Rma::fence`] came between, and wakes the segment's rank if it waits.
+    ///
+    /// # Errors
+    /// As [`Target::put_bytes`].
+    pub fn signal(&self, offset: u64, value: u64, adds: bool) -> Result<()> {
+        if self.near.is_none() {
+            let signal = Signal { segment: self.name, offset, value, adds };
+            return self.put_far(offset, &[], 0, Some(signal));
+        }
+        let op = if adds { AtomicOp::Add } else { AtomicOp::Store };
+        let cells = self.reach(offset, 8)?;
+        let done = cells.and_then(|cells| u64::apply(cells, offset, op, value, 0));
+        done.ok_or_else(|| refused(self.name, offset, Why::Misaligned))?;
+        self.wake();
+        Ok(())
+    }
+
+    fn put_far(&self, offset: u64, from: &[u8], cookie: u64, signal: Option<Signal>) -> Result<()> {
+        let mut words = [self.name.to_bits(), offset, cookie, 0, 0, 0, 0];
+        let mut count = 3;
+        if let Some(signal) = signal {
+            words[3..].copy_from_slice(&signal.words());
+            count = words.len();
+        }
+        let words = words.get(..count).unwrap_or_default();
+        if from.len() < LONG_FROM.min(self.inner.endpoint.max_medium()) {
+            return self.inner.send(self.node, ask::PUT, words, Load::Bytes(from));
+        }
+        // Deposits are made as they arrive, and so before what is held there for its turn.
+        if self.inner.is_fenced(self.node) {
+            self.inner.quiet_node(self.node)?;
+        }
+        let first = self.inner.first_rank(self.node);
+        let at = deposit_offset(self.name, first, offset);
+        let at = at.ok_or_else(|| refused(self.name, offset, Why::OutOfBounds))?;
+        self.inner.send(self.node, ask::PUT_LONG, words, Load::Deposit(at, from))
+    }
+
+    /// Reads bytes.
+    ///
+    /// # Errors
+    /// It was refused; its node or a rank is lost. Then `to` may hold anything.
+    #[inline]
+    pub fn get_bytes(&self, offset: u64, to: &mut [u8]) -> Result<()> {
+        if let Some(cells) = self.reach(offset, to.len() as u64)? {
+            cells.read(offset, to);
+            return Ok(());
+        }
+        let mut pieces = Pieces { target: self, under_way: VecDeque::new() };
+        let base = NonNull::from(&mut *to).cast::<u8>();
+        let mut result = self.ask_bytes(offset, (base, to.len()), &mut pieces);
+        while let Some(cookie) = pieces.under_way.pop_front() {
+            result = result.and(self.inner.await_one(cookie).map(drop));
+        }
+        result
+    }
+
+    /// Asks for bytes piece by piece. The buffer is borrowed until all pieces have been waited for.
+    pub(crate) fn ask_bytes(
+        &self,
+        offset: u64,
+        (base, len): (NonNull<u8>, usize),
+        pieces: &mut Pieces<'_>,
+    ) -> Result<()> {
+        let mut at = 0;
+        while at < len {
+            let piece = (len - at).min(MOST_PIECE);
+            if pieces.under_way.len() >= PIECES_AHEAD
+                && let Some(first) = pieces.under_way.pop_front()
+            {
+                self.inner.await_one(first)?;
+            }
+            // SAFETY: `at` is less than `len`, which the buffer has.
+            let sink = Sink::Buffer(unsafe { base.add(at) }, piece);
+            let from = offset.wrapping_add(at as u64);
+            let words = |cookie| [self.name.to_bits(), from, cookie, piece as u64];
+            let cookie = self.inner.begin(self.node, ask::GET, sink, words, Load::Nothing)?;
+            pieces.under_way.push_back(cookie);
+            at += piece;
+        }
+        Ok(())
+    }
+
+    /// Writes `from`, whole blocks one behind the other, to the blocks of `to`.
+    ///
+    /// # Errors
+    /// `from` is not made of whole blocks; else as [`Target::put_bytes`].
+    pub fn put_strided(&self, to: Strides, from: &[u8]) -> Result<()> {
+        let wrong = || refused(self.name, to.offset, Why::OutOfBounds);
+        if to.block == 0 || !from.len().is_multiple_of(to.block) {
+            return Err(wrong());
+        }
+        if self.near.is_none() && to.block <= MOST_PIECE {
+            let whole = MOST_PIECE / to.block * to.block;
+            for (chunk, at) in from.chunks(whole).zip(to.starts(whole / to.block)) {
+                let words =
+                    [self.name.to_bits(), at.ok_or_else(wrong)?, 0, to.stride, to.block as u64];
+                self.inner.send(self.node, ask::PUT_STRIDED, &words, Load::Bytes(chunk))?;
+            }
+            return Ok(());
+        }
+        for (block, at) in from.chunks(to.block).zip(to.starts(1)) {
+            self.put_bytes(at.ok_or_else(wrong)?, block)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the blocks of `from` into `to`, one behind the other, until that is full.
+    ///
+    /// # Errors
+    /// `to` does not hold whole blocks; else as [`Target::get_bytes`].
+    pub fn get_strided(&self, from: Strides, to: &mut [u8]) -> Result<()> {
+        let wrong = || refused(self.name, from.offset, Why::OutOfBounds);
+        if from.block == 0 || !to.len().is_multiple_of(from.block) {
+            return Err(wrong());
+        }
+        if self.near.is_some() || from.block > MOST_PIECE {
+            for (block, at) in to.chunks_mut(from.block).zip(from.starts(1)) {
+                self.get_bytes(at.ok_or_else(wrong)?, block)?;
+            }
+            return Ok(());
+        }
+        let mut pieces = Pieces { target: self, under_way: VecDeque::new() };
+        let whole = MOST_PIECE / from.block;
+        let mut result = Ok(());
+        for (chunk, at) in to.chunks_mut(whole * from.block).zip(from.starts(whole)) {
+            if pieces.under_way.len() >= PIECES_AHEAD
+                && let Some(first) = pieces.under_way.pop_front()
+            {
+                result = result.and(self.inner.await_one(first).map(drop));
+            }
+            let Some(at) = at else { return Err(wrong()) };
+            let count = (chunk.len() / from.block) as u64;
+            let sink = Sink::Buffer(NonNull::from(&mut *chunk).cast(), chunk.len());
+            let words =
+                |cookie| [self.name.to_bits(), at, cookie, from.stride, from.block as u64, count];
+            let begun = self.inner.begin(self.node, ask::GET_STRIDED, sink, words, Load::Nothing);
+            match begun {
+                Ok(cookie) => pieces.under_way.push_back(cookie),
+                Err(error) => return Err(error),
+            }
+        }
+        while let Some(cookie) = pieces.under_way.pop_front() {
+            result = result.and(self.inner.await_one(cookie).map(drop));
+        }
+        result
+    }
+}
+
+impl Strides {
+    /// Where every `blocks`-th block begins; `None` beyond all addresses.
+    fn starts(self, blocks: usize) -> impl Iterator<Item = Option<u64>> {
+        (0_u64..).map(move |turn| {
+            let far = self.stride.checked_mul(turn.checked_mul(blocks as u64)?)?;
+            self.offset.checked_add(far)
+        })
+    }
+}
+
+/// Pieces of a get that are under way into a borrowed buffer; given up when dropped.
+#[derive(Debug)]
+pub(crate) struct Pieces<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) under_way: VecDeque<u64>,
+}
+
+impl Drop for Pieces<'_> {
+    fn drop(&mut self) {
+        let mut books = self.target.inner.books.borrow_mut();
+        for cookie in self.under_way.drain(..) {
+            books.take(cookie);
+        }
+    }
+}

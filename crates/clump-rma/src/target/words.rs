@@ -1,0 +1,301 @@
+//! Words of a segment: put, get, atomic operations.
+
+use super::Target;
+use crate::atomic::{AtomicOp, Comparison, Word};
+use crate::books::Sink;
+use crate::error::{Result, Why, refused};
+use crate::protocol::atomic_handler;
+use crate::rma::{Inner, Load};
+use clump_am::WaitFor;
+use clump_shm::rank::Waiting;
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+/// An operation that has begun and gives a `T` when it has happened. One that is dropped happens all the
+/// same.
+#[derive(Debug)]
+#[must_use = "what it gives is had by `wait`"]
+pub struct Pending<T> {
+    state: State,
+    inner: Rc<Inner>,
+    of: PhantomData<T>,
+}
+
+#[derive(Debug)]
+enum State {
+    Ready(u64),
+    Waiting(u64),
+    Taken,
+}
+
+/// What an operation may give.
+pub trait Given: Sized {
+    #[doc(hidden)]
+    fn from_word(bits: u64) -> Self;
+}
+
+impl<T: Word> Given for T {
+    fn from_word(bits: u64) -> Self {
+        T::from_bits(bits)
+    }
+}
+
+impl Given for () {
+    fn from_word(_: u64) -> Self {}
+}
+
+impl<T: Given> Pending<T> {
+    pub(super) fn ready(inner: &Rc<Inner>, bits: u64) -> Self {
+        Self { state: State::Ready(bits), inner: inner.clone(), of: PhantomData }
+    }
+
+    pub(super) fn waiting(inner: &Rc<Inner>, cookie: u64) -> Self {
+        Self { state: State::Waiting(cookie), inner: inner.clone(), of: PhantomData }
+    }
+
+    /// Whether it has happened, or failed. Handles what has arrived.
+    ///
+    /// # Errors
+    /// What handling finds.
+    pub fn is_done(&self) -> Result<bool> {
+        let State::Waiting(cookie) = self.state else { return Ok(true) };
+        self.inner.endpoint.poll()?;
+        Ok(self.inner.has_ended(cookie))
+    }
+
+    /// Waits until it has happened.
+    ///
+    /// # Errors
+    /// It was refused; its node or a rank is lost.
+    pub fn wait(mut self) -> Result<T> {
+        match std::mem::replace(&mut self.state, State::Taken) {
+            State::Ready(bits) => Ok(T::from_word(bits)),
+            State::Waiting(cookie) => Ok(T::from_word(self.inner.await_one(cookie)?)),
+            State::Taken => Ok(T::from_word(0)),
+        }
+    }
+}
+
+impl<T> Drop for Pending<T> {
+    fn drop(&mut self) {
+        if let State::Waiting(cookie) = self.state {
+            self.inner.books.borrow_mut().take(cookie);
+        }
+    }
+}
+
+/// Bytes of a word.
+const fn bytes<T: Word>() -> u64 {
+    size_of::<T>() as u64
+}
+
+macro_rules! fetching {
+    ($($name:ident, $silent:ident, $op:ident, $what:literal;)+) => {$(
+        #[doc = concat!($what, " and gives what it was before.")]
+        ///
+        /// # Errors
+        /// It was refused; its node or a rank is lost.
+        #[inline(always)]
+        pub fn $name<T: Word>(&self, offset: u64, operand: T) -> Result<T> {
+            self.atomic(offset, AtomicOp::$op, operand, T::from_bits(0))
+        }
+
+        #[doc = concat!($what, ". Does not wait until that has happened.")]
+        ///
+        /// # Errors
+        /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
+        #[inline(always)]
+        pub fn $silent<T: Word>(&self, offset: u64, operand: T) -> Result<()> {
+            self.atomic_silent(offset, AtomicOp::$op, operand)
+        }
+    )+};
+}
+
+impl Target {
+    /// Writes a word. Does not wait until that has happened.
+    ///
+    /// # Errors
+    /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
+    #[inline(always)]
+    pub fn put<T: Word>(&self, offset: u64, value: T) -> Result<()> {
+        if let Some(near) = &self.near
+            && let Some(cells) = near.reach(offset, bytes::<T>())
+            && T::write(cells, offset, value).is_some()
+        {
+            return Ok(());
+        }
+        self.atomic_slowly(offset, AtomicOp::Store, value)
+    }
+
+    /// Reads a word.
+    ///
+    /// # Errors
+    /// It was refused; its node or a rank is lost.
+    #[inline(always)]
+    pub fn get<T: Word>(&self, offset: u64) -> Result<T> {
+        if let Some(near) = &self.near
+            && let Some(cells) = near.reach(offset, bytes::<T>())
+            && let Some(value) = T::read(cells, offset)
+        {
+            return Ok(value);
+        }
+        self.load(offset)
+    }
+
+    /// Reads a word, and sees whatever was written before the word was, by its writer.
+    ///
+    /// # Errors
+    /// It was refused; its node or a rank is lost.
+    #[inline(always)]
+    pub fn load<T: Word>(&self, offset: u64) -> Result<T> {
+        let zero = T::from_bits(0);
+        self.atomic(offset, AtomicOp::Load, zero, zero)
+    }
+
+    /// Writes `new` if the word is `old`; gives what it was before.
+    ///
+    /// # Errors
+    /// It was refused; its node or a rank is lost.
+    #[inline(always)]
+    pub fn compare_swap<T: Word>(&self, offset: u64, old: T, new: T) -> Result<T> {
+        self.atomic(offset, AtomicOp::CompareSwap, new, old)
+    }
+
+    fetching! {
+        swap, store, Store, "Writes a word so that who reads it by [`Target::load`] sees what was written before,";
+        fetch_add, add, Add, "Adds to a word, wrapping around,";
+        fetch_and, and, And, "Keeps those bits of a word that are set in both";
+        fetch_or, or, Or, "Sets bits of a word";
+        fetch_xor, xor, Xor, "Turns bits of a word over";
+        fetch_min, min, Min, "Makes a word the smaller of itself and `operand`";
+        fetch_max, max, Max, "Makes a word the larger of itself and `operand`";
+    }
+
+    /// Begins any atomic operation; `other` is what a [`AtomicOp::CompareSwap`] compares with.
+    ///
+    /// # Errors
+    /// On this node: it was refused. On another, waiting for it tells.
+    pub fn start_atomic<T: Word>(
+        &self,
+        offset: u64,
+        op: AtomicOp,
+        operand: T,
+        other: T,
+    ) -> Result<Pending<T>> {
+        if self.near.is_some() {
+            let value = self.atomic(offset, op, operand, other)?;
+            return Ok(Pending::ready(&self.inner, value.to_bits()));
+        }
+        let cookie = self.begin_atomic(offset, op, operand, other)?;
+        Ok(Pending::waiting(&self.inner, cookie))
+    }
+
+    #[inline(always)]
+    fn atomic<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
+        if let Some(near) = &self.near
+            && let Some(cells) = near.reach(offset, bytes::<T>())
+            && let Some(value) = T::apply(cells, offset, op, operand, other)
+        {
+            return Ok(value);
+        }
+        self.fetch_slowly(offset, op, operand, other)
+    }
+
+    #[inline(always)]
+    fn atomic_silent<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<()> {
+        if let Some(near) = &self.near
+            && let Some(cells) = near.reach(offset, bytes::<T>())
+            && T::apply(cells, offset, op, operand, T::from_bits(0)).is_some()
+        {
+            return Ok(());
+        }
+        self.atomic_slowly(offset, op, operand)
+    }
+
+    /// On a near segment that may have grown.
+    fn near_again<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
+        let cells = self.reach_again(offset, bytes::<T>())?;
+        T::apply(cells, offset, op, operand, other)
+            .ok_or_else(|| refused(self.name, offset, Why::Misaligned))
+    }
+
+    #[inline(never)]
+    fn fetch_slowly<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
+        if self.near.is_some() {
+            return self.near_again(offset, op, operand, other);
+        }
+        let cookie = self.begin_atomic(offset, op, operand, other)?;
+        Ok(T::from_bits(self.inner.await_one(cookie)?))
+    }
+
+    fn begin_atomic<T: Word>(
+        &self,
+        offset: u64,
+        op: AtomicOp,
+        operand: T,
+        other: T,
+    ) -> Result<u64> {
+        let handler = atomic_handler(op, T::WIDTH, true);
+        let (segment, operand, other) = (self.name.to_bits(), operand.to_bits(), other.to_bits());
+        let begin = |words: usize| {
+            let all = |cookie| [segment, offset, cookie, operand, other];
+            match words {
+                3 => self.inner.begin(
+                    self.node,
+                    handler,
+                    Sink::Value,
+                    |cookie| [segment, offset, cookie],
+                    Load::Nothing,
+                ),
+                _ => self.inner.begin(self.node, handler, Sink::Value, all, Load::Nothing),
+            }
+        };
+        begin(if op == AtomicOp::Load { 3 } else { 5 })
+    }
+
+    #[inline(never)]
+    fn atomic_slowly<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<()> {
+        if self.near.is_some() {
+            return self.near_again(offset, op, operand, T::from_bits(0)).map(drop);
+        }
+        let words = [self.name.to_bits(), offset, operand.to_bits()];
+        self.inner.send(self.node, atomic_handler(op, T::WIDTH, false), &words, Load::Nothing)
+    }
+
+    /// Waits until a word of a near segment compares so; gives it. Signals to a segment wake its own rank
+    /// at once, and others of the node after some milliseconds.
+    ///
+    /// # Errors
+    /// The segment is on another node ([`Why::NoSuchSegment`]), or a rank is lost.
+    pub fn wait_until<T: Word>(&self, offset: u64, comparison: Comparison, value: T) -> Result<T> {
+        self.reach_again(offset, bytes::<T>())?;
+        let mut word = Compared { target: self, offset, comparison, value, seen: None };
+        self.inner.endpoint.block_on(&mut word)?;
+        word.seen.ok_or_else(|| refused(self.name, offset, Why::Misaligned))
+    }
+}
+
+struct Compared<'a, T> {
+    target: &'a Target,
+    offset: u64,
+    comparison: Comparison,
+    value: T,
+    seen: Option<T>,
+}
+
+impl<T: Word> WaitFor for Compared<'_, T> {
+    #[inline]
+    fn done(&mut self) -> clump_am::Result<bool> {
+        let Some(near) = &self.target.near else { return Ok(true) };
+        let zero = T::from_bits(0);
+        let word = T::apply(&near.cells, self.offset, AtomicOp::Load, zero, zero);
+        let Some(word) = word else { return Ok(true) };
+        let holds = self.comparison.holds(word.to_bits(), self.value.to_bits());
+        self.seen = holds.then_some(word);
+        Ok(holds)
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Condition
+    }
+}

@@ -1,0 +1,146 @@
+//! Segments that a rank exports for one-sided access: their names, and the table in the rank's block that
+//! says where they lie. The rank writes its table; ranks of its node and its network interface read it.
+
+use clump_os::sync::{AtomicU64, Ordering};
+
+/// Segments that a rank may export at one time.
+pub const EXPORTS: usize = 64;
+
+/// The global name of a segment: rank, place in its table, and which use of that place.
+///
+/// Plain data of 8 bytes, so that ranks can exchange it; zero names nothing.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    zerocopy::FromBytes,
+    zerocopy::IntoBytes,
+    zerocopy::Immutable,
+    zerocopy::KnownLayout,
+)]
+#[repr(transparent)]
+pub struct SegmentName(u64);
+
+impl SegmentName {
+    /// The segment that `rank` exported at `index`, for the `generation`-th time (from 1).
+    pub fn new(rank: u32, index: u8, generation: u32) -> Self {
+        Self(u64::from(rank & 0xff_ffff) << 40 | u64::from(index) << 32 | u64::from(generation))
+    }
+
+    /// The name as one word, for messages.
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// Reads a name from a message; any bits are a name, though perhaps nobody's.
+    pub fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The rank that exports it.
+    pub fn rank(self) -> u32 {
+        (self.0 >> 40) as u32
+    }
+
+    /// Its place in the table of that rank.
+    pub fn index(self) -> u8 {
+        (self.0 >> 32) as u8
+    }
+
+    /// Which use of that place.
+    pub fn generation(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+impl std::fmt::Display for SegmentName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "segment {} of rank {}", self.index(), self.rank())
+    }
+}
+
+/// Where a segment lies, as its table says: to be checked against its rank's space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Offset in the node's memory.
+    pub offset: u64,
+    /// Bytes of address space that it may grow to.
+    pub reserved: u64,
+    /// Bytes that may be accessed now.
+    pub bytes: u64,
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct Entry {
+    /// The generation; zero while the place was never used. Whether it is open in the lowest bit.
+    state: AtomicU64,
+    offset: AtomicU64,
+    reserved: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// The table in a rank's block.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ExportTable {
+    entries: [Entry; EXPORTS],
+}
+
+impl ExportTable {
+    /// For the owner: announces a segment at a free place; gives place and generation. `None` when the
+    /// table is full.
+    pub fn open(&self, extent: Extent) -> Option<(u8, u32)> {
+        let is_free = |entry: &&Entry| entry.state.load(Ordering::Relaxed) & 1 == 0;
+        let (index, entry) = (0..).zip(&self.entries).find(|(_, entry)| is_free(entry))?;
+        let generation = (entry.state.load(Ordering::Relaxed) >> 1) as u32 + 1;
+        entry.offset.store(extent.offset, Ordering::Relaxed);
+        entry.reserved.store(extent.reserved, Ordering::Relaxed);
+        entry.bytes.store(extent.bytes, Ordering::Relaxed);
+        // SYNC 12: pairs with look_up
+        entry.state.store(u64::from(generation) << 1 | 1, Ordering::Release);
+        Some((index, generation))
+    }
+
+    /// For the owner: more bytes may be accessed from now on.
+    pub fn grow(&self, index: u8, bytes: u64) {
+        if let Some(entry) = self.entries.get(usize::from(index)) {
+            entry.bytes.store(bytes, Ordering::Release);
+        }
+    }
+
+    /// For the owner: the segment is gone.
+    pub fn close(&self, index: u8) {
+        if let Some(entry) = self.entries.get(usize::from(index)) {
+            let state = entry.state.load(Ordering::Relaxed);
+            entry.state.store(state & !1, Ordering::Release);
+        }
+    }
+
+    /// Whether the segment of that generation is exported now.
+    #[inline]
+    pub fn is_open(&self, index: u8, generation: u32) -> bool {
+        let open = u64::from(generation) << 1 | 1;
+        let entry = self.entries.get(usize::from(index));
+        entry.is_some_and(|entry| entry.state.load(Ordering::Acquire) == open)
+    }
+
+    /// The generation that is exported at a place, and where it lies.
+    pub fn look_up(&self, index: u8) -> Option<(u32, Extent)> {
+        let entry = self.entries.get(usize::from(index))?;
+        // SYNC 12: pairs with open
+        let state = entry.state.load(Ordering::Acquire);
+        let extent = Extent {
+            offset: entry.offset.load(Ordering::Relaxed),
+            reserved: entry.reserved.load(Ordering::Relaxed),
+            bytes: entry.bytes.load(Ordering::Acquire),
+        };
+        let same = entry.state.load(Ordering::Relaxed) == state;
+        (state & 1 == 1 && same).then_some(((state >> 1) as u32, extent))
+    }
+}
