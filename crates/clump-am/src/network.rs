@@ -194,6 +194,11 @@ impl Network {
         self.interface.stack().memory_bytes()
     }
 
+    /// What tells packets of this job from those of others; every packet says it.
+    pub fn job_tag(&self) -> u32 {
+        self.interface.stack().job_tag()
+    }
+
     /// What is going on, for whoever looks for a fault.
     #[doc(hidden)]
     pub fn dump(&self) {

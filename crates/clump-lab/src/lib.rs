@@ -20,6 +20,7 @@ pub mod baseline;
 pub mod columns;
 pub mod compare;
 pub mod contrast;
+pub mod enemy;
 pub mod goals;
 pub mod launch;
 pub mod logp;
@@ -47,6 +48,8 @@ pub enum Command {
     Compare(compare::Args),
     /// What lost packets and many senders at once cost between nodes
     Loss(loss::command::Args),
+    /// What a job between nodes loses to somebody who sends it packets of his own
+    Enemy(enemy::command::Args),
 }
 
 /// Runs a command; the exit code for the program.
@@ -56,5 +59,6 @@ pub fn main(command: &Command) -> anyhow::Result<u8> {
         Command::Steps(args) => steps_command::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Loss(args) => loss::command::run(args),
+        Command::Enemy(args) => enemy::command::run(args),
     }
 }

@@ -31,6 +31,7 @@
 
 pub mod frame;
 mod header;
+pub mod hostile;
 mod security;
 
 pub use header::{Flags, HEADER_BYTES, Header, Kind, MOST_SACK_WORDS, Packet, Refused, VERSION};

@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-pub mod enemy;
 pub mod net;
 
 use clump_am::{RankContext, Settings};

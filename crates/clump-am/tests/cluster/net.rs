@@ -6,7 +6,7 @@ use clump_os::secret::Secret;
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_shm::rank::Place;
 use clump_wire::Security;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -17,11 +17,13 @@ pub struct Between {
     pub nodes: usize,
     pub security: Security,
     pub faults: Option<(FaultPlan, u64)>,
+    /// Where ranks of other nodes believe that a rank is: somebody sits between.
+    pub detour: Option<(u32, SocketAddr)>,
 }
 
 impl Between {
     pub fn nodes(nodes: usize, security: Security) -> Self {
-        Self { nodes, security, faults: None }
+        Self { nodes, security, faults: None, detour: None }
     }
 }
 
@@ -50,7 +52,9 @@ pub fn contexts(
             let local = memory.local_ranks();
             memory.set_alarms(local.map(|rank| (rank, Alarm::new().unwrap())).collect());
             for (rank, socket) in sockets.iter().enumerate() {
-                let address = socket.local_addr().unwrap();
+                let detour = between.detour.filter(|(to, _)| *to == rank as u32);
+                let detour = detour.filter(|_| node_of[rank] != node).map(|(_, address)| address);
+                let address = detour.unwrap_or_else(|| socket.local_addr().unwrap());
                 let place = Place { address, epoch: 100 + rank as u32 };
                 memory.rank(rank as u32).unwrap().set_place(place);
             }

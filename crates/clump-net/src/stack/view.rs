@@ -51,6 +51,11 @@ impl Stack {
         kept.sum::<usize>() + self.mail.iter().flatten().map(crate::Mail::bytes).sum::<usize>()
     }
 
+    /// What tells packets of this job from those of others; every packet says it.
+    pub fn job_tag(&self) -> u32 {
+        self.job
+    }
+
     /// Whether a peer has been given up.
     pub fn is_lost(&self, peer: u32) -> bool {
         self.lost(peer).is_some()

@@ -1,0 +1,177 @@
+//! `clump lab enemy`: what a job between two nodes loses to somebody who sends it packets of his own.
+//!
+//! Slices of one job take turns: nobody else sends; the enemy sends as many packets to a socket that is
+//! no part of the job, which is what his own work takes from the machine; he sends them to the rank that
+//! receives. [`live`] is what the ranks do, [`attack`] the enemy, [`command`] starts them.
+
+pub mod attack;
+pub mod command;
+pub mod live;
+
+use crate::contrast::Contrast;
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+
+/// Share of throughput that has to remain.
+const GOAL: f64 = 0.9;
+/// Share of the packets asked for that the enemy must have sent.
+const STRONG_ENOUGH: f64 = 0.9;
+
+/// Where the enemy's packets go in a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aim {
+    /// Nowhere: it sleeps.
+    Nobody,
+    /// To a socket that is no part of the job.
+    Bystander,
+    /// To the rank that receives.
+    Job,
+}
+
+/// One slice of each, per second: nobody, a bystander, the job attacked.
+pub type Turn = [f64; 3];
+
+/// What a job says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    /// Bytes of 64 KiB messages.
+    pub bytes: Vec<Turn>,
+    /// Messages of one word.
+    pub messages: Vec<Turn>,
+    /// Packets per second that the enemy sent while it did.
+    pub rate: f64,
+    /// Packets that it sent to the job.
+    pub sent: u64,
+    /// Packets that the ranks threw away.
+    pub thrown: u64,
+}
+
+/// One measure of throughput.
+#[derive(Debug, Serialize)]
+pub struct Throughput {
+    /// Attacked against left alone.
+    pub attacked: Contrast,
+    /// A bystander attacked against left alone: what the enemy's own work takes from the machine.
+    pub machine: Contrast,
+    /// Attacked against a bystander attacked: what packets cost the job that has to look at them.
+    pub packets: Contrast,
+}
+
+impl Throughput {
+    fn of(turns: &[Turn]) -> Result<Self> {
+        let of = |pair: fn(&Turn) -> (f64, f64)| {
+            let pairs: Vec<_> = turns.iter().map(pair).collect();
+            Contrast::of(&pairs).context("no turns were played")
+        };
+        Ok(Self {
+            attacked: of(|&[alone, _, attacked]| (attacked, alone))?,
+            machine: of(|&[alone, beside, _]| (beside, alone))?,
+            packets: of(|&[_, beside, attacked]| (attacked, beside))?,
+        })
+    }
+}
+
+/// Everything.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// How packets were protected.
+    pub security: &'static str,
+    /// Packets per second of the enemy.
+    pub rate: f64,
+    /// Packets sent to the job.
+    pub sent: u64,
+    /// Packets that its ranks threw away.
+    pub thrown: u64,
+    /// 64 KiB messages, bytes per second.
+    pub bytes: Throughput,
+    /// Messages of one word, per second.
+    pub messages: Throughput,
+}
+
+impl Report {
+    /// From what the job said, of an enemy that was to send `wanted` packets per second.
+    pub fn of(security: &'static str, wanted: u32, said: &Said) -> Result<Self> {
+        let Said { rate, sent, thrown, .. } = *said;
+        ensure!(
+            rate >= STRONG_ENOUGH * f64::from(wanted),
+            "the enemy sent {rate:.0} packets per second, not {wanted}: this machine is too busy"
+        );
+        ensure!(thrown > 0, "of {sent} packets none was thrown away: the attack did not arrive");
+        let (bytes, messages) = (Throughput::of(&said.bytes)?, Throughput::of(&said.messages)?);
+        Ok(Self { security, rate, sent, thrown, bytes, messages })
+    }
+}
+
+/// For people, in 100 columns.
+#[derive(Debug)]
+pub struct Text<'a>(pub &'a Report);
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Report { security, rate, sent, thrown, bytes, messages } = self.0;
+        writeln!(
+            f,
+            "an enemy beside a job on two nodes, packets protected by {security}\n\
+             {rate:.0} packets/s: noise, cut short, of another job, of another incarnation, forged\n\
+             {sent} sent to the job, {thrown} arrived and were thrown away\n"
+        )?;
+        writeln!(
+            f,
+            "{:<15}{:>11}{:>12}{:>11}   of left alone    of next to it",
+            "", "left alone", "next to it", "attacked"
+        )?;
+        let verdict = |ratio: f64| if ratio >= GOAL { "met" } else { "missed" };
+        let rows = [("64 KiB, MB/s", bytes), ("one word, M/s", messages)];
+        for (name, Throughput { attacked, machine, packets }) in rows {
+            let [whole, part] = [attacked.ratio.value, packets.ratio.value];
+            writeln!(
+                f,
+                "{name:<15}{:>11.2}{:>12.2}{:>11.2}{whole:>9.2} {:<7}{part:>9.2} {}",
+                attacked.baseline.value / 1e6,
+                machine.ours.value / 1e6,
+                attacked.ours.value / 1e6,
+                verdict(whole),
+                verdict(part),
+            )?;
+        }
+        writeln!(
+            f,
+            "\ngoal: {GOAL} at least\n\
+             next to it: the same enemy on the same machine sends to a socket that is no part of the job;\n\
+             what that takes is his own work, which an enemy elsewhere does on his own processors"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(rate: f64, thrown: u64) -> Said {
+        let turns = vec![[2e9, 1.8e9, 1.7e9]; 7];
+        Said { bytes: turns, messages: vec![[5e6, 5e6, 4e6]; 7], rate, sent: 1000, thrown }
+    }
+
+    #[test]
+    fn an_enemy_that_did_not_come_is_not_believed() {
+        assert!(Report::of("aead", 50_000, &said(40_000.0, 1000)).is_err());
+        assert!(Report::of("aead", 50_000, &said(50_000.0, 0)).is_err());
+        let nothing = Said { bytes: Vec::new(), ..said(50_000.0, 1000) };
+        assert!(Report::of("aead", 50_000, &nothing).is_err());
+    }
+
+    #[test]
+    fn the_report_fits_and_says_what_was_met() {
+        let report = Report::of("aead", 50_000, &said(50_000.0, 990)).unwrap();
+        assert!((report.bytes.attacked.ratio.value - 0.85).abs() < 1e-9);
+        assert!((report.bytes.machine.ratio.value - 0.9).abs() < 1e-9);
+        let text = Text(&report).to_string();
+        assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
+        assert_eq!(
+            (text.matches(" missed").count(), text.matches(" met").count()),
+            (3, 1),
+            "{text}"
+        );
+    }
+}
