@@ -92,6 +92,13 @@ pub(crate) enum Body<'a> {
     Long(u64, &'a [u8], &'a Cell<Progress>),
 }
 
+impl Body<'_> {
+    /// Whether a part of it has been packed.
+    pub(crate) fn is_begun(&self) -> bool {
+        matches!(self, Body::Long(_, _, progress) if progress.get() != Progress::default())
+    }
+}
+
 /// What became of an attempt to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -115,7 +122,7 @@ pub struct Core {
     /// Reply paths of senders without a lane.
     pub(crate) links: HashMap<Name, Link>,
     /// What it keeps of the network, if there is one.
-    pub(crate) remote: Option<Remote>,
+    pub(crate) remote: Option<Box<Remote>>,
     segment_at: (u64, u64),
     pub(crate) polls: u32,
     /// Number of the poll that looks at the network next.
@@ -141,7 +148,7 @@ impl Core {
         if let Some(network) = network {
             network.registry.enter(inbox.name(), inbox.block().clone());
         }
-        let remote = network.map(Remote::new);
+        let remote = network.map(|network| Box::new(Remote::new(network)));
         let desk = Desk {
             context: context.clone(),
             block: inbox.block().clone(),

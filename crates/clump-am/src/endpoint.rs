@@ -294,7 +294,8 @@ impl<H: Hold> Endpoint<H> {
             }
             let waited = u128::from(clock::now_ns() - started);
             let mut core = self.hold.core()?;
-            if patience.is_some_and(|p| waited > p.as_nanos()) {
+            // What is packed in part is on its way, and has to be packed whole.
+            if patience.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
                 core.come_back(dest, Reason::Congestion, handler, words, body);
                 sent = true;
             } else {

@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// Bytes of requests between two endpoints that may be unconsumed, when few ranks share the memory.
 const MOST_CREDIT: u64 = 1 << 20;
+/// Peers that are sent to by sockets of their own.
+const MOST_CONNECTIONS: usize = 16;
 /// How long a closing rank waits for news before it says again that it closes.
 const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 const LEAST_CREDIT: u64 = 64 << 10;
@@ -89,7 +91,8 @@ impl NetworkSeat {
     ) -> Result<Stack> {
         let Self { socket, mut key, security, window, faults, .. } = self;
         let refused = |why: &dyn std::fmt::Display| ErrorKind::Network(why.to_string());
-        let driver = Udp::new(vec![socket], UdpOptions::default()).map_err(|e| refused(&e))?;
+        let options = UdpOptions { connections: MOST_CONNECTIONS, ..UdpOptions::default() };
+        let driver = Udp::new(vec![socket], options).map_err(|e| refused(&e))?;
         let driver: Box<dyn Driver> = match faults {
             None => Box::new(driver),
             Some((plan, seed)) => {
@@ -199,12 +202,6 @@ impl Network {
         self.interface.stack().job_tag()
     }
 
-    /// What is going on, for whoever looks for a fault.
-    #[doc(hidden)]
-    pub fn dump(&self) {
-        eprintln!("{}", self.interface.stack().describe());
-    }
-
     /// How often an endpoint looks at the network.
     pub(crate) fn polling(&self) -> Polling {
         self.polling.clone()
@@ -244,4 +241,17 @@ impl Network {
 /// The reason that programs see.
 pub(crate) fn reason_of(refusal: Refusal) -> Reason {
     Reason::from_bits(refusal as u8).unwrap_or(Reason::PeerLost)
+}
+
+#[cfg(test)]
+mod tests {
+    use clump_shm::name::Name;
+
+    #[test]
+    fn a_name_leads_the_stack_to_its_rank() {
+        for rank in [0, 1, 77, 0xff_ffff] {
+            let name = Name::new(rank, 31, u32::MAX);
+            assert_eq!(clump_wire::frame::stack_of(name.to_bits()), name.rank());
+        }
+    }
 }

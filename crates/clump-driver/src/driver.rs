@@ -20,8 +20,9 @@ pub struct Capabilities {
     pub ecn: bool,
     /// Datagrams carry the time at which the kernel received them.
     pub timestamps: bool,
-    /// How many sockets receive.
-    pub sockets: usize,
+    /// Datagrams come from the address that their sender receives at ([`Driver::local`]), always. Else
+    /// only the host is the same: several sockets receive, or others than it send.
+    pub answerable: bool,
     /// Bytes of datagrams that wait here to be received before more are lost, as the kernel counts
     /// (its bookkeeping included).
     pub receive_buffer: usize,

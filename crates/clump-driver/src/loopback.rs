@@ -105,7 +105,7 @@ impl Hub {
             gro: false,
             ecn: true,
             timestamps: false,
-            sockets: 1,
+            answerable: true,
             receive_buffer: self.limits.queue_bytes,
             send_buffer: self.limits.queue_bytes,
         };

@@ -5,6 +5,7 @@
 //! dense traffic comes in by `recvmmsg` with runs joined (GRO) and marks. `clump_os::udp` has the figures
 //! behind that; [`density`] decides which way to receive.
 
+mod connections;
 mod density;
 mod options;
 mod receive;
@@ -18,6 +19,7 @@ use crate::inbound::Inbound;
 use crate::watch::watch;
 use clump_os::OsError;
 use clump_os::udp::{self, Inbox, Outbox};
+use connections::Connections;
 use density::Density;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -37,6 +39,7 @@ struct Socket {
 #[derive(Debug)]
 pub struct Udp {
     sockets: Vec<Socket>,
+    connections: Connections,
     /// Watches all sockets, where there are several.
     watch: Option<OwnedFd>,
     options: UdpOptions,
@@ -71,7 +74,7 @@ impl Udp {
             gro: options.gro,
             ecn: options.ecn,
             timestamps: options.timestamps,
-            sockets: sockets.len(),
+            answerable: sockets.len() == 1 && options.connections == 0,
             receive_buffer: usize::MAX,
             send_buffer: usize::MAX,
         };
@@ -83,6 +86,7 @@ impl Udp {
         let watch = if prepared.len() > 1 { Some(watch(sockets)?) } else { None };
         Ok(Self {
             sockets: prepared,
+            connections: Connections::default(),
             watch,
             options,
             capabilities,

@@ -100,7 +100,7 @@ fn several_sockets_all_receive_and_all_send() {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let sockets = (0..3).map(|_| clump_os::udp::bind(any).unwrap()).collect();
     let mut several = Udp::new(sockets, UdpOptions::default()).unwrap();
-    assert_eq!(several.capabilities().sockets, 3);
+    assert!(!several.capabilities().answerable);
     let addresses: Vec<_> = several.locals().collect();
     let mut others: Vec<_> = (0..12).map(|_| bind(UdpOptions::default())).collect();
 

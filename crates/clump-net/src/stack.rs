@@ -3,6 +3,7 @@
 //! Pure but for its driver: time comes in as an argument, so the same code runs on sockets and in
 //! simulation. Owned by one thread at a time.
 
+mod arena;
 mod ending;
 mod receive;
 mod route;
@@ -17,13 +18,13 @@ use crate::order::Order;
 use crate::outbox::{Outbox, Progress};
 use crate::seal::{JobKey, KeyError, Opener, Sealer};
 use crate::stats::Stats;
+use arena::Arena;
 use clump_driver::Driver;
 use clump_proto::{Channel, Nanos};
 use clump_wire::frame::{Head, Kind, Route};
 use clump_wire::{HEADER_BYTES, Security};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use transmit::Arena;
 
 /// Endpoints of one owner.
 pub const ENDPOINTS: usize = 32;
@@ -318,19 +319,17 @@ impl Stack {
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
-        (kind, handler): (Kind, u8),
-        (from, to): (u64, u64),
-        (words, payload): (&[u64], &[u8]),
+        head: (Kind, u8),
+        names: (u64, u64),
+        body: (&[u64], &[u8]),
     ) -> Push {
-        let route = Route { from, to, tag: 0 };
-        let head = Head { kind, reply: true, handler, route, order: None, piece: None };
-        self.push(now, peer, head, false, (words, payload), 2 * MOST_WAITING)
+        self.answer(now, peer, head, names, body, 2 * MOST_WAITING)
     }
 
     /// Tells the endpoint `to` how many bytes of its requests `from` has consumed, ever.
     pub fn report(&mut self, now: impl Fn() -> Nanos, peer: u32, from: u64, to: u64, total: u64) {
         self.stats.credits_sent += 1;
-        self.control(&now, peer, Kind::Credit, (from, to), total);
+        self.reply_anyway(&now, peer, (Kind::Credit, 0), (from, to), (&[total], &[]));
         // Its sender may have nothing else to wait for.
         self.kick(now(), peer, true);
     }
@@ -342,12 +341,13 @@ impl Stack {
         };
         let (peer, from, to) = (flow.peer, flow.from, flow.to);
         if let Some(total) = flow.question() {
-            self.control(now, peer, Kind::Ask, (from, to), total);
+            self.reply_anyway(now, peer, (Kind::Ask, 0), (from, to), (&[total], &[]));
         }
         true
     }
 
-    /// Answers even when there is no room: for the last words of an endpoint.
+    /// Answers even when there is no room: what is bounded by the peer's own requests, and the last
+    /// words of an endpoint. A peer that is lost needs to know nothing.
     pub fn reply_anyway(
         &mut self,
         now: impl Fn() -> Nanos,
@@ -356,33 +356,22 @@ impl Stack {
         names: (u64, u64),
         body: (&[u64], &[u8]),
     ) {
-        let _ = self.reply_always(now, peer, head, names, body);
+        let _ = self.answer(now, peer, head, names, body, usize::MAX);
     }
 
-    /// Answers whatever the peer's window says: for what is bounded by the peer's own requests.
-    fn reply_always(
+    #[inline]
+    fn answer(
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
         (kind, handler): (Kind, u8),
         (from, to): (u64, u64),
-        (words, payload): (&[u64], &[u8]),
+        body: (&[u64], &[u8]),
+        most_waiting: usize,
     ) -> Push {
         let route = Route { from, to, tag: 0 };
         let head = Head { kind, reply: true, handler, route, order: None, piece: None };
-        self.push(now, peer, head, false, (words, payload), usize::MAX)
-    }
-
-    fn control(
-        &mut self,
-        now: impl Fn() -> Nanos,
-        peer: u32,
-        kind: Kind,
-        (from, to): (u64, u64),
-        word: u64,
-    ) {
-        // A peer that is lost needs to know nothing.
-        let _ = self.reply_always(now, peer, (kind, 0), (from, to), (&[word], &[]));
+        self.push(now, peer, head, false, body, most_waiting)
     }
 
     #[inline]

@@ -41,6 +41,19 @@ pub fn bind(address: SocketAddr) -> Result<OwnedFd> {
     Ok(socket)
 }
 
+/// A socket that sends to `to` only, prepared like any other; what comes to its own port is of no interest.
+///
+/// # Errors
+/// The kernel refuses the address, or there is no way to the destination now.
+pub fn connect(local: SocketAddr, to: SocketAddr, buffer_bytes: usize) -> Result<OwnedFd> {
+    let socket = bind(local)?;
+    prepare(socket.as_fd(), buffer_bytes)?;
+    let failed = |e| OsError::new(format!("connecting a UDP socket to {to}"), e);
+    set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 0).map_err(failed)?;
+    rustix::net::connect(&socket, &to).map_err(failed)?;
+    Ok(socket)
+}
+
 /// The address that `socket` is bound to; `None` when it is no UDP socket or not bound.
 pub fn bound(socket: impl AsFd) -> Option<SocketAddr> {
     let socket = socket.as_fd();

@@ -23,7 +23,7 @@ impl SimDriver {
             gro: false,
             ecn: true,
             timestamps: false,
-            sockets: 1,
+            answerable: true,
             receive_buffer: port.socket_bytes,
             send_buffer: usize::try_from(port.card_bytes).unwrap_or(usize::MAX),
         };

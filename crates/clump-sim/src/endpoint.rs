@@ -2,13 +2,13 @@
 
 use crate::content;
 use crate::doors::{OUTSIDE, TOO_LONG, offset_of};
-use crate::ledger::{self, Aim, Ledger, NO_HANDLER, rank_of};
+use crate::ledger::{self, Aim, Ledger, NO_HANDLER};
 use crate::plan::Wishes;
 use crate::random::Random;
 use crate::switch::Time;
 use clump_net::original::Original;
 use clump_net::{Arrival, FlowId, Progress, Push, REQUEST_COST, Request, Sort, Stack};
-use clump_wire::frame::Kind;
+use clump_wire::frame::{Kind, stack_of};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The handler that takes a message and is done.
@@ -159,7 +159,7 @@ impl Endpoint {
         let random = &mut *desk.random;
         let lane = lanes.entry(to).or_insert_with(|| {
             let ordered = random.chance(desk.wishes.ordered);
-            let flow = desk.stack.open_flow(*name, to, rank_of(to), ordered);
+            let flow = desk.stack.open_flow(*name, to, stack_of(to), ordered);
             Lane { flow, ordered, queue: VecDeque::new() }
         });
         let dice = random.below(1_000_000) as u32;
@@ -211,7 +211,7 @@ impl Endpoint {
             let Owed { kind, handler, to, words, payload } = owed;
             let names = (self.name, *to);
             let head = (*kind, *handler);
-            let pushed = desk.stack.reply(|| now, rank_of(*to), head, names, (words, payload));
+            let pushed = desk.stack.reply(|| now, stack_of(*to), head, names, (words, payload));
             match pushed {
                 Push::Full => break,
                 Push::Accepted => sent += 1,
@@ -320,7 +320,7 @@ impl Endpoint {
         let Owed { kind, handler, to, words, payload } = &owed;
         if self.owed.is_empty() {
             let (head, names) = ((*kind, *handler), (self.name, *to));
-            match desk.stack.reply(|| now, rank_of(*to), head, names, (words, payload)) {
+            match desk.stack.reply(|| now, stack_of(*to), head, names, (words, payload)) {
                 Push::Accepted => return,
                 Push::Lost(_) => return desk.withdraw_answer(*kind, words),
                 Push::Full => {}
@@ -332,7 +332,7 @@ impl Endpoint {
     /// Before it closes: tells all others what was consumed of them. Nobody could answer them later.
     pub(crate) fn report_all(&self, stack: &mut Stack, at: Time) {
         for (&from, inflow) in self.inflows.iter().filter(|(_, i)| i.consumed != i.reported) {
-            stack.report(|| at, rank_of(from), self.name, from, inflow.consumed);
+            stack.report(|| at, stack_of(from), self.name, from, inflow.consumed);
         }
     }
 
@@ -345,7 +345,7 @@ impl Endpoint {
             inflow.reported = inflow.consumed;
             inflow.asked = None;
             let now = desk.now;
-            desk.stack.report(|| now, rank_of(from), self.name, from, inflow.consumed);
+            desk.stack.report(|| now, stack_of(from), self.name, from, inflow.consumed);
         }
     }
 }

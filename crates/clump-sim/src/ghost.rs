@@ -2,6 +2,7 @@
 //! with a key of its own. Nothing they send may be handled, and nothing may be handed to them.
 
 use crate::content;
+use crate::doors::OpenDoors;
 use crate::driver::SimDriver;
 use crate::endpoint::name_of;
 use crate::ledger::{self, FORBIDDEN, SharedLedger};
@@ -9,29 +10,11 @@ use crate::plan::{MILLISECOND, Plan};
 use crate::rank::{Listed, stack_config};
 use crate::switch::{SharedSwitch, Time};
 use clump_net::seal::{JobKey, KeyError};
-use clump_net::{Batch, Doors, Refusal, Request, Stack};
+use clump_net::{Batch, Request, Stack};
 use clump_wire::frame::Kind;
 
 /// How often a ghost acts.
 pub(crate) const HAUNT: Time = 7 * MILLISECOND;
-
-/// Lets everything in, so that what should not come is seen.
-#[derive(Debug)]
-struct OpenDoors;
-
-impl Doors for OpenDoors {
-    fn admit(&self, _to: u64, _tag: Option<u64>) -> Result<u8, Refusal> {
-        Ok(0)
-    }
-
-    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> Result<(), Refusal> {
-        Ok(())
-    }
-}
 
 /// See the module.
 #[derive(Debug)]

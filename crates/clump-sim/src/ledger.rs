@@ -8,7 +8,7 @@
 //! 4. A message that must be refused (bad tag, bad handler, outside of the segment) is not handled.
 
 use crate::content;
-use clump_wire::frame::Kind;
+use clump_wire::frame::{Kind, stack_of};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -75,11 +75,6 @@ pub(crate) type SharedLedger = Arc<Mutex<Ledger>>;
 /// Locks a ledger. One thread uses it, so nobody ever waits.
 pub(crate) fn lock(ledger: &SharedLedger) -> MutexGuard<'_, Ledger> {
     ledger.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The rank of an endpoint.
-pub(crate) fn rank_of(name: u64) -> u32 {
-    (name >> 40) as u32
 }
 
 impl Ledger {
@@ -180,7 +175,7 @@ impl Ledger {
         };
         let same =
             (kind, reply, from, to) == (message.kind, message.reply, message.from, message.to);
-        let excused = self.lost_ranks & (1 << rank_of(to)) != 0;
+        let excused = self.lost_ranks & (1 << stack_of(to)) != 0;
         let wrong = match () {
             () if !aimed => "was handled that should have been refused",
             () if !whole => "was handled before it had arrived whole, or is damaged",
@@ -231,7 +226,7 @@ impl Ledger {
             || (payload.len() == message.bytes && content::is_intact(id, 0, payload));
         let same =
             (kind, reply, from, to) == (message.kind, message.reply, message.from, message.to);
-        let lost = self.lost_ranks & (1 << rank_of(to)) != 0;
+        let lost = self.lost_ranks & (1 << stack_of(to)) != 0;
         let wrong = match () {
             () if !whole => "came back damaged",
             () if !same || !has_words(id, kind, message.bytes, words) => "came back changed",
@@ -268,7 +263,7 @@ impl Ledger {
     /// A rank is dead: nobody is owed anything by it, nor is it.
     pub(crate) fn on_death(&mut self, rank: u32) {
         self.lost_ranks |= 1 << rank;
-        self.excuse(|message| rank_of(message.from) == rank || rank_of(message.to) == rank);
+        self.excuse(|message| stack_of(message.from) == rank || stack_of(message.to) == rank);
     }
 
     /// An endpoint has closed: it is owed nothing any more.
@@ -289,7 +284,7 @@ impl Ledger {
     /// Bytes of replies to a rank, and of requests that may be on their way back to it.
     pub(crate) fn answers_to(&self, rank: u32) -> usize {
         let open = |m: &&Message| !m.handled && !m.returned && !m.excused;
-        let answer = |m: &&Message| rank_of(if m.reply { m.to } else { m.from }) == rank;
+        let answer = |m: &&Message| stack_of(if m.reply { m.to } else { m.from }) == rank;
         let answers = self.messages.iter().filter(open).filter(answer);
         answers.map(|message| message.bytes + 200).sum()
     }

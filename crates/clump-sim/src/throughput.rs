@@ -3,6 +3,7 @@
 //! Processors cost what [`TURN`] and [`PER_PACKET`] say, so the numbers are about protocol and links, and
 //! are the same on every machine.
 
+use crate::doors::OpenDoors;
 use crate::driver::SimDriver;
 use crate::endpoint::name_of;
 use crate::plan::{MICROSECOND, MILLISECOND, SECOND};
@@ -10,8 +11,8 @@ use crate::random::Random;
 use crate::rank::config_of;
 use crate::switch::{Event, Link, NetCounts, Port, SharedSwitch, Switch, Time};
 use clump_net::seal::{JobKey, KeyError};
-use clump_net::{Batch, Doors, FlowId, Push, REQUEST_COST, Refusal, Request, Stack};
-use clump_wire::frame::Kind;
+use clump_net::{Batch, FlowId, Push, REQUEST_COST, Request, Stack};
+use clump_wire::frame::{Kind, stack_of};
 use serde::Serialize;
 
 /// What a turn of a rank costs.
@@ -172,24 +173,6 @@ pub fn table(reports: &[Report]) -> String {
     text
 }
 
-/// Takes everything.
-#[derive(Debug)]
-struct Open;
-
-impl Doors for Open {
-    fn admit(&self, _to: u64, _tag: Option<u64>) -> Result<u8, Refusal> {
-        Ok(0)
-    }
-
-    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> Result<(), Refusal> {
-        Ok(())
-    }
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// Consumes what comes.
@@ -239,7 +222,7 @@ impl Bench {
                 &clump_proto::Config::default(),
             );
             Ok(Station {
-                stack: Stack::new(config, &key, driver, Box::new(Open))?,
+                stack: Stack::new(config, &key, driver, Box::new(OpenDoors))?,
                 role: Role::Sink,
                 me,
                 to: u32::from(me == 0),
@@ -317,7 +300,7 @@ impl Station {
             } else if ask == clump_net::Sort::Message(Kind::Ask) {
                 self.report(now, from, true);
             } else if !reply {
-                let peer = (from >> 40) as usize;
+                let peer = stack_of(from) as usize;
                 self.taken[peer].0 += REQUEST_COST + bytes;
                 self.taken[peer].2 += bytes;
                 if self.role == Role::Echo {
@@ -339,7 +322,7 @@ impl Station {
     }
 
     fn report(&mut self, now: Time, from: u64, asked: bool) {
-        let peer = (from >> 40) as usize;
+        let peer = stack_of(from) as usize;
         let (consumed, reported, _) = &mut self.taken[peer];
         if asked || *consumed - *reported >= CREDIT / 4 {
             *reported = *consumed;

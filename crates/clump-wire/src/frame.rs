@@ -63,6 +63,12 @@ pub struct Route {
     pub tag: u64,
 }
 
+/// The stack behind an endpoint: the number in the upper 24 bits of its name.
+#[inline]
+pub fn stack_of(name: u64) -> u32 {
+    (name >> 40) as u32
+}
+
 /// Which piece of which message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {

@@ -25,6 +25,9 @@ pub struct UdpOptions {
     pub gso_bytes: usize,
     /// What to ask for as receive and as send buffer; the kernel doubles it for its bookkeeping.
     pub buffer_bytes: usize,
+    /// Most destinations that get a connected socket of their own to be sent by, with another port than
+    /// the one that receives. 0: every datagram comes from the port it can be answered to.
+    pub connections: usize,
 }
 
 impl Default for UdpOptions {
@@ -38,6 +41,7 @@ impl Default for UdpOptions {
             gso_segments: udp::MAX_SEGMENTS,
             gso_bytes: udp::MAX_BYTES_V4,
             buffer_bytes: 4 << 20,
+            connections: 0,
         }
     }
 }

@@ -47,6 +47,13 @@ fn refuses_runs(e: Errno) -> bool {
     matches!(e, Errno::IO | Errno::INVAL | Errno::MSGSIZE | Errno::OPNOTSUPP | Errno::NOPROTOOPT)
 }
 
+/// Errors that may be about a connection and not about a datagram: its address or route is gone, or it
+/// still reports the size of an earlier one.
+fn may_blame_connection(e: Errno) -> bool {
+    matches!(verdict(e), Verdict::Lost)
+        || matches!(e, Errno::INVAL | Errno::ADDRNOTAVAIL | Errno::MSGSIZE)
+}
+
 fn refused(e: Errno, index: usize, datagram: &Outgoing<'_>) -> DriverError {
     let to = datagram.to;
     if e == Errno::MSGSIZE {
@@ -74,6 +81,15 @@ impl Udp {
         (0..self.sockets.len()).filter(fits).nth(chosen).unwrap_or(0)
     }
 
+    /// The connection to a destination, where there is one.
+    #[inline]
+    fn connection_to(&mut self, main: usize, to: &SocketAddr) -> Option<usize> {
+        if self.options.connections == 0 {
+            return None;
+        }
+        self.connections.find(self.sockets[main].local, to, &self.options)
+    }
+
     /// Sends one datagram by the shortest way; `false`: the wire is full.
     #[inline]
     pub(super) fn send_alone(
@@ -81,10 +97,14 @@ impl Udp {
         index: usize,
         datagram: &Outgoing<'_>,
     ) -> Result<bool, DriverError> {
-        let socket = self.sockets[self.socket_towards(&datagram.to)].fd.as_fd();
+        let main = self.socket_towards(&datagram.to);
+        let mut connection = self.connection_to(main, &datagram.to);
         let Outgoing { to, head, body, tail } = datagram;
         let mut result = Err(Errno::AGAIN);
         for _ in 0..LATE_ERRORS {
+            let connected = connection.and_then(|number| self.connections.socket(number));
+            let to = if connected.is_some() { None } else { Some(to) };
+            let socket = connected.unwrap_or(self.sockets[main].fd.as_fd());
             result = if body.is_empty() && tail.is_empty() {
                 udp::send(socket, to, head)
             } else if let Some(whole) = join(&mut self.scratch, datagram) {
@@ -100,6 +120,9 @@ impl Udp {
                     return Ok(true);
                 }
                 Err(e) if matches!(verdict(e), Verdict::Again) => self.counts.refused += 1,
+                Err(e) if may_blame_connection(e) && connection.is_some() => {
+                    self.connections.drop(connection.take());
+                }
                 Err(_) => break,
             }
         }
@@ -175,13 +198,17 @@ impl Udp {
         rest: &[Outgoing<'_>],
         runs: &mut [usize; MESSAGES],
     ) -> (usize, Result<usize, Errno>) {
-        let socket = self.socket_towards(&rest[0].to);
+        let to = rest[0].to;
+        let socket = self.socket_towards(&to);
+        let connection = self.connection_to(socket, &to);
+        let connected = connection.and_then(|number| self.connections.socket(number));
         let several = self.sockets.len() > 1;
         let (mut messages, mut next) = (0, 0);
         let longest = if self.capabilities.gso { self.options.gso_segments } else { 1 };
         let mut plans = [(0, 0); MESSAGES];
         while messages < MESSAGES && next < rest.len() {
-            if several && self.socket_towards(&rest[next].to) != socket {
+            let elsewhere = several && self.socket_towards(&rest[next].to) != socket;
+            if elsewhere || connected.is_some() && rest[next].to != to {
                 break;
             }
             let run = run_length(&rest[next..], longest, self.options.gso_bytes);
@@ -194,11 +221,16 @@ impl Udp {
         for &(first, run) in &plans[..messages] {
             let run = &rest[first..first + run];
             let segment = u16::try_from(run[0].bytes()).ok().filter(|_| run.len() > 1);
-            post.message(&run[0].to, segment);
+            post.message(connected.is_none().then_some(&run[0].to), segment);
             post.datagrams(run.iter().map(|one| [one.head, one.body, one.tail]));
         }
         self.counts.send_calls += 1;
-        (messages, post.send(self.sockets[socket].fd.as_fd()))
+        let result = post.send(connected.unwrap_or(self.sockets[socket].fd.as_fd()));
+        if connection.is_some() && result.is_err_and(may_blame_connection) {
+            self.connections.drop(connection);
+            return (messages, Err(Errno::INTR)); // so that the socket that receives is tried too
+        }
+        (messages, result)
     }
 }
 

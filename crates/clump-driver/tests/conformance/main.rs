@@ -45,6 +45,7 @@ suite!(
     udp_never_adaptive,
     udp_with_timestamps,
     udp_of_several_sockets,
+    udp_of_connections,
     loopback,
     fault_over_udp,
     fault_over_loopback,

@@ -64,6 +64,12 @@ pub fn udp_with_timestamps(count: usize) -> Made {
     boxed(udp("127.0.0.1:0", count, options)?)
 }
 
+pub fn udp_of_connections(count: usize) -> Made {
+    // Fewer than there are destinations.
+    let options = UdpOptions { connections: 2, ..UdpOptions::default() };
+    boxed(udp("127.0.0.1:0", count, options)?)
+}
+
 pub fn udp_of_several_sockets(count: usize) -> Made {
     let sockets = || {
         let any = "127.0.0.1:0".parse().unwrap();

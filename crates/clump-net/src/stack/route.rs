@@ -5,7 +5,7 @@ use crate::assembly::{Nonsense, Whole};
 use crate::doors::Refusal;
 use crate::mail::{Found, Mail, Sort};
 use crate::original::Original;
-use clump_wire::frame::{Frame, Head, Kind, MOST_WORDS};
+use clump_wire::frame::{Frame, Head, Kind, MOST_WORDS, stack_of};
 
 impl Stack {
     /// Hands a frame on; true if it was handed over as it lies in the packet.
@@ -223,10 +223,9 @@ impl Stack {
         let mut words = vec![original];
         words.extend_from_slice(&mail.words);
         let (from, to) = (mail.route.to, mail.route.from);
-        let peer = (to >> 40) as u32;
-        let head = (Kind::Returned, 0);
         // Bounded by what the sender may have outstanding.
-        let _ = self.reply_always(now, peer, head, (from, to), (&words, &mail.payload));
+        let body = (words.as_slice(), mail.payload.as_slice());
+        self.reply_anyway(now, stack_of(to), (Kind::Returned, 0), (from, to), body);
     }
 }
 

@@ -1,10 +1,11 @@
 //! Sending: from the outbox to the driver, and whatever a timer or an acknowledgement sets off.
 
+use super::arena::Arena;
 use super::{COALESCE_NS, Conduit, FLOOD_NS, Nanos, Peer, Stack};
+use crate::outbox::Outbox;
 use crate::seal::Sealer;
 use crate::stats::Stats;
-use clump_driver::{Driver, DriverError, Outgoing};
-use clump_proto::SackBuf;
+use clump_driver::{Driver, DriverError};
 use clump_wire::{Header, Kind};
 use std::net::SocketAddr;
 
@@ -12,27 +13,6 @@ use std::net::SocketAddr;
 const BURST: usize = 64;
 /// Bytes of one call of the driver, as much as one segmented send takes.
 const BURST_BYTES: usize = 128 << 10;
-const MOST_TRAILER: usize = 16;
-
-/// One packet about to be sent.
-#[derive(Debug, Clone, Copy)]
-struct Shot {
-    unit: Option<u64>,
-    /// Where its header lies in the arena, and its sealed body if it has one.
-    head: (usize, usize),
-    sealed: (usize, usize),
-    trailer: [u8; MOST_TRAILER],
-}
-
-/// Memory for packets about to be sent.
-#[derive(Debug, Default)]
-pub(super) struct Arena {
-    shots: Vec<Shot>,
-    heads: Vec<u8>,
-    sealed: Vec<u8>,
-    sack: SackBuf,
-}
-
 /// What it takes to send to one peer.
 struct Way<'a> {
     arena: &'a mut Arena,
@@ -220,72 +200,34 @@ impl Way<'_> {
     /// Sends one burst; true when another may follow.
     #[inline]
     fn volley(&mut self, now: Nanos, conduit: &mut Conduit, close_open: bool) -> bool {
-        let Some(unit) = conduit.next_unit(now, close_open, self.stats) else { return false };
+        let Some(mut unit) = conduit.next_unit(now, close_open, self.stats) else { return false };
         conduit.sent_at = now;
-        let header = self.stamp(now, conduit, unit);
-        match conduit.next_unit(now, close_open, self.stats) {
-            None => self.alone(conduit, &header),
-            Some(next) => self.burst(now, conduit, close_open, (header, next)),
-        }
-    }
-
-    #[inline]
-    fn stamp(&mut self, now: Nanos, conduit: &mut Conduit, unit: u64) -> Header {
-        let mut header = Header { kind: Kind::Data, unit, ..self.header };
-        // A full packet has no room for selective acknowledgements; pure ones carry them.
-        conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
-        header
-    }
-
-    /// Sends a unit that nothing follows: the way of every message on a quiet channel.
-    #[inline]
-    fn alone(&mut self, conduit: &Conduit, header: &Header) -> bool {
-        let body = conduit.outbox.unit(header.unit).unwrap_or_default();
-        let head = &header.encode(0);
-        let mut trailer = [0; MOST_TRAILER];
-        let Some(tail) = trailer.get_mut(..self.sealer.tag_bytes()) else { return false };
-        let body = if self.sealer.in_place() {
-            let sealed = &mut self.arena.sealed;
-            sealed.clear();
-            sealed.extend_from_slice(body);
-            self.sealer.seal(header.number, head, sealed, tail);
-            sealed.as_slice()
-        } else {
-            self.sealer.checksum(head, body, tail);
-            body
-        };
-        let only = Outgoing { to: self.to, head, body, tail };
-        self.stats.packets_sent += 1;
-        self.stats.bytes_sent += only.bytes() as u64;
-        let result = self.driver.send(&[only]);
-        self.after_send(&result, 1);
-        false
-    }
-
-    /// Sends several units.
-    fn burst(
-        &mut self,
-        now: Nanos,
-        conduit: &mut Conduit,
-        close_open: bool,
-        (mut header, next): (Header, u64),
-    ) -> bool {
         self.arena.clear();
         let mut bytes = 0;
-        let mut next = Some(next);
-        loop {
-            let body = conduit.outbox.unit(header.unit).unwrap_or_default();
+        let more = loop {
+            let mut header = Header { kind: Kind::Data, unit, ..self.header };
+            // A full packet has no room for selective acknowledgements; pure ones carry them.
+            conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
+            let body = conduit.outbox.unit(unit).unwrap_or_default();
             bytes += body.len();
-            self.arena.load(&header, false, Some(header.unit), self.sealer, body);
-            let Some(unit) = next else { break };
-            header = self.stamp(now, conduit, unit);
-            let full = self.arena.shots.len() + 1 >= BURST || bytes >= BURST_BYTES;
-            next = if full { None } else { conduit.next_unit(now, close_open, self.stats) };
-        }
-        let count = self.arena.shots.len();
-        let outbox = &conduit.outbox;
-        let plain = |shot: &Shot| shot.unit.and_then(|unit| outbox.unit(unit)).unwrap_or_default();
-        let result = self.arena.fire(self.driver, self.to, self.sealer, plain, self.stats);
+            self.arena.load(&header, false, self.sealer, body);
+            if self.arena.len() == BURST || bytes >= BURST_BYTES {
+                break true;
+            }
+            let Some(next) = conduit.next_unit(now, close_open, self.stats) else { break false };
+            unit = next;
+        };
+        self.fire(&conduit.outbox) && more
+    }
+
+    /// Sends what was loaded; false when the driver did not take all of it.
+    #[inline]
+    fn fire(&mut self, outbox: &Outbox) -> bool {
+        let count = self.arena.len();
+        let unit = |number| outbox.unit(number).unwrap_or_default();
+        let (result, bytes) = self.arena.fire(self.driver, self.to, unit);
+        self.stats.packets_sent += count as u64;
+        self.stats.bytes_sent += bytes as u64;
         self.after_send(&result, count)
     }
 
@@ -309,17 +251,15 @@ impl Way<'_> {
     #[cold]
     fn plain(&mut self, now: Nanos, conduit: &mut Conduit, kind: Kind, padding: usize) {
         let mut header = Header { kind, ..self.header };
-        let arena = &mut *self.arena;
-        arena.clear();
-        conduit.channel.stamp(now, &mut header, &mut arena.sack);
+        self.arena.clear();
+        conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
         if kind == Kind::ProbeAck {
             header.unit = padding as u64;
         }
         let body = vec![0; if kind == Kind::Probe { padding } else { 0 }];
-        arena.load(&header, true, None, self.sealer, &body);
+        self.arena.load(&header, true, self.sealer, &body);
         self.stats.acks_sent += u64::from(kind == Kind::Ack);
-        let result = arena.fire(self.driver, self.to, self.sealer, |_| &body, self.stats);
-        self.after_send(&result, 1);
+        self.fire(&conduit.outbox);
     }
 }
 
@@ -344,80 +284,5 @@ impl Conduit {
         self.outbox.launch();
         stats.units_sent += 1;
         Some(unit)
-    }
-}
-
-impl Arena {
-    fn clear(&mut self) {
-        self.shots.clear();
-        self.heads.clear();
-        self.sealed.clear();
-    }
-
-    /// Adds a packet: its header, with selective acknowledgements if asked for, and whatever protects it.
-    #[inline]
-    fn load(
-        &mut self,
-        header: &Header,
-        with_sack: bool,
-        unit: Option<u64>,
-        sealer: &Sealer,
-        body: &[u8],
-    ) {
-        let words = if with_sack { self.sack.words() } else { &[] };
-        let head = self.heads.len();
-        self.heads.extend_from_slice(&header.encode(words.len()));
-        for word in words {
-            self.heads.extend_from_slice(&word.to_le_bytes());
-        }
-        let mut shot = Shot {
-            unit,
-            head: (head, self.heads.len()),
-            sealed: (0, 0),
-            trailer: [0; MOST_TRAILER],
-        };
-        let head = self.heads.get(head..).unwrap_or_default();
-        let Some(trailer) = shot.trailer.get_mut(..sealer.tag_bytes()) else { return };
-        if sealer.in_place() {
-            let at = self.sealed.len();
-            self.sealed.extend_from_slice(body);
-            let Some(copy) = self.sealed.get_mut(at..) else { return };
-            shot.sealed = (at, at + body.len());
-            sealer.seal(header.number, head, copy, trailer);
-        } else {
-            sealer.checksum(head, body, trailer);
-        }
-        self.shots.push(shot);
-    }
-
-    /// Sends everything that was loaded. `plain` gives the body of a packet that is sent as it is.
-    #[inline]
-    fn fire<'a>(
-        &'a self,
-        driver: &mut dyn Driver,
-        to: SocketAddr,
-        sealer: &Sealer,
-        plain: impl Fn(&Shot) -> &'a [u8],
-        stats: &mut Stats,
-    ) -> Result<usize, DriverError> {
-        let outgoing = |shot: &'a Shot| Outgoing {
-            to,
-            head: self.heads.get(shot.head.0..shot.head.1).unwrap_or_default(),
-            body: if sealer.in_place() {
-                self.sealed.get(shot.sealed.0..shot.sealed.1).unwrap_or_default()
-            } else {
-                plain(shot)
-            },
-            tail: shot.trailer.get(..sealer.tag_bytes()).unwrap_or_default(),
-        };
-        stats.packets_sent += self.shots.len() as u64;
-        if let [shot] = self.shots.as_slice() {
-            let only = outgoing(shot);
-            stats.bytes_sent += only.bytes() as u64;
-            return driver.send(&[only]);
-        }
-        let all: Vec<Outgoing<'_>> = self.shots.iter().map(outgoing).collect();
-        stats.bytes_sent += all.iter().map(|one| one.bytes() as u64).sum::<u64>();
-        driver.send(&all)
     }
 }

@@ -9,10 +9,11 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::{mem, ptr};
 
-/// Sends one datagram that lies in one piece.
+/// Sends one datagram that lies in one piece. A connected socket needs no destination.
 #[inline]
-pub fn send(socket: BorrowedFd<'_>, to: &SocketAddr, bytes: &[u8]) -> Result<(), Errno> {
-    let (name, length) = Name::new(to);
+pub fn send(socket: BorrowedFd<'_>, to: Option<&SocketAddr>, bytes: &[u8]) -> Result<(), Errno> {
+    let named = to.map(Name::new);
+    let (name, length) = named.as_ref().map_or((ptr::null(), 0), |(name, n)| (name.as_ptr(), *n));
     // SAFETY: bytes and name are live for the call, with these lengths; the kernel only reads them.
     let result = unsafe {
         libc::sendto(
@@ -20,7 +21,7 @@ pub fn send(socket: BorrowedFd<'_>, to: &SocketAddr, bytes: &[u8]) -> Result<(),
             bytes.as_ptr().cast(),
             bytes.len(),
             libc::MSG_NOSIGNAL,
-            name.as_ptr().cast(),
+            name.cast(),
             length,
         )
     };
@@ -30,12 +31,13 @@ pub fn send(socket: BorrowedFd<'_>, to: &SocketAddr, bytes: &[u8]) -> Result<(),
 /// Sends one datagram whose parts lie apart.
 pub fn send_parts(
     socket: BorrowedFd<'_>,
-    to: &SocketAddr,
+    to: Option<&SocketAddr>,
     parts: &[IoSlice<'_>],
 ) -> Result<(), Errno> {
-    let (name, length) = Name::new(to);
+    let named = to.map(Name::new);
+    let (name, length) = named.as_ref().map_or((ptr::null(), 0), |(name, n)| (name.as_ptr(), *n));
     let mut header = empty_header();
-    header.msg_name = name.as_ptr().cast_mut().cast();
+    header.msg_name = name.cast_mut().cast();
     header.msg_namelen = length;
     header.msg_iov = parts.as_ptr().cast_mut().cast();
     header.msg_iovlen = parts.len() as _;
@@ -127,8 +129,8 @@ impl<'a> Post<'_, 'a> {
     /// Begins the next message, without any part yet. With `segment` the kernel cuts it into datagrams of
     /// that many bytes (the last may be shorter).
     #[inline]
-    pub fn message(&mut self, to: &SocketAddr, segment: Option<u16>) {
-        let (name, name_bytes) = Name::new(to);
+    pub fn message(&mut self, to: Option<&SocketAddr>, segment: Option<u16>) {
+        let (name, name_bytes) = to.map_or((Name::EMPTY, 0), Name::new);
         self.outbox.messages.push(Message {
             name,
             name_bytes,
@@ -215,8 +217,10 @@ impl<'a> Post<'_, 'a> {
         }
         for message in &mut *messages {
             let mut header = empty_header();
-            header.msg_name = message.name.as_mut_ptr().cast();
-            header.msg_namelen = message.name_bytes;
+            if message.name_bytes > 0 {
+                header.msg_name = message.name.as_mut_ptr().cast();
+                header.msg_namelen = message.name_bytes;
+            }
             // SAFETY: `message()` and `part()` keep first_part within (or at the end of) `parts`.
             header.msg_iov = unsafe { parts.as_mut_ptr().add(message.first_part) };
             header.msg_iovlen = message.parts as _;

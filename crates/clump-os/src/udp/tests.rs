@@ -28,14 +28,14 @@ fn datagrams_go_by_every_call_and_keep_their_marks() {
         assert_eq!(receive(b.as_fd(), &mut buffer).unwrap_err(), Errno::AGAIN);
         assert_eq!(receive_full(b.as_fd(), &mut buffer).unwrap_err(), Errno::AGAIN);
 
-        send(a.as_fd(), &to, b"whole").unwrap();
+        send(a.as_fd(), Some(&to), b"whole").unwrap();
         assert_eq!(receive(b.as_fd(), &mut buffer).unwrap(), (5, from));
         assert_eq!(&buffer[..5], b"whole");
 
         set_marks(b.as_fd(), true).unwrap();
         set_timestamps(b.as_fd()).unwrap();
         let parts = [IoSlice::new(b"in "), IoSlice::new(b"parts")];
-        send_parts(a.as_fd(), &to, &parts).unwrap();
+        send_parts(a.as_fd(), Some(&to), &parts).unwrap();
         let arrived = receive_full(b.as_fd(), &mut buffer).unwrap();
         assert_eq!((&buffer[..arrived.bytes], arrived.from), (&b"in parts"[..], from));
         assert_eq!(arrived.class & 3, if prepared.ecn { 2 } else { 0 });
@@ -57,9 +57,9 @@ fn a_segmented_message_arrives_as_a_run_beside_a_plain_one() {
     set_gro(b.as_fd(), true).unwrap();
     let mut outbox = Outbox::new(2, 4);
     let mut post = outbox.post();
-    post.message(&to, Some(4));
+    post.message(Some(&to), Some(4));
     post.datagrams([[&b"aaaa"[..], b""], [b"bb", b"bb"], [b"", b"cc"]].into_iter());
-    post.message(&to, None);
+    post.message(Some(&to), None);
     post.datagrams([[&b"alone"[..]]].into_iter());
     assert_eq!((post.len(), post.is_empty()), (2, false));
     assert_eq!(post.send(a.as_fd()), Ok(2));
@@ -86,7 +86,7 @@ fn parts_arrive_in_order_however_they_lie_in_memory() {
     let (mut outbox, mut buffer) = (Outbox::new(1, 8), vec![0; 65_536]);
     let mut check = |ranges: &[std::ops::Range<usize>]| {
         let mut post = outbox.post();
-        post.message(&to, None);
+        post.message(Some(&to), None);
         post.datagrams(ranges.iter().map(|range| [&bytes[range.clone()]]));
         assert_eq!(post.send(a.as_fd()), Ok(1));
         let (received, _) = receive(b.as_fd(), &mut buffer).unwrap();

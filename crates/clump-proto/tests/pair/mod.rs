@@ -1,6 +1,6 @@
 //! Two channels and the network between them, in one thread and virtual time: the clock jumps from one
 //! event to the next, so hours take moments and nothing depends on the machine.
-#![allow(dead_code)] // each test program uses its part
+#![allow(dead_code, reason = "each test program uses its part")]
 
 use clump_proto::{Channel, Config, Nanos, SackBuf, Unit};
 use clump_wire::{Header, Kind};
