@@ -183,6 +183,16 @@ pub enum Comparison {
 }
 
 impl Comparison {
+    pub(crate) fn from_bits(bits: u64) -> Option<Self> {
+        Some(match bits {
+            0 => Self::Equal,
+            1 => Self::NotEqual,
+            2 => Self::AtLeast,
+            3 => Self::AtMost,
+            _ => return None,
+        })
+    }
+
     /// Whether `word` compares so to `value`.
     #[inline]
     pub fn holds(self, word: u64, value: u64) -> bool {

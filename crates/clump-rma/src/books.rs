@@ -18,6 +18,8 @@ pub(crate) enum Sink {
 pub(crate) enum Fate {
     Waiting(Sink),
     Done(u64),
+    /// A lock: position and word.
+    Granted(u64, u64),
     Refused(Why, u64, u64),
 }
 

@@ -7,6 +7,7 @@
 
 mod account;
 mod execute;
+mod waits;
 
 use crate::memory::Memory;
 use crate::protocol::ask;
@@ -15,6 +16,7 @@ use clump_net::REQUEST_COST;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use std::collections::HashMap;
+use waits::Wait;
 
 /// A request as it arrived.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +54,8 @@ pub struct Engine<M> {
     /// Whose request came last: the next is likely to be its too.
     last: usize,
     scratch: Vec<u8>,
+    /// Requests whose answer waits for somebody.
+    waits: Vec<Wait>,
     /// Accounts that keep answers back may not all be stuck any more.
     stuck: bool,
 }
@@ -68,6 +72,7 @@ impl<M: Memory> Engine<M> {
             by_place: HashMap::new(),
             last: 0,
             scratch: Vec::new(),
+            waits: Vec::new(),
             stuck: false,
         }
     }
@@ -97,7 +102,9 @@ impl<M: Memory> Engine<M> {
             if from.generation() < account.name.generation() {
                 return None;
             }
+            let before = account.name;
             *account = Account::new(from);
+            self.abandon_all(|name| name == before);
         }
         self.last = at;
         Some(at)
@@ -186,6 +193,7 @@ impl<M: Memory> Engine<M> {
         for account in self.accounts.iter_mut().filter(|account| account.name.rank() == rank) {
             account.clear();
         }
+        self.abandon_all(|name| name.rank() == rank);
     }
 
     /// Bytes kept for requesters.

@@ -30,12 +30,12 @@ pub enum Why {
     /// The wait took longer than it was allowed to.
     #[error("it took longer than it was allowed to")]
     TimedOut = 8,
-    /// Another waits or holds already.
-    #[error("this rank already holds this lock, or waits for it")]
+    /// Somebody else has it, or too many wait.
+    #[error("somebody else has it, or too many wait for it")]
     LockBusy = 9,
-    /// Given up by whoever asked.
-    #[error("it was given up")]
-    Cancelled = 10,
+    /// Whoever gives a lock back must hold it.
+    #[error("this rank does not hold this lock")]
+    NotHeld = 10,
 }
 
 impl Why {
@@ -49,7 +49,7 @@ impl Why {
             7 => Self::HolderDied,
             8 => Self::TimedOut,
             9 => Self::LockBusy,
-            10 => Self::Cancelled,
+            10 => Self::NotHeld,
             _ => Self::Unknown,
         }
     }

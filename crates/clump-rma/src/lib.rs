@@ -32,6 +32,7 @@ mod atomic;
 mod books;
 pub mod engine;
 mod error;
+mod lock;
 mod memory;
 pub mod protocol;
 mod rma;
@@ -43,6 +44,7 @@ pub use clump_shm::export::SegmentName;
 
 pub use atomic::{AtomicOp, Comparison, Width, Word};
 pub use error::{Error, ErrorKind, Result, Why};
+pub use lock::{Flag, Guard, Lock};
 pub use memory::{Memory, NodeSegments};
 pub use rma::Rma;
 pub use segment::Segment;

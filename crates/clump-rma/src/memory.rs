@@ -19,8 +19,11 @@ pub trait Memory {
     /// A signal was given in a segment of `rank`, which may be waiting for it.
     fn wake(&mut self, rank: u32);
 
-    /// Whether a rank of this job has died.
-    fn is_dead(&self, rank: u32) -> bool;
+    /// Wakes everybody on this node.
+    fn wake_all(&mut self);
+
+    /// The ranks of the job that have died.
+    fn dead(&self) -> Vec<u32>;
 }
 
 /// A segment that was accessed before.
@@ -88,7 +91,15 @@ impl Memory for NodeSegments {
         }
     }
 
-    fn is_dead(&self, rank: u32) -> bool {
-        self.node.death_of(rank).is_some()
+    fn wake_all(&mut self) {
+        self.node.wake_all();
+    }
+
+    fn dead(&self) -> Vec<u32> {
+        if self.node.job().deaths() == 0 {
+            return Vec::new();
+        }
+        let all = 0..self.node.interface_id(0);
+        all.filter(|&rank| self.node.death_of(rank).is_some()).collect()
     }
 }

@@ -35,12 +35,14 @@ pub mod ask {
     pub const QUIET: u8 = 6;
     /// `segment offset cookie comparison value`: answered once the word compares so.
     pub const WAIT: u8 = 7;
-    /// `segment offset cookie flags`: answered once the lock is this endpoint's.
+    /// `segment offset cookie tries`: answered once the lock is this endpoint's; when it only tries, at once.
     pub const LOCK: u8 = 8;
-    /// `segment offset position word`: gives a lock back, with its word.
+    /// `segment offset 0 position word`: gives a lock back, with its word.
     pub const UNLOCK: u8 = 9;
     /// `cookie`: the requester waits no longer for that answer; answered by a failure, or as it was asked.
     pub const CANCEL: u8 = 10;
+    /// `segment offset 0 adds value`: sets a flag, or adds to it.
+    pub const SET: u8 = 11;
     /// An atomic operation: this, and its number and width; `segment offset cookie operand [other]`.
     pub const ATOMIC: u8 = 0x20;
     /// The same without an answer: `segment offset operand [other]`.
@@ -110,7 +112,7 @@ mod tests {
                 for answered in [true, false] {
                     let handler = atomic_handler(op, width, answered);
                     assert_eq!(atomic_of(handler), Some((op, width, answered)));
-                    assert!(handler & ask::AFTER == 0 && handler > ask::CANCEL);
+                    assert!(handler & ask::AFTER == 0 && handler > ask::SET);
                     assert!(seen.insert(handler));
                 }
             }

@@ -116,6 +116,11 @@ fn equip(endpoint: &Endpoint, books: &Rc<RefCell<Books>>, interfaces: u32) {
     });
     on(tell::DONE, |books, cookie, _| books.on_value(cookie, 0));
     on(tell::QUIET, |books, cookie, words| books.on_quiet(cookie, words));
+    on(tell::GRANTED, |books, cookie, words| {
+        if let &[position, word] = words {
+            books.settle(cookie, Fate::Granted(position, word));
+        }
+    });
     on(tell::FAILED, |books, cookie, words| {
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         books.settle(cookie, Fate::Refused(Why::from_bits(word(0)), word(1), word(2)));
@@ -206,6 +211,15 @@ impl Inner {
         sent.map(|()| cookie)
     }
 
+    /// Tells a node that nobody waits for an answer any more. There will be one all the same.
+    pub(crate) fn cancel(&self, node: u32, cookie: u64) -> Result<()> {
+        let (dest, sent) = self.way(node, |way| (way.dest, way.sent))?;
+        let Some(dest) = dest else { return Err(lost()) };
+        // It must not arrive before what it is about.
+        let handler = Handler(ask::CANCEL | ask::AFTER);
+        Ok(self.endpoint.request(dest, handler, &[cookie, sent])?)
+    }
+
     /// Asks a node to say when it has executed everything; `None` if it is known to have.
     fn ask_quiet(&self, node: u32) -> Result<Option<u64>> {
         let (dest, sent) = {
@@ -255,11 +269,17 @@ impl Inner {
 
     /// Waits for the end of an operation; gives its value.
     pub(crate) fn await_one(&self, cookie: u64) -> Result<u64> {
+        Ok(self.await_pair(cookie)?.0)
+    }
+
+    /// The same for an answer of two words.
+    pub(crate) fn await_pair(&self, cookie: u64) -> Result<(u64, u64)> {
         let waited = self.endpoint.block_on(&mut Ended { inner: self, cookie });
         let fate = self.books.borrow_mut().take(cookie);
         waited?;
         match fate {
-            Some(Fate::Done(value)) => Ok(value),
+            Some(Fate::Done(value)) => Ok((value, 0)),
+            Some(Fate::Granted(position, word)) => Ok((position, word)),
             Some(Fate::Refused(why, segment, offset)) => {
                 Err(refused(SegmentName::from_bits(segment), offset, why))
             }

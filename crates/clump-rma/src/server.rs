@@ -131,6 +131,9 @@ impl Server {
             let Some(arrival) = batch.arrival(at) else { break };
             take(engine, &arrival, &mut out);
         }
+        if engine.has_waits() {
+            engine.handle_waits(&mut out);
+        }
         let now = clock::ticked_ns();
         if stack.wants_service() || stack.next_timeout().is_some_and(|at| at <= now) {
             stack.service(now, true);

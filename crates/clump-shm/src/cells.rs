@@ -54,6 +54,19 @@ impl Cells {
     cell!(quarter, AtomicU16, "The 16-bit word at `offset`.");
     cell!(byte, AtomicU8, "The byte at `offset`.");
 
+    /// `count` words from `offset` on. `None` when they are not all inside, or not aligned.
+    pub fn words(&self, offset: u64, count: usize) -> Option<&[AtomicU64]> {
+        let bytes = u64::try_from(count).ok()?.checked_mul(8)?;
+        if !self.holds(offset, bytes) || !offset.is_multiple_of(8) {
+            return None;
+        }
+        // SAFETY: in bounds and aligned (just checked); as for one word.
+        Some(unsafe {
+            let first = self.map.base().add(offset as usize).cast::<AtomicU64>();
+            std::slice::from_raw_parts(first.as_ptr(), count)
+        })
+    }
+
     /// Copies `to.len()` bytes from `offset` on; false, and nothing copied, when they are not all inside.
     #[inline]
     pub fn read(&self, offset: u64, to: &mut [u8]) -> bool {

@@ -43,6 +43,7 @@ pub mod name;
 pub mod park;
 mod place;
 pub mod queue;
+pub mod queue_lock;
 pub mod rank;
 pub mod shared;
 pub mod slot;

@@ -46,8 +46,8 @@ pub mod am {
 /// One-sided operations.
 pub mod rma {
     pub use clump_rma::{
-        AtomicOp, Comparison, Error, ErrorKind, Pending, Rma, Segment, SegmentName, Signal,
-        Strides, Target, Why, Word,
+        AtomicOp, Comparison, Error, ErrorKind, Flag, Guard, Lock, Pending, Rma, Segment,
+        SegmentName, Signal, Strides, Target, Why, Word,
     };
 }
 

@@ -1,16 +1,20 @@
 //! One request: checked, executed, answered.
 
 use super::{Engine, Outlet, Request};
-use crate::atomic::execute;
+use crate::atomic::{AtomicOp, Width, execute};
 use crate::error::Why;
+use crate::lock::{FLAG_BYTES, WATCHERS};
 use crate::memory::Memory;
 use crate::protocol::{MOST_PIECE, ask, atomic_of, tell};
+use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
 
 /// What an executed request has to say.
 enum Outcome {
     /// Nothing; or, if it carried a cookie, that it is done.
     Done(u64),
+    /// It answers by itself, at once or later.
+    Later,
     /// A value for this cookie.
     Value(u64, u64),
     /// The bytes in the engine's scratch.
@@ -23,10 +27,11 @@ enum Outcome {
 
 impl<M: Memory> Engine<M> {
     pub(super) fn execute(&mut self, at: usize, request: &Request<'_>, out: &mut impl Outlet) {
-        let outcome = self.perform(request).unwrap_or(Outcome::Refused(0, Why::Unknown));
+        let outcome = self.perform(at, request, out);
+        let outcome = outcome.unwrap_or(Outcome::Refused(0, Why::Unknown));
         let account = &mut self.accounts[at];
         match outcome {
-            Outcome::Done(0) => {}
+            Outcome::Done(0) | Outcome::Later => {}
             Outcome::Done(cookie) => account.tell(out, tell::DONE, &[cookie], &[]),
             Outcome::Value(cookie, value) => account.tell(out, tell::VALUE, &[cookie, value], &[]),
             Outcome::Bytes(cookie) => account.tell(out, tell::BYTES, &[cookie, 0], &self.scratch),
@@ -50,7 +55,12 @@ impl<M: Memory> Engine<M> {
     }
 
     /// `None` when the request does not have the words that it should.
-    fn perform(&mut self, request: &Request<'_>) -> Option<Outcome> {
+    fn perform(
+        &mut self,
+        at: usize,
+        request: &Request<'_>,
+        out: &mut impl Outlet,
+    ) -> Option<Outcome> {
         let Request { handler, words, payload, .. } = *request;
         if let Some((op, width, answered)) = atomic_of(handler) {
             let (&[segment, offset], rest) = words.split_first_chunk()?;
@@ -61,7 +71,7 @@ impl<M: Memory> Engine<M> {
             };
             let operand = operands.first().copied().unwrap_or(0);
             let other = operands.get(1).copied().unwrap_or(0);
-            let bytes = if width == crate::atomic::Width::Word { 8 } else { 4 };
+            let bytes = if width == Width::Word { 8 } else { 4 };
             let name = SegmentName::from_bits(segment);
             let done = self.memory.segment(name, offset, bytes).and_then(|cells| {
                 execute(cells, offset, (op, width), (operand, other)).ok_or(Why::Misaligned)
@@ -74,6 +84,10 @@ impl<M: Memory> Engine<M> {
         }
         if handler == ask::QUIET {
             return Some(Outcome::Quiet(*words.first()?));
+        }
+        if handler == ask::CANCEL {
+            self.cancel(at, *words.first()?, out);
+            return Some(Outcome::Later);
         }
         let (&[segment, offset, cookie], rest) = words.split_first_chunk()?;
         let name = SegmentName::from_bits(segment);
@@ -92,6 +106,18 @@ impl<M: Memory> Engine<M> {
             (ask::PUT_STRIDED, &[stride, block]) => self
                 .put_strided((name, offset), (stride, block), payload)
                 .map(|()| Outcome::Done(cookie)),
+            (ask::WAIT, &[comparison, value]) => self
+                .watch(at, (name, offset, cookie), (comparison, value), out)
+                .map(|()| Outcome::Later),
+            (ask::LOCK, &[tries]) => {
+                self.lock(at, (name, offset, cookie), tries != 0, out).map(|()| Outcome::Later)
+            }
+            (ask::UNLOCK, &[position, word]) => {
+                self.unlock(at, (name, offset), (position, word)).map(|()| Outcome::Done(0))
+            }
+            (ask::SET, &[adds, value]) => {
+                self.set_flag(name, offset, adds, value).map(|()| Outcome::Done(0))
+            }
             _ => Err(Why::Unknown),
         };
         Some(done.unwrap_or_else(|why| Outcome::Refused(cookie, why)))
@@ -125,11 +151,29 @@ impl<M: Memory> Engine<M> {
             return if words.is_empty() { Ok(()) } else { Err(Why::Unknown) };
         };
         let name = SegmentName::from_bits(segment);
-        let op = if adds == 0 { crate::AtomicOp::Store } else { crate::AtomicOp::Add };
+        let op = if adds == 0 { AtomicOp::Store } else { AtomicOp::Add };
         let cells = self.memory.segment(name, offset, 8)?;
-        let whole = (op, crate::atomic::Width::Word);
+        let whole = (op, Width::Word);
         execute(cells, offset, whole, (value, 0)).ok_or(Why::Misaligned)?;
         self.memory.wake(name.rank());
+        Ok(())
+    }
+
+    fn set_flag(
+        &mut self,
+        name: SegmentName,
+        offset: u64,
+        adds: u64,
+        value: u64,
+    ) -> Result<(), Why> {
+        let op = if adds == 0 { AtomicOp::Store } else { AtomicOp::Add };
+        let cells = self.memory.segment(name, offset, FLAG_BYTES)?;
+        execute(cells, offset, (op, Width::Word), (value, 0)).ok_or(Why::Misaligned)?;
+        fence(Ordering::SeqCst);
+        let watchers = cells.word(offset.saturating_add(WATCHERS)).ok_or(Why::Misaligned)?;
+        if watchers.load(Ordering::SeqCst) != 0 {
+            self.memory.wake_all();
+        }
         Ok(())
     }
 

@@ -161,9 +161,27 @@ impl Target {
         self.atomic(offset, AtomicOp::CompareSwap, new, old)
     }
 
+    /// Writes a word and gives what it was before.
+    ///
+    /// # Errors
+    /// It was refused; its node or a rank is lost.
+    #[inline(always)]
+    pub fn swap<T: Word>(&self, offset: u64, value: T) -> Result<T> {
+        self.atomic(offset, AtomicOp::Swap, value, T::from_bits(0))
+    }
+
+    /// Writes a word, so that who reads it by [`Target::load`] sees what was written before. Does not wait
+    /// until that has happened.
+    ///
+    /// # Errors
+    /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
+    #[inline(always)]
+    pub fn store<T: Word>(&self, offset: u64, value: T) -> Result<()> {
+        self.atomic_silent(offset, AtomicOp::Store, value)
+    }
+
     fetching! {
-        swap, store, Store, "Writes a word so that who reads it by [`Target::load`] sees what was written before,";
-        fetch_add, add, Add, "Adds to a word, wrapping around,";
+        fetch_add, add, Add, "Adds to a word, wrapping around";
         fetch_and, and, And, "Keeps those bits of a word that are set in both";
         fetch_or, or, Or, "Sets bits of a word";
         fetch_xor, xor, Xor, "Turns bits of a word over";

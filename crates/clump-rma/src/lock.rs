@@ -1,0 +1,360 @@
+//! Locks and flags of a home node, kept by its network interface and by its ranks together (paper 003, 2).
+
+mod flag;
+
+pub use flag::Flag;
+
+use crate::books::Sink;
+use crate::error::{Result, Why, refused};
+use crate::protocol::ask;
+use crate::rma::{Inner, Load, Rma};
+use crate::segment::Segment;
+use crate::target::Target;
+use clump_am::WaitFor;
+use clump_os::clock;
+use clump_shm::export::SegmentName;
+use clump_shm::queue_lock::{Claim, Head, QueueLock, lock_words};
+use clump_shm::rank::Waiting;
+use std::time::Duration;
+
+/// Where in a flag the number of those lies who wait for it.
+pub(crate) const WATCHERS: u64 = 8;
+/// Bytes of a flag that belong to it.
+pub(crate) const FLAG_BYTES: u64 = 16;
+/// From one flag to the next: a cache line.
+const FLAG_STEP: u64 = 64;
+
+/// A fair lock of all ranks, with a word that travels with it. Its home is the node of the rank that
+/// exported it.
+#[derive(Debug)]
+pub struct Lock {
+    target: Target,
+    offset: u64,
+}
+
+/// A lock that this thread holds; gives it back when dropped.
+#[derive(Debug)]
+#[must_use = "the lock is given back at once"]
+pub struct Guard<'a> {
+    lock: &'a Lock,
+    position: u64,
+    word: u64,
+}
+
+impl Rma {
+    /// Exports `count` locks, all free, their words 0.
+    ///
+    /// # Errors
+    /// As [`Rma::export`].
+    pub fn export_locks(&self, count: u64) -> Result<Segment> {
+        self.export(count.saturating_mul(self.lock_bytes()))
+    }
+
+    fn lock_bytes(&self) -> u64 {
+        (lock_words(self.inner.context.node().ranks()) * 8).next_multiple_of(64) as u64
+    }
+
+    /// Lock number `index` of those that were exported under that name.
+    ///
+    /// # Errors
+    /// As [`Rma::target`].
+    pub fn lock(&self, locks: SegmentName, index: u64) -> Result<Lock> {
+        let target = self.target(locks)?;
+        Ok(Lock { target, offset: index.saturating_mul(self.lock_bytes()) })
+    }
+
+    /// Exports `count` flags, all 0.
+    ///
+    /// # Errors
+    /// As [`Rma::export`].
+    pub fn export_flags(&self, count: u64) -> Result<Segment> {
+        self.export(count.saturating_mul(FLAG_STEP))
+    }
+
+    /// Flag number `index` of those that were exported under that name.
+    ///
+    /// # Errors
+    /// As [`Rma::target`].
+    pub fn flag(&self, flags: SegmentName, index: u64) -> Result<Flag> {
+        let target = self.target(flags)?;
+        Ok(Flag::new(target, index.saturating_mul(FLAG_STEP)))
+    }
+}
+
+impl Lock {
+    /// Waits for the lock. Claims are served in the order in which they reach its home.
+    ///
+    /// # Errors
+    /// The rank that held it died with it ([`Why::HolderDied`]), and so for everybody from then on; its
+    /// home is lost; a rank died and survivors do not go on.
+    pub fn acquire(&self) -> Result<Guard<'_>> {
+        let guard = self.acquire_until(None)?;
+        guard.ok_or_else(|| refused(self.target.name(), self.offset, Why::TimedOut))
+    }
+
+    /// The same, no longer than for `limit`; `None` when that has passed.
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`].
+    pub fn acquire_within(&self, limit: Duration) -> Result<Option<Guard<'_>>> {
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        self.acquire_until(Some(clock::now_ns().saturating_add(limit)))
+    }
+
+    /// Takes the lock if it is free.
+    ///
+    /// # Errors
+    /// As [`Lock::acquire`].
+    pub fn try_acquire(&self) -> Result<Option<Guard<'_>>> {
+        let rank = self.rank();
+        if self.target.near.is_none() {
+            let cookie = self.ask(1)?;
+            return match self.await_grant(cookie, None) {
+                Err(error) if error.why() == Some(Why::LockBusy) => Ok(None),
+                granted => granted,
+            };
+        }
+        let lock = self.near()?;
+        lock.settle(|rank| self.is_dead(rank));
+        match lock.claim_free(rank) {
+            Claim::None => match lock.settle(|_| false) {
+                Head::Held(holder) if self.is_dead(holder) => Err(self.refused(Why::HolderDied)),
+                _ => Ok(None),
+            },
+            Claim::At(position) => {
+                let word = lock.enter(position, rank);
+                Ok(word.map(|word| Guard { lock: self, position, word }))
+            }
+        }
+    }
+
+    fn acquire_until(&self, until: Option<u64>) -> Result<Option<Guard<'_>>> {
+        if self.target.near.is_none() {
+            let cookie = self.ask(0)?;
+            return self.await_grant(cookie, until);
+        }
+        let lock = self.near()?;
+        let rank = self.rank();
+        if let Claim::At(position) = lock.claim(rank) {
+            if let Some(word) = lock.enter(position, rank) {
+                return Ok(Some(Guard { lock: self, position, word }));
+            }
+            return self.await_turn(lock, Some(position), until);
+        }
+        self.await_turn(lock, None, until)
+    }
+
+    /// Waits at the home itself.
+    fn await_turn(
+        &self,
+        lock: QueueLock<'_>,
+        position: Option<u64>,
+        until: Option<u64>,
+    ) -> Result<Option<Guard<'_>>> {
+        let mut turn = MyTurn { owner: self, lock, position, until, end: None };
+        let waited = self.inner().endpoint.block_on(&mut turn);
+        let MyTurn { position, end, .. } = turn;
+        if let Some(End::Taken(word)) = end {
+            return Ok(Some(Guard { lock: self, position: position.unwrap_or(0), word }));
+        }
+        if let Some(position) = position
+            && lock.give_up(position, self.rank())
+        {
+            self.pass_on(lock);
+        }
+        waited?;
+        match end {
+            Some(End::HolderDied) => Err(self.refused(Why::HolderDied)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Waits for the answer of the home's interface.
+    fn await_grant(&self, cookie: u64, until: Option<u64>) -> Result<Option<Guard<'_>>> {
+        let inner = self.inner();
+        let mut wait = Granted { inner, cookie, until, cancelled: false };
+        let waited = inner.endpoint.block_on(&mut wait);
+        if wait.cancelled && waited.is_ok() && !inner.has_ended(cookie) {
+            inner.cancel(self.target.node, cookie)?;
+        }
+        match inner.await_pair(cookie) {
+            Ok((position, word)) => Ok(Some(Guard { lock: self, position, word })),
+            Err(error) if error.why() == Some(Why::TimedOut) => Ok(None),
+            Err(error) => waited.map_err(Into::into).and(Err(error)),
+        }
+    }
+
+    fn ask(&self, tries: u64) -> Result<u64> {
+        let words = |cookie| [self.target.name().to_bits(), self.offset, cookie, tries];
+        self.inner().begin(self.target.node, ask::LOCK, Sink::Value, words, Load::Nothing)
+    }
+
+    fn near(&self) -> Result<QueueLock<'_>> {
+        let count = lock_words(self.inner().context.node().ranks());
+        let cells = self.target.reach_again(self.offset, count as u64 * 8)?;
+        let words = cells.words(self.offset, count).and_then(QueueLock::over);
+        words.ok_or_else(|| self.refused(Why::Misaligned))
+    }
+
+    /// Wakes whoever is offered the lock.
+    fn pass_on(&self, lock: QueueLock<'_>) {
+        if let Head::Offered(next) = lock.settle(|rank| self.is_dead(rank)) {
+            wake(self.inner(), next);
+        }
+    }
+
+    fn release(&self, position: u64, word: u64) -> Result<()> {
+        if self.target.near.is_none() {
+            let words = [self.target.name().to_bits(), self.offset, 0, position, word];
+            return self.inner().send(self.target.node, ask::UNLOCK, &words, Load::Nothing);
+        }
+        let lock = self.near()?;
+        if !lock.leave(position, self.rank(), word) {
+            return Err(self.refused(Why::NotHeld));
+        }
+        self.pass_on(lock);
+        Ok(())
+    }
+
+    fn inner(&self) -> &Inner {
+        &self.target.inner
+    }
+
+    fn rank(&self) -> u32 {
+        self.inner().context.rank()
+    }
+
+    fn is_dead(&self, rank: u32) -> bool {
+        self.inner().context.node().death_of(rank).is_some()
+    }
+
+    fn refused(&self, why: Why) -> crate::Error {
+        refused(self.target.name(), self.offset, why)
+    }
+}
+
+/// Wakes a rank of this node, or this node's interface on behalf of one of another.
+pub(crate) fn wake(inner: &Inner, rank: u32) {
+    let node = inner.context.node();
+    if !node.is_local(rank) {
+        if let Some(alarm) = node.interface_alarm() {
+            alarm.ring();
+        }
+    } else if let Some(block) = node.rank(rank) {
+        let alarm = node.alarm(rank).map(|alarm| &**alarm);
+        block.park().wake_if_asleep(node.fence(), alarm);
+    }
+}
+
+impl Guard<'_> {
+    /// The word that came with the lock.
+    pub fn word(&self) -> u64 {
+        self.word
+    }
+
+    /// Sets the word that goes on with it.
+    pub fn set_word(&mut self, word: u64) {
+        self.word = word;
+    }
+
+    /// Gives the lock back. What was put to other nodes meanwhile is there only after
+    /// [`Rma::quiet`].
+    ///
+    /// # Errors
+    /// Its home is lost.
+    pub fn release(self) -> Result<()> {
+        let (lock, position, word) = (self.lock, self.position, self.word);
+        std::mem::forget(self);
+        lock.release(position, word)
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        // A home that is lost takes the lock with it.
+        let _ = self.lock.release(self.position, self.word);
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Taken(u64),
+    HolderDied,
+    TimedOut,
+}
+
+/// Waits for the head of a lock of this node.
+struct MyTurn<'a> {
+    owner: &'a Lock,
+    lock: QueueLock<'a>,
+    position: Option<u64>,
+    until: Option<u64>,
+    end: Option<End>,
+}
+
+impl WaitFor for MyTurn<'_> {
+    fn done(&mut self) -> clump_am::Result<bool> {
+        if self.end.is_some() {
+            return Ok(true);
+        }
+        let rank = self.owner.rank();
+        if self.position.is_none()
+            && let Claim::At(position) = self.lock.claim(rank)
+        {
+            self.position = Some(position);
+        }
+        self.end = match self.position.and_then(|position| self.lock.enter(position, rank)) {
+            Some(word) => Some(End::Taken(word)),
+            // Claims before this one may have been given up by whoever died then.
+            None => match self.lock.settle(|rank| self.owner.is_dead(rank)) {
+                Head::Held(holder) if self.owner.is_dead(holder) => Some(End::HolderDied),
+                _ => None,
+            },
+        };
+        if self.end.is_none() && self.until.is_some_and(|until| clock::now_ns() >= until) {
+            self.end = Some(End::TimedOut);
+        }
+        Ok(self.end.is_some())
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Condition
+    }
+
+    fn nap(&self) -> Duration {
+        nap(self.until)
+    }
+}
+
+/// Waits for an answer, or for as long as it may.
+pub(crate) struct Granted<'a> {
+    pub(crate) inner: &'a Inner,
+    pub(crate) cookie: u64,
+    pub(crate) until: Option<u64>,
+    pub(crate) cancelled: bool,
+}
+
+impl WaitFor for Granted<'_> {
+    fn done(&mut self) -> clump_am::Result<bool> {
+        if self.inner.has_ended(self.cookie) {
+            return Ok(true);
+        }
+        self.cancelled = self.until.is_some_and(|until| clock::now_ns() >= until);
+        Ok(self.cancelled)
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Condition
+    }
+
+    fn nap(&self) -> Duration {
+        nap(self.until)
+    }
+}
+
+/// How long to sleep when there is something to look at by then.
+fn nap(until: Option<u64>) -> Duration {
+    const NAP: Duration = Duration::from_millis(10);
+    let left = |until: u64| Duration::from_nanos(until.saturating_sub(clock::now_ns()));
+    until.map_or(NAP, |until| left(until).min(NAP))
+}

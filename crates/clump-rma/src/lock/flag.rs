@@ -1,0 +1,168 @@
+//! Flags: words that are set, and waited for from anywhere.
+
+use super::{FLAG_BYTES, Granted, WATCHERS, nap};
+use crate::atomic::Comparison;
+use crate::books::Sink;
+use crate::error::{Result, Why, refused};
+use crate::protocol::ask;
+use crate::rma::Load;
+use crate::target::Target;
+use clump_am::WaitFor;
+use clump_os::clock;
+use clump_os::sync::{AtomicU64, Ordering};
+use clump_shm::rank::Waiting;
+use std::time::Duration;
+
+/// A word that any rank sets or adds to, and any rank waits for.
+#[derive(Debug)]
+pub struct Flag {
+    target: Target,
+    offset: u64,
+}
+
+impl Flag {
+    pub(super) fn new(target: Target, offset: u64) -> Self {
+        Self { target, offset }
+    }
+
+    /// Sets the flag. Who sees it sees what this thread has put to its node before a
+    /// [`crate::Rma::fence`] that came before this.
+    ///
+    /// # Errors
+    /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
+    pub fn set(&self, value: u64) -> Result<()> {
+        self.change(value, false)
+    }
+
+    /// The same by adding.
+    ///
+    /// # Errors
+    /// As [`Flag::set`].
+    pub fn add(&self, value: u64) -> Result<()> {
+        self.change(value, true)
+    }
+
+    /// What it is now.
+    ///
+    /// # Errors
+    /// As [`Target::load`].
+    pub fn get(&self) -> Result<u64> {
+        self.target.load(self.offset)
+    }
+
+    fn change(&self, value: u64, adds: bool) -> Result<()> {
+        if self.target.near.is_some() {
+            return self.set_near(value, adds);
+        }
+        let name = self.target.name().to_bits();
+        let words = [name, self.offset, 0, u64::from(adds), value];
+        self.target.inner.send(self.target.node, ask::SET, &words, Load::Nothing)
+    }
+
+    fn set_near(&self, value: u64, adds: bool) -> Result<()> {
+        let (word, watchers) = self.near()?;
+        // SYNC 14: pairs with watch
+        match adds {
+            true => drop(word.fetch_add(value, Ordering::SeqCst)),
+            false => drop(word.swap(value, Ordering::SeqCst)),
+        }
+        if watchers.load(Ordering::SeqCst) != 0 {
+            // Whoever it is, and wherever.
+            self.target.inner.context.node().wake_all();
+        }
+        Ok(())
+    }
+
+    fn near(&self) -> Result<(&AtomicU64, &AtomicU64)> {
+        let cells = self.target.reach_again(self.offset, FLAG_BYTES)?;
+        let watchers = cells.word(self.offset.saturating_add(WATCHERS));
+        let words = cells.word(self.offset).zip(watchers);
+        words.ok_or_else(|| refused(self.target.name(), self.offset, Why::Misaligned))
+    }
+
+    /// Waits until the flag compares so to `value`; gives it.
+    ///
+    /// # Errors
+    /// Its node is lost, or a rank and survivors do not go on.
+    pub fn wait(&self, comparison: Comparison, value: u64) -> Result<u64> {
+        let seen = self.wait_until(comparison, value, None)?;
+        seen.ok_or_else(|| refused(self.target.name(), self.offset, Why::TimedOut))
+    }
+
+    /// The same, no longer than for `limit`; `None` when that has passed.
+    ///
+    /// # Errors
+    /// As [`Flag::wait`].
+    pub fn wait_within(
+        &self,
+        comparison: Comparison,
+        value: u64,
+        limit: Duration,
+    ) -> Result<Option<u64>> {
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        self.wait_until(comparison, value, Some(clock::now_ns().saturating_add(limit)))
+    }
+
+    fn wait_until(
+        &self,
+        comparison: Comparison,
+        value: u64,
+        until: Option<u64>,
+    ) -> Result<Option<u64>> {
+        let Target { inner, node, name, near } = &self.target;
+        if near.is_some() {
+            let (word, watchers) = self.near()?;
+            let mut wait = Becomes { word, comparison, value, until, seen: None };
+            if wait.look() {
+                return Ok(wait.seen);
+            }
+            watchers.fetch_add(1, Ordering::SeqCst);
+            let waited = inner.endpoint.block_on(&mut wait);
+            watchers.fetch_sub(1, Ordering::SeqCst);
+            waited?;
+            return Ok(wait.seen);
+        }
+        let words = |cookie| [name.to_bits(), self.offset, cookie, comparison as u64, value];
+        let cookie = inner.begin(*node, ask::WAIT, Sink::Value, words, Load::Nothing)?;
+        let mut wait = Granted { inner, cookie, until, cancelled: false };
+        let waited = inner.endpoint.block_on(&mut wait);
+        if wait.cancelled && waited.is_ok() && !inner.has_ended(cookie) {
+            inner.cancel(*node, cookie)?;
+        }
+        match inner.await_one(cookie) {
+            Ok(seen) => Ok(Some(seen)),
+            Err(error) if error.why() == Some(Why::TimedOut) => Ok(None),
+            Err(error) => waited.map_err(Into::into).and(Err(error)),
+        }
+    }
+}
+
+struct Becomes<'a> {
+    word: &'a AtomicU64,
+    comparison: Comparison,
+    value: u64,
+    until: Option<u64>,
+    seen: Option<u64>,
+}
+
+impl Becomes<'_> {
+    fn look(&mut self) -> bool {
+        let word = self.word.load(Ordering::SeqCst);
+        self.seen = self.comparison.holds(word, self.value).then_some(word);
+        self.seen.is_some()
+    }
+}
+
+impl WaitFor for Becomes<'_> {
+    fn done(&mut self) -> clump_am::Result<bool> {
+        Ok(self.look() || self.until.is_some_and(|until| clock::now_ns() >= until))
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Condition
+    }
+
+    fn nap(&self) -> Duration {
+        nap(self.until)
+    }
+}

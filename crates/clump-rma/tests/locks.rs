@@ -1,0 +1,148 @@
+//! Locks and flags: exclusion, fairness, words, time limits, deaths.
+#![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
+
+mod job;
+
+use clump_rma::{Comparison, Rma, Why};
+use clump_shm::job::{Death, How};
+use job::{Shape, run};
+use std::time::Duration;
+
+fn shapes() -> Vec<Shape> {
+    vec![
+        Shape::of(3, 1),
+        Shape::of(2, 2),
+        Shape::of(4, 2),
+        Shape::of(4, 4),
+        Shape::of(4, 2).troubled(),
+    ]
+}
+
+#[test]
+fn ranks_exclude_each_other_and_the_word_counts_them() {
+    const TURNS: u64 = 100;
+    for (seed, shape) in (1..).zip(shapes()) {
+        run(&shape, seed, |seat| {
+            let rma = Rma::open(&seat.context).unwrap();
+            let locks = rma.export_locks(2).unwrap();
+            let names = seat.exchange(locks.name());
+            let (_mine, all) = seat.allocate(&rma, 64);
+            let lock = rma.lock(names[0], 1).unwrap();
+            // The counter lies elsewhere than the lock, and is changed by two operations.
+            let counter = all.last().unwrap();
+            for turn in 0..TURNS {
+                let mut guard = match turn % 3 {
+                    0 => lock.acquire().unwrap(),
+                    1 => loop {
+                        if let Some(guard) = lock.try_acquire().unwrap() {
+                            break guard;
+                        }
+                    },
+                    _ => lock.acquire_within(Duration::from_secs(30)).unwrap().unwrap(),
+                };
+                let value = counter.get::<u64>(0).unwrap();
+                counter.put(0, value + 1).unwrap();
+                rma.quiet().unwrap();
+                let word = guard.word();
+                assert_eq!(word, value);
+                guard.set_word(word + 1);
+                guard.release().unwrap();
+            }
+            rma.quiet().unwrap();
+            seat.meet();
+            assert_eq!(lock.acquire().unwrap().word(), TURNS * seat.ranks() as u64);
+            seat.meet();
+        });
+    }
+}
+
+#[test]
+fn who_waits_too_long_gives_up_and_does_not_stand_in_the_way() {
+    for (seed, shape) in (1..).zip(shapes()) {
+        run(&shape, seed, |seat| {
+            let rma = Rma::open(&seat.context).unwrap();
+            let locks = rma.export_locks(1).unwrap();
+            let names = seat.exchange(locks.name());
+            let lock = rma.lock(names[0], 0).unwrap();
+            let guard = (seat.rank() == 0).then(|| lock.acquire().unwrap());
+            seat.meet();
+            if seat.rank() != 0 {
+                for _ in 0..5 {
+                    assert!(lock.try_acquire().unwrap().is_none());
+                    assert!(lock.acquire_within(Duration::from_millis(2)).unwrap().is_none());
+                }
+            }
+            seat.meet();
+            drop(guard);
+            drop(lock.acquire().unwrap());
+            seat.meet();
+        });
+    }
+}
+
+#[test]
+fn flags_are_set_and_waited_for_from_anywhere() {
+    for (seed, shape) in (1..).zip(shapes()) {
+        run(&shape, seed, |seat| {
+            let rma = Rma::open(&seat.context).unwrap();
+            let flags = rma.export_flags(2).unwrap();
+            let names = seat.exchange(flags.name());
+            // A token goes round through a flag of rank 0, and is counted by another.
+            let turn = rma.flag(names[0], 1).unwrap();
+            let sum = rma.flag(*names.last().unwrap(), 0).unwrap();
+            let (rank, ranks) = (seat.rank() as u64, seat.ranks() as u64);
+            for round in 0..30 {
+                let mine = round * ranks + rank;
+                assert_eq!(turn.wait(Comparison::Equal, mine).unwrap(), mine);
+                sum.add(2).unwrap();
+                turn.set(mine + 1).unwrap();
+            }
+            let all = 2 * 30 * ranks;
+            assert_eq!(sum.wait(Comparison::AtLeast, all).unwrap(), all);
+            let never = sum.wait_within(Comparison::NotEqual, all, Duration::from_millis(3));
+            assert_eq!(never.unwrap(), None);
+            seat.meet();
+            assert_eq!(turn.get().unwrap(), 30 * ranks);
+            seat.meet();
+        });
+    }
+}
+
+#[test]
+fn a_holder_that_dies_is_reported_to_all_who_wait() {
+    for (seed, shape) in (1..).zip(shapes()) {
+        if shape.ranks < 3 {
+            continue;
+        }
+        run(&shape.surviving(), seed, |seat| {
+            let rma = Rma::open(&seat.context).unwrap();
+            let locks = rma.export_locks(1).unwrap();
+            let names = seat.exchange(locks.name());
+            let lock = rma.lock(names[1], 0).unwrap();
+            let last = seat.ranks() - 1;
+            if seat.rank() == last {
+                std::mem::forget(lock.acquire().unwrap());
+            }
+            seat.meet();
+            if seat.rank() == last {
+                let rank = last as u32;
+                // Others wait by then, or ask later: both hear of it.
+                seat.declare_dead(Death { rank, how: How::Signal(9) });
+            } else {
+                for _ in 0..2 {
+                    let error = lock.acquire().unwrap_err();
+                    assert_eq!(error.why(), Some(Why::HolderDied), "{error}");
+                }
+                assert_eq!(lock.try_acquire().map(drop).map_err(|e| e.why()), {
+                    if lock_is_near(seat) { Err(Some(Why::HolderDied)) } else { Ok(()) }
+                });
+            }
+            seat.meet();
+        });
+    }
+}
+
+/// Whether rank 1, the lock's home, is on this rank's node.
+fn lock_is_near(seat: &job::Seat) -> bool {
+    seat.context.node().is_local(1)
+}

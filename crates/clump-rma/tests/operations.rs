@@ -1,0 +1,189 @@
+//! Every operation, on one node and over several.
+#![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
+
+mod job;
+
+use clump_rma::{AtomicOp, Comparison, ErrorKind, Rma, Signal, Strides, Why};
+use job::{Seat, Shape, run};
+
+fn shapes() -> Vec<Shape> {
+    vec![Shape::of(2, 1), Shape::of(2, 2), Shape::of(3, 2), Shape::of(3, 3).troubled()]
+}
+
+fn everywhere(body: impl Fn(&Seat) + Clone + Send + 'static) {
+    for (seed, shape) in (1..).zip(shapes()) {
+        run(&shape, seed, body.clone());
+    }
+}
+
+#[test]
+fn words_are_put_got_and_changed() {
+    everywhere(|seat| {
+        let rma = Rma::open(&seat.context).unwrap();
+        let (_mine, all) = seat.allocate(&rma, 4096);
+        let next = &all[(seat.rank() + 1) % seat.ranks()];
+        next.put(8, 40_u64).unwrap();
+        next.put(16, 7_u32).unwrap();
+        rma.quiet().unwrap();
+        assert_eq!((next.get::<u64>(8).unwrap(), next.get::<u32>(16).unwrap()), (40, 7));
+        assert_eq!(next.fetch_add(8, 2_u64).unwrap(), 40);
+        assert_eq!(next.swap(8, 0xf0_u64).unwrap(), 42);
+        assert_eq!(next.compare_swap(8, 1_u64, 9).unwrap(), 0xf0);
+        assert_eq!(next.compare_swap(8, 0xf0_u64, 0xff).unwrap(), 0xf0);
+        assert_eq!(next.fetch_and(8, 0x3c_u64).unwrap(), 0xff);
+        assert_eq!(next.fetch_or(8, 1_u64).unwrap(), 0x3c);
+        assert_eq!(next.fetch_xor(8, 0xff_u64).unwrap(), 0x3d);
+        assert_eq!(next.fetch_min(8, 5_u64).unwrap(), 0xc2);
+        assert_eq!(next.fetch_max(8, 6_u64).unwrap(), 5);
+        assert_eq!(next.load::<u64>(8).unwrap(), 6);
+        next.fetch_add(20, u32::MAX).unwrap();
+        assert_eq!(next.fetch_add(20, 2_u32).unwrap(), u32::MAX);
+        assert_eq!(next.get::<u32>(20).unwrap(), 1);
+        next.add(24, 3_u64).unwrap();
+        next.or(24, 8_u64).unwrap();
+        let begun = next.start_atomic(32, AtomicOp::Add, 5_u64, 0).unwrap();
+        assert_eq!(begun.wait().unwrap(), 0);
+        rma.quiet().unwrap();
+        assert_eq!(next.get::<u64>(24).unwrap(), 11);
+        seat.meet();
+    });
+}
+
+#[test]
+fn bytes_of_any_length_arrive_as_they_are() {
+    everywhere(|seat| {
+        let rma = Rma::open(&seat.context).unwrap();
+        let (_mine, all) = seat.allocate(&rma, 1 << 20);
+        let next = &all[(seat.rank() + 1) % seat.ranks()];
+        let sent: Vec<u8> = (0..400_000_u32).map(|i| (i * 31 % 253) as u8).collect();
+        for (at, bytes) in [(3, 1), (8, 8), (9, 100), (0, 4095), (1, 5000), (77, 400_000)] {
+            next.put_bytes(at, &sent[..bytes]).unwrap();
+            rma.quiet().unwrap();
+            let mut got = vec![0; bytes];
+            next.get_bytes(at, &mut got).unwrap();
+            assert!(got == sent[..bytes], "{bytes} at {at}");
+        }
+        next.start_put(500_000, &sent[..70_000]).unwrap().wait().unwrap();
+        let rows = Strides { offset: 500_000, block: 24, stride: 40 };
+        let mut got = vec![0; 24 * 1500];
+        next.get_strided(rows, &mut got).unwrap();
+        for (row, block) in got.chunks(24).enumerate() {
+            assert_eq!(block, &sent[row * 40..row * 40 + 24]);
+        }
+        let columns = Strides { offset: 700_001, block: 3, stride: 100 };
+        next.put_strided(columns, &sent[..3 * 2000]).unwrap();
+        rma.quiet().unwrap();
+        let mut back = vec![1; 3 * 2000];
+        next.get_strided(columns, &mut back).unwrap();
+        assert!(back == sent[..6000]);
+        let mut between = [9; 97];
+        next.get_bytes(700_004, &mut between).unwrap();
+        assert_eq!(between, [0; 97]);
+        seat.meet();
+    });
+}
+
+#[test]
+fn whoever_sees_the_signal_sees_what_was_put() {
+    everywhere(|seat| {
+        let rma = Rma::open(&seat.context).unwrap();
+        let (mine, all) = seat.allocate(&rma, 1 << 16);
+        let next = &all[(seat.rank() + 1) % seat.ranks()];
+        for turn in 1..=60_u64 {
+            let bytes = [8, 100, 9000][turn as usize % 3];
+            let payload = vec![turn as u8; bytes];
+            if turn % 2 == 0 {
+                let segment = next.name();
+                let signal = Signal { segment, offset: 0, value: turn, adds: false };
+                next.put_signal(64, &payload, signal).unwrap();
+            } else {
+                next.put_bytes(64, &payload).unwrap();
+                rma.fence();
+                next.signal(0, 1, true).unwrap();
+            }
+            assert_eq!(mine.wait_until(0, Comparison::AtLeast, turn).unwrap(), turn);
+            let mut got = vec![0; bytes];
+            mine.get_bytes(64, &mut got).unwrap();
+            assert!(got.iter().all(|byte| *byte == turn as u8), "turn {turn}");
+            seat.meet();
+        }
+    });
+}
+
+#[test]
+fn a_fence_keeps_the_order_of_puts() {
+    everywhere(|seat| {
+        let rma = Rma::open(&seat.context).unwrap();
+        let (mine, all) = seat.allocate(&rma, 4096);
+        seat.meet();
+        if seat.rank() == 0 {
+            let last = all.last().unwrap();
+            for turn in 1..=500_u64 {
+                last.put(8, turn).unwrap();
+                rma.fence();
+                last.store(16, turn).unwrap();
+                rma.fence();
+            }
+            rma.quiet().unwrap();
+        } else if seat.rank() + 1 == seat.ranks() {
+            loop {
+                let second = mine.load::<u64>(16).unwrap();
+                assert!(mine.load::<u64>(8).unwrap() >= second);
+                if second == 500 {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+        }
+        seat.meet();
+    });
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    everywhere(|seat| {
+        let rma = Rma::open(&seat.context).unwrap();
+        let mine = rma.export_growing(100, 10_000).unwrap();
+        let names = seat.exchange(mine.name());
+        let next = rma.target(names[(seat.rank() + 1) % seat.ranks()]).unwrap();
+        let why = |error: clump_rma::Error| error.why().unwrap();
+        assert_eq!(next.get::<u64>(96).map_err(why), Err(Why::OutOfBounds));
+        assert_eq!(next.get::<u64>(u64::MAX - 3).map_err(why), Err(Why::OutOfBounds));
+        assert_eq!(next.fetch_add(12, 1_u64).map_err(why), Err(Why::Misaligned));
+        assert_eq!(next.get_bytes(50, &mut [0; 51]).map_err(why), Err(Why::OutOfBounds));
+        let far = Strides { offset: 0, block: 8, stride: u64::MAX / 2 };
+        assert_eq!(next.get_strided(far, &mut [0; 32]).map_err(why), Err(Why::OutOfBounds));
+        // Of what wants no answer, quiet tells; on this node the call.
+        let mut failed = 0;
+        for at in [101, 200] {
+            failed += u64::from(next.put_bytes(at, &[1; 8]).is_err());
+        }
+        failed += match rma.quiet().map_err(|e| e.to_string()) {
+            Ok(()) => 0,
+            Err(text) => {
+                assert!(
+                    text.starts_with("2 operations since the last quiet were refused"),
+                    "{text}"
+                );
+                2
+            }
+        };
+        assert_eq!(failed, 2);
+        rma.quiet().unwrap();
+        seat.meet();
+        mine.grow(10_000).unwrap();
+        let too_much = mine.grow(1 << 30).unwrap_err();
+        assert!(matches!(too_much.kind(), ErrorKind::CannotGrow { .. }), "{too_much}");
+        seat.meet();
+        next.put(9_992, 5_u64).unwrap();
+        rma.quiet().unwrap();
+        assert_eq!(next.get::<u64>(9_992).unwrap(), 5);
+        seat.meet();
+        drop(mine);
+        seat.meet();
+        let gone = next.get_bytes(0, &mut [0; 8]);
+        // Who has it mapped may still read it.
+        assert!(next.is_near() || gone.map_err(why) == Err(Why::NoSuchSegment));
+        seat.meet();
+    });
+}

@@ -1,0 +1,308 @@
+//! A fair lock between all ranks of a job, in the memory of its home node: an array of claims, first come,
+//! first served.
+//!
+//! Ranks of the home node work on it themselves, and its network interface does for those of others. A
+//! claim takes the position behind the last; the lock belongs to the position at the head, and moves on by
+//! one step of the head. Every step is one compare-and-swap, so nobody who dies leaves it half done: who
+//! dies or gives up while waiting is passed over by whoever comes by, and who dies with the lock in hand is
+//! found out by its name.
+//!
+//! ```text
+//! head | tail (a hint) | word | 5 spare | slots: position + 1 (46 bits), state (2), rank (16)
+//! ```
+
+use clump_os::sync::{AtomicU64, Ordering};
+
+/// Words before the slots.
+const FRONT: usize = 8;
+const HEAD: usize = 0;
+const TAIL: usize = 1;
+const WORD: usize = 2;
+
+const WAITING: u64 = 1;
+const HELD: u64 = 2;
+const GONE: u64 = 3;
+
+/// Words that a lock for so many ranks takes. Each of them may wait, and some may have given up.
+pub fn lock_words(ranks: usize) -> usize {
+    FRONT + (ranks.max(1) * 2).next_power_of_two().max(8)
+}
+
+/// See the module. A view; what it locks lies in shared memory.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueLock<'a> {
+    words: &'a [AtomicU64],
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// It waits at this position, or has the lock already.
+    At(u64),
+    /// All slots are taken, or, where only a free lock is wanted, it is not free.
+    None,
+}
+
+/// Who is at the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Head {
+    /// Nobody.
+    Free,
+    /// This rank may take the lock.
+    Offered(u32),
+    /// This rank has it.
+    Held(u32),
+}
+
+fn pack(position: u64, state: u64, rank: u32) -> u64 {
+    (position + 1) << 18 | state << 16 | u64::from(rank & 0xffff)
+}
+
+fn state_of(slot: u64) -> u64 {
+    slot >> 16 & 3
+}
+
+fn rank_of(slot: u64) -> u32 {
+    (slot & 0xffff) as u32
+}
+
+/// Between a step and a look at what others did: of two who step and then look, one sees the other. All of
+/// these are sequentially consistent, which is enough; loom takes that for acquire and release, so there
+/// it takes a fence.
+#[inline(always)]
+fn then_look() {
+    #[cfg(loom)]
+    clump_os::sync::fence(Ordering::SeqCst);
+}
+
+impl<'a> QueueLock<'a> {
+    /// The lock in `words`, of which there are [`lock_words`]; all zero: free. `None` when there are too few.
+    pub fn over(words: &'a [AtomicU64]) -> Option<Self> {
+        let slots = words.len().checked_sub(FRONT)?;
+        slots.is_power_of_two().then_some(Self { words })
+    }
+
+    fn slot(&self, position: u64) -> &'a AtomicU64 {
+        let slots = (self.words.len() - FRONT) as u64;
+        &self.words[FRONT + (position % slots) as usize]
+    }
+
+    fn slots(&self) -> u64 {
+        (self.words.len() - FRONT) as u64
+    }
+
+    /// The position that has the lock, or would.
+    pub fn head(&self) -> u64 {
+        // SYNC 13: pairs with advance
+        self.words[HEAD].load(Ordering::SeqCst)
+    }
+
+    /// Claims the position behind the last for `rank`.
+    pub fn claim(&self, rank: u32) -> Claim {
+        loop {
+            let position = self.words[TAIL].load(Ordering::Acquire);
+            match self.try_slot(position, rank) {
+                Some(true) => return Claim::At(position),
+                Some(false) => {}
+                None => return Claim::None,
+            }
+        }
+    }
+
+    /// Claims the head for `rank` if nobody else has or waits.
+    pub fn claim_free(&self, rank: u32) -> Claim {
+        let head = self.head();
+        if self.slot(head).load(Ordering::SeqCst) >> 18 > head {
+            return Claim::None;
+        }
+        match self.try_slot(head, rank) {
+            Some(true) => Claim::At(head),
+            _ => Claim::None,
+        }
+    }
+
+    /// Tries to take the slot of a position; `None` when an earlier position still has it.
+    fn try_slot(&self, position: u64, rank: u32) -> Option<bool> {
+        let tail = &self.words[TAIL];
+        let slot = self.slot(position);
+        let (new, old) = (Ordering::SeqCst, Ordering::Acquire);
+        let seen = slot.load(Ordering::Acquire);
+        let taken = seen >> 18 > position;
+        if !taken {
+            // The head only grows, so what has been passed stays passed.
+            if position >= self.head().saturating_add(self.slots()) {
+                return None;
+            }
+            if slot.compare_exchange(seen, pack(position, WAITING, rank), new, old).is_err() {
+                return Some(false);
+            }
+        }
+        // The tail is a hint: whoever finds it behind moves it.
+        let _ = tail.compare_exchange(position, position + 1, new, old);
+        then_look();
+        Some(!taken)
+    }
+
+    /// Takes the lock for the claim of `rank` at the head; gives its word. `None` when it is not there.
+    pub fn enter(&self, position: u64, rank: u32) -> Option<u64> {
+        if self.head() != position {
+            return None;
+        }
+        let (waiting, held) = (pack(position, WAITING, rank), pack(position, HELD, rank));
+        let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
+        self.slot(position).compare_exchange(waiting, held, new, old).ok()?;
+        Some(self.words[WORD].load(Ordering::Acquire))
+    }
+
+    /// Gives the lock back, with its word. False when `rank` does not hold it at that position.
+    pub fn leave(&self, position: u64, rank: u32, word: u64) -> bool {
+        let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
+        if !held || self.head() != position {
+            return false;
+        }
+        self.words[WORD].store(word, Ordering::Release);
+        self.advance(position)
+    }
+
+    /// Gives up a claim that waits. False when it has the lock.
+    pub fn give_up(&self, position: u64, rank: u32) -> bool {
+        let (waiting, gone) = (pack(position, WAITING, rank), pack(position, GONE, rank));
+        let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
+        let given_up = self.slot(position).compare_exchange(waiting, gone, new, old).is_ok();
+        then_look();
+        given_up
+    }
+
+    fn advance(&self, position: u64) -> bool {
+        let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
+        // SYNC 13: pairs with head
+        let moved = self.words[HEAD].compare_exchange(position, position + 1, new, old).is_ok();
+        then_look();
+        moved
+    }
+
+    /// Who is at the head, once claims there that were given up, or whose ranks died waiting, have been
+    /// passed over. To be called after [`QueueLock::leave`] and [`QueueLock::give_up`]: who is offered the
+    /// lock has to be woken.
+    pub fn settle(&self, is_dead: impl Fn(u32) -> bool) -> Head {
+        loop {
+            let head = self.head();
+            let slot = self.slot(head).load(Ordering::SeqCst);
+            if slot >> 18 != head + 1 {
+                // Nobody, or it has moved on meanwhile, and whoever moved it looks after that.
+                return Head::Free;
+            }
+            let rank = rank_of(slot);
+            match state_of(slot) {
+                HELD => return Head::Held(rank),
+                WAITING if !is_dead(rank) => return Head::Offered(rank),
+                _ => {}
+            }
+            self.advance(head);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn words(ranks: usize) -> Vec<AtomicU64> {
+        (0..lock_words(ranks)).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    fn alive(_: u32) -> bool {
+        false
+    }
+
+    #[test]
+    fn first_come_first_served_with_the_word() {
+        let words = words(4);
+        let lock = QueueLock::over(&words).unwrap();
+        let at = |claim| if let Claim::At(position) = claim { position } else { panic!("full") };
+        for turn in 0..100 {
+            let [a, b, c] = [1, 2, 3].map(|rank| at(lock.claim(rank)));
+            assert_eq!(lock.enter(a, 1), Some(turn * 3));
+            assert_eq!((lock.enter(b, 2), lock.claim_free(4)), (None, Claim::None));
+            assert!(!lock.leave(b, 2, 0) && !lock.leave(a, 2, 0));
+            assert!(lock.leave(a, 1, turn * 3 + 1) && !lock.leave(a, 1, 7));
+            assert_eq!(lock.settle(alive), Head::Offered(2));
+            assert_eq!(lock.enter(b, 2), Some(turn * 3 + 1));
+            assert!(lock.leave(b, 2, turn * 3 + 2));
+            assert_eq!(lock.enter(c, 3), Some(turn * 3 + 2));
+            assert_eq!(lock.settle(alive), Head::Held(3));
+            assert!(lock.leave(c, 3, turn * 3 + 3));
+            assert_eq!(lock.settle(alive), Head::Free);
+        }
+        let free = at(lock.claim_free(4));
+        assert_eq!(lock.enter(free, 4), Some(300));
+    }
+
+    #[test]
+    fn who_gave_up_or_died_waiting_is_passed_over_and_a_dead_holder_is_named() {
+        let words = words(4);
+        let lock = QueueLock::over(&words).unwrap();
+        for rank in [1, 2, 3, 4] {
+            assert_eq!(lock.claim(rank), Claim::At(u64::from(rank) - 1));
+        }
+        assert!(lock.enter(0, 1).is_some());
+        assert!(lock.give_up(1, 2) && !lock.give_up(1, 2) && !lock.give_up(0, 1));
+        assert!(lock.leave(0, 1, 9));
+        assert_eq!(lock.settle(|rank| rank == 3), Head::Offered(4));
+        assert_eq!((lock.enter(2, 3), lock.enter(3, 4)), (None, Some(9)));
+        assert_eq!(lock.settle(|rank| rank == 4), Head::Held(4));
+    }
+
+    #[test]
+    fn no_more_wait_than_there_are_slots() {
+        let words = words(1);
+        let lock = QueueLock::over(&words).unwrap();
+        let slots = (words.len() - FRONT) as u64;
+        for position in 0..slots {
+            assert_eq!(lock.claim(1), Claim::At(position));
+        }
+        assert_eq!(lock.claim(1), Claim::None);
+        assert!(lock.give_up(0, 1));
+        assert_eq!(lock.settle(alive), Head::Offered(1));
+        assert_eq!(lock.claim(1), Claim::At(slots));
+        assert_eq!(lock.claim(1), Claim::None);
+    }
+
+    #[test]
+    fn threads_exclude_each_other_and_nobody_is_forgotten() {
+        const TURNS: u64 = 2000;
+        let words = Arc::new(words(4));
+        let threads: Vec<_> = (1..=4)
+            .map(|rank| {
+                let words = words.clone();
+                std::thread::spawn(move || {
+                    let lock = QueueLock::over(&words).unwrap();
+                    let mut got = 0;
+                    for turn in 0..TURNS {
+                        let Claim::At(position) = lock.claim(rank) else { panic!("full") };
+                        if turn % 5 == u64::from(rank) && lock.give_up(position, rank) {
+                            lock.settle(alive);
+                            continue;
+                        }
+                        let word = loop {
+                            lock.settle(alive);
+                            if let Some(word) = lock.enter(position, rank) {
+                                break word;
+                            }
+                            std::thread::yield_now();
+                        };
+                        got += 1;
+                        assert!(lock.leave(position, rank, word + 1));
+                    }
+                    got
+                })
+            })
+            .collect();
+        let got: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        let lock = QueueLock::over(&words).unwrap();
+        assert_eq!(lock.settle(alive), Head::Free);
+        let Claim::At(position) = lock.claim_free(1) else { panic!("not free") };
+        assert_eq!(lock.enter(position, 1), Some(got));
+    }
+}

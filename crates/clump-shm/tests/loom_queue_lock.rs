@@ -1,0 +1,81 @@
+//! Every interleaving of claims, hand-overs and claims that are given up.
+#![cfg(loom)]
+
+use clump_os::sync::{AtomicU64, Ordering};
+use clump_shm::queue_lock::{Claim, Head, QueueLock, lock_words};
+use loom::sync::Arc;
+use loom::thread;
+
+struct Shared {
+    words: Vec<AtomicU64>,
+    /// Who is inside.
+    inside: AtomicU64,
+    /// Wakes that were owed, by rank.
+    woken: [AtomicU64; 3],
+}
+
+fn shared() -> Arc<Shared> {
+    let words = (0..lock_words(2)).map(|_| AtomicU64::new(0)).collect();
+    let woken = [0; 3].map(AtomicU64::new);
+    Arc::new(Shared { words, inside: AtomicU64::new(0), woken })
+}
+
+impl Shared {
+    /// Takes the lock once, counts in its word, and gives it back; waits to be woken, as sleepers do.
+    fn pass(&self, rank: u32) {
+        let lock = QueueLock::over(&self.words).unwrap();
+        let Claim::At(position) = lock.claim(rank) else { panic!("full") };
+        let word = loop {
+            if let Some(word) = lock.enter(position, rank) {
+                break word;
+            }
+            // Whoever hands it over wakes: nothing else may be needed.
+            while self.woken[rank as usize].load(Ordering::SeqCst) == 0 && lock.head() != position {
+                thread::yield_now();
+            }
+        };
+        assert_eq!(self.inside.fetch_add(1, Ordering::Relaxed), 0, "two at once");
+        self.inside.fetch_sub(1, Ordering::Relaxed);
+        assert!(lock.leave(position, rank, word + 1));
+        self.wake(lock);
+    }
+
+    fn wake(&self, lock: QueueLock<'_>) {
+        if let Head::Offered(next) = lock.settle(|_| false) {
+            self.woken[next as usize].store(1, Ordering::SeqCst);
+        }
+    }
+
+    fn word(&self) -> u64 {
+        let lock = QueueLock::over(&self.words).unwrap();
+        let Claim::At(position) = lock.claim_free(1) else { panic!("not free") };
+        lock.enter(position, 1).unwrap()
+    }
+}
+
+#[test]
+fn two_ranks_pass_one_after_the_other() {
+    loom::model(|| {
+        let shared = shared();
+        let other = shared.clone();
+        let thread = thread::spawn(move || other.pass(1));
+        shared.pass(2);
+        thread.join().unwrap();
+        assert_eq!(shared.word(), 2);
+    });
+}
+
+#[test]
+fn a_claim_given_up_is_passed_over_or_has_the_lock() {
+    loom::model(|| {
+        let shared = shared();
+        let other = shared.clone();
+        let thread = thread::spawn(move || other.pass(1));
+        let lock = QueueLock::over(&shared.words).unwrap();
+        let Claim::At(position) = lock.claim(2) else { panic!("full") };
+        assert!(lock.give_up(position, 2));
+        shared.wake(lock);
+        thread.join().unwrap();
+        assert_eq!(shared.word(), 1);
+    });
+}
