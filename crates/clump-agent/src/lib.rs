@@ -23,6 +23,7 @@
 //! death events, srun lets the others run on, a killed srun orphans its tasks).
 #![forbid(unsafe_code)]
 
+mod access;
 mod agent;
 pub mod coordinator;
 pub mod display;

@@ -1,11 +1,12 @@
 //! What a node of several has beyond its memory: sockets, alarms, the key of the job.
 
+use crate::access::Access;
 use crate::frame::Key;
 use crate::rank::Refusal;
 use crate::spec::{Bound, NodePlan, Table, Where};
 use clump_am::NetworkSeat;
-use clump_boot::Config;
 use clump_boot::boot::NetOffer;
+use clump_boot::{Config, NetDriver};
 use clump_os::alarm::Alarm;
 use clump_os::{process, topology};
 use clump_rma::Interface;
@@ -14,7 +15,7 @@ use clump_shm::rank::Place;
 use clump_shm::waiter::Patience;
 use clump_wire::Security;
 use std::net::UdpSocket;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A node's part in the network between nodes, until its ranks have been started.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Net {
     interface: UdpSocket,
     /// One per rank of the node, in order.
     sockets: Vec<UdpSocket>,
+    /// What these are driven by: the ranks', in order, and the interface's.
+    pub(crate) access: Access,
     /// Where all of these are.
     pub(crate) bound: Bound,
 }
@@ -37,7 +40,7 @@ impl Net {
         plan: &NodePlan,
         memory: &mut NodeMemory,
         key: Key,
-        security: Security,
+        (security, driver): (Security, NetDriver),
     ) -> Result<Self, Refusal> {
         let refused = |e: &dyn std::fmt::Display| {
             let (node, address) = (plan.node, plan.address);
@@ -63,8 +66,10 @@ impl Net {
         memory.set_alarms(alarms);
         let (own, agent) = bind()?;
         let (socket, interface) = bind()?;
+        let places: Vec<_> = ranks.iter().chain([&interface]).map(|at| at.address).collect();
+        let access = Access::open(driver, &places)?;
         let bound = Bound { host: process::host_name(), agent, interface, ranks };
-        Ok(Self { key, security, own, interface: socket, sockets, bound })
+        Ok(Self { key, security, own, interface: socket, sockets, access, bound })
     }
 
     /// Writes where everybody is into the node's memory.
@@ -89,8 +94,10 @@ impl Net {
         let refused = |e: &dyn std::fmt::Display| {
             Refusal::new(format!("the network interface of node {node} cannot run: {e}"), 126)
         };
+        let direct = self.access.of(self.sockets.len()).iter().map(OwnedFd::try_clone);
         let seat = NetworkSeat {
             socket: self.interface.try_clone().map_err(|e| refused(&e))?.into(),
+            direct: direct.collect::<Result<_, _>>().map_err(|e| refused(&e))?,
             key: Key::new(|| *self.key).map_err(|e| refused(&e))?,
             security: self.security,
             polling: (1, 1),
@@ -117,7 +124,8 @@ impl Net {
         first: u32,
         alarms: &'a [BorrowedFd<'a>],
     ) -> Option<NetOffer<'a>> {
-        let socket = self.sockets.get((rank - first) as usize)?.as_fd();
-        Some(NetOffer { socket, key: &self.key, security: self.security, first, alarms })
+        let at = (rank - first) as usize;
+        let (socket, direct) = (self.sockets.get(at)?.as_fd(), self.access.of(at));
+        Some(NetOffer { socket, direct, key: &self.key, security: self.security, first, alarms })
     }
 }

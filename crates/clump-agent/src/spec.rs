@@ -1,5 +1,6 @@
 //! What to run, as the launcher tells the agents.
 
+use clump_boot::NetDriver;
 use clump_wire::Security;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -40,6 +41,8 @@ pub struct JobSpec {
     /// How packets between nodes are protected.
     #[serde(with = "by_name")]
     pub security: Security,
+    /// What carries packets between nodes, if the user said so; else the configuration does.
+    pub driver: Option<NetDriver>,
     /// Whether every node has a network namespace of its own.
     pub netns: bool,
     /// Working directory; the agent's own when absent.
@@ -69,6 +72,7 @@ impl JobSpec {
             ranks,
             nodes: 1,
             security: Security::Aead,
+            driver: None,
             netns: false,
             directory: None,
             bind: Bind::None,

@@ -4,7 +4,7 @@ pub(crate) mod registry;
 
 use crate::error::{ErrorKind, Result};
 use crate::returned::Reason;
-use clump_driver::{Clock, Driver, Fault, FaultPlan, Udp, UdpOptions};
+use clump_driver::{Clock, Fault, FaultPlan, UdpOptions};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, Doors, Interface, PeerAddress, Polling, Refusal, Stack, StackConfig};
 use clump_os::fence::FenceKind;
@@ -49,6 +49,8 @@ pub fn faults(config: &clump_boot::Config) -> Option<(FaultPlan, u64)> {
 pub struct NetworkSeat {
     /// Its socket: UDP, bound to the address that the others know.
     pub socket: OwnedFd,
+    /// What a driver with more direct access needs besides; empty for UDP.
+    pub direct: Vec<OwnedFd>,
     /// The key of the job.
     pub key: Secret<[u8; 32]>,
     /// How packets are protected.
@@ -89,12 +91,12 @@ impl NetworkSeat {
         peers: Vec<PeerAddress>,
         doors: Box<dyn Doors>,
     ) -> Result<Stack> {
-        let Self { socket, mut key, security, window, faults, .. } = self;
+        let Self { socket, direct, mut key, security, window, faults, .. } = self;
         let refused = |why: &dyn std::fmt::Display| ErrorKind::Network(why.to_string());
         let options = UdpOptions { connections: MOST_CONNECTIONS, ..UdpOptions::default() };
-        let driver = Udp::new(vec![socket], options).map_err(|e| refused(&e))?;
-        let driver: Box<dyn Driver> = match faults {
-            None => Box::new(driver),
+        let driver = clump_driver::take(socket, direct, options).map_err(|e| refused(&e))?;
+        let driver = match faults {
+            None => driver,
             Some((plan, seed)) => {
                 Box::new(Fault::new(driver, seed ^ u64::from(me) << 32, plan, Clock::Steady))
             }

@@ -5,11 +5,11 @@
 //! end, under the number in `CLUMP_BOOT_FD`. Whichever process of the rank reads the message first is
 //! the rank; so `clump run -n 4 sh -c './prog'` works, and two programs in one rank do not.
 //!
-//! On a job with several nodes the message also carries the rank's network socket and the key of the
-//! job; messages behind it carry the alarms by which the ranks of the node wake each other.
+//! On a job with several nodes the message also carries the rank's network socket, what its driver needs
+//! besides (`direct` descriptors), and the key of the job; messages behind it carry the alarms by which the ranks of the node wake each other.
 //!
 //! ```text
-//! seat, 48 B | on several nodes: security (4) first local rank (4) local ranks (4) 0 (4) key (32)
+//! seat, 48 B | on several nodes: security (4) first local rank (4) local ranks (4) direct (4) key (32)
 //! ```
 
 use crate::config::{Config, variable};
@@ -35,7 +35,7 @@ pub const VARIABLES: [&str; 5] =
     [BOOT_VARIABLE, RANK_VARIABLE, NRANKS_VARIABLE, NODE_VARIABLE, NNODES_VARIABLE];
 
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpbot");
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const BYTES: usize = 48;
 const NET_BYTES: usize = 16;
 /// Bytes of a job's key.
@@ -104,6 +104,8 @@ pub struct Boot {
 pub struct NetSeat {
     /// The rank's socket: UDP, bound to the address that the others know.
     pub socket: OwnedFd,
+    /// What a driver with more direct access needs besides; empty for UDP.
+    pub direct: Vec<OwnedFd>,
     /// The key of the job.
     pub key: Secret<[u8; KEY_BYTES]>,
     /// How packets are protected.
@@ -115,6 +117,8 @@ pub struct NetSeat {
 pub struct NetOffer<'a> {
     /// The rank's socket.
     pub socket: BorrowedFd<'a>,
+    /// What a driver with more direct access needs besides.
+    pub direct: &'a [OwnedFd],
     /// The key of the job.
     pub key: &'a Secret<[u8; KEY_BYTES]>,
     /// How packets are protected.
@@ -177,13 +181,17 @@ fn take(number: &str) -> Result<Boot> {
     let (mut alarms, mut part) = (Vec::new(), None);
     if let Some(key) = key {
         let socket = descriptors.next().ok_or_else(|| other("a boot message without a socket"))?;
-        let (security, first, count) = decode_net(&net)?;
+        let (security, [first, count, extra]) = decode_net(&net)?;
+        let direct: Vec<_> = descriptors.collect();
+        if direct.len() != extra as usize {
+            return Err(other("a boot message with more or fewer descriptors than it says"));
+        }
         alarms = take_alarms(&control, first, count)?;
         // The last is the network interface's, which is numbered behind all ranks.
         if let Some((number, _)) = alarms.last_mut() {
             *number = seat.nranks.saturating_add(seat.node);
         }
-        part = Some(NetSeat { socket, key, security });
+        part = Some(NetSeat { socket, direct, key, security });
     }
     // An agent that does not hear this has died, and this rank will not live long either.
     let _ = socket::send(&control, HERE, None);
@@ -205,13 +213,13 @@ fn take(number: &str) -> Result<Boot> {
     })
 }
 
-fn decode_net(bytes: &[u8; NET_BYTES]) -> Result<(Security, u32, u32)> {
+fn decode_net(bytes: &[u8; NET_BYTES]) -> Result<(Security, [u32; 3])> {
     let word = |at: usize| -> u32 {
         bytes[at..at + 4].iter().rev().fold(0, |all, &byte| all << 8 | u32::from(byte))
     };
     let security = [Security::Aead, Security::Crc].into_iter().find(|s| *s as u32 == word(0));
     let unknown = || Error::OtherVersion(format!("protection number {}", word(0)));
-    Ok((security.ok_or_else(unknown)?, word(4), word(8)))
+    Ok((security.ok_or_else(unknown)?, [word(4), word(8), word(12)]))
 }
 
 /// Takes the alarms of `count` ranks from `first` on, which come in as many messages as it takes.
@@ -250,11 +258,15 @@ pub fn offer(
         return Ok((theirs, ours));
     };
     let mut words = [0; NET_BYTES];
-    let count = u32::try_from(net.alarms.len()).unwrap_or(u32::MAX);
-    for (place, word) in words.chunks_exact_mut(4).zip([net.security as u32, net.first, count]) {
+    let [count, extra] =
+        [net.alarms.len(), net.direct.len()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    let numbers = [net.security as u32, net.first, count, extra];
+    for (place, word) in words.chunks_exact_mut(4).zip(numbers) {
         place.copy_from_slice(&word.to_le_bytes());
     }
-    parcel::send(&ours, &[&seat.encode(), &words, &net.key[..]], &[memory, net.socket])?;
+    let direct = net.direct.iter().map(AsFd::as_fd);
+    let all: Vec<_> = [memory, net.socket].into_iter().chain(direct).collect();
+    parcel::send(&ours, &[&seat.encode(), &words, &net.key[..]], &all)?;
     for some in net.alarms.chunks(MOST_DESCRIPTORS) {
         parcel::send(&ours, &[ALARMS], some)?;
     }

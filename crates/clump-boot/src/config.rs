@@ -2,6 +2,7 @@
 //! `clump doctor --config`. Order of authority: code, environment, file, default.
 #![allow(clippy::disallowed_methods, reason = "this module is where the environment is read")]
 
+use crate::net_driver::NetDriver;
 use crate::{Error, Result};
 use std::fmt;
 
@@ -21,8 +22,10 @@ pub struct Key {
     pub least: u64,
     /// Largest value.
     pub most: u64,
-    /// Unit of the value: `ns`, `ms`, `bool`, or empty for a count.
+    /// Unit of the value: `ns`, `ms`, `bool`, or empty for a count or a choice.
     pub unit: &'static str,
+    /// What a choice is between, by number; empty for everything else.
+    pub choices: &'static [&'static str],
     /// What it does.
     pub doc: &'static str,
 }
@@ -41,6 +44,7 @@ pub enum Source {
 }
 
 trait Setting: Copy {
+    const CHOICES: &'static [&'static str] = &[];
     fn from_number(number: u64) -> Self;
     fn number(self) -> u64;
 }
@@ -63,6 +67,16 @@ impl Setting for bool {
     }
 }
 
+impl Setting for NetDriver {
+    const CHOICES: &'static [&'static str] = &Self::NAMES;
+    fn from_number(number: u64) -> Self {
+        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
+    }
+    fn number(self) -> u64 {
+        self as u64
+    }
+}
+
 macro_rules! settings {
     ($($name:ident: $kind:ty = $default:literal in $least:literal..=$most:literal, $unit:literal, $variable:literal, $doc:literal;)+) => {
         /// The effective configuration of this process.
@@ -76,6 +90,7 @@ macro_rules! settings {
         pub static KEYS: &[Key] = &[$(Key {
             name: stringify!($name), variable: $variable, default: $default,
             least: $least, most: $most, unit: $unit, doc: $doc,
+            choices: <$kind as Setting>::CHOICES,
         }),+];
 
         impl Config {
@@ -107,6 +122,8 @@ settings! {
         "How long a request waits for room before it is returned; 0: for ever.";
     node_timeout_ms: u64 = 2000 in 200..=3_600_000, "ms", "CLUMP_NODE_TIMEOUT_MS",
         "How long nothing may be heard of a node before it counts as lost.";
+    net_driver: NetDriver = 0 in 0..=2, "", "CLUMP_NET_DRIVER",
+        "What carries packets between nodes: auto chooses among what this machine offers.";
     net_poll_least: u64 = 16 in 1..=1_000_000, "", "CLUMP_NET_POLL_LEAST",
         "Looks at shared memory from one look at the network to the next, when the network is busy.";
     net_poll_most: u64 = 256 in 1..=1_000_000, "", "CLUMP_NET_POLL_MOST",
@@ -198,9 +215,10 @@ impl fmt::Display for Config {
         for entry in self.entries() {
             let Entry { key, value, source } = entry;
             let unit = if key.unit == "bool" { "" } else { key.unit };
+            let quote = if key.choices.is_empty() { "" } else { "\"" };
             writeln!(
                 f,
-                "{} = {value} # {unit}{}{source}",
+                "{} = {quote}{value}{quote} # {unit}{}{source}",
                 key.name,
                 if unit.is_empty() { "" } else { ", " }
             )?;
@@ -222,11 +240,19 @@ impl fmt::Display for Source {
 
 impl Key {
     fn show(&self, number: u64) -> String {
-        if self.unit == "bool" { (number != 0).to_string() } else { number.to_string() }
+        let choice = usize::try_from(number).ok().and_then(|at| self.choices.get(at));
+        match choice {
+            Some(name) => (*name).to_owned(),
+            None if self.unit == "bool" => (number != 0).to_string(),
+            None => number.to_string(),
+        }
     }
 
     /// What a value of this key must be, for messages.
     pub fn expected(&self) -> String {
+        if !self.choices.is_empty() {
+            return format!("one of {}", self.choices.join(", "));
+        }
         if self.unit == "bool" {
             return "true or false (or 1, 0, yes, no, on, off)".into();
         }
@@ -237,7 +263,9 @@ impl Key {
 
     fn parse(&self, origin: impl Fn() -> String, text: &str) -> Result<u64> {
         let trimmed = text.trim();
-        let number = if self.unit == "bool" {
+        let number = if !self.choices.is_empty() {
+            self.choices.iter().position(|name| *name == trimmed).map(|at| at as u64)
+        } else if self.unit == "bool" {
             match trimmed.to_ascii_lowercase().as_str() {
                 "1" | "true" | "yes" | "on" => Some(1),
                 "0" | "false" | "no" | "off" => Some(0),

@@ -22,7 +22,9 @@
 pub mod boot;
 pub mod config;
 mod error;
+mod net_driver;
 
 pub use boot::{Boot, join};
 pub use config::Config;
 pub use error::{Error, Result};
+pub use net_driver::NetDriver;

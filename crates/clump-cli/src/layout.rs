@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use clump_agent::JobSpec;
+use clump_boot::NetDriver;
 use clump_wire::Security;
 
 const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
@@ -27,6 +28,10 @@ pub struct Layout {
     /// How packets between nodes are protected: encrypted, or for trusted links checked only
     #[arg(long, value_enum, default_value = "aead")]
     pub security: Protection,
+    /// What carries packets between nodes: auto, udp, or packet (short messages past the kernel's IP; takes
+    /// privileges) [default: what CLUMP_NET_DRIVER says, else auto]
+    #[arg(long, value_name = "DRIVER")]
+    pub driver: Option<NetDriver>,
     /// Give every node a network namespace of its own, joined by virtual cables
     #[arg(long)]
     pub netns: bool,
@@ -40,7 +45,7 @@ pub fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
 impl Layout {
     /// Virtual nodes of this machine, everything else as by default.
     pub fn nodes(nodes: u32) -> Self {
-        Self { nodes, security: Protection::Aead, netns: false }
+        Self { nodes, security: Protection::Aead, driver: None, netns: false }
     }
 
     /// Writes the layout into a job's description.
@@ -57,7 +62,7 @@ impl Layout {
         if self.netns && !(2..=MOST_NAMESPACES).contains(&nodes) {
             anyhow::bail!("--netns joins 2 to {MOST_NAMESPACES} nodes, not {nodes} (--nodes)");
         }
-        (spec.nodes, spec.netns) = (nodes, self.netns);
+        (spec.nodes, spec.netns, spec.driver) = (nodes, self.netns, self.driver);
         spec.security = match self.security {
             Protection::Aead => Security::Aead,
             Protection::Crc => Security::Crc,

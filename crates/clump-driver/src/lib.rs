@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod direct;
 mod driver;
 mod error;
 mod fault;
@@ -41,6 +42,7 @@ mod udp;
 mod watch;
 
 pub use clock::{Clock, SetClock};
+pub use direct::{Direct, open, take};
 pub use driver::{Capabilities, Driver, Outgoing};
 pub use error::DriverError;
 pub use fault::{Fault, FaultCounts, FaultPlan, FaultSwitch};

@@ -80,6 +80,7 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<OwnedFd>)> {
     node.set_alarms(alarms.collect());
     let seat = NetworkSeat {
         socket: net.socket,
+        direct: net.direct,
         key: net.key,
         security: net.security,
         polling: (small(config.net_poll_least), small(config.net_poll_most)),

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// More than the kernel would lose by itself: both ends of one cable lose 2 %.
 const LOSS: &str = "20000";
+/// Frames of the other drivers go past the kernel's filters; wrappers around drivers lose those.
+const BY_IP: &str = "--driver udp";
 
 #[test]
 fn nodes_in_network_namespaces_of_their_own() {
@@ -85,9 +87,9 @@ fn what_the_kernel_drops_is_sent_again_once() {
     if !are_here() {
         return;
     }
-    for options in ["", "--security crc"] {
+    for security in ["aead", "crc"] {
         let folder = Folder::new();
-        let job = talking(&folder, options);
+        let job = talking(&folder, &format!("{BY_IP} --security {security}"));
         for cable in Cable::both(&job) {
             cable.does(&["lose", LOSS]);
         }
@@ -114,7 +116,8 @@ fn records_are_sorted_while_the_kernel_drops_packets() {
         program("clump-under-test").display()
     );
     let script = ["-c", &script].map(OsString::from);
-    let job = Job::of_program("-n 4 --nodes 2 --netns --json", "sh", script).start();
+    let options = format!("-n 4 --nodes 2 --netns --json {BY_IP}");
+    let job = Job::of_program(&options, "sh", script).start();
     job.await_ready(folder.path(), 0..4);
     for cable in Cable::both(&job) {
         cable.does(&["lose", LOSS]);
@@ -130,13 +133,52 @@ fn records_are_sorted_while_the_kernel_drops_packets() {
     assert!(check.out.contains("SUCCESS"), "{}", check.out);
 }
 
+/// The name that the job's report gives the driver.
+fn driver_of(ended: &clump_cluster_tests::Finished) -> String {
+    ended.json()["config"]["net_driver"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_no_driver_carries_is_sent_again_once() {
+    if !are_here() {
+        return;
+    }
+    for (driver, security) in [("packet", "aead"), ("packet", "crc")] {
+        let options =
+            format!("-n 4 --nodes 2 --netns --json --driver {driver} --security {security}");
+        let job = Job::of(&options, "talk 200").with(|command| {
+            command.env("CLUMP_NET_LOSS_PPM", "20000").env("CLUMP_NET_DUPLICATE_PPM", "20000");
+            command.env("CLUMP_NET_CORRUPT_PPM", "5000").env("CLUMP_NET_REORDER_PPM", "20000");
+        });
+        let ended = job.finish();
+        assert_eq!((ended.code, driver_of(&ended)), (0, driver.to_owned()), "{}", ended.err);
+    }
+}
+
+#[test]
+fn auto_takes_frames_where_there_are_cables_and_udp_where_there_are_none() {
+    if !are_here() {
+        return;
+    }
+    for (options, driver) in [("--netns", "packet"), ("--netns --driver udp", "udp"), ("", "udp")] {
+        let ended = Job::of(&format!("-n 4 --nodes 2 --json {options}"), "talk 5").finish();
+        assert_eq!((ended.code, driver_of(&ended)), (0, driver.to_owned()), "{}", ended.err);
+    }
+}
+
 #[test]
 fn a_cable_that_is_cut_for_a_while_costs_nothing_but_time() {
     if !are_here() {
         return;
     }
+    for driver in ["udp", "packet"] {
+        cut_for_a_while(driver);
+    }
+}
+
+fn cut_for_a_while(driver: &str) {
     let folder = Folder::new();
-    let job = talking(&folder, "");
+    let job = talking(&folder, &format!("--driver {driver}"));
     for _ in 0..3 {
         let [cable, _] = Cable::both(&job);
         cable.does(&["cut"]);

@@ -36,6 +36,7 @@ impl Agent {
             self.node.config.entries().into_iter().map(|e| (e.key.name.into(), e.value)).collect();
         config.insert("spin_ns".into(), self.node.patience.spin_ns.to_string());
         config.insert("yield_ns".into(), self.node.patience.yield_ns.to_string());
+        config.insert("net_driver".into(), self.node.driver.to_string());
         let survivors = procfs::descendants(process::own_pid());
         NodePart {
             node: self.node.plan.node,

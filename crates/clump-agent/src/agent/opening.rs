@@ -10,7 +10,7 @@ use crate::rank::Refusal;
 use crate::spec::{JobSpec, NodePlan, OnDeath};
 use crate::watch::Watch;
 use crate::wiring;
-use clump_boot::Config;
+use clump_boot::{Config, NetDriver};
 use clump_os::epoll::{Interest, Poller};
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, process, socket, topology};
@@ -126,6 +126,8 @@ pub(super) struct Node {
     pub(super) memory: NodeMemory,
     pub(super) config: Config,
     pub(super) patience: Patience,
+    /// What carries packets to other nodes, if there are any.
+    pub(super) driver: NetDriver,
     /// On a job with several nodes, until ranks are started.
     pub(super) net: Option<Net>,
     /// Soft limit of descriptors that ranks get back, if it was raised.
@@ -159,9 +161,13 @@ impl Node {
         let mut memory = NodeMemory::create(&node).map_err(|e| Refusal::new(e, 2))?;
         let descriptors = process::raise_descriptor_limit();
         let net = match key {
-            Some(key) => Some(Net::bind(&plan, &mut memory, key, spec.security)?),
+            Some(key) => {
+                let how = (spec.security, spec.driver.unwrap_or(config.net_driver));
+                Some(Net::bind(&plan, &mut memory, key, how)?)
+            }
             None => None,
         };
-        Ok(Self { plan, memory, config, patience, net, descriptors })
+        let driver = net.as_ref().map_or(config.net_driver, |net| net.access.driver);
+        Ok(Self { plan, memory, config, patience, driver, net, descriptors })
     }
 }

@@ -64,6 +64,7 @@ pub fn contexts(
     let contexts = sockets.into_iter().zip(0..).map(|(socket, rank)| {
         let seat = NetworkSeat {
             socket: OwnedFd::from(socket),
+            direct: Vec::new(),
             key: Secret::taking(&mut [7; 32]).unwrap(),
             security: between.security,
             polling: (4, 16),

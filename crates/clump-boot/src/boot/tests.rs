@@ -73,7 +73,7 @@ fn offer_net(key: &Secret<[u8; 32]>, count: usize) -> (OwnedFd, OwnedFd) {
     let alarms: Vec<BorrowedFd<'_>> = alarms.iter().map(AsFd::as_fd).collect();
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let (socket, security) = (socket.as_fd(), Security::Crc);
-    let net = NetOffer { socket, key, security, first: 2, alarms: &alarms };
+    let net = NetOffer { socket, key, security, direct: &[memory()], first: 2, alarms: &alarms };
     offer(&seat(), memory().as_fd(), Some(&net)).unwrap()
 }
 
@@ -87,6 +87,7 @@ fn socket_key_and_alarms_come_with_a_seat_on_several_nodes() {
         let net = boot.net.unwrap();
         assert_eq!((*net.key, net.security), (*key, Security::Crc));
         assert!(std::net::UdpSocket::from(net.socket).local_addr().unwrap().port() != 0);
+        assert_eq!(net.direct.len(), 1);
         let ranks: Vec<u32> = boot.alarms.iter().map(|(rank, _)| *rank).collect();
         // The last is that of the interface of node 1 of 5 ranks.
         assert_eq!(ranks, (2..).take(count - 1).chain([5 + 1]).collect::<Vec<u32>>());

@@ -66,3 +66,20 @@ fn the_table_is_consistent() {
         assert!(key.doc.ends_with('.'));
     }
 }
+
+#[test]
+fn a_choice_is_made_by_name_and_read_back() {
+    let of = |value: &'static str| {
+        Config::layered(&[], move |n| (n == "CLUMP_NET_DRIVER").then(|| value.into()), None)
+    };
+    assert_eq!(Config::default().net_driver, NetDriver::Auto);
+    let chosen = of("packet").unwrap();
+    assert_eq!(chosen.net_driver, NetDriver::Packet);
+    let shown = chosen.to_string();
+    assert!(shown.contains("net_driver = \"packet\" # from the environment"), "{shown}");
+    let table: toml::Table = shown.parse().unwrap();
+    let again = Config::layered(&[], |_| None, Some(("c.toml", &table))).unwrap();
+    assert_eq!(again.net_driver, NetDriver::Packet);
+    let text = of("2").unwrap_err().to_string();
+    assert!(text.contains("CLUMP_NET_DRIVER") && text.contains("auto, udp, packet"), "{text}");
+}

@@ -126,6 +126,7 @@ fn seats(shape: &Shape) -> Vec<Seat> {
         let settings = Settings::default();
         let seat = NetworkSeat {
             socket: OwnedFd::from(socket),
+            direct: Vec::new(),
             key: Secret::taking(&mut [7; 32]).unwrap(),
             security: Security::Crc,
             polling: (4, 16),

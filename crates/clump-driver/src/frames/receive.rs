@@ -1,10 +1,11 @@
 //! Receiving: frames, which a load from memory finds, and UDP, which a system call does.
 
 use super::format::{self, HEAD, Head, Kind};
-use super::{Frames, Link, UDP_EVERY, UDP_QUIET};
+use super::{Frames, Link, UDP_PAUSE_NS, UDP_QUIET};
 use crate::driver::Driver;
 use crate::error::DriverError;
 use crate::inbound::{Arrival, Ecn, Inbound};
+use clump_os::clock;
 
 /// Most frames of one call, so that UDP has its turn.
 const AT_ONCE: usize = 64;
@@ -16,14 +17,15 @@ impl<L: Link> Frames<L> {
         if self.quiet < UDP_QUIET || !self.paths.any_open() {
             return true;
         }
-        self.skipped += 1;
-        self.skipped >= UDP_EVERY
+        clock::ticked_ns().wrapping_sub(self.looked_ns) >= UDP_PAUSE_NS
     }
 
     pub(super) fn receive_udp(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
-        self.skipped = 0;
         let received = self.udp.receive(into)?;
         self.quiet = if received > 0 { 0 } else { self.quiet.saturating_add(1) };
+        if self.quiet >= UDP_QUIET {
+            self.looked_ns = clock::ticked_ns();
+        }
         Ok(received)
     }
 
