@@ -122,7 +122,10 @@ impl Coordinator {
     }
 
     fn on_event(&mut self, from: u32, event: Event, now_ns: u64) {
-        if let Event::Joined(rank) | Event::Finalized(rank) | Event::Ended { rank, .. } = event
+        if let Event::Joined(rank)
+        | Event::Leaving(rank)
+        | Event::Finalized(rank)
+        | Event::Ended { rank, .. } = event
             && !self.spec.ranks_of(from).contains(&rank)
         {
             return; // not its to say

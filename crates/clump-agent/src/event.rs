@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub enum Event {
     /// A rank took its seat.
     Joined(u32),
+    /// A rank has nothing more to do but to wait until other nodes have taken what it sent.
+    Leaving(u32),
     /// A rank finalized; its process may run on.
     Finalized(u32),
     /// The process of a rank ended.

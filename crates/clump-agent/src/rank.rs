@@ -23,6 +23,8 @@ pub(crate) struct Rank {
     pub(crate) end: Option<(End, RankState)>,
     /// Whether its process is stopped.
     pub(crate) stopped: bool,
+    /// Whether it has been said that it leaves.
+    pub(crate) leaving: bool,
 }
 
 /// Why a rank could not be started, and the code a shell would give.
@@ -106,7 +108,7 @@ impl<'a> Crew<'a> {
             program.cpus = vec![self.cpus[place % self.cpus.len()]];
         }
         let child = process::start(&program).map_err(|e| self.explain(rank, &e))?;
-        Ok(Rank { child, seat: ours, end: None, stopped: false })
+        Ok(Rank { child, seat: ours, end: None, stopped: false, leaving: false })
     }
 
     /// Says whose fault it is that a program does not start, with the codes that shells give.

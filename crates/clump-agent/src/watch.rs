@@ -10,7 +10,8 @@
 //! 2. The first death ends the job, unless survivors go on: the others have [`GRACE_NS`] to return their
 //!    errors, then everything is killed.
 //! 3. Once an interrupt came, ranks get the signal and [`INTERRUPT_GRACE_NS`]; a second interrupt kills.
-//! 4. Ranks that are stopped while all others have ended die after [`STOPPED_NS`].
+//! 4. Ranks that are stopped while all others have ended, or only wait until other nodes have taken what
+//!    they sent, die after [`STOPPED_NS`].
 //! 5. Ranks that run on while others have ended cleanly may do so for ever, or as long as the user says.
 //! 6. With a node all ranks are lost that had not ended there, and each of them died.
 
@@ -52,6 +53,7 @@ pub enum Action {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Life {
     joined: bool,
+    leaving: bool,
     stopped: bool,
     end: Option<End>,
     clean: bool,
@@ -79,7 +81,14 @@ pub struct Watch {
 impl Watch {
     /// Watches `ranks` running ranks.
     pub fn new(ranks: u32, on_death: OnDeath, linger_ms: Option<u64>) -> Self {
-        let life = Life { joined: false, stopped: false, end: None, clean: false, killed: false };
+        let life = Life {
+            joined: false,
+            leaving: false,
+            stopped: false,
+            end: None,
+            clean: false,
+            killed: false,
+        };
         Self {
             lives: vec![life; ranks as usize],
             on_death,
@@ -106,6 +115,7 @@ impl Watch {
             Event::Ended { rank, end: End::Signal(signal), standing } => {
                 self.on_ended(rank, Exit::Signal(signal), standing.into(), now_ns);
             }
+            Event::Leaving(rank) => self.on_leaving(rank, now_ns),
             Event::Stopped(rank) => self.on_stopped(rank, now_ns),
             Event::Continued(rank) => self.on_continued(rank, now_ns),
             Event::Interrupted(signal) => self.on_interrupt(signal, now_ns),
@@ -174,6 +184,14 @@ impl Watch {
         self.look(now_ns);
     }
 
+    /// A rank only waits for others to take what it sent.
+    pub fn on_leaving(&mut self, rank: u32, now_ns: u64) {
+        if let Some(life) = self.lives.get_mut(rank as usize) {
+            life.leaving = true;
+            self.look(now_ns);
+        }
+    }
+
     /// A signal stopped the process of a rank.
     pub fn on_stopped(&mut self, rank: u32, now_ns: u64) {
         self.set_stopped(rank, true, now_ns);
@@ -240,9 +258,16 @@ impl Watch {
         if due(self.stopped_since.map(|since| since + STOPPED_NS)) {
             self.stopped_since = None;
             for rank in self.running() {
-                self.die(rank, How::Stopped, now_ns);
+                if self.lives[rank].stopped {
+                    self.die(rank, How::Stopped, now_ns);
+                }
             }
-            self.kill();
+            if self.running().into_iter().all(|rank| self.lives[rank].stopped) {
+                self.kill();
+            } else {
+                // Those that wait for them to take what was sent need not any more, and end.
+                self.kill_at = Some(now_ns + GRACE_NS);
+            }
             return;
         }
         let Some(end) = self.last_clean_end.filter(|_| self.calm()) else { return };
@@ -337,9 +362,12 @@ impl Watch {
             }
             return;
         }
-        let all_stopped = self.lives.iter().all(|life| life.end.is_some() || life.stopped);
+        let done = |life: &Life| life.end.is_some() || life.leaving && !life.stopped;
+        let stopped = |life: &Life| life.end.is_none() && life.stopped;
+        let all = self.lives.iter().all(|life| done(life) || stopped(life));
+        let both = self.lives.iter().any(done) && self.lives.iter().any(stopped);
         self.stopped_since = match self.stopped_since {
-            _ if !all_stopped || ended == 0 || self.kill_at.is_some() => None,
+            _ if !all || !both || self.kill_at.is_some() => None,
             None => Some(now_ns),
             since => since,
         };

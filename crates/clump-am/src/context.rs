@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Result};
 use crate::network::{Network, NetworkSeat};
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::RankBlock;
+use clump_shm::rank::{RankBlock, Waiting};
 use clump_shm::segment::SegmentSpace;
 use clump_shm::shared::Shared;
 use clump_shm::waiter::Patience;
@@ -76,7 +76,10 @@ impl RankContext {
     /// All endpoints should be closed.
     pub fn close_network(&self) {
         if let Some(network) = &self.network {
+            // The agent looks for this: a rank that leaves has no other business any more.
+            self.block.note_waiting(Some(Waiting::Leave));
             network.close(&self.node, self.rank);
+            self.block.note_waiting(None);
         }
     }
 

@@ -58,7 +58,9 @@ impl std::fmt::Display for How {
             How::Exit(code) => write!(f, "exited with code {code}"),
             How::NoFinalize => write!(f, "left without finalizing (exit code 0)"),
             How::NeverJoined => write!(f, "ended without joining the job (exit code 0)"),
-            How::Stopped => write!(f, "is stopped (SIGSTOP) while all others have ended"),
+            How::Stopped => {
+                write!(f, "is stopped (SIGSTOP) while all others have ended or are leaving")
+            }
             How::Lingered => write!(f, "was still running when its time to linger was over"),
             How::NodeLost => write!(f, "was lost with its node"),
         }

@@ -48,6 +48,8 @@ pub enum Waiting {
         /// The rank whose part is awaited.
         peer: u32,
     },
+    /// Ranks of other nodes to take what was sent to them, before it finalizes.
+    Leave,
 }
 
 impl Waiting {
@@ -58,6 +60,7 @@ impl Waiting {
             Waiting::Message => (3 << 32, 0),
             Waiting::Room { peer } => (4 << 32 | u64::from(peer), 0),
             Waiting::Collective { seq, peer } => (5 << 32 | u64::from(peer), seq),
+            Waiting::Leave => (6 << 32, 0),
         }
     }
 
@@ -69,6 +72,7 @@ impl Waiting {
             3 => Waiting::Message,
             4 => Waiting::Room { peer },
             5 => Waiting::Collective { seq: detail, peer },
+            6 => Waiting::Leave,
             _ => return None,
         })
     }
@@ -86,6 +90,7 @@ impl std::fmt::Display for Waiting {
             Waiting::Collective { seq, peer } => {
                 write!(f, "in collective {seq}, for the part of rank {peer}")
             }
+            Waiting::Leave => write!(f, "leaving, for ranks of other nodes to take what it sent"),
         }
     }
 }

@@ -140,10 +140,19 @@ fn a_rank_of_another_node_leaves_as_it_should_not() {
         .expect(7, &["rank 3 of `prog` exited with code 7"]);
     Job::of("-n 4 --nodes 2", "leave 2").finish().expect(1, &["rank 2 of `prog` left without"]);
     Job::of("-n 4 --nodes 2", "absent 3").finish().expect(1, &["rank 3 of `prog` ended without"]);
-    // A rank of another node that has joined still waits for the stopped one to take what it sent.
     let stopped =
         shell("-n 4 --nodes 2", "if [ $CLUMP_RANK = 3 ]; then kill -STOP $$; fi").finish();
     stopped.expect(137, &["rank 3 of `sh` is stopped (SIGSTOP) while all others have ended"]);
+}
+
+#[test]
+fn a_stopped_rank_is_ended_when_others_can_only_wait_for_it() {
+    for (options, rank) in [("-n 2 --nodes 2", 1), ("-n 4 --nodes 2 --on-death continue", 0)] {
+        let ended = Job::of(options, &format!("stop-self {rank} --requests 100")).finish();
+        let who = format!("rank {rank} of `prog` is stopped (SIGSTOP) while all others have ended");
+        ended.expect(137, &[&who, "leaving, for ranks of other nodes"]);
+        assert!(!ended.err.contains("had to be killed"), "{}", ended.err);
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::watch::{Action, Watch};
 use clump_os::process::Exit;
 use clump_os::{clock, signal};
 use clump_shm::job::Death;
-use clump_shm::rank::RankState;
+use clump_shm::rank::{RankState, Waiting};
 
 impl Agent {
     /// Something happened: tells whoever decides.
@@ -75,6 +75,20 @@ impl Agent {
                 pulse::Action::Silent(node) => self.tell(Event::Silent(node))?,
                 pulse::Action::Heard(node) => self.tell(Event::Heard(node))?,
                 pulse::Action::Beat => {}
+            }
+        }
+        self.tell_leaving()
+    }
+
+    /// Says of each rank once that it leaves. One that is stopped would let it wait for ever.
+    fn tell_leaving(&mut self) -> Result<()> {
+        for at in 0..self.ranks.len() {
+            let number = self.number(at);
+            let (rank, block) = (&mut self.ranks[at], self.node.memory.rank(number));
+            let waiting = block.and_then(|block| block.waiting()).map(|(waiting, _)| waiting);
+            if waiting == Some(Waiting::Leave) && !rank.leaving {
+                rank.leaving = true;
+                self.tell(Event::Leaving(number))?;
             }
         }
         Ok(())

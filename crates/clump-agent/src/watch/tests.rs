@@ -148,6 +148,37 @@ fn a_rank_stopped_while_all_others_have_ended_dies() {
 }
 
 #[test]
+fn a_rank_stopped_while_others_wait_for_it_to_leave_dies_and_they_end_by_themselves() {
+    let mut w = joined(3);
+    w.on_leaving(0, 0);
+    assert_eq!(w.next_deadline_ns(), None, "nobody is stopped");
+    w.on_stopped(1, MS);
+    assert_eq!(w.next_deadline_ns(), None, "rank 2 has things to do");
+    w.on_leaving(2, 2 * MS);
+    assert_eq!(next(&mut w), (302, vec![death(1, How::Stopped)]));
+    w.on_ended(0, Exit::Code(0), Finalized, 303 * MS);
+    w.on_ended(2, Exit::Code(0), Finalized, 304 * MS);
+    assert_eq!(next(&mut w), (302 + GRACE_NS / MS, vec![Action::Kill]));
+    w.on_ended(1, Exit::Signal(9), Joined, 600 * MS);
+    assert_eq!(actions(&mut w), [Action::Finished]);
+    assert!(w.end_of(0).1 && w.end_of(2).1 && !w.end_of(1).1);
+}
+
+#[test]
+fn ranks_that_are_stopped_while_they_leave_go_on_together() {
+    let mut w = joined(2);
+    w.on_leaving(0, 0);
+    w.on_leaving(1, 0);
+    w.on_stopped(0, MS);
+    w.on_stopped(1, 2 * MS);
+    assert_eq!(w.next_deadline_ns(), None, "the whole job is stopped");
+    w.on_continued(0, 500 * MS);
+    assert_eq!(w.next_deadline_ns(), Some(500 * MS + STOPPED_NS));
+    w.on_continued(1, 501 * MS);
+    assert_eq!(w.next_deadline_ns(), None);
+}
+
+#[test]
 fn a_rank_that_is_stopped_when_the_user_ends_the_job_is_not_to_blame() {
     let mut w = joined(2);
     w.on_stopped(1, 0);

@@ -27,8 +27,13 @@ enum What {
     Leave { rank: usize },
     /// One rank leaves without joining.
     Absent { rank: u32 },
-    /// One rank stops itself after the others have been told to leave.
-    StopSelf { rank: usize },
+    /// One rank stops itself after the others have been told to leave; they send it so many requests
+    /// before they do.
+    StopSelf {
+        rank: usize,
+        #[arg(long, default_value_t = 0)]
+        requests: u64,
+    },
     /// One rank computes for ever, without calling the library; the others leave, or are in a barrier.
     Forever {
         rank: usize,
@@ -94,13 +99,7 @@ fn run(what: What) -> Result<()> {
                 clump::init()?.barrier()?;
             }
         }
-        What::StopSelf { rank } => {
-            let cl = clump::init()?;
-            cl.barrier()?;
-            if cl.rank() == rank {
-                process::signal(process::own_pid(), STOP)?;
-            }
-        }
+        What::StopSelf { rank, requests } => stop_self(rank, requests)?,
         What::Forever { rank, together, deaf, ready } => {
             let _deaf = deaf.then(|| Signals::block(&[1, 2, 15])).transpose()?;
             let cl = clump::init()?;
@@ -176,6 +175,16 @@ fn await_name(pid: u32, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Returns once process `pid` is stopped.
+fn await_stopped(pid: u32) -> Result<()> {
+    let stat = PathBuf::from(format!("/proc/{pid}/stat"));
+    // proc(5): the state follows the name in parentheses.
+    while !std::fs::read_to_string(&stat)?.contains(") T ") {
+        clock::pass(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
 /// Sends itself a signal until that kills it: Rust's runtime swallows the first SIGSEGV that is no fault.
 fn die(signal: u8) -> Result<()> {
     loop {
@@ -221,6 +230,24 @@ fn one_ends(rank: usize, end: impl FnOnce() -> Result<()>) -> Result<()> {
         end()?;
     }
     cl.barrier()?;
+    Ok(())
+}
+
+fn stop_self(rank: usize, requests: u64) -> Result<()> {
+    let cl = clump::init()?;
+    let ep = Endpoint::open(&cl, Tag(7))?;
+    ep.set_handler(Handler(1), |_, _, _| {});
+    ep.on_returned(|_| {});
+    let names = cl.exchange(ep.name())?;
+    let dest = ep.map(&names[rank], Tag(7))?;
+    let pid = cl.exchange(process::own_pid())?[rank];
+    cl.barrier()?;
+    if cl.rank() == rank {
+        process::signal(process::own_pid(), STOP)?;
+    } else if requests > 0 {
+        await_stopped(pid)?;
+        (0..requests).try_for_each(|i| ep.request(dest, Handler(1), &[i]))?;
+    }
     Ok(())
 }
 
