@@ -103,6 +103,11 @@ pub fn futex() -> Result<()> {
     }
 }
 
+/// Opens a packet socket here, as the driver `packet` needs.
+pub fn packet_socket() -> Result<()> {
+    crate::packet::open(0, &[]).map(drop)
+}
+
 /// Starts a child in a user and a network namespace of its own.
 pub fn user_namespace() -> Result<()> {
     use std::os::unix::process::CommandExt;

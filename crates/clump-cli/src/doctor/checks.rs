@@ -21,6 +21,7 @@ pub fn all(facts: &Facts) -> Vec<Finding> {
         vec![version(facts), sealed(facts), pidfd(facts), futex(facts), membarrier(facts)],
     );
     area("limits", limits::limits(facts));
+    area("between nodes", vec![udp(), packet(facts)]);
     area("laboratory and tests", vec![namespaces(facts), counters(facts)]);
     area("companions", companions(facts));
     findings
@@ -252,6 +253,32 @@ fn membarrier(facts: &Facts) -> Finding {
         "Every send executes a full fence, about 10 ns.",
         "a kernel of 4.16 or later, and no seccomp filter that forbids membarrier",
     )
+}
+
+fn udp() -> Finding {
+    ok("driver udp", "works", "Packets between nodes by UDP: everywhere, without privileges.")
+}
+
+fn packet(facts: &Facts) -> Finding {
+    const REMEDY: &str =
+        "root, or setcap cap_net_raw+ep on the clump program; until then UDP is used";
+    match (&facts.packet_socket, &facts.user_namespace) {
+        (Ok(()), _) => ok(
+            "driver packet",
+            "works",
+            "Short messages between nodes go past the kernel's IP: half the round trip of UDP.",
+        ),
+        (Err(error), Ok(())) => ok("driver packet", error.to_string(), "").but(
+            Verdict::Degraded,
+            "Used only between nodes in namespaces of their own (`clump run --netns`).",
+            REMEDY,
+        ),
+        (Err(error), Err(_)) => ok("driver packet", error.to_string(), "").but(
+            Verdict::Missing,
+            "Packets between nodes go by UDP.",
+            REMEDY,
+        ),
+    }
 }
 
 fn namespaces(facts: &Facts) -> Finding {

@@ -37,6 +37,8 @@ pub struct Facts {
     pub futex: Attempt,
     /// Whether the expedited global barrier is there.
     pub membarrier: Result<bool, OsError>,
+    /// Packet sockets in the network namespace of this process.
+    pub packet_socket: Attempt,
     /// Namespaces without root.
     pub user_namespace: Attempt,
     /// Counting instructions.
@@ -77,6 +79,7 @@ pub fn gather() -> Facts {
         pidfd: probe::pidfd(),
         futex: probe::futex(),
         membarrier: probe::global_membarrier(),
+        packet_socket: probe::packet_socket(),
         user_namespace: probe::user_namespace(),
         instructions: probe::instruction_counter(),
         perf_paranoia: probe::perf_paranoia(),

@@ -34,6 +34,7 @@ fn good() -> Facts {
         pidfd: Ok(()),
         futex: Ok(()),
         membarrier: Ok(true),
+        packet_socket: Ok(()),
         user_namespace: Ok(()),
         instructions: Ok(()),
         perf_paranoia: Some(2),
@@ -200,4 +201,19 @@ fn json_says_the_same_as_the_page() {
 fn this_machine_can_be_asked() {
     let findings = checks::all(&facts::gather());
     assert!(usable(&findings), "{}", report(&findings));
+}
+
+#[test]
+fn drivers_say_whether_they_are_offered_and_what_to_do() {
+    let here = finding(&good(), "driver packet");
+    assert_eq!((here.verdict, here.essential), (Verdict::Ok, false));
+    let facts = Facts { packet_socket: Err(refused("opening a packet socket")), ..good() };
+    let lacking = finding(&facts, "driver packet");
+    assert_eq!(lacking.verdict, Verdict::Degraded);
+    assert!(lacking.meaning.contains("--netns"), "{}", lacking.meaning);
+    assert!(lacking.remedy.contains("cap_net_raw"), "{}", lacking.remedy);
+    let facts = Facts { user_namespace: Err(refused("unshare")), ..facts };
+    assert_eq!(finding(&facts, "driver packet").verdict, Verdict::Missing);
+    assert_eq!(finding(&facts, "driver udp").verdict, Verdict::Ok);
+    assert!(usable(&checks::all(&facts)), "UDP is enough");
 }

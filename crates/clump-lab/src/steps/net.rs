@@ -7,7 +7,7 @@
 use super::pieces::{self, time};
 use crate::wire::{Call, Unmet, Wire};
 use anyhow::{Context, Result, ensure};
-use clump_driver::{Driver, Inbound, Outgoing, Udp, UdpOptions};
+use clump_driver::{Direct, Driver, Inbound, Outgoing, Udp, UdpOptions};
 use clump_loggp::Median;
 use clump_net::seal::{JobKey, Opener, Sealer};
 use clump_os::{clock, raw_udp};
@@ -24,6 +24,8 @@ pub const PAYLOADS: [usize; 2] = [0, 1024];
 const BATCH: usize = 64;
 /// Samples behind a median of system calls.
 const SAMPLES: usize = 501;
+/// How long drivers may take to find a way.
+const FIND_NS: u64 = 2_000_000_000;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// One step, in nanoseconds.
@@ -322,11 +324,49 @@ fn each(
     Ok((ticks * 1e3 / per).max(0.0))
 }
 
-/// The driver that ranks use: a send and a receive of `count` datagrams in one call each.
+/// The UDP driver: a send and a receive of `count` datagrams in one call each.
 fn driver_calls(bytes: usize, count: usize) -> Result<(f64, f64)> {
     let open = || Udp::bind(SocketAddr::new(HERE, 0), UdpOptions::default());
-    let (a, b) = (std::cell::RefCell::new(open()?), std::cell::RefCell::new(open()?));
-    let to = b.borrow().locals().next().context("a driver without a socket")?;
+    calls_of([open()?, open()?], bytes, count)
+}
+
+/// The driver over packet sockets, or why there is none here.
+fn packet_calls(bytes: usize) -> Result<(f64, f64)> {
+    let open = || -> Result<clump_driver::Packet> {
+        let socket = clump_os::udp::bind(SocketAddr::new(HERE, 0))?;
+        let local = clump_os::udp::bound(&socket).context("a socket without an address")?;
+        let mut direct = clump_driver::open(Direct::Packet, local)?;
+        let packet = direct.pop().context("a driver without a packet socket")?;
+        Ok(clump_driver::Packet::new(socket, packet, UdpOptions::default())?)
+    };
+    let mut both = [open()?, open()?];
+    let (locals, mut inbound) = (both.each_ref().map(Driver::local), Inbound::new(BATCH));
+    let give_up_ns = clock::now_ns() + FIND_NS;
+    // Until frames are known to arrive, both ways.
+    while both.iter_mut().any(|driver| driver.counts().opened == 0) {
+        ensure!(clock::now_ns() < give_up_ns, "frames do not arrive over loopback");
+        for (driver, to) in both.iter_mut().zip(locals.into_iter().rev()) {
+            driver.send(&[Outgoing { to, head: &[], body: &[], tail: &[] }])?;
+        }
+        for driver in &mut both {
+            inbound.clear();
+            driver.receive(&mut inbound)?;
+        }
+    }
+    for driver in &mut both {
+        let mut empty = 0;
+        while empty < SAMPLES {
+            inbound.clear();
+            empty = if driver.receive(&mut inbound)? > 0 { 0 } else { empty + 1 };
+        }
+    }
+    calls_of(both, bytes, 1)
+}
+
+/// A driver's calls between two of a kind.
+fn calls_of<D: Driver>([a, b]: [D; 2], bytes: usize, count: usize) -> Result<(f64, f64)> {
+    let (a, b) = (std::cell::RefCell::new(a), std::cell::RefCell::new(b));
+    let to = b.borrow().local();
     let mut inbound = Inbound::new(BATCH);
     let head = vec![7; HEADER_BYTES];
     let body = vec![7; bytes - HEADER_BYTES];
@@ -360,9 +400,19 @@ fn calls(bytes: [usize; 2]) -> Result<Vec<Calls>> {
         let (send_ns, receive_ns) = (figures.map(|f| f.0), figures.map(|f| f.1));
         all.push(Calls { name, send_ns, receive_ns });
     };
-    for (name, count) in [("clump's driver, one a call", 1), ("clump's driver, 64 a call", BATCH)] {
+    for (name, count) in [("driver udp, one a call", 1), ("driver udp, 64 a call", BATCH)] {
         let [small, large] = bytes.map(|bytes| driver_calls(bytes, count));
         add(name.to_owned(), [small?, large?]);
+    }
+    match bytes.map(packet_calls) {
+        [Ok(small), Ok(large)] => add("driver packet, one a call".to_owned(), [small, large]),
+        [small, large] => {
+            let why = small.err().or(large.err());
+            eprintln!(
+                "no row for the driver packet: {}",
+                why.map_or_else(String::new, |e| e.to_string())
+            );
+        }
     }
     for call in [Call::ReadWrite, Call::Each, Call::Many, Call::Segments] {
         let [small, large] = bytes.map(|bytes| raw_calls(call, bytes));
