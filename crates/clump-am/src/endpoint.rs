@@ -253,6 +253,10 @@ impl<H: Hold> Endpoint<H> {
     }
 
     /// Deposits `payload` of any length at `offset` of the target's segment, then runs `handler` there.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::request`]. When a handler that runs while this waits for room fails, the rest of
+    /// what is on its way already is still sent, and then the error returned.
     pub fn request_long(
         &self,
         dest: Dest,
@@ -268,11 +272,16 @@ impl<H: Hold> Endpoint<H> {
     fn send(&self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) -> Result<()> {
         let mut core = self.hold.core()?;
         let sent = core.attempt(dest, handler, words, body)?;
-        core.poll_after_send()?;
+        let polled = core.poll_after_send();
         drop(core);
-        match sent {
-            Attempt::Sent => Ok(()),
-            Attempt::Full => self.send_slowly(dest, handler, words, body),
+        match (sent, polled) {
+            (Attempt::Full, Ok(_)) => self.send_slowly(dest, handler, words, body),
+            (Attempt::Full, Err(error)) if body.is_begun() => {
+                // What is packed in part has to be packed whole: an ordered flow would wait for it.
+                self.send_slowly(dest, handler, words, body)?;
+                Err(error)
+            }
+            (_, polled) => polled.map(drop),
         }
     }
 
@@ -303,8 +312,22 @@ impl<H: Hold> Endpoint<H> {
             }
             Ok(sent)
         };
-        block_on(&self.context, self.hold.cell(), &mut Room { attempt, peer })?;
-        self.hold.core()?.deliver_returned()
+        let mut room = Room { attempt, peer };
+        let mut first = Ok(());
+        while let Err(error) = block_on(&self.context, self.hold.cell(), &mut room) {
+            // One message was the cause, and it is gone; any other error stays.
+            let passing = matches!(
+                error.kind(),
+                ErrorKind::HandlerFailed { .. }
+                    | ErrorKind::Unclaimed { .. }
+                    | ErrorKind::CorruptPacket(_)
+            );
+            first = first.and(Err(error));
+            if !passing || !body.is_begun() {
+                return first;
+            }
+        }
+        self.hold.core()?.deliver_returned().and(first)
     }
 
     /// Handles what has arrived; returns how many messages. Never blocks.

@@ -34,7 +34,7 @@ pub struct StatsArgs {
 /// No such process or job, or one that this user may not look into.
 pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
     let text = match args.pid {
-        Some(pid) => one_job(&memory_of(pid)?, args.json)?,
+        Some(pid) => one_job(&all_nodes(memory_of(pid)?), args.json)?,
         None => all_jobs(args.json)?,
     };
     std::io::stdout().lock().write_all(text.as_bytes())?;
@@ -56,19 +56,48 @@ fn memory_of(pid: u32) -> anyhow::Result<NodeMemory> {
     Ok(NodeMemory::observe(memory)?)
 }
 
-fn one_job(node: &NodeMemory, json: bool) -> anyhow::Result<String> {
-    let (ranks, doing) = (scene::counters(node), scene::look(node, |_| None));
+/// The memories of all nodes of a job that are on this machine, in order, where one of them is `found`.
+fn all_nodes(found: NodeMemory) -> Vec<NodeMemory> {
+    let (job, wanted) = (found.job().id(), found.nnodes() as usize);
+    let mut nodes = BTreeMap::from([(found.node(), found)]);
+    for process in procfs::processes() {
+        if nodes.len() >= wanted {
+            break;
+        }
+        let opened = procfs::open_memory(process.pid, MEMORY);
+        let node = opened.and_then(|memory| NodeMemory::observe(memory).ok());
+        if let Some(node) = node.filter(|node| node.job().id() == job) {
+            nodes.entry(node.node()).or_insert(node);
+        }
+    }
+    nodes.into_values().collect()
+}
+
+fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
+    let ranks: Vec<_> = nodes.iter().flat_map(scene::counters).collect();
+    let doing: Vec<_> = nodes.iter().flat_map(|node| scene::look(node, |_| None)).collect();
+    let node = nodes.first().context("a job without nodes")?;
     let first = ranks.iter().map(|all| all[Counter::Joined]).filter(|&ns| ns != 0).min();
     let elapsed_ns = first.map_or(0, |first| clock::now_ns().saturating_sub(first));
     let summary = Summary::of(&ranks, elapsed_ns);
     let id = format!("{:016x}", node.job().id());
     if json {
         let all = serde_json::json!({
-            "job": id, "ranks": ranks.len(), "doing": doing, "counters": ranks, "summary": summary,
+            "job": id, "ranks": ranks.len(), "nodes": nodes.len(), "doing": doing, "counters": ranks, "summary": summary,
         });
         return Ok(format!("{all}\n"));
     }
-    let mut text = format!("job {id}: {} ranks\n", ranks.len());
+    let (seen, all) = (nodes.len(), node.nnodes());
+    let mut text = match (seen as u32, all) {
+        (_, 1) => format!("job {id}: {} ranks\n", ranks.len()),
+        (seen, all) if seen == all => format!("job {id}: {} ranks on {all} nodes\n", ranks.len()),
+        // Its agent is gone, or it is on another machine.
+        (seen, all) => format!(
+            "job {id}: {} of its {} ranks, on {seen} of {all} nodes\n",
+            ranks.len(),
+            node.ranks()
+        ),
+    };
     for line in report::groups("now", &doing) {
         text += &line;
         text.push('\n');
@@ -102,7 +131,7 @@ fn all_jobs(json: bool) -> anyhow::Result<String> {
                 ranks: node.ranks(),
                 program: program.unwrap_or_default(),
             };
-            jobs.insert(node.job().id(), job);
+            jobs.entry(node.job().id()).or_insert(job);
         }
     }
     if json {

@@ -52,12 +52,12 @@ impl Cable {
     }
 }
 
-/// How many units the ranks of an agent's node have sent again.
+/// How many units the ranks of a job have sent again; any of its processes will do.
 ///
 /// # Panics
 /// When its counters cannot be read.
-pub fn resent(agent: u32) -> u64 {
-    let read = Job::command(&format!("stats --json --pid {agent}")).finish();
+pub fn resent(pid: u32) -> u64 {
+    let read = Job::command(&format!("stats --json --pid {pid}")).finish();
     let ranks = read.json()["counters"].clone();
     let of = |rank: &serde_json::Value| rank["net.units.resent"].as_u64().unwrap_or(0);
     ranks.as_array().expect("a list of ranks").iter().map(of).sum()

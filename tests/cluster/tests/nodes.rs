@@ -271,3 +271,26 @@ fn whatever_ranks_started_ends_with_the_job() {
         job.finish();
     }
 }
+
+#[test]
+fn the_counters_of_all_nodes_are_shown_whichever_process_is_asked_for() {
+    let folder = Folder::new();
+    let talk = format!("talk 0 --ready {}", folder.path().display());
+    let job = Job::of("-n 5 --nodes 3", &talk).start();
+    job.await_ready(folder.path(), 0..5);
+    for pid in [job.launcher(), job.agents(3)[1], job.rank(4)] {
+        let seen = Job::command(&format!("stats --pid {pid}")).finish();
+        seen.expect_clean();
+        assert!(seen.out.contains("5 ranks on 3 nodes"), "{}", seen.out);
+        let json = Job::command(&format!("stats --json --pid {pid}")).finish().json();
+        let counters = json["counters"].as_array().unwrap();
+        assert_eq!((counters.len(), &json["nodes"]), (5, &3.into()));
+        assert!(counters.iter().all(|rank| rank["net.packets.sent"].as_u64() > Some(0)), "{json}");
+        let doing = json["doing"].as_array().unwrap().iter();
+        assert!(doing.map(|rank| rank["rank"].as_u64().unwrap()).eq(0..5), "{json}");
+    }
+    let list = Job::command("stats").finish();
+    assert!(list.out.contains(&format!("{} ", job.agents(3)[0])), "{}", list.out);
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish().expect(130, &[]);
+}
