@@ -4,7 +4,7 @@ pub(crate) mod registry;
 
 use crate::error::{ErrorKind, Result};
 use crate::returned::Reason;
-use clump_driver::{Clock, Fault, FaultPlan, UdpOptions};
+use clump_driver::{Clock, Fault, FaultPlan, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, Doors, Interface, PeerAddress, Polling, Refusal, Stack, StackConfig};
 use clump_os::fence::FenceKind;
@@ -93,7 +93,12 @@ impl NetworkSeat {
     ) -> Result<Stack> {
         let Self { socket, direct, mut key, security, window, faults, .. } = self;
         let refused = |why: &dyn std::fmt::Display| ErrorKind::Network(why.to_string());
-        let options = UdpOptions { connections: MOST_CONNECTIONS, ..UdpOptions::default() };
+        let options = UdpOptions {
+            connections: MOST_CONNECTIONS,
+            // How long a crowd waits here is no delay of the path.
+            timestamps: Timestamps::Crowds,
+            ..UdpOptions::default()
+        };
         let driver = clump_driver::take(socket, direct, options).map_err(|e| refused(&e))?;
         let driver = match faults {
             None => driver,

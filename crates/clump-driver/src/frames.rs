@@ -20,7 +20,7 @@ pub use link::{Link, PacketLink};
 use crate::driver::{Capabilities, Driver, Outgoing};
 use crate::error::DriverError;
 use crate::inbound::Inbound;
-use crate::udp::{Udp, UdpOptions};
+use crate::udp::{Timestamps, Udp, UdpOptions};
 use crate::watch::watch;
 use clump_os::link::Ways;
 use clump_os::{packet, udp};
@@ -100,8 +100,12 @@ impl<L: Link> Frames<L> {
                 ));
             }
         };
-        // Frames carry no time of arrival, so none is promised.
-        let udp = Udp::new(vec![socket], UdpOptions { timestamps: false, ..options })?;
+        // Frames carry no time of arrival, so not all datagrams can have one.
+        let timestamps = match options.timestamps {
+            Timestamps::Always => Timestamps::Crowds,
+            other => other,
+        };
+        let udp = Udp::new(vec![socket], UdpOptions { timestamps, ..options })?;
         let mut capabilities = udp.capabilities().clone();
         capabilities.name = L::NAME.to_owned();
         capabilities.receive_buffer = capabilities.receive_buffer.min(link.receive_buffer());

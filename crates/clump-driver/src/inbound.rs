@@ -50,6 +50,8 @@ pub struct Datagram<'a> {
     pub ecn: Ecn,
     /// When the kernel received it: nanoseconds of the real-time clock (UTC), where asked for.
     pub arrived_ns: Option<u64>,
+    /// How long it had waited to be received by then, where that is known.
+    pub waited_ns: Option<u64>,
 }
 
 /// What a mechanism knows of a buffer that it has filled.
@@ -65,6 +67,8 @@ pub struct Arrival {
     pub ecn: Ecn,
     /// When the kernel received the first of them.
     pub arrived_ns: Option<u64>,
+    /// How long that had waited.
+    pub waited_ns: Option<u64>,
 }
 
 /// Where a datagram lies, and which reception it came with: small, since there are many.
@@ -87,6 +91,7 @@ struct Reception {
     from: SocketAddr,
     ecn: Ecn,
     arrived_ns: Option<u64>,
+    waited_ns: Option<u64>,
 }
 
 /// Buffers for receiving, and the datagrams found in them. Made once, used for every receive.
@@ -152,8 +157,9 @@ impl Inbound {
     #[inline]
     pub fn datagram(&mut self, i: usize) -> Datagram<'_> {
         let place = self.datagrams[i];
-        let Reception { from, ecn, arrived_ns } = self.receptions[place.reception as usize];
-        Datagram { bytes: &mut self.memory[place.range()], from, ecn, arrived_ns }
+        let Reception { from, ecn, arrived_ns, waited_ns } =
+            self.receptions[place.reception as usize];
+        Datagram { bytes: &mut self.memory[place.range()], from, ecn, arrived_ns, waited_ns }
     }
 
     /// The contents of datagram `i`, to read. Panics where there is no such datagram.
@@ -181,8 +187,8 @@ impl Inbound {
         debug_assert!(arrival.bytes <= Self::BUFFER_BYTES && self.room() > 0);
         let start = self.receptions.len() * Self::STRIDE;
         let reception = self.receptions.len() as u32;
-        let Arrival { from, ecn, arrived_ns, .. } = *arrival;
-        self.receptions.push(Reception { from, ecn, arrived_ns });
+        let Arrival { from, ecn, arrived_ns, waited_ns, .. } = *arrival;
+        self.receptions.push(Reception { from, ecn, arrived_ns, waited_ns });
         let place = |start: usize, bytes: usize| Place {
             start: start as u32,
             bytes: bytes as u32,
@@ -207,7 +213,14 @@ impl Inbound {
             Some(place) => place.copy_from_slice(bytes),
             None => return false,
         }
-        let arrival = Arrival { bytes: bytes.len(), segment: None, from, ecn, arrived_ns: None };
+        let arrival = Arrival {
+            bytes: bytes.len(),
+            segment: None,
+            from,
+            ecn,
+            arrived_ns: None,
+            waited_ns: None,
+        };
         self.commit(&arrival);
         true
     }
@@ -222,9 +235,9 @@ impl Inbound {
                 return true;
             }
             let reception = &mut receptions[place.reception as usize];
-            let Reception { from, ecn, arrived_ns } = *reception;
+            let Reception { from, ecn, arrived_ns, waited_ns } = *reception;
             let bytes = &mut memory[place.range()];
-            let mut datagram = Datagram { bytes, from, ecn, arrived_ns };
+            let mut datagram = Datagram { bytes, from, ecn, arrived_ns, waited_ns };
             let keeps = keep(&mut datagram);
             reception.ecn = datagram.ecn;
             keeps
@@ -238,7 +251,7 @@ mod tests {
 
     fn arrival(bytes: usize, segment: Option<usize>) -> Arrival {
         let from = "127.0.0.1:9".parse().unwrap();
-        Arrival { bytes, segment, from, ecn: Ecn::Ect0, arrived_ns: None }
+        Arrival { bytes, segment, from, ecn: Ecn::Ect0, arrived_ns: None, waited_ns: None }
     }
 
     #[test]

@@ -50,4 +50,4 @@ pub use frames::{FrameCounts, Frames, Link, Packet, PacketLink, packet_socket};
 pub use inbound::{Arrival, Datagram, Ecn, Inbound};
 pub use loopback::{Hub, HubCounts, HubLimits, Loopback, Overflow};
 pub use trace::{Trace, TraceCounts, TraceLimits};
-pub use udp::{Udp, UdpCounts, UdpOptions};
+pub use udp::{Timestamps, Udp, UdpCounts, UdpOptions};

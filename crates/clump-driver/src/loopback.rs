@@ -198,8 +198,14 @@ impl Driver for Loopback {
             let length = bytes.len().min(buffer.len());
             buffer[..length].copy_from_slice(&bytes[..length]);
             let ecn = Ecn::Ect0;
-            received +=
-                into.commit(&Arrival { bytes: length, segment: None, from, ecn, arrived_ns: None });
+            received += into.commit(&Arrival {
+                bytes: length,
+                segment: None,
+                from,
+                ecn,
+                arrived_ns: None,
+                waited_ns: None,
+            });
             if spare.len() < self.limits.queue_datagrams {
                 bytes.clear();
                 spare.push(bytes);

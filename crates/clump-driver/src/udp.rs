@@ -11,7 +11,7 @@ mod options;
 mod receive;
 mod send;
 
-pub use options::{UdpCounts, UdpOptions};
+pub use options::{Timestamps, UdpCounts, UdpOptions};
 
 use crate::driver::{Capabilities, Driver, Outgoing};
 use crate::error::DriverError;
@@ -30,6 +30,8 @@ struct Socket {
     fd: OwnedFd,
     local: SocketAddr,
     density: Density,
+    /// The kernel stamps what it receives; left on once it is: the first to ask makes the kernel patch itself.
+    stamped: bool,
 }
 
 /// The driver over UDP sockets.
@@ -73,7 +75,7 @@ impl Udp {
             gso: options.gso,
             gro: options.gro,
             ecn: options.ecn,
-            timestamps: options.timestamps,
+            timestamps: options.timestamps == Timestamps::Always,
             answerable: sockets.len() == 1 && options.connections == 0,
             receive_buffer: usize::MAX,
             send_buffer: usize::MAX,
@@ -125,11 +127,8 @@ impl Socket {
         all.send_buffer = all.send_buffer.min(can.send_buffer);
         let largest = if local.is_ipv4() { udp::MAX_BYTES_V4 } else { udp::MAX_BYTES_V6 };
         all.max_datagram = all.max_datagram.max(largest);
-        if options.timestamps {
-            udp::set_timestamps(fd.as_fd())?;
-        }
-        let mut socket = Self { fd, local, density: Density::default() };
-        if options.timestamps || !options.adaptive {
+        let mut socket = Self { fd, local, density: Density::default(), stamped: false };
+        if options.timestamps == Timestamps::Always || !options.adaptive {
             socket.density = Density::always_full();
             socket.report_all(true, options)?;
         }
@@ -137,11 +136,15 @@ impl Socket {
     }
 
     /// Turns the reporting of marks and the joining of runs on or off.
-    fn report_all(&self, on: bool, options: &UdpOptions) -> Result<(), OsError> {
+    fn report_all(&mut self, on: bool, options: &UdpOptions) -> Result<(), OsError> {
         // What the kernel does not know is not in the capabilities, and off for good.
         let tolerate = |result: Result<(), OsError>| if on { result } else { Ok(()) };
         if options.ecn {
             tolerate(udp::set_marks(self.fd.as_fd(), on))?;
+        }
+        if on && !self.stamped && options.timestamps != Timestamps::Never {
+            udp::set_timestamps(self.fd.as_fd())?;
+            self.stamped = true;
         }
         if options.gro {
             tolerate(udp::set_gro(self.fd.as_fd(), on))?;

@@ -1,21 +1,36 @@
 //! What goes to one peer: frames packed into units, units waiting, units under way.
+//!
+//! Each unit has a buffer of its own, with room for a header before it and a trailer behind it, so that a
+//! packet that is not encrypted is never copied again.
 
 use clump_wire::frame::{self, Frame, Frames, Head, Kind, Piece, Route};
 use std::collections::VecDeque;
 
 /// Least room for payload for which a message is begun in a packet that is not empty.
 const LEAST_PIECE: usize = 256;
+/// Room before a unit and behind it.
+const HEADROOM: usize = clump_wire::HEADER_BYTES;
+const TAILROOM: usize = 16;
 /// Buffers kept for reuse, in bytes.
 const MOST_SPARE: usize = 1 << 20;
 
 /// A unit under way.
 #[derive(Debug)]
 struct Flying {
-    bytes: Vec<u8>,
+    buffer: Vec<u8>,
+    /// Where the unit ends in it.
+    end: usize,
     acked: bool,
     /// The unit that ends the message that this one has a piece of, whose payload would have to be
     /// returned whole.
     kept_for: u64,
+}
+
+impl Flying {
+    #[inline]
+    fn body(&self) -> Option<&[u8]> {
+        self.buffer.get(HEADROOM..self.end)
+    }
 }
 
 /// A long message that is under way: what to return if it does not arrive.
@@ -224,7 +239,7 @@ impl Outbox {
 
     #[inline]
     fn room(&self) -> usize {
-        self.capacity.saturating_sub(self.open.len())
+        (self.capacity + HEADROOM).saturating_sub(self.open.len().max(HEADROOM))
     }
 
     #[inline]
@@ -246,7 +261,11 @@ impl Outbox {
                 self.spare_bytes -= buffer.capacity();
                 buffer
             }
-            None => Vec::with_capacity(self.capacity),
+            None => {
+                let mut buffer = Vec::with_capacity(HEADROOM + self.capacity + TAILROOM);
+                buffer.resize(HEADROOM, 0);
+                buffer
+            }
         }
     }
 
@@ -266,20 +285,21 @@ impl Outbox {
     /// Bytes of the next unit to send for the first time; `None` when none is whole.
     #[inline]
     pub(crate) fn next_bytes(&self) -> Option<usize> {
-        self.closed.front().map(Vec::len)
+        self.closed.front().map(|buffer| buffer.len() - HEADROOM)
     }
 
     /// Moves the next whole unit under way.
     #[inline]
     pub(crate) fn launch(&mut self) {
-        if let Some(bytes) = self.closed.pop_front() {
-            self.waiting -= bytes.len();
+        if let Some(buffer) = self.closed.pop_front() {
+            self.waiting -= buffer.len() - HEADROOM;
             let number = self.base + self.flying.len() as u64;
             // Where one message ends another may begin: the last of them needs this unit for longest.
             let covers = |&&(first, last): &&(u64, u64)| first <= number && number <= last;
             let span = self.spans.iter().rev().find(covers);
             let kept_for = span.map_or(number, |&(_, last)| last);
-            self.flying.push_back(Flying { bytes, acked: false, kept_for });
+            let end = buffer.len();
+            self.flying.push_back(Flying { buffer, end, acked: false, kept_for });
         }
     }
 
@@ -287,7 +307,23 @@ impl Outbox {
     #[inline]
     pub(crate) fn unit(&self, number: u64) -> Option<&[u8]> {
         let at = usize::try_from(number.checked_sub(self.base)?).ok()?;
-        self.flying.get(at).map(|unit| unit.bytes.as_slice())
+        self.flying.get(at)?.body()
+    }
+
+    /// A unit under way as the packet that carries it, with room for header and trailer, to be filled in.
+    #[inline]
+    pub(crate) fn packet_mut(&mut self, number: u64, trailer: usize) -> Option<&mut [u8]> {
+        let at = usize::try_from(number.checked_sub(self.base)?).ok()?;
+        let Flying { buffer, end, .. } = self.flying.get_mut(at)?;
+        buffer.resize(*end + trailer, 0);
+        Some(buffer)
+    }
+
+    /// That packet as it was filled in.
+    #[inline]
+    pub(crate) fn packet(&self, number: u64) -> Option<&[u8]> {
+        let at = usize::try_from(number.checked_sub(self.base)?).ok()?;
+        self.flying.get(at).map(|unit| unit.buffer.as_slice())
     }
 
     /// Unit `number` has arrived.
@@ -316,12 +352,12 @@ impl Outbox {
             }
             let Some(mut done) = self.flying.pop_front() else { break };
             self.base += 1;
-            if self.spare_bytes + done.bytes.capacity() <= MOST_SPARE
-                && done.bytes.capacity() >= self.capacity
-            {
-                done.bytes.clear();
-                self.spare_bytes += done.bytes.capacity();
-                self.spare.push(done.bytes);
+            let room = done.buffer.capacity();
+            let fits = room >= HEADROOM + self.capacity + TAILROOM;
+            if fits && self.spare_bytes + room <= MOST_SPARE {
+                done.buffer.truncate(HEADROOM);
+                self.spare_bytes += room;
+                self.spare.push(done.buffer);
             }
         }
         while self.spans.front().is_some_and(|&(_, last)| last < self.base) {
@@ -338,7 +374,7 @@ impl Outbox {
 
     /// Bytes under way or waiting.
     pub(crate) fn bytes(&self) -> usize {
-        self.waiting + self.flying.iter().map(|unit| unit.bytes.len()).sum::<usize>()
+        self.waiting + self.flying.iter().map(|unit| unit.end - HEADROOM).sum::<usize>()
     }
 
     /// The peer is lost: every message that has not arrived whole, in the order they were sent. `arrived`
@@ -350,10 +386,14 @@ impl Outbox {
         }
         let mut gathering =
             Gathering { begun: std::mem::take(&mut self.begun), ..Gathering::default() };
-        let flying = self.flying.drain(..).map(|unit| (unit.bytes, unit.acked));
-        for (bytes, acked) in flying.chain(self.closed.drain(..).map(|bytes| (bytes, false))) {
-            for frame in Frames::new(&bytes).flatten() {
-                gathering.on_frame(&frame, acked);
+        for unit in self.flying.drain(..) {
+            for frame in unit.body().map(Frames::new).into_iter().flatten().flatten() {
+                gathering.on_frame(&frame, unit.acked);
+            }
+        }
+        for buffer in self.closed.drain(..) {
+            for frame in buffer.get(HEADROOM..).map(Frames::new).into_iter().flatten().flatten() {
+                gathering.on_frame(&frame, false);
             }
         }
         (self.waiting, self.spans) = (0, VecDeque::new());

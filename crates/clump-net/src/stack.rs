@@ -137,9 +137,8 @@ pub struct Stack {
     flows: Flows,
     mail: Vec<VecDeque<Mail>>,
     mailed: u32,
-    /// When the driver was last asked for packets, and how long before that it had not been.
+    /// When the driver was last asked for packets.
     looked_at: Nanos,
-    unseen: Nanos,
     closed: bool,
     /// Peers whose conduits want attention.
     touched: Vec<u32>,
@@ -207,7 +206,6 @@ impl Stack {
             mail: (0..ENDPOINTS).map(|_| VecDeque::new()).collect(),
             mailed: 0,
             looked_at: 0,
-            unseen: 0,
             closed: false,
             touched: Vec::new(),
             conduits: 0,

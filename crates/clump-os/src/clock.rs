@@ -6,10 +6,20 @@ use std::time::{Duration, Instant};
 
 /// Nanoseconds of `CLOCK_MONOTONIC`: the same clock in every process of a machine.
 pub fn now_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds of the real-time clock (UTC): the clock of the kernel's time stamps, which may be set.
+pub fn real_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
+#[inline]
+fn read(clock: libc::clockid_t) -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // libc rather than rustix: valgrind, which counts our instructions, cannot run rustix's vdso code.
-    // SAFETY: `t` is a live timespec; CLOCK_MONOTONIC exists on every Linux, so the call cannot fail.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut t) };
+    // SAFETY: `t` is a live timespec; these clocks exist on every Linux, so the call cannot fail.
+    unsafe { libc::clock_gettime(clock, &raw mut t) };
     u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
 }
 

@@ -67,7 +67,14 @@ impl<L: Link> Frames<L> {
                 self.link.copy(HEAD, place);
                 self.counts.received += 1;
                 let (from, ecn) = (from.into(), Ecn::NotEct);
-                into.commit(&Arrival { bytes, segment: None, from, ecn, arrived_ns: None })
+                into.commit(&Arrival {
+                    bytes,
+                    segment: None,
+                    from,
+                    ecn,
+                    arrived_ns: None,
+                    waited_ns: None,
+                })
             }
             // Only whom we send to anyway is answered, and where we know it to be: strangers get nothing.
             (Kind::Ask, Some(at)) => {

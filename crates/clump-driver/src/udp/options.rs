@@ -2,6 +2,17 @@
 
 use clump_os::udp;
 
+/// Which datagrams come with the time at which the kernel received them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timestamps {
+    /// None.
+    Never,
+    /// Those that come in crowds: about 100 ns for each reception, of one datagram or a run of them.
+    Crowds,
+    /// All of them, which keeps every reception on the full way.
+    Always,
+}
+
 /// What a UDP driver may use; what the kernel does not know is left out by itself, see
 /// [`Capabilities`](crate::Capabilities).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,9 +23,8 @@ pub struct UdpOptions {
     pub gro: bool,
     /// Marks of received datagrams.
     pub ecn: bool,
-    /// Kernel receive times; off by default: they cost about 100 ns a datagram and keep every reception
-    /// on the full way.
-    pub timestamps: bool,
+    /// When the kernel received what was received.
+    pub timestamps: Timestamps,
     /// Receives datagrams that arrive alone by the short way (about 290 ns less each), without their
     /// marks, and turns to the full way as soon as several wait. Off: every datagram with all that is
     /// known of it.
@@ -36,7 +46,7 @@ impl Default for UdpOptions {
             gso: true,
             gro: true,
             ecn: true,
-            timestamps: false,
+            timestamps: Timestamps::Never,
             adaptive: true,
             gso_segments: udp::MAX_SEGMENTS,
             gso_bytes: udp::MAX_BYTES_V4,

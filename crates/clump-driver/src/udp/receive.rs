@@ -5,6 +5,7 @@ use super::density::{Turn, Way};
 use crate::error::DriverError;
 use crate::inbound::{Arrival, Ecn, Inbound};
 use clump_os::OsError;
+use clump_os::clock;
 use clump_os::udp::{self, Arrived};
 use rustix::io::Errno;
 use std::net::SocketAddr;
@@ -71,14 +72,21 @@ impl Udp {
         let (bytes, from) = udp::receive(self.sockets[socket].fd.as_fd(), buffer)?;
         let from = canonical(from);
         let ecn = Ecn::NotEct;
-        Ok(into.commit(&Arrival { bytes, segment: None, from, ecn, arrived_ns: None }))
+        Ok(into.commit(&Arrival {
+            bytes,
+            segment: None,
+            from,
+            ecn,
+            arrived_ns: None,
+            waited_ns: None,
+        }))
     }
 
     fn receive_one(&mut self, socket: usize, into: &mut Inbound) -> Result<usize, Errno> {
         let Some(buffer) = into.buffer() else { return Ok(0) };
         let arrived = udp::receive_full(self.sockets[socket].fd.as_fd(), buffer)?;
         self.large_runs = arrived.bytes > LARGE_BYTES;
-        Ok(self.commit(&arrived, into))
+        Ok(self.commit(&arrived, now_if_stamped(&arrived), into))
     }
 
     fn receive_several(&mut self, socket: usize, into: &mut Inbound) -> Result<usize, Errno> {
@@ -87,19 +95,22 @@ impl Udp {
         }
         let fd = self.sockets[socket].fd.as_fd();
         let messages = self.inbox.receive(fd, into.free_buffers().take(MESSAGES))?;
-        let (mut received, mut bytes) = (0, 0);
+        let (mut received, mut bytes, mut now) = (0, 0, None);
         for i in 0..messages {
             if let Some(arrived) = self.inbox.arrived(i) {
                 bytes += arrived.bytes;
-                received += self.commit(&arrived, into);
+                now = now.or_else(|| now_if_stamped(&arrived));
+                received += self.commit(&arrived, now, into);
             }
         }
         self.large_runs = bytes > messages * LARGE_BYTES;
         Ok(received)
     }
 
-    fn commit(&mut self, arrived: &Arrived, into: &mut Inbound) -> usize {
+    fn commit(&mut self, arrived: &Arrived, now: Option<u64>, into: &mut Inbound) -> usize {
+        let waited = now.zip(arrived.arrived_ns).map(|(now, at)| now.saturating_sub(at));
         let received = into.commit(&Arrival {
+            waited_ns: waited,
             bytes: arrived.bytes,
             segment: arrived.segment,
             from: canonical(arrived.from),
@@ -124,6 +135,12 @@ impl Udp {
         }
         Ok(())
     }
+}
+
+/// The time by the clock of the kernel's stamps, if there is one to compare it with.
+#[inline]
+fn now_if_stamped(arrived: &Arrived) -> Option<u64> {
+    arrived.arrived_ns.map(|_| clock::real_ns())
 }
 
 /// Errors that are about a datagram sent earlier, or about nothing.

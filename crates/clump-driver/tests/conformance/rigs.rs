@@ -1,7 +1,8 @@
 //! How to make a few drivers of each kind that can reach each other.
 
 use clump_driver::{
-    Clock, Driver, DriverError, Fault, FaultPlan, Hub, Trace, TraceLimits, Udp, UdpOptions,
+    Clock, Driver, DriverError, Fault, FaultPlan, Hub, Timestamps, Trace, TraceLimits, Udp,
+    UdpOptions,
 };
 
 pub use crate::wired::{packet_from_cold, packet_over_loopback, packet_over_veth};
@@ -60,7 +61,7 @@ pub fn udp_never_adaptive(count: usize) -> Made {
 }
 
 pub fn udp_with_timestamps(count: usize) -> Made {
-    let options = UdpOptions { timestamps: true, ..UdpOptions::default() };
+    let options = UdpOptions { timestamps: Timestamps::Always, ..UdpOptions::default() };
     boxed(udp("127.0.0.1:0", count, options)?)
 }
 

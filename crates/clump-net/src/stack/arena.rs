@@ -1,25 +1,22 @@
-//! Packets about to be sent, laid out back to back: the cheapest for a driver that sends runs of them.
+//! Packets about to be sent, each in one piece: the cheapest for a driver.
 
+use crate::outbox::Outbox;
 use crate::seal::Sealer;
 use clump_driver::{Driver, DriverError, Outgoing};
 use clump_proto::SackBuf;
-use clump_wire::{Header, Kind};
+use clump_wire::{HEADER_BYTES, Header};
 use std::net::SocketAddr;
 
-/// Bodies beyond this that need not be changed stay where they are: to copy them costs more than to name
-/// their parts.
-const COPY_LIMIT: usize = 16 << 10;
-
-/// One packet: head and body and trailer, or head and trailer of a body that lies elsewhere.
+/// Where a packet lies.
 #[derive(Debug, Clone, Copy)]
-struct Shot {
-    begin: usize,
-    /// Where head and trailer meet, and the unit that belongs between them.
-    elsewhere: Option<(usize, u64)>,
-    end: usize,
+enum Shot {
+    /// Here.
+    Copy(usize, usize),
+    /// In the buffer of its unit.
+    Unit(u64),
 }
 
-/// See the module.
+/// See the module. Sealed copies lie back to back, which is cheaper still.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     shots: Vec<Shot>,
@@ -40,6 +37,32 @@ impl Arena {
         self.shots.len()
     }
 
+    /// Adds the packet of a unit, and gives the bytes of the unit. What encryption would change is copied;
+    /// else header and checksum are written around it.
+    #[inline]
+    pub(super) fn load_unit(
+        &mut self,
+        header: &Header,
+        sealer: &Sealer,
+        outbox: &mut Outbox,
+    ) -> usize {
+        if sealer.in_place() {
+            let body = outbox.unit(header.unit).unwrap_or_default();
+            self.load(header, false, sealer, body);
+            return body.len();
+        }
+        let Some(packet) = outbox.packet_mut(header.unit, sealer.tag_bytes()) else { return 0 };
+        let Some(body_bytes) = packet.len().checked_sub(HEADER_BYTES + sealer.tag_bytes()) else {
+            return 0;
+        };
+        let (head, rest) = packet.split_at_mut(HEADER_BYTES);
+        let (body, tail) = rest.split_at_mut(body_bytes);
+        head.copy_from_slice(&header.encode(0));
+        sealer.checksum(head, body, tail);
+        self.shots.push(Shot::Unit(header.unit));
+        body_bytes
+    }
+
     /// Adds a packet: its header, with selective acknowledgements if asked for, its body, and whatever
     /// protects both.
     #[inline]
@@ -52,41 +75,29 @@ impl Arena {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         let body_at = bytes.len();
-        let stays = header.kind == Kind::Data && !sealer.in_place() && body.len() > COPY_LIMIT;
-        if !stays {
-            bytes.extend_from_slice(body);
-        }
+        bytes.extend_from_slice(body);
         let tail_at = bytes.len();
         bytes.resize(tail_at + sealer.tag_bytes(), 0);
         let (packet, tail) = bytes.split_at_mut(tail_at);
         let (before, copy) = packet.split_at_mut(body_at);
-        let head = before.get(begin..).unwrap_or_default();
-        if stays {
-            sealer.checksum(head, body, tail);
-        } else {
-            sealer.seal(header.number, head, copy, tail);
-        }
-        let elsewhere = stays.then_some((body_at, header.unit));
-        shots.push(Shot { begin, elsewhere, end: bytes.len() });
+        sealer.seal(header.number, before.get(begin..).unwrap_or_default(), copy, tail);
+        shots.push(Shot::Copy(begin, bytes.len()));
     }
 
     /// Sends everything that was loaded; gives how many packets the driver took, and the bytes of all.
-    /// `unit` finds bodies that lie elsewhere.
     #[inline]
-    pub(super) fn fire<'a>(
-        &'a self,
+    pub(super) fn fire(
+        &self,
         driver: &mut dyn Driver,
         to: SocketAddr,
-        unit: impl Fn(u64) -> &'a [u8],
+        outbox: &Outbox,
     ) -> (Result<usize, DriverError>, usize) {
-        let outgoing = |shot: &'a Shot| {
-            let (end, body) = match shot.elsewhere {
-                None => (shot.end, <&[u8]>::default()),
-                Some((end, number)) => (end, unit(number)),
+        let outgoing = |shot: &Shot| {
+            let packet = match *shot {
+                Shot::Copy(begin, end) => self.bytes.get(begin..end),
+                Shot::Unit(number) => outbox.packet(number),
             };
-            let head = self.bytes.get(shot.begin..end).unwrap_or_default();
-            let tail = self.bytes.get(end..shot.end).unwrap_or_default();
-            Outgoing { to, head, body, tail }
+            Outgoing { to, head: packet.unwrap_or_default(), body: &[], tail: &[] }
         };
         if let [shot] = self.shots.as_slice() {
             let only = outgoing(shot);

@@ -37,20 +37,22 @@ impl Stack {
         let received = self.driver.receive(inbound).unwrap_or(0);
         let now = now();
         // A packet has lain in the socket since the last look at most.
-        self.unseen = now.saturating_sub(self.looked_at);
+        let unseen = now.saturating_sub(self.looked_at);
         self.looked_at = now;
         for at in 0..received {
             let datagram = inbound.datagram(at);
             let marked = datagram.ecn == Ecn::Ce;
+            // What is not known is no longer than since the last look.
+            let late = datagram.waited_ns.unwrap_or(unseen);
             found.begin(at);
-            self.on_datagram(now, wanted, datagram.bytes, marked, found);
+            self.on_datagram((now, late), wanted, datagram.bytes, marked, found);
         }
         received
     }
 
     fn on_datagram(
         &mut self,
-        now: Nanos,
+        (now, late): (Nanos, Nanos),
         wanted: Option<u8>,
         datagram: &mut [u8],
         marked: bool,
@@ -107,7 +109,6 @@ impl Stack {
             words = [0; MOST_SACK_WORDS];
             packet.sack(datagram, &mut words)
         };
-        let late = self.unseen;
         let Some(conduit) = self.conduit(now, peer) else { return };
         let arrival = conduit.channel.handle_late(now, late, &header, sack, bytes, marked);
         while let Some(unit) = conduit.channel.poll_acked() {

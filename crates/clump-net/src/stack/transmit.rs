@@ -208,9 +208,7 @@ impl Way<'_> {
             let mut header = Header { kind: Kind::Data, unit, ..self.header };
             // A full packet has no room for selective acknowledgements; pure ones carry them.
             conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
-            let body = conduit.outbox.unit(unit).unwrap_or_default();
-            bytes += body.len();
-            self.arena.load(&header, false, self.sealer, body);
+            bytes += self.arena.load_unit(&header, self.sealer, &mut conduit.outbox);
             if self.arena.len() == BURST || bytes >= BURST_BYTES {
                 break true;
             }
@@ -224,8 +222,7 @@ impl Way<'_> {
     #[inline]
     fn fire(&mut self, outbox: &Outbox) -> bool {
         let count = self.arena.len();
-        let unit = |number| outbox.unit(number).unwrap_or_default();
-        let (result, bytes) = self.arena.fire(self.driver, self.to, unit);
+        let (result, bytes) = self.arena.fire(self.driver, self.to, outbox);
         self.stats.packets_sent += count as u64;
         self.stats.bytes_sent += bytes as u64;
         self.after_send(&result, count)
