@@ -28,6 +28,10 @@ pub trait Exchange {
     fn one_process(&self) -> bool;
     /// Most bytes of one [`Exchange::send`].
     fn max_batch(&self) -> usize;
+    /// Most bytes that the way to other nodes keeps at a rank: the same on all.
+    fn network_bytes(&self) -> usize {
+        0
+    }
     /// Everybody's `mine`, by rank. Collective.
     fn all_gather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>>;
     /// Starts a stream into `sink`. Collective.

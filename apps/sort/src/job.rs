@@ -125,8 +125,8 @@ pub fn sort(
 fn prepare(exchange: &mut dyn Exchange, spec: &Spec, scratch: &Path) -> Result<(Input, Plan)> {
     let (rank, nranks) = (exchange.rank(), exchange.nranks());
     let opened = Input::open(&spec.inputs, spec.direct).and_then(|input| {
-        let batch = exchange.max_batch();
-        let plan = Plan::new(spec.memory, input.records(), nranks, batch, spec.two_pass)?;
+        let sizes = (exchange.max_batch(), exchange.network_bytes());
+        let plan = Plan::new(spec.memory, input.records(), nranks, sizes, spec.two_pass)?;
         if rank == 0 {
             room::keep_apart(&spec.inputs, &spec.output)?;
             output::prepare(&spec.output, spec.force)?;

@@ -23,6 +23,12 @@ const BATCH: Handler = Handler(1);
 const END: Handler = Handler(2);
 /// The sender gives up; words: the sender.
 const ABANDON: Handler = Handler(3);
+/// What a network interface holds whomever it talks to: buffers of its socket, the backstop's stack (3 MB
+/// were measured).
+const INTERFACE_BYTES: usize = 3 << 20;
+/// What may be under way to, or have come from, a rank of another node and wait; a sender that finds more
+/// waits. A medium message and what congestion control lets out fit.
+const PEER_BYTES: usize = 768 << 10;
 
 /// The receiving side of a stream, filled by the handlers.
 #[derive(Default)]
@@ -89,6 +95,14 @@ pub struct ClumpRank {
     stream: Rc<RefCell<Stream>>,
     /// Messages sent in this stream, by receiver.
     sent: Vec<u64>,
+    /// Ranks of other nodes, of the rank that has most of them.
+    remote: usize,
+}
+
+/// Of ranks on these nodes, how many are on other nodes than a rank of the smallest.
+fn most_remote(node_of: &[u32]) -> usize {
+    let of = |node: &u32| node_of.iter().filter(|other| *other == node).count();
+    node_of.len() - node_of.iter().map(of).min().unwrap_or(0)
 }
 
 impl ClumpRank {
@@ -113,7 +127,9 @@ impl ClumpRank {
             .map(|name| endpoint.map(name, TAG))
             .collect::<std::result::Result<Vec<_>, _>>()?;
         let sent = vec![0; peers.len()];
-        Ok(Self { clump: clump.clone(), endpoint, peers, stream, sent })
+        let node_of: Vec<u32> = (0..).zip(&peers).map(|(r, _)| clump.node().node_of(r)).collect();
+        let remote = most_remote(&node_of);
+        Ok(Self { clump: clump.clone(), endpoint, peers, stream, sent, remote })
     }
 
     fn check(&self) -> Result<()> {
@@ -151,6 +167,13 @@ impl Exchange for ClumpRank {
         self.endpoint.max_medium() / RECORD * RECORD
     }
 
+    fn network_bytes(&self) -> usize {
+        match self.remote {
+            0 => 0,
+            remote => INTERFACE_BYTES + remote * PEER_BYTES,
+        }
+    }
+
     fn all_gather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         Ok(self.clump.exchange_bytes(mine)?)
     }
@@ -176,6 +199,10 @@ impl Exchange for ClumpRank {
             let sink = stream.sink.as_mut().ok_or_else(|| anyhow!("no stream is open"))?;
             sink.take(batch.len(), &mut |room| room.copy_from_slice(batch));
             return Ok(());
+        }
+        if let Some(network) = self.endpoint.context().network() {
+            let most = self.remote * PEER_BYTES;
+            self.endpoint.poll_until(|| network.memory_bytes() <= most)?;
         }
         self.endpoint
             .request_bulk(self.peers[to], BATCH, batch, &[me as u64])
@@ -220,6 +247,13 @@ mod tests {
         fn abandoned(&mut self) {
             self.0.store(true, Ordering::Relaxed);
         }
+    }
+
+    #[test]
+    fn the_smallest_node_has_most_ranks_elsewhere() {
+        assert_eq!(most_remote(&[0, 0, 0, 0]), 0);
+        assert_eq!(most_remote(&[0, 0, 0, 1, 1]), 3);
+        assert_eq!(most_remote(&[0, 1, 2, 3]), 3);
     }
 
     #[test]

@@ -171,7 +171,7 @@ mod tests {
         let input = Input::open(&[folder.join("in")], true).unwrap();
         threads::run(3, |mut rank| {
             let (me, batch) = (rank.rank(), rank.max_batch());
-            let plan = Plan::new(memory, input.records(), 3, batch, true).unwrap();
+            let plan = Plan::new(memory, input.records(), 3, (batch, 0), true).unwrap();
             let budget = Budget::new(plan.budget).unwrap();
             let scratch = match broken {
                 Some(path) if me == 1 => Ok(Arc::new(DiskFile::open_existing(path).unwrap())),

@@ -43,21 +43,21 @@ pub struct Plan {
 
 impl Plan {
     /// Carves `memory` bytes of `nranks` ranks for sorting `records`; batches have at most `max_batch`
-    /// bytes. `two_pass` asks for runs even where everything fits.
+    /// bytes, and the network keeps `network` bytes of each rank's. `two_pass` asks for runs even where
+    /// everything fits.
     pub fn new(
         memory: u64,
         records: u64,
         nranks: usize,
-        max_batch: usize,
+        (max_batch, network): (usize, usize),
         two_pass: bool,
     ) -> Result<Self> {
-        if let Some(plan) = Self::carve(memory, records, nranks, max_batch, two_pass) {
+        let sizes = (max_batch, network);
+        if let Some(plan) = Self::carve(memory, records, nranks, sizes, two_pass) {
             return Ok(plan);
         }
         let mut enough = memory.max(1 << 20);
-        while enough < 1 << 60
-            && Self::carve(enough, records, nranks, max_batch, two_pass).is_none()
-        {
+        while enough < 1 << 60 && Self::carve(enough, records, nranks, sizes, two_pass).is_none() {
             enough += enough / 4;
         }
         bail!(
@@ -73,10 +73,10 @@ impl Plan {
         memory: u64,
         records: u64,
         nranks: usize,
-        max_batch: usize,
+        (max_batch, network): (usize, usize),
         two_pass: bool,
     ) -> Option<Self> {
-        let whole = usize::try_from(memory / nranks as u64).ok()?;
+        let whole = usize::try_from(memory / nranks as u64).ok()?.checked_sub(network)?;
         let block_cost = SAMPLE_COPIES * nranks * PER_BLOCK * size_of::<u128>();
         let sample_blocks = (whole / 24 / block_cost).clamp(1, MOST_BLOCKS);
         // Samples are gone before the first pass, but the allocator may keep their memory.
@@ -86,7 +86,9 @@ impl Plan {
         let chunk = (room / 16 / BLOCK * BLOCK).clamp(BLOCK, MOST_CHUNK);
         let largest_batch = max_batch / RECORD * RECORD;
         let batch = (room / 16 / nranks / RECORD * RECORD).clamp(RECORD, largest_batch.max(RECORD));
-        let fixed = Lanes::cost(1, chunk, AHEAD) + behind::DEPTH * chunk + nranks * batch;
+        // Buffers come in whole blocks.
+        let gathered = (nranks * batch).next_multiple_of(BLOCK);
+        let fixed = Lanes::cost(1, chunk, AHEAD) + behind::DEPTH * chunk + gathered;
         let rest = room.checked_sub(fixed)?;
         let share = records.div_ceil(nranks as u64) as usize;
         let expected = (share as f64 * MARGIN) as usize + 4 * largest_batch / RECORD + 64;
@@ -126,29 +128,30 @@ mod tests {
             records in 0u64..1 << 32,
             nranks in 1usize..65,
             max_batch in 1000usize..70_000,
+            network in 0usize..8 << 20,
             two_pass in any::<bool>())
         {
-            let Ok(plan) = Plan::new(memory, records, nranks, max_batch, two_pass) else {
+            let Ok(plan) = Plan::new(memory, records, nranks, (max_batch, network), two_pass) else {
                 return Ok(());
             };
             let pass_one = Lanes::cost(1, plan.chunk, AHEAD)
                 + behind::DEPTH * plan.chunk
-                + nranks * plan.batch
+                + (nranks * plan.batch).next_multiple_of(BLOCK)
                 + plan.halves * Half::cost(plan.capacity);
             prop_assert!(pass_one as u64 <= plan.budget, "{pass_one} of {}", plan.budget);
-            prop_assert!(plan.budget * nranks as u64 <= memory);
+            prop_assert!((plan.budget + network as u64) * nranks as u64 <= memory);
             prop_assert!(!two_pass || plan.two_pass);
         }
     }
 
     #[test]
     fn too_little_memory_names_what_would_do() {
-        let told = Plan::new(1 << 20, 1 << 30, 4, 16 << 10, false).unwrap_err().to_string();
+        let told = Plan::new(1 << 20, 1 << 30, 4, (16 << 10, 0), false).unwrap_err().to_string();
         assert!(told.contains("give at least"), "{told}");
-        let small = Plan::new(4 << 20, 200_000, 4, 16 << 10, false).unwrap();
+        let small = Plan::new(4 << 20, 200_000, 4, (16 << 10, 0), false).unwrap();
         assert!(small.two_pass, "20 MB in 4 MB");
-        let large = Plan::new(256 << 20, 200_000, 4, 16 << 10, false).unwrap();
+        let large = Plan::new(256 << 20, 200_000, 4, (16 << 10, 0), false).unwrap();
         assert!(!large.two_pass && large.halves == 1);
-        assert!(Plan::new(256 << 20, 200_000, 4, 16 << 10, true).unwrap().two_pass);
+        assert!(Plan::new(256 << 20, 200_000, 4, (16 << 10, 0), true).unwrap().two_pass);
     }
 }

@@ -87,3 +87,19 @@ fn a_rank_that_is_killed_while_it_sorts_is_named() {
     sort.finish().expect(137, &["rank 3", "SIGKILL"]);
     assert!(!records.0.path().join("sorted/manifest.json").exists(), "nothing looks complete");
 }
+
+#[test]
+fn the_memory_cap_holds_over_nodes() {
+    const CAP: u64 = 48 << 20;
+    let records = Records::new("", 1_000_000);
+    for options in ["-n 4 --nodes 2", "-n 4 --nodes 4"] {
+        let sort = records.sort(&format!("{options} --memory 48M --json")).finish();
+        sort.expect_clean();
+        let peak = sort.json()["memory_peak"].as_u64().unwrap();
+        assert!(peak <= CAP, "{options}: {peak} bytes of {CAP}");
+        assert!(peak > CAP / 2, "{options}: the meter sees what is used: {peak}");
+        records.check();
+    }
+    let tight = records.sort("-n 4 --nodes 2 --memory 12M").finish();
+    assert!(tight.code != 0 && tight.err.contains("give at least"), "{}", tight.err);
+}
