@@ -7,6 +7,8 @@
 
 mod account;
 mod execute;
+#[cfg(test)]
+mod tests;
 mod waits;
 
 use crate::memory::Memory;

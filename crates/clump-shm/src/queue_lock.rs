@@ -5,7 +5,7 @@
 //! claim takes the position behind the last; the lock belongs to the position at the head, and moves on by
 //! one step of the head. Every step is one compare-and-swap, so nobody who dies leaves it half done: who
 //! dies or gives up while waiting is passed over by whoever comes by, and who dies with the lock in hand is
-//! found out by its name.
+//! found out by its name. Who overwrites a lock may block those who wait for it, and nobody else.
 //!
 //! ```text
 //! head | tail (a hint) | word | 5 spare | slots: position + 1 (46 bits), state (2), rank (16)
@@ -55,7 +55,7 @@ pub enum Head {
 }
 
 fn pack(position: u64, state: u64, rank: u32) -> u64 {
-    (position + 1) << 18 | state << 16 | u64::from(rank & 0xffff)
+    position.wrapping_add(1) << 18 | state << 16 | u64::from(rank & 0xffff)
 }
 
 fn state_of(slot: u64) -> u64 {
@@ -99,7 +99,8 @@ impl<'a> QueueLock<'a> {
 
     /// Claims the position behind the last for `rank`.
     pub fn claim(&self, rank: u32) -> Claim {
-        loop {
+        // No more others can come in between, unless somebody overwrote the lock.
+        for _ in 0..4 * self.slots() {
             let position = self.words[TAIL].load(Ordering::Acquire);
             match self.try_slot(position, rank) {
                 Some(true) => return Claim::At(position),
@@ -107,6 +108,7 @@ impl<'a> QueueLock<'a> {
                 None => return Claim::None,
             }
         }
+        Claim::None
     }
 
     /// Claims the head for `rank` if nobody else has or waits.
@@ -138,7 +140,7 @@ impl<'a> QueueLock<'a> {
             }
         }
         // The tail is a hint: whoever finds it behind moves it.
-        let _ = tail.compare_exchange(position, position + 1, new, old);
+        let _ = tail.compare_exchange(position, position.wrapping_add(1), new, old);
         then_look();
         Some(!taken)
     }
@@ -176,7 +178,8 @@ impl<'a> QueueLock<'a> {
     fn advance(&self, position: u64) -> bool {
         let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
         // SYNC 13: pairs with head
-        let moved = self.words[HEAD].compare_exchange(position, position + 1, new, old).is_ok();
+        let moved =
+            self.words[HEAD].compare_exchange(position, position.wrapping_add(1), new, old).is_ok();
         then_look();
         moved
     }
@@ -185,10 +188,10 @@ impl<'a> QueueLock<'a> {
     /// passed over. To be called after [`QueueLock::leave`] and [`QueueLock::give_up`]: who is offered the
     /// lock has to be woken.
     pub fn settle(&self, is_dead: impl Fn(u32) -> bool) -> Head {
-        loop {
+        for _ in 0..4 * self.slots() {
             let head = self.head();
             let slot = self.slot(head).load(Ordering::SeqCst);
-            if slot >> 18 != head + 1 {
+            if slot >> 18 != head.wrapping_add(1) {
                 // Nobody, or it has moved on meanwhile, and whoever moved it looks after that.
                 return Head::Free;
             }
@@ -200,6 +203,7 @@ impl<'a> QueueLock<'a> {
             }
             self.advance(head);
         }
+        Head::Free
     }
 }
 
