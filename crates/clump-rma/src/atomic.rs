@@ -1,7 +1,7 @@
 //! Atomic operations on words of a segment: the same code for local ranks and for network interfaces, so
 //! that both agree.
 
-use clump_os::sync::Ordering;
+use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 use clump_shm::cells::Cells;
 
 /// What is done to a word; all but the first four with the word and one operand.
@@ -96,25 +96,31 @@ mod sealed {
 /// Words that operations work on: `u64` and `u32`.
 pub trait Word: Copy + PartialEq + PartialOrd + sealed::Sealed + 'static {
     #[doc(hidden)]
+    type Cell;
+    #[doc(hidden)]
     const WIDTH: Width;
     #[doc(hidden)]
     fn to_bits(self) -> u64;
     #[doc(hidden)]
     fn from_bits(bits: u64) -> Self;
-    /// Executes `op`; gives what was there before. `None` when the word is not inside, or not aligned.
+    /// The word at `offset`; `None` when it is not inside, or not aligned.
     #[doc(hidden)]
-    fn apply(cells: &Cells, offset: u64, op: AtomicOp, operand: Self, other: Self) -> Option<Self>;
+    fn find(cells: &Cells, offset: u64) -> Option<&Self::Cell>;
+    /// Executes `op`; gives what was there before.
+    #[doc(hidden)]
+    fn apply(cell: &Self::Cell, op: AtomicOp, operand: Self, other: Self) -> Self;
     /// Reads the word, in no order with anything else.
     #[doc(hidden)]
-    fn read(cells: &Cells, offset: u64) -> Option<Self>;
+    fn read(cell: &Self::Cell) -> Self;
     /// Writes the word, in no order with anything else.
     #[doc(hidden)]
-    fn write(cells: &Cells, offset: u64, value: Self) -> Option<()>;
+    fn write(cell: &Self::Cell, value: Self);
 }
 
 macro_rules! word {
-    ($word:ty, $cell:ident, $width:expr) => {
+    ($word:ty, $cell:ty, $find:ident, $width:expr) => {
         impl Word for $word {
+            type Cell = $cell;
             const WIDTH: Width = $width;
 
             #[inline(always)]
@@ -128,32 +134,30 @@ macro_rules! word {
             }
 
             #[inline(always)]
-            fn apply(
-                cells: &Cells,
-                offset: u64,
-                op: AtomicOp,
-                operand: Self,
-                other: Self,
-            ) -> Option<Self> {
-                Some(apply!(cells.$cell(offset)?, op, operand, other))
+            fn find(cells: &Cells, offset: u64) -> Option<&$cell> {
+                cells.$find(offset)
             }
 
             #[inline(always)]
-            fn read(cells: &Cells, offset: u64) -> Option<Self> {
-                Some(cells.$cell(offset)?.load(Ordering::Relaxed))
+            fn apply(cell: &$cell, op: AtomicOp, operand: Self, other: Self) -> Self {
+                apply!(cell, op, operand, other)
             }
 
             #[inline(always)]
-            fn write(cells: &Cells, offset: u64, value: Self) -> Option<()> {
-                cells.$cell(offset)?.store(value, Ordering::Relaxed);
-                Some(())
+            fn read(cell: &$cell) -> Self {
+                cell.load(Ordering::Relaxed)
+            }
+
+            #[inline(always)]
+            fn write(cell: &$cell, value: Self) {
+                cell.store(value, Ordering::Relaxed);
             }
         }
     };
 }
 
-word!(u64, word, Width::Word);
-word!(u32, half, Width::Half);
+word!(u64, AtomicU64, word, Width::Word);
+word!(u32, AtomicU32, half, Width::Half);
 
 /// Executes `op` on a word of `width`; operands and result as 64 bits.
 pub(crate) fn execute(
@@ -163,8 +167,11 @@ pub(crate) fn execute(
     (operand, other): (u64, u64),
 ) -> Option<u64> {
     match width {
-        Width::Word => u64::apply(cells, offset, op, operand, other),
-        Width::Half => u32::apply(cells, offset, op, operand as u32, other as u32).map(u64::from),
+        Width::Word => Some(u64::apply(cells.word(offset)?, op, operand, other)),
+        Width::Half => {
+            let before = u32::apply(cells.half(offset)?, op, operand as u32, other as u32);
+            Some(before.into())
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a thread has under way: operations that are not finished, and how far each node is.
 
 use crate::error::Why;
-use clump_am::Dest;
+use clump_am::{Dest, Payload};
 use std::ptr::NonNull;
 
 /// Where the answer to an operation goes.
@@ -99,24 +99,31 @@ impl Books {
 
     /// An answer of few bytes.
     pub(crate) fn on_value(&mut self, cookie: u64, value: u64) {
-        self.fill(cookie, &value.to_le_bytes(), Some(value));
+        self.fill(cookie, Some(value), |to| {
+            let bytes = value.to_le_bytes();
+            let part = bytes.get(..to.len()).unwrap_or_default();
+            to.get_mut(..part.len()).map_or(0, |to| {
+                to.copy_from_slice(part);
+                part.len()
+            })
+        });
     }
 
     /// An answer of bytes.
-    pub(crate) fn on_bytes(&mut self, cookie: u64, bytes: &[u8]) {
-        self.fill(cookie, bytes, None);
+    pub(crate) fn on_bytes(&mut self, cookie: u64, bytes: &Payload<'_>) {
+        self.fill(cookie, None, |to| bytes.copy_to(to));
     }
 
-    fn fill(&mut self, cookie: u64, bytes: &[u8], value: Option<u64>) {
+    fn fill(&mut self, cookie: u64, value: Option<u64>, copy: impl FnOnce(&mut [u8]) -> usize) {
         let Some(Fate::Waiting(sink)) = self.fate(cookie) else { return };
         let fate = match sink {
             Sink::Value => value.map(Fate::Done),
-            Sink::Buffer(base, len) => bytes.get(..len).map(|bytes| {
-                // SAFETY: invariant 4 of the crate: who entered the operation lends the buffer until the
-                // entry is gone, and it is there.
-                unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base.as_ptr(), len) };
-                Fate::Done(0)
-            }),
+            Sink::Buffer(base, len) => {
+                // SAFETY: invariant 4 of the crate: who entered the operation lends the buffer, which is
+                // initialized and nobody else's, until the entry is gone, and it is there.
+                let to = unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), len) };
+                (copy(to) == len).then_some(Fate::Done(0))
+            }
         };
         // An answer that does not fit is none of an interface of this version.
         self.settle(cookie, fate.unwrap_or(Fate::Refused(Why::Unknown, 0, 0)));

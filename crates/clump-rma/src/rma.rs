@@ -126,12 +126,9 @@ fn equip(endpoint: &Endpoint, books: &Rc<RefCell<Books>>, interfaces: u32) {
         books.settle(cookie, Fate::Refused(Why::from_bits(word(0)), word(1), word(2)));
     });
     let mine = books.clone();
-    let mut bytes = Vec::new();
     endpoint.set_handler(Handler(tell::BYTES), move |_, words, payload| {
-        bytes.resize(payload.len(), 0);
-        payload.copy_to(&mut bytes);
         if let Some(&cookie) = words.first() {
-            mine.borrow_mut().on_bytes(cookie, &bytes);
+            mine.borrow_mut().on_bytes(cookie, &payload);
         }
     });
     let mine = books.clone();

@@ -3,6 +3,7 @@
 mod bulk;
 mod words;
 
+use crate::atomic::Word;
 use crate::error::{Result, Why, refused};
 use crate::rma::Inner;
 use clump_shm::cells::Cells;
@@ -10,6 +11,7 @@ use clump_shm::export::SegmentName;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use std::cell::Cell;
+use std::ptr::NonNull;
 use std::rc::Rc;
 
 pub use bulk::{Signal, Strides};
@@ -22,6 +24,9 @@ pub struct Target {
     pub(crate) name: SegmentName,
     pub(crate) node: u32,
     pub(crate) near: Option<Near>,
+    /// Where a near segment begins, and how far whole words of it are known to reach; of others none do.
+    base: NonNull<u8>,
+    words_end: Cell<u64>,
 }
 
 /// A segment of this node.
@@ -46,16 +51,31 @@ impl Target {
     pub(crate) fn open(inner: &Rc<Inner>, name: SegmentName) -> Result<Self> {
         let memory = inner.context.node();
         let node = memory.node_of(name.rank());
-        let mut near = None;
+        let (mut near, mut base) = (None, NonNull::dangling());
+        let words_end = Cell::new(0);
         if memory.is_local(name.rank()) {
             let missing = || refused(name, 0, Why::NoSuchSegment);
             let (cells, extent) = memory.exported(name)?.ok_or_else(missing)?;
             let block = memory.rank(name.rank()).ok_or_else(missing)?;
+            base = cells.base();
+            words_end.set(extent.bytes & !7);
             near = Some(Near { cells, bytes: Cell::new(extent.bytes), block });
         } else if node >= memory.nnodes() {
             return Err(refused(name, 0, Why::NoSuchSegment));
         }
-        Ok(Self { inner: inner.clone(), name, node, near })
+        Ok(Self { inner: inner.clone(), name, node, near, base, words_end })
+    }
+
+    /// A word of a near segment; `None` if it is far, or not known to be inside and aligned.
+    #[inline(always)]
+    fn cell<T: Word>(&self, offset: u64) -> Option<&T::Cell> {
+        let aligned = offset.is_multiple_of(size_of::<T>() as u64);
+        if offset >= self.words_end.get() || !aligned {
+            return None;
+        }
+        // SAFETY: the end is that of whole words of eight bytes in the mapping that `near` keeps, so an
+        // aligned word that begins before it is inside; a `Cell` is the atomic of its size.
+        Some(unsafe { self.base.add(offset as usize).cast::<T::Cell>().as_ref() })
     }
 
     /// The name of the segment.
@@ -76,6 +96,7 @@ impl Target {
         match near.block.exports().look_up(self.name.index()) {
             Some((generation, extent)) if generation == self.name.generation() => {
                 near.bytes.set(extent.bytes.min(near.cells.bytes()));
+                self.words_end.set(near.bytes.get() & !7);
             }
             _ => return no(Why::NoSuchSegment),
         }

@@ -63,6 +63,18 @@ fn bytes_of_any_length_arrive_as_they_are() {
             next.get_bytes(at, &mut got).unwrap();
             assert!(got == sent[..bytes], "{bytes} at {at}");
         }
+        let (mut a, mut b, mut c) = (0_u64, 0_u32, vec![0; 40_000]);
+        rma.phase(|phase| {
+            phase.get(next, 80, &mut a)?;
+            phase.get(next, 88, &mut b)?;
+            phase.get_bytes(next, 77, &mut c)
+        })
+        .unwrap();
+        assert_eq!(a.to_le_bytes(), sent[3..11]);
+        assert_eq!(b.to_le_bytes(), sent[11..15]);
+        assert!(c == sent[..40_000]);
+        let outside = rma.phase(|phase| phase.get(next, 1 << 30, &mut a));
+        assert_eq!(outside.map_err(|e| e.why()), Err(Some(Why::OutOfBounds)));
         next.start_put(500_000, &sent[..70_000]).unwrap().wait().unwrap();
         let rows = Strides { offset: 500_000, block: 24, stride: 40 };
         let mut got = vec![0; 24 * 1500];

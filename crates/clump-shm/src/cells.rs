@@ -37,6 +37,12 @@ impl Cells {
         Self { map }
     }
 
+    /// The first byte, for who checks and keeps by himself.
+    #[inline(always)]
+    pub fn base(&self) -> std::ptr::NonNull<u8> {
+        self.map.base()
+    }
+
     /// Bytes that are mapped.
     #[inline(always)]
     pub fn bytes(&self) -> u64 {

@@ -46,7 +46,7 @@ pub mod am {
 /// One-sided operations.
 pub mod rma {
     pub use clump_rma::{
-        AtomicOp, Comparison, Error, ErrorKind, Flag, Guard, Lock, Pending, Rma, Segment,
+        AtomicOp, Comparison, Error, ErrorKind, Flag, Guard, Lock, Pending, Phase, Rma, Segment,
         SegmentName, Signal, Strides, Target, Why, Word,
     };
 }

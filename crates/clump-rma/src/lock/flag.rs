@@ -109,7 +109,7 @@ impl Flag {
         value: u64,
         until: Option<u64>,
     ) -> Result<Option<u64>> {
-        let Target { inner, node, name, near } = &self.target;
+        let Target { inner, node, name, near, .. } = &self.target;
         if near.is_some() {
             let (word, watchers) = self.near()?;
             let mut wait = Becomes { word, comparison, value, until, seen: None };

@@ -110,8 +110,9 @@ impl Target {
         }
         let op = if adds { AtomicOp::Add } else { AtomicOp::Store };
         let cells = self.reach(offset, 8)?;
-        let done = cells.and_then(|cells| u64::apply(cells, offset, op, value, 0));
-        done.ok_or_else(|| refused(self.name, offset, Why::Misaligned))?;
+        let cell = cells.and_then(|cells| u64::find(cells, offset));
+        let cell = cell.ok_or_else(|| refused(self.name, offset, Why::Misaligned))?;
+        u64::apply(cell, op, value, 0);
         self.wake();
         Ok(())
     }
@@ -148,38 +149,34 @@ impl Target {
             return Ok(());
         }
         let mut pieces = Pieces { target: self, under_way: VecDeque::new() };
-        let base = NonNull::from(&mut *to).cast::<u8>();
-        let mut result = self.ask_bytes(offset, (base, to.len()), &mut pieces);
-        while let Some(cookie) = pieces.under_way.pop_front() {
-            result = result.and(self.inner.await_one(cookie).map(drop));
+        let buffer = (NonNull::from(&mut *to).cast::<u8>(), to.len());
+        for piece in self.pieces(offset, buffer) {
+            pieces.make_room()?;
+            pieces.under_way.push_back(self.ask_piece(piece)?);
         }
-        result
+        pieces.finish()
     }
 
-    /// Asks for bytes piece by piece. The buffer is borrowed until all pieces have been waited for.
-    pub(crate) fn ask_bytes(
+    /// The pieces in which bytes are asked for.
+    pub(crate) fn pieces(
         &self,
         offset: u64,
         (base, len): (NonNull<u8>, usize),
-        pieces: &mut Pieces<'_>,
-    ) -> Result<()> {
-        let mut at = 0;
-        while at < len {
-            let piece = (len - at).min(MOST_PIECE);
-            if pieces.under_way.len() >= PIECES_AHEAD
-                && let Some(first) = pieces.under_way.pop_front()
-            {
-                self.inner.await_one(first)?;
-            }
+    ) -> impl Iterator<Item = Piece> + use<> {
+        (0..len).step_by(MOST_PIECE).map(move |at| Piece {
+            offset: offset.wrapping_add(at as u64),
             // SAFETY: `at` is less than `len`, which the buffer has.
-            let sink = Sink::Buffer(unsafe { base.add(at) }, piece);
-            let from = offset.wrapping_add(at as u64);
-            let words = |cookie| [self.name.to_bits(), from, cookie, piece as u64];
-            let cookie = self.inner.begin(self.node, ask::GET, sink, words, Load::Nothing)?;
-            pieces.under_way.push_back(cookie);
-            at += piece;
-        }
-        Ok(())
+            base: unsafe { base.add(at) },
+            len: (len - at).min(MOST_PIECE),
+        })
+    }
+
+    /// Asks for a piece. Its buffer must be borrowed until the operation has been waited for, or taken out
+    /// of the books.
+    pub(crate) fn ask_piece(&self, piece: Piece) -> Result<u64> {
+        let Piece { offset, base, len } = piece;
+        let words = |cookie| [self.name.to_bits(), offset, cookie, len as u64];
+        self.inner.begin(self.node, ask::GET, Sink::Buffer(base, len), words, Load::Nothing)
     }
 
     /// Writes `from`, whole blocks one behind the other, to the blocks of `to`.
@@ -223,29 +220,26 @@ impl Target {
         }
         let mut pieces = Pieces { target: self, under_way: VecDeque::new() };
         let whole = MOST_PIECE / from.block;
-        let mut result = Ok(());
         for (chunk, at) in to.chunks_mut(whole * from.block).zip(from.starts(whole)) {
-            if pieces.under_way.len() >= PIECES_AHEAD
-                && let Some(first) = pieces.under_way.pop_front()
-            {
-                result = result.and(self.inner.await_one(first).map(drop));
-            }
-            let Some(at) = at else { return Err(wrong()) };
+            pieces.make_room()?;
+            let at = at.ok_or_else(wrong)?;
             let count = (chunk.len() / from.block) as u64;
             let sink = Sink::Buffer(NonNull::from(&mut *chunk).cast(), chunk.len());
             let words =
                 |cookie| [self.name.to_bits(), at, cookie, from.stride, from.block as u64, count];
             let begun = self.inner.begin(self.node, ask::GET_STRIDED, sink, words, Load::Nothing);
-            match begun {
-                Ok(cookie) => pieces.under_way.push_back(cookie),
-                Err(error) => return Err(error),
-            }
+            pieces.under_way.push_back(begun?);
         }
-        while let Some(cookie) = pieces.under_way.pop_front() {
-            result = result.and(self.inner.await_one(cookie).map(drop));
-        }
-        result
+        pieces.finish()
     }
+}
+
+/// Bytes to ask for, and where they go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Piece {
+    offset: u64,
+    base: NonNull<u8>,
+    len: usize,
 }
 
 impl Strides {
@@ -260,9 +254,32 @@ impl Strides {
 
 /// Pieces of a get that are under way into a borrowed buffer; given up when dropped.
 #[derive(Debug)]
-pub(crate) struct Pieces<'a> {
-    pub(crate) target: &'a Target,
-    pub(crate) under_way: VecDeque<u64>,
+struct Pieces<'a> {
+    target: &'a Target,
+    under_way: VecDeque<u64>,
+}
+
+impl Pieces<'_> {
+    /// Waits until fewer are under way than may be.
+    fn make_room(&mut self) -> Result<()> {
+        while self.under_way.len() >= PIECES_AHEAD {
+            self.end_first()?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        while !self.under_way.is_empty() {
+            self.end_first()?;
+        }
+        Ok(())
+    }
+
+    fn end_first(&mut self) -> Result<()> {
+        // Taken out of the books there, however it ends.
+        let Some(first) = self.under_way.pop_front() else { return Ok(()) };
+        self.target.inner.await_one(first).map(drop)
+    }
 }
 
 impl Drop for Pieces<'_> {

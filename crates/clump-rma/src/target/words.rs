@@ -118,10 +118,8 @@ impl Target {
     /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
     #[inline(always)]
     pub fn put<T: Word>(&self, offset: u64, value: T) -> Result<()> {
-        if let Some(near) = &self.near
-            && let Some(cells) = near.reach(offset, bytes::<T>())
-            && T::write(cells, offset, value).is_some()
-        {
+        if let Some(cell) = self.cell::<T>(offset) {
+            T::write(cell, value);
             return Ok(());
         }
         self.atomic_slowly(offset, AtomicOp::Store, value)
@@ -133,11 +131,8 @@ impl Target {
     /// It was refused; its node or a rank is lost.
     #[inline(always)]
     pub fn get<T: Word>(&self, offset: u64) -> Result<T> {
-        if let Some(near) = &self.near
-            && let Some(cells) = near.reach(offset, bytes::<T>())
-            && let Some(value) = T::read(cells, offset)
-        {
-            return Ok(value);
+        if let Some(cell) = self.cell::<T>(offset) {
+            return Ok(T::read(cell));
         }
         self.load(offset)
     }
@@ -210,21 +205,16 @@ impl Target {
 
     #[inline(always)]
     fn atomic<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
-        if let Some(near) = &self.near
-            && let Some(cells) = near.reach(offset, bytes::<T>())
-            && let Some(value) = T::apply(cells, offset, op, operand, other)
-        {
-            return Ok(value);
+        if let Some(cell) = self.cell::<T>(offset) {
+            return Ok(T::apply(cell, op, operand, other));
         }
         self.fetch_slowly(offset, op, operand, other)
     }
 
     #[inline(always)]
     fn atomic_silent<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<()> {
-        if let Some(near) = &self.near
-            && let Some(cells) = near.reach(offset, bytes::<T>())
-            && T::apply(cells, offset, op, operand, T::from_bits(0)).is_some()
-        {
+        if let Some(cell) = self.cell::<T>(offset) {
+            T::apply(cell, op, operand, T::from_bits(0));
             return Ok(());
         }
         self.atomic_slowly(offset, op, operand)
@@ -233,8 +223,9 @@ impl Target {
     /// On a near segment that may have grown.
     fn near_again<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
         let cells = self.reach_again(offset, bytes::<T>())?;
-        T::apply(cells, offset, op, operand, other)
-            .ok_or_else(|| refused(self.name, offset, Why::Misaligned))
+        let cell = T::find(cells, offset);
+        let cell = cell.ok_or_else(|| refused(self.name, offset, Why::Misaligned))?;
+        Ok(T::apply(cell, op, operand, other))
     }
 
     #[inline(never)]
@@ -306,8 +297,8 @@ impl<T: Word> WaitFor for Compared<'_, T> {
     fn done(&mut self) -> clump_am::Result<bool> {
         let Some(near) = &self.target.near else { return Ok(true) };
         let zero = T::from_bits(0);
-        let word = T::apply(&near.cells, self.offset, AtomicOp::Load, zero, zero);
-        let Some(word) = word else { return Ok(true) };
+        let Some(cell) = T::find(&near.cells, self.offset) else { return Ok(true) };
+        let word = T::apply(cell, AtomicOp::Load, zero, zero);
         let holds = self.comparison.holds(word.to_bits(), self.value.to_bits());
         self.seen = holds.then_some(word);
         Ok(holds)

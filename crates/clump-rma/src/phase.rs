@@ -1,0 +1,152 @@
+//! Gets that complete together: the closing brace of a phase is their `sync`.
+
+use crate::atomic::Word;
+use crate::error::Result;
+use crate::rma::Rma;
+use crate::target::Target;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// Gets under way. Buffers are borrowed until the phase ends, so none can be read, used twice, or go away
+/// before its bytes are there:
+///
+/// ```
+/// # fn gather(rma: &clump_rma::Rma, table: &clump_rma::Target) -> clump_rma::Result<u64> {
+/// let (mut a, mut b) = (0_u64, 0_u64);
+/// rma.phase(|phase| {
+///     phase.get(table, 0, &mut a)?;
+///     phase.get(table, 8, &mut b)
+/// })?;
+/// Ok(a + b)
+/// # }
+/// ```
+/// A read before the end:
+/// ```compile_fail
+/// # fn gather(rma: &clump_rma::Rma, table: &clump_rma::Target) -> clump_rma::Result<u64> {
+/// let mut a = 0_u64;
+/// rma.phase(|phase| {
+///     phase.get(table, 0, &mut a)?;
+///     println!("{a}");
+///     Ok(())
+/// })?;
+/// Ok(a)
+/// # }
+/// ```
+/// Two gets into one word:
+/// ```compile_fail
+/// # fn gather(rma: &clump_rma::Rma, table: &clump_rma::Target) -> clump_rma::Result<u64> {
+/// let mut a = 0_u64;
+/// rma.phase(|phase| {
+///     phase.get(table, 0, &mut a)?;
+///     phase.get(table, 8, &mut a)
+/// })?;
+/// Ok(a)
+/// # }
+/// ```
+/// A buffer that dies early:
+/// ```compile_fail
+/// # fn gather(rma: &clump_rma::Rma, table: &clump_rma::Target) -> clump_rma::Result<()> {
+/// rma.phase(|phase| {
+///     let mut a = 0_u64;
+///     phase.get(table, 0, &mut a)
+/// })
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Phase<'scope, 'env: 'scope> {
+    gets: &'scope Gets,
+    /// Neither lifetime may be shortened or lengthened.
+    scope: PhantomData<Cell<&'scope ()>>,
+    env: PhantomData<Cell<&'env ()>>,
+}
+
+/// The gets of a phase.
+#[derive(Debug)]
+struct Gets {
+    rma: Rma,
+    under_way: RefCell<VecDeque<u64>>,
+    failed: RefCell<Option<crate::Error>>,
+}
+
+/// Gets that are under way before the first is waited for.
+const MOST_UNDER_WAY: usize = 4096;
+
+impl Rma {
+    /// Runs `run`, and waits for all gets that it began.
+    ///
+    /// # Errors
+    /// What `run` gives; the first get that was refused; a node or rank is lost.
+    pub fn phase<'env, T>(
+        &self,
+        run: impl for<'scope> FnOnce(&'scope Phase<'scope, 'env>) -> Result<T>,
+    ) -> Result<T> {
+        let gets =
+            Gets { rma: self.clone(), under_way: RefCell::default(), failed: RefCell::default() };
+        let phase = Phase { gets: &gets, scope: PhantomData, env: PhantomData };
+        let result = run(&phase);
+        while gets.end_first() {}
+        let failed = gets.failed.take();
+        result.and_then(|value| failed.map_or(Ok(value), Err))
+    }
+}
+
+impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
+    /// Begins to read a word.
+    ///
+    /// # Errors
+    /// On this node: it was refused. On another, the end of the phase tells.
+    pub fn get<T: Word>(&'scope self, target: &Target, offset: u64, to: &'env mut T) -> Result<()> {
+        if target.is_near() {
+            *to = target.get(offset)?;
+            return Ok(());
+        }
+        self.gets.ask(target, offset, NonNull::from(to).cast(), size_of::<T>())
+    }
+
+    /// Begins to read bytes.
+    ///
+    /// # Errors
+    /// On this node: it was refused. On another, the end of the phase tells.
+    pub fn get_bytes(&'scope self, target: &Target, offset: u64, to: &'env mut [u8]) -> Result<()> {
+        if target.is_near() {
+            return target.get_bytes(offset, to);
+        }
+        self.gets.ask(target, offset, NonNull::from(&mut *to).cast(), to.len())
+    }
+}
+
+impl Gets {
+    fn ask(&self, target: &Target, offset: u64, base: NonNull<u8>, len: usize) -> Result<()> {
+        for piece in target.pieces(offset, (base, len)) {
+            while self.under_way.borrow().len() >= MOST_UNDER_WAY {
+                self.end_first();
+            }
+            let cookie = target.ask_piece(piece)?;
+            self.under_way.borrow_mut().push_back(cookie);
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest.
+    fn end_first(&self) -> bool {
+        let Some(&first) = self.under_way.borrow().front() else { return false };
+        let ended = self.rma.inner.await_one(first);
+        self.under_way.borrow_mut().pop_front();
+        if let Err(error) = ended {
+            self.failed.borrow_mut().get_or_insert(error);
+        }
+        true
+    }
+}
+
+impl Drop for Gets {
+    /// After a panic: answers that come later must not be written anywhere.
+    fn drop(&mut self) {
+        let mut books = self.rma.inner.books.borrow_mut();
+        for cookie in self.under_way.get_mut().drain(..) {
+            books.take(cookie);
+        }
+    }
+}

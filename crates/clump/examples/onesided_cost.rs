@@ -1,0 +1,197 @@
+//! What one-sided operations cost, beside what the machine can do at all:
+//! `clump run -n 2 --nodes 2 target/release/examples/onesided_cost`.
+//!
+//! Rank 0 works on memory of rank 1, which computes meanwhile, or sleeps if the argument is `idle`. The bare
+//! counterpart between nodes is a thread of rank 1 that blocks in `recv` and echoes: a round trip of UDP and
+//! one wake-up.
+
+use clump::rma::{Comparison, Lock, Rma, Target};
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// The word of rank 1 that tells it to stop computing.
+const STOP: u64 = 0;
+const BYTES: u64 = 4 << 20;
+
+fn main() -> Result<()> {
+    let cl = clump::init()?;
+    let rma = Rma::open(&cl)?;
+    let (mine, all) = cl.allocate(&rma, BYTES)?;
+    let locks = rma.export_locks(1)?;
+    let lock = rma.lock(cl.exchange(locks.name())?[1], 0)?;
+    let echo = UdpSocket::bind("0.0.0.0:0")?;
+    let ports = cl.exchange(u64::from(echo.local_addr()?.port()))?;
+    let idle = std::env::args().nth(1).as_deref() == Some("idle");
+    cl.barrier()?;
+    match cl.rank() {
+        0 => {
+            let port = u16::try_from(ports[1])?;
+            let host =
+                cl.node().rank(1).and_then(|block| block.place()).map(|place| place.address.ip());
+            if let Some(host) = host {
+                echo.connect((host, port))?;
+                measure_far(&rma, &all[1], &echo)?;
+            } else {
+                measure_near(&all[1])?;
+            }
+            all[1].store(STOP, 1_u64)?;
+            rma.quiet()?;
+        }
+        1 => {
+            std::thread::spawn(move || {
+                let mut packet = [0; 1 << 16];
+                loop {
+                    if let Ok((bytes, from)) = echo.recv_from(&mut packet) {
+                        let _ = echo.send_to(&packet[..bytes], from);
+                    }
+                }
+            });
+            if idle {
+                mine.wait_until(STOP, Comparison::Equal, 1_u64)?;
+            }
+            while mine.load::<u64>(STOP)? == 0 {
+                std::hint::spin_loop();
+            }
+        }
+        _ => {}
+    }
+    cl.barrier()?;
+    transfer(&cl, &rma, &lock)?;
+    cl.barrier()?;
+    Ok(())
+}
+
+/// Median of `rounds` times, in us.
+fn median(rounds: usize, mut once: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut times = Vec::with_capacity(rounds);
+    for _ in 0..rounds {
+        let start = now();
+        once()?;
+        times.push(start.elapsed().as_secs_f64() * 1e6);
+    }
+    times.sort_unstable_by(f64::total_cmp);
+    Ok(times[rounds / 2])
+}
+
+#[allow(clippy::disallowed_methods, reason = "an example of a program, which has no other clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn measure_far(rma: &Rma, target: &Target, socket: &UdpSocket) -> Result<()> {
+    socket.set_nonblocking(true)?;
+    let packet = [0; 1 << 16];
+    let ping = |bytes: usize, back: &mut [u8]| -> Result<()> {
+        socket.send(&packet[..bytes])?;
+        while socket.recv(back).is_err() {}
+        Ok(())
+    };
+    let mut back = vec![0; 1 << 16];
+    let rounds = 5000;
+    // In turns, so that whatever else the machine does meets both.
+    let (mut bare, mut get, mut add, mut bare_page, mut page) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut to = vec![0; 4096];
+    for _ in 0..10 {
+        bare.push(median(rounds / 10, || ping(120, &mut back))?);
+        get.push(median(rounds / 10, || Ok(target.get::<u64>(64).map(drop)?))?);
+        add.push(median(rounds / 10, || Ok(target.fetch_add(72, 1_u64).map(drop)?))?);
+        bare_page.push(median(rounds / 10, || ping(4096, &mut back))?);
+        page.push(median(rounds / 10, || Ok(target.get_bytes(4096, &mut to)?))?);
+    }
+
+    let middle = |mut all: Vec<f64>| {
+        all.sort_unstable_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    let (bare, get, add) = (middle(bare), middle(get), middle(add));
+    let (bare_page, page) = (middle(bare_page), middle(page));
+    println!("bare UDP round trip, 120 B              {bare:8.2} us");
+    println!("get of 8 bytes                          {get:8.2} us  {:.2} x", get / bare);
+    println!("fetch_add                               {add:8.2} us  {:.2} x", add / bare);
+    println!("bare UDP round trip, 4 KiB both ways    {bare_page:8.2} us");
+    println!("get of 4 KiB                            {page:8.2} us  {:.2} x", page / bare_page);
+    let adds = 2_000_000_u64;
+    let before = target.get::<u64>(80)?;
+    let start = now();
+    for _ in 0..adds {
+        target.add(80, 1_u64)?;
+    }
+    rma.quiet()?;
+    let rate = adds as f64 / start.elapsed().as_secs_f64() / 1e6;
+    assert_eq!(target.get::<u64>(80)?, before + adds);
+    println!("add without result                      {rate:8.2} M/s");
+    let mut large = vec![1_u8; 1 << 20];
+    let get = median(100, || Ok(target.get_bytes(1 << 20, &mut large)?))?;
+    println!("get of 1 MiB                            {:8.2} GB/s", large.len() as f64 / get / 1e3);
+    let put = median(100, || {
+        target.put_bytes(1 << 20, &large)?;
+        Ok(rma.quiet()?)
+    })?;
+    println!("put of 1 MiB, until it is there         {:8.2} GB/s", large.len() as f64 / put / 1e3);
+    Ok(())
+}
+
+/// Nanoseconds of one of many.
+fn each(count: u64, mut once: impl FnMut(u64)) -> f64 {
+    let mut best = f64::MAX;
+    for _ in 0..20 {
+        let start = now();
+        (0..count).for_each(&mut once);
+        best = best.min(start.elapsed().as_secs_f64() * 1e9 / count as f64);
+    }
+    best
+}
+
+fn measure_near(target: &Target) -> Result<()> {
+    // The counterpart: plain words of this process, in as much memory.
+    let plain: Vec<AtomicU64> = (0..1024).map(|_| AtomicU64::new(0)).collect();
+    let count = 1_000_000;
+    let at = |i: u64| (i & 1023) * 8 + 4096;
+    let cell = |i: u64| &plain[(i & 1023) as usize];
+    let put = each(count, |i| drop(target.put(at(i), i)));
+    let store = each(count, |i| cell(i).store(i, Ordering::Relaxed));
+    println!("put of 8 bytes  {put:6.2} ns, plain store {store:6.2} ns  {:.2} x", put / store);
+    let mut sum = 0;
+    let get = each(count, |i| sum += target.get::<u64>(at(i)).unwrap_or(0));
+    let load = each(count, |i| sum += cell(i).load(Ordering::Relaxed));
+    println!("get of 8 bytes  {get:6.2} ns, plain load  {load:6.2} ns  {:.2} x", get / load);
+    let add = each(count, |i| drop(target.add(at(i), i)));
+    let bare = each(count, |i| {
+        cell(i).fetch_add(i, Ordering::AcqRel);
+    });
+    println!(
+        "add             {add:6.2} ns, plain add   {bare:6.2} ns  {:.2} x ({sum})",
+        add / bare
+    );
+    Ok(())
+}
+
+/// Both ranks take a lock of rank 1 in turn.
+fn transfer(cl: &clump::Clump, rma: &Rma, lock: &Lock) -> Result<()> {
+    let rounds = 5000;
+    if cl.rank() > 1 {
+        return Ok(());
+    }
+    let alone = if cl.rank() == 0 { median(1000, || Ok(drop(lock.acquire()?)))? } else { 0.0 };
+    rma.quiet()?;
+    let started = AtomicBool::new(false);
+    let mut start = now();
+    for _ in 0..rounds {
+        let guard = lock.acquire()?;
+        if !started.swap(true, Ordering::Relaxed) {
+            start = now();
+        }
+        guard.release()?;
+    }
+    rma.quiet()?;
+    if cl.rank() == 0 {
+        let each = start.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
+        println!("lock: taken and given back alone        {alone:8.2} us");
+        println!("lock: a turn, both ranks at it          {each:8.2} us");
+    }
+    Ok(())
+}
