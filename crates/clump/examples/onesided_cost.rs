@@ -6,9 +6,9 @@
 //! one wake-up.
 
 use clump::rma::{Comparison, Lock, Rma, Target};
+use clump_os::clock;
+use clump_os::sync::{AtomicU64, Ordering};
 use std::net::UdpSocket;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -68,17 +68,12 @@ fn main() -> Result<()> {
 fn median(rounds: usize, mut once: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut times = Vec::with_capacity(rounds);
     for _ in 0..rounds {
-        let start = now();
+        let start = clock::instant();
         once()?;
         times.push(start.elapsed().as_secs_f64() * 1e6);
     }
     times.sort_unstable_by(f64::total_cmp);
     Ok(times[rounds / 2])
-}
-
-#[allow(clippy::disallowed_methods, reason = "an example of a program, which has no other clock")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 fn measure_far(rma: &Rma, target: &Target, socket: &UdpSocket) -> Result<()> {
@@ -116,7 +111,7 @@ fn measure_far(rma: &Rma, target: &Target, socket: &UdpSocket) -> Result<()> {
     println!("get of 4 KiB                            {page:8.2} us  {:.2} x", page / bare_page);
     let adds = 2_000_000_u64;
     let before = target.get::<u64>(80)?;
-    let start = now();
+    let start = clock::instant();
     for _ in 0..adds {
         target.add(80, 1_u64)?;
     }
@@ -139,7 +134,7 @@ fn measure_far(rma: &Rma, target: &Target, socket: &UdpSocket) -> Result<()> {
 fn each(count: u64, mut once: impl FnMut(u64)) -> f64 {
     let mut best = f64::MAX;
     for _ in 0..20 {
-        let start = now();
+        let start = clock::instant();
         (0..count).for_each(&mut once);
         best = best.min(start.elapsed().as_secs_f64() * 1e9 / count as f64);
     }
@@ -147,26 +142,28 @@ fn each(count: u64, mut once: impl FnMut(u64)) -> f64 {
 }
 
 fn measure_near(target: &Target) -> Result<()> {
+    const WORDS: u64 = 256 << 10;
     // The counterpart: plain words of this process, in as much memory.
-    let plain: Vec<AtomicU64> = (0..1024).map(|_| AtomicU64::new(0)).collect();
-    let count = 1_000_000;
-    let at = |i: u64| (i & 1023) * 8 + 4096;
-    let cell = |i: u64| &plain[(i & 1023) as usize];
-    let put = each(count, |i| drop(target.put(at(i), i)));
-    let store = each(count, |i| cell(i).store(i, Ordering::Relaxed));
-    println!("put of 8 bytes  {put:6.2} ns, plain store {store:6.2} ns  {:.2} x", put / store);
-    let mut sum = 0;
-    let get = each(count, |i| sum += target.get::<u64>(at(i)).unwrap_or(0));
-    let load = each(count, |i| sum += cell(i).load(Ordering::Relaxed));
-    println!("get of 8 bytes  {get:6.2} ns, plain load  {load:6.2} ns  {:.2} x", get / load);
-    let add = each(count, |i| drop(target.add(at(i), i)));
-    let bare = each(count, |i| {
-        cell(i).fetch_add(i, Ordering::AcqRel);
-    });
-    println!(
-        "add             {add:6.2} ns, plain add   {bare:6.2} ns  {:.2} x ({sum})",
-        add / bare
-    );
+    let plain: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+    for (order, step) in [("one after the other, in cache", 0), ("in any order, in 2 MiB", 1)] {
+        let place = |i: u64| match step {
+            0 => i & 1023,
+            _ => i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 46,
+        };
+        let (at, cell) = (|i| place(i) * 8 + 4096, |i| &plain[place(i) as usize]);
+        let count = 1_000_000;
+        let put = each(count, |i| assert!(target.put(at(i), i).is_ok()));
+        let store = each(count, |i| cell(i).store(i, Ordering::Relaxed));
+        let mut sum = 0;
+        let get = each(count, |i| sum += target.get::<u64>(at(i)).unwrap_or(0));
+        let load = each(count, |i| sum += cell(i).load(Ordering::Relaxed));
+        let add = each(count, |i| assert!(target.add(at(i), i).is_ok()));
+        let bare = each(count, |i| sum += cell(i).fetch_add(i, Ordering::AcqRel));
+        println!("words {order} ({sum:x})");
+        println!("  put {put:6.2} ns, plain store {store:6.2} ns  {:.2} x", put / store);
+        println!("  get {get:6.2} ns, plain load  {load:6.2} ns  {:.2} x", get / load);
+        println!("  add {add:6.2} ns, plain add   {bare:6.2} ns  {:.2} x", add / bare);
+    }
     Ok(())
 }
 
@@ -176,16 +173,19 @@ fn transfer(cl: &clump::Clump, rma: &Rma, lock: &Lock) -> Result<()> {
     if cl.rank() > 1 {
         return Ok(());
     }
-    let alone = if cl.rank() == 0 { median(1000, || Ok(drop(lock.acquire()?)))? } else { 0.0 };
+    let mut alone = 0.0;
+    if cl.rank() == 0 {
+        alone = median(1000, || {
+            drop(lock.acquire()?);
+            Ok(())
+        })?;
+    }
+    cl.barrier()?;
     rma.quiet()?;
-    let started = AtomicBool::new(false);
-    let mut start = now();
+    drop(lock.acquire()?);
+    let start = clock::instant();
     for _ in 0..rounds {
-        let guard = lock.acquire()?;
-        if !started.swap(true, Ordering::Relaxed) {
-            start = now();
-        }
-        guard.release()?;
+        drop(lock.acquire()?);
     }
     rma.quiet()?;
     if cl.rank() == 0 {

@@ -1,6 +1,6 @@
 //! One-sided operations in whole jobs: served while every rank of the target's node computes.
 
-use clump_cluster_tests::{Job, program};
+use clump_cluster_tests::{Folder, Job, program, signals};
 use std::ffi::OsString;
 
 fn onesided(options: &str, what: &str) -> Job {
@@ -25,4 +25,35 @@ fn ranks_that_never_call_are_served_over_a_network_that_loses_packets() {
     let ended = job.finish();
     ended.expect_clean();
     assert!(ended.out.contains("all served"), "{}", ended.out);
+}
+
+#[test]
+fn the_counter_service_hands_out_each_ticket_once() {
+    for options in ["-n 4 --nodes 2", "-n 3"] {
+        let ended = Job::of_program(options, program("counter"), [OsString::from("500")]).finish();
+        ended.expect_clean();
+        assert!(ended.out.contains("tickets were taken, each by one"), "{}", ended.out);
+    }
+}
+
+#[test]
+fn a_dead_owner_and_a_dead_holder_are_reported_and_others_are_served() {
+    for nodes in [2, 4] {
+        let options = format!("-n 4 --nodes {nodes} --on-death continue");
+        let ended = onesided(&options, "widow").finish();
+        ended.expect(137, &["rank 2 of `onesided` was killed by signal 9"]);
+        assert_eq!(ended.out.matches("goes on").count(), 2, "{}\n{}", ended.out, ended.err);
+    }
+}
+
+#[test]
+fn operations_on_a_lost_node_end() {
+    let folder = Folder::new();
+    let job = onesided("-n 2 --nodes 2 --on-death continue", "lost");
+    let job = job.with_args(&[&folder.path().display().to_string()]).start();
+    job.await_ready(folder.path(), 0..1);
+    job.signal(job.agents(2)[1], signals::KILL);
+    let ended = job.finish();
+    assert_ne!(ended.code, 0, "{}", ended.err);
+    assert!(ended.out.contains("rank 0 goes on"), "{}\n{}", ended.out, ended.err);
 }

@@ -1,7 +1,7 @@
-//! A program of one-sided operations for tests: `onesided WHAT`, on two ranks or more.
+//! A program of one-sided operations for tests: `onesided WHAT [FOLDER]`, on two ranks or more.
 
-use clump::rma::{Rma, Why};
-use clump_os::clock;
+use clump::rma::{Comparison, Rma, Target, Why};
+use clump_os::{clock, process, signal};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -10,7 +10,8 @@ fn main() -> Result<()> {
     let cl = clump::init()?;
     match what.as_str() {
         "deaf" => deaf(&cl),
-        "fetch" => fetch(&cl),
+        "widow" => widow(&cl),
+        "lost" => lost(&cl),
         other => Err(format!("`{other}` is nothing to do").into()),
     }
 }
@@ -52,37 +53,74 @@ fn deaf(cl: &clump::Clump) -> Result<()> {
     Ok(())
 }
 
-/// Rank 0 times fetches of 8 bytes from the last rank, which waits or computes meanwhile.
-fn fetch(cl: &clump::Clump) -> Result<()> {
+/// Gets until that is refused, and says why.
+fn refusal(target: &Target) -> Result<Option<Why>> {
+    loop {
+        match target.get::<u64>(8) {
+            Ok(_) => clock::yield_now(),
+            Err(error) => return Ok(error.why()),
+        }
+    }
+}
+
+/// Rank 2 of four dies with a lock in hand. What it exported is refused, the lock too, and what rank 3, on
+/// the same node, exports is not.
+fn widow(cl: &clump::Clump) -> Result<()> {
     let rma = Rma::open(cl)?;
     let (mine, all) = cl.allocate(&rma, 4096)?;
-    cl.barrier()?;
-    let last = cl.nranks() - 1;
-    if cl.rank() == last {
-        while mine.get::<u64>(0)? == 0 {
-            std::hint::spin_loop();
+    let locks = rma.export_locks(1)?;
+    let lock = rma.lock(cl.exchange(locks.name())?[3], 0)?;
+    match cl.rank() {
+        2 => {
+            let guard = lock.acquire()?;
+            all[3].signal(0, 1, true)?;
+            mine.wait_until(0, Comparison::Equal, 2_u64)?;
+            process::signal(process::own_pid(), signal::KILL)?;
+            drop(guard);
         }
-    } else if cl.rank() == 0 {
-        let rounds = 20_000;
-        let mut times = Vec::with_capacity(rounds);
-        for _ in 0..rounds {
-            let start = clock::now_ns();
-            all[last].get::<u64>(8)?;
-            times.push(clock::now_ns() - start);
+        3 => {
+            mine.wait_until(0, Comparison::Equal, 1_u64)?;
+            mine.signal(0, 1, true)?;
+            mine.wait_until(0, Comparison::Equal, 4_u64)?;
+            assert_eq!(lock.acquire().map(drop).map_err(|e| e.why()), Err(Some(Why::HolderDied)));
         }
-        times.sort_unstable();
-        println!("get of 8 bytes: median {} ns", times[rounds / 2]);
-        let start = clock::now_ns();
-        let adds = 1_000_000_u64;
-        for _ in 0..adds {
-            all[last].add(16, 1_u64)?;
+        _ => {
+            while all[3].load::<u64>(0)? < 2 {
+                clock::yield_now();
+            }
+            if cl.rank() == 0 {
+                all[2].signal(0, 2, false)?;
+            }
+            assert_eq!(lock.acquire().map(drop).map_err(|e| e.why()), Err(Some(Why::HolderDied)));
+            assert_eq!(refusal(&all[2])?, Some(Why::OwnerDead));
+            all[3].get::<u64>(8)?;
+            all[3].signal(0, 1, true)?;
+            rma.quiet()?;
+            println!("rank {} goes on", cl.rank());
         }
-        rma.quiet()?;
-        let spent = clock::now_ns() - start;
-        assert_eq!(all[last].get::<u64>(16)?, adds);
-        println!("add: {} k/s", adds * 1_000_000 / spent);
-        all[last].put(0, 1_u64)?;
-        rma.quiet()?;
+    }
+    Ok(())
+}
+
+/// The node of the last rank is killed once rank 0 has made `ready-0`.
+fn lost(cl: &clump::Clump) -> Result<()> {
+    let rma = Rma::open(cl)?;
+    let (mine, all) = cl.allocate(&rma, 4096)?;
+    let flags = rma.export_flags(1)?;
+    let flag = rma.flag(cl.exchange(flags.name())?[cl.nranks() - 1], 0)?;
+    let last = &all[cl.nranks() - 1];
+    if cl.rank() == 0 {
+        last.put(0, 1_u64)?;
+        last.get::<u64>(0)?;
+        let folder = std::env::args().nth(2).unwrap_or_default();
+        std::fs::write(std::path::Path::new(&folder).join("ready-0"), "")?;
+        let waited = flag.wait(Comparison::Equal, 1).map(drop).map_err(|e| e.why());
+        assert_eq!(waited, Err(Some(Why::NodeLost)));
+        assert_eq!(refusal(last)?, Some(Why::NodeLost));
+        assert_eq!(last.put(0, 2_u64).map_err(|e| e.why()), Err(Some(Why::NodeLost)));
+        println!("rank 0 goes on");
+    } else {
+        mine.wait_until(0, Comparison::Equal, u64::MAX)?;
     }
     Ok(())
 }
