@@ -4,7 +4,7 @@
 
 use crate::rank::Refusal;
 use clump_boot::NetDriver;
-use clump_driver::Direct;
+use clump_driver::{Attached, Direct, DriverError};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
@@ -15,6 +15,8 @@ pub(crate) struct Access {
     pub(crate) driver: NetDriver,
     /// What each socket needs besides itself, in order.
     pub(crate) direct: Vec<Vec<OwnedFd>>,
+    /// To be kept until the job ends; undoes itself when dropped.
+    pub(crate) kept: Vec<Attached>,
 }
 
 impl Access {
@@ -23,17 +25,25 @@ impl Access {
     /// # Errors
     /// A driver was named that cannot be used here. `Auto` falls back to UDP instead.
     pub(crate) fn open(wanted: NetDriver, places: &[SocketAddr]) -> Result<Self, Refusal> {
-        let all = |mechanism| -> Result<_, clump_driver::DriverError> {
-            places.iter().map(|place| clump_driver::open(mechanism, *place)).collect()
+        let udp = || Self { driver: NetDriver::Udp, direct: Vec::new(), kept: Vec::new() };
+        let open = |driver| {
+            let mut access = Self { driver, ..udp() };
+            for (at, place) in places.iter().enumerate() {
+                // An interface has one socket of XDP; the form of frames is the same.
+                let first = driver == NetDriver::Xdp && at == 0;
+                let mechanism = if first { Direct::Xdp } else { Direct::Packet };
+                let opened = clump_driver::open(mechanism, *place)?;
+                access.direct.push(opened.descriptors);
+                access.kept.extend(opened.kept);
+            }
+            Ok(access)
         };
-        let udp = || Self { driver: NetDriver::Udp, direct: Vec::new() };
-        let packet = |direct| Self { driver: NetDriver::Packet, direct };
         match wanted {
             NetDriver::Udp => Ok(udp()),
             // Over loopback there is no wire to get closer to, and UDP carries 64 KiB at once.
             NetDriver::Auto if places.iter().any(|place| place.ip().is_loopback()) => Ok(udp()),
-            NetDriver::Auto => Ok(all(Direct::Packet).map_or_else(|_| udp(), packet)),
-            NetDriver::Packet => all(Direct::Packet).map(packet).map_err(|e| refused(wanted, &e)),
+            NetDriver::Auto => Ok(open(NetDriver::Packet).unwrap_or_else(|_| udp())),
+            NetDriver::Packet | NetDriver::Xdp => open(wanted).map_err(|e| refused(wanted, &e)),
         }
     }
 
@@ -43,10 +53,15 @@ impl Access {
     }
 }
 
-fn refused(driver: NetDriver, why: &clump_driver::DriverError) -> Refusal {
+fn refused(driver: NetDriver, why: &DriverError) -> Refusal {
+    let takes = match driver {
+        NetDriver::Xdp => {
+            "root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF, and an interface that nobody else has"
+        }
+        _ => "root or CAP_NET_RAW, or nodes in namespaces of their own (--netns)",
+    };
     let why = format!(
-        "the driver `{driver}` cannot be used: {why}; it takes root or CAP_NET_RAW, or nodes in \
-         namespaces of their own (--netns); `--driver auto` takes what there is"
+        "the driver `{driver}` cannot be used: {why}; it takes {takes}; `--driver auto` takes what there is"
     );
     Refusal::new(why, 126)
 }

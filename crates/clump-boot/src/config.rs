@@ -122,7 +122,7 @@ settings! {
         "How long a request waits for room before it is returned; 0: for ever.";
     node_timeout_ms: u64 = 2000 in 200..=3_600_000, "ms", "CLUMP_NODE_TIMEOUT_MS",
         "How long nothing may be heard of a node before it counts as lost.";
-    net_driver: NetDriver = 0 in 0..=2, "", "CLUMP_NET_DRIVER",
+    net_driver: NetDriver = 0 in 0..=3, "", "CLUMP_NET_DRIVER",
         "What carries packets between nodes: auto chooses among what this machine offers.";
     net_poll_least: u64 = 16 in 1..=1_000_000, "", "CLUMP_NET_POLL_LEAST",
         "Looks at shared memory from one look at the network to the next, when the network is busy.";

@@ -15,13 +15,15 @@ pub enum NetDriver {
     Udp,
     /// Short messages as Ethernet frames through packet sockets (AF_PACKET), long ones by UDP.
     Packet,
+    /// The same through AF_XDP for one rank of a node, through packet sockets for the others.
+    Xdp,
 }
 
 impl NetDriver {
     /// All, by number.
-    pub const ALL: [Self; 3] = [Self::Auto, Self::Udp, Self::Packet];
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Udp, Self::Packet, Self::Xdp];
     /// Their names.
-    pub const NAMES: [&str; 3] = ["auto", "udp", "packet"];
+    pub const NAMES: [&str; 4] = ["auto", "udp", "packet", "xdp"];
 
     /// As users write it.
     pub fn name(self) -> &'static str {

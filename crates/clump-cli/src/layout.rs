@@ -28,8 +28,8 @@ pub struct Layout {
     /// How packets between nodes are protected: encrypted, or for trusted links checked only
     #[arg(long, value_enum, default_value = "aead")]
     pub security: Protection,
-    /// What carries packets between nodes: auto, udp, or packet (short messages past the kernel's IP; takes
-    /// privileges) [default: what CLUMP_NET_DRIVER says, else auto]
+    /// What carries packets between nodes: auto, udp, or packet or xdp (short messages past the kernel's IP;
+    /// both take privileges) [default: what CLUMP_NET_DRIVER says, else auto]
     #[arg(long, value_name = "DRIVER")]
     pub driver: Option<NetDriver>,
     /// Give every node a network namespace of its own, joined by virtual cables

@@ -3,9 +3,10 @@
 
 use crate::driver::Driver;
 use crate::error::DriverError;
-use crate::frames::{Packet, packet_socket};
+use crate::frames::{Packet, Xdp, packet_socket, xdp_socket};
 use crate::udp::{Udp, UdpOptions};
 use clump_os::packet;
+use clump_os::xdp::{self, Attached, Mode};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
@@ -14,6 +15,17 @@ use std::os::fd::OwnedFd;
 pub enum Direct {
     /// A packet socket (AF_PACKET).
     Packet,
+    /// An AF_XDP socket, in the driver of the device where that works. One for an interface.
+    Xdp,
+}
+
+/// What was opened.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// For [`take`].
+    pub descriptors: Vec<OwnedFd>,
+    /// To be kept by whoever opened it, as long as it is to work; it undoes itself when dropped.
+    pub kept: Option<Attached>,
 }
 
 /// Opens `mechanism` for who is reached at `local` by UDP. The descriptors are for [`take`], in this
@@ -21,12 +33,17 @@ pub enum Direct {
 ///
 /// # Errors
 /// `local` is no IPv4 address, or the kernel refuses: mostly for want of privileges.
-pub fn open(mechanism: Direct, local: SocketAddr) -> Result<Vec<OwnedFd>, DriverError> {
+pub fn open(mechanism: Direct, local: SocketAddr) -> Result<Opened, DriverError> {
     let SocketAddr::V4(local) = local else {
         return Err(DriverError::Socket("frames need an address of IPv4"));
     };
     match mechanism {
-        Direct::Packet => Ok(vec![packet_socket(local)?]),
+        Direct::Packet => Ok(Opened { descriptors: vec![packet_socket(local)?], kept: None }),
+        Direct::Xdp => {
+            let opened = xdp_socket(local, &[Mode::Native, Mode::Generic])?;
+            let descriptors = vec![opened.socket, opened.memory];
+            Ok(Opened { descriptors, kept: Some(opened.attached) })
+        }
     }
 }
 
@@ -44,6 +61,9 @@ pub fn take(
         (None, _) => Ok(Box::new(Udp::new(vec![socket], options)?)),
         (Some(one), None) if packet::is_packet_socket(&one) => {
             Ok(Box::new(Packet::new(socket, one, options)?))
+        }
+        (Some(socket_of_xdp), Some(memory)) if xdp::is_xdp_socket(&socket_of_xdp) => {
+            Ok(Box::new(Xdp::new(socket, socket_of_xdp, &memory, options)?))
         }
         _ => Err(DriverError::Socket("these descriptors belong to no mechanism known here")),
     }

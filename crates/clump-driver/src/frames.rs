@@ -14,8 +14,10 @@ mod link;
 mod paths;
 mod receive;
 mod send;
+mod xdp;
 
 pub use link::{Link, PacketLink};
+pub use xdp::{XdpLink, xdp_socket};
 
 use crate::driver::{Capabilities, Driver, Outgoing};
 use crate::error::DriverError;
@@ -75,6 +77,9 @@ pub struct Frames<L> {
 /// Frames by a packet socket (AF_PACKET).
 pub type Packet = Frames<PacketLink>;
 
+/// Frames by an AF_XDP socket.
+pub type Xdp = Frames<XdpLink>;
+
 /// A packet socket for who is reached at `local` by UDP: it hears frames for that address and no others.
 ///
 /// # Errors
@@ -90,16 +95,30 @@ impl Packet {
     }
 }
 
+impl Xdp {
+    /// Drives a bound UDP socket, and the socket and memory that were opened for its address.
+    pub fn new(
+        socket: OwnedFd,
+        xdp: OwnedFd,
+        memory: &OwnedFd,
+        options: UdpOptions,
+    ) -> Result<Self, DriverError> {
+        let local = local_of(&socket)?;
+        Frames::over(socket, XdpLink::new(xdp, memory, local)?, options)
+    }
+}
+
+/// The one address that a UDP socket is bound to.
+fn local_of(socket: &OwnedFd) -> Result<SocketAddrV4, DriverError> {
+    match udp::bound(socket) {
+        Some(SocketAddr::V4(local)) if !local.ip().is_unspecified() => Ok(local),
+        _ => Err(DriverError::Socket("frames need a UDP socket bound to one IPv4 address")),
+    }
+}
+
 impl<L: Link> Frames<L> {
     fn over(socket: OwnedFd, link: L, options: UdpOptions) -> Result<Self, DriverError> {
-        let local = match udp::bound(&socket) {
-            Some(SocketAddr::V4(local)) if !local.ip().is_unspecified() => local,
-            _ => {
-                return Err(DriverError::Socket(
-                    "frames need a UDP socket bound to one IPv4 address",
-                ));
-            }
-        };
+        let local = local_of(&socket)?;
         // Frames carry no time of arrival, so not all datagrams can have one.
         let timestamps = match options.timestamps {
             Timestamps::Always => Timestamps::Crowds,

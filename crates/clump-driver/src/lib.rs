@@ -42,11 +42,14 @@ mod udp;
 mod watch;
 
 pub use clock::{Clock, SetClock};
-pub use direct::{Direct, open, take};
+pub use clump_os::xdp::Attached;
+pub use direct::{Direct, Opened, open, take};
 pub use driver::{Capabilities, Driver, Outgoing};
 pub use error::DriverError;
 pub use fault::{Fault, FaultCounts, FaultPlan, FaultSwitch};
-pub use frames::{FrameCounts, Frames, Link, Packet, PacketLink, packet_socket};
+pub use frames::{
+    FrameCounts, Frames, Link, Packet, PacketLink, Xdp, XdpLink, packet_socket, xdp_socket,
+};
 pub use inbound::{Arrival, Datagram, Ecn, Inbound};
 pub use loopback::{Hub, HubCounts, HubLimits, Loopback, Overflow};
 pub use trace::{Trace, TraceCounts, TraceLimits};

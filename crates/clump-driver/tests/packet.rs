@@ -162,7 +162,7 @@ fn what_was_opened_for_others_is_refused() {
     let (not_a_packet_socket, local) = bound();
     let refused = clump_driver::take(socket, vec![not_a_packet_socket], UdpOptions::default());
     assert!(matches!(refused, Err(DriverError::Socket(_))));
-    let v6 = clump_driver::open(Direct::Packet, "[::1]:9".parse().unwrap());
+    let v6 = clump_driver::open(Direct::Xdp, "[::1]:9".parse().unwrap());
     assert!(matches!(v6, Err(DriverError::Socket(_))));
     let any = udp::bind("0.0.0.0:0".parse().unwrap()).unwrap();
     if let Ok(packet) = packet_socket(local) {

@@ -38,5 +38,6 @@ pub mod socket;
 pub mod sync;
 pub mod topology;
 pub mod udp;
+pub mod xdp;
 
 pub use error::{OsError, Result};

@@ -81,5 +81,5 @@ fn a_choice_is_made_by_name_and_read_back() {
     let again = Config::layered(&[], |_| None, Some(("c.toml", &table))).unwrap();
     assert_eq!(again.net_driver, NetDriver::Packet);
     let text = of("2").unwrap_err().to_string();
-    assert!(text.contains("CLUMP_NET_DRIVER") && text.contains("auto, udp, packet"), "{text}");
+    assert!(text.contains("CLUMP_NET_DRIVER") && text.contains("auto, udp, packet, xdp"), "{text}");
 }

@@ -21,7 +21,7 @@ pub fn all(facts: &Facts) -> Vec<Finding> {
         vec![version(facts), sealed(facts), pidfd(facts), futex(facts), membarrier(facts)],
     );
     area("limits", limits::limits(facts));
-    area("between nodes", vec![udp(), packet(facts)]);
+    area("between nodes", vec![udp(), packet(facts), xdp(facts)]);
     area("laboratory and tests", vec![namespaces(facts), counters(facts)]);
     area("companions", companions(facts));
     findings
@@ -279,6 +279,16 @@ fn packet(facts: &Facts) -> Finding {
             REMEDY,
         ),
     }
+}
+
+fn xdp(facts: &Facts) -> Finding {
+    attempt(
+        "driver xdp",
+        &facts.xdp,
+        "As packet, for one rank of a node, on cards whose driver knows XDP (`--driver xdp`).",
+        "`--driver xdp` is refused.",
+        "root, or setcap cap_net_raw,cap_net_admin,cap_bpf+ep on the clump program",
+    )
 }
 
 fn namespaces(facts: &Facts) -> Finding {

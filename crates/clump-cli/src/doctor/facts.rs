@@ -39,6 +39,8 @@ pub struct Facts {
     pub membarrier: Result<bool, OsError>,
     /// Packet sockets in the network namespace of this process.
     pub packet_socket: Attempt,
+    /// XDP programs and sockets.
+    pub xdp: Attempt,
     /// Namespaces without root.
     pub user_namespace: Attempt,
     /// Counting instructions.
@@ -80,6 +82,7 @@ pub fn gather() -> Facts {
         futex: probe::futex(),
         membarrier: probe::global_membarrier(),
         packet_socket: probe::packet_socket(),
+        xdp: clump_os::xdp::probe(),
         user_namespace: probe::user_namespace(),
         instructions: probe::instruction_counter(),
         perf_paranoia: probe::perf_paranoia(),

@@ -35,6 +35,7 @@ fn good() -> Facts {
         futex: Ok(()),
         membarrier: Ok(true),
         packet_socket: Ok(()),
+        xdp: Ok(()),
         user_namespace: Ok(()),
         instructions: Ok(()),
         perf_paranoia: Some(2),
@@ -215,5 +216,10 @@ fn drivers_say_whether_they_are_offered_and_what_to_do() {
     let facts = Facts { user_namespace: Err(refused("unshare")), ..facts };
     assert_eq!(finding(&facts, "driver packet").verdict, Verdict::Missing);
     assert_eq!(finding(&facts, "driver udp").verdict, Verdict::Ok);
+    assert_eq!(finding(&facts, "driver xdp").verdict, Verdict::Ok);
+    let facts = Facts { xdp: Err(refused("loading an XDP program")), ..facts };
+    let lacking = finding(&facts, "driver xdp");
+    assert_eq!(lacking.verdict, Verdict::Missing);
+    assert!(lacking.remedy.contains("cap_bpf"), "{}", lacking.remedy);
     assert!(usable(&checks::all(&facts)), "UDP is enough");
 }

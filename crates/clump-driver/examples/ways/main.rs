@@ -1,7 +1,7 @@
 //! What each driver's round trip is between two network namespaces joined by a virtual cable, as a ratio to
 //! bare UDP of the same run; all in turns.
 //!
-//! `cargo run --release -p clump-driver --example ways [bytes]`; a few seconds, two processors, and root or
+//! `cargo run --release -p clump-driver --example ways [bytes] [generic]`; a few seconds, two processors, and root or
 //! user namespaces.
 #![allow(clippy::print_stdout, reason = "a program that prints what it measured")]
 
@@ -9,6 +9,7 @@ mod side;
 
 use clump_os::clock::now_ns;
 use clump_os::netns::{self, Networks};
+use clump_os::xdp::Mode;
 use side::{Side, Way};
 use std::error::Error;
 use std::os::fd::AsFd;
@@ -49,6 +50,14 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Where XDP's program is to sit: as told, else wherever it may.
+fn modes() -> Vec<Mode> {
+    match std::env::args().nth(2).as_deref() {
+        Some("generic") => vec![Mode::Generic],
+        _ => vec![Mode::Native, Mode::Generic],
+    }
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
@@ -70,7 +79,7 @@ fn here(
     hear: &Receiver<Vec<std::net::SocketAddr>>,
 ) -> Result<Vec<Vec<f64>>, Failure> {
     settle(networks, 0)?;
-    let mut side = Side::open(netns::address(0), bytes)?;
+    let mut side = Side::open(netns::address(0), bytes, &modes())?;
     tell.send(side.addresses()?)?;
     let targets = hear.recv()?;
     for (&way, &to) in Way::ALL.iter().zip(&targets) {
@@ -104,7 +113,7 @@ fn there(
     hear: &Receiver<Vec<std::net::SocketAddr>>,
 ) -> Result<(), Failure> {
     settle(networks, 1)?;
-    let mut side = Side::open(netns::address(1), bytes)?;
+    let mut side = Side::open(netns::address(1), bytes, &modes())?;
     tell.send(side.addresses()?)?;
     let sources = hear.recv()?;
     for _ in 0..=TURNS {

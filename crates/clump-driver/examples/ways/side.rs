@@ -1,8 +1,11 @@
 //! One side: a bare socket and a driver of each kind.
 
 use crate::Failure;
-use clump_driver::{Driver, Inbound, Outgoing, Packet, Udp, UdpOptions, packet_socket};
+use clump_driver::{
+    Driver, Inbound, Outgoing, Packet, Udp, UdpOptions, Xdp, packet_socket, xdp_socket,
+};
 use clump_os::clock::now_ns;
+use clump_os::xdp::{Attached, Mode};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 const PATIENCE_NS: u64 = 10_000_000_000;
@@ -16,20 +19,23 @@ pub enum Way {
     Udp,
     /// The driver over a packet socket.
     Packet,
+    /// The driver over an XDP socket.
+    Xdp,
 }
 
 impl Way {
     /// All, in the order of turns; the first is what others are compared with.
-    pub const ALL: [Self; 3] = [Self::Bare, Self::Udp, Self::Packet];
+    pub const ALL: [Self; 4] = [Self::Bare, Self::Udp, Self::Packet, Self::Xdp];
 
     /// Its name in the report.
     pub fn name(self) -> &'static str {
-        ["bare UDP", "udp", "packet"][self as usize]
+        ["bare UDP", "udp", "packet", "xdp"][self as usize]
     }
 }
 
 /// One side.
 pub struct Side {
+    _program: Attached,
     bare: UdpSocket,
     drivers: Vec<Box<dyn Driver>>,
     inbound: Inbound,
@@ -39,20 +45,28 @@ pub struct Side {
 
 impl Side {
     /// All that receives at `address`.
-    pub fn open(address: Ipv4Addr, bytes: usize) -> Result<Self, Failure> {
+    pub fn open(address: Ipv4Addr, bytes: usize, modes: &[Mode]) -> Result<Self, Failure> {
         let any: SocketAddr = (address, 0).into();
         let bare = UdpSocket::bind(any)?;
         bare.set_nonblocking(true)?;
         let mut drivers: Vec<Box<dyn Driver>> =
             vec![Box::new(Udp::bind(any, UdpOptions::default())?)];
-        let socket = clump_os::udp::bind(any)?;
-        let Some(SocketAddr::V4(local)) = clump_os::udp::bound(&socket) else {
-            return Err("no address of IPv4".into());
+        let bound = || -> Result<_, Failure> {
+            let socket = clump_os::udp::bind(any)?;
+            match clump_os::udp::bound(&socket) {
+                Some(SocketAddr::V4(local)) => Ok((socket, local)),
+                _ => Err("no address of IPv4".into()),
+            }
         };
+        let (socket, local) = bound()?;
         let packet = packet_socket(local)?;
         drivers.push(Box::new(Packet::new(socket, packet, UdpOptions::default())?));
+        let (socket, local) = bound()?;
+        let xdp = xdp_socket(local, modes)?;
+        println!("xdp: {:?}, zero copy: {}", xdp.mode, xdp.zero_copy);
+        drivers.push(Box::new(Xdp::new(socket, xdp.socket, &xdp.memory, UdpOptions::default())?));
         let (inbound, buffer, message) = (Inbound::new(16), vec![0; 65_536], vec![1; bytes.max(1)]);
-        Ok(Self { bare, drivers, inbound, buffer, message })
+        Ok(Self { _program: xdp.attached, bare, drivers, inbound, buffer, message })
     }
 
     /// The addresses of all ways.

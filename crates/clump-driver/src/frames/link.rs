@@ -16,7 +16,12 @@ pub trait Link: Send + std::fmt::Debug {
     /// Bytes that wait to be received before more are lost.
     fn receive_buffer(&self) -> usize;
 
-    /// Sends a frame by an interface. `AGAIN` or `NOBUFS`: no room now.
+    /// Whether it sends by this interface.
+    fn reaches(&self, _interface: u32) -> bool {
+        true
+    }
+
+    /// Sends a frame by an interface that it reaches. `AGAIN` or `NOBUFS`: no room now.
     fn send(&mut self, interface: u32, frame: &[u8]) -> Result<(), Errno>;
 
     /// Bytes of the frame that waits, if one does; 0 for one that is not as it should be.
@@ -32,7 +37,7 @@ pub trait Link: Send + std::fmt::Debug {
     fn readiness(&self) -> BorrowedFd<'_>;
 
     /// Frames lost since this was asked last, because nobody took those before.
-    fn dropped(&self) -> u64;
+    fn dropped(&mut self) -> u64;
 }
 
 /// A packet socket with a ring.
@@ -88,7 +93,7 @@ impl Link for PacketLink {
         self.socket.as_fd()
     }
 
-    fn dropped(&self) -> u64 {
+    fn dropped(&mut self) -> u64 {
         packet::dropped(&self.socket)
     }
 }

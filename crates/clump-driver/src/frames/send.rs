@@ -113,7 +113,7 @@ impl<L: Link> Frames<L> {
         }
         // Refused or unknown: it stays closed, and the kernel is asked again later.
         let way = self.ways.as_mut().and_then(|ways| ways.find(*to.ip()).ok().flatten());
-        if let Some(way) = way {
+        if let Some(way) = way.filter(|way| self.link.reaches(way.interface.index)) {
             self.paths.on_way(at, self.local, &way, self.link.most_bytes());
             self.send_mark(at, Kind::Ask);
         }

@@ -55,4 +55,6 @@ suite!(
     packet_over_veth,
     packet_from_cold,
     packet_over_loopback,
+    xdp_native,
+    xdp_generic,
 );

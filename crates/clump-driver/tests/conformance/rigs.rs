@@ -5,7 +5,9 @@ use clump_driver::{
     UdpOptions,
 };
 
-pub use crate::wired::{packet_from_cold, packet_over_loopback, packet_over_veth};
+pub use crate::wired::{
+    packet_from_cold, packet_over_loopback, packet_over_veth, xdp_generic, xdp_native,
+};
 
 /// So many drivers that reach each other, or why this machine has none.
 pub type Made = Result<Vec<Box<dyn Driver>>, String>;

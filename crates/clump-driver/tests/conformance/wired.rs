@@ -3,11 +3,12 @@
 
 use crate::rigs::Made;
 use clump_driver::{
-    Capabilities, Driver, DriverError, Frames, Inbound, Link, Outgoing, Packet, UdpOptions,
-    packet_socket,
+    Attached, Capabilities, Driver, DriverError, Frames, Inbound, Link, Outgoing, Packet,
+    UdpOptions, Xdp, packet_socket, xdp_socket,
 };
 use clump_os::netns::{self, Networks};
 use clump_os::udp;
+use clump_os::xdp::Mode;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -17,7 +18,11 @@ struct Inside<D> {
     inner: D,
     networks: Arc<Networks>,
     node: usize,
+    _kept: Option<Attached>,
 }
+
+/// A driver, and what must be kept for it.
+type Opened<D> = Result<(D, Option<Attached>), DriverError>;
 
 impl<D> Inside<D> {
     fn enter(&self) {
@@ -61,9 +66,16 @@ fn bound(address: Ipv4Addr) -> Result<(OwnedFd, std::net::SocketAddrV4), DriverE
     }
 }
 
-fn packet(address: Ipv4Addr) -> Result<Packet, DriverError> {
+fn packet(address: Ipv4Addr) -> Opened<Packet> {
     let (socket, local) = bound(address)?;
-    Packet::new(socket, packet_socket(local)?, UdpOptions::default())
+    Ok((Packet::new(socket, packet_socket(local)?, UdpOptions::default())?, None))
+}
+
+fn xdp(address: Ipv4Addr, mode: Mode) -> Opened<Xdp> {
+    let (socket, local) = bound(address)?;
+    let opened = xdp_socket(local, &[mode])?;
+    let driver = Xdp::new(socket, opened.socket, &opened.memory, UdpOptions::default())?;
+    Ok((driver, Some(opened.attached)))
 }
 
 /// Namespaces made by a thread of its own: whoever makes some leaves its own.
@@ -75,23 +87,25 @@ fn networks(count: usize) -> Result<Arc<Networks>, String> {
 /// One driver in each of `count` namespaces.
 fn apart<D: Driver>(
     count: usize,
-    make: fn(Ipv4Addr) -> Result<D, DriverError>,
+    make: impl Fn(Ipv4Addr) -> Opened<D>,
 ) -> Result<Vec<Inside<D>>, String> {
     let networks = networks(count)?;
     let in_place = |node: usize| {
         netns::enter(None, networks.nets[node].as_fd()).map_err(DriverError::from)?;
-        let inner = make(netns::address(node as u32))?;
-        Ok(Inside { inner, networks: networks.clone(), node })
+        let (inner, kept) = make(netns::address(node as u32))?;
+        Ok(Inside { inner, networks: networks.clone(), node, _kept: kept })
     };
     (0..count).map(in_place).collect::<Result<_, DriverError>>().map_err(|e| e.to_string())
 }
 
-/// Lets all talk until frames reach everybody, and takes away what was said.
-fn warm<D: Driver, L: Link>(drivers: &mut [D], frames: fn(&mut D) -> &mut Frames<L>) {
-    let (others, mut inbound) = (drivers.len() as u64 - 1, Inbound::new(32));
+/// Lets all talk until frames reach everybody, or each of the first two `one` other, and takes away what was
+/// said.
+fn warm<D: Driver, L: Link>(drivers: &mut [D], one: bool, frames: fn(&mut D) -> &mut Frames<L>) {
+    let mut inbound = Inbound::new(32);
+    let (others, who) = if one { (1, 2) } else { (drivers.len() as u64 - 1, drivers.len()) };
     let locals: Vec<_> = drivers.iter().map(Driver::local).collect();
     let deadline = crate::bench::deadline();
-    while drivers.iter_mut().any(|driver| frames(driver).counts().opened < others) {
+    while drivers.iter_mut().take(who).any(|driver| frames(driver).counts().opened < others) {
         for (i, driver) in drivers.iter_mut().enumerate() {
             for &to in locals.iter().filter(|&&to| to != locals[i]) {
                 driver.send(&[Outgoing { to, head: b"warm", body: b"", tail: b"" }]).unwrap();
@@ -121,7 +135,7 @@ fn boxed<D: Driver + 'static>(drivers: Vec<D>) -> Made {
 /// Frames in use from the beginning.
 pub fn packet_over_veth(count: usize) -> Made {
     let mut drivers = apart(count, packet)?;
-    warm(&mut drivers, |driver| &mut driver.inner);
+    warm(&mut drivers, false, |driver| &mut driver.inner);
     boxed(drivers)
 }
 
@@ -132,8 +146,23 @@ pub fn packet_from_cold(count: usize) -> Made {
 
 /// All in one namespace; datagrams of up to 64 KiB.
 pub fn packet_over_loopback(count: usize) -> Made {
-    let made: Result<Vec<_>, _> = (0..count).map(|_| packet(Ipv4Addr::LOCALHOST)).collect();
+    let made = (0..count).map(|_| Ok(packet(Ipv4Addr::LOCALHOST)?.0));
+    let made: Result<Vec<_>, DriverError> = made.collect();
     let mut drivers = made.map_err(|e| e.to_string())?;
-    warm(&mut drivers, |driver| driver);
+    warm(&mut drivers, false, |driver| driver);
+    boxed(drivers)
+}
+
+/// XDP on one of each node's interfaces: frames between the first two, UDP to the others.
+pub fn xdp_native(count: usize) -> Made {
+    let mut drivers = apart(count, |address| xdp(address, Mode::Native))?;
+    warm(&mut drivers, true, |driver| &mut driver.inner);
+    boxed(drivers)
+}
+
+/// The same behind the device.
+pub fn xdp_generic(count: usize) -> Made {
+    let mut drivers = apart(count, |address| xdp(address, Mode::Generic))?;
+    warm(&mut drivers, true, |driver| &mut driver.inner);
     boxed(drivers)
 }

@@ -335,7 +335,7 @@ fn packet_calls(bytes: usize) -> Result<(f64, f64)> {
     let open = || -> Result<clump_driver::Packet> {
         let socket = clump_os::udp::bind(SocketAddr::new(HERE, 0))?;
         let local = clump_os::udp::bound(&socket).context("a socket without an address")?;
-        let mut direct = clump_driver::open(Direct::Packet, local)?;
+        let mut direct = clump_driver::open(Direct::Packet, local)?.descriptors;
         let packet = direct.pop().context("a driver without a packet socket")?;
         Ok(clump_driver::Packet::new(socket, packet, UdpOptions::default())?)
     };
@@ -385,11 +385,28 @@ fn calls_of<D: Driver>([a, b]: [D; 2], bytes: usize, count: usize) -> Result<(f6
         }
         Ok(())
     };
+    // Drivers talk to each other too, and must be listened to.
+    let mut heard = Inbound::new(BATCH);
+    let mut listen = || -> Result<()> {
+        heard.clear();
+        Ok(a.borrow_mut().receive(&mut heard).map(drop)?)
+    };
     // Twice, so that either side is timed alone.
     send()?;
-    let out = each(count, &mut drain, send)?;
+    let out = each(
+        count,
+        || {
+            drain()?;
+            listen()
+        },
+        send,
+    )?;
     drain()?;
-    let into = each(count, send, drain)?;
+    let prepare = || {
+        send()?;
+        listen()
+    };
+    let into = each(count, prepare, drain)?;
     Ok((out, into))
 }
 
