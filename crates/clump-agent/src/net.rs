@@ -12,7 +12,6 @@ use clump_os::{process, topology};
 use clump_rma::Interface;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::Place;
-use clump_shm::waiter::Patience;
 use clump_wire::Security;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -105,9 +104,8 @@ impl Net {
             faults: clump_am::faults(config),
         };
         let alone = sharing + memory.nnodes() as usize <= topology::usable_cores();
-        let (spin_ns, yield_ns) = if alone { memory.patience_ns() } else { (0, 0) };
-        let patience = Patience::new(spin_ns, yield_ns);
-        Interface::start(memory, seat, patience).map_err(|e| refused(&e))
+        let spin_ns = if alone { memory.patience_ns().0 } else { 0 };
+        Interface::start(memory, seat, spin_ns).map_err(|e| refused(&e))
     }
 
     /// The alarms of the node's ranks, in order, and that of its network interface.

@@ -1,7 +1,9 @@
 //! A node's network interface: a thread of the agent that owns a stack and executes what ranks of other
 //! nodes ask for, so that no rank here has to.
 //!
-//! It looks at its socket; when nothing comes for a while it sleeps on the socket and its alarm at once.
+//! It looks at its socket; when nothing comes for a while it sleeps on the socket and its alarm at once. It
+//! never yields: a rank that computes would have the processor for its whole slice, while a sleeper that
+//! wakes gets it at once.
 
 use crate::engine::{Engine, Outlet, Request};
 use crate::error::Result;
@@ -15,7 +17,6 @@ use clump_os::sync::{AtomicBool, Ordering};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::Place;
-use clump_shm::waiter::{Next, Patience, Waiter};
 use clump_wire::frame::Kind;
 use std::cell::RefCell;
 use std::os::fd::{AsFd, OwnedFd};
@@ -41,12 +42,12 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Starts the interface of the node of `memory`, whose place and alarm stand there. It spins and
-    /// yields so long before it sleeps.
+    /// Starts the interface of the node of `memory`, whose place and alarm stand there. It spins for so long
+    /// before it sleeps: 0 unless a core is left for it.
     ///
     /// # Errors
     /// The seat cannot be used, or there is no thread to be had.
-    pub fn start(memory: &NodeMemory, seat: NetworkSeat, patience: Patience) -> Result<Self> {
+    pub fn start(memory: &NodeMemory, seat: NetworkSeat, spin_ns: u64) -> Result<Self> {
         let refused = |why: &str| clump_am::ErrorKind::Network(why.into());
         let node = memory.node();
         let place: Place = memory
@@ -67,7 +68,7 @@ impl Interface {
         let engine = Engine::new(NodeSegments::new(memory.clone()), ranks, credit_bytes(memory));
         let ending = Arc::new(AtomicBool::new(false));
         let (over, bell) = (ending.clone(), alarm.clone());
-        let server = Server { memory: memory.clone(), name, stack, engine, readiness, patience };
+        let server = Server { memory: memory.clone(), name, stack, engine, readiness, spin_ns };
         let thread = std::thread::Builder::new().name("clump-interface".into());
         let thread = thread
             .spawn(move || server.serve(&bell, &over))
@@ -92,29 +93,28 @@ struct Server {
     stack: Stack,
     engine: Engine<NodeSegments>,
     readiness: Option<OwnedFd>,
-    patience: Patience,
+    spin_ns: u64,
 }
 
 impl Server {
     fn serve(mut self, alarm: &Alarm, ending: &AtomicBool) {
         let mut batch = Batch::default();
-        let patience = std::mem::replace(&mut self.patience, Patience::new(0, 0));
-        let mut waiter = Waiter::new(&patience);
-        let mut batches = 0_u32;
+        let (mut batches, mut idle_since) = (0_u32, None);
         while !ending.load(Ordering::Acquire) {
             let received = self.look(&mut batch);
             if received > 0 || !batch.is_empty() {
-                waiter.reset();
+                idle_since = None;
                 batches = batches.wrapping_add(1);
                 if batches.is_multiple_of(ATTEND_BATCHES) {
                     self.attend();
                 }
                 continue;
             }
-            if waiter.step() == Next::Sleep {
+            let now = clock::ticked_ns();
+            if now - *idle_since.get_or_insert(now) >= self.spin_ns {
                 self.attend();
                 self.sleep(alarm);
-                waiter.reset();
+                idle_since = None;
             }
         }
     }

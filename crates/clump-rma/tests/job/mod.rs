@@ -11,7 +11,6 @@ use clump_rma::{Interface, Rma, Segment, SegmentName, Target};
 use clump_shm::job::Death;
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_shm::rank::{Place, RankState};
-use clump_shm::waiter::Patience;
 use clump_wire::Security;
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
@@ -153,6 +152,7 @@ fn bound() -> UdpSocket {
 fn network_seat(shape: &Shape, socket: UdpSocket, seed: u64) -> NetworkSeat {
     NetworkSeat {
         socket: OwnedFd::from(socket),
+        direct: Vec::new(),
         key: Secret::taking(&mut [7; 32]).unwrap(),
         security: Security::Crc,
         polling: (4, 16),
@@ -196,7 +196,7 @@ fn seats(shape: &Shape, seed: u64) -> (Vec<Seat>, Vec<Interface>) {
     let memories: Vec<NodeMemory> = (0..nodes as u32).map(memory).collect();
     let start = |(socket, memory): (UdpSocket, &NodeMemory)| {
         let seat = network_seat(shape, socket, seed + 1000 + u64::from(memory.node()));
-        Interface::start(memory, seat, Patience::new(0, 20_000)).unwrap()
+        Interface::start(memory, seat, 0).unwrap()
     };
     let interfaces = match nodes {
         1 => Vec::new(),
