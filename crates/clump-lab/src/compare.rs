@@ -22,6 +22,7 @@ use contestant::Contestant;
 use peer::Peer;
 use score::Score;
 use serde::Serialize;
+use std::process::Command;
 use std::time::Duration;
 use table::Table;
 
@@ -85,7 +86,7 @@ const SLICE: Duration = Duration::from_millis(4);
 pub fn run(args: &Args) -> Result<u8> {
     if args.as_rank {
         match args.peer {
-            Some(peer) => peer_main(peer, args.scope)?,
+            Some(peer) => peer_main(peer, args)?,
             None => rank_main(args)?,
         }
         return Ok(0);
@@ -158,17 +159,22 @@ fn rank_main(args: &Args) -> Result<()> {
 
 /// A peer between two nodes: rank 0 runs its server, rank 1 its client, on the addresses, processors
 /// and network of their ranks. Prints a score on rank 1.
-fn peer_main(peer: Peer, scope: Scope) -> Result<()> {
+fn peer_main(peer: Peer, args: &Args) -> Result<()> {
     let cl = clump::init()?;
     ensure!(cl.nranks() == 2, "a peer is played by two ranks, not by {}", cl.nranks());
     let name = peer.program().0;
     let program = process::find(name).with_context(|| format!("{name} is not installed"))?;
     let mut score = Score::default();
-    for question in peer.questions(scope) {
+    let suited = |command: Command| {
+        if args.netns { process::with_own_sys(&command) } else { command }
+    };
+    for question in peer.questions(args.scope) {
         let address = meeting::address(&cl)?.to_string();
         let port = if cl.rank() == 0 { contestant::free_port(&address)? } else { 0 };
         let server = match cl.rank() {
-            0 => Some(process::Guard::start(&mut question.server(&program, &address, port))?),
+            0 => {
+                Some(process::Guard::start(&mut suited(question.server(&program, &address, port)))?)
+            }
             _ => None,
         };
         let said = cl.exchange_bytes(format!("{address} {port}").as_bytes())?;
@@ -177,7 +183,11 @@ fn peer_main(peer: Peer, scope: Scope) -> Result<()> {
             std::str::from_utf8(said)?.split_once(' ').context("rank 0 said no port")?;
         match server {
             Some(server) => drop(server.finish(process::LIMIT).context("the server")?),
-            None => score.join(contestant::ask(&question, &program, address, port.parse()?)?),
+            None => {
+                let port = port.parse()?;
+                let client = || suited(question.client(&program, address, port));
+                score.join(contestant::ask(&question, client)?);
+            }
         }
         cl.barrier()?;
     }

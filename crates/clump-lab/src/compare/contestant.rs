@@ -156,7 +156,12 @@ impl Field {
             Scope::Net => "net",
         };
         let security = self.security.name();
-        vec!["lab", "compare", "--as-rank", "--scope", scope, "--security", security]
+        let mut words =
+            vec!["lab", "compare", "--as-rank", "--scope", scope, "--security", security];
+        if self.netns {
+            words.push("--netns");
+        }
+        words
     }
 }
 
@@ -174,21 +179,21 @@ fn local(peer: Peer, program: &Path) -> Result<Score> {
     for question in peer.questions(Scope::Shm) {
         let port = free_port(HERE)?;
         let server = Guard::start(&mut question.server(program, HERE, port))?;
-        score.join(ask(&question, program, HERE, port)?);
+        score.join(ask(&question, || question.client(program, HERE, port))?);
         server.finish(process::LIMIT).with_context(|| format!("{}'s server", program.display()))?;
     }
     Ok(score)
 }
 
 /// Runs a client. Servers say nothing when they listen: knocks until one answers, for two seconds.
-pub fn ask(question: &Question, program: &Path, address: &str, port: u16) -> Result<Score> {
+pub fn ask(question: &Question, client: impl Fn() -> Command) -> Result<Score> {
     let deadline = clock::now_ns() + 2_000_000_000;
     loop {
-        let text = process::run(&mut question.client(program, address, port));
+        let text = process::run(&mut client());
         match text.and_then(|text| question.score(&text)) {
             Ok(score) => return Ok(score),
             Err(why) if clock::now_ns() > deadline => {
-                return Err(why.context(program.display().to_string()));
+                return Err(why.context(client().get_program().display().to_string()));
             }
             Err(_) => clock::pass(Duration::from_millis(20)),
         }

@@ -90,6 +90,17 @@ impl Drop for Guard {
     }
 }
 
+/// The same program under a view of `/sys` of its own network namespace: UCX looks there for interfaces.
+pub fn with_own_sys(command: &Command) -> Command {
+    let mut wrapped = Command::new("unshare");
+    wrapped.args(["--mount", "sh", "-c", "mount -t sysfs sysfs /sys && exec \"$0\" \"$@\""]);
+    wrapped.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        wrapped.env(name, value.unwrap_or_default());
+    }
+    wrapped
+}
+
 /// Runs to the end.
 pub fn run(command: &mut Command) -> Result<String> {
     Guard::start(command)?.finish(LIMIT)
