@@ -62,8 +62,8 @@ pub struct Frames<L> {
     link: L,
     local: SocketAddrV4,
     paths: Paths,
-    /// Who tells the way; opened when first needed.
-    ways: Option<Ways>,
+    /// Who tells the way, in the network namespace in which this was made.
+    ways: Ways,
     watch: OwnedFd,
     capabilities: Capabilities,
     counts: FrameCounts,
@@ -135,7 +135,7 @@ impl<L: Link> Frames<L> {
             link,
             local,
             paths: Paths::default(),
-            ways: None,
+            ways: Ways::open()?,
             watch,
             capabilities,
             counts: FrameCounts::default(),

@@ -141,7 +141,12 @@ fn what_no_driver_carries_is_sent_again_once() {
     if !are_here() {
         return;
     }
-    for (driver, security) in [("packet", "aead"), ("packet", "crc")] {
+    let mut drivers = vec![("packet", "aead"), ("packet", "crc")];
+    match clump_os::xdp::probe() {
+        Ok(()) => drivers.extend([("xdp", "aead"), ("xdp", "crc")]),
+        Err(e) => println!("skipped: the driver xdp: {e} (run as root)"),
+    }
+    for (driver, security) in drivers {
         let options =
             format!("-n 4 --nodes 2 --netns --json --driver {driver} --security {security}");
         let job = Job::of(&options, "talk 200").with(|command| {

@@ -5,7 +5,6 @@ use super::{Frames, Link};
 use crate::driver::{Driver, Outgoing};
 use crate::error::DriverError;
 use clump_os::clock;
-use clump_os::link::Ways;
 use rustix::io::Errno;
 use std::net::SocketAddr;
 
@@ -108,11 +107,8 @@ impl<L: Link> Frames<L> {
         if self.paths.at(at).most > 0 || !self.paths.is_due(at, clock::now_ns()) {
             return;
         }
-        if self.ways.is_none() {
-            self.ways = Ways::open().ok();
-        }
         // Refused or unknown: it stays closed, and the kernel is asked again later.
-        let way = self.ways.as_mut().and_then(|ways| ways.find(*to.ip()).ok().flatten());
+        let way = self.ways.find(*to.ip()).ok().flatten();
         if let Some(way) = way.filter(|way| self.link.reaches(way.interface.index)) {
             self.paths.on_way(at, self.local, &way, self.link.most_bytes());
             self.send_mark(at, Kind::Ask);
