@@ -27,7 +27,7 @@ pub trait Memory {
 }
 
 /// A segment that was accessed before.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Known {
     block: Shared<RankBlock>,
     cells: Cells,
@@ -39,12 +39,14 @@ struct Known {
 pub struct NodeSegments {
     node: NodeMemory,
     known: HashMap<SegmentName, Known>,
+    /// What was accessed last: the next is likely to be the same.
+    last: Option<(SegmentName, Known)>,
 }
 
 impl NodeSegments {
     /// Those of `node`.
     pub fn new(node: NodeMemory) -> Self {
-        Self { node, known: HashMap::new() }
+        Self { node, known: HashMap::new(), last: None }
     }
 
     /// The segment at a place of the table of a rank, if the lower 12 bits of its generation are these.
@@ -71,16 +73,21 @@ impl NodeSegments {
 impl Memory for NodeSegments {
     fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Why> {
         let end = offset.checked_add(bytes).ok_or(Why::OutOfBounds)?;
+        if self.last.as_ref().is_none_or(|(last, _)| *last != name) {
+            self.last = self.known.get(&name).map(|known| (name, known.clone()));
+        }
         let fits = |known: &Known| {
             end <= known.bytes && known.block.exports().is_open(name.index(), name.generation())
         };
-        if !self.known.get(&name).is_some_and(fits) {
+        if !self.last.as_ref().is_some_and(|(_, known)| fits(known)) {
+            self.last = None;
             self.learn(name)?;
+            self.last = self.known.get(&name).map(|known| (name, known.clone()));
         }
         if self.node.death_of(name.rank()).is_some() {
             return Err(Why::OwnerDead);
         }
-        let known = self.known.get(&name).ok_or(Why::NoSuchSegment)?;
+        let (_, known) = self.last.as_ref().ok_or(Why::NoSuchSegment)?;
         if end <= known.bytes { Ok(&known.cells) } else { Err(Why::OutOfBounds) }
     }
 
