@@ -67,6 +67,13 @@ impl Stack {
         (0..).zip(&self.peers).filter(move |(_, peer)| open(peer)).map(|(id, _)| id)
     }
 
+    /// Whether anything waits to be sent for the first time.
+    pub fn holds_back(&self) -> bool {
+        let open = self.peers.iter().flatten().filter(|peer| peer.is_open());
+        let mut conduits = open.filter_map(|peer| peer.conduit.as_deref());
+        conduits.any(|conduit| conduit.outbox.has_waiting())
+    }
+
     /// Whether everything sent to anybody has been acknowledged.
     pub fn is_quiet(&self) -> bool {
         let open = self.peers.iter().flatten().filter(|peer| peer.is_open());
