@@ -6,6 +6,7 @@ mod words;
 use crate::atomic::Word;
 use crate::error::{Result, Why, refused};
 use crate::rma::Inner;
+use clump_os::sync::AtomicU64;
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
 use clump_shm::rank::RankBlock;
@@ -64,6 +65,13 @@ impl Target {
             return Err(refused(name, 0, Why::NoSuchSegment));
         }
         Ok(Self { inner: inner.clone(), name, node, near, base, words_end })
+    }
+
+    /// The whole words of a near segment, as far as it is known to reach, for loops that cannot afford a
+    /// comparison for each: `None` if it is far. Remote operations on them go on.
+    pub fn near_words(&self) -> Option<&[AtomicU64]> {
+        let words = usize::try_from(self.words_end.get() / 8).ok()?;
+        self.near.as_ref()?.cells.words(0, words)
     }
 
     /// A word of a near segment; `None` if it is far, or not known to be inside and aligned.

@@ -45,6 +45,9 @@ fn words_are_put_got_and_changed() {
         assert_eq!(begun.wait().unwrap(), 0);
         rma.quiet().unwrap();
         assert_eq!(next.get::<u64>(24).unwrap(), 11);
+        let words = next.near_words();
+        assert_eq!(words.map(<[_]>::len), next.is_near().then_some(512));
+        assert!(words.is_none_or(|w| w[3].load(clump_os::sync::Ordering::Relaxed) == 11));
         seat.meet();
     });
 }

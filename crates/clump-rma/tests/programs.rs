@@ -1,6 +1,6 @@
 //! Random programs of all ranks against a model: every rank makes the same random choices for everybody,
 //! so it knows what everything must be in the end.
-#![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests give up where something fails")]
 
 mod job;
 
