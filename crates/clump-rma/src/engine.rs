@@ -181,6 +181,8 @@ impl<M: Memory> Engine<M> {
                 let from = self.accounts[at].name;
                 self.admit(at, &kept.request(from), out);
             }
+            // What was held back may have become due meanwhile.
+            self.release(at, out);
             self.stuck |= self.accounts[at].is_stuck();
         }
     }

@@ -158,6 +158,36 @@ fn while_an_answer_waits_nothing_more_of_that_endpoint_is_executed() {
 }
 
 #[test]
+fn what_is_held_is_executed_when_room_comes_though_nothing_else_does() {
+    let (mut engine, mut wire) = (engine(), Wire { room: Some(0), ..Wire::default() });
+    send(&mut engine, &mut wire, ask::QUIET | ask::AFTER, &[5, 1], &[]);
+    send(&mut engine, &mut wire, add(), &[own(), 8, 1, 10], &[]);
+    assert!(wire.answers.is_empty() && engine.wants_room());
+    wire.room = None;
+    engine.handle_room(&mut wire);
+    let told: Vec<u64> = wire.answers.iter().map(|a| a.words[0]).collect();
+    assert_eq!((told, engine.wants_room()), (vec![1, 5], false));
+}
+
+#[test]
+fn a_lock_granted_without_room_is_told_when_there_is() {
+    let (mut engine, mut wire) = (engine(), Wire::default());
+    for (from, cookie) in [(1, 11), (2, 12)] {
+        let words = [own(), 64, cookie, 0];
+        let (from, payload) = (asker(from), &[]);
+        let request = Request { from, handler: ask::LOCK, words: &words, payload, deposited: 0 };
+        engine.handle_request(&request, &mut wire);
+    }
+    send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 64, 0, 0, 5], &[]);
+    wire.room = Some(0);
+    engine.handle_waits(&mut wire);
+    assert!(wire.answers.len() == 1 && !engine.has_waits() && engine.wants_room());
+    wire.room = None;
+    engine.handle_room(&mut wire);
+    assert_eq!(wire.answers.last().unwrap().words, [12, 1, 5]);
+}
+
+#[test]
 fn refusals_without_an_answer_are_counted_and_the_first_is_named() {
     let (mut engine, mut wire) = (engine(), Wire::default());
     let silent = atomic_handler(AtomicOp::Add, Width::Word, false);

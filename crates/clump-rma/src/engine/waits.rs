@@ -163,10 +163,12 @@ impl<M: Memory> Engine<M> {
             Turn::Refused(why) => {
                 let words = [cookie, why as u64, wait.segment.to_bits(), wait.offset];
                 account.tell(out, tell::FAILED, &words, &[]);
+                self.stuck |= account.is_stuck();
                 self.abandon(wait);
                 return true;
             }
         }
+        self.stuck |= account.is_stuck();
         if matches!(wait.what, For::Word(..)) {
             self.unwatch(wait.segment, wait.offset);
         }
