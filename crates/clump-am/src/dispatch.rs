@@ -32,8 +32,10 @@ type Words = [u64; 2 * INLINE];
 /// Who polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Caller {
-    /// The program, or a wait of its.
+    /// The program.
     Program,
+    /// A wait of its, which does nothing else.
+    Wait,
     /// A send on its way out.
     Send,
 }
@@ -49,6 +51,12 @@ impl Core {
     #[inline(always)]
     pub(crate) fn poll(&mut self) -> Result<usize> {
         self.poll_for(Caller::Program)
+    }
+
+    /// The same again and again, until something happens.
+    #[inline(always)]
+    pub(crate) fn poll_in_wait(&mut self) -> Result<usize> {
+        self.poll_for(Caller::Wait)
     }
 
     /// The same after a send. Sends come one after the other, and what the network brings meanwhile can
@@ -106,8 +114,14 @@ impl Core {
         if self.remote.is_some() {
             if has_come(self.net_due, self.polls) {
                 let looked = self.poll_network();
-                let soonest = self.polls.wrapping_add(LOOK_EVERY);
-                if caller == Caller::Send && has_come(self.net_due, soonest) {
+                let soonest = match (caller, &self.remote) {
+                    (Caller::Send, _) => self.polls.wrapping_add(LOOK_EVERY),
+                    (Caller::Wait, Some(remote)) => {
+                        self.polls.wrapping_add(remote.polling.interval_in_wait())
+                    }
+                    _ => self.net_due,
+                };
+                if looked.is_ok() && has_come(self.net_due, soonest) {
                     self.net_due = soonest;
                 }
                 handled += looked?;

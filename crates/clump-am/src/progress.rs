@@ -45,7 +45,7 @@ pub trait Pollable {
 impl Pollable for RefCell<Core> {
     #[inline(always)]
     fn poll_once(&self) -> Result<usize> {
-        self.try_borrow_mut().map_or(Ok(0), |mut core| core.poll())
+        self.try_borrow_mut().map_or(Ok(0), |mut core| core.poll_in_wait())
     }
 
     fn in_bundle(&self) -> bool {
@@ -100,7 +100,7 @@ impl DerefMut for Locked<'_> {
 
 impl Pollable for Mutex<Guarded> {
     fn poll_once(&self) -> Result<usize> {
-        self.try_lock().map_or(Ok(0), |mut core| core.0.poll())
+        self.try_lock().map_or(Ok(0), |mut core| core.0.poll_in_wait())
     }
 
     fn in_bundle(&self) -> bool {
@@ -222,8 +222,10 @@ pub fn block_on(
     let mut waiter = Waiter::new(context.patience());
     let network = context.network();
     if let Some(network) = network {
-        network.interface.settle();
-        mine.urge();
+        // Who has just sent something is likely to wait for the answer.
+        if network.interface.settle() {
+            mine.urge();
+        }
     }
     let alone = bundle_size() <= usize::from(mine.in_bundle());
     let mut noted = false;

@@ -20,7 +20,7 @@ use std::collections::{HashMap, VecDeque};
 /// What an endpoint keeps of the network.
 #[derive(Debug)]
 pub(crate) struct Remote {
-    polling: Polling,
+    pub(crate) polling: Polling,
     batch: Option<Box<Batch>>,
     /// Messages that could not be handled yet: their way back is full.
     later: VecDeque<Mail>,

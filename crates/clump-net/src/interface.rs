@@ -34,6 +34,8 @@ pub struct Interface {
 struct Shared {
     stack: Mutex<Stack>,
     readiness: Option<OwnedFd>,
+    /// Messages may wait for company; who waits for nothing but them sends them.
+    unsettled: AtomicBool,
     /// When a thread of the rank last looked.
     looked_at: AtomicU64,
     ending: Mutex<bool>,
@@ -90,6 +92,7 @@ impl Interface {
         let shared = Shared {
             stack: Mutex::new(stack),
             readiness,
+            unsettled: AtomicBool::new(false),
             looked_at: AtomicU64::new(clock::ticked_ns()),
             ending: Mutex::new(false),
             ended: Condvar::new(),
@@ -113,7 +116,10 @@ impl Interface {
     /// Sends a short or medium request.
     #[inline]
     pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Push {
-        self.shared.stack().request(clock::ticked_ns, request, payload)
+        let mut stack = self.shared.stack();
+        let pushed = stack.request(clock::ticked_ns, request, payload);
+        self.shared.unsettled.store(stack.wants_service(), Ordering::Relaxed);
+        pushed
     }
 
     /// Sends a long request, or as much of it as there is room for.
@@ -123,7 +129,10 @@ impl Interface {
         payload: &[u8],
         progress: &mut Progress,
     ) -> Push {
-        self.shared.stack().request_long(clock::ticked_ns, request, payload, progress)
+        let mut stack = self.shared.stack();
+        let pushed = stack.request_long(clock::ticked_ns, request, payload, progress);
+        self.shared.unsettled.store(stack.wants_service(), Ordering::Relaxed);
+        pushed
     }
 
     /// Answers a request.
@@ -135,7 +144,10 @@ impl Interface {
         names: (u64, u64),
         body: (&[u64], &[u8]),
     ) -> Push {
-        self.shared.stack().reply(clock::ticked_ns, peer, head, names, body)
+        let mut stack = self.shared.stack();
+        let pushed = stack.reply(clock::ticked_ns, peer, head, names, body);
+        self.shared.unsettled.store(stack.wants_service(), Ordering::Relaxed);
+        pushed
     }
 
     /// Opens the way between two endpoints.
@@ -154,7 +166,10 @@ impl Interface {
         self.shared.looked_at.store(now, Ordering::Relaxed);
         if batch.is_empty() {
             stack.service(now, false);
-        } else if batch.len() >= CROWD {
+        } else {
+            self.shared.unsettled.store(true, Ordering::Relaxed);
+        }
+        if batch.len() >= CROWD {
             // Handling them takes long; nobody should have to wait for it.
             stack.acknowledge_all(now);
         }
@@ -166,13 +181,18 @@ impl Interface {
         received
     }
 
-    /// Sends what handling a batch has left to be sent.
+    /// Sends what messages since the last look have left to be sent; says whether there was anything.
     #[inline]
-    pub fn settle(&self) {
+    pub fn settle(&self) -> bool {
+        if !self.shared.unsettled.load(Ordering::Relaxed) {
+            return false;
+        }
         let mut stack = self.shared.stack();
+        self.shared.unsettled.store(false, Ordering::Relaxed);
         if stack.wants_service() {
             stack.service(clock::ticked_ns(), true);
         }
+        true
     }
 
     /// Before a sleep: sends and acknowledges everything; says when the stack wants to be looked

@@ -7,6 +7,9 @@
 /// Looks at the network that are remembered.
 const REMEMBERED: u32 = 32;
 
+/// So much rarer are looks in a wait while nothing comes (ADR 13).
+const COLD_FACTOR: u32 = 4;
+
 /// When to look at the network next, counted in looks at shared memory.
 #[derive(Debug, Clone)]
 pub struct Polling {
@@ -43,6 +46,14 @@ impl Polling {
         let steps = span.div_ceil(2) + span / 2 * hits / REMEMBERED;
         (self.most >> steps.min(span)).max(self.least)
     }
+
+    /// The same for somebody who does nothing but look, from one look at shared memory to the next in
+    /// some nanoseconds.
+    #[inline]
+    pub fn interval_in_wait(&self) -> u32 {
+        let cold = self.history == 0 && self.most > self.least;
+        if cold { self.most.saturating_mul(COLD_FACTOR) } else { self.interval() }
+    }
 }
 
 #[cfg(test)]
@@ -66,12 +77,15 @@ mod tests {
             assert!(next >= last);
             last = next;
         }
+        assert_eq!(polling.interval_in_wait(), polling.interval());
         assert_eq!(polling.on_look(false), 512, "after 32 failures nothing is remembered");
+        assert_eq!(polling.interval_in_wait(), 4 * 512);
     }
 
     #[test]
     fn odd_bounds_are_put_right() {
         assert_eq!(Polling::new(0, 0).interval(), 1);
+        assert_eq!(Polling::new(0, 0).interval_in_wait(), 1);
         assert_eq!(Polling::new(8, 2).on_look(true), 8);
     }
 }
