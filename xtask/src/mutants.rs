@@ -162,16 +162,20 @@ fn words(line: &str) -> Vec<String> {
 /// Brings `copy` up to date with the sources of `root`, its build output left in place. Unchanged files
 /// are not touched, so that only the planted bug is built again.
 fn copy_tree(root: &Path, copy: &Path) -> Result<()> {
+    // Build output is at the top only: a module may be called `target` too.
+    copy_but(root, copy, |name| name == ".git" || name.starts_with("target"))
+}
+
+fn copy_but(root: &Path, copy: &Path, leave: fn(&str) -> bool) -> Result<()> {
     std::fs::create_dir_all(copy)?;
     for entry in std::fs::read_dir(root)? {
         let entry = entry?;
         let (from, to) = (entry.path(), copy.join(entry.file_name()));
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name == ".git" || name.starts_with("target") {
+        if leave(&entry.file_name().to_string_lossy()) {
             continue;
         }
         if entry.file_type()?.is_dir() {
-            copy_tree(&from, &to)?;
+            copy_but(&from, &to, |_| false)?;
         } else if entry.file_type()?.is_file() {
             let new = std::fs::read(&from)?;
             if std::fs::read(&to).ok().as_ref() != Some(&new) {
@@ -179,15 +183,15 @@ fn copy_tree(root: &Path, copy: &Path) -> Result<()> {
             }
         }
     }
-    remove_vanished(root, copy)
+    remove_vanished(root, copy, leave)
 }
 
 /// Removes from `copy` what `root` no longer has.
-fn remove_vanished(root: &Path, copy: &Path) -> Result<()> {
+fn remove_vanished(root: &Path, copy: &Path, leave: fn(&str) -> bool) -> Result<()> {
     for entry in std::fs::read_dir(copy)? {
         let entry = entry?;
         let vanished = root.join(entry.file_name());
-        if entry.file_name() == "target" || vanished.exists() {
+        if leave(&entry.file_name().to_string_lossy()) || vanished.exists() {
             continue;
         }
         if entry.file_type()?.is_dir() {
@@ -264,8 +268,11 @@ mod tests {
         copy_tree(&dir, &copy).unwrap();
         std::fs::write(copy.join("answer"), "41").unwrap();
         std::fs::write(copy.join("stale"), "x").unwrap();
+        std::fs::create_dir(dir.join("src")).unwrap();
+        std::fs::write(dir.join("src/target.rs"), "43").unwrap();
         copy_tree(&dir, &copy).unwrap();
         assert_eq!(std::fs::read_to_string(copy.join("answer")).unwrap(), "42");
+        assert!(copy.join("src/target.rs").exists());
         assert!(!copy.join("stale").exists() && !copy.join("target").exists());
         assert!(run(&dir, &["b".into()]).is_err(), "unknown name");
         std::fs::remove_dir_all(&dir).unwrap();
