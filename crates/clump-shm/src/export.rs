@@ -1,12 +1,14 @@
 //! Segments that a rank exports for one-sided access: their names, and the table in the rank's block that
 //! says where they lie. The rank writes its table; ranks of its node and its network interface read it.
 
+use crate::name::Name;
 use clump_os::sync::{AtomicU64, Ordering};
 
 /// Segments that a rank may export at one time.
 pub const EXPORTS: usize = 64;
 
-/// The global name of a segment: rank, place in its table, and which use of that place.
+/// The global name of a segment: rank, place in its table, and which use of that place; laid out as the
+/// name of an endpoint.
 ///
 /// Plain data of 8 bytes, so that ranks can exchange it; zero names nothing.
 #[derive(
@@ -24,37 +26,37 @@ pub const EXPORTS: usize = 64;
     zerocopy::KnownLayout,
 )]
 #[repr(transparent)]
-pub struct SegmentName(u64);
+pub struct SegmentName(Name);
 
 impl SegmentName {
     /// The segment that `rank` exported at `index`, for the `generation`-th time (from 1).
     pub fn new(rank: u32, index: u8, generation: u32) -> Self {
-        Self(u64::from(rank & 0xff_ffff) << 40 | u64::from(index) << 32 | u64::from(generation))
+        Self(Name::new(rank, index, generation))
     }
 
     /// The name as one word, for messages.
     pub fn to_bits(self) -> u64 {
-        self.0
+        self.0.to_bits()
     }
 
     /// Reads a name from a message; any bits are a name, though perhaps nobody's.
     pub fn from_bits(bits: u64) -> Self {
-        Self(bits)
+        Self(Name::from_bits(bits))
     }
 
     /// The rank that exports it.
     pub fn rank(self) -> u32 {
-        (self.0 >> 40) as u32
+        self.0.rank()
     }
 
     /// Its place in the table of that rank.
     pub fn index(self) -> u8 {
-        (self.0 >> 32) as u8
+        self.0.index()
     }
 
     /// Which use of that place.
     pub fn generation(self) -> u32 {
-        self.0 as u32
+        self.0.generation()
     }
 }
 
