@@ -11,8 +11,8 @@ const LEAST_PIECE: usize = 256;
 /// Room before a unit and behind it.
 const HEADROOM: usize = clump_wire::HEADER_BYTES;
 const TAILROOM: usize = 16;
-/// Buffers kept for reuse, in bytes.
-const MOST_SPARE: usize = 1 << 20;
+/// Buffers kept for reuse, in bytes: few enough to stay in the cache.
+const MOST_SPARE: usize = 256 << 10;
 
 /// A unit under way.
 #[derive(Debug)]

@@ -37,7 +37,7 @@ pub fn judge(site: &Site) -> Result<Outcome> {
     };
     let sorts = [
         Sort::on_one_node("4", "4M"),
-        Sort { skew: true, nodes: "2", ..Sort::on_one_node("3", "4M") },
+        Sort { skew: true, nodes: "2", ..Sort::on_one_node("3", "24M") },
         Sort { skew: true, two_pass: false, ..Sort::on_one_node("5", "256M") },
     ];
     for sort in sorts {
