@@ -29,6 +29,8 @@ const INTERFACE_BYTES: usize = 3 << 20;
 /// What may be under way to, or have come from, a rank of another node and wait; a sender that finds more
 /// waits. A medium message and what congestion control lets out fit.
 const PEER_BYTES: usize = 768 << 10;
+/// Buffers of packets to such a rank that are kept for reuse.
+const SPARE_BYTES: usize = 256 << 10;
 
 /// The receiving side of a stream, filled by the handlers.
 #[derive(Default)]
@@ -170,7 +172,7 @@ impl Exchange for ClumpRank {
     fn network_bytes(&self) -> usize {
         match self.remote {
             0 => 0,
-            remote => INTERFACE_BYTES + remote * PEER_BYTES,
+            remote => INTERFACE_BYTES + remote * (PEER_BYTES + SPARE_BYTES),
         }
     }
 
