@@ -77,7 +77,7 @@ proptest! {
                     let (mut header, near) = *header;
                     if near {
                         header.ack %= sent + 2;
-                        header.echo = (now >> 6) as u32 - header.echo % 2000;
+                        header.echo = ((now >> 6) as u32).wrapping_sub(header.echo % 2000);
                     }
                     let replay = channel.is_replay(header.number);
                     let arrival = channel.handle_late(now, waited, &header, &words, bytes, ce);
