@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::expect_used, clippy::panic, reason = "what fails here fails a test")]
 
+pub mod c_programs;
 pub mod cables;
 pub mod storm;
 

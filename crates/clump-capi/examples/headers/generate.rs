@@ -1,0 +1,84 @@
+//! Makes the C headers out of the sources of this crate.
+#![allow(
+    clippy::expect_used,
+    reason = "what fails here fails a test, or whoever runs this by hand"
+)]
+
+use cbindgen::{Builder, Config, DocumentationStyle, Language, Style};
+use std::path::{Path, PathBuf};
+
+/// A header that is made of sources.
+pub struct Header {
+    /// Its name below `include/`.
+    pub name: &'static str,
+    /// Its guard.
+    guard: &'static str,
+    /// What it says about itself.
+    about: &'static str,
+    /// What it includes.
+    includes: &'static [&'static str],
+    /// What it is made of, below `src/`.
+    sources: &'static [&'static str],
+    /// What it includes at its end: what is inlined.
+    last: &'static [&'static str],
+    /// Types in it that no function names.
+    types: &'static [&'static str],
+}
+
+/// All of them.
+pub const HEADERS: &[Header] = &[Header {
+    name: "clump/job.h",
+    guard: "CLUMP_JOB_H",
+    about: "Starting and ending, who is who, errors, barrier and other collectives.",
+    includes: &["<stddef.h>", "<stdint.h>"],
+    sources: &["abi.rs", "status.rs", "job.rs"],
+    last: &["clump/job_inline.h"],
+    types: &["clump_status"],
+}];
+
+/// The folder of this crate.
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+impl Header {
+    /// Where it lies in the tree.
+    pub fn path(&self) -> PathBuf {
+        home().join("include").join(self.name)
+    }
+
+    /// What it has to be.
+    pub fn text(&self) -> String {
+        let head = format!(
+            "/* {}\n *\n * Made of the sources of clump-capi; to change it, change those, and run\n * \
+             `cargo run -p clump-capi --example headers`.\n */",
+            self.about
+        );
+        let mut config = Config {
+            language: Language::C,
+            header: Some(head),
+            include_guard: Some(self.guard.to_owned()),
+            no_includes: true,
+            cpp_compat: true,
+            style: Style::Type,
+            documentation_style: DocumentationStyle::Doxy,
+            usize_is_size_t: true,
+            line_length: 110,
+            ..Config::default()
+        };
+        let include = |name: &&str| match name.starts_with('<') {
+            true => format!("#include {name}\n"),
+            false => format!("#include \"{name}\"\n"),
+        };
+        config.after_includes = Some(self.includes.iter().map(include).collect());
+        config.trailer = Some(self.last.iter().map(include).collect());
+        config.enumeration.rename_variants = cbindgen::RenameRule::None;
+        config.export.include = self.types.iter().map(ToString::to_string).collect();
+        let start = Builder::new().with_config(config);
+        let sources = self.sources.iter().map(|source| home().join("src").join(source));
+        let builder = sources.fold(start, Builder::with_src);
+        let mut text = Vec::new();
+        builder.generate().expect("sources that cbindgen reads").write(&mut text);
+        String::from_utf8(text).expect("sources in UTF-8")
+    }
+}

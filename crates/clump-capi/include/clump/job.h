@@ -1,0 +1,303 @@
+/* Starting and ending, who is who, errors, barrier and other collectives.
+ *
+ * Made of the sources of clump-capi; to change it, change those, and run
+ * `cargo run -p clump-capi --example headers`.
+ */
+
+#ifndef CLUMP_JOB_H
+#define CLUMP_JOB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+/**
+ * Version of the binary interface. It is in the name of the shared library (`libclump.so.0`), and
+ * ::clump_init compares it with that of the headers that a program was compiled with. It changes when a
+ * function, a type or the layout that inline functions rely on changes in a way that programs notice.
+ */
+#define CLUMP_ABI 0
+
+/**
+ * What a function gives that returns `int`: 0 or a number of things if it went well, one of these if not.
+ * The values never change. Any error leaves a text (::clump_error_text), which says whose fault it is, names
+ * rank and peer, and says what to do.
+ */
+enum clump_status
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  /**
+   * It went well.
+   */
+  CLUMP_OK = 0,
+  /**
+   * A null pointer where none may be, or a number outside of its range. A program error here.
+   */
+  CLUMP_ERR_ARGUMENT = -1,
+  /**
+   * No such object: closed before, of another kind, or never made by this library. A program error here.
+   */
+  CLUMP_ERR_HANDLE = -2,
+  /**
+   * The object belongs to another thread, the one that opened it. A program error here.
+   */
+  CLUMP_ERR_THREAD = -3,
+  /**
+   * ::clump_init was not called, or ::clump_finalize was. A program error here.
+   */
+  CLUMP_ERR_NOT_RUNNING = -4,
+  /**
+   * ::clump_init was called before in this process, or another process has joined as this rank.
+   */
+  CLUMP_ERR_ALREADY = -5,
+  /**
+   * This may not be done inside a handler (of this endpoint). A program error here.
+   */
+  CLUMP_ERR_IN_HANDLER = -6,
+  /**
+   * The token's handler has returned, or it has replied. A program error here.
+   */
+  CLUMP_ERR_TOKEN = -7,
+  /**
+   * The object is in use: by another thread, by a call that has not returned, or by what depends on it.
+   */
+  CLUMP_ERR_BUSY = -8,
+  /**
+   * More than eight words, or a payload longer than ::clump_max_medium.
+   */
+  CLUMP_ERR_TOO_LONG = -9,
+  /**
+   * That number is not in the endpoint's translation table.
+   */
+  CLUMP_ERR_DESTINATION = -10,
+  /**
+   * A limit was reached: endpoints, segments, queued requests, objects. The text says which and how many.
+   */
+  CLUMP_ERR_LIMIT = -11,
+  /**
+   * Memory or address space has run out, or the operating system refused something.
+   */
+  CLUMP_ERR_SYSTEM = -12,
+  /**
+   * A rank died, so what this waits for may never come.
+   */
+  CLUMP_ERR_RANK_DIED = -13,
+  /**
+   * A rank finalized, so what this waits for will never come.
+   */
+  CLUMP_ERR_RANK_LEFT = -14,
+  /**
+   * A message came back and the endpoint has no handler for that (::clump_ep_on_returned).
+   */
+  CLUMP_ERR_RETURNED = -15,
+  /**
+   * A handler said that it failed (::clump_token_fail).
+   */
+  CLUMP_ERR_HANDLER_FAILED = -16,
+  /**
+   * A peer wrote or sent what no clump of this version does.
+   */
+  CLUMP_ERR_DAMAGED = -17,
+  /**
+   * The network between nodes cannot be used.
+   */
+  CLUMP_ERR_NETWORK = -18,
+  /**
+   * A setting (`CLUMP_*`, or the configuration file) has no meaning. The user's fault.
+   */
+  CLUMP_ERR_SETTING = -19,
+  /**
+   * Header, library, launcher or job are of different versions.
+   */
+  CLUMP_ERR_VERSION = -20,
+  /**
+   * The segment is not exported (any more), or the name names none.
+   */
+  CLUMP_ERR_SEGMENT = -21,
+  /**
+   * An access outside of its segment.
+   */
+  CLUMP_ERR_BOUNDS = -22,
+  /**
+   * A word must lie at a multiple of its size.
+   */
+  CLUMP_ERR_ALIGNMENT = -23,
+  /**
+   * The rank that exported the segment has died.
+   */
+  CLUMP_ERR_OWNER_DIED = -24,
+  /**
+   * The node of the segment is lost.
+   */
+  CLUMP_ERR_NODE_LOST = -25,
+  /**
+   * The rank that held the lock died with it; nobody can have it any more.
+   */
+  CLUMP_ERR_HOLDER_DIED = -26,
+  /**
+   * It took longer than it was allowed to.
+   */
+  CLUMP_ERR_TIMED_OUT = -27,
+  /**
+   * Somebody else has the lock, or too many wait for it.
+   */
+  CLUMP_ERR_LOCK_BUSY = -28,
+  /**
+   * The lock is not held.
+   */
+  CLUMP_ERR_NOT_HELD = -29,
+  /**
+   * A fault of this library.
+   */
+  CLUMP_ERR_INTERNAL = -99,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum clump_status clump_status;
+#else
+typedef int32_t clump_status;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
+ * The job that this process is a rank of. One per process.
+ */
+typedef struct clump_t clump_t;
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the library as text, for people: `"0.1.0"`. Lives for ever. Any thread, also before
+ * ::clump_init.
+ */
+const char *clump_version(void);
+
+/**
+ * The binary interface of the library that runs, to compare with ::CLUMP_ABI of the headers. Any thread,
+ * also before ::clump_init.
+ */
+int clump_abi(void);
+
+/**
+ * What a status means, in one line that lives for ever; of the last failure, ::clump_error_text says more.
+ * Any thread, also before ::clump_init.
+ */
+const char *clump_strerror(int status);
+
+/**
+ * The status of the last function that failed in this thread; ::CLUMP_OK if none has.
+ */
+int clump_error(void);
+
+/**
+ * What the last function that failed in this thread has to say: whose fault it is, rank and peer, the
+ * remedy, and the chain of causes behind it, each after `": "`. Empty if none has failed. Valid until the
+ * next function fails in this thread.
+ */
+const char *clump_error_text(void);
+
+/**
+ * One link of that chain: 0 is what happened, 1 its cause, and so on; null beyond the last. Valid as long
+ * as ::clump_error_text.
+ */
+const char *clump_error_cause(int depth);
+
+/**
+ * Forgets the last failure of this thread.
+ */
+void clump_error_clear(void);
+
+/**
+ * The number of links of the chain of causes: 0 if nothing has failed in this thread.
+ */
+int clump_error_depth(void);
+
+/**
+ * Joins the job that this process was started in by `clump run`, and waits until all ranks have. A program
+ * that is started alone is a job of one rank. `argc` and `argv` may be null; nothing is taken out of them
+ * today.
+ *
+ * Gives null if it failed: ::CLUMP_ERR_ALREADY (called before in this process, or by another process of
+ * this rank), ::CLUMP_ERR_SETTING, ::CLUMP_ERR_VERSION (of headers, library, launcher), ::CLUMP_ERR_SYSTEM,
+ * ::CLUMP_ERR_RANK_DIED. Any thread, once.
+ *
+ * Programs call it as `clump_init(&argc, &argv)`, a macro that passes on the version of their headers.
+ */
+clump_t *clump_init_abi(int abi, int *argc, char ***argv);
+
+/**
+ * Ends this rank's part in the job; the process may go on with something else. Closes what this thread has
+ * open, and all endpoints that threads share. It is no barrier: a rank that others still need calls
+ * ::clump_barrier before. Nothing but ::clump_version, ::clump_abi, ::clump_strerror, ::clump_error_text and
+ * the like, and ::clump_wall_ns works afterwards; all else fails with ::CLUMP_ERR_NOT_RUNNING.
+ *
+ * Errors: ::CLUMP_ERR_BUSY (another thread is inside a call, or has objects of its own open),
+ * ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_NOT_RUNNING. Then nothing has been closed, or only what could be, and
+ * it may be called again. Any thread, outside of handlers.
+ *
+ * A rank whose process ends without it counts as dead, whatever its exit code.
+ */
+int clump_finalize(clump_t *cl);
+
+/**
+ * Ends this process at once with `code` (1 if that is 0), and with it the job: the others are told which
+ * rank gave up, and `clump run` gives that code. Nothing that the process has not written yet is written,
+ * and nothing registered by `atexit` runs. `why` (or null) is printed on the error stream. Any thread, also
+ * inside handlers; does not return.
+ *
+ * # Safety
+ * `why` is null or a string.
+ */
+void clump_abort(clump_t *cl, int code, const char *why);
+
+/**
+ * The number of this rank, from 0. Any thread. Negative if it failed.
+ */
+int clump_rank(const clump_t *cl);
+
+/**
+ * Ranks of the job. Any thread. Negative if it failed.
+ */
+int clump_nranks(const clump_t *cl);
+
+/**
+ * The number of this rank's node, from 0. Any thread. Negative if it failed.
+ */
+int clump_node(const clump_t *cl);
+
+/**
+ * Nodes of the job. Any thread. Negative if it failed.
+ */
+int clump_nnodes(const clump_t *cl);
+
+/**
+ * The node of `rank`. Any thread. Errors: ::CLUMP_ERR_ARGUMENT if the job has no such rank.
+ */
+int clump_node_of(const clump_t *cl, int rank);
+
+/**
+ * The wall clock: nanoseconds since some moment in the past, the same for all processes of a machine. It
+ * never goes back, and nobody sets it. Any thread, at any time.
+ */
+uint64_t clump_wall_ns(void);
+
+/**
+ * Returns once all ranks have called it; polls meanwhile. All ranks make the same collective calls in the
+ * same order.
+ *
+ * Errors: ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_RANK_LEFT, ::CLUMP_ERR_IN_HANDLER; what handlers that run
+ * meanwhile fail with. Any thread, one collective at a time; endpoints of the calling thread are polled.
+ */
+int clump_barrier(clump_t *cl);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* CLUMP_JOB_H */
+
+#include "clump/job_inline.h"

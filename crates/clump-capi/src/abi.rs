@@ -1,0 +1,39 @@
+//! Which binary interface this library has, and how programs ask.
+
+use std::ffi::{CStr, c_char, c_int};
+
+/// Version of the binary interface. It is in the name of the shared library (`libclump.so.0`), and
+/// ::clump_init compares it with that of the headers that a program was compiled with. It changes when a
+/// function, a type or the layout that inline functions rely on changes in a way that programs notice.
+pub const CLUMP_ABI: c_int = 0;
+
+const VERSION: &CStr =
+    match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+        Ok(text) => text,
+        Err(_) => c"unknown",
+    };
+
+/// The version of the library as text, for people: `"0.1.0"`. Lives for ever. Any thread, also before
+/// ::clump_init.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_version() -> *const c_char {
+    VERSION.as_ptr()
+}
+
+/// The binary interface of the library that runs, to compare with ::CLUMP_ABI of the headers. Any thread,
+/// also before ::clump_init.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_abi() -> c_int {
+    CLUMP_ABI
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_library_has_the_same_number() {
+        let build = include_str!("../build.rs");
+        assert!(build.contains(&format!("const ABI: u32 = {CLUMP_ABI};")));
+    }
+}

@@ -1,0 +1,201 @@
+//! What went wrong, on its way to C: a status, and texts that the thread keeps until it fails again.
+
+use crate::status::clump_status as S;
+use clump_am::ErrorKind as Am;
+use clump_rma::{ErrorKind as Rma, Why};
+use std::cell::RefCell;
+use std::error::Error;
+use std::ffi::{CStr, CString};
+
+/// A failure: what happened, its cause, and so on.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) status: S,
+    chain: Vec<CString>,
+    whole: CString,
+}
+
+/// What goes on inside of this crate gives.
+pub(crate) type Result<T> = std::result::Result<T, Fault>;
+
+thread_local! {
+    static LAST: RefCell<Option<Fault>> = const { RefCell::new(None) };
+}
+
+impl Fault {
+    /// A failure without a cause behind it.
+    #[cold]
+    pub(crate) fn new(status: S, what: impl Into<String>) -> Self {
+        Self::of(status, &[what.into()])
+    }
+
+    #[cold]
+    fn of(status: S, chain: &[String]) -> Self {
+        let whole = text(&chain.join(": "));
+        let chain = chain.iter().map(|link| text(link)).collect();
+        Self { status, chain, whole }
+    }
+
+    /// An error of the crates below, with its causes.
+    #[cold]
+    fn caused(status: S, error: &dyn Error) -> Self {
+        let mut chain = vec![error.to_string()];
+        let mut next = error.source();
+        while let Some(cause) = next {
+            let said = cause.to_string();
+            // An error that only stands for another says the same.
+            if chain.last().is_none_or(|last| !last.contains(&said)) {
+                chain.push(said);
+            }
+            next = cause.source();
+        }
+        Self::of(status, &chain)
+    }
+
+    /// Everything in one line.
+    pub(crate) fn whole(&self) -> &CStr {
+        &self.whole
+    }
+
+    /// One link of the chain.
+    pub(crate) fn link(&self, depth: usize) -> Option<&CStr> {
+        self.chain.get(depth).map(CString::as_c_str)
+    }
+
+    /// Links of the chain.
+    pub(crate) fn links(&self) -> usize {
+        self.chain.len()
+    }
+
+    /// Keeps it for whoever asks; gives the number to return.
+    #[cold]
+    pub(crate) fn keep(self) -> i32 {
+        let status = self.status as i32;
+        // A thread that is ending keeps nothing any more, and nobody can ask.
+        let _ = LAST.try_with(|last| {
+            if let Ok(mut last) = last.try_borrow_mut() {
+                *last = Some(self);
+            }
+        });
+        status
+    }
+}
+
+/// A null pointer.
+#[cold]
+pub(crate) fn null(what: &str) -> Fault {
+    Fault::new(S::CLUMP_ERR_ARGUMENT, format!("the program gave a null pointer as {what}"))
+}
+
+/// A number outside of its range.
+#[cold]
+pub(crate) fn range(what: &str, given: impl std::fmt::Display, range: &str) -> Fault {
+    Fault::new(
+        S::CLUMP_ERR_ARGUMENT,
+        format!("the program gave {given} as {what}; it must be {range}"),
+    )
+}
+
+/// Looks at the last failure of this thread.
+pub(crate) fn last<T>(look: impl Fn(Option<&Fault>) -> T) -> T {
+    let seen = LAST.try_with(|last| last.try_borrow().ok().map(|last| look(last.as_ref())));
+    seen.ok().flatten().unwrap_or_else(|| look(None))
+}
+
+/// Forgets the last failure of this thread.
+pub(crate) fn forget() {
+    let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = None));
+}
+
+fn text(said: &str) -> CString {
+    CString::new(said.replace('\0', " ")).unwrap_or_default()
+}
+
+impl From<clump_am::Error> for Fault {
+    #[cold]
+    fn from(error: clump_am::Error) -> Self {
+        Self::caused(of_messages(&error), &error)
+    }
+}
+
+impl From<clump_rma::Error> for Fault {
+    #[cold]
+    fn from(error: clump_rma::Error) -> Self {
+        let status = match error.kind() {
+            Rma::Messages(below) => of_messages(below),
+            Rma::Memory(error) => of_memory(error),
+            Rma::Refused { why, .. } | Rma::RefusedBefore { why, .. } => of_refusal(*why),
+            Rma::TooManySegments(_) | Rma::CannotGrow { .. } => S::CLUMP_ERR_LIMIT,
+        };
+        Self::caused(status, &error)
+    }
+}
+
+impl From<clump::Error> for Fault {
+    #[cold]
+    fn from(error: clump::Error) -> Self {
+        use clump::Error as E;
+        let status = match error {
+            E::Messages(error) => return error.into(),
+            E::OneSided(error) => return error.into(),
+            E::Boot(ref boot) => of_boot(boot),
+            E::Memory(ref memory) => of_memory(memory),
+            E::AlreadyJoined(_) | E::AlreadyRunning => S::CLUMP_ERR_ALREADY,
+        };
+        Self::caused(status, &error)
+    }
+}
+
+fn of_messages(error: &clump_am::Error) -> S {
+    match error.kind() {
+        Am::Memory(error) => of_memory(error),
+        Am::RankDied(_) => S::CLUMP_ERR_RANK_DIED,
+        Am::RankLeft(_) => S::CLUMP_ERR_RANK_LEFT,
+        Am::InHandler => S::CLUMP_ERR_IN_HANDLER,
+        Am::TooManyWords(_) | Am::PayloadTooLong { .. } => S::CLUMP_ERR_TOO_LONG,
+        Am::NoSuchDestination(_) => S::CLUMP_ERR_DESTINATION,
+        Am::HandlerReserved => S::CLUMP_ERR_ARGUMENT,
+        Am::HasSegment(_) => S::CLUMP_ERR_BUSY,
+        Am::TooManyDeferred(_) => S::CLUMP_ERR_LIMIT,
+        Am::Unclaimed { .. } => S::CLUMP_ERR_RETURNED,
+        Am::Corrupt(_) | Am::CorruptPacket(_) => S::CLUMP_ERR_DAMAGED,
+        Am::Network(_) => S::CLUMP_ERR_NETWORK,
+        Am::HandlerFailed { .. } => S::CLUMP_ERR_HANDLER_FAILED,
+    }
+}
+
+fn of_boot(error: &clump_boot::Error) -> S {
+    use clump_boot::Error as E;
+    match error {
+        E::Os(_) => S::CLUMP_ERR_SYSTEM,
+        E::BadValue { .. } | E::BadFile { .. } => S::CLUMP_ERR_SETTING,
+        E::SeatTaken { .. } => S::CLUMP_ERR_ALREADY,
+        E::OtherVersion(_) => S::CLUMP_ERR_VERSION,
+    }
+}
+
+fn of_memory(error: &clump_shm::Error) -> S {
+    use clump_shm::Error as E;
+    match error {
+        E::OtherVersion { .. } => S::CLUMP_ERR_VERSION,
+        E::NoFreeEndpoint { .. } | E::SegmentSpace { .. } | E::RankCount { .. } => {
+            S::CLUMP_ERR_LIMIT
+        }
+        E::Os(_) | E::NotANode(_) | E::NodeMap => S::CLUMP_ERR_SYSTEM,
+    }
+}
+
+fn of_refusal(why: Why) -> S {
+    match why {
+        Why::NoSuchSegment => S::CLUMP_ERR_SEGMENT,
+        Why::OutOfBounds => S::CLUMP_ERR_BOUNDS,
+        Why::Misaligned => S::CLUMP_ERR_ALIGNMENT,
+        Why::OwnerDead => S::CLUMP_ERR_OWNER_DIED,
+        Why::NodeLost => S::CLUMP_ERR_NODE_LOST,
+        Why::Unknown => S::CLUMP_ERR_VERSION,
+        Why::HolderDied => S::CLUMP_ERR_HOLDER_DIED,
+        Why::TimedOut => S::CLUMP_ERR_TIMED_OUT,
+        Why::LockBusy => S::CLUMP_ERR_LOCK_BUSY,
+        Why::NotHeld => S::CLUMP_ERR_NOT_HELD,
+    }
+}

@@ -1,0 +1,300 @@
+//! What a program's pointers lead to: slots that are never given back, so that a pointer to something that
+//! was closed, or that this library never made, is recognised instead of followed.
+
+use crate::fault::{Fault, Result};
+use crate::status::clump_status as S;
+use crate::thread;
+use clump_os::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Objects that a process may have at one time, tokens of endpoints included.
+pub(crate) const SLOTS: usize = 1 << 17;
+/// So many slots are given back before the first of them is used again: until then, whoever uses what was
+/// in it is told.
+const REST: usize = 1024;
+
+/// The place of one object. What C's inline functions read comes first (`clump/inline.h` has it too).
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Slot {
+    /// For memory of this node: words of 8 bytes that begin before this offset may be accessed.
+    pub(crate) near_end: AtomicU64,
+    /// Where that memory begins.
+    pub(crate) near_base: AtomicPtr<u8>,
+    /// For tokens: what the program gave with the handler.
+    pub(crate) context: AtomicPtr<()>,
+    object: AtomicPtr<()>,
+    kind: AtomicU32,
+    /// The thread that it belongs to; 0 if to all.
+    owner: AtomicU32,
+    /// Calls that use it now.
+    users: AtomicU32,
+    /// The thread that runs a handler of it now; 0 if none does.
+    pub(crate) handling: AtomicU32,
+}
+
+const _: () = {
+    assert!(std::mem::offset_of!(Slot, near_end) == 0);
+    assert!(std::mem::offset_of!(Slot, near_base) == 8);
+    assert!(std::mem::offset_of!(Slot, context) == 16);
+    assert!(size_of::<Slot>() == 64);
+};
+
+/// A slot is free.
+const FREE: u32 = 0;
+
+/// Something that C has a pointer to.
+pub(crate) trait Object: Sized + 'static {
+    /// Its kind, unlike all others; not 0.
+    const KIND: u32;
+    /// What it is called.
+    const NAME: &'static str;
+    /// Whether only the thread that made it may use it.
+    const BOUND: bool = true;
+    /// Whether the end of the job closes it, if it is not bound to a thread.
+    const LISTED: bool = true;
+}
+
+/// How to close an object; false if it is in use.
+pub(crate) type Close = fn(&'static Slot) -> bool;
+
+static TABLE: [Slot; SLOTS] = [const { Slot::empty() }; SLOTS];
+static BOOKS: Mutex<Books> =
+    Mutex::new(Books { used: 0, free: VecDeque::new(), bound: 0, shared: Vec::new() });
+
+/// Which slots are free.
+#[derive(Debug)]
+struct Books {
+    /// Slots before this one have been used.
+    used: usize,
+    free: VecDeque<usize>,
+    /// Objects that belong to one thread each.
+    bound: usize,
+    /// Those that threads share, but for the job.
+    shared: Vec<(&'static Slot, Close)>,
+}
+
+fn books() -> MutexGuard<'static, Books> {
+    BOOKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Slot {
+    const fn empty() -> Self {
+        Self {
+            near_end: AtomicU64::new(0),
+            near_base: AtomicPtr::new(std::ptr::null_mut()),
+            context: AtomicPtr::new(std::ptr::null_mut()),
+            object: AtomicPtr::new(std::ptr::null_mut()),
+            kind: AtomicU32::new(FREE),
+            owner: AtomicU32::new(0),
+            users: AtomicU32::new(0),
+            handling: AtomicU32::new(0),
+        }
+    }
+
+    fn take_one(bound: bool) -> Result<&'static Self> {
+        let mut books = books();
+        let fresh = books.used < SLOTS && books.free.len() < REST;
+        let at = if fresh { books.used } else { books.free.pop_front().unwrap_or(SLOTS) };
+        let Some(slot) = TABLE.get(at) else {
+            let what = format!("this process has {SLOTS} objects of clump open; close some");
+            return Err(Fault::new(S::CLUMP_ERR_LIMIT, what));
+        };
+        books.used += usize::from(fresh);
+        books.bound += usize::from(bound);
+        Ok(slot)
+    }
+
+    /// Puts `object` into a slot; gives what C will know it by.
+    pub(crate) fn fill<T: Object>(object: T) -> Result<&'static Self> {
+        let slot = Self::take_one(T::BOUND)?;
+        let object = Box::into_raw(Box::new(object)).cast();
+        slot.object.store(object, Ordering::Relaxed);
+        slot.owner.store(if T::BOUND { thread::number() } else { 0 }, Ordering::Relaxed);
+        // SYNC 15: pairs with is
+        slot.kind.store(T::KIND, Ordering::SeqCst);
+        if T::BOUND {
+            thread::own(slot, close_quietly::<T>);
+        } else if T::LISTED {
+            books().shared.push((slot, close_quietly::<T>));
+        }
+        Ok(slot)
+    }
+
+    /// The pointer that C gets.
+    pub(crate) fn pointer<T>(&'static self) -> *mut T {
+        std::ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// The slot that a pointer leads to, if it does.
+    #[inline(always)]
+    pub(crate) fn at(pointer: *const ()) -> Option<&'static Self> {
+        let offset = pointer.addr().wrapping_sub(TABLE.as_ptr().addr());
+        if !offset.is_multiple_of(size_of::<Self>()) {
+            return None;
+        }
+        TABLE.get(offset / size_of::<Self>())
+    }
+
+    /// Whether an object of that kind is in it.
+    #[inline(always)]
+    pub(crate) fn is<T: Object>(&self) -> bool {
+        // SYNC 15: pairs with fill
+        self.kind.load(Ordering::SeqCst) == T::KIND
+    }
+
+    /// Whether a handler of it runs now in this thread.
+    #[inline(always)]
+    pub(crate) fn is_handling_here(&self) -> bool {
+        self.handling.load(Ordering::Relaxed) == thread::number()
+    }
+
+    /// Uses the object of a slot for as long as `run` takes.
+    #[inline(always)]
+    pub(crate) fn enter<T: Object, R>(
+        pointer: *const (),
+        run: impl FnOnce(&T, &'static Self) -> Result<R>,
+    ) -> Result<R> {
+        let Some(slot) = Self::at(pointer) else { return Err(unknown::<T>(pointer)) };
+        if T::BOUND {
+            if !slot.is::<T>() || slot.owner.load(Ordering::Relaxed) != thread::number() {
+                return Err(refuse::<T>(pointer, slot));
+            }
+            let _use = Alone::of(slot);
+            // SAFETY: invariant 2: the object is this thread's, and is not closed while it is used.
+            return run(unsafe { slot.object::<T>() }, slot);
+        }
+        let _use = Shared::of(slot);
+        if !slot.is::<T>() {
+            return Err(refuse::<T>(pointer, slot));
+        }
+        // SAFETY: invariant 2: counted as used before it was seen to be there.
+        run(unsafe { slot.object::<T>() }, slot)
+    }
+
+    /// # Safety
+    /// A `T` is in the slot, and stays there while the reference is used.
+    #[inline(always)]
+    unsafe fn object<T>(&self) -> &T {
+        // SAFETY: by the function's own.
+        unsafe { &*self.object.load(Ordering::Relaxed).cast::<T>() }
+    }
+
+    /// Takes the object out of its slot, unless somebody uses it.
+    pub(crate) fn empty_of<T: Object>(pointer: *const ()) -> Result<Box<T>> {
+        let Some(slot) = Self::at(pointer) else { return Err(unknown::<T>(pointer)) };
+        let foreign = T::BOUND && slot.owner.load(Ordering::Relaxed) != thread::number();
+        if foreign
+            || slot
+                .kind
+                .compare_exchange(T::KIND, FREE, Ordering::SeqCst, Ordering::SeqCst)
+                .is_err()
+        {
+            return Err(refuse::<T>(pointer, slot));
+        }
+        if slot.users.load(Ordering::SeqCst) != 0 {
+            slot.kind.store(T::KIND, Ordering::SeqCst);
+            let name = T::NAME;
+            let what = format!(
+                "this {name} is in use: by a handler of its own, a call that has not returned, or another thread"
+            );
+            return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
+        }
+        slot.near_end.store(0, Ordering::Relaxed);
+        let object = slot.object.swap(std::ptr::null_mut(), Ordering::Relaxed);
+        let mut books = books();
+        books.free.push_back((slot.pointer_addr() - TABLE.as_ptr().addr()) / size_of::<Self>());
+        books.bound -= usize::from(T::BOUND);
+        books.shared.retain(|(known, _)| !std::ptr::eq(*known, slot));
+        drop(books);
+        if T::BOUND {
+            thread::disown(slot);
+        }
+        // SAFETY: it was boxed by `fill`, and the slot does not lead to it any more.
+        Ok(unsafe { Box::from_raw(object.cast()) })
+    }
+
+    fn pointer_addr(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}
+
+/// Objects that belong to threads.
+pub(crate) fn bound() -> usize {
+    books().bound
+}
+
+/// Closes all that threads share, but for the job; false if something is in use.
+pub(crate) fn close_shared() -> bool {
+    let all = books().shared.clone();
+    all.into_iter().rev().all(|(slot, close)| close(slot))
+}
+
+/// Closes an object of a thread that ends, or of a job that does; false if it is in use.
+fn close_quietly<T: Object>(slot: &'static Slot) -> bool {
+    Slot::empty_of::<T>(slot.pointer()).map(drop).is_ok()
+}
+
+/// A use by the only thread that may.
+struct Alone(&'static Slot);
+
+impl Alone {
+    #[inline(always)]
+    fn of(slot: &'static Slot) -> Self {
+        slot.users.store(slot.users.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        Self(slot)
+    }
+}
+
+impl Drop for Alone {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let users = &self.0.users;
+        users.store(users.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
+    }
+}
+
+/// A use by any thread.
+struct Shared(&'static Slot);
+
+impl Shared {
+    #[inline(always)]
+    fn of(slot: &'static Slot) -> Self {
+        slot.users.fetch_add(1, Ordering::SeqCst);
+        Self(slot)
+    }
+}
+
+impl Drop for Shared {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.users.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cold]
+fn unknown<T: Object>(pointer: *const ()) -> Fault {
+    if pointer.is_null() {
+        return crate::fault::null(T::NAME);
+    }
+    let what = format!("the program gave a pointer as {} that no function of clump gave", T::NAME);
+    Fault::new(S::CLUMP_ERR_HANDLE, what)
+}
+
+#[cold]
+fn refuse<T: Object>(pointer: *const (), slot: &Slot) -> Fault {
+    let name = T::NAME;
+    if slot.is::<T>() {
+        let what = format!("this {name} belongs to another thread, the one that opened it");
+        return Fault::new(S::CLUMP_ERR_THREAD, what);
+    }
+    if let Some(over) = crate::job::not_running() {
+        return over;
+    }
+    let what = match slot.kind.load(Ordering::Relaxed) {
+        FREE => format!("this {name} ({pointer:p}) was closed before"),
+        _ => format!("the program gave a pointer to something else as {name}"),
+    };
+    Fault::new(S::CLUMP_ERR_HANDLE, what)
+}

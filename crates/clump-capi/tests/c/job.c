@@ -1,0 +1,37 @@
+/* Joining, leaving, who is who, and what misuse of that gives. */
+#include "expect.h"
+
+int main(int argc, char **argv) {
+    EXPECT(clump_abi() == CLUMP_ABI && clump_version()[0] == '0');
+    EXPECT(clump_error() == CLUMP_OK && clump_error_text()[0] == '\0' && clump_error_depth() == 0);
+    EXPECT(clump_error_cause(0) == NULL && clump_error_cause(-1) == NULL);
+    FAILS(CLUMP_ERR_ARGUMENT, clump_rank(NULL));
+    EXPECT(clump_error_depth() == 1 && strcmp(clump_error_cause(0), clump_error_text()) == 0);
+    NULLS(CLUMP_ERR_VERSION, clump_init_abi(CLUMP_ABI + 1, &argc, &argv));
+
+    clump_t *cl = clump_init(&argc, &argv);
+    EXPECT(cl != NULL);
+    int rank = clump_rank(cl), nranks = clump_nranks(cl), node = clump_node(cl), nnodes = clump_nnodes(cl);
+    EXPECT(rank >= 0 && rank < nranks && node >= 0 && node < nnodes);
+    EXPECT(clump_node_of(cl, rank) == node && clump_node_of(cl, 0) == 0);
+    FAILS(CLUMP_ERR_ARGUMENT, clump_node_of(cl, nranks));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_node_of(cl, -1));
+    NULLS(CLUMP_ERR_ALREADY, clump_init(NULL, NULL));
+    uint64_t before = clump_wall_ns();
+    OK(clump_barrier(cl));
+    EXPECT(clump_wall_ns() >= before);
+
+    int local = 0;
+    FAILS(CLUMP_ERR_HANDLE, clump_rank((clump_t *)&local));
+    FAILS(CLUMP_ERR_HANDLE, clump_rank((clump_t *)((char *)cl + 1)));
+    FAILS(CLUMP_ERR_HANDLE, clump_barrier((clump_t *)((char *)cl + 64)));
+    FAILS(CLUMP_ERR_HANDLE, clump_barrier((clump_t *)(uintptr_t)8));
+
+    printf("rank %d of %d on node %d of %d\n", rank, nranks, node, nnodes);
+    OK(clump_finalize(cl));
+    FAILS(CLUMP_ERR_NOT_RUNNING, clump_rank(cl));
+    FAILS(CLUMP_ERR_NOT_RUNNING, clump_barrier(cl));
+    FAILS(CLUMP_ERR_NOT_RUNNING, clump_finalize(cl));
+    NULLS(CLUMP_ERR_ALREADY, clump_init(NULL, NULL));
+    return 0;
+}

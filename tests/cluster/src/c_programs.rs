@@ -1,0 +1,95 @@
+//! Programs in C and C++: compiled against this build's library and headers, as a user would.
+
+use crate::Folder;
+// Built because this package depends on it; linked by C programs only.
+use clump_capi as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a static libclump needs of the system.
+const SYSTEM: &[&str] = &["-lpthread", "-ldl", "-lm"];
+
+/// A compiler for C and one for C++, and where programs go.
+#[derive(Debug)]
+pub struct Workshop {
+    folder: Folder,
+}
+
+/// Which library a program is linked with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linked {
+    /// `libclump.so`.
+    Shared,
+    /// `libclump.a`.
+    Static,
+}
+
+/// A workshop; `None`, and a word about it, where there is no C compiler.
+pub fn workshop(test: &str) -> Option<Workshop> {
+    for compiler in ["cc", "c++"] {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            println!("SKIPPED {test}: no `{compiler}` here; install a compiler for C and C++");
+            eprintln!("SKIPPED {test}: no `{compiler}` here; install a compiler for C and C++");
+            return None;
+        }
+    }
+    let folder = Folder::new();
+    let shared = built("libclump_capi.so");
+    for name in ["libclump.so", "libclump.so.0"] {
+        std::os::unix::fs::symlink(&shared, folder.path().join(name)).expect("linking a library");
+    }
+    let archive = folder.path().join("libclump.a");
+    std::os::unix::fs::symlink(built("libclump_capi.a"), archive).expect("linking a library");
+    Some(Workshop { folder })
+}
+
+/// A library of this build.
+fn built(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("the path of this program");
+    // Tests lie beside it, programs one folder above.
+    let folders = [own.parent().map(Path::to_owned), own.parent().map(|at| at.join("deps"))];
+    let found = folders.into_iter().flatten().map(|at| at.join(name)).find(|at| at.is_file());
+    found.unwrap_or_else(|| panic!("`{name}` is not built beside {}", own.display()))
+}
+
+/// The folder of the C interface.
+pub fn capi() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/clump-capi")
+}
+
+impl Workshop {
+    /// Compiles a program of `crates/clump-capi`, `tests/c/job.c` for example; warnings are errors.
+    pub fn build(&self, source: &str, linked: Linked) -> PathBuf {
+        self.build_with(source, linked, &[])
+    }
+
+    /// The same with more flags.
+    ///
+    /// # Panics
+    /// When it does not compile.
+    pub fn build_with(&self, source: &str, linked: Linked, flags: &[&str]) -> PathBuf {
+        let is_c = source.ends_with(".c");
+        let stem = Path::new(source).file_stem().expect("a file").to_string_lossy().into_owned();
+        let out = self.folder.path().join(format!("{stem}-{linked:?}{}", flags.join("")));
+        let mut command = Command::new(if is_c { "cc" } else { "c++" });
+        command.arg(if is_c { "-std=c11" } else { "-std=c++20" });
+        command.args(["-O2", "-g", "-Wall", "-Wextra", "-pedantic", "-Werror"]).args(flags);
+        command.arg("-I").arg(capi().join("include")).arg(capi().join(source)).arg("-o").arg(&out);
+        match linked {
+            Linked::Static => command.arg(self.folder.path().join("libclump.a")).args(SYSTEM),
+            Linked::Shared => {
+                let rpath = format!("-Wl,-rpath,{}", self.folder.path().display());
+                command.arg("-L").arg(self.folder.path()).args([&rpath, "-lclump", "-lpthread"])
+            }
+        };
+        let done = command.output().expect("starting the compiler");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{source} does not compile:\n{said}");
+        out
+    }
+
+    /// Where programs and libraries are.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+}
