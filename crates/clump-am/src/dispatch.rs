@@ -201,8 +201,15 @@ impl Core {
                     let back = Back::to(link);
                     handler(Token { from: lane.from, back, desk }, words, Payload::none())
                 }
-                None if send_back(lane.from, Reason::BadHandler, header, words, &[], link)? => None,
-                None => break,
+                None => match send_back(lane.from, Reason::BadHandler, header, words, &[], link) {
+                    Ok(true) => None,
+                    Ok(false) => break,
+                    Err(error) => {
+                        // Told once: what follows it is none of its business.
+                        lane.receiver.advance_short();
+                        return Err(error);
+                    }
+                },
             };
             lane.receiver.advance_short();
             desk.count_short(request, header);

@@ -51,6 +51,16 @@ impl<'a> Payload<'a> {
         self.len() == 0
     }
 
+    /// Where the bytes lie until the handler returns, for those who cannot copy them first. They are not to
+    /// be borrowed: other processes may be able to write them.
+    #[inline(always)]
+    pub fn as_ptr(&self) -> *const u8 {
+        match self.bytes {
+            Bytes::Shared(bytes) => bytes.as_ptr(),
+            Bytes::Own(bytes) => bytes.as_ptr(),
+        }
+    }
+
     /// For a long message: where in this endpoint's segment the bytes lie.
     pub fn offset(&self) -> Option<u64> {
         self.offset

@@ -49,6 +49,24 @@ impl Token<'_> {
         self.from
     }
 
+    /// Whether there is somebody to answer: the message is a request, and has not been answered.
+    #[inline(always)]
+    pub fn may_reply(&self) -> bool {
+        !matches!(self.back, Back::None)
+    }
+
+    /// The right to answer, taken out; what stays can still queue requests.
+    #[inline(always)]
+    pub fn take_reply(&mut self) -> Token<'_> {
+        let back = std::mem::replace(&mut self.back, Back::None);
+        Token { from: self.from, back, desk: self.desk }
+    }
+
+    /// Most bytes of a medium message.
+    pub fn max_medium(&self) -> usize {
+        self.desk.max_medium
+    }
+
     /// Answers with up to eight words. In a handler of a reply this does nothing: replies are not
     /// answered (paper 000, 2.2).
     #[inline(always)]

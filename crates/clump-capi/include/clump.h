@@ -8,6 +8,7 @@
 #ifndef CLUMP_H
 #define CLUMP_H
 
+#include "clump/am.h"
 #include "clump/job.h"
 
 #endif /* CLUMP_H */

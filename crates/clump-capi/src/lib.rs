@@ -20,8 +20,13 @@
 
 pub mod abi;
 mod border;
+pub mod collective;
+pub mod endpoint;
 mod fault;
+pub mod handler;
 pub mod job;
+pub mod send;
 mod slot;
 pub mod status;
 mod thread;
+pub mod token;

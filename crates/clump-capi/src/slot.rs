@@ -22,8 +22,10 @@ pub(crate) struct Slot {
     pub(crate) near_end: AtomicU64,
     /// Where that memory begins.
     pub(crate) near_base: AtomicPtr<u8>,
-    /// For tokens: what the program gave with the handler.
+    /// For endpoints: what the program gave with the handler that runs.
     pub(crate) context: AtomicPtr<()>,
+    /// For endpoints: what the handler that runs may do.
+    pub(crate) live: AtomicPtr<()>,
     object: AtomicPtr<()>,
     kind: AtomicU32,
     /// The thread that it belongs to; 0 if to all.
@@ -85,6 +87,7 @@ impl Slot {
             near_end: AtomicU64::new(0),
             near_base: AtomicPtr::new(std::ptr::null_mut()),
             context: AtomicPtr::new(std::ptr::null_mut()),
+            live: AtomicPtr::new(std::ptr::null_mut()),
             object: AtomicPtr::new(std::ptr::null_mut()),
             kind: AtomicU32::new(FREE),
             owner: AtomicU32::new(0),
@@ -193,7 +196,8 @@ impl Slot {
         {
             return Err(refuse::<T>(pointer, slot));
         }
-        if slot.users.load(Ordering::SeqCst) != 0 {
+        // A handler may run because another object's call waits.
+        if slot.users.load(Ordering::SeqCst) != 0 || slot.handling.load(Ordering::SeqCst) != 0 {
             slot.kind.store(T::KIND, Ordering::SeqCst);
             let name = T::NAME;
             let what = format!(

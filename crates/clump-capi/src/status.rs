@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int};
 /// What a function gives that returns `int`: 0 or a number of things if it went well, one of these if not.
 /// The values never change. Any error leaves a text (::clump_error_text), which says whose fault it is, names
 /// rank and peer, and says what to do.
-#[repr(i32)]
+#[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum clump_status {
     /// It went well.

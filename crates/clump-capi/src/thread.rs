@@ -5,25 +5,68 @@ use clump_os::sync::{AtomicU32, Ordering};
 use std::cell::{Cell, RefCell};
 
 thread_local! {
-    static NUMBER: Cell<u32> = const { Cell::new(0) };
+    static ME: Me = const { Me { number: Cell::new(0), depth: Cell::new(0) } };
     static OWNED: RefCell<Owned> = const { RefCell::new(Owned(Vec::new())) };
 }
 
 static LAST: AtomicU32 = AtomicU32::new(0);
 
+/// A thread.
+#[derive(Debug)]
+struct Me {
+    number: Cell<u32>,
+    /// Handlers of it that run, one inside of the other.
+    depth: Cell<u32>,
+}
+
 /// The number of this thread, from 1; no other thread has had it or will.
 #[inline(always)]
 pub(crate) fn number() -> u32 {
-    let number = NUMBER.get();
-    if number == 0 { first() } else { number }
+    ME.with(|me| match me.number.get() {
+        0 => first(me),
+        number => number,
+    })
 }
 
 #[cold]
-fn first() -> u32 {
+fn first(me: &Me) -> u32 {
     // Four thousand million threads would have to have called this library.
     let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-    NUMBER.set(number);
+    me.number.set(number);
     number
+}
+
+/// Whether a handler runs in this thread.
+pub(crate) fn is_handling() -> bool {
+    ME.with(|me| me.depth.get() > 0)
+}
+
+/// A handler runs in this thread, while this lives.
+#[derive(Debug)]
+pub(crate) struct Handling(u32);
+
+impl Handling {
+    #[inline(always)]
+    pub(crate) fn begin() -> Self {
+        ME.with(|me| {
+            me.depth.set(me.depth.get() + 1);
+            // Whoever runs a handler has called this library, and so has a number.
+            Self(me.number.get())
+        })
+    }
+
+    /// The number of this thread.
+    #[inline(always)]
+    pub(crate) fn thread(&self) -> u32 {
+        self.0
+    }
+}
+
+impl Drop for Handling {
+    #[inline(always)]
+    fn drop(&mut self) {
+        ME.with(|me| me.depth.set(me.depth.get().wrapping_sub(1)));
+    }
 }
 
 /// What belongs to a thread, oldest first. When the thread ends it is closed, newest first.
@@ -63,16 +106,6 @@ pub(crate) fn disown(slot: &'static Slot) {
 /// Objects of this thread.
 pub(crate) fn owned() -> usize {
     OWNED.try_with(|owned| owned.try_borrow().map_or(0, |owned| owned.0.len())).unwrap_or(0)
-}
-
-/// Whether a handler of one of this thread's objects runs.
-pub(crate) fn is_handling() -> bool {
-    let busy = |owned: &RefCell<Owned>| {
-        owned
-            .try_borrow()
-            .is_ok_and(|owned| owned.0.iter().any(|(slot, _)| slot.is_handling_here()))
-    };
-    OWNED.try_with(busy).unwrap_or(false)
 }
 
 /// Closes everything of this thread, newest first; false if something is in use.

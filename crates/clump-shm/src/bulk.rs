@@ -77,6 +77,12 @@ impl SharedBytes {
         self.len
     }
 
+    /// Where they lie.
+    #[inline(always)]
+    pub fn as_ptr(&self) -> *const u8 {
+        self.base.as_ptr()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0

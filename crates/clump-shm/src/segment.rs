@@ -40,6 +40,11 @@ impl Segment {
         self.bytes
     }
 
+    /// Where this process has it, for as long as this value or a clone of it lives. Others write it.
+    pub fn base(&self) -> NonNull<u8> {
+        self.map.base()
+    }
+
     /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0

@@ -26,15 +26,26 @@ pub struct Header {
 }
 
 /// All of them.
-pub const HEADERS: &[Header] = &[Header {
-    name: "clump/job.h",
-    guard: "CLUMP_JOB_H",
-    about: "Starting and ending, who is who, errors, barrier and other collectives.",
-    includes: &["<stddef.h>", "<stdint.h>"],
-    sources: &["abi.rs", "status.rs", "job.rs"],
-    last: &["clump/job_inline.h"],
-    types: &["clump_status"],
-}];
+pub const HEADERS: &[Header] = &[
+    Header {
+        name: "clump/job.h",
+        guard: "CLUMP_JOB_H",
+        about: "Starting and ending, who is who, errors, barrier and other collectives.",
+        includes: &["<stddef.h>", "<stdint.h>"],
+        sources: &["abi.rs", "status.rs", "job.rs", "collective.rs"],
+        last: &["clump/job_inline.h"],
+        types: &["clump_status", "clump_type", "clump_op"],
+    },
+    Header {
+        name: "clump/am.h",
+        guard: "CLUMP_AM_H",
+        about: "Active messages: endpoints, handlers, requests and replies.",
+        includes: &["clump/job.h"],
+        sources: &["endpoint.rs", "handler.rs", "token.rs", "send.rs"],
+        last: &["clump/am_inline.h"],
+        types: &["clump_events", "clump_reason"],
+    },
+];
 
 /// The folder of this crate.
 fn home() -> PathBuf {
@@ -60,7 +71,7 @@ impl Header {
             include_guard: Some(self.guard.to_owned()),
             no_includes: true,
             cpp_compat: true,
-            style: Style::Type,
+            style: Style::Both,
             documentation_style: DocumentationStyle::Doxy,
             usize_is_size_t: true,
             line_length: 110,

@@ -23,11 +23,7 @@
  * The values never change. Any error leaves a text (::clump_error_text), which says whose fault it is, names
  * rank and peer, and says what to do.
  */
-enum clump_status
-#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
-  : int32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
- {
+typedef enum clump_status {
   /**
    * It went well.
    */
@@ -152,14 +148,87 @@ enum clump_status
    * A fault of this library.
    */
   CLUMP_ERR_INTERNAL = -99,
-};
-#ifndef __cplusplus
-#if __STDC_VERSION__ >= 202311L
-typedef enum clump_status clump_status;
-#else
-typedef int32_t clump_status;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+} clump_status;
+
+/**
+ * What the elements of an all-reduce are.
+ */
+typedef enum clump_type {
+  /**
+   * `uint8_t`
+   */
+  CLUMP_U8 = 1,
+  /**
+   * `uint16_t`
+   */
+  CLUMP_U16 = 2,
+  /**
+   * `uint32_t`
+   */
+  CLUMP_U32 = 3,
+  /**
+   * `uint64_t`
+   */
+  CLUMP_U64 = 4,
+  /**
+   * `int8_t`
+   */
+  CLUMP_I8 = 5,
+  /**
+   * `int16_t`
+   */
+  CLUMP_I16 = 6,
+  /**
+   * `int32_t`
+   */
+  CLUMP_I32 = 7,
+  /**
+   * `int64_t`
+   */
+  CLUMP_I64 = 8,
+  /**
+   * `float`
+   */
+  CLUMP_F32 = 9,
+  /**
+   * `double`
+   */
+  CLUMP_F64 = 10,
+} clump_type;
+
+/**
+ * What an all-reduce does with two elements.
+ */
+typedef enum clump_op {
+  /**
+   * Adds; integers wrap around.
+   */
+  CLUMP_SUM = 1,
+  /**
+   * Multiplies; integers wrap around.
+   */
+  CLUMP_PRODUCT = 2,
+  /**
+   * The smaller; of floating-point numbers, a NaN loses.
+   */
+  CLUMP_MIN = 3,
+  /**
+   * The larger; of floating-point numbers, a NaN loses.
+   */
+  CLUMP_MAX = 4,
+  /**
+   * Bits that are set in both; integers only.
+   */
+  CLUMP_AND = 5,
+  /**
+   * Bits that are set in either; integers only.
+   */
+  CLUMP_OR = 6,
+  /**
+   * Bits that differ; integers only.
+   */
+  CLUMP_XOR = 7,
+} clump_op;
 
 /**
  * The job that this process is a rank of. One per process.
@@ -227,7 +296,7 @@ int clump_error_depth(void);
  *
  * Programs call it as `clump_init(&argc, &argv)`, a macro that passes on the version of their headers.
  */
-clump_t *clump_init_abi(int abi, int *argc, char ***argv);
+struct clump_t *clump_init_abi(int abi, int *argc, char ***argv);
 
 /**
  * Ends this rank's part in the job; the process may go on with something else. Closes what this thread has
@@ -241,7 +310,7 @@ clump_t *clump_init_abi(int abi, int *argc, char ***argv);
  *
  * A rank whose process ends without it counts as dead, whatever its exit code.
  */
-int clump_finalize(clump_t *cl);
+int clump_finalize(struct clump_t *cl);
 
 /**
  * Ends this process at once with `code` (1 if that is 0), and with it the job: the others are told which
@@ -252,32 +321,32 @@ int clump_finalize(clump_t *cl);
  * # Safety
  * `why` is null or a string.
  */
-void clump_abort(clump_t *cl, int code, const char *why);
+void clump_abort(struct clump_t *cl, int code, const char *why);
 
 /**
  * The number of this rank, from 0. Any thread. Negative if it failed.
  */
-int clump_rank(const clump_t *cl);
+int clump_rank(const struct clump_t *cl);
 
 /**
  * Ranks of the job. Any thread. Negative if it failed.
  */
-int clump_nranks(const clump_t *cl);
+int clump_nranks(const struct clump_t *cl);
 
 /**
  * The number of this rank's node, from 0. Any thread. Negative if it failed.
  */
-int clump_node(const clump_t *cl);
+int clump_node(const struct clump_t *cl);
 
 /**
  * Nodes of the job. Any thread. Negative if it failed.
  */
-int clump_nnodes(const clump_t *cl);
+int clump_nnodes(const struct clump_t *cl);
 
 /**
  * The node of `rank`. Any thread. Errors: ::CLUMP_ERR_ARGUMENT if the job has no such rank.
  */
-int clump_node_of(const clump_t *cl, int rank);
+int clump_node_of(const struct clump_t *cl, int rank);
 
 /**
  * The wall clock: nanoseconds since some moment in the past, the same for all processes of a machine. It
@@ -292,7 +361,51 @@ uint64_t clump_wall_ns(void);
  * Errors: ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_RANK_LEFT, ::CLUMP_ERR_IN_HANDLER; what handlers that run
  * meanwhile fail with. Any thread, one collective at a time; endpoints of the calling thread are polled.
  */
-int clump_barrier(clump_t *cl);
+int clump_barrier(struct clump_t *cl);
+
+/**
+ * Gives every rank everybody's `mine_bytes` bytes, in rank order: `all` has room for as many as there are ranks.
+ * All ranks give equally many.
+ *
+ * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
+ *
+ * # Safety
+ * `mine` has `mine_bytes` bytes, `all` room for as many of each rank.
+ */
+int clump_exchange(struct clump_t *cl,
+                   const void *mine,
+                   size_t mine_bytes,
+                   void *all);
+
+/**
+ * The same with one word of each rank, names of endpoints and segments for example.
+ *
+ * # Safety
+ * `all` has room for a word of each rank.
+ */
+int clump_exchange_u64(struct clump_t *cl, uint64_t mine, uint64_t *all);
+
+/**
+ * Makes the `values_bytes` bytes of `root` those of all ranks, which give equally many.
+ *
+ * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such rank).
+ *
+ * # Safety
+ * `values` has `values_bytes` bytes.
+ */
+int clump_broadcast(struct clump_t *cl, int root, void *values, size_t values_bytes);
+
+/**
+ * Combines all ranks' `count` elements of `type` (::clump_type) one by one by `op` (::clump_op), in rank
+ * order; all ranks get the same bits. `from` and `to` may be the same. All ranks give equally many.
+ *
+ * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such type or operation, bits of floating-point
+ * numbers).
+ *
+ * # Safety
+ * `from` has, and `to` has room for, `count` elements.
+ */
+int clump_all_reduce(struct clump_t *cl, const void *from, void *to, size_t count, int type, int op);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,0 +1,499 @@
+/* Active messages: endpoints, handlers, requests and replies.
+ *
+ * Made of the sources of clump-capi; to change it, change those, and run
+ * `cargo run -p clump-capi --example headers`.
+ */
+
+#ifndef CLUMP_AM_H
+#define CLUMP_AM_H
+
+#include "clump/job.h"
+
+
+
+
+/**
+ * Which events end a ::clump_wait.
+ */
+typedef enum clump_events {
+  /**
+   * A message was handled. What an endpoint begins with.
+   */
+  CLUMP_EVENTS_NOT_EMPTY = 0,
+  /**
+   * Nothing but an error: the thread serves its endpoints.
+   */
+  CLUMP_EVENTS_NONE = 1,
+} clump_events;
+
+/**
+ * Why a message came back.
+ */
+typedef enum clump_reason {
+  /**
+   * It was addressed to handler 0, which takes no requests.
+   */
+  CLUMP_BACK_BAD_ARGUMENTS = 1,
+  /**
+   * Nothing was ever opened under that name.
+   */
+  CLUMP_BACK_NO_ENDPOINT = 2,
+  /**
+   * The tag did not match the endpoint's.
+   */
+  CLUMP_BACK_BAD_TAG = 3,
+  /**
+   * The endpoint has no handler of that number.
+   */
+  CLUMP_BACK_BAD_HANDLER = 4,
+  /**
+   * The deposit starts outside of the target's segment, or it has none.
+   */
+  CLUMP_BACK_BAD_OFFSET = 5,
+  /**
+   * The deposit ends outside of the target's segment.
+   */
+  CLUMP_BACK_BAD_LENGTH = 6,
+  /**
+   * The endpoint was closed before it read the message.
+   */
+  CLUMP_BACK_ENDPOINT_GONE = 7,
+  /**
+   * Its rank died.
+   */
+  CLUMP_BACK_PEER_LOST = 8,
+  /**
+   * The target made no room for as long as `CLUMP_PATIENCE_MS` allows.
+   */
+  CLUMP_BACK_CONGESTION = 9,
+  /**
+   * The requester of a reply closed its endpoint before it read the reply.
+   */
+  CLUMP_BACK_REPLY_REJECTED = 10,
+} clump_reason;
+
+/**
+ * An endpoint of a virtual network: where messages go in and out. A rank has up to 32 at one time, some of
+ * which one-sided operations and collectives take.
+ */
+typedef struct clump_ep clump_ep;
+
+/**
+ * A handler's view of the message that woke it: the right to answer once, and to queue requests. Valid in
+ * its handler's thread, until the handler returns.
+ */
+typedef struct clump_token clump_token;
+
+/**
+ * The global name of an endpoint: plain data that ranks may send each other. 0 names nothing.
+ */
+typedef uint64_t clump_name;
+
+/**
+ * What the program runs for a message: `words` are its `nwords` words (0 to 8), `payload` its `bytes` bytes,
+ * none in short messages. The payload of a medium message lies at a multiple of 64 only if it came from
+ * this node, that of a long one in the endpoint's segment; both may be written by their sender's process at
+ * any time. `token` and all of these are valid until the handler returns.
+ *
+ * A handler may reply once (::clump_reply), queue requests (::clump_defer), and use other endpoints; it must
+ * not wait for messages of its own. It returns: one that leaves by `longjmp` leaves its endpoint in the state
+ * of being inside a handler, for good (all calls fail with ::CLUMP_ERR_IN_HANDLER); one that leaves by a C++
+ * exception ends the process; one that calls `exit` ends the rank without ::clump_finalize, which counts as
+ * its death.
+ */
+typedef void (*clump_handler)(struct clump_token *token,
+                              const uint64_t *words,
+                              int nwords,
+                              const void *payload,
+                              size_t bytes);
+
+/**
+ * A message that came back to the endpoint that sent it. Valid until the function that gets it returns.
+ */
+typedef struct clump_returned {
+  /**
+   * What was given with that function.
+   */
+  void *context;
+  /**
+   * The rank that sent it: this one.
+   */
+  int rank;
+  /**
+   * Why it came back: a ::clump_reason.
+   */
+  int reason;
+  /**
+   * Where it was sent.
+   */
+  clump_name dest;
+  /**
+   * 1 if it was a reply, else 0.
+   */
+  int is_reply;
+  /**
+   * The handler that it was meant for.
+   */
+  int handler;
+  /**
+   * Its words.
+   */
+  const uint64_t *words;
+  /**
+   * How many.
+   */
+  int nwords;
+  /**
+   * 1 if it was a long message, else 0.
+   */
+  int is_long;
+  /**
+   * The payload of a medium message.
+   */
+  const void *payload;
+  /**
+   * Bytes of that; 0 for short and long messages.
+   */
+  size_t payload_bytes;
+  /**
+   * Where in the target's segment a long message was to be deposited.
+   */
+  uint64_t offset;
+  /**
+   * Bytes of that. Whether they were written is unknown.
+   */
+  uint64_t deposit_bytes;
+} clump_returned;
+
+/**
+ * What the program runs for a message that came back. It must not wait, and the endpoint is not to be used
+ * in it.
+ */
+typedef void (*clump_on_returned)(const struct clump_returned *message);
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Opens an endpoint that only the calling thread may use. `tag` is the right to send to it.
+ *
+ * Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, at the end of the thread, or by
+ * ::clump_finalize.
+ */
+struct clump_ep *clump_ep_open(clump_t *cl, uint64_t tag);
+
+/**
+ * Opens an endpoint that all threads may use. Each call takes a lock; handlers run in whichever thread
+ * polls, one at a time.
+ *
+ * Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, or by ::clump_finalize.
+ */
+struct clump_ep *clump_ep_open_shared(clump_t *cl, uint64_t tag);
+
+/**
+ * Closes an endpoint. What others have sent to it and it has not handled comes back to them; memory that it
+ * has exported is gone. Null is no endpoint, and closing it does nothing.
+ *
+ * Errors: ::CLUMP_ERR_BUSY (inside one of its handlers, or another thread is inside a call),
+ * ::CLUMP_ERR_HANDLE, ::CLUMP_ERR_THREAD.
+ */
+int clump_ep_close(struct clump_ep *ep);
+
+/**
+ * The global name of an endpoint, to tell others; 0 if it failed.
+ */
+clump_name clump_ep_name(const struct clump_ep *ep);
+
+/**
+ * The rank of a named endpoint, whether or not there is such a rank. Any thread, at any time.
+ */
+int clump_name_rank(clump_name name);
+
+/**
+ * Writes the tag that senders need now to `tag`.
+ *
+ * Errors: ::CLUMP_ERR_IN_HANDLER.
+ *
+ * # Safety
+ * `tag` is null or a place to write to.
+ */
+int clump_ep_tag(struct clump_ep *ep, uint64_t *tag);
+
+/**
+ * Changes the tag: who knows only the old one is refused from now on.
+ *
+ * Errors: ::CLUMP_ERR_IN_HANDLER.
+ */
+int clump_ep_set_tag(struct clump_ep *ep, uint64_t tag);
+
+/**
+ * Takes an endpoint into the translation table; gives its index there, which requests are sent to. Nothing
+ * is sent: whether name and tag are right shows when a message is (it comes back).
+ *
+ * Errors: ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_SYSTEM.
+ */
+int clump_ep_map(struct clump_ep *ep, clump_name name, uint64_t tag);
+
+/**
+ * The same; requests to this destination are handled in the order in which they were sent. Without that,
+ * messages between nodes may overtake each other (those of one node never do).
+ */
+int clump_ep_map_ordered(struct clump_ep *ep, clump_name name, uint64_t tag);
+
+/**
+ * Takes a destination out of the table. What was sent is still delivered, or comes back.
+ *
+ * Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_IN_HANDLER.
+ */
+int clump_ep_unmap(struct clump_ep *ep, int dest);
+
+/**
+ * Exports `bytes` bytes of zeroed memory, into which others deposit by ::clump_request_long and
+ * ::clump_reply_long; writes where it lies to `base`, if that is not null. Once for each endpoint; the memory
+ * is there until the endpoint is closed.
+ *
+ * Errors: ::CLUMP_ERR_BUSY (it has some), ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM, ::CLUMP_ERR_IN_HANDLER.
+ *
+ * # Safety
+ * `base` is null or a place to write to.
+ */
+int clump_ep_export(struct clump_ep *ep, uint64_t bytes, void **base);
+
+/**
+ * Most bytes of a medium message; 0 if it failed.
+ */
+size_t clump_max_medium(const struct clump_ep *ep);
+
+/**
+ * Which events end a ::clump_wait of this endpoint, which must not be shared.
+ *
+ * Errors: ::CLUMP_ERR_ARGUMENT (no such events, or the endpoint is shared).
+ */
+int clump_ep_set_events(struct clump_ep *ep, int events);
+
+/**
+ * Handles what has arrived, without waiting; gives how many messages were handled.
+ *
+ * Errors: ::CLUMP_ERR_HANDLER_FAILED, ::CLUMP_ERR_RETURNED, ::CLUMP_ERR_DAMAGED, ::CLUMP_ERR_IN_HANDLER.
+ */
+int clump_poll(struct clump_ep *ep);
+
+/**
+ * Waits until at least one message was handled (or what ::clump_ep_set_events says); gives how many were.
+ * Sleeps when that takes long. All endpoints of the calling thread are polled meanwhile.
+ *
+ * Errors: as ::clump_poll; ::CLUMP_ERR_RANK_DIED.
+ */
+int clump_wait(struct clump_ep *ep);
+
+/**
+ * Polls until `done(argument)` is not 0; sleeps when that takes long, and looks again at the latest after
+ * 10 ms. `done` may call functions of clump, but for waiting ones; it must not leave by `longjmp` or an
+ * exception.
+ *
+ * Errors: as ::clump_wait; ::CLUMP_ERR_ARGUMENT (`done` is null).
+ *
+ * # Safety
+ * `done` takes `argument`.
+ */
+int clump_poll_until(struct clump_ep *ep, int (*done)(void *argument), void *argument);
+
+/**
+ * Waits until everything that this endpoint has sent was read, or came back.
+ *
+ * Errors: as ::clump_wait.
+ */
+int clump_drain(struct clump_ep *ep);
+
+/**
+ * What a reason means, in words that live for ever. Any thread, at any time.
+ */
+const char *clump_reason_text(int reason);
+
+/**
+ * Sets the handler of that number (1 to 255), which gets messages from then on. In a shared endpoint it may
+ * run in any thread that uses the endpoint.
+ *
+ * Errors: ::CLUMP_ERR_ARGUMENT (number or function), ::CLUMP_ERR_IN_HANDLER.
+ */
+int clump_ep_handler(struct clump_ep *ep, int handler, clump_handler run);
+
+/**
+ * The same with something for the handler, which it gets from ::clump_token_context.
+ */
+int clump_ep_handler_with(struct clump_ep *ep, int handler, clump_handler run, void *context);
+
+/**
+ * Sets what runs for messages that come back; it gets `context` as a part of the message. Without it, a
+ * message that comes back is an error of the call that found it (::CLUMP_ERR_RETURNED).
+ *
+ * Errors: ::CLUMP_ERR_ARGUMENT (no function), ::CLUMP_ERR_IN_HANDLER.
+ */
+int clump_ep_on_returned(struct clump_ep *ep, clump_on_returned run, void *context);
+
+/**
+ * The endpoint that sent the message; 0 if it failed.
+ */
+clump_name clump_token_from(const struct clump_token *token);
+
+/**
+ * 1 if the message is a request that has not been answered, 0 if there is nobody to answer (any more).
+ */
+int clump_token_may_reply(const struct clump_token *token);
+
+/**
+ * Where in this endpoint's segment the bytes of a long message lie: written to `offset`. Gives 1, or 0 for a
+ * message that is not long.
+ *
+ * # Safety
+ * `offset` is null or a place to write to.
+ */
+int clump_token_offset(const struct clump_token *token, uint64_t *offset);
+
+/**
+ * Says that the handler failed: the call that ran it fails with ::CLUMP_ERR_HANDLER_FAILED and `why` (or
+ * null). The message counts as handled.
+ *
+ * # Safety
+ * `why` is null or a string.
+ */
+int clump_token_fail(struct clump_token *token, const char *why);
+
+/**
+ * Answers with `nwords` words (at most 8). ::clump_reply is easier to write.
+ *
+ * Errors: ::CLUMP_ERR_TOKEN (replied before, message is a reply, handler has returned),
+ * ::CLUMP_ERR_TOO_LONG. Whether it arrives: a reply that nobody reads comes back.
+ *
+ * # Safety
+ * `given` are `nwords` words.
+ */
+int clump_reply_words(struct clump_token *token, int handler, const uint64_t *given, int nwords);
+
+/**
+ * Answers with words and a payload of at most ::clump_max_medium bytes, which is copied.
+ * ::clump_reply_bulk is easier to write.
+ *
+ * Errors: as ::clump_reply_words.
+ *
+ * # Safety
+ * `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+ */
+int clump_reply_bulk_words(struct clump_token *token,
+                           int handler,
+                           const void *payload,
+                           size_t payload_bytes,
+                           const uint64_t *given,
+                           int nwords);
+
+/**
+ * Deposits a payload of any length at `offset` of the requester's segment, and answers with words; comes
+ * back when the segment does not hold it. ::clump_reply_long is easier to write.
+ *
+ * Errors: as ::clump_reply_words.
+ *
+ * # Safety
+ * `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+ */
+int clump_reply_long_words(struct clump_token *token,
+                           int handler,
+                           uint64_t offset,
+                           const void *payload,
+                           size_t payload_bytes,
+                           const uint64_t *given,
+                           int nwords);
+
+/**
+ * Queues a request, to be sent after this handler has returned, which is what makes requests from handlers
+ * safe. ::clump_defer is easier to write.
+ *
+ * Errors: ::CLUMP_ERR_LIMIT (too many are queued), ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_TOKEN. A destination
+ * that is not mapped is an error of the call that sends it.
+ *
+ * # Safety
+ * `given` are `nwords` words.
+ */
+int clump_defer_words(struct clump_token *token, int dest, int handler, const uint64_t *given, int nwords);
+
+/**
+ * The same with a payload of at most ::clump_max_medium bytes, which is copied. ::clump_defer_bulk is
+ * easier to write.
+ *
+ * # Safety
+ * `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+ */
+int clump_defer_bulk_words(struct clump_token *token,
+                           int dest,
+                           int handler,
+                           const void *payload,
+                           size_t payload_bytes,
+                           const uint64_t *given,
+                           int nwords);
+
+/**
+ * Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and while there is no
+ * room waits, at most as long as `CLUMP_PATIENCE_MS` says. ::clump_request is easier to write.
+ *
+ * Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use ::clump_defer);
+ * ::CLUMP_ERR_RANK_DIED; what handlers that run meanwhile fail with, as in ::clump_poll. What the target
+ * refuses comes back (::clump_ep_on_returned).
+ *
+ * # Safety
+ * `given` are `nwords` words.
+ */
+int clump_request_words(struct clump_ep *ep, int dest, int handler, const uint64_t *given, int nwords);
+
+/**
+ * Sends a short request if there is room now; gives 1 if it was sent, 0 if there is none. Does not poll.
+ *
+ * Errors: as ::clump_request_words.
+ *
+ * # Safety
+ * `given` are `nwords` words.
+ */
+int clump_try_request_words(struct clump_ep *ep, int dest, int handler, const uint64_t *given, int nwords);
+
+/**
+ * Sends words and a payload of at most ::clump_max_medium bytes, which is copied: it may be used again when
+ * this returns. ::clump_request_bulk is easier to write.
+ *
+ * Errors: as ::clump_request_words.
+ *
+ * # Safety
+ * `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+ */
+int clump_request_bulk_words(struct clump_ep *ep,
+                             int dest,
+                             int handler,
+                             const void *payload,
+                             size_t payload_bytes,
+                             const uint64_t *given,
+                             int nwords);
+
+/**
+ * Deposits a payload of any length at `offset` bytes of the target's segment (::clump_ep_export), and then
+ * runs the handler there. The payload may be used again when this returns. ::clump_request_long is easier to
+ * write.
+ *
+ * Errors: as ::clump_request_words. A deposit that the segment does not hold comes back.
+ *
+ * # Safety
+ * `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+ */
+int clump_request_long_words(struct clump_ep *ep,
+                             int dest,
+                             int handler,
+                             uint64_t offset,
+                             const void *payload,
+                             size_t payload_bytes,
+                             const uint64_t *given,
+                             int nwords);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* CLUMP_AM_H */
+
+#include "clump/am_inline.h"

@@ -1,0 +1,288 @@
+//! Collectives besides the barrier: exchange, broadcast, all-reduce.
+
+use crate::border::guard;
+use crate::fault::{Fault, Result, null, range};
+use crate::job::{Job, checked_rank, clump_t, outside_handlers};
+use crate::send::bytes;
+use crate::status::clump_status as S;
+use clump::op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
+use std::ffi::{c_int, c_void};
+
+/// What the elements of an all-reduce are.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum clump_type {
+    /// `uint8_t`
+    CLUMP_U8 = 1,
+    /// `uint16_t`
+    CLUMP_U16 = 2,
+    /// `uint32_t`
+    CLUMP_U32 = 3,
+    /// `uint64_t`
+    CLUMP_U64 = 4,
+    /// `int8_t`
+    CLUMP_I8 = 5,
+    /// `int16_t`
+    CLUMP_I16 = 6,
+    /// `int32_t`
+    CLUMP_I32 = 7,
+    /// `int64_t`
+    CLUMP_I64 = 8,
+    /// `float`
+    CLUMP_F32 = 9,
+    /// `double`
+    CLUMP_F64 = 10,
+}
+
+/// What an all-reduce does with two elements.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum clump_op {
+    /// Adds; integers wrap around.
+    CLUMP_SUM = 1,
+    /// Multiplies; integers wrap around.
+    CLUMP_PRODUCT = 2,
+    /// The smaller; of floating-point numbers, a NaN loses.
+    CLUMP_MIN = 3,
+    /// The larger; of floating-point numbers, a NaN loses.
+    CLUMP_MAX = 4,
+    /// Bits that are set in both; integers only.
+    CLUMP_AND = 5,
+    /// Bits that are set in either; integers only.
+    CLUMP_OR = 6,
+    /// Bits that differ; integers only.
+    CLUMP_XOR = 7,
+}
+
+/// Gives every rank everybody's `mine_bytes` bytes, in rank order: `all` has room for as many as there are ranks.
+/// All ranks give equally many.
+///
+/// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
+///
+/// # Safety
+/// `mine` has `mine_bytes` bytes, `all` room for as many of each rank.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_exchange(
+    cl: *mut clump_t,
+    mine: *const c_void,
+    mine_bytes: usize,
+    all: *mut c_void,
+) -> c_int {
+    guard(|| {
+        outside_handlers(cl, "clump_exchange", |job| {
+            // SAFETY: the caller's.
+            let mine = unsafe { bytes(mine, mine_bytes) }?;
+            if all.is_null() && mine_bytes > 0 {
+                return Err(null("the place for what all ranks give"));
+            }
+            let parts = job.runtime.exchange_bytes(mine)?;
+            if let Some(rank) = parts.iter().position(|part| part.len() != mine_bytes) {
+                let other = parts.get(rank).map_or(0, Vec::len);
+                let what = format!(
+                    "rank {rank} gives {other} bytes, this one {mine_bytes}; all give equally many"
+                );
+                return Err(Fault::new(S::CLUMP_ERR_ARGUMENT, what));
+            }
+            for (rank, part) in parts.iter().enumerate() {
+                // SAFETY: the caller has room for these bytes of each rank.
+                unsafe {
+                    let place = all.cast::<u8>().add(rank * mine_bytes);
+                    std::ptr::copy_nonoverlapping(part.as_ptr(), place, mine_bytes);
+                }
+            }
+            Ok(0)
+        })
+    })
+}
+
+/// The same with one word of each rank, names of endpoints and segments for example.
+///
+/// # Safety
+/// `all` has room for a word of each rank.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_exchange_u64(cl: *mut clump_t, mine: u64, all: *mut u64) -> c_int {
+    guard(|| {
+        outside_handlers(cl, "clump_exchange_u64", |job| {
+            if all.is_null() {
+                return Err(null("the place for what all ranks give"));
+            }
+            let words = job.runtime.exchange(mine)?;
+            // SAFETY: the caller has room for a word of each rank.
+            unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), all, words.len()) };
+            Ok(0)
+        })
+    })
+}
+
+/// Makes the `values_bytes` bytes of `root` those of all ranks, which give equally many.
+///
+/// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such rank).
+///
+/// # Safety
+/// `values` has `values_bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_broadcast(
+    cl: *mut clump_t,
+    root: c_int,
+    values: *mut c_void,
+    values_bytes: usize,
+) -> c_int {
+    guard(|| {
+        outside_handlers(cl, "clump_broadcast", |job| {
+            let root = checked_rank(job, root)?;
+            // SAFETY: the caller's; nobody else uses it meanwhile.
+            let values = unsafe { slice(values, values_bytes) }?;
+            job.runtime.broadcast(root, values)?;
+            Ok(0)
+        })
+    })
+}
+
+/// Combines all ranks' `count` elements of `type` (::clump_type) one by one by `op` (::clump_op), in rank
+/// order; all ranks get the same bits. `from` and `to` may be the same. All ranks give equally many.
+///
+/// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such type or operation, bits of floating-point
+/// numbers).
+///
+/// # Safety
+/// `from` has, and `to` has room for, `count` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_all_reduce(
+    cl: *mut clump_t,
+    from: *const c_void,
+    to: *mut c_void,
+    count: usize,
+    r#type: c_int,
+    op: c_int,
+) -> c_int {
+    guard(|| {
+        outside_handlers(cl, "clump_all_reduce", |job| {
+            let given = Given { job, from, to, count };
+            // SAFETY: the caller's.
+            unsafe {
+                match r#type {
+                    1 => given.integers::<u8>(op),
+                    2 => given.integers::<u16>(op),
+                    3 => given.integers::<u32>(op),
+                    4 => given.integers::<u64>(op),
+                    5 => given.integers::<i8>(op),
+                    6 => given.integers::<i16>(op),
+                    7 => given.integers::<i32>(op),
+                    8 => given.integers::<i64>(op),
+                    9 => given.numbers::<f32>(op, no_bits),
+                    10 => given.numbers::<f64>(op, no_bits),
+                    other => Err(range("a type", other, "one of clump_type")),
+                }
+            }
+        })
+    })
+}
+
+/// What a program gives to an all-reduce.
+struct Given<'a> {
+    job: &'a Job,
+    from: *const c_void,
+    to: *mut c_void,
+    count: usize,
+}
+
+impl Given<'_> {
+    /// # Safety
+    /// As [`Given::reduce`].
+    unsafe fn integers<T: Number>(&self, op: c_int) -> Result<c_int>
+    where
+        And: Op<T>,
+        Or: Op<T>,
+        Xor: Op<T>,
+    {
+        let bits = |given: &Self, op| {
+            // SAFETY: by the function's own.
+            unsafe {
+                match op {
+                    5 => given.reduce::<T, _>(And),
+                    6 => given.reduce::<T, _>(Or),
+                    7 => given.reduce::<T, _>(Xor),
+                    other => Err(range("an operation", other, "one of clump_op")),
+                }
+            }
+        };
+        // SAFETY: by the function's own.
+        unsafe { self.numbers::<T>(op, bits) }
+    }
+
+    /// # Safety
+    /// As [`Given::reduce`].
+    unsafe fn numbers<T: Number>(
+        &self,
+        op: c_int,
+        others: impl Fn(&Self, c_int) -> Result<c_int>,
+    ) -> Result<c_int> {
+        // SAFETY: by the function's own.
+        unsafe {
+            match op {
+                1 => self.reduce::<T, _>(Sum),
+                2 => self.reduce::<T, _>(Product),
+                3 => self.reduce::<T, _>(Min),
+                4 => self.reduce::<T, _>(Max),
+                other => others(self, other),
+            }
+        }
+    }
+
+    /// # Safety
+    /// `from` has, and `to` has room for, `count` elements of `T`.
+    unsafe fn reduce<T: Number, O: Op<T>>(&self, op: O) -> Result<c_int> {
+        let bytes = self.count.checked_mul(size_of::<T>());
+        let Some(bytes) = bytes.filter(|&bytes| isize::try_from(bytes).is_ok()) else {
+            return Err(range("a number of elements", self.count, "what fits into memory"));
+        };
+        if self.count == 0 {
+            self.job.runtime.all_reduce_slice::<T, O>(&mut [], op)?;
+            return Ok(0);
+        }
+        if self.from.is_null() || self.to.is_null() {
+            return Err(null("elements"));
+        }
+        // Copied, because they may lie anywhere, aligned or not, and be the same.
+        let mut values: Vec<T> = Vec::with_capacity(self.count);
+        // SAFETY: the caller has that many bytes; all bits are a number; the room was just made.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                self.from.cast::<u8>(),
+                values.as_mut_ptr().cast(),
+                bytes,
+            );
+            values.set_len(self.count);
+        }
+        self.job.runtime.all_reduce_slice(&mut values, op)?;
+        // SAFETY: the caller has room for that many bytes, which are nobody else's.
+        unsafe {
+            std::ptr::copy_nonoverlapping(values.as_ptr().cast(), self.to.cast::<u8>(), bytes);
+        }
+        Ok(0)
+    }
+}
+
+fn no_bits(_: &Given<'_>, op: c_int) -> Result<c_int> {
+    Err(range(
+        "an operation",
+        op,
+        "a clump_op for floating-point numbers, which have no bits to combine",
+    ))
+}
+
+/// # Safety
+/// `given` is null, or has that many bytes that nobody else uses while the reference is.
+unsafe fn slice<'a>(given: *mut c_void, count: usize) -> Result<&'a mut [u8]> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    if given.is_null() {
+        return Err(null("values"));
+    }
+    if isize::try_from(count).is_err() {
+        return Err(range("a number of bytes", count, "what fits into memory"));
+    }
+    // SAFETY: by the function's own.
+    Ok(unsafe { std::slice::from_raw_parts_mut(given.cast(), count) })
+}

@@ -1,0 +1,334 @@
+//! Endpoints: opening and closing, names and tags, the translation table, segments for deposits.
+
+use crate::border::{guard, guard_or, guard_pointer, to_int};
+use crate::fault::{Fault, Result, null, range};
+use crate::job::{clump_t, with};
+use crate::slot::{Object, Slot};
+use crate::status::clump_status as S;
+use clump::am::{Dest, Endpoint, Events, Name, SharedEndpoint, Tag};
+use std::ffi::{c_int, c_void};
+
+/// An endpoint of a virtual network: where messages go in and out. A rank has up to 32 at one time, some of
+/// which one-sided operations and collectives take.
+#[derive(Debug)]
+pub struct clump_ep(());
+
+/// The global name of an endpoint: plain data that ranks may send each other. 0 names nothing.
+pub type clump_name = u64;
+
+/// Which events end a ::clump_wait.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum clump_events {
+    /// A message was handled. What an endpoint begins with.
+    CLUMP_EVENTS_NOT_EMPTY = 0,
+    /// Nothing but an error: the thread serves its endpoints.
+    CLUMP_EVENTS_NONE = 1,
+}
+
+/// An endpoint of one thread.
+#[derive(Debug)]
+pub(crate) struct Mine(pub(crate) Endpoint);
+
+/// An endpoint that threads share.
+#[derive(Debug)]
+pub(crate) struct Ours(pub(crate) SharedEndpoint);
+
+impl Object for Mine {
+    const KIND: u32 = 2;
+    const NAME: &'static str = "endpoint (clump_ep)";
+}
+
+impl Object for Ours {
+    const KIND: u32 = 3;
+    const NAME: &'static str = "endpoint (clump_ep)";
+    const BOUND: bool = false;
+}
+
+/// Does something with an endpoint of either kind, from outside of its handlers. `$endpoint` is an
+/// `Endpoint` or a `SharedEndpoint`.
+macro_rules! on_endpoint {
+    ($ep:expr, |$endpoint:ident, $slot:ident| $body:expr) => {{
+        let pointer: *const () = $ep.cast();
+        if $crate::slot::Slot::at(pointer).is_some_and(|slot| slot.is::<$crate::endpoint::Ours>()) {
+            $crate::slot::Slot::enter::<$crate::endpoint::Ours, _>(pointer, |ours, $slot| {
+                $crate::endpoint::not_in_its_handler($slot)?;
+                let $endpoint = &ours.0;
+                $body
+            })
+        } else {
+            $crate::slot::Slot::enter::<$crate::endpoint::Mine, _>(pointer, |mine, $slot| {
+                let $endpoint = &mine.0;
+                $body
+            })
+        }
+    }};
+    ($ep:expr, |$endpoint:ident| $body:expr) => {
+        $crate::endpoint::on_endpoint!($ep, |$endpoint, _slot| $body)
+    };
+}
+pub(crate) use on_endpoint;
+
+/// A shared endpoint would wait for itself.
+#[inline(always)]
+pub(crate) fn not_in_its_handler(slot: &Slot) -> Result<()> {
+    if slot.is_handling_here() { Err(in_handler()) } else { Ok(()) }
+}
+
+#[cold]
+fn in_handler() -> Fault {
+    clump_am::Error::from(clump_am::ErrorKind::InHandler).into()
+}
+
+/// Opens an endpoint that only the calling thread may use. `tag` is the right to send to it.
+///
+/// Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, at the end of the thread, or by
+/// ::clump_finalize.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_open(cl: *mut clump_t, tag: u64) -> *mut clump_ep {
+    guard_pointer(|| {
+        with(cl, |job| {
+            let endpoint = Endpoint::open(&job.runtime, Tag(tag)).map_err(Fault::from)?;
+            Ok(Slot::fill(Mine(endpoint))?.pointer())
+        })
+    })
+}
+
+/// Opens an endpoint that all threads may use. Each call takes a lock; handlers run in whichever thread
+/// polls, one at a time.
+///
+/// Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, or by ::clump_finalize.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_open_shared(cl: *mut clump_t, tag: u64) -> *mut clump_ep {
+    guard_pointer(|| {
+        with(cl, |job| {
+            let endpoint = Endpoint::open_shared(&job.runtime, Tag(tag)).map_err(Fault::from)?;
+            Ok(Slot::fill(Ours(endpoint))?.pointer())
+        })
+    })
+}
+
+/// Closes an endpoint. What others have sent to it and it has not handled comes back to them; memory that it
+/// has exported is gone. Null is no endpoint, and closing it does nothing.
+///
+/// Errors: ::CLUMP_ERR_BUSY (inside one of its handlers, or another thread is inside a call),
+/// ::CLUMP_ERR_HANDLE, ::CLUMP_ERR_THREAD.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_close(ep: *mut clump_ep) -> c_int {
+    guard(|| {
+        let pointer: *const () = ep.cast_const().cast();
+        match Slot::at(pointer) {
+            None if ep.is_null() => {}
+            Some(slot) if slot.is::<Ours>() => drop(Slot::empty_of::<Ours>(pointer)?),
+            _ => drop(Slot::empty_of::<Mine>(pointer)?),
+        }
+        Ok(0)
+    })
+}
+
+/// The global name of an endpoint, to tell others; 0 if it failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_name(ep: *const clump_ep) -> clump_name {
+    guard_or(0, || on_endpoint!(ep, |endpoint| Ok(endpoint.name().to_bits())))
+}
+
+/// The rank of a named endpoint, whether or not there is such a rank. Any thread, at any time.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_name_rank(name: clump_name) -> c_int {
+    to_int(Name::from_bits(name).rank() as usize)
+}
+
+/// Writes the tag that senders need now to `tag`.
+///
+/// Errors: ::CLUMP_ERR_IN_HANDLER.
+///
+/// # Safety
+/// `tag` is null or a place to write to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_ep_tag(ep: *mut clump_ep, tag: *mut u64) -> c_int {
+    guard(|| {
+        let found = on_endpoint!(ep, |endpoint| Ok(endpoint.tag()?.0))?;
+        write_to(tag, found, "the place for the tag")?;
+        Ok(0)
+    })
+}
+
+/// Changes the tag: who knows only the old one is refused from now on.
+///
+/// Errors: ::CLUMP_ERR_IN_HANDLER.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_set_tag(ep: *mut clump_ep, tag: u64) -> c_int {
+    guard(|| {
+        on_endpoint!(ep, |endpoint| endpoint.set_tag(Tag(tag)).map_err(Fault::from))?;
+        Ok(0)
+    })
+}
+
+/// Takes an endpoint into the translation table; gives its index there, which requests are sent to. Nothing
+/// is sent: whether name and tag are right shows when a message is (it comes back).
+///
+/// Errors: ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_SYSTEM.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_map(ep: *mut clump_ep, name: clump_name, tag: u64) -> c_int {
+    guard(|| {
+        let name = Name::from_bits(name);
+        let dest = on_endpoint!(ep, |endpoint| Ok(endpoint.map(&name, Tag(tag))?))?;
+        Ok(to_int(dest.0 as usize))
+    })
+}
+
+/// The same; requests to this destination are handled in the order in which they were sent. Without that,
+/// messages between nodes may overtake each other (those of one node never do).
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_map_ordered(ep: *mut clump_ep, name: clump_name, tag: u64) -> c_int {
+    guard(|| {
+        let name = Name::from_bits(name);
+        let dest = on_endpoint!(ep, |endpoint| Ok(endpoint.map_ordered(&name, Tag(tag))?))?;
+        Ok(to_int(dest.0 as usize))
+    })
+}
+
+/// Takes a destination out of the table. What was sent is still delivered, or comes back.
+///
+/// Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_IN_HANDLER.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_unmap(ep: *mut clump_ep, dest: c_int) -> c_int {
+    guard(|| {
+        let dest = destination(dest)?;
+        on_endpoint!(ep, |endpoint| endpoint.unmap(dest).map_err(Fault::from))?;
+        Ok(0)
+    })
+}
+
+/// An index of a translation table.
+#[inline(always)]
+pub(crate) fn destination(dest: c_int) -> Result<Dest> {
+    let index = u32::try_from(dest).map_err(|_| {
+        let what = format!("destination {dest} is none: clump_ep_map gave an error, not an index");
+        Fault::new(S::CLUMP_ERR_DESTINATION, what)
+    })?;
+    Ok(Dest(index))
+}
+
+/// Exports `bytes` bytes of zeroed memory, into which others deposit by ::clump_request_long and
+/// ::clump_reply_long; writes where it lies to `base`, if that is not null. Once for each endpoint; the memory
+/// is there until the endpoint is closed.
+///
+/// Errors: ::CLUMP_ERR_BUSY (it has some), ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM, ::CLUMP_ERR_IN_HANDLER.
+///
+/// # Safety
+/// `base` is null or a place to write to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_ep_export(
+    ep: *mut clump_ep,
+    bytes: u64,
+    base: *mut *mut c_void,
+) -> c_int {
+    guard(|| {
+        let segment = on_endpoint!(ep, |endpoint| Ok(endpoint.export_segment(bytes)?))?;
+        if !base.is_null() {
+            // SAFETY: the caller gave a place to write to. The endpoint keeps the segment mapped.
+            unsafe { base.write(segment.base().as_ptr().cast()) };
+        }
+        Ok(0)
+    })
+}
+
+/// Most bytes of a medium message; 0 if it failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_max_medium(ep: *const clump_ep) -> usize {
+    guard_or(0, || on_endpoint!(ep, |endpoint| Ok(endpoint.max_medium())))
+}
+
+/// Which events end a ::clump_wait of this endpoint, which must not be shared.
+///
+/// Errors: ::CLUMP_ERR_ARGUMENT (no such events, or the endpoint is shared).
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_set_events(ep: *mut clump_ep, events: c_int) -> c_int {
+    guard(|| {
+        let events = match events {
+            0 => Events::NotEmpty,
+            1 => Events::None,
+            other => return Err(range("events", other, "one of clump_events")),
+        };
+        if Slot::at(ep.cast_const().cast()).is_some_and(Slot::is::<Ours>) {
+            let what = "a shared endpoint waits for messages only; open it with clump_ep_open";
+            return Err(Fault::new(S::CLUMP_ERR_ARGUMENT, what));
+        }
+        Slot::enter::<Mine, _>(ep.cast_const().cast(), |mine, _| {
+            mine.0.set_event_mask(events);
+            Ok(0)
+        })
+    })
+}
+
+/// Handles what has arrived, without waiting; gives how many messages were handled.
+///
+/// Errors: ::CLUMP_ERR_HANDLER_FAILED, ::CLUMP_ERR_RETURNED, ::CLUMP_ERR_DAMAGED, ::CLUMP_ERR_IN_HANDLER.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_poll(ep: *mut clump_ep) -> c_int {
+    guard(|| on_endpoint!(ep, |endpoint| Ok(to_int(endpoint.poll()?))))
+}
+
+/// Waits until at least one message was handled (or what ::clump_ep_set_events says); gives how many were.
+/// Sleeps when that takes long. All endpoints of the calling thread are polled meanwhile.
+///
+/// Errors: as ::clump_poll; ::CLUMP_ERR_RANK_DIED.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_wait(ep: *mut clump_ep) -> c_int {
+    guard(|| {
+        on_endpoint!(ep, |endpoint, slot| {
+            not_in_its_handler(slot)?;
+            Ok(to_int(endpoint.wait()?))
+        })
+    })
+}
+
+/// Polls until `done(argument)` is not 0; sleeps when that takes long, and looks again at the latest after
+/// 10 ms. `done` may call functions of clump, but for waiting ones; it must not leave by `longjmp` or an
+/// exception.
+///
+/// Errors: as ::clump_wait; ::CLUMP_ERR_ARGUMENT (`done` is null).
+///
+/// # Safety
+/// `done` takes `argument`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_poll_until(
+    ep: *mut clump_ep,
+    done: Option<unsafe extern "C-unwind" fn(argument: *mut c_void) -> c_int>,
+    argument: *mut c_void,
+) -> c_int {
+    guard(|| {
+        let done = done.ok_or_else(|| null("the condition to wait for"))?;
+        on_endpoint!(ep, |endpoint, slot| {
+            not_in_its_handler(slot)?;
+            // SAFETY: the caller gave both together.
+            endpoint.poll_until(|| unsafe { done(argument) } != 0)?;
+            Ok(0)
+        })
+    })
+}
+
+/// Waits until everything that this endpoint has sent was read, or came back.
+///
+/// Errors: as ::clump_wait.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_drain(ep: *mut clump_ep) -> c_int {
+    guard(|| {
+        on_endpoint!(ep, |endpoint, slot| {
+            not_in_its_handler(slot)?;
+            endpoint.drain()?;
+            Ok(0)
+        })
+    })
+}
+
+/// Writes a result where the program wants it.
+pub(crate) fn write_to<T>(place: *mut T, value: T, what: &str) -> Result<()> {
+    if place.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: the caller gave a place to write to, and it is not null.
+    unsafe { place.write(value) };
+    Ok(())
+}

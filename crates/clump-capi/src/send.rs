@@ -1,0 +1,174 @@
+//! Requests of all kinds, as C sends them.
+
+use crate::border::guard;
+use crate::endpoint::{clump_ep, destination, not_in_its_handler, on_endpoint};
+use crate::fault::{Fault, Result, null, range};
+use crate::handler::number;
+use crate::status::clump_status as S;
+use clump::am::Attempt;
+use std::ffi::{c_int, c_void};
+
+/// Most words of a message.
+pub const CLUMP_MAX_WORDS: c_int = clump_am::MOST_ARGUMENTS as c_int;
+
+const _: () = assert!(CLUMP_MAX_WORDS == 8);
+
+/// The words of a message.
+///
+/// # Safety
+/// `given` is null, or has that many words while the reference is used.
+#[inline(always)]
+pub(crate) unsafe fn words<'a>(given: *const u64, count: c_int) -> Result<&'a [u64]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if !(0..=CLUMP_MAX_WORDS).contains(&count) || given.is_null() {
+        return Err(bad_words(given, count));
+    }
+    // SAFETY: by the function's own.
+    Ok(unsafe { std::slice::from_raw_parts(given, count as usize) })
+}
+
+#[cold]
+fn bad_words(given: *const u64, count: c_int) -> Fault {
+    match usize::try_from(count) {
+        Err(_) => range("a number of words", count, "from 0 to 8"),
+        Ok(_) if given.is_null() => null("words"),
+        Ok(count) => clump_am::Error::from(clump_am::ErrorKind::TooManyWords(count)).into(),
+    }
+}
+
+/// The payload of a message.
+///
+/// # Safety
+/// `given` is null, or has that many bytes while the reference is used.
+#[inline(always)]
+pub(crate) unsafe fn bytes<'a>(given: *const c_void, count: usize) -> Result<&'a [u8]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if given.is_null() {
+        return Err(null("a payload"));
+    }
+    if isize::try_from(count).is_err() {
+        return Err(Fault::new(
+            S::CLUMP_ERR_ARGUMENT,
+            "the program gave a payload longer than memory",
+        ));
+    }
+    // SAFETY: by the function's own.
+    Ok(unsafe { std::slice::from_raw_parts(given.cast(), count) })
+}
+
+/// Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and while there is no
+/// room waits, at most as long as `CLUMP_PATIENCE_MS` says. ::clump_request is easier to write.
+///
+/// Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use ::clump_defer);
+/// ::CLUMP_ERR_RANK_DIED; what handlers that run meanwhile fail with, as in ::clump_poll. What the target
+/// refuses comes back (::clump_ep_on_returned).
+///
+/// # Safety
+/// `given` are `nwords` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_request_words(
+    ep: *mut clump_ep,
+    dest: c_int,
+    handler: c_int,
+    given: *const u64,
+    nwords: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let words = unsafe { words(given, nwords) }?;
+        let (dest, handler) = (destination(dest)?, number(handler)?);
+        on_endpoint!(ep, |endpoint| {
+            endpoint.request(dest, handler, words)?;
+            Ok(0)
+        })
+    })
+}
+
+/// Sends a short request if there is room now; gives 1 if it was sent, 0 if there is none. Does not poll.
+///
+/// Errors: as ::clump_request_words.
+///
+/// # Safety
+/// `given` are `nwords` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_try_request_words(
+    ep: *mut clump_ep,
+    dest: c_int,
+    handler: c_int,
+    given: *const u64,
+    nwords: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let words = unsafe { words(given, nwords) }?;
+        let (dest, handler) = (destination(dest)?, number(handler)?);
+        on_endpoint!(ep, |endpoint| {
+            let sent = endpoint.try_request(dest, handler, words)?;
+            Ok(c_int::from(sent == Attempt::Sent))
+        })
+    })
+}
+
+/// Sends words and a payload of at most ::clump_max_medium bytes, which is copied: it may be used again when
+/// this returns. ::clump_request_bulk is easier to write.
+///
+/// Errors: as ::clump_request_words.
+///
+/// # Safety
+/// `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_request_bulk_words(
+    ep: *mut clump_ep,
+    dest: c_int,
+    handler: c_int,
+    payload: *const c_void,
+    payload_bytes: usize,
+    given: *const u64,
+    nwords: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let (words, payload) = unsafe { (words(given, nwords)?, bytes(payload, payload_bytes)?) };
+        let (dest, handler) = (destination(dest)?, number(handler)?);
+        on_endpoint!(ep, |endpoint, slot| {
+            not_in_its_handler(slot)?;
+            endpoint.request_bulk(dest, handler, payload, words)?;
+            Ok(0)
+        })
+    })
+}
+
+/// Deposits a payload of any length at `offset` bytes of the target's segment (::clump_ep_export), and then
+/// runs the handler there. The payload may be used again when this returns. ::clump_request_long is easier to
+/// write.
+///
+/// Errors: as ::clump_request_words. A deposit that the segment does not hold comes back.
+///
+/// # Safety
+/// `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_request_long_words(
+    ep: *mut clump_ep,
+    dest: c_int,
+    handler: c_int,
+    offset: u64,
+    payload: *const c_void,
+    payload_bytes: usize,
+    given: *const u64,
+    nwords: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let (words, payload) = unsafe { (words(given, nwords)?, bytes(payload, payload_bytes)?) };
+        let (dest, handler) = (destination(dest)?, number(handler)?);
+        on_endpoint!(ep, |endpoint, slot| {
+            not_in_its_handler(slot)?;
+            endpoint.request_long(dest, handler, offset, payload, words)?;
+            Ok(0)
+        })
+    })
+}

@@ -1,0 +1,263 @@
+//! What a handler may do: answer once, queue requests, say that it failed.
+
+use crate::border::{guard, guard_or};
+use crate::endpoint::{Mine, Ours, clump_name, destination};
+use crate::fault::{Fault, Result, null};
+use crate::handler::number;
+use crate::send::{bytes, words};
+use crate::slot::Slot;
+use crate::status::clump_status as S;
+use clump::am::Token;
+use clump_os::sync::Ordering;
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// A handler's view of the message that woke it: the right to answer once, and to queue requests. Valid in
+/// its handler's thread, until the handler returns.
+#[derive(Debug)]
+pub struct clump_token(());
+
+/// What is behind a token while its handler runs.
+#[derive(Debug)]
+pub(crate) struct Live<'a> {
+    token: Token<'a>,
+    offset: Option<u64>,
+    replied: bool,
+    failure: Option<String>,
+}
+
+impl<'a> Live<'a> {
+    #[inline(always)]
+    pub(crate) fn new(token: Token<'a>, offset: Option<u64>) -> Self {
+        Self { token, offset, replied: false, failure: None }
+    }
+
+    /// What the handler said in the end.
+    #[inline(always)]
+    pub(crate) fn outcome(self) -> std::result::Result<(), String> {
+        self.failure.map_or(Ok(()), Err)
+    }
+
+    /// The right to answer, which is used up.
+    #[inline(always)]
+    fn reply(&mut self) -> Result<Token<'_>> {
+        if !self.token.may_reply() {
+            return Err(self.spent());
+        }
+        self.replied = true;
+        Ok(self.token.take_reply())
+    }
+
+    #[cold]
+    fn spent(&self) -> Fault {
+        let what = match self.replied {
+            true => "this handler has replied; a request is answered once",
+            false => "this message is a reply, and replies are not answered",
+        };
+        Fault::new(S::CLUMP_ERR_TOKEN, what)
+    }
+}
+
+/// Does something with a token.
+#[inline(always)]
+fn with<R>(token: *const clump_token, run: impl FnOnce(&mut Live<'_>) -> Result<R>) -> Result<R> {
+    let found = Slot::at(token.cast()).filter(|slot| slot.is::<Mine>() || slot.is::<Ours>());
+    let Some(slot) = found else { return Err(unknown(token)) };
+    let live: *mut Live<'_> = slot.live.load(Ordering::Relaxed).cast();
+    if live.is_null() || !slot.is_handling_here() {
+        return Err(late());
+    }
+    // SAFETY: it is on the stack of the handler's caller, in this thread, and used by this call alone: a
+    // handler's endpoint runs no other handler meanwhile, and `run` calls nothing of the program.
+    run(unsafe { &mut *live })
+}
+
+#[cold]
+fn unknown(token: *const clump_token) -> Fault {
+    if token.is_null() {
+        return null("a token");
+    }
+    crate::job::not_running().unwrap_or_else(|| {
+        Fault::new(S::CLUMP_ERR_HANDLE, "the program gave a token that no handler got")
+    })
+}
+
+#[cold]
+fn late() -> Fault {
+    let what = "this token's handler does not run any more, or in another thread; a token is used in \
+                its handler only";
+    Fault::new(S::CLUMP_ERR_TOKEN, what)
+}
+
+/// The endpoint that sent the message; 0 if it failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_token_from(token: *const clump_token) -> clump_name {
+    guard_or(0, || with(token, |live| Ok(live.token.from().to_bits())))
+}
+
+/// 1 if the message is a request that has not been answered, 0 if there is nobody to answer (any more).
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_token_may_reply(token: *const clump_token) -> c_int {
+    guard(|| with(token, |live| Ok(c_int::from(live.token.may_reply()))))
+}
+
+/// Where in this endpoint's segment the bytes of a long message lie: written to `offset`. Gives 1, or 0 for a
+/// message that is not long.
+///
+/// # Safety
+/// `offset` is null or a place to write to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_token_offset(token: *const clump_token, offset: *mut u64) -> c_int {
+    guard(|| {
+        let found = with(token, |live| Ok(live.offset))?;
+        if let Some(found) = found {
+            crate::endpoint::write_to(offset, found, "the place for the offset")?;
+        }
+        Ok(c_int::from(found.is_some()))
+    })
+}
+
+/// Says that the handler failed: the call that ran it fails with ::CLUMP_ERR_HANDLER_FAILED and `why` (or
+/// null). The message counts as handled.
+///
+/// # Safety
+/// `why` is null or a string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_token_fail(token: *mut clump_token, why: *const c_char) -> c_int {
+    guard(|| {
+        // SAFETY: the caller gave a string.
+        let why = (!why.is_null()).then(|| unsafe { CStr::from_ptr(why) }.to_string_lossy());
+        with(token, |live| {
+            live.failure = Some(why.map_or_else(|| "it did not say why".to_owned(), Into::into));
+            Ok(0)
+        })
+    })
+}
+
+/// Answers with `nwords` words (at most 8). ::clump_reply is easier to write.
+///
+/// Errors: ::CLUMP_ERR_TOKEN (replied before, message is a reply, handler has returned),
+/// ::CLUMP_ERR_TOO_LONG. Whether it arrives: a reply that nobody reads comes back.
+///
+/// # Safety
+/// `given` are `nwords` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_reply_words(
+    token: *mut clump_token,
+    handler: c_int,
+    given: *const u64,
+    nwords: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let (handler, words) = (number(handler)?, unsafe { words(given, nwords) }?);
+        with(token, |live| Ok(live.reply()?.reply(handler, words)?))?;
+        Ok(0)
+    })
+}
+
+/// Answers with words and a payload of at most ::clump_max_medium bytes, which is copied.
+/// ::clump_reply_bulk is easier to write.
+///
+/// Errors: as ::clump_reply_words.
+///
+/// # Safety
+/// `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_reply_bulk_words(
+    token: *mut clump_token,
+    handler: c_int,
+    payload: *const c_void,
+    payload_bytes: usize,
+    given: *const u64,
+    nwords: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let (words, payload) = unsafe { (words(given, nwords)?, bytes(payload, payload_bytes)?) };
+        let handler = number(handler)?;
+        with(token, |live| {
+            let most = live.token.max_medium();
+            if payload.len() > most {
+                let kind = clump_am::ErrorKind::PayloadTooLong { given: payload.len(), most };
+                return Err(clump_am::Error::from(kind).into());
+            }
+            Ok(live.reply()?.reply_bulk(handler, payload, words)?)
+        })?;
+        Ok(0)
+    })
+}
+
+/// Deposits a payload of any length at `offset` of the requester's segment, and answers with words; comes
+/// back when the segment does not hold it. ::clump_reply_long is easier to write.
+///
+/// Errors: as ::clump_reply_words.
+///
+/// # Safety
+/// `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_reply_long_words(
+    token: *mut clump_token,
+    handler: c_int,
+    offset: u64,
+    payload: *const c_void,
+    payload_bytes: usize,
+    given: *const u64,
+    nwords: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let (words, payload) = unsafe { (words(given, nwords)?, bytes(payload, payload_bytes)?) };
+        let handler = number(handler)?;
+        with(token, |live| Ok(live.reply()?.reply_long(handler, offset, payload, words)?))?;
+        Ok(0)
+    })
+}
+
+/// Queues a request, to be sent after this handler has returned, which is what makes requests from handlers
+/// safe. ::clump_defer is easier to write.
+///
+/// Errors: ::CLUMP_ERR_LIMIT (too many are queued), ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_TOKEN. A destination
+/// that is not mapped is an error of the call that sends it.
+///
+/// # Safety
+/// `given` are `nwords` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_defer_words(
+    token: *mut clump_token,
+    dest: c_int,
+    handler: c_int,
+    given: *const u64,
+    nwords: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let (handler, words) = (number(handler)?, unsafe { words(given, nwords) }?);
+        let dest = destination(dest)?;
+        with(token, |live| Ok(live.token.defer(dest, handler, words)?))?;
+        Ok(0)
+    })
+}
+
+/// The same with a payload of at most ::clump_max_medium bytes, which is copied. ::clump_defer_bulk is
+/// easier to write.
+///
+/// # Safety
+/// `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_defer_bulk_words(
+    token: *mut clump_token,
+    dest: c_int,
+    handler: c_int,
+    payload: *const c_void,
+    payload_bytes: usize,
+    given: *const u64,
+    nwords: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let (words, payload) = unsafe { (words(given, nwords)?, bytes(payload, payload_bytes)?) };
+        let (dest, handler) = (destination(dest)?, number(handler)?);
+        with(token, |live| Ok(live.token.defer_bulk(dest, handler, Some(payload), words)?))?;
+        Ok(0)
+    })
+}
