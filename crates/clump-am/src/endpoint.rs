@@ -252,6 +252,17 @@ impl<H: Hold> Endpoint<H> {
         self.send(dest, handler, words, Body::Medium(payload))
     }
 
+    /// The same if there is room now. Does not poll.
+    pub fn try_request_bulk(
+        &self,
+        dest: Dest,
+        handler: Handler,
+        payload: &[u8],
+        words: &[u64],
+    ) -> Result<Attempt> {
+        self.hold.core()?.attempt(dest, handler, words, Body::Medium(payload))
+    }
+
     /// Deposits `payload` of any length at `offset` of the target's segment, then runs `handler` there.
     ///
     /// # Errors
@@ -334,6 +345,13 @@ impl<H: Hold> Endpoint<H> {
     #[inline(always)]
     pub fn poll(&self) -> Result<usize> {
         self.hold.core()?.poll()
+    }
+
+    /// The same, and looks at the network whether or not that is due: what has arrived is found.
+    pub fn look(&self) -> Result<usize> {
+        let mut core = self.hold.core()?;
+        core.urge();
+        core.poll()
     }
 
     /// Polls until `condition` holds; sleeps when that takes long. Returns an error when a rank dies.

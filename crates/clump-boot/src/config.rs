@@ -140,6 +140,8 @@ settings! {
         "Packets that each rank damages before sending them, for tests.";
     net_delay_ns: u64 = 0 in 0..=10_000_000_000, "ns", "CLUMP_NET_DELAY_NS",
         "How long each rank holds back every packet, for tests.";
+    conn_silence_ms: u64 = 5000 in 100..=3_600_000, "ms", "CLUMP_CONN_SILENCE_MS",
+        "How long nothing may be heard of the other side of a connection between jobs before it has ended.";
     net_seed: u64 = 1 in 0..=18_446_744_073_709_551_615, "", "CLUMP_NET_SEED",
         "Decides which packets those are.";
 }

@@ -138,6 +138,8 @@ impl From<clump::Error> for Fault {
         let status = match error {
             E::Messages(error) => return error.into(),
             E::OneSided(error) => return error.into(),
+            // C has no connections yet; should one fail below something else, this is what it is.
+            E::Connections(_) => S::CLUMP_ERR_NETWORK,
             E::Boot(ref boot) => of_boot(boot),
             E::Memory(ref memory) => of_memory(memory),
             E::AlreadyJoined(_) | E::AlreadyRunning => S::CLUMP_ERR_ALREADY,

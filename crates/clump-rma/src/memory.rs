@@ -24,6 +24,9 @@ pub trait Memory {
 
     /// The ranks of the job that have died.
     fn dead(&self) -> Vec<u32>;
+
+    /// The name of the endpoint at a port of this node, as bits; 0 when there is none.
+    fn port(&self, port: u64) -> u64;
 }
 
 /// A segment that was accessed before.
@@ -108,5 +111,10 @@ impl Memory for NodeSegments {
         }
         let all = 0..self.node.interface_id(0);
         all.filter(|&rank| self.node.death_of(rank).is_some()).collect()
+    }
+
+    fn port(&self, port: u64) -> u64 {
+        let holder = u16::try_from(port).ok().and_then(|port| self.node.port_holder(port));
+        holder.map_or(0, |name| name.to_bits())
     }
 }

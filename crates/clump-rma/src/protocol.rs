@@ -43,6 +43,8 @@ pub mod ask {
     pub const CANCEL: u8 = 10;
     /// `segment offset 0 adds value`: sets a flag, or adds to it.
     pub const SET: u8 = 11;
+    /// `cookie port`: answered by a value, the name of the endpoint at that port of the node, or 0.
+    pub const PORT: u8 = 12;
     /// An atomic operation: this, and its number and width; `segment offset cookie operand [other]`.
     pub const ATOMIC: u8 = 0x20;
     /// The same without an answer: `segment offset operand [other]`.
@@ -112,7 +114,7 @@ mod tests {
                 for answered in [true, false] {
                     let handler = atomic_handler(op, width, answered);
                     assert_eq!(atomic_of(handler), Some((op, width, answered)));
-                    assert!(handler & ask::AFTER == 0 && handler > ask::SET);
+                    assert!(handler & ask::AFTER == 0 && handler > ask::PORT);
                     assert!(seen.insert(handler));
                 }
             }

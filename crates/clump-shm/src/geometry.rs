@@ -1,7 +1,7 @@
 //! Where everything lies in the memory of a node: one sparse memory file, sized once.
 //!
 //! ```text
-//! job block | barrier lines, interfaces | rank blocks | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
+//! job block | barrier lines, interfaces | rank blocks | ports | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
 //! ```
 //! Everything is an offset computed from the number of ranks, so nothing another process wrote decides
 //! where this process reads. Untouched parts cost no memory.
@@ -20,6 +20,8 @@ pub const QUEUE_BLOCKS: usize = 8;
 pub const SEGMENT_SPACE: u64 = 1 << 36;
 /// Most ranks in the memory of one node.
 pub const MAX_RANKS: usize = 1024;
+/// Ports of a node, the unusable port 0 among them.
+pub const PORTS: usize = 1 << 16;
 /// Most lanes into one endpoint.
 pub const MAX_LANES: usize = 1024;
 
@@ -97,9 +99,15 @@ impl Geometry {
         self.arrivals() + (self.ranks * 3 * 64).next_multiple_of(PAGE) + rank * PAGE
     }
 
-    /// Bytes of the job block, the barrier lines and all rank blocks, which every process maps whole.
-    pub fn front_bytes(&self) -> usize {
+    /// Offset of the table of ports, one word each.
+    pub fn ports(&self) -> usize {
         self.rank_block(self.ranks)
+    }
+
+    /// Bytes of the job block, the barrier lines, all rank blocks and the ports, which every process maps
+    /// whole.
+    pub fn front_bytes(&self) -> usize {
+        self.ports() + PORTS * size_of::<u64>()
     }
 
     /// Bytes of one shared queue: slots, then the states of its blocks, then the blocks.

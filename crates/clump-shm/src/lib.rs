@@ -59,6 +59,8 @@ pub mod node;
 #[cfg(not(loom))]
 pub mod path;
 #[cfg(not(loom))]
+pub mod ports;
+#[cfg(not(loom))]
 mod reuse;
 #[cfg(not(loom))]
 pub mod segment;

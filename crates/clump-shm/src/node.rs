@@ -11,6 +11,7 @@ use crate::export::{Extent, SegmentName};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
 use crate::job::{Death, How, JobBlock};
 use crate::place::{Place, PlaceLine};
+use crate::ports::PortEntry;
 use crate::rank::{RankBlock, RankState};
 use crate::shared::{Shared, SharedLayout, SharedSlice};
 use crate::{Error, Result};
@@ -25,7 +26,7 @@ use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 const _: () = assert!(size_of::<JobBlock>() <= PAGE && size_of::<RankBlock>() <= PAGE);
 
 /// What the creator of a node's memory decides for everybody.
@@ -332,6 +333,12 @@ impl NodeMemory {
             place_slice(&self.front, self.geometry.node_lines(), nodes)?,
             self.job.part(|job| &job.barrier),
         ))
+    }
+
+    /// What is bound at `port`.
+    pub(crate) fn port_entry(&self, port: u16) -> Option<Shared<PortEntry>> {
+        let offset = self.geometry.ports() + usize::from(port) * size_of::<PortEntry>();
+        place(&self.front, offset).ok()
     }
 
     /// All rank blocks, in order.

@@ -128,6 +128,10 @@ counters! {
     NetCreditsSent   "net.credits.sent"     Count "Reports of consumed requests sent to other nodes.";
     NetMarks         "net.marks"            Count "Packets that arrived marked for congestion.";
 
+    ConnMet          "conn.met"             Count "Connections of other jobs that were made.";
+    ConnStrangers    "conn.strangers"       Count "Packets at gates for other jobs that were not made with a token of theirs.";
+    ConnRefused      "conn.refused"         Count "Connections of other jobs that found no room.";
+
     ReturnedBadArguments  "am.returned.bad_arguments"    Count "Messages that came back: malformed arguments.";
     ReturnedNoEndpoint    "am.returned.no_such_endpoint" Count "Messages that came back: the name leads to no endpoint.";
     ReturnedBadTag        "am.returned.bad_tag"          Count "Messages that came back: the tag gave no right of access.";

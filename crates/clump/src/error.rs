@@ -10,6 +10,9 @@ pub enum Error {
     /// A one-sided operation.
     #[error(transparent)]
     OneSided(#[from] clump_rma::Error),
+    /// A connection.
+    #[error(transparent)]
+    Connections(#[from] clump_conn::Error),
     /// Starting as a rank.
     #[error(transparent)]
     Boot(#[from] clump_boot::Error),

@@ -43,6 +43,14 @@ pub mod am {
     };
 }
 
+/// Connections, within a job and between jobs.
+pub mod conn {
+    pub use clump_conn::{
+        Attempt, Between, Connection, End, Error, Listener, MOST_WAITING, Order, Peer, Place, Port,
+        Received, Refusal, Security, Source, Token, wait_any,
+    };
+}
+
 /// One-sided operations.
 pub mod rma {
     pub use clump_rma::{

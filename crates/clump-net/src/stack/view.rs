@@ -1,6 +1,6 @@
 //! What others may see of a stack.
 
-use super::{Peer, Stack};
+use super::{Nanos, Peer, Stack};
 use crate::flow::FlowId;
 use crate::stats::Stats;
 use clump_wire::Security;
@@ -54,6 +54,12 @@ impl Stack {
     /// What tells packets of this job from those of others; every packet says it.
     pub fn job_tag(&self) -> u32 {
         self.job
+    }
+
+    /// How long nothing has arrived from a peer that is talked to; `None` for any other.
+    pub fn silent_for(&self, peer: u32, now: Nanos) -> Option<Nanos> {
+        let known = self.peers.get(peer as usize)?.as_ref()?;
+        known.conduit.as_deref().map(|conduit| conduit.channel.silent_for(now))
     }
 
     /// Whether a peer has been given up.

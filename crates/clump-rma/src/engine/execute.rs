@@ -89,6 +89,10 @@ impl<M: Memory> Engine<M> {
             self.cancel(at, *words.first()?, out);
             return Some(Outcome::Later);
         }
+        if handler == ask::PORT {
+            let &[cookie, port] = words else { return None };
+            return Some(Outcome::Value(cookie, self.memory.port(port)));
+        }
         let (&[segment, offset, cookie], rest) = words.split_first_chunk()?;
         let name = SegmentName::from_bits(segment);
         let done = match (handler, rest) {

@@ -54,6 +54,10 @@ impl Memory for Bench {
     fn dead(&self) -> Vec<u32> {
         self.dead.clone()
     }
+
+    fn port(&self, port: u64) -> u64 {
+        if port == 80 { Name::new(0, 5, 1).to_bits() } else { 0 }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +113,18 @@ fn send(engine: &mut Engine<Bench>, wire: &mut Wire, handler: u8, words: &[u64],
 
 fn add() -> u8 {
     atomic_handler(AtomicOp::Add, Width::Word, true)
+}
+
+#[test]
+fn who_listens_at_a_port_is_told() {
+    let (mut engine, mut wire) = (engine(), Wire::default());
+    for (cookie, port) in [(1, 80), (2, 81), (3, u64::MAX)] {
+        send(&mut engine, &mut wire, ask::PORT, &[cookie, port], &[]);
+    }
+    send(&mut engine, &mut wire, ask::PORT, &[4], &[]);
+    let told: Vec<_> = wire.answers.iter().map(|a| (a.handler, a.words.clone())).collect();
+    let value = |cookie, name| (tell::VALUE, vec![cookie, name]);
+    assert_eq!(told, [value(1, Name::new(0, 5, 1).to_bits()), value(2, 0), value(3, 0)]);
 }
 
 #[test]

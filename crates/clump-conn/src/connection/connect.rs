@@ -1,0 +1,125 @@
+//! Connecting within a job: from a node and a port to a process, and its answer.
+
+use super::Connection;
+use crate::error::{Error, Place, Refusal, Result};
+use crate::hub::{Hub, lock};
+use crate::line::{Answer, Line};
+use crate::port::{Order, Port};
+use crate::wait::{after, wait};
+use crate::way::{Near, Way};
+use crate::words::{ask, refusal};
+use clump_am::{AsContext, Attempt, Handler, Name, Tag};
+use clump_rma::protocol::{self, interface_name};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long connecting waits for an answer, if nobody says otherwise.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+impl Connection {
+    /// Connects to the process that listens at `port` of `node`. It need not have accepted when this returns;
+    /// what is sent waits for that.
+    ///
+    /// # Errors
+    /// There is no such node, nobody listens there, its queue is full, or nobody answers within 10 s.
+    pub fn connect(rank: &impl AsContext, node: u32, port: Port, order: Order) -> Result<Self> {
+        Self::connect_within(rank, node, port, order, CONNECT_LIMIT)
+    }
+
+    /// The same within `limit`.
+    ///
+    /// # Errors
+    /// As [`Connection::connect`].
+    pub fn connect_within(
+        rank: &impl AsContext,
+        node: u32,
+        port: Port,
+        order: Order,
+        limit: Duration,
+    ) -> Result<Self> {
+        let hub = Hub::of(rank)?;
+        let until = after(limit);
+        let (place, nodes) = (Place::Node(node), hub.context.node().nnodes());
+        if port.0 == 0 {
+            return Err(Error::NoSuchPort);
+        }
+        if node >= nodes {
+            return Err(Error::NoSuchNode { node, nodes });
+        }
+        let silent = Error::NoAnswer { place, port, limit };
+        let refused = |why| Error::Refused { place, port, why };
+        let found = if node == hub.context.node().node() {
+            hub.context.node().port_holder(port.0)
+        } else {
+            let Some(bits) = ask_interface(&hub, node, port, until)? else { return Err(silent) };
+            // What another process says is checked: names of other nodes' endpoints are not for it to give.
+            let name = Some(Name::from_bits(bits)).filter(|_| bits != 0);
+            name.filter(|name| hub.context.node().node_of(name.rank()) == node)
+        };
+        let Some(name) = found else { return Err(refused(Refusal::NoListener)) };
+        let connection = Self::towards(&hub, name, order)?;
+        let answer = connection.ask(port, order, until);
+        let why = match answer {
+            Ok(Some(Answer::Queued)) => return Ok(connection),
+            Ok(Some(Answer::Refused(refusal::QUEUE_FULL))) => refused(Refusal::QueueFull),
+            Ok(Some(Answer::Refused(_))) => refused(Refusal::NoListener),
+            Ok(None) => silent,
+            Err(error) => error,
+        };
+        // The other side knows nothing of it; if an answer comes late, it is told then.
+        connection.line.state().hung_up = true;
+        if let Way::Near(near) = &connection.way {
+            hub.book.forget(near.number);
+            hub.leave_way(near.peer);
+        }
+        Err(why)
+    }
+
+    /// A connection of which the other side knows nothing yet.
+    fn towards(hub: &Arc<Hub>, peer: Name, order: Order) -> Result<Self> {
+        let near = Near { number: hub.book.number(), peer, dest: hub.way_to(peer)? };
+        let line = Arc::new(Line::new(order, 0));
+        hub.book.enter(near.number, line.clone(), peer);
+        Ok(Self::over(hub.clone(), line, Way::Near(near)))
+    }
+
+    /// Asks the other side to let it wait; `None` when no answer came in time.
+    fn ask(&self, port: Port, order: Order, until: u64) -> Result<Option<Answer>> {
+        let Way::Near(near) = &self.way else { return Ok(None) };
+        let mut asked = false;
+        self.wait(Some(until), || {
+            if !asked {
+                let words = [u64::from(port.0), near.number, order.bit()];
+                let sent =
+                    self.hub.endpoint.try_request(near.dest, Handler(ask::CONNECT), &words)?;
+                asked = sent == Attempt::Sent;
+            }
+            let state = self.line.state();
+            Ok(state.answer.is_some() || state.end.is_some())
+        })?;
+        let state = self.line.state();
+        let gone = state.end.map(|_| Answer::Refused(refusal::NO_LISTENER));
+        Ok(state.answer.or(gone))
+    }
+}
+
+/// Asks the network interface of another node who listens at `port`: the name of an endpoint, or 0. `None`
+/// when no answer came in time.
+fn ask_interface(hub: &Hub, node: u32, port: Port, until: u64) -> Result<Option<u64>> {
+    let name = interface_name(hub.context.node(), node);
+    let dest = hub.way_under(name, Tag(protocol::TAG))?;
+    let cookie = hub.book.number();
+    lock(&hub.book.found).insert(cookie, None);
+    let mut asked = false;
+    let waited = wait(hub, &[], Some(until), || {
+        if !asked {
+            let words = [cookie, u64::from(port.0)];
+            let sent = hub.endpoint.try_request(dest, Handler(protocol::ask::PORT), &words)?;
+            asked = sent == Attempt::Sent;
+        }
+        Ok(lock(&hub.book.found).get(&cookie).is_some_and(Option::is_some))
+    });
+    hub.leave_way(name);
+    let found = lock(&hub.book.found).remove(&cookie).flatten();
+    waited.map(|_| found)
+}

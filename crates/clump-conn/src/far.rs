@@ -1,0 +1,279 @@
+//! Connections between jobs: stacks of their own beside the rank's, gates at which other jobs knock, and the
+//! thread that looks after them.
+//!
+//! No agent tells one job of deaths in another. So silence ends a connection: each side asks the other eight
+//! times in that time, and a thread of this process answers while the program computes.
+
+mod connect;
+mod gate;
+mod link;
+mod meeting;
+
+pub(crate) use link::Link;
+
+use crate::error::{Error, Result};
+use crate::hub::lock;
+use crate::port::Port;
+use crate::queue::Queue;
+use crate::token::{MOST_ADDRESSES, Token};
+use clump_am::{FaultPlan, RankContext};
+use clump_boot::Config;
+use clump_os::alarm::Alarm;
+use clump_os::epoll::{Interest, Poller};
+use clump_os::secret::Secret;
+use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
+use clump_os::{clock, udp};
+use clump_trace::{Counter, Counters};
+use clump_wire::Security;
+use gate::Gate;
+use std::collections::{HashMap, VecDeque};
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Longest sleep of the thread.
+const NAP_NS: u64 = 200_000_000;
+/// What the alarm is watched under; links and gates count from 1.
+const ALARM: u64 = 0;
+
+/// How two jobs talk.
+#[derive(Debug, Clone)]
+pub struct Between {
+    /// Nothing is heard of the other side for so long: the connection has ended.
+    pub silence: Duration,
+    /// How packets are protected. The listener decides, and its token says so.
+    pub security: Security,
+    /// What the network is to do wrong, and the seed that decides what it does it to.
+    pub faults: Option<(FaultPlan, u64)>,
+}
+
+impl Between {
+    /// What the settings say: `CLUMP_CONN_SILENCE_MS`, and `CLUMP_NET_LOSS_PPM` and its like.
+    ///
+    /// # Errors
+    /// A setting outside of its range.
+    pub fn configured() -> Result<Self> {
+        let config = Config::load().map_err(|e| Error::Between(e.to_string()))?;
+        Ok(Self {
+            silence: Duration::from_millis(config.conn_silence_ms),
+            security: Security::Aead,
+            faults: clump_am::faults(&config),
+        })
+    }
+}
+
+/// The connections of a rank to other jobs.
+#[derive(Debug)]
+pub(crate) struct Far {
+    context: Arc<RankContext>,
+    watch: Mutex<Option<Watch>>,
+}
+
+/// The thread, once it is needed.
+#[derive(Debug)]
+struct Watch {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    context: Arc<RankContext>,
+    poller: Poller,
+    alarm: Arc<Alarm>,
+    links: Mutex<HashMap<u64, (Arc<Link>, OwnedFd)>>,
+    gates: Mutex<HashMap<u64, Arc<Gate>>>,
+    next: AtomicU64,
+    ending: AtomicBool,
+}
+
+/// A random incarnation.
+fn epoch() -> Result<u32> {
+    let random = Secret::<[u8; 4]>::random().map_err(|e| Error::Between(e.to_string()))?;
+    Ok(u32::from_le_bytes(*random))
+}
+
+impl Far {
+    pub(crate) fn new(context: &Arc<RankContext>) -> Self {
+        Self { context: context.clone(), watch: Mutex::default() }
+    }
+
+    /// What the thread knows, which is started if need be.
+    fn shared(&self) -> Result<Arc<Shared>> {
+        let mut watch = lock(&self.watch);
+        if let Some(watch) = &*watch {
+            return Ok(watch.shared.clone());
+        }
+        let unusable = |e: clump_os::OsError| Error::Between(e.to_string());
+        let (poller, alarm) =
+            (Poller::new().map_err(unusable)?, Arc::new(Alarm::new().map_err(unusable)?));
+        poller.add(&*alarm, ALARM, Interest::Read).map_err(unusable)?;
+        let shared = Arc::new(Shared {
+            context: self.context.clone(),
+            poller,
+            alarm,
+            links: Mutex::default(),
+            gates: Mutex::default(),
+            next: AtomicU64::new(ALARM + 1),
+            ending: AtomicBool::new(false),
+        });
+        let mine = shared.clone();
+        let thread = std::thread::Builder::new().name("clump-far".into());
+        let thread = thread.spawn(move || mine.watch());
+        let thread = thread.map_err(|e| Error::Between(format!("no thread for them: {e}")))?;
+        *watch = Some(Watch { shared: shared.clone(), thread: Some(thread) });
+        Ok(shared)
+    }
+
+    /// Lets other jobs knock at `addresses` for the listener of `queue`; gives what lets them in.
+    pub(crate) fn invite(
+        &self,
+        queue: &Arc<Queue>,
+        port: Port,
+        addresses: &[SocketAddr],
+        between: &Between,
+    ) -> Result<Token> {
+        let unusable = |e: clump_os::OsError| Error::Between(e.to_string());
+        if addresses.is_empty() || addresses.len() > MOST_ADDRESSES {
+            return Err(Error::Between(format!("a token has 1 to {MOST_ADDRESSES} addresses")));
+        }
+        if let Some(any) = addresses.iter().find(|address| address.ip().is_unspecified()) {
+            let why =
+                format!("nobody can be told to come to {any}; name an address of this machine");
+            return Err(Error::Between(why));
+        }
+        let shared = self.shared()?;
+        let secret = Arc::new(Secret::random().map_err(unusable)?);
+        let mut bound = Vec::new();
+        for &address in addresses {
+            let socket = UdpSocket::from(udp::bind(address).map_err(unusable)?);
+            let local = socket.local_addr().map_err(|e| Error::Between(e.to_string()))?;
+            let gate = Gate {
+                socket,
+                local,
+                port,
+                secret: secret.clone(),
+                queue: queue.clone(),
+                between: between.clone(),
+                answered: Mutex::new(VecDeque::new()),
+            };
+            shared.enter_gate(gate).map_err(unusable)?;
+            bound.push(local);
+        }
+        Ok(Token { port, security: between.security, addresses: bound, secret })
+    }
+
+    /// Nobody is let in for that listener any more.
+    pub(crate) fn close_gates(&self, queue: &Arc<Queue>) {
+        if let Some(watch) = &*lock(&self.watch) {
+            lock(&watch.shared.gates).retain(|_, gate| !Arc::ptr_eq(&gate.queue, queue));
+        }
+    }
+}
+
+impl Drop for Far {
+    fn drop(&mut self) {
+        if let Some(mut watch) = lock(&self.watch).take() {
+            watch.shared.ending.store(true, Ordering::Release);
+            watch.shared.alarm.ring();
+            if let Some(thread) = watch.thread.take() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn enter_gate(&self, gate: Gate) -> std::result::Result<(), clump_os::OsError> {
+        let number = self.number();
+        // Nobody else holds the socket: closing it takes it out of the poller.
+        self.poller.add(&gate.socket, number, Interest::Read)?;
+        lock(&self.gates).insert(number, Arc::new(gate));
+        Ok(())
+    }
+
+    /// Looks after `link` from now on.
+    fn enter_link(&self, link: Arc<Link>) -> Result<()> {
+        let unusable = || Error::Between("its socket cannot be watched".into());
+        let socket = link.readiness().ok_or_else(unusable)?;
+        let number = self.number();
+        self.poller
+            .add(&socket, number, Interest::Read)
+            .map_err(|e| Error::Between(e.to_string()))?;
+        lock(&self.links).insert(number, (link, socket));
+        self.alarm.ring();
+        Ok(())
+    }
+
+    fn watch(&self) {
+        loop {
+            let (due_ns, links) = self.tend_links();
+            if self.ending.load(Ordering::Acquire) && links == 0 {
+                return;
+            }
+            let nap = due_ns.saturating_sub(clock::ticked_ns()).min(NAP_NS);
+            let Ok(ready) = self.poller.wait(Some(Duration::from_nanos(nap))) else { return };
+            for ready in ready {
+                if ready.token == ALARM {
+                    self.alarm.clear();
+                    continue;
+                }
+                let gate = lock(&self.gates).get(&ready.token).cloned();
+                if let Some(gate) = gate {
+                    self.open_gate(&gate);
+                }
+            }
+        }
+    }
+
+    /// Looks after all links; says when the next wants it, and how many there are.
+    fn tend_links(&self) -> (u64, usize) {
+        let links: Vec<(u64, Arc<Link>)> =
+            lock(&self.links).iter().map(|(&number, (link, _))| (number, link.clone())).collect();
+        let mut due_ns = u64::MAX;
+        let mut news = false;
+        for (number, link) in &links {
+            let tended = link.tend();
+            news |= tended.news;
+            due_ns = due_ns.min(tended.due_ns);
+            if tended.over
+                && let Some((_, socket)) = lock(&self.links).remove(number)
+            {
+                let _ = self.poller.remove(&socket);
+            }
+        }
+        if news {
+            self.wake();
+        }
+        (due_ns, lock(&self.links).len())
+    }
+
+    fn open_gate(&self, gate: &Gate) {
+        let knocks = gate.answer(&self.alarm);
+        let counters = Counters::over(self.context.block().counters());
+        // This thread alone counts these.
+        counters.add(Counter::ConnStrangers, knocks.strangers);
+        counters.add(Counter::ConnRefused, knocks.refused);
+        counters.add(Counter::ConnMet, knocks.links.len() as u64);
+        for link in knocks.links {
+            let waiting = link.clone();
+            if self.enter_link(link).is_err() {
+                // Without being watched it would never be heard.
+                waiting.give_up();
+            }
+        }
+    }
+
+    /// Wakes the rank's threads.
+    fn wake(&self) {
+        let node = self.context.node();
+        let alarm = node.alarm(self.context.rank()).map(|alarm| &**alarm);
+        self.context.block().park().wake_if_asleep(node.fence(), alarm);
+    }
+}

@@ -1,0 +1,347 @@
+//! A connection to another job: a stack of its own, beside the rank's (paper 002, 2.3: sub-connections are
+//! made before the connection, when the other side is ready to take them).
+
+use crate::error::{End, Error, Result};
+use crate::far::Between;
+use crate::hub::{MOST_PIECE, lock};
+use crate::line::Line;
+use crate::queue::{Queue, Visitor};
+use crate::way::push_pieces;
+use crate::words::{Piece, ask};
+use clump_am::Attempt;
+use clump_driver::{Clock, Fault, Timestamps, UdpOptions};
+use clump_net::seal::JobKey;
+use clump_net::{
+    Batch, Doors, FlowId, PeerAddress, Push, Refusal, Request, Sort, Stack, StackConfig,
+};
+use clump_os::alarm::Alarm;
+use clump_os::clock;
+use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
+use clump_shm::name::Name;
+use clump_wire::frame::Kind;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+/// Number of the stack of whoever connected, and of whoever was connected to.
+pub(crate) const CLIENT: u32 = 0;
+pub(crate) const SERVER: u32 = 1;
+/// How long a side that is done still answers what the other sends again.
+const LAST_ANSWERS_NS: u64 = 50_000_000;
+/// How long a connection may take from the answer to its first packet.
+const HALF_OPEN_NS: u64 = 5_000_000_000;
+/// Receptions of one look.
+const ROUNDS: usize = 16;
+
+/// See the module.
+pub(crate) struct Link {
+    core: Mutex<Core>,
+    /// The number of the other side's stack.
+    peer: u32,
+    line: Arc<Line>,
+    address: SocketAddr,
+    silence_ns: u64,
+    /// Wakes the thread that looks after it.
+    alarm: Arc<Alarm>,
+    unsettled: AtomicBool,
+    /// Credit or the rest of a message is to be sent.
+    due: AtomicBool,
+    /// When this side was done with it; 0 before.
+    closing_ns: AtomicU64,
+    opened_ns: u64,
+    /// Where it waits once the other side has shown that it is there.
+    awaited: Mutex<Option<Arc<Queue>>>,
+}
+
+struct Core {
+    stack: Stack,
+    batch: Batch,
+    flow: FlowId,
+}
+
+/// What the thread that looks after links learns of one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tended {
+    /// Something for the program has come.
+    pub(crate) news: bool,
+    /// When to look again, by `clock::ticked_ns`.
+    pub(crate) due_ns: u64,
+    /// Nothing is left to do for it.
+    pub(crate) over: bool,
+}
+
+/// What is needed to make one, besides the socket.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    pub(crate) me: u32,
+    pub(crate) epoch: u32,
+    pub(crate) peer: SocketAddr,
+    pub(crate) peer_epoch: u32,
+    pub(crate) key: JobKey,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "link to {}", self.address)
+    }
+}
+
+fn name_of(stack: u32) -> u64 {
+    Name::new(stack, 0, 1).to_bits()
+}
+
+impl Link {
+    /// # Errors
+    /// The socket or the key cannot be used.
+    pub(crate) fn open(
+        socket: OwnedFd,
+        terms: &Terms,
+        between: &Between,
+        line: Arc<Line>,
+        alarm: Arc<Alarm>,
+    ) -> Result<Self> {
+        let Terms { me, epoch, peer: address, peer_epoch, ref key } = *terms;
+        let unusable = |why: &dyn std::fmt::Display| Error::Between(why.to_string());
+        let options = UdpOptions { timestamps: Timestamps::Crowds, ..UdpOptions::default() };
+        let driver = clump_driver::take(socket, Vec::new(), options).map_err(|e| unusable(&e))?;
+        let driver = match between.faults.clone() {
+            None => driver,
+            Some((plan, seed)) => {
+                Box::new(Fault::new(driver, seed ^ u64::from(epoch), plan, Clock::Steady))
+            }
+        };
+        let peer = 1 - me.min(1);
+        let silence_ns = u64::try_from(between.silence.as_nanos()).unwrap_or(u64::MAX).max(8);
+        let channel = clump_proto::Config {
+            keepalive: Some(silence_ns / 8),
+            ..clump_proto::Config::default()
+        };
+        let config = StackConfig {
+            me,
+            epoch,
+            security: between.security,
+            channel,
+            // The connection's own window bounds what its program has not received.
+            credit_bytes: u64::MAX / 4,
+            peers: vec![PeerAddress { id: peer, address, epoch: peer_epoch }],
+        };
+        let doors = Box::new(OneDoor { name: name_of(me) });
+        let mut stack = Stack::new(config, key, driver, doors).map_err(|e| unusable(&e))?;
+        let flow = stack.open_flow(name_of(me), name_of(peer), peer, false);
+        Ok(Self {
+            core: Mutex::new(Core { stack, batch: Batch::default(), flow }),
+            peer,
+            line,
+            address,
+            silence_ns,
+            alarm,
+            unsettled: AtomicBool::new(false),
+            due: AtomicBool::new(false),
+            closing_ns: AtomicU64::new(0),
+            opened_ns: clock::ticked_ns(),
+            awaited: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn line(&self) -> &Arc<Line> {
+        &self.line
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it goes once the other side has shown that it is there.
+    pub(crate) fn await_in(&self, queue: Arc<Queue>) {
+        *lock(&self.awaited) = Some(queue);
+    }
+
+    /// What becomes readable when packets arrive.
+    pub(crate) fn readiness(&self) -> Option<OwnedFd> {
+        let core = lock(&self.core);
+        core.stack.driver().readiness().and_then(|fd| fd.try_clone_to_owned().ok())
+    }
+
+    /// Sends one message if there is room now.
+    pub(crate) fn send(&self, handler: u8, words: &[u64], payload: &[u8]) -> Attempt {
+        let mut core = lock(&self.core);
+        let Core { stack, flow, .. } = &mut *core;
+        let kind = if payload.is_empty() { Kind::Short } else { Kind::Medium };
+        let request = Request { flow: *flow, tag: 0, kind, handler, words };
+        let pushed = stack.request(clock::ticked_ns, &request, payload);
+        if handler != ask::PIECE {
+            stack.service(clock::ticked_ns(), true);
+        } else if stack.wants_service() && !self.unsettled.swap(true, Ordering::AcqRel) {
+            // It may wait for company, but not for this thread to call again.
+            self.alarm.ring();
+        }
+        match pushed {
+            Push::Full => Attempt::Full,
+            // Who is lost takes nothing; the line knows.
+            Push::Accepted | Push::Lost(_) => Attempt::Sent,
+        }
+    }
+
+    /// Takes in what has arrived, unless another thread does; true when anything did.
+    pub(crate) fn look(&self) -> bool {
+        let Ok(mut core) = self.core.try_lock() else { return false };
+        let handled = self.take_in(&mut core);
+        if handled || core.stack.wants_service() {
+            let now = clock::ticked_ns();
+            core.stack.service(now, true);
+        }
+        drop(core);
+        self.tell_due();
+        handled
+    }
+
+    fn take_in(&self, core: &mut Core) -> bool {
+        let Core { stack, batch, .. } = core;
+        let mut handled = false;
+        for _ in 0..ROUNDS {
+            let received = stack.receive(clock::ticked_ns, Some(0), batch);
+            for at in 0..batch.len() {
+                let Some(arrival) = batch.arrival(at) else { break };
+                let Sort::Message(Kind::Short | Kind::Medium) = arrival.sort else { continue };
+                handled = true;
+                if self.line.handle(arrival.handler, arrival.words(), arrival.payload) {
+                    self.due.store(true, Ordering::Release);
+                }
+            }
+            if received == 0 {
+                break;
+            }
+        }
+        handled
+    }
+
+    pub(crate) fn mark_due(&self) {
+        self.due.store(true, Ordering::Release);
+        self.alarm.ring();
+    }
+
+    /// Sends what the line owes. Both kinds, as a hub does for connections of its job.
+    fn tell_due(&self) {
+        if !self.due.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let credit = self.line.state().inbound.poll_credit();
+        if let Some(total) = credit
+            && self.send(ask::CREDIT, &[0, 0, total], &[]) == Attempt::Full
+        {
+            self.line.state().inbound.on_credit_unsent();
+            self.due.store(true, Ordering::Release);
+        }
+        if let Some(_sender) = self.line.try_sender() {
+            self.push_rest();
+        }
+    }
+
+    fn push_rest(&self) {
+        let rest = self.line.state().rest.take();
+        let Some((message, mut sending)) = rest else { return };
+        let send =
+            |piece: Piece, payload: &[u8]| Ok(self.send(ask::PIECE, &piece.words(0, 0), payload));
+        let done = push_pieces(&self.line, MOST_PIECE, &message, &mut sending, send);
+        if !matches!(done, Ok(true)) {
+            self.line.state().rest = Some((message, sending));
+        }
+    }
+
+    /// This side is done: what was sent still goes.
+    pub(crate) fn begin_close(&self) {
+        let now = clock::ticked_ns().max(1);
+        let _ = self.closing_ns.compare_exchange(0, now, Ordering::AcqRel, Ordering::Relaxed);
+        self.alarm.ring();
+    }
+
+    /// It cannot be looked after: nobody will accept it.
+    pub(crate) fn give_up(&self) {
+        if let Some(queue) = lock(&self.awaited).take() {
+            queue.settle(None);
+        }
+    }
+
+    /// Tells the other side that nobody will accept it.
+    pub(crate) fn hang_up(&self) {
+        // Without room for it, silence tells.
+        let _ = self.send(ask::CLOSE, &[0, 0, 0, 0], &[]);
+        self.begin_close();
+    }
+
+    /// The other side is there: its packets are made with the key.
+    pub(crate) fn greet(&self) {
+        // The first message of a stack finds room.
+        let _ = self.send(ask::BEAT, &[0, 0], &[]);
+    }
+
+    /// What the thread does for it: everything that is due.
+    pub(crate) fn tend(self: &Arc<Self>) -> Tended {
+        self.unsettled.store(false, Ordering::Release);
+        let mut core = lock(&self.core);
+        let mut news = self.take_in(&mut core);
+        let now = core.stack.looked_at();
+        core.stack.service(now, true);
+        core.stack.acknowledge_all(now);
+        // Before the first packet there is no channel.
+        let unheard = now.saturating_sub(self.opened_ns);
+        let silent = core.stack.silent_for(self.peer, now).unwrap_or(unheard) >= self.silence_ns;
+        let heard = core.stack.stats().packets_received > 0;
+        let quiet = core.stack.is_quiet();
+        if silent {
+            core.stack.lose(self.peer, Refusal::PeerLost);
+        }
+        let due_ns = core.stack.next_timeout().unwrap_or(u64::MAX);
+        drop(core);
+        if silent {
+            self.line.end(End::Silent);
+            news = true;
+        }
+        self.tell_due();
+        let given_up = self.settle_waiting(heard, silent, now);
+        let since = self.closing_ns.load(Ordering::Acquire);
+        let done = quiet || self.line.has_ended();
+        let over = since != 0 && done && now.saturating_sub(since) >= LAST_ANSWERS_NS;
+        let over = over || silent && since != 0 || given_up;
+        // A timer that is due and finds nothing to do must not keep the thread awake.
+        let due_ns = due_ns.max(now + 100_000).min(now + self.silence_ns / 8);
+        let due_ns = if since == 0 { due_ns } else { due_ns.min(now + LAST_ANSWERS_NS / 4) };
+        Tended { news, due_ns, over }
+    }
+
+    /// Lets it wait to be accepted once the other side was heard; true when it never was.
+    fn settle_waiting(self: &Arc<Self>, heard: bool, silent: bool, now: u64) -> bool {
+        let late = silent || now.saturating_sub(self.opened_ns) >= HALF_OPEN_NS;
+        let mut awaited = lock(&self.awaited);
+        if awaited.is_none() || !heard && !late {
+            return false;
+        }
+        let Some(queue) = awaited.take() else { return false };
+        drop(awaited);
+        let visitor = heard.then(|| Visitor::Far(self.clone()));
+        if !queue.settle(visitor) && heard {
+            self.hang_up();
+        }
+        !heard
+    }
+}
+
+/// The only endpoint of a link.
+#[derive(Debug)]
+struct OneDoor {
+    name: u64,
+}
+
+impl Doors for OneDoor {
+    fn admit(&self, to: u64, _tag: Option<u64>) -> std::result::Result<u8, Refusal> {
+        if to == self.name { Ok(0) } else { Err(Refusal::NoSuchEndpoint) }
+    }
+
+    fn fits(&self, _to: u64, _offset: u64, _bytes: u64) -> std::result::Result<(), Refusal> {
+        Err(Refusal::BadOffset)
+    }
+
+    fn deposit(&self, _to: u64, _offset: u64, _data: &[u8]) -> std::result::Result<(), Refusal> {
+        Err(Refusal::BadOffset)
+    }
+}

@@ -1,0 +1,277 @@
+//! A rank's connections within its job: one endpoint, through which all of them go, and who they belong to.
+
+mod handlers;
+
+use crate::error::{End, Peer};
+use crate::far::Far;
+use crate::line::Line;
+use crate::queue::Queue;
+use crate::words::ask;
+use clump_am::{
+    AsContext, Attempt, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result,
+    SharedEndpoint, Tag,
+};
+use clump_os::clock;
+use clump_os::sync::{AtomicU64, Ordering};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+/// Most bytes of one piece, so that no connection holds up others for long.
+pub(crate) const MOST_PIECE: usize = 32 << 10;
+/// Most words that wait to be said to peers without a connection.
+const MOST_NOTICES: usize = 1024;
+
+/// The hub of each rank of this process, by where its context lies, while it has connections or listeners.
+static HUBS: Mutex<Vec<(usize, Weak<Hub>)>> = Mutex::new(Vec::new());
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    pub(crate) context: Arc<RankContext>,
+    pub(crate) endpoint: SharedEndpoint,
+    pub(crate) book: Arc<Book>,
+    pub(crate) far: Far,
+    dests: Mutex<HashMap<Name, (Dest, usize)>>,
+}
+
+/// What handlers know: they must not hold the endpoint.
+#[derive(Debug)]
+pub(crate) struct Book {
+    lines: Mutex<HashMap<u64, Known>>,
+    queues: Mutex<HashMap<u16, Arc<Queue>>>,
+    notices: Mutex<VecDeque<Notice>>,
+    /// Connections of this job that have credit to report, or the rest of a message to send.
+    due: Mutex<Vec<u64>>,
+    /// Answers to questions after ports, by the question's number.
+    pub(crate) found: Mutex<HashMap<u64, Option<u64>>>,
+    next: AtomicU64,
+}
+
+/// A connection of this rank.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) line: Arc<Line>,
+    pub(crate) peer: Name,
+}
+
+/// Something to say to a peer of whom nothing else is kept.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    pub(crate) to: Name,
+    pub(crate) handler: u8,
+    pub(crate) words: Vec<u64>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Connections have a virtual network of their own.
+fn tag(context: &RankContext) -> Tag {
+    Tag(context.node().job().id() ^ 0x636f_6e6e_5f70_6f72)
+}
+
+impl Book {
+    /// A number that nothing of this rank has had.
+    pub(crate) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn enter(&self, number: u64, line: Arc<Line>, peer: Name) {
+        lock(&self.lines).insert(number, Known { line, peer });
+    }
+
+    pub(crate) fn forget(&self, number: u64) {
+        lock(&self.lines).remove(&number);
+    }
+
+    pub(crate) fn known(&self, number: u64) -> Option<Known> {
+        lock(&self.lines).get(&number).cloned()
+    }
+
+    pub(crate) fn queue(&self, port: u16) -> Option<Arc<Queue>> {
+        lock(&self.queues).get(&port).cloned()
+    }
+
+    /// False when this rank listens at that port.
+    pub(crate) fn enter_queue(&self, port: u16, queue: &Arc<Queue>) -> bool {
+        match lock(&self.queues).entry(port) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(free) => {
+                free.insert(queue.clone());
+                true
+            }
+        }
+    }
+
+    pub(crate) fn forget_queue(&self, port: u16) {
+        lock(&self.queues).remove(&port);
+    }
+
+    pub(crate) fn note(&self, notice: Notice) {
+        let mut notices = lock(&self.notices);
+        if notices.len() < MOST_NOTICES {
+            notices.push_back(notice);
+        }
+    }
+
+    pub(crate) fn mark_due(&self, number: u64) {
+        let mut due = lock(&self.due);
+        if !due.contains(&number) {
+            due.push(number);
+        }
+    }
+}
+
+impl Hub {
+    /// The hub of this rank, opened if need be.
+    ///
+    /// # Errors
+    /// All endpoints of the rank are open.
+    pub(crate) fn of(rank: &impl AsContext) -> Result<Arc<Self>> {
+        let context = rank.context();
+        let mut hubs = lock(&HUBS);
+        // A hub holds its context, so the place is another's only when the hub is gone.
+        hubs.retain(|(_, hub)| hub.strong_count() > 0);
+        let place = Arc::as_ptr(context) as usize;
+        let known = hubs.iter().find(|(at, _)| *at == place);
+        if let Some(hub) = known.and_then(|(_, hub)| hub.upgrade()) {
+            return Ok(hub);
+        }
+        let hub = Arc::new(Self::open(context)?);
+        hubs.push((place, Arc::downgrade(&hub)));
+        Ok(hub)
+    }
+
+    fn open(context: &Arc<RankContext>) -> Result<Self> {
+        let endpoint = Endpoint::open_shared(context, tag(context))?;
+        let book = Arc::new(Book {
+            lines: Mutex::default(),
+            queues: Mutex::default(),
+            notices: Mutex::default(),
+            due: Mutex::default(),
+            found: Mutex::default(),
+            next: AtomicU64::new(1),
+        });
+        handlers::equip(&endpoint, &book);
+        let (context, dests) = (context.clone(), Mutex::default());
+        let far = Far::new(&context);
+        Ok(Self { context, endpoint, book, far, dests })
+    }
+
+    /// The way to `name`, which counts how many use it.
+    pub(crate) fn way_to(&self, name: Name) -> Result<Dest> {
+        self.way_under(name, tag(&self.context))
+    }
+
+    pub(crate) fn way_under(&self, name: Name, tag: Tag) -> Result<Dest> {
+        let mut dests = lock(&self.dests);
+        if let Some((dest, users)) = dests.get_mut(&name) {
+            *users += 1;
+            return Ok(*dest);
+        }
+        let dest = self.endpoint.map(&name, tag)?;
+        dests.insert(name, (dest, 1));
+        Ok(dest)
+    }
+
+    /// One user less of the way to `name`.
+    pub(crate) fn leave_way(&self, name: Name) {
+        let mut dests = lock(&self.dests);
+        let Some((dest, users)) = dests.get_mut(&name) else { return };
+        *users -= 1;
+        if *users == 0 {
+            let dest = *dest;
+            dests.remove(&name);
+            // What was sent is still delivered.
+            let _ = self.endpoint.unmap(dest);
+        }
+    }
+
+    /// Handles what has arrived, and says what that has made due. Never blocks.
+    pub(crate) fn step(&self) -> Result<()> {
+        self.endpoint.poll()?;
+        self.pump()
+    }
+
+    /// Says what is due: credit, rests of messages, notices.
+    pub(crate) fn pump(&self) -> Result<()> {
+        let due = std::mem::take(&mut *lock(&self.book.due));
+        for number in due {
+            if let Some(known) = self.book.known(number) {
+                self.tell_due(number, &known)?;
+            }
+        }
+        loop {
+            let Some(notice) = lock(&self.book.notices).pop_front() else { return Ok(()) };
+            let dest = self.way_to(notice.to)?;
+            let sent = self.endpoint.try_request(dest, Handler(notice.handler), &notice.words);
+            self.leave_way(notice.to);
+            if sent? == Attempt::Full {
+                lock(&self.book.notices).push_front(notice);
+                return Ok(());
+            }
+        }
+    }
+
+    fn tell_due(&self, number: u64, known: &Known) -> Result<()> {
+        let near = crate::way::Near { number, peer: known.peer, dest: self.way_to(known.peer)? };
+        let told = crate::way::tell_due(self, &crate::way::Way::Near(near), &known.line);
+        self.leave_way(known.peer);
+        if !told? {
+            self.book.mark_due(number);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn peer_of(&self, name: Name) -> Peer {
+        let rank = name.rank();
+        Peer::Rank { rank, node: self.context.node().node_of(rank) }
+    }
+}
+
+/// How long a hub that ends looks for room for last words.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let limit = crate::wait::after(LAST_WORDS);
+        while !std::thread::panicking() && !lock(&self.book.notices).is_empty() {
+            if self.step().is_err() || clock::now_ns() > limit {
+                return;
+            }
+            clock::yield_now();
+        }
+    }
+}
+
+/// Why the connection to rank `rank` is over, if that is what `error` says.
+pub(crate) fn end_by(error: &clump_am::Error, rank: u32) -> Option<End> {
+    match error.kind() {
+        ErrorKind::RankLeft(left) if *left == rank => Some(End::PeerLeft),
+        ErrorKind::RankDied(death) if death.rank == rank => Some(End::PeerDied),
+        _ => None,
+    }
+}
+
+/// A connection that waited to be accepted is given up.
+pub(crate) fn hang_up(book: &Book, number: u64, known: &Known) {
+    book.forget(number);
+    let theirs = known.line.state().theirs;
+    book.note(Notice::hang_up(known.peer, theirs, number));
+}
+
+impl Notice {
+    /// Closes the connection that is `theirs` at the endpoint `to`, and `mine` here.
+    pub(crate) fn hang_up(to: Name, theirs: u64, mine: u64) -> Self {
+        Self { to, handler: ask::CLOSE, words: vec![theirs, mine, 0, 0] }
+    }
+
+    /// The same, after so many messages, and maybe in the middle of one.
+    pub(crate) fn after(mut self, messages: u64, broken: bool) -> Self {
+        self.words.splice(2.., [messages, u64::from(broken)]);
+        self
+    }
+}

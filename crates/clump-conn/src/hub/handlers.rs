@@ -1,0 +1,117 @@
+//! What the endpoint of a hub does with messages.
+
+use super::{Book, Known, Notice, hang_up, lock};
+use crate::error::End;
+use crate::line::{Answer, Line};
+use crate::port::Order;
+use crate::queue::{Queued, Visitor};
+use crate::words::{ask, refusal, tell};
+use clump_am::{Handler, Name, Returned, SharedEndpoint, Token};
+use clump_os::clock;
+use clump_rma::protocol;
+use std::sync::Arc;
+
+pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<Book>) {
+    let mine = book.clone();
+    let connect = move |token: Token<'_>, words: &[u64], _: clump_am::Payload<'_>| {
+        on_connect(&mine, token, words);
+    };
+    endpoint.set_handler(Handler(ask::CONNECT), connect);
+    for handler in [ask::PIECE, ask::CREDIT, ask::FINISH, ask::CLOSE] {
+        let mine = book.clone();
+        endpoint.set_handler(Handler(handler), move |token, words, payload| {
+            let Some((number, known)) = addressed(&mine, words, token.from()) else { return };
+            if known.line.handle(handler, words, &payload) {
+                mine.mark_due(number);
+            }
+        });
+    }
+    let mine = book.clone();
+    endpoint.set_handler(Handler(tell::QUEUED), move |token, words, _| {
+        let &[to, from] = words else { return };
+        match addressed(&mine, words, token.from()) {
+            Some((_, known)) => {
+                let mut state = known.line.state();
+                (state.theirs, state.answer) = (from, Some(Answer::Queued));
+            }
+            // Whoever asked has given up.
+            None => mine.note(Notice::hang_up(token.from(), from, to)),
+        }
+    });
+    let mine = book.clone();
+    endpoint.set_handler(Handler(tell::REFUSED), move |token, words, _| {
+        let &[_, why] = words else { return };
+        if let Some((_, known)) = addressed(&mine, words, token.from()) {
+            known.line.state().answer = Some(Answer::Refused(why));
+        }
+    });
+    let mine = book.clone();
+    endpoint.set_handler(Handler(protocol::tell::VALUE), move |_, words, _| {
+        let &[cookie, value] = words else { return };
+        if let Some(asked) = lock(&mine.found).get_mut(&cookie) {
+            *asked = Some(value);
+        }
+    });
+    let mine = book.clone();
+    endpoint.on_returned(move |message| on_returned(&mine, message));
+}
+
+/// The connection that a message is for, if it comes from its other side.
+fn addressed(book: &Book, words: &[u64], from: Name) -> Option<(u64, Known)> {
+    let number = *words.first()?;
+    let known = book.known(number).filter(|known| known.peer == from)?;
+    Some((number, known))
+}
+
+fn on_connect(book: &Book, token: Token<'_>, words: &[u64]) {
+    let &[port, theirs, order] = words else { return };
+    let queue = u16::try_from(port).ok().and_then(|port| book.queue(port));
+    let peer = token.from();
+    let refused = match queue {
+        None => refusal::NO_LISTENER,
+        Some(queue) => {
+            let line = Arc::new(Line::new(Order::of_bit(order), theirs));
+            let (number, known) = (book.number(), Known { line: line.clone(), peer });
+            match queue.push(Visitor::Near(number, known)) {
+                Queued::Waits => {
+                    book.enter(number, line, peer);
+                    // Only a peer that is gone would not take it, and then the line ends by itself.
+                    let _ = token.reply(Handler(tell::QUEUED), &[theirs, number]);
+                    return;
+                }
+                Queued::Full => refusal::QUEUE_FULL,
+                Queued::Closed => refusal::NO_LISTENER,
+            }
+        }
+    };
+    let _ = token.reply(Handler(tell::REFUSED), &[theirs, refused]);
+}
+
+/// A message came back: its other side is gone.
+fn on_returned(book: &Book, message: &Returned) {
+    let word = |at: usize| message.words.get(at).copied().unwrap_or(0);
+    let number = match (message.reply, message.handler.0) {
+        (false, protocol::ask::PORT) => {
+            if let Some(asked) = lock(&book.found).get_mut(&word(0)) {
+                *asked = Some(0);
+            }
+            return;
+        }
+        // Answers name the connection here second, as requests do.
+        (false, ask::CONNECT | ask::PIECE | ask::CREDIT | ask::FINISH | ask::CLOSE)
+        | (true, tell::QUEUED) => word(1),
+        _ => return,
+    };
+    let Some(known) = book.known(number) else { return };
+    if message.reply {
+        return hang_up(book, number, &known);
+    }
+    let died = message.reason == clump_am::Reason::PeerLost;
+    known.line.state().answer.get_or_insert(Answer::Refused(refusal::NO_LISTENER));
+    if died {
+        known.line.end(End::PeerDied);
+    } else {
+        // Its endpoint is closed. What it said before, and that it closed, may still be on its way.
+        known.line.doubt(clock::now_ns());
+    }
+}

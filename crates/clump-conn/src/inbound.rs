@@ -1,0 +1,267 @@
+//! The receiving side of a connection: pieces become messages, in order or not, within a window.
+//!
+//! Pure. Pieces come in any order and each once (the channel below sees to it); the peer is not trusted
+//! beyond that. What is kept is bounded by the window and one message: only of the message that is to be
+//! received next are pieces given back before it is whole, and only while none is ready.
+
+use crate::port::Order;
+use crate::words::{PIECE_COST, Piece};
+use std::collections::{BTreeMap, VecDeque};
+
+/// A peer that does not keep to the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Nonsense;
+
+/// The bytes of a piece, which are copied once.
+pub(crate) trait Bytes {
+    fn count(&self) -> usize;
+    fn append_to(&self, to: &mut Vec<u8>);
+}
+
+impl Bytes for [u8] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn append_to(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(self);
+    }
+}
+
+impl Bytes for clump_am::Payload<'_> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn append_to(&self, to: &mut Vec<u8>) {
+        clump_am::Payload::append_to(self, to);
+    }
+}
+
+/// A message that is not whole.
+#[derive(Debug, Default)]
+struct Part {
+    bytes: u64,
+    /// Its beginning.
+    front: Vec<u8>,
+    /// Pieces behind a gap, by offset.
+    stray: BTreeMap<u64, Vec<u8>>,
+    /// What it costs of the window, and has not been given back.
+    cost: u64,
+}
+
+/// A whole message and what it costs of the window.
+#[derive(Debug, PartialEq, Eq)]
+struct Whole {
+    message: Vec<u8>,
+    cost: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Inbound {
+    order: Order,
+    window: u64,
+    most_bytes: u64,
+    ready: VecDeque<Whole>,
+    /// Whole messages that wait for their turn.
+    early: BTreeMap<u64, Whole>,
+    parts: BTreeMap<u64, Part>,
+    /// Number of the message whose turn it is, where order is kept.
+    next: u64,
+    /// Whole messages that arrived, ever.
+    arrived: u64,
+    /// How many the peer sends in all, once it has said so.
+    total: Option<u64>,
+    /// Cost of what arrived, and of what was given back, ever.
+    taken: u64,
+    given_back: u64,
+    /// What the peer knows of the latter.
+    reported: u64,
+}
+
+impl Inbound {
+    /// Messages of at most `most_bytes`, of which at most `window` of cost may be kept.
+    pub(crate) fn new(order: Order, window: u64, most_bytes: u64) -> Self {
+        Self {
+            order,
+            window,
+            most_bytes,
+            ready: VecDeque::new(),
+            early: BTreeMap::new(),
+            parts: BTreeMap::new(),
+            next: 0,
+            arrived: 0,
+            total: None,
+            taken: 0,
+            given_back: 0,
+            reported: 0,
+        }
+    }
+
+    /// Takes in a piece.
+    ///
+    /// # Errors
+    /// A correct peer does not send it: too much at once, too long, twice, beyond the end.
+    pub(crate) fn handle_piece(
+        &mut self,
+        piece: Piece,
+        payload: &(impl Bytes + ?Sized),
+    ) -> Result<(), Nonsense> {
+        let Piece { number, bytes, offset } = piece;
+        let len = payload.count() as u64;
+        let cost = PIECE_COST + len;
+        self.taken += cost;
+        let end = offset.checked_add(len).ok_or(Nonsense)?;
+        let empty = len == 0 && bytes != 0;
+        let behind = self.order == Order::Kept && number < self.next;
+        let beyond = self.total.is_some_and(|total| number >= total);
+        // A piece that finds nothing outstanding may be larger than the window.
+        let most = self.window.max(cost);
+        let greedy = self.taken.saturating_sub(self.given_back) > most;
+        if end > bytes || bytes > self.most_bytes || empty || behind || beyond || greedy {
+            return Err(Nonsense);
+        }
+        let part = self.parts.entry(number).or_insert_with(|| Part { bytes, ..Part::default() });
+        part.put(bytes, offset, payload, cost)?;
+        if part.front.len() as u64 == part.bytes
+            && let Some(part) = self.parts.remove(&number)
+        {
+            self.on_whole(number, Whole { message: part.front, cost: part.cost })?;
+        }
+        self.relieve();
+        Ok(())
+    }
+
+    fn on_whole(&mut self, number: u64, whole: Whole) -> Result<(), Nonsense> {
+        self.arrived += 1;
+        match self.order {
+            Order::Any => self.ready.push_back(whole),
+            Order::Kept => {
+                if self.early.insert(number, whole).is_some() {
+                    return Err(Nonsense);
+                }
+                while let Some(whole) = self.early.remove(&self.next) {
+                    self.next += 1;
+                    self.ready.push_back(whole);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// While no message is ready, pieces of the next are given back as they come: it may be longer than the
+    /// window.
+    fn relieve(&mut self) {
+        if !self.ready.is_empty() {
+            return;
+        }
+        if let Some((&number, part)) = self.parts.iter_mut().next()
+            && (self.order == Order::Any || number == self.next)
+        {
+            self.given_back += std::mem::take(&mut part.cost);
+        }
+    }
+
+    /// The peer sends so many messages in all.
+    ///
+    /// # Errors
+    /// It has sent more, or has said otherwise.
+    pub(crate) fn handle_total(&mut self, total: u64) -> Result<(), Nonsense> {
+        let known = self.total.is_none_or(|known| known == total);
+        let last = self.parts.last_key_value().map(|(&number, _)| number);
+        let last = last.max(self.early.last_key_value().map(|(&number, _)| number));
+        if !known || total < self.arrived || last.is_some_and(|last| last >= total) {
+            return Err(Nonsense);
+        }
+        self.total = Some(total);
+        Ok(())
+    }
+
+    /// Whether the peer has said how many messages it sends.
+    pub(crate) fn knows_total(&self) -> bool {
+        self.total.is_some()
+    }
+
+    /// The next message.
+    pub(crate) fn poll_message(&mut self) -> Option<Vec<u8>> {
+        let Whole { message, cost } = self.ready.pop_front()?;
+        self.given_back += cost;
+        self.relieve();
+        Some(message)
+    }
+
+    /// Whether a message is ready.
+    pub(crate) fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Whether the peer will send nothing more and everything was received.
+    pub(crate) fn is_over(&self) -> bool {
+        self.ready.is_empty() && self.total == Some(self.arrived)
+    }
+
+    /// What to tell the peer about room, when that is worth a message: a quarter of the window.
+    pub(crate) fn poll_credit(&mut self) -> Option<u64> {
+        let due = self.wants_credit();
+        due.then(|| {
+            self.reported = self.given_back;
+            self.reported
+        })
+    }
+
+    /// Whether [`Inbound::poll_credit`] has something to tell.
+    pub(crate) fn wants_credit(&self) -> bool {
+        self.given_back - self.reported >= self.window / 4
+    }
+
+    /// The news did not get out: it is due again.
+    pub(crate) fn on_credit_unsent(&mut self) {
+        self.reported = self.reported.saturating_sub(self.window);
+    }
+
+    /// Bytes that are kept.
+    #[cfg(test)]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let parts = self.parts.values();
+        let parts = parts.map(|p| p.front.len() + p.stray.values().map(Vec::len).sum::<usize>());
+        let whole = self.ready.iter().chain(self.early.values()).map(|w| w.message.len());
+        parts.sum::<usize>() + whole.sum::<usize>()
+    }
+}
+
+impl Part {
+    fn put(
+        &mut self,
+        bytes: u64,
+        offset: u64,
+        piece: &(impl Bytes + ?Sized),
+        cost: u64,
+    ) -> Result<(), Nonsense> {
+        let front = self.front.len() as u64;
+        if bytes != self.bytes || offset < front {
+            return Err(Nonsense);
+        }
+        self.cost += cost;
+        if offset > front {
+            let mut stray = Vec::new();
+            piece.append_to(&mut stray);
+            return match self.stray.insert(offset, stray) {
+                None => Ok(()),
+                Some(_) => Err(Nonsense),
+            };
+        }
+        piece.append_to(&mut self.front);
+        while let Some(next) = self.stray.remove(&(self.front.len() as u64)) {
+            self.front.extend_from_slice(&next);
+        }
+        let overlapped = self.stray.first_key_value();
+        match overlapped {
+            Some((&at, _)) if at < self.front.len() as u64 => Err(Nonsense),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+use super::*;
+use crate::outbound::Outbound;
+use proptest::prelude::*;
+
+const WINDOW: u64 = 4096;
+const MOST: u64 = 100_000;
+
+fn message(number: u64, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at as u64 * 31 + number * 7) as u8).collect()
+}
+
+fn piece(number: u64, bytes: u64, offset: u64) -> Piece {
+    Piece { number, bytes, offset }
+}
+
+proptest! {
+    /// Two sides and between them what reorders at will: everything arrives once, in order where that was
+    /// asked for, within the window, and nothing stops.
+    #[test]
+    fn what_is_sent_is_received_once_and_memory_is_bounded(
+        kept in any::<bool>(),
+        lens in prop::collection::vec(prop_oneof![0usize..200, 1000usize..20_000], 1..20),
+        most in 1usize..3000,
+        choices in prop::collection::vec(any::<u16>(), 64..256),
+    ) {
+        let order = if kept { Order::Kept } else { Order::Any };
+        let mut inbound = Inbound::new(order, WINDOW, MOST);
+        let mut outbound = Outbound::new(WINDOW);
+        let mut wire: Vec<(Piece, Vec<u8>)> = Vec::new();
+        let mut credits: Vec<u64> = Vec::new();
+        let mut received: Vec<Vec<u8>> = Vec::new();
+        let mut choice = choices.iter().cycle();
+        let mut queue = (0_u64..).zip(&lens);
+        let mut now: Option<(Vec<u8>, crate::outbound::Sending)> = None;
+        let mut said = false;
+        let longest = lens.iter().max().copied().unwrap_or(0);
+        for _ in 0..200_000 {
+            if inbound.is_over() {
+                break;
+            }
+            match choice.next().unwrap() % 4 {
+                0 => {
+                    if now.is_none() && let Some((number, &len)) = queue.next() {
+                        now = Some((message(number, len), outbound.begin(len)));
+                    }
+                    if let Some((bytes, sending)) = &mut now {
+                        if let Some((piece, len)) = outbound.poll_piece(sending, most) {
+                            let at = piece.offset as usize;
+                            wire.push((piece, bytes[at..at + len].to_vec()));
+                            outbound.on_sent(sending, len);
+                        }
+                        if sending.is_done() {
+                            now = None;
+                        }
+                    } else if !said {
+                        said = true;
+                        prop_assert_eq!(outbound.finish(), lens.len() as u64);
+                        inbound.handle_total(lens.len() as u64).unwrap();
+                    }
+                }
+                1 if !wire.is_empty() => {
+                    let at = usize::from(*choice.next().unwrap()) % wire.len();
+                    let (piece, payload) = wire.swap_remove(at);
+                    inbound.handle_piece(piece, &payload[..]).unwrap();
+                }
+                2 => received.extend(inbound.poll_message()),
+                _ => {
+                    credits.extend(inbound.poll_credit());
+                    if let Some(total) = credits.pop() {
+                        outbound.handle_credit(total);
+                    }
+                }
+            }
+            prop_assert!(inbound.memory_bytes() as u64 <= WINDOW + longest as u64);
+        }
+        prop_assert!(inbound.is_over(), "it stopped: {inbound:?} {outbound:?}");
+        let mut sent: Vec<Vec<u8>> = (0..).zip(&lens).map(|(n, &len)| message(n, len)).collect();
+        if !kept {
+            sent.sort();
+            received.sort();
+        }
+        prop_assert!(received == sent);
+    }
+
+    /// Whatever a peer sends: no panic, and no more memory than the window and a message.
+    #[test]
+    fn nonsense_is_refused(
+        pieces in prop::collection::vec((0u64..4, 0u64..6000, 0u64..6000, 0usize..2000), 0..40),
+        total in prop::option::of(0u64..4),
+    ) {
+        let mut inbound = Inbound::new(Order::Kept, WINDOW, 5000);
+        for (at, &(number, bytes, offset, len)) in pieces.iter().enumerate() {
+            if inbound.handle_piece(piece(number, bytes, offset), &vec![1; len][..]).is_err() {
+                return Ok(());
+            }
+            if at == 3 && let Some(total) = total && inbound.handle_total(total).is_err() {
+                return Ok(());
+            }
+            prop_assert!(inbound.memory_bytes() <= 5000 + WINDOW as usize);
+        }
+    }
+}
+
+#[test]
+fn rules_of_pieces() {
+    let mut inbound = Inbound::new(Order::Kept, WINDOW, MOST);
+    inbound.handle_piece(piece(0, 4, 0), &b"ab"[..]).unwrap();
+    for (bad, payload) in [
+        (piece(0, 5, 2), &b"cd"[..]),
+        (piece(0, 4, 1), b"bc"),
+        (piece(0, 4, 3), b"cd"),
+        (piece(0, 4, 2), b""),
+        (piece(1, MOST + 1, 0), b"x"),
+        (piece(1, u64::MAX, u64::MAX), b"x"),
+    ] {
+        assert_eq!(inbound.handle_piece(bad, payload), Err(Nonsense), "{bad:?}");
+    }
+    inbound.handle_piece(piece(0, 4, 2), &b"cd"[..]).unwrap();
+    assert_eq!(inbound.poll_message().unwrap(), b"abcd");
+    assert_eq!(
+        inbound.handle_piece(piece(0, 4, 0), &b"abcd"[..]),
+        Err(Nonsense),
+        "it was received"
+    );
+    inbound.handle_total(2).unwrap();
+    assert_eq!(inbound.handle_total(3), Err(Nonsense));
+    assert_eq!(inbound.handle_piece(piece(2, 1, 0), &b"x"[..]), Err(Nonsense), "beyond the end");
+    inbound.handle_piece(piece(1, 0, 0), &b""[..]).unwrap();
+    assert!(!inbound.is_over() && inbound.is_ready());
+    assert_eq!(inbound.poll_message().unwrap(), b"");
+    assert!(inbound.is_over());
+}
+
+#[test]
+fn a_peer_that_ignores_the_window_is_refused() {
+    let mut inbound = Inbound::new(Order::Any, WINDOW, MOST);
+    let fits = WINDOW / (PIECE_COST + 100);
+    for number in 0..fits {
+        inbound.handle_piece(piece(number, 100, 0), &[0; 100][..]).unwrap();
+    }
+    assert_eq!(inbound.handle_piece(piece(fits, 100, 0), &[0; 100][..]), Err(Nonsense));
+}
+
+#[test]
+fn credit_that_did_not_get_out_is_due_again() {
+    let mut inbound = Inbound::new(Order::Any, WINDOW, MOST);
+    inbound.handle_piece(piece(0, 1000, 0), &[0; 1000][..]).unwrap();
+    assert_eq!(inbound.poll_credit(), None);
+    inbound.poll_message().unwrap();
+    assert_eq!(inbound.poll_credit(), Some(1064));
+    assert!(!inbound.wants_credit());
+    inbound.on_credit_unsent();
+    assert_eq!(inbound.poll_credit(), Some(1064));
+}

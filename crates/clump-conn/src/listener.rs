@@ -1,0 +1,176 @@
+//! A port that is listened at.
+
+use crate::connection::Connection;
+use crate::error::{Error, Result};
+use crate::far::Between;
+use crate::hub::{Hub, hang_up};
+use crate::port::Port;
+use crate::queue::{Queue, Visitor};
+use crate::token::Token;
+use crate::wait::{after, wait};
+use crate::way::{Near, Way};
+use clump_am::AsContext;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many connections wait to be accepted, if nobody says otherwise.
+pub const MOST_WAITING: usize = 128;
+/// Where [`Port::ANY`] begins.
+const FIRST_ANY: u16 = 49_152;
+
+/// A port of this rank's node at which it accepts connections. Any thread may use it. Dropping it frees the
+/// port; connections that wait are closed, those that were accepted go on.
+pub struct Listener {
+    hub: Arc<Hub>,
+    port: Port,
+    queue: Arc<Queue>,
+}
+
+impl Listener {
+    /// Listens at `port` of this rank's node ([`Port::ANY`]: one that is free); up to [`MOST_WAITING`]
+    /// connections wait to be accepted.
+    ///
+    /// # Errors
+    /// A rank of the node listens there; all endpoints of this rank are open.
+    pub fn bind(rank: &impl AsContext, port: Port) -> Result<Self> {
+        Self::bind_with(rank, port, MOST_WAITING)
+    }
+
+    /// The same, for so many waiting connections; who comes when they are there is refused.
+    ///
+    /// # Errors
+    /// As [`Listener::bind`].
+    pub fn bind_with(rank: &impl AsContext, port: Port, most_waiting: usize) -> Result<Self> {
+        let hub = Hub::of(rank)?;
+        let (node, name) = (hub.context.node(), hub.endpoint.name());
+        let queue = Arc::new(Queue::new(most_waiting));
+        let claim = |port: u16| {
+            // Who finds the port bound finds the queue.
+            if !hub.book.enter_queue(port, &queue) {
+                return Err(name);
+            }
+            node.claim_port(port, name).inspect_err(|_| hub.book.forget_queue(port))
+        };
+        let port = if port == Port::ANY {
+            let free = (FIRST_ANY..=u16::MAX).find(|&port| claim(port).is_ok());
+            Port(free.ok_or(Error::NoPortFree)?)
+        } else {
+            let taken = |holder: clump_am::Name| Error::PortTaken { port, holder: holder.rank() };
+            claim(port.0).map_err(taken)?;
+            port
+        };
+        Ok(Self { hub, port, queue })
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> Port {
+        self.port
+    }
+
+    /// The node that it is on.
+    pub fn node(&self) -> u32 {
+        self.hub.context.node().node()
+    }
+
+    /// The next connection; blocks until there is one.
+    ///
+    /// # Errors
+    /// A rank of this job died.
+    pub fn accept(&self) -> Result<Connection> {
+        loop {
+            if let Some(connection) = self.accept_until(None)? {
+                return Ok(connection);
+            }
+        }
+    }
+
+    /// The next connection, if one comes within `limit`.
+    ///
+    /// # Errors
+    /// As [`Listener::accept`].
+    pub fn accept_within(&self, limit: Duration) -> Result<Option<Connection>> {
+        self.accept_until(Some(after(limit)))
+    }
+
+    /// The next connection, if one waits. Never blocks.
+    ///
+    /// # Errors
+    /// As [`Listener::accept`].
+    pub fn try_accept(&self) -> Result<Option<Connection>> {
+        self.hub.step()?;
+        self.pop()
+    }
+
+    fn accept_until(&self, until: Option<u64>) -> Result<Option<Connection>> {
+        loop {
+            if let Some(connection) = self.pop()? {
+                return Ok(Some(connection));
+            }
+            // Another thread may be quicker.
+            if !wait(&self.hub, &[], until, || Ok(!self.queue.is_empty()))? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn pop(&self) -> Result<Option<Connection>> {
+        let Some(visitor) = self.queue.pop() else { return Ok(None) };
+        let (line, way) = match visitor {
+            Visitor::Near(number, known) => {
+                let peer = known.peer;
+                (known.line, Way::Near(Near { number, peer, dest: self.hub.way_to(peer)? }))
+            }
+            Visitor::Far(link) => (link.line().clone(), Way::Far(link)),
+        };
+        Ok(Some(Connection::over(self.hub.clone(), line, way)))
+    }
+
+    /// Lets other jobs connect: the token to hand to them. They are answered at `addresses`, of which the
+    /// port may be 0, for any; name all by which this process is reached. Good until the listener is dropped.
+    ///
+    /// # Errors
+    /// An address cannot be bound.
+    pub fn invite(&self, addresses: &[SocketAddr]) -> Result<Token> {
+        self.invite_between(addresses, &Between::configured()?)
+    }
+
+    /// The same, as `between` says.
+    ///
+    /// # Errors
+    /// As [`Listener::invite`].
+    pub fn invite_between(&self, addresses: &[SocketAddr], between: &Between) -> Result<Token> {
+        self.hub.far.invite(&self.queue, self.port, addresses, between)
+    }
+
+    /// Whether a connection waits to be accepted.
+    pub fn is_ready(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "listener at {} of node {}", self.port, self.node())
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.hub.context.node().release_port(self.port.0, self.hub.endpoint.name());
+        self.hub.book.forget_queue(self.port.0);
+        self.hub.far.close_gates(&self.queue);
+        for visitor in self.queue.close() {
+            match visitor {
+                Visitor::Near(number, known) => hang_up(&self.hub.book, number, &known),
+                Visitor::Far(link) => link.hang_up(),
+            }
+        }
+        // What finds no room now goes with the next call, if any; else the endpoint's end tells.
+        let _ = self.hub.pump();
+    }
+}

@@ -1,0 +1,87 @@
+//! Waiting for connections: the one way in which calls of this crate block.
+
+use crate::error::Result;
+use crate::hub::{Hub, end_by};
+use crate::line::Line;
+use crate::way::Way;
+use clump_am::WaitFor;
+use clump_os::clock;
+use clump_shm::rank::Waiting;
+use std::time::Duration;
+
+/// Looks again after so long if nobody wakes it.
+const NAP: Duration = Duration::from_millis(10);
+
+/// When a span that begins now is over.
+pub(crate) fn after(span: Duration) -> u64 {
+    clock::now_ns().saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// A connection that a wait looks at.
+pub(crate) type Watched<'a> = (&'a Way, &'a Line);
+
+/// Waits until `ready`, or the time is over.
+struct Until<'a, F> {
+    hub: &'a Hub,
+    watched: &'a [Watched<'a>],
+    ready: F,
+    until: Option<u64>,
+    over: bool,
+}
+
+/// Blocks until `ready` holds (true), or `until` has come (false). Handles meanwhile what arrives for any
+/// connection of this rank. A peer that is gone ends its line; `ready` has to ask for that.
+pub(crate) fn wait(
+    hub: &Hub,
+    watched: &[Watched<'_>],
+    until: Option<u64>,
+    ready: impl FnMut() -> clump_am::Result<bool>,
+) -> Result<bool> {
+    let mut what = Until { hub, watched, ready, until, over: false };
+    loop {
+        let waited = hub.endpoint.block_on(&mut what);
+        let Err(error) = waited else { return Ok(!what.over) };
+        // One peer is gone, not this rank's business as a whole: its connection knows, and the wait goes on.
+        let gone = watched.iter().find_map(|(way, line)| {
+            let end = end_by(&error, way.rank()?)?;
+            Some((line, end))
+        });
+        match gone {
+            Some((line, end)) if hub.context.fatal_death().is_none() => line.end(end),
+            _ => return Err(error.into()),
+        }
+    }
+}
+
+impl<F: FnMut() -> clump_am::Result<bool>> WaitFor for Until<'_, F> {
+    fn done(&mut self) -> clump_am::Result<bool> {
+        let now = clock::now_ns();
+        for (way, line) in self.watched {
+            way.look();
+            line.handle_time(now);
+        }
+        self.hub.pump()?;
+        if (self.ready)()? {
+            self.over = false;
+            return Ok(true);
+        }
+        self.over = self.until.is_some_and(|until| now >= until);
+        Ok(self.over)
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Message
+    }
+
+    /// Of several peers one that is gone, so that its end is noticed once nothing of it is left.
+    fn depends_on(&self) -> Option<u32> {
+        let open = |line: &Line| !line.state().is_cut();
+        let gone = |(way, line): &&Watched<'_>| way.gone(self.hub).is_some() && open(line);
+        self.watched.iter().find(gone).and_then(|(way, _)| way.rank())
+    }
+
+    fn nap(&self) -> Duration {
+        let left = |until: u64| Duration::from_nanos(until.saturating_sub(clock::now_ns()));
+        self.until.map_or(NAP, |until| left(until).min(NAP))
+    }
+}

@@ -1,0 +1,140 @@
+//! The ports of a node: which endpoint answers at which, in memory that every rank of the node reads.
+//!
+//! A port is a place in a table, so whoever binds one decides it by a single compare-and-swap. What a rank
+//! that died or left has bound is free again. Ranks of other nodes ask the node's network interface.
+
+use crate::name::Name;
+use crate::node::NodeMemory;
+use crate::rank::RankState;
+use crate::shared::SharedLayout;
+use clump_os::sync::{AtomicU64, Ordering};
+
+/// What is bound at a port: the name of an endpoint, or 0.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct PortEntry {
+    name: AtomicU64,
+}
+
+// SAFETY: an atomic.
+unsafe impl SharedLayout for PortEntry {}
+
+impl PortEntry {
+    /// Takes the port for `name`, if it is free, or held by somebody who `is_gone`.
+    pub(crate) fn claim(&self, name: Name, is_gone: impl Fn(Name) -> bool) -> Result<(), Name> {
+        loop {
+            let held = self.name.load(Ordering::Relaxed);
+            let holder = Name::from_bits(held);
+            if held != 0 && !is_gone(holder) {
+                return Err(holder);
+            }
+            // SYNC 14: pairs with holder
+            let claimed = self.name.compare_exchange(
+                held,
+                name.to_bits(),
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
+            if claimed.is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Frees the port, if it is held by `name`.
+    pub(crate) fn release(&self, name: Name) {
+        let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
+        let _ = self.name.compare_exchange(name.to_bits(), 0, new, old);
+    }
+
+    /// Who holds the port.
+    pub(crate) fn holder(&self) -> Option<Name> {
+        // SYNC 14: pairs with claim
+        match self.name.load(Ordering::Acquire) {
+            0 => None,
+            bits => Some(Name::from_bits(bits)),
+        }
+    }
+}
+
+impl NodeMemory {
+    /// Binds `port` of this node to the endpoint `name` of a rank of it.
+    ///
+    /// # Errors
+    /// Who holds it.
+    pub fn claim_port(&self, port: u16, name: Name) -> Result<(), Name> {
+        match self.port_entry(port) {
+            Some(entry) => entry.claim(name, |holder| !self.holds_ports(holder)),
+            None => Err(name),
+        }
+    }
+
+    /// Frees `port`, if `name` holds it.
+    pub fn release_port(&self, port: u16, name: Name) {
+        if let Some(entry) = self.port_entry(port) {
+            entry.release(name);
+        }
+    }
+
+    /// The endpoint at `port` of this node, if its rank is there.
+    pub fn port_holder(&self, port: u16) -> Option<Name> {
+        self.port_entry(port)?.holder().filter(|&holder| self.holds_ports(holder))
+    }
+
+    /// Whether a name, which a rank wrote, is of a rank of this node that has neither died nor left.
+    fn holds_ports(&self, holder: Name) -> bool {
+        let block = self.rank(holder.rank()).filter(|_| self.is_local(holder.rank()));
+        block.is_some_and(|block| !matches!(block.state(), RankState::Dead | RankState::Finalized))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{Death, How};
+    use crate::node::NodeConfig;
+
+    fn node(ranks: usize) -> NodeMemory {
+        let (spin_ns, yield_ns) = (300, 50_000);
+        let config = NodeConfig {
+            ranks,
+            node: 0,
+            node_of: &[],
+            job_id: 1,
+            survive: true,
+            spin_ns,
+            yield_ns,
+        };
+        NodeMemory::create(&config).unwrap()
+    }
+
+    #[test]
+    fn a_port_has_one_holder_until_it_is_released() {
+        let node = node(2);
+        let (one, other) = (Name::new(0, 3, 1), Name::new(1, 3, 1));
+        for port in [1, 80, u16::MAX] {
+            assert_eq!(node.port_holder(port), None);
+            node.claim_port(port, one).unwrap();
+            assert_eq!(node.claim_port(port, other), Err(one));
+            node.release_port(port, other);
+            assert_eq!(node.port_holder(port), Some(one), "only its holder releases it");
+            node.release_port(port, one);
+            node.claim_port(port, other).unwrap();
+            assert_eq!(node.port_holder(port), Some(other));
+        }
+    }
+
+    #[test]
+    fn what_a_dead_rank_held_is_free_again_and_nonsense_is_nobody() {
+        let node = node(2);
+        let (dead, alive) = (Name::new(1, 0, 1), Name::new(0, 0, 1));
+        node.claim_port(7, dead).unwrap();
+        node.declare_dead(Death { rank: 1, how: How::Signal(9) });
+        assert_eq!(node.port_holder(7), None);
+        node.claim_port(7, alive).unwrap();
+        // A rank wrote what no rank writes.
+        node.claim_port(8, Name::new(9_999, 0, 1)).unwrap();
+        assert_eq!(node.port_holder(8), None);
+        node.claim_port(8, alive).unwrap();
+    }
+}
