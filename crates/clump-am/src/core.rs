@@ -7,7 +7,7 @@ use crate::link::Link;
 use crate::peer::{Dest, Peer, Tag};
 use crate::remote::Remote;
 use crate::returned::{Reason, Returned};
-use crate::token::MOST_ARGUMENTS;
+use crate::token::{MOST_ARGUMENTS, MOST_CARRIED};
 use clump_net::Progress;
 use clump_os::clock;
 use clump_shm::block::{EndpointBlock, Openness};
@@ -30,6 +30,8 @@ pub(crate) struct Deferred {
     pub(crate) handler: Handler,
     pub(crate) words: Vec<u64>,
     pub(crate) payload: Option<Vec<u8>>,
+    /// Of a long one: where it goes, and how much of it has been packed for another node.
+    pub(crate) deposit: Option<(u64, Cell<Progress>)>,
     /// When it first found no room, in ns; zero before.
     pub(crate) since: u64,
 }
@@ -123,6 +125,7 @@ pub struct Core {
     pub(crate) links: HashMap<Name, Link>,
     /// What it keeps of the network, if there is one.
     pub(crate) remote: Option<Box<Remote>>,
+    /// Where its segment lies, and the bytes reserved for it.
     segment_at: (u64, u64),
     pub(crate) polls: u32,
     /// Number of the poll that looks at the network next.
@@ -223,17 +226,34 @@ impl Core {
 
     /// Exports `bytes` bytes of zeroed memory for deposits.
     pub(crate) fn export(&mut self, bytes: u64) -> Result<Segment> {
-        if self.desk.segment.is_some() {
-            return Err(ErrorKind::HasSegment(self.segment_at.1).into());
+        if let Some(segment) = &self.desk.segment {
+            return Err(ErrorKind::HasSegment(segment.len() as u64).into());
         }
-        let at = (self.desk.context.take_segment(bytes)?, bytes);
-        let segment = segment::announce(
-            self.desk.context.node(),
-            self.desk.context.rank(),
-            &self.desk.block,
-            at,
-        )?;
-        self.segment_at = at;
+        self.segment_at = (self.desk.context.take_segment(bytes)?, bytes);
+        self.announce(bytes)
+    }
+
+    /// The same; later calls with more bytes let it grow, up to what the first reserved.
+    pub(crate) fn export_growing(&mut self, reserved: u64, bytes: u64) -> Result<Segment> {
+        match &self.desk.segment {
+            Some(segment) if segment.len() as u64 >= bytes => return Ok(segment.clone()),
+            Some(_) if bytes > self.segment_at.1 => {
+                return Err(ErrorKind::HasSegment(self.segment_at.1).into());
+            }
+            Some(_) => self.desk.context.commit_segment(self.segment_at.0, bytes)?,
+            None => {
+                let reserved = reserved.max(bytes);
+                let offset = self.desk.context.reserve_segment(reserved, bytes)?;
+                self.segment_at = (offset, reserved);
+            }
+        }
+        self.announce(bytes)
+    }
+
+    fn announce(&mut self, bytes: u64) -> Result<Segment> {
+        let at = (self.segment_at.0, bytes);
+        let Desk { context, block, .. } = &self.desk;
+        let segment = segment::announce(context.node(), context.rank(), block, at)?;
         self.desk.segment = Some(segment.clone());
         if let Some(network) = self.desk.context.network() {
             network.registry.set_segment(self.desk.name, Some(segment.clone()));
@@ -269,10 +289,13 @@ impl Core {
                 return Ok(Attempt::Sent);
             }
         }
+        if words.len() > MOST_ARGUMENTS {
+            return Err(ErrorKind::TooManyWords(words.len()).into());
+        }
         self.attempt(dest, handler, words, Body::Short)
     }
 
-    /// Sends once, or says that there is no room.
+    /// Sends once, or says that there is no room. Up to [`MOST_CARRIED`] words.
     #[inline(never)]
     pub(crate) fn attempt(
         &mut self,
@@ -281,7 +304,7 @@ impl Core {
         words: &[u64],
         body: Body<'_>,
     ) -> Result<Attempt> {
-        if words.len() > MOST_ARGUMENTS {
+        if words.len() > MOST_CARRIED {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
@@ -306,7 +329,7 @@ impl Core {
         words: &[u64],
         body: Body<'_>,
     ) -> Result<Attempt> {
-        let mut all = [0; MOST_ARGUMENTS + 2];
+        let mut all = [0; MOST_CARRIED + 2];
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
         let path = entry.and_then(|peer| peer.path.as_mut());
         let Some(path) = path else { return Err(ErrorKind::NoSuchDestination(dest.0).into()) };

@@ -1,12 +1,12 @@
 //! Receiving: from the slot to the handler, and back to the sender what no handler takes.
 
 use crate::core::{Core, Desk, OnReturned};
-use crate::error::{Error, ErrorKind, Result};
-use crate::handler::Table;
+use crate::error::{ErrorKind, Result};
+use crate::handler::{Failure, Table};
 use crate::link::Link;
 use crate::payload::Payload;
 use crate::returned::{Reason, Returned, pack_original, unpack_original};
-use crate::token::{Back, MOST_ARGUMENTS, Token};
+use crate::token::{Back, MOST_CARRIED, Token};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::InLane;
 use clump_shm::lane::Peek;
@@ -153,13 +153,12 @@ impl Core {
             let words = words.get(..header.words()).unwrap_or(&words);
             let back = Back::to(lane.link.as_mut());
             let token = Token { from: lane.from, back, desk };
-            let failure = handler(token, words, Payload::none());
+            if let Some(failure) = handler(token, words, Payload::none()) {
+                return end_failed(lane, desk, header, words, *failure).map(usize::from);
+            }
             lane.receiver.advance_short();
             lane.recent += 1;
             desk.count_short(lane.reply_lane.is_some(), header);
-            if let Some(why) = failure {
-                return Err(failed(header, *why));
-            }
             if !lane.receiver.has_message() {
                 return Ok(1);
             }
@@ -195,27 +194,21 @@ impl Core {
             let words = lane.receiver.short_words();
             // A short header admits at most seven words.
             let words = words.get(..header.words()).unwrap_or(&words);
-            let link = lane.link.as_mut();
             let failure = match table.find(header.handler()) {
                 Some(handler) => {
-                    let back = Back::to(link);
+                    let back = Back::to(lane.link.as_mut());
                     handler(Token { from: lane.from, back, desk }, words, Payload::none())
                 }
-                None => match send_back(lane.from, Reason::BadHandler, header, words, &[], link) {
-                    Ok(true) => None,
-                    Ok(false) => break,
-                    Err(error) => {
-                        // Told once: what follows it is none of its business.
-                        lane.receiver.advance_short();
-                        return Err(error);
-                    }
-                },
+                None => Some(Box::new(Failure::Refused(Reason::BadHandler))),
             };
+            if let Some(failure) = failure {
+                if !end_failed(lane, desk, header, words, *failure)? {
+                    break;
+                }
+                continue;
+            }
             lane.receiver.advance_short();
             desk.count_short(request, header);
-            if let Some(why) = failure {
-                return Err(failed(header, *why));
-            }
         }
         Ok(handled)
     }
@@ -280,9 +273,39 @@ fn link_back(desk: &Desk, to: Name, lane: Option<usize>) -> Result<Link> {
     Ok(Link::new(Path::for_replies(desk.context.node(), desk.name, to, lane)?))
 }
 
+/// What became of a message whose handler failed: an error, or whether it went back to its sender.
 #[cold]
-pub(crate) fn failed(header: Header, why: String) -> Error {
-    ErrorKind::HandlerFailed { handler: header.handler(), why }.into()
+pub(crate) fn failed(
+    header: Header,
+    failure: Failure,
+    send_back: impl FnOnce(Reason) -> Result<bool>,
+) -> Result<bool> {
+    match failure {
+        Failure::Said(why) => {
+            Err(ErrorKind::HandlerFailed { handler: header.handler(), why }.into())
+        }
+        Failure::Refused(reason) => send_back(reason),
+    }
+}
+
+/// Ends a short message of one slot whose handler failed or is not there; false when it has to go back
+/// and there is no room, so that it stays.
+#[cold]
+fn end_failed(
+    lane: &mut InLane<Link>,
+    desk: &Desk,
+    header: Header,
+    words: &[u64],
+    failure: Failure,
+) -> Result<bool> {
+    let (from, link) = (lane.from, lane.link.as_mut());
+    let back = |reason| send_back(from, reason, header, words, &[], link);
+    let result = failed(header, failure, back);
+    if !matches!(result, Ok(false)) {
+        lane.receiver.advance_short();
+        desk.count_short(lane.reply_lane.is_some(), header);
+    }
+    result
 }
 
 /// What a message of any kind needs to be handled.
@@ -322,11 +345,11 @@ impl Handling<'_> {
     ) -> Result<bool> {
         let all = words.get(..header.words()).unwrap_or(words);
         match (header.kind(), all) {
-            (Kind::Short, _) if all.len() <= MOST_ARGUMENTS => {
+            (Kind::Short, _) if all.len() <= MOST_CARRIED => {
                 self.count(Size::Short, all.len() as u64 * 8);
                 self.run(from, header, all, Payload::none(), link, all)
             }
-            (Kind::Long, [offset, len, rest @ ..]) if rest.len() <= MOST_ARGUMENTS => {
+            (Kind::Long, [offset, len, rest @ ..]) if rest.len() <= MOST_CARRIED => {
                 self.count(Size::Long, *len);
                 match self.desk.segment.as_ref().and_then(|segment| segment.bytes(*offset, *len)) {
                     Some(bytes) => {
@@ -340,7 +363,7 @@ impl Handling<'_> {
             (Kind::Returned, [original, rest @ ..]) if !self.request => {
                 self.take_returned(from, header, *original, rest, payload)
             }
-            (Kind::Medium, _) if all.len() <= MOST_ARGUMENTS => {
+            (Kind::Medium, _) if all.len() <= MOST_CARRIED => {
                 self.count(Size::Medium, payload.len() as u64);
                 self.run(from, header, all, Payload::new(payload, None), link, all)
             }
@@ -361,17 +384,22 @@ impl Handling<'_> {
         header: Header,
         words: &[u64],
         payload: Payload<'_>,
-        link: Option<&mut Link>,
+        mut link: Option<&mut Link>,
         all: &[u64],
     ) -> Result<bool> {
-        let Some(handler) = self.table.find(header.handler()) else {
-            let bytes = if header.kind() == Kind::Medium { payload.to_vec() } else { Vec::new() };
-            return send_back(from, Reason::BadHandler, header, all, &bytes, link);
+        let again = payload.again();
+        let failure = match self.table.find(header.handler()) {
+            Some(handler) => {
+                let back = Back::to(link.as_deref_mut());
+                handler(Token { from, back, desk: self.desk }, words, payload)
+            }
+            None => Some(Box::new(Failure::Refused(Reason::BadHandler))),
         };
-        match handler(Token { from, back: Back::to(link), desk: self.desk }, words, payload) {
-            None => Ok(true),
-            Some(why) => Err(failed(header, *why)),
-        }
+        let Some(failure) = failure else { return Ok(true) };
+        failed(header, *failure, |reason| {
+            let bytes = if header.kind() == Kind::Medium { again.to_vec() } else { Vec::new() };
+            send_back(from, reason, header, all, &bytes, link)
+        })
     }
 
     /// A request of this endpoint came back.

@@ -6,10 +6,10 @@ use crate::error::{ErrorKind, Result};
 use crate::handler::{Handler, Outcome};
 use crate::payload::Payload;
 use crate::peer::{Dest, Tag};
-use crate::progress::{Condition, Guarded, Locked, Pollable, Room, WaitFor, block_on, enroll};
-use crate::returned::{Reason, Returned};
-use crate::token::Token;
-use clump_os::clock;
+use crate::progress::{Condition, Guarded, Locked, Pollable, WaitFor, block_on, enroll};
+use crate::returned::Returned;
+use crate::send::{Outgoing, send_slowly};
+use crate::token::{MOST_ARGUMENTS, Token};
 use clump_shm::name::Name;
 use clump_shm::rank::Waiting;
 use clump_shm::segment::Segment;
@@ -281,6 +281,9 @@ impl<H: Hold> Endpoint<H> {
     }
 
     fn send(&self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) -> Result<()> {
+        if words.len() > MOST_ARGUMENTS {
+            return Err(ErrorKind::TooManyWords(words.len()).into());
+        }
         let mut core = self.hold.core()?;
         let sent = core.attempt(dest, handler, words, body)?;
         let polled = core.poll_after_send();
@@ -304,41 +307,8 @@ impl<H: Hold> Endpoint<H> {
         words: &[u64],
         body: Body<'_>,
     ) -> Result<()> {
-        let patience = self.context.settings().patience;
-        let started = clock::now_ns();
-        let peer = self.hold.core()?.rank_of(dest);
-        let mut sent = false;
-        let attempt = || {
-            if sent {
-                return Ok(true);
-            }
-            let waited = u128::from(clock::now_ns() - started);
-            let mut core = self.hold.core()?;
-            // What is packed in part is on its way, and has to be packed whole.
-            if patience.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
-                core.come_back(dest, Reason::Congestion, handler, words, body);
-                sent = true;
-            } else {
-                sent = core.attempt(dest, handler, words, body)? == Attempt::Sent;
-            }
-            Ok(sent)
-        };
-        let mut room = Room { attempt, peer };
-        let mut first = Ok(());
-        while let Err(error) = block_on(&self.context, self.hold.cell(), &mut room) {
-            // One message was the cause, and it is gone; any other error stays.
-            let passing = matches!(
-                error.kind(),
-                ErrorKind::HandlerFailed { .. }
-                    | ErrorKind::Unclaimed { .. }
-                    | ErrorKind::CorruptPacket(_)
-            );
-            first = first.and(Err(error));
-            if !passing || !body.is_begun() {
-                return first;
-            }
-        }
-        self.hold.core()?.deliver_returned().and(first)
+        let message = Outgoing { dest, handler, words, body };
+        send_slowly(&self.hold, self.hold.cell(), &self.context, message)
     }
 
     /// Handles what has arrived; returns how many messages. Never blocks.

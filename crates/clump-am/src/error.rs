@@ -56,6 +56,15 @@ pub enum ErrorKind {
          request with Token::defer"
     )]
     InHandler,
+    /// An endpoint was used from a thread that is not its own.
+    #[error("an endpoint was used from a thread while it is another's, or busy there")]
+    OtherThread,
+    /// An endpoint was used after it was closed.
+    #[error("there is no endpoint: it was closed")]
+    NoEndpoint,
+    /// A second endpoint was opened in one place.
+    #[error("an endpoint is open there already; close it first")]
+    Occupied,
     /// Too many words for one message.
     #[error("a message carries at most 8 words, not {0}; put more into the payload")]
     TooManyWords(usize),

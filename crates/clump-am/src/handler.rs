@@ -1,33 +1,52 @@
 //! Handlers and their table.
 
 use crate::payload::Payload;
+use crate::returned::Reason;
 use crate::token::Token;
 
 /// Index into an endpoint's handler table. 0 is reserved for returned messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handler(pub u8);
 
-/// What a handler may return: nothing, or a result whose error [`crate::Endpoint::poll`] reports.
+/// Why a handler did not do what the message asked for.
+#[derive(Debug)]
+pub enum Failure {
+    /// It failed; the poll that ran it says so.
+    Said(String),
+    /// It does not take the message, which goes back to its sender for this reason. Only for requests, and
+    /// only before an answer; what is left of a reply is an error of the poll.
+    Refused(Reason),
+}
+
+/// What a handler may return: nothing, or a result whose error [`crate::Endpoint::poll`] reports, or that
+/// it does not take the message.
 pub trait Outcome {
-    /// The error, as text.
-    fn failure(self) -> Option<Box<String>>;
+    /// What went wrong.
+    fn failure(self) -> Option<Box<Failure>>;
 }
 
 impl Outcome for () {
     #[inline(always)]
-    fn failure(self) -> Option<Box<String>> {
+    fn failure(self) -> Option<Box<Failure>> {
         None
     }
 }
 
 impl<E: std::fmt::Display> Outcome for Result<(), E> {
     #[inline(always)]
-    fn failure(self) -> Option<Box<String>> {
-        self.err().map(|e| Box::new(e.to_string()))
+    fn failure(self) -> Option<Box<Failure>> {
+        self.err().map(|e| Box::new(Failure::Said(e.to_string())))
     }
 }
 
-type Boxed = Box<dyn FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<Box<String>>>;
+impl Outcome for Option<Failure> {
+    #[inline(always)]
+    fn failure(self) -> Option<Box<Failure>> {
+        self.map(Box::new)
+    }
+}
+
+type Boxed = Box<dyn FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<Box<Failure>>>;
 
 /// 256 handlers, most of them unset.
 pub(crate) struct Table {

@@ -5,7 +5,8 @@
 //! 2.2, and the AM-II specification it cites, with two additions: handlers may queue requests
 //! ([`Token::defer`]), and blocking calls sleep instead of polling for ever.
 //!
-//! Types to know: [`Endpoint`] (one thread's) and [`SharedEndpoint`] (any thread's), [`Token`] (a
+//! Types to know: [`Endpoint`] (one thread's), [`SharedEndpoint`] (any thread's) and [`Berth`] (where one
+//! lies that changes its thread), [`Token`] (a
 //! handler's right to answer), [`Payload`], [`Returned`] (a message that came back), [`Error`].
 //!
 //! # Invariants
@@ -27,6 +28,7 @@
 //! needs_both::<clump_am::SharedEndpoint>();
 //! ```
 
+mod berth;
 mod context;
 mod core;
 mod dispatch;
@@ -40,9 +42,11 @@ mod peer;
 mod progress;
 mod remote;
 mod returned;
+mod send;
 mod token;
 mod upkeep;
 
+pub use berth::{Access, Berth, Inside, this_thread};
 pub use clump_driver::FaultPlan;
 pub use clump_shm::name::Name;
 pub use clump_shm::segment::Segment;
@@ -50,7 +54,7 @@ pub use context::{RankContext, Settings};
 pub use core::Attempt;
 pub use endpoint::{Alone, AsContext, Endpoint, Events, Hold, SharedEndpoint, Together};
 pub use error::{Error, ErrorKind, Result};
-pub use handler::{Handler, Outcome};
+pub use handler::{Failure, Handler, Outcome};
 pub use network::{
     Network, NetworkSeat, credit_bytes, faults, gone_peers, peer_address, remote_ranks,
 };
@@ -58,4 +62,4 @@ pub use payload::Payload;
 pub use peer::{Dest, Tag};
 pub use progress::{Pollable, WaitFor, block_on};
 pub use returned::{Reason, Returned};
-pub use token::{MOST_ARGUMENTS, MOST_DEFERRED, Token};
+pub use token::{MOST_ARGUMENTS, MOST_CARRIED, MOST_DEFERRED, Parcel, Token};

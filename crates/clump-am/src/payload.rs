@@ -12,7 +12,7 @@ pub struct Payload<'a> {
     offset: Option<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 enum Bytes<'a> {
     /// In memory that other processes can write.
     Shared(SharedBytes),
@@ -34,6 +34,12 @@ impl<'a> Payload<'a> {
     #[inline(always)]
     pub(crate) fn own(bytes: &'a [u8]) -> Self {
         Self { bytes: Bytes::Own(bytes), offset: None }
+    }
+
+    /// The same bytes once more, for whoever handled them and has to send them back.
+    #[inline(always)]
+    pub(crate) fn again(&self) -> Payload<'a> {
+        Payload { bytes: self.bytes, offset: self.offset }
     }
 
     /// Bytes of the payload; 0 for short messages.

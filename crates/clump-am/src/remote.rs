@@ -1,21 +1,25 @@
 //! Messages to and from endpoints of other nodes.
 
+mod requester;
+
 use crate::core::{Attempt, Body, Core, Desk};
 use crate::dispatch::{failed, hand_over};
 use crate::error::{ErrorKind, Result};
-use crate::handler::Handler;
+use crate::handler::{Failure, Handler};
 use crate::network::{Network, reason_of};
 use crate::payload::Payload;
 use crate::peer::Dest;
 use crate::returned::{Reason, Returned};
-use crate::token::{Back, MOST_ARGUMENTS, Token};
+use crate::token::{Back, MOST_CARRIED, Token};
 use clump_net::original::Original;
 use clump_net::{Arrival, Batch, FlowId, Mail, Polling, Push, REQUEST_COST, Request, Sort};
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, Kind as SlotKind};
 use clump_trace::{Counter, Flow, Role, Size};
 use clump_wire::frame::Kind;
-use std::collections::{HashMap, VecDeque};
+use requester::Requesters;
+pub(crate) use requester::{Answer, Requester};
+use std::collections::VecDeque;
 
 /// What an endpoint keeps of the network.
 #[derive(Debug)]
@@ -29,56 +33,6 @@ pub(crate) struct Remote {
     pub(crate) old_flows: Vec<FlowId>,
 }
 
-/// Requesters on other nodes.
-#[derive(Debug, Default)]
-struct Requesters {
-    all: Vec<Requester>,
-    by_name: HashMap<u64, usize>,
-    /// Whose request came last: the next is likely to be its too.
-    last: usize,
-}
-
-impl Requesters {
-    /// The one of that name, new or known.
-    #[inline]
-    fn of(&mut self, name: Name) -> &mut Requester {
-        if self.all.get(self.last).is_none_or(|last| last.name != name) {
-            self.find(name);
-        }
-        &mut self.all[self.last]
-    }
-
-    #[inline(never)]
-    fn find(&mut self, name: Name) {
-        let Self { all, by_name, last } = self;
-        *last = *by_name.entry(name.to_bits()).or_insert_with(|| {
-            all.push(Requester::new(name));
-            all.len() - 1
-        });
-    }
-}
-
-/// An endpoint of another node that has sent requests.
-#[derive(Debug)]
-pub(crate) struct Requester {
-    pub(crate) name: Name,
-    /// Bytes of its requests that were handled, and how many of those it knows of.
-    consumed: u64,
-    reported: u64,
-    /// It wants to know once so many have been.
-    asked: Option<u64>,
-    /// A reply that found no room.
-    stash: VecDeque<StashedReply>,
-}
-
-#[derive(Debug)]
-struct StashedReply {
-    kind: Kind,
-    handler: u8,
-    words: Vec<u64>,
-    payload: Vec<u8>,
-}
-
 impl Remote {
     pub(crate) fn new(network: &Network) -> Self {
         Self {
@@ -89,62 +43,6 @@ impl Remote {
             old_flows: Vec::new(),
         }
     }
-}
-
-impl Requester {
-    fn new(name: Name) -> Self {
-        Self { name, consumed: 0, reported: 0, asked: None, stash: VecDeque::new() }
-    }
-
-    /// Whether a reply waits for room; then no more requests of it are handled.
-    fn is_stuck(&self) -> bool {
-        !self.stash.is_empty()
-    }
-
-    /// Answers; puts the answer aside when there is no room. Gives what became of it.
-    pub(crate) fn answer(
-        &mut self,
-        desk: &Desk,
-        (kind, handler): (Kind, u8),
-        words: &[u64],
-        payload: &[u8],
-    ) -> Answer {
-        let Some(network) = desk.context.network() else { return Answer::Refused };
-        let names = (desk.name.to_bits(), self.name.to_bits());
-        let peer = self.name.rank();
-        match network.interface.reply(peer, (kind, handler), names, (words, payload)) {
-            Push::Accepted => Answer::Sent,
-            Push::Lost(_) => Answer::Refused,
-            Push::Full => {
-                let (words, payload) = (words.to_vec(), payload.to_vec());
-                self.stash.push_back(StashedReply { kind, handler, words, payload });
-                Answer::PutAside
-            }
-        }
-    }
-
-    /// Tells the requester what was consumed, if it is time to.
-    fn report(&mut self, desk: &Desk) {
-        let Some(network) = desk.context.network() else { return };
-        let due = self.consumed - self.reported >= network.credit / 4
-            || self.asked.is_some_and(|asked| self.consumed >= asked);
-        if due {
-            self.reported = self.consumed;
-            self.asked = None;
-            let mut stack = network.interface.stack();
-            let (me, to) = (desk.name.to_bits(), self.name.to_bits());
-            let now = clump_os::clock::ticked_ns;
-            stack.report(now, self.name.rank(), me, to, self.consumed);
-        }
-    }
-}
-
-/// What became of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    Sent,
-    PutAside,
-    Refused,
 }
 
 impl Core {
@@ -160,7 +58,7 @@ impl Core {
             return Err(ErrorKind::NoSuchDestination(dest.0).into());
         };
         let interface = &network.interface;
-        let mut all = [0; MOST_ARGUMENTS + 2];
+        let mut all = [0; MOST_CARRIED + 2];
         let request = |kind, words| Request { flow, tag, kind, handler: handler.0, words };
         let (pushed, size, bytes) = match body {
             Body::Short => {
@@ -353,7 +251,7 @@ impl Core {
             (Kind::Medium, _) => (Payload::own(arrival.payload), all, Size::Medium),
             _ => (Payload::none(), all, Size::Short),
         };
-        if words.len() > MOST_ARGUMENTS {
+        if words.len() > MOST_CARRIED {
             return Err(corrupt());
         }
         let role = if arrival.reply { Role::Reply } else { Role::Request };
@@ -364,26 +262,41 @@ impl Core {
         counters.add(counter, bytes as u64);
         counters.bump(Counter::HandlerRuns);
         let header = header_of(kind, arrival.handler, all.len());
-        let Some(handler) = self.table.find(arrival.handler) else {
-            let Back::Remote(requester) = &mut back else {
-                let (dest, reason) = (from, Reason::BadHandler);
-                return Err(ErrorKind::Unclaimed { dest, reason }.into());
-            };
-            let reason = Reason::BadHandler as u8;
-            let original =
-                Original { reason, kind: kind as u8, handler: arrival.handler, reply: false };
-            let mut words = vec![original.pack()];
-            words.extend_from_slice(all);
-            let head = (Kind::Returned, 0);
-            if requester.answer(&self.desk, head, &words, arrival.payload) == Answer::PutAside {
-                self.desk.backlog.stuck_remote += 1;
+        let failure = match self.table.find(arrival.handler) {
+            Some(handler) => {
+                handler(Token { from, back: back.again(), desk: &mut self.desk }, words, payload)
             }
-            return Ok(());
+            None => Some(Box::new(Failure::Refused(Reason::BadHandler))),
         };
-        match handler(Token { from, back, desk: &mut self.desk }, words, payload) {
-            None => Ok(()),
-            Some(why) => Err(failed(header, *why)),
+        let Some(failure) = failure else { return Ok(()) };
+        failed(header, *failure, |reason| {
+            self.send_back_remote(arrival, kind, reason, &mut back).map(|()| true)
+        })
+        .map(drop)
+    }
+
+    /// Sends a request back to another node; what is left of a reply is an error.
+    #[cold]
+    fn send_back_remote(
+        &mut self,
+        arrival: &Arrival<'_>,
+        kind: Kind,
+        reason: Reason,
+        back: &mut Back<'_>,
+    ) -> Result<()> {
+        let Back::Remote(requester) = back else {
+            let dest = Name::from_bits(arrival.route.from);
+            return Err(ErrorKind::Unclaimed { dest, reason }.into());
+        };
+        let (reason, kind) = (reason as u8, kind as u8);
+        let original = Original { reason, kind, handler: arrival.handler, reply: false };
+        let mut words = vec![original.pack()];
+        words.extend_from_slice(arrival.words());
+        let head = (Kind::Returned, 0);
+        if requester.answer(&self.desk, head, &words, arrival.payload) == Answer::PutAside {
+            self.desk.backlog.stuck_remote += 1;
         }
+        Ok(())
     }
 
     /// A message of this endpoint came back from another node.

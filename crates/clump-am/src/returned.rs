@@ -1,6 +1,7 @@
 //! Messages that come back: handler 0 (paper 000, 2.2).
 
 use crate::handler::Handler;
+use crate::token::Parcel;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, Kind};
 use clump_trace::Counter;
@@ -120,6 +121,18 @@ impl Returned {
         };
         let (words, payload) = (words.to_vec(), payload.to_vec());
         Self { rank, dest, reason, reply, handler, words, payload, deposit }
+    }
+
+    /// A reply to handler 0, which takes none.
+    #[cold]
+    pub(crate) fn refused((rank, dest): (u32, Name), words: &[u64], parcel: Parcel<'_>) -> Self {
+        let (payload, deposit) = match parcel {
+            Parcel::Short => (Vec::new(), None),
+            Parcel::Medium(payload) => (payload.to_vec(), None),
+            Parcel::Long(offset, payload) => (Vec::new(), Some((offset, payload.len() as u64))),
+        };
+        let (reason, reply, handler) = (Reason::BadArguments, true, Handler(0));
+        Self { rank, dest, reason, reply, handler, words: words.to_vec(), payload, deposit }
     }
 }
 

@@ -1,20 +1,45 @@
 //! What a handler holds: the right to answer once, and to queue requests.
 
-use crate::core::{Deferred, Desk};
+use crate::core::{Body, Deferred, Desk};
 use crate::error::{ErrorKind, Result};
 use crate::handler::Handler;
 use crate::link::Link;
 use crate::peer::Dest;
 use crate::remote::{Answer, Requester};
 use crate::returned::{Reason, Returned};
+use clump_net::Progress;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, Kind};
 use clump_trace::{Counter, Flow, Role, Size};
+use std::cell::Cell;
 
 /// Most requests that handlers of one endpoint may have queued.
 pub const MOST_DEFERRED: usize = 1 << 16;
 /// Most words a program gives to one message.
 pub const MOST_ARGUMENTS: usize = 8;
+/// Most words that an interface on top of this one gives to one message: a program's, and two of its own.
+pub const MOST_CARRIED: usize = MOST_ARGUMENTS + 2;
+
+/// What a message of an interface on top carries besides words.
+#[derive(Debug, Clone, Copy)]
+pub enum Parcel<'a> {
+    /// Nothing.
+    Short,
+    /// A payload that is copied: at most [`crate::Endpoint::max_medium`] bytes.
+    Medium(&'a [u8]),
+    /// A payload to be deposited at this offset of the other end's segment.
+    Long(u64, &'a [u8]),
+}
+
+impl<'a> Parcel<'a> {
+    pub(crate) fn body(self, progress: &'a Cell<Progress>) -> Body<'a> {
+        match self {
+            Parcel::Short => Body::Short,
+            Parcel::Medium(payload) => Body::Medium(payload),
+            Parcel::Long(offset, payload) => Body::Long(offset, payload, progress),
+        }
+    }
+}
 
 /// The way back to whoever sent a message.
 #[derive(Debug)]
@@ -31,6 +56,16 @@ impl<'a> Back<'a> {
     #[inline(always)]
     pub(crate) fn to(link: Option<&'a mut Link>) -> Self {
         link.map_or(Back::None, Back::Local)
+    }
+
+    /// The same way, for a while.
+    #[inline(always)]
+    pub(crate) fn again(&mut self) -> Back<'_> {
+        match self {
+            Back::None => Back::None,
+            Back::Local(link) => Back::Local(link),
+            Back::Remote(requester) => Back::Remote(requester),
+        }
     }
 }
 
@@ -67,6 +102,31 @@ impl Token<'_> {
         self.desk.max_medium
     }
 
+    /// Answers with up to [`MOST_CARRIED`] words, for an interface on top of this one. An answer to handler 0
+    /// comes back.
+    ///
+    /// # Errors
+    /// As for [`Token::reply`], [`Token::reply_bulk`] and [`Token::reply_long`].
+    #[inline]
+    pub fn answer(self, handler: Handler, words: &[u64], parcel: Parcel<'_>) -> Result<()> {
+        if words.len() > MOST_CARRIED {
+            return Err(ErrorKind::TooManyWords(words.len()).into());
+        }
+        if handler.0 == 0 {
+            let to = (self.desk.context.rank(), self.from);
+            self.desk.come_back(Returned::refused(to, words, parcel));
+            return Ok(());
+        }
+        match parcel {
+            Parcel::Short => {
+                self.answer_short(handler, words);
+                Ok(())
+            }
+            Parcel::Medium(payload) => self.answer_medium(handler, payload, words),
+            Parcel::Long(offset, payload) => self.answer_long(handler, offset, payload, words),
+        }
+    }
+
     /// Answers with up to eight words. In a handler of a reply this does nothing: replies are not
     /// answered (paper 000, 2.2).
     #[inline(always)]
@@ -74,9 +134,14 @@ impl Token<'_> {
         if words.len() > MOST_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
+        self.answer_short(handler, words);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn answer_short(self, handler: Handler, words: &[u64]) {
         let header = Header::short(handler.0, words.len());
         self.send(header, words, &[], Size::Short, words.len() as u64 * 8);
-        Ok(())
     }
 
     /// Answers with words and a payload of at most `max_medium` bytes.
@@ -84,6 +149,10 @@ impl Token<'_> {
         if words.len() > MOST_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
+        self.answer_medium(handler, payload, words)
+    }
+
+    fn answer_medium(self, handler: Handler, payload: &[u8], words: &[u64]) -> Result<()> {
         if payload.len() > self.desk.max_medium {
             return Err(ErrorKind::PayloadTooLong {
                 given: payload.len(),
@@ -109,7 +178,17 @@ impl Token<'_> {
         if words.len() > MOST_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
-        let mut all = [0; MOST_ARGUMENTS + 2];
+        self.answer_long(handler, offset, payload, words)
+    }
+
+    fn answer_long(
+        self,
+        handler: Handler,
+        offset: u64,
+        payload: &[u8],
+        words: &[u64],
+    ) -> Result<()> {
+        let mut all = [0; MOST_CARRIED + 2];
         (all[0], all[1]) = (offset, payload.len() as u64);
         all[2..words.len() + 2].copy_from_slice(words);
         let all = &all[..words.len() + 2];
@@ -214,7 +293,14 @@ impl Token<'_> {
         }
         self.desk.counters().bump(Counter::Deferred);
         let (words, payload) = (words.to_vec(), payload.map(<[u8]>::to_vec));
-        self.desk.backlog.deferred.push_back(Deferred { dest, handler, words, payload, since: 0 });
+        self.desk.backlog.deferred.push_back(Deferred {
+            dest,
+            handler,
+            words,
+            payload,
+            deposit: None,
+            since: 0,
+        });
         self.desk.backlog.busy = true;
         Ok(())
     }

@@ -52,7 +52,11 @@ impl Core {
     /// Sends the oldest deferred request; false when there is no room for it.
     fn send_deferred(&mut self) -> Result<bool> {
         let Some(mut first) = self.desk.backlog.deferred.pop_front() else { return Ok(false) };
-        let body = first.payload.as_deref().map_or(Body::Short, Body::Medium);
+        let body = match (&first.payload, &first.deposit) {
+            (None, _) => Body::Short,
+            (Some(payload), None) => Body::Medium(payload),
+            (Some(payload), Some((offset, progress))) => Body::Long(*offset, payload, progress),
+        };
         if self.attempt(first.dest, first.handler, &first.words, body)? == Attempt::Sent {
             return Ok(true);
         }
@@ -61,7 +65,8 @@ impl Core {
             first.since = now;
         }
         let waited = u128::from(now - first.since);
-        if self.desk.context.settings().patience.is_some_and(|p| waited > p.as_nanos()) {
+        let patience = self.desk.context.settings().patience;
+        if patience.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
             self.come_back(first.dest, Reason::Congestion, first.handler, &first.words, body);
             return Ok(true);
         }

@@ -15,6 +15,8 @@ struct AccessLine {
     tag: AtomicU64,
     segment_offset: AtomicU64,
     segment_bytes: AtomicU64,
+    /// Whether every tag is admitted: 0 or 1.
+    everyone: AtomicU64,
 }
 
 /// Header page of an endpoint's block.
@@ -54,8 +56,14 @@ impl EndpointBlock {
     /// Whether the endpoint is open under the generation behind `open_word`, and its tag is `tag`.
     #[inline(always)]
     pub(crate) fn admits(&self, open_word: u64, tag: u64) -> bool {
-        self.access.state.load(Ordering::Acquire) == open_word
-            && self.access.tag.load(Ordering::Relaxed) == tag
+        self.access.state.load(Ordering::Acquire) == open_word && self.admits_tag(tag)
+    }
+
+    /// Whether senders that know `tag` may send.
+    #[inline(always)]
+    pub fn admits_tag(&self, tag: u64) -> bool {
+        self.access.tag.load(Ordering::Relaxed) == tag
+            || self.access.everyone.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the endpoint is open under the generation behind `open_word`.
@@ -85,6 +93,7 @@ impl EndpointBlock {
 
     pub(crate) fn open(&self, generation: u32, tag: u64) {
         self.access.tag.store(tag, Ordering::Relaxed);
+        self.access.everyone.store(0, Ordering::Relaxed);
         self.set_segment(0, 0);
         self.access.state.store(Self::open_word(generation), Ordering::Release);
     }
@@ -96,6 +105,11 @@ impl EndpointBlock {
     /// The tag that senders must know.
     pub fn tag(&self) -> u64 {
         self.access.tag.load(Ordering::Relaxed)
+    }
+
+    /// Admits every tag from now on, or only the endpoint's own.
+    pub fn set_everyone(&self, everyone: bool) {
+        self.access.everyone.store(u64::from(everyone), Ordering::Release);
     }
 
     /// Changes the tag; messages already queued were admitted under the old one.

@@ -9,9 +9,9 @@ use clump_os::sync::AtomicU64;
 
 /// Words that fit beside the header.
 pub const INLINE: usize = 7;
-/// Most words of one message: eight arguments, two that a long message needs, one that a returned
-/// message needs; in at most two slots.
-pub const MOST_WORDS: usize = 11;
+/// Most words of one message: eight arguments, two of an interface above, two that a long message needs,
+/// one that a returned message needs; in at most two slots.
+pub const MOST_WORDS: usize = 13;
 
 /// One cache line.
 #[derive(Debug, Default)]

@@ -5,8 +5,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a frame before its words and payload, at most.
 pub const MOST_HEAD_BYTES: usize = 8 + 24 + 8 + 16;
-/// Most words of one frame: eight arguments, two of a long message, one of a returned one.
-pub const MOST_WORDS: usize = 11;
+/// Most words of one frame: eight arguments, two of an interface above, two of a long message, one of a
+/// returned one.
+pub const MOST_WORDS: usize = 13;
 
 /// What a frame carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

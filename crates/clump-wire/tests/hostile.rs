@@ -147,7 +147,8 @@ fn place() -> impl Strategy<Value = usize> {
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
     // Lengths about which padding, 32 bits or the signs of numbers go wrong.
-    let edges = [0, 1, 7, 8, 9, 11, 12, 16, 17, 0x7f, 0x80, 0xff, 0xffff, 0x1_0000, 0x7fff_ffff];
+    let edges =
+        [0, 1, 7, 8, 9, 11, 13, 14, 16, 17, 0x7f, 0x80, 0xff, 0xffff, 0x1_0000, 0x7fff_ffff];
     let far_edges = [0x8000_0000, 0xffff_fff7, 0xffff_fff8, 0xffff_fff9, 0xffff_ffff];
     let numbers = prop::sample::select([&edges[..], &far_edges].concat());
     let change = prop_oneof![

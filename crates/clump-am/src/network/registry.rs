@@ -112,7 +112,7 @@ impl Doors for RankDoors {
         let gate = gate.filter(|_| name.rank() == self.registry.rank);
         let gate = gate.ok_or(Refusal::NoSuchEndpoint)?;
         match gate.block.openness(name.generation()) {
-            Openness::Open if tag.is_none_or(|tag| tag == gate.block.tag()) => Ok(name.index()),
+            Openness::Open if tag.is_none_or(|tag| gate.block.admits_tag(tag)) => Ok(name.index()),
             Openness::Open => Err(Refusal::BadTag),
             Openness::Closed => Err(Refusal::EndpointGone),
             Openness::Absent if (1..gate.name.generation()).contains(&name.generation()) => {

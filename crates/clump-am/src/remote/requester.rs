@@ -1,0 +1,113 @@
+//! Endpoints of other nodes that have sent requests, and what is owed to them.
+
+use crate::core::Desk;
+use clump_net::Push;
+use clump_shm::name::Name;
+use clump_wire::frame::Kind;
+use std::collections::{HashMap, VecDeque};
+
+/// Requesters on other nodes.
+#[derive(Debug, Default)]
+pub(super) struct Requesters {
+    pub(super) all: Vec<Requester>,
+    by_name: HashMap<u64, usize>,
+    /// Whose request came last: the next is likely to be its too.
+    last: usize,
+}
+
+impl Requesters {
+    /// The one of that name, new or known.
+    #[inline]
+    pub(super) fn of(&mut self, name: Name) -> &mut Requester {
+        if self.all.get(self.last).is_none_or(|last| last.name != name) {
+            self.find(name);
+        }
+        &mut self.all[self.last]
+    }
+
+    #[inline(never)]
+    fn find(&mut self, name: Name) {
+        let Self { all, by_name, last } = self;
+        *last = *by_name.entry(name.to_bits()).or_insert_with(|| {
+            all.push(Requester::new(name));
+            all.len() - 1
+        });
+    }
+}
+
+/// An endpoint of another node that has sent requests.
+#[derive(Debug)]
+pub(crate) struct Requester {
+    pub(crate) name: Name,
+    /// Bytes of its requests that were handled, and how many of those it knows of.
+    pub(super) consumed: u64,
+    pub(super) reported: u64,
+    /// It wants to know once so many have been.
+    pub(super) asked: Option<u64>,
+    /// A reply that found no room.
+    pub(super) stash: VecDeque<StashedReply>,
+}
+
+#[derive(Debug)]
+pub(super) struct StashedReply {
+    pub(super) kind: Kind,
+    pub(super) handler: u8,
+    pub(super) words: Vec<u64>,
+    pub(super) payload: Vec<u8>,
+}
+
+impl Requester {
+    fn new(name: Name) -> Self {
+        Self { name, consumed: 0, reported: 0, asked: None, stash: VecDeque::new() }
+    }
+
+    /// Whether a reply waits for room; then no more requests of it are handled.
+    pub(super) fn is_stuck(&self) -> bool {
+        !self.stash.is_empty()
+    }
+
+    /// Answers; puts the answer aside when there is no room. Gives what became of it.
+    pub(crate) fn answer(
+        &mut self,
+        desk: &Desk,
+        (kind, handler): (Kind, u8),
+        words: &[u64],
+        payload: &[u8],
+    ) -> Answer {
+        let Some(network) = desk.context.network() else { return Answer::Refused };
+        let names = (desk.name.to_bits(), self.name.to_bits());
+        let peer = self.name.rank();
+        match network.interface.reply(peer, (kind, handler), names, (words, payload)) {
+            Push::Accepted => Answer::Sent,
+            Push::Lost(_) => Answer::Refused,
+            Push::Full => {
+                let (words, payload) = (words.to_vec(), payload.to_vec());
+                self.stash.push_back(StashedReply { kind, handler, words, payload });
+                Answer::PutAside
+            }
+        }
+    }
+
+    /// Tells the requester what was consumed, if it is time to.
+    pub(super) fn report(&mut self, desk: &Desk) {
+        let Some(network) = desk.context.network() else { return };
+        let due = self.consumed - self.reported >= network.credit / 4
+            || self.asked.is_some_and(|asked| self.consumed >= asked);
+        if due {
+            self.reported = self.consumed;
+            self.asked = None;
+            let mut stack = network.interface.stack();
+            let (me, to) = (desk.name.to_bits(), self.name.to_bits());
+            let now = clump_os::clock::ticked_ns;
+            stack.report(now, self.name.rank(), me, to, self.consumed);
+        }
+    }
+}
+
+/// What became of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Sent,
+    PutAside,
+    Refused,
+}

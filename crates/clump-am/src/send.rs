@@ -1,0 +1,70 @@
+//! Sending where there is no room: poll and wait, until the message is on its way or comes back.
+
+use crate::context::RankContext;
+use crate::core::{Attempt, Body};
+use crate::endpoint::Hold;
+use crate::error::{ErrorKind, Result};
+use crate::handler::Handler;
+use crate::peer::Dest;
+use crate::progress::{Pollable, Room, block_on};
+use crate::returned::Reason;
+use clump_os::clock;
+
+/// A request on its way out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) dest: Dest,
+    pub(crate) handler: Handler,
+    pub(crate) words: &'a [u64],
+    pub(crate) body: Body<'a>,
+}
+
+/// Sends `message` from the endpoint behind `hold` as soon as there is room; `bundle` is polled meanwhile.
+/// Without room for as long as the rank's patience lasts it comes back.
+///
+/// # Errors
+/// What polling finds. When a handler fails, the rest of what is on its way already is still sent.
+#[cold]
+pub(crate) fn send_slowly<H: Hold>(
+    hold: &H,
+    bundle: &impl Pollable,
+    context: &RankContext,
+    message: Outgoing<'_>,
+) -> Result<()> {
+    let Outgoing { dest, handler, words, body } = message;
+    let patience = context.settings().patience;
+    let started = clock::now_ns();
+    let peer = hold.core()?.rank_of(dest);
+    let mut sent = false;
+    let attempt = || {
+        if sent {
+            return Ok(true);
+        }
+        let waited = u128::from(clock::now_ns() - started);
+        let mut core = hold.core()?;
+        // What is packed in part is on its way, and has to be packed whole.
+        if patience.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
+            core.come_back(dest, Reason::Congestion, handler, words, body);
+            sent = true;
+        } else {
+            sent = core.attempt(dest, handler, words, body)? == Attempt::Sent;
+        }
+        Ok(sent)
+    };
+    let mut room = Room { attempt, peer };
+    let mut first = Ok(());
+    while let Err(error) = block_on(context, bundle, &mut room) {
+        // One message was the cause, and it is gone; any other error stays.
+        let passing = matches!(
+            error.kind(),
+            ErrorKind::HandlerFailed { .. }
+                | ErrorKind::Unclaimed { .. }
+                | ErrorKind::CorruptPacket(_)
+        );
+        first = first.and(Err(error));
+        if !passing || !body.is_begun() {
+            return first;
+        }
+    }
+    hold.core()?.deliver_returned().and(first)
+}
