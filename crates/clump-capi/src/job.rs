@@ -5,7 +5,7 @@ use crate::fault::{Fault, Result, range};
 use crate::slot::{self, Object, Slot};
 use crate::status::clump_status as S;
 use crate::{abi, thread};
-use clump_os::sync::{AtomicU32, Ordering};
+use clump_os::sync::{AtomicPtr, AtomicU32, Ordering};
 use std::ffi::{c_char, c_int};
 
 /// The job that this process is a rank of. One per process.
@@ -23,6 +23,14 @@ impl Object for Job {
     const NAME: &'static str = "job (clump_t)";
     const BOUND: bool = false;
     const LISTED: bool = false;
+}
+
+/// The job of this process, as C knows it; null before and after.
+static CURRENT: AtomicPtr<clump_t> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The job of this process; null if there is none (any more).
+pub(crate) fn current() -> *mut clump_t {
+    CURRENT.load(Ordering::Relaxed)
 }
 
 /// How far this process has come: 0 before, 1 as a rank, 2 after.
@@ -87,6 +95,7 @@ pub extern "C" fn clump_init_abi(
         let runtime = clump::init()?;
         let slot = Slot::fill(Job { runtime })?;
         STATE.store(1, Ordering::Relaxed);
+        CURRENT.store(slot.pointer(), Ordering::Relaxed);
         Ok(slot.pointer())
     })
 }
@@ -116,7 +125,12 @@ pub extern "C" fn clump_finalize(cl: *mut clump_t) -> c_int {
             let what = "an object of this job is in use by a call that has not returned";
             return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
         }
+        if !crate::am2::close_all() {
+            let what = "another thread has endpoints of Active Messages II (clump/am2.h) in use";
+            return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
+        }
         let job = Slot::empty_of::<Job>(cl.cast())?;
+        CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
         STATE.store(2, Ordering::Relaxed);
         drop(job);
         Ok(0)

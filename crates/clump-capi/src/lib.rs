@@ -19,6 +19,7 @@
 #![allow(clippy::missing_safety_doc, reason = "what a caller must see to is in the text for C")]
 
 pub mod abi;
+pub mod am2;
 mod border;
 pub mod collective;
 pub mod endpoint;

@@ -38,7 +38,7 @@ fn first(me: &Me) -> u32 {
 
 /// Whether a handler runs in this thread.
 pub(crate) fn is_handling() -> bool {
-    ME.with(|me| me.depth.get() > 0)
+    ME.with(|me| me.depth.get() > 0) || crate::am2::is_handling()
 }
 
 /// A handler runs in this thread, while this lives.

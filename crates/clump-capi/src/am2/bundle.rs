@@ -1,0 +1,300 @@
+//! Bundles: endpoints that are polled together, and whose threads they are.
+
+use super::endpoint::{self, ENDPOINTS, Slot};
+use super::status::{Code, Failure, Result, bad, call, give, in_handler};
+use super::{start, token};
+use clump_am::{Pollable, this_thread};
+use clump_os::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::cell::RefCell;
+use std::ffi::c_int;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bundles of a process.
+pub(super) const BUNDLES: usize = 64;
+/// `AM_SEQ`: one thread uses the bundle.
+const SEQ: c_int = 0;
+/// `AM_PAR`: any threads do.
+const PAR: c_int = 1;
+
+/// What C sees of a bundle. Never followed.
+#[derive(Debug)]
+pub struct clump_am_eb(());
+/// A bundle: its place, and which of those that lay there it is.
+pub type eb_t = *mut clump_am_eb;
+
+/// In each handle of a bundle.
+const KIND: usize = 0xeb;
+
+/// A place for a bundle.
+#[derive(Debug)]
+pub(super) struct Bundle {
+    /// Odd while there is one.
+    generation: AtomicU32,
+    parallel: AtomicBool,
+    /// Of a sequential one: the thread whose it is; 0 before the first sends, polls or waits.
+    thread: AtomicU64,
+    /// A bit for each endpoint.
+    members: AtomicU32,
+    pub(super) mask: AtomicU32,
+}
+
+const _: () = assert!(ENDPOINTS <= u32::BITS as usize);
+
+static PLACES: [Bundle; BUNDLES] = [const { Bundle::empty() }; BUNDLES];
+
+/// Held while bundles and endpoints are made, moved, bound and freed, and never by a handler: whoever holds
+/// it may wait for a berth, and a handler is inside of one.
+static BOOKS: Mutex<()> = Mutex::new(());
+
+pub(super) fn books() -> MutexGuard<'static, ()> {
+    BOOKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sequential bundles of a thread, which end with it being theirs.
+struct Bound(Vec<&'static Bundle>);
+
+thread_local! {
+    static BOUND: RefCell<Bound> = const { RefCell::new(Bound(Vec::new())) };
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let _books = books();
+        for bundle in &self.0 {
+            if bundle.thread.load(Ordering::Relaxed) == this_thread() {
+                bundle.let_go();
+            }
+        }
+    }
+}
+
+impl Bundle {
+    const fn empty() -> Self {
+        Self {
+            generation: AtomicU32::new(0),
+            parallel: AtomicBool::new(false),
+            thread: AtomicU64::new(0),
+            members: AtomicU32::new(0),
+            mask: AtomicU32::new(0),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn at(index: usize) -> Option<&'static Self> {
+        PLACES.get(index)
+    }
+
+    pub(super) fn index(&self) -> usize {
+        (std::ptr::from_ref(self).addr() - PLACES.as_ptr().addr()) / size_of::<Self>()
+    }
+
+    /// Its endpoints.
+    #[inline(always)]
+    pub(super) fn members(&self) -> impl Iterator<Item = &'static Slot> + use<> {
+        let mut left = self.members.load(Ordering::Relaxed);
+        std::iter::from_fn(move || {
+            let at = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            Slot::at(at)
+        })
+    }
+
+    /// Fails if the bundle is another thread's.
+    pub(super) fn check_thread(&self) -> Result<()> {
+        match self.thread.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            thread if thread == this_thread() => Ok(()),
+            _ => Err(foreign()),
+        }
+    }
+
+    /// Makes a sequential bundle this thread's, as what sends, polls or waits does first.
+    #[inline(always)]
+    pub(super) fn bind(&'static self) -> Result<()> {
+        if self.parallel.load(Ordering::Relaxed) { Ok(()) } else { self.bind_here() }
+    }
+
+    #[cold]
+    fn bind_here(&'static self) -> Result<()> {
+        let _books = books();
+        self.check_thread()?;
+        if self.thread.load(Ordering::Relaxed) == 0 {
+            self.thread.store(this_thread(), Ordering::Relaxed);
+            // A thread that is ending keeps nothing; its bundles stay its own.
+            let _ = BOUND.try_with(|bound| bound.borrow_mut().0.push(self));
+        }
+        for slot in self.members() {
+            slot.berth.take()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the bundle nobody's. The caller holds the books.
+    fn let_go(&self) {
+        for slot in self.members() {
+            // Only a thread that ends inside of a handler is still in there.
+            let _ = slot.berth.let_go();
+        }
+        self.thread.store(0, Ordering::Relaxed);
+    }
+
+    /// Adds an endpoint. The caller holds the books.
+    pub(super) fn add(&self, slot: &'static Slot) -> Result<()> {
+        self.members.fetch_or(1 << slot.index(), Ordering::Relaxed);
+        if self.thread.load(Ordering::Relaxed) == this_thread() {
+            slot.berth.take()?;
+        }
+        Ok(())
+    }
+
+    /// Takes an endpoint out. The caller holds the books.
+    pub(super) fn remove(&self, slot: &Slot) {
+        self.members.fetch_and(!(1 << slot.index()), Ordering::Relaxed);
+    }
+
+    /// Messages that its endpoints have handled, all together.
+    pub(super) fn handled(&self) -> u64 {
+        let all = self.members().map(|slot| slot.handled.load(Ordering::Relaxed));
+        all.fold(0, u64::wrapping_add)
+    }
+
+    /// Whether a message of its endpoints came back and found no handler 0.
+    pub(super) fn check_claimed(&self) -> Result<()> {
+        self.members().try_for_each(|slot| slot.check_claimed())
+    }
+}
+
+#[cold]
+fn foreign() -> Failure {
+    let what = "the bundle is sequential (AM_SEQ), and another thread's";
+    Failure::new(Code::InUse, what)
+}
+
+/// A bundle that C named: its place, and the generation to find there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named {
+    pub(super) bundle: &'static Bundle,
+    generation: u32,
+}
+
+impl Named {
+    /// Reads a handle.
+    #[inline(always)]
+    pub(super) fn read(bundle: eb_t) -> Result<Self> {
+        let bits = bundle.addr();
+        match Bundle::at(bits & 0xff) {
+            Some(bundle) if bits >> 8 & 0xff == KIND && bits >> 48 == 0 => {
+                let named = Self { bundle, generation: (bits >> 16) as u32 };
+                named.check().map(|()| named)
+            }
+            _ => Err(start::refuse("a bundle")),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn check(&self) -> Result<()> {
+        let there = self.bundle.generation.load(Ordering::Relaxed);
+        let known = self.generation & 1 == 1 && there == self.generation;
+        if known { Ok(()) } else { Err(start::refuse("a bundle")) }
+    }
+}
+
+/// A bundle as a blocking call polls it.
+impl Pollable for Bundle {
+    fn poll_once(&self) -> clump_am::Result<usize> {
+        let mut handled = 0;
+        let mut first = Ok(());
+        for slot in self.members() {
+            match slot.berth.poll_once() {
+                Ok(some) => handled += some,
+                Err(error) => first = first.and(Err(error)),
+            }
+        }
+        first.map(|()| handled)
+    }
+
+    fn attend(&self) -> clump_am::Result<()> {
+        let attended = |first: clump_am::Result<()>, slot: &Slot| first.and(slot.berth.attend());
+        self.members().fold(Ok(()), attended)
+    }
+
+    fn in_bundle(&self) -> bool {
+        false
+    }
+
+    fn urge(&self) {
+        self.members().for_each(|slot| slot.berth.urge());
+    }
+
+    fn cool(&self) {
+        self.members().for_each(|slot| slot.berth.cool());
+    }
+
+    fn anything_waiting(&self) -> bool {
+        self.members().any(|slot| slot.berth.anything_waiting())
+    }
+}
+
+/// See `AM_AllocateBundle` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
+    call(|| {
+        start::context()?;
+        if token::is_handling() {
+            return Err(in_handler("AM_AllocateBundle"));
+        }
+        if kind != SEQ && kind != PAR {
+            return Err(bad(format!("a bundle is AM_SEQ or AM_PAR, not {kind}")));
+        }
+        if bundle.is_null() {
+            return Err(super::status::null("the place for a bundle"));
+        }
+        let _books = books();
+        let free = PLACES.iter().find(|place| place.generation.load(Ordering::Relaxed) & 1 == 0);
+        let Some(place) = free else {
+            let what = format!("this process has {BUNDLES} bundles, the most there may be");
+            return Err(Failure::new(Code::Resource, what));
+        };
+        place.parallel.store(kind == PAR, Ordering::Relaxed);
+        place.thread.store(0, Ordering::Relaxed);
+        place.members.store(0, Ordering::Relaxed);
+        place.mask.store(0, Ordering::Relaxed);
+        let generation = place.generation.fetch_add(1, Ordering::Release).wrapping_add(1);
+        let bits = (generation as usize) << 16 | KIND << 8 | place.index();
+        give(bundle, "a bundle", std::ptr::without_provenance_mut(bits))
+    })
+}
+
+/// Frees a bundle and its endpoints. The caller holds the books.
+fn free(bundle: &'static Bundle) -> Result<()> {
+    bundle.check_thread()?;
+    bundle.members().try_for_each(endpoint::free)?;
+    bundle.generation.fetch_add(1, Ordering::Release);
+    bundle.thread.store(0, Ordering::Relaxed);
+    let _ = BOUND.try_with(|bound| {
+        bound.borrow_mut().0.retain(|known| !std::ptr::eq(*known, bundle));
+    });
+    Ok(())
+}
+
+/// See `AM_FreeBundle` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_FreeBundle(bundle: eb_t) -> c_int {
+    call(|| {
+        if token::is_handling() {
+            return Err(in_handler("AM_FreeBundle"));
+        }
+        let named = Named::read(bundle)?;
+        let _books = books();
+        named.check()?;
+        free(named.bundle)
+    })
+}
+
+/// Frees all bundles and endpoints, or none if one of them is another thread's.
+pub(super) fn free_all() -> Result<()> {
+    let _books = books();
+    let there = || PLACES.iter().filter(|place| place.generation.load(Ordering::Relaxed) & 1 == 1);
+    there().try_for_each(Bundle::check_thread)?;
+    there().try_for_each(free)
+}

@@ -1,0 +1,359 @@
+//! Endpoints: where each lies, what belongs to it, how C names it.
+
+use super::bundle::{self, Bundle, eb_t};
+use super::message::MOST_ARGUMENTS;
+use super::status::{Code, Failure, Result, bad, call, give, in_handler};
+use super::table::Entry;
+use super::token::en_t;
+use super::{receive, start, token};
+use clump_am::{Access, Berth, Dest, Inside, Tag};
+use clump_os::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_void};
+
+/// Endpoints of a rank, of which the collectives have one.
+pub(super) const ENDPOINTS: usize = 32;
+/// Entries of a handler table, handler 0 included.
+pub(super) const HANDLERS: usize = 256;
+/// `AM_NONE`: the tag that nobody's messages match.
+pub(super) const NONE: u64 = 0;
+/// `AM_ALL`: the tag that everybody's messages match.
+pub(super) const ALL: u64 = 1;
+
+const _: () = assert!(MOST_ARGUMENTS == 16);
+
+/// What C sees of an endpoint. Never followed.
+#[derive(Debug)]
+pub struct clump_am_ep(());
+/// An endpoint: its place, and which of those that lay there it is.
+pub type ep_t = *mut clump_am_ep;
+
+/// In each handle of an endpoint.
+const KIND: usize = 0xe9;
+
+/// What belongs to an endpoint beside its core.
+#[derive(Debug)]
+pub(super) struct Own {
+    pub(super) name: en_t,
+    /// As the program set it.
+    pub(super) tag: u64,
+    /// The translation table.
+    pub(super) table: Vec<Option<Entry>>,
+    /// Destinations that handlers took out of the table.
+    pub(super) retired: Vec<Dest>,
+    /// Entries of the handler table.
+    pub(super) handlers: usize,
+    /// The program's memory for deposits: where, and bytes.
+    pub(super) segment: (*mut u8, usize),
+    /// Where medium payloads lie while their handlers run.
+    pub(super) buffer: Vec<u64>,
+    /// What came back and found no handler 0.
+    pub(super) unclaimed: Option<String>,
+}
+
+impl Own {
+    const fn none() -> Self {
+        Self {
+            name: en_t::NONE,
+            tag: NONE,
+            table: Vec::new(),
+            retired: Vec::new(),
+            handlers: HANDLERS,
+            segment: (std::ptr::null_mut(), 0),
+            buffer: Vec::new(),
+            unclaimed: None,
+        }
+    }
+}
+
+/// A place for an endpoint.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) berth: Berth,
+    /// Odd while there is one.
+    generation: AtomicU32,
+    /// Its bundle's index.
+    pub(super) bundle: AtomicUsize,
+    /// Messages handled here.
+    pub(super) handled: AtomicU64,
+    /// Whether `Own::unclaimed` is there.
+    pub(super) has_unclaimed: AtomicBool,
+    pub(super) handlers: [AtomicPtr<()>; HANDLERS],
+    own: UnsafeCell<Own>,
+}
+
+// SAFETY: invariant 2 of `am2`: `own` is touched by the thread inside the berth alone.
+unsafe impl Sync for Slot {}
+
+static SLOTS: [Slot; ENDPOINTS] = [const { Slot::empty() }; ENDPOINTS];
+
+impl Slot {
+    const fn empty() -> Self {
+        Self {
+            berth: Berth::new(),
+            generation: AtomicU32::new(0),
+            bundle: AtomicUsize::new(0),
+            handled: AtomicU64::new(0),
+            has_unclaimed: AtomicBool::new(false),
+            handlers: [const { AtomicPtr::new(std::ptr::null_mut()) }; HANDLERS],
+            own: UnsafeCell::new(Own::none()),
+        }
+    }
+
+    /// The place of that index.
+    #[inline(always)]
+    pub(super) fn at(index: usize) -> Option<&'static Self> {
+        SLOTS.get(index)
+    }
+
+    pub(super) fn index(&self) -> usize {
+        (std::ptr::from_ref(self).addr() - SLOTS.as_ptr().addr()) / size_of::<Self>()
+    }
+
+    /// The bundle that the endpoint is in.
+    pub(super) fn bundle(&self) -> Result<&'static Bundle> {
+        let bundle = Bundle::at(self.bundle.load(Ordering::Relaxed));
+        bundle.ok_or_else(|| start::refuse("an endpoint"))
+    }
+
+    /// What belongs to the endpoint.
+    ///
+    /// # Safety
+    /// This thread is inside the berth, and `look` calls no handler.
+    #[inline(always)]
+    pub(super) unsafe fn own<R>(&self, look: impl FnOnce(&mut Own) -> R) -> R {
+        // SAFETY: invariant 2 of `am2`.
+        look(unsafe { &mut *self.own.get() })
+    }
+
+    /// Notes a message that a handler is about to get. Only inside.
+    #[inline(always)]
+    pub(super) fn note_handled(&self) {
+        let handled = self.handled.load(Ordering::Relaxed);
+        self.handled.store(handled.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// What came back and found no handler 0, if something did since the last time.
+    #[inline(always)]
+    pub(super) fn check_claimed(&self) -> Result<()> {
+        if self.has_unclaimed.load(Ordering::Relaxed) { Err(self.unclaimed()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn unclaimed(&self) -> Failure {
+        let _inside = self.berth.enter();
+        self.has_unclaimed.store(false, Ordering::Relaxed);
+        // SAFETY: this thread is inside; nothing is called.
+        let said = unsafe { self.own(|own| own.unclaimed.take()) };
+        Failure::new(Code::NotSent, said.unwrap_or_default())
+    }
+}
+
+/// An endpoint that C named: its place, and the generation to find there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Named {
+    pub(super) slot: &'static Slot,
+    generation: u32,
+}
+
+/// What C knows the endpoint in `slot` by.
+pub(super) fn handle_of(slot: &Slot) -> ep_t {
+    let generation = slot.generation.load(Ordering::Relaxed) as usize;
+    std::ptr::without_provenance_mut(generation << 16 | KIND << 8 | slot.index())
+}
+
+impl Named {
+    /// Reads a handle.
+    #[inline(always)]
+    pub(super) fn read(endpoint: ep_t) -> Result<Self> {
+        let bits = endpoint.addr();
+        let generation = (bits >> 16) as u32;
+        match Slot::at(bits & 0xff) {
+            Some(slot) if bits >> 8 & 0xff == KIND && bits >> 48 == 0 => {
+                let named = Self { slot, generation };
+                named.check().map(|()| named)
+            }
+            _ => Err(start::refuse("an endpoint")),
+        }
+    }
+
+    #[inline(always)]
+    fn check(&self) -> Result<()> {
+        // The place may have been emptied and filled between two looks of a thread that is not inside.
+        if self.generation & 1 == 1
+            && self.slot.generation.load(Ordering::Relaxed) == self.generation
+        {
+            Ok(())
+        } else {
+            Err(start::refuse("an endpoint"))
+        }
+    }
+
+    /// Enters the berth to send, receive or change what handlers may not.
+    #[inline(always)]
+    pub(super) fn enter(&self) -> Result<Inside<'static>> {
+        if !self.slot.berth.is_mine() {
+            self.slot.bundle()?.bind()?;
+        }
+        let inside = self.slot.berth.enter()?;
+        self.check()?;
+        Ok(inside)
+    }
+
+    /// Looks at what belongs to the endpoint, inside of its handlers too.
+    pub(super) fn with_own<R>(&self, look: impl FnOnce(&mut Own) -> Result<R>) -> Result<R> {
+        let _inside = if self.slot.berth.is_inside() {
+            None
+        } else {
+            // No binding: one thread may set up what another will use.
+            let inside = self.slot.berth.enter()?;
+            self.check()?;
+            Some(inside)
+        };
+        // SAFETY: inside, in a handler or since just now; no `look` calls a handler.
+        unsafe { self.slot.own(look) }
+    }
+}
+
+/// See `AM_AllocateEndpoint` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_AllocateEndpoint(bundle: eb_t, endpoint: *mut ep_t, name: *mut en_t) -> c_int {
+    call(|| {
+        if endpoint.is_null() {
+            return Err(super::status::null("the place for an endpoint"));
+        }
+        if token::is_handling() {
+            return Err(in_handler("AM_AllocateEndpoint"));
+        }
+        let bundle = bundle::Named::read(bundle)?;
+        let books = bundle::books();
+        bundle.check()?;
+        let bundle = bundle.bundle;
+        bundle.check_thread()?;
+        let context = start::context()?;
+        let free = SLOTS.iter().find(|slot| slot.generation.load(Ordering::Relaxed) & 1 == 0);
+        let Some(slot) = free else {
+            let what = format!("this rank has {ENDPOINTS} endpoints, the most there may be");
+            return Err(Failure::new(Code::Resource, what));
+        };
+        let given = slot.berth.open(&context)?;
+        let mut inside = slot.berth.enter()?;
+        receive::install(&mut inside, slot);
+        let words = context.node().geometry().max_medium().div_ceil(8);
+        let own = Own {
+            name: en_t::of(given),
+            table: vec![None; super::table::FIRST_ENTRIES],
+            buffer: vec![0; words],
+            ..Own::none()
+        };
+        // SAFETY: this thread is inside; nothing is called.
+        unsafe { slot.own(|there| *there = own) };
+        for handler in &slot.handlers {
+            handler.store(std::ptr::null_mut(), Ordering::Relaxed);
+        }
+        slot.has_unclaimed.store(false, Ordering::Relaxed);
+        slot.bundle.store(bundle.index(), Ordering::Relaxed);
+        drop(inside);
+        slot.generation.fetch_add(1, Ordering::Release);
+        bundle.add(slot)?;
+        drop(books);
+        if !name.is_null() {
+            give(name, "an endpoint's name", en_t::of(given))?;
+        }
+        give(endpoint, "an endpoint", handle_of(slot))
+    })
+}
+
+/// Frees the endpoint in `slot`. The caller holds the books.
+pub(super) fn free(slot: &'static Slot) -> Result<()> {
+    slot.bundle()?.check_thread()?;
+    slot.berth.close()?;
+    slot.generation.fetch_add(1, Ordering::Release);
+    slot.bundle()?.remove(slot);
+    // Whatever comes next in this berth, this thread has no claim to it.
+    slot.berth.let_go()?;
+    Ok(())
+}
+
+/// See `AM_FreeEndpoint` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_FreeEndpoint(endpoint: ep_t) -> c_int {
+    call(|| {
+        if token::is_handling() {
+            return Err(in_handler("AM_FreeEndpoint"));
+        }
+        let named = Named::read(endpoint)?;
+        let _books = bundle::books();
+        named.check()?;
+        free(named.slot)
+    })
+}
+
+/// See `AM_MoveEndpoint` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_MoveEndpoint(endpoint: ep_t, from: eb_t, to: eb_t) -> c_int {
+    call(|| {
+        if token::is_handling() {
+            return Err(in_handler("AM_MoveEndpoint"));
+        }
+        let (named, from, to) =
+            (Named::read(endpoint)?, bundle::Named::read(from)?, bundle::Named::read(to)?);
+        let _books = bundle::books();
+        named.check()?;
+        from.check()?;
+        to.check()?;
+        let slot = named.slot;
+        if slot.bundle.load(Ordering::Relaxed) != from.bundle.index() {
+            return Err(bad("the endpoint is not in the bundle that it is to be moved from"));
+        }
+        from.bundle.check_thread()?;
+        slot.berth.let_go()?;
+        from.bundle.remove(slot);
+        slot.bundle.store(to.bundle.index(), Ordering::Relaxed);
+        to.bundle.add(slot)
+    })
+}
+
+/// See `AM_SetTag` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_SetTag(endpoint: ep_t, tag: u64) -> c_int {
+    call(|| {
+        let named = Named::read(endpoint)?;
+        if named.slot.berth.is_inside() {
+            return Err(in_handler("AM_SetTag"));
+        }
+        let mut inside = named.slot.berth.enter()?;
+        named.check()?;
+        inside.set_access(match tag {
+            NONE => Access::Nobody,
+            ALL => Access::Everyone,
+            tag => Access::Tag(Tag(tag)),
+        })?;
+        // SAFETY: this thread is inside; nothing is called.
+        unsafe { named.slot.own(|own| own.tag = tag) };
+        Ok(())
+    })
+}
+
+/// See `AM_GetTag` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_GetTag(endpoint: ep_t, tag: *mut u64) -> c_int {
+    call(|| Named::read(endpoint)?.with_own(|own| give(tag, "a tag", own.tag)))
+}
+
+/// The name of an endpoint, as `AM_AllocateEndpoint` gave it.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_am_name(endpoint: ep_t, name: *mut en_t) -> c_int {
+    call(|| Named::read(endpoint)?.with_own(|own| give(name, "an endpoint's name", own.name)))
+}
+
+/// The rank whose endpoint has that name.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_am_rank_of(name: en_t) -> c_int {
+    c_int::try_from(name.name().rank()).unwrap_or(c_int::MAX)
+}
+
+/// A pointer that C gave as memory.
+pub(super) fn memory(at: *mut c_void) -> *mut u8 {
+    at.cast()
+}

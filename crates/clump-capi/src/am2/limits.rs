@@ -1,0 +1,71 @@
+//! How much of each there may be.
+
+use super::endpoint::HANDLERS;
+use super::message::MOST_ARGUMENTS;
+pub(super) use super::start::most_medium;
+use super::status::{Result, bad, call, give, null};
+use std::ffi::{c_int, c_void};
+
+/// Bytes of a long message.
+const MOST_LONG: usize = 64 << 20;
+/// Bytes of a segment.
+pub(super) const MOST_SEGMENT: usize = 16 << 30;
+
+/// Bytes of a long message.
+pub(super) fn most_long() -> usize {
+    MOST_LONG
+}
+
+/// A payload that C gave.
+///
+/// # Safety
+/// `source` leads to `bytes` bytes, which nobody writes while they are used, or is null.
+#[inline]
+pub(super) unsafe fn checked_bytes<'a>(
+    source: *const c_void,
+    bytes: usize,
+    most: usize,
+    limit: &str,
+) -> Result<&'a [u8]> {
+    if bytes > most {
+        return Err(bad(format!("a payload of {bytes} bytes is longer than {limit}(), {most}")));
+    }
+    if bytes == 0 {
+        return Ok(&[]);
+    }
+    if source.is_null() {
+        return Err(null("a payload"));
+    }
+    // SAFETY: the caller's.
+    Ok(unsafe { std::slice::from_raw_parts(source.cast(), bytes) })
+}
+
+/// See `AM_MaxShort` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_MaxShort() -> c_int {
+    MOST_ARGUMENTS as c_int
+}
+
+/// See `AM_MaxMedium` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_MaxMedium() -> c_int {
+    most_medium() as c_int
+}
+
+/// See `AM_MaxLong` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_MaxLong() -> c_int {
+    MOST_LONG as c_int
+}
+
+/// See `AM_MaxNumHandlers` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_MaxNumHandlers() -> c_int {
+    HANDLERS as c_int
+}
+
+/// See `AM_MaxSegLength` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_MaxSegLength(bytes: *mut usize) -> c_int {
+    call(|| give(bytes, "a length", MOST_SEGMENT))
+}

@@ -1,0 +1,136 @@
+//! The words of a message: a head that says what it is, the tag that it was sent with, and arguments of 32
+//! bits, two in a word.
+
+use clump_am::MOST_CARRIED;
+
+/// Most arguments of a message.
+pub(super) const MOST_ARGUMENTS: usize = 16;
+
+/// Words before the arguments: head and tag.
+const FRONT: usize = MOST_CARRIED - MOST_ARGUMENTS / 2;
+
+/// In each head, so that messages of other interfaces are told from those of this one.
+const MARK: u64 = 0x0a32 << 16;
+
+/// What a message carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Short = 1,
+    Medium = 2,
+    Long = 3,
+}
+
+/// What a message says before its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    /// Its arguments: 0 to 16.
+    pub(super) count: usize,
+    pub(super) tag: u64,
+}
+
+/// A message to be sent: its words.
+#[derive(Debug)]
+pub(super) struct Packed {
+    words: [u64; MOST_CARRIED],
+    used: usize,
+}
+
+impl Packed {
+    /// `count` arguments that lie at `arguments`; `None` if there are too many or none to be had.
+    ///
+    /// # Safety
+    /// `arguments` is null or leads to `count` arguments, if that is at most 16.
+    #[inline(always)]
+    pub(super) unsafe fn of(kind: Kind, count: u32, arguments: *const i32) -> Option<Self> {
+        let count = count as usize;
+        if count > MOST_ARGUMENTS || (arguments.is_null() && count != 0) {
+            return None;
+        }
+        let mut words = [0; MOST_CARRIED];
+        words[0] = MARK | (kind as u64) << 8 | count as u64;
+        for at in 0..count {
+            // SAFETY: the caller's.
+            let argument = unsafe { arguments.add(at).read() };
+            words[FRONT + at / 2] |= u64::from(argument as u32) << (at % 2 * 32);
+        }
+        Some(Self { words, used: FRONT + count.div_ceil(2) })
+    }
+
+    /// The same message with the tag that it is sent with.
+    #[inline(always)]
+    pub(super) fn tagged(&mut self, tag: u64) -> &[u64] {
+        self.words[1] = tag;
+        self.words.get(..self.used).unwrap_or(&self.words)
+    }
+}
+
+impl Head {
+    /// Reads the head of a message; `None` if no `AM_*` function sent it.
+    #[inline(always)]
+    pub(super) fn read(words: &[u64]) -> Option<Self> {
+        let &[head, tag, ..] = words else { return None };
+        let count = (head & 0xff) as usize;
+        let kind = match head ^ MARK {
+            bits if bits >> 8 == 1 => Kind::Short,
+            bits if bits >> 8 == 2 => Kind::Medium,
+            bits if bits >> 8 == 3 => Kind::Long,
+            _ => return None,
+        };
+        let whole = count <= MOST_ARGUMENTS && words.len() == FRONT + count.div_ceil(2);
+        whole.then_some(Self { kind, count, tag })
+    }
+}
+
+/// The argument number `at` of a message; 0 if it has not so many.
+#[inline(always)]
+pub(super) fn argument(words: &[u64], at: usize) -> i32 {
+    let word = words.get(FRONT + at / 2).copied().unwrap_or(0);
+    (word >> (at % 2 * 32)) as u32 as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_come_out_as_they_went_in() {
+        let given: Vec<i32> = (0..16).map(|i| (i - 8) * 0x0123_4567).collect();
+        for count in 0..=16 {
+            for kind in [Kind::Short, Kind::Medium, Kind::Long] {
+                // SAFETY: there are sixteen.
+                let mut packed = unsafe { Packed::of(kind, count, given.as_ptr()) }.unwrap();
+                let words = packed.tagged(0xfeed).to_vec();
+                let count = count as usize;
+                assert_eq!(Head::read(&words), Some(Head { kind, count, tag: 0xfeed }));
+                let got: Vec<i32> = (0..count).map(|at| argument(&words, at)).collect();
+                assert_eq!(got, given[..count]);
+                assert_eq!(argument(&words, 17), 0);
+            }
+        }
+        // SAFETY: nothing is read.
+        assert!(unsafe { Packed::of(Kind::Short, 17, given.as_ptr()) }.is_none());
+        // SAFETY: nothing is read.
+        assert!(unsafe { Packed::of(Kind::Short, 1, std::ptr::null()) }.is_none());
+    }
+
+    #[test]
+    fn words_of_anybody_else_are_refused() {
+        // SAFETY: no arguments are read.
+        let words = unsafe { Packed::of(Kind::Short, 0, std::ptr::null()) }.unwrap();
+        let good = words.words[0];
+        for words in [
+            &[][..],
+            &[good],
+            &[good, 0, 0],
+            &[good + 1, 0],
+            &[good + 17, 0],
+            &[good + 0x300, 0],
+            &[good & 0xff, 0],
+            &[good | 1 << 40, 0],
+            &[7; 10],
+        ] {
+            assert_eq!(Head::read(words), None, "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! From a message that has arrived to the handler that C set for it.
+
+use super::endpoint::Slot;
+use super::invoke::{self, Function};
+use super::message::{Head, Kind};
+use super::returned;
+use super::token::{self, Running};
+use clump_am::{Failure, Handler, Inside, Payload, Reason, Token};
+use clump_os::sync::Ordering;
+use std::cell::RefCell;
+
+/// Lets the endpoint in `slot` take messages, for handlers that the program sets later.
+pub(super) fn install(inside: &mut Inside<'_>, slot: &'static Slot) {
+    for number in 1..=u8::MAX {
+        inside.set_handler(Handler(number), move |token, words, payload| {
+            receive(slot, number, token, words, &payload)
+        });
+    }
+    inside.on_returned(move |back| returned::receive(slot, back));
+}
+
+#[inline]
+fn receive(
+    slot: &'static Slot,
+    number: u8,
+    token: Token<'_>,
+    words: &[u64],
+    payload: &Payload<'_>,
+) -> Option<Failure> {
+    let head = Head::read(words);
+    let function = slot.handlers[usize::from(number)].load(Ordering::Relaxed);
+    match head {
+        Some(head) if !function.is_null() => {
+            slot.note_handled();
+            match head.kind {
+                Kind::Short => {
+                    let running = running(slot, head, token);
+                    // SAFETY: the program set it.
+                    token::run(&running, |token| unsafe {
+                        invoke::short(function, token, head, words);
+                    });
+                    None
+                }
+                Kind::Medium => medium(function, &running(slot, head, token), words, payload),
+                Kind::Long => long(function, number, running(slot, head, token), words, payload),
+            }
+        }
+        Some(_) => refuse(slot, number, &token, Reason::BadHandler, words, payload),
+        None => refuse(slot, number, &token, Reason::BadArguments, words, payload),
+    }
+}
+
+#[inline(always)]
+fn running<'a>(slot: &'static Slot, head: Head, token: Token<'a>) -> Running<'a> {
+    let (from, request) = (token.from(), token.may_reply());
+    let answer = RefCell::new(Some(token));
+    Running { slot, head, from, answer, request, back: None }
+}
+
+fn medium(
+    function: Function,
+    running: &Running<'_>,
+    words: &[u64],
+    payload: &Payload<'_>,
+) -> Option<Failure> {
+    let bytes = payload.len();
+    // SAFETY: a message is handled inside the berth; no handler is called here.
+    let buffer = unsafe {
+        running.slot.own(|own| {
+            if own.buffer.len() * 8 < bytes {
+                own.buffer.resize(bytes.div_ceil(8), 0);
+            }
+            own.buffer.as_mut_ptr().cast::<u8>()
+        })
+    };
+    // SAFETY: the buffer is that long, and one message of an endpoint is handled at a time.
+    payload.copy_to(unsafe { std::slice::from_raw_parts_mut(buffer, bytes) });
+    // SAFETY: the program set it.
+    token::run(running, |token| unsafe {
+        invoke::bulk(function, token, (buffer, bytes), running.head, words);
+    });
+    None
+}
+
+fn long(
+    function: Function,
+    number: u8,
+    running: Running<'_>,
+    words: &[u64],
+    payload: &Payload<'_>,
+) -> Option<Failure> {
+    let bytes = payload.len();
+    let offset = usize::try_from(payload.offset().unwrap_or(0)).unwrap_or(usize::MAX);
+    // SAFETY: as above.
+    let (memory, len) = unsafe { running.slot.own(|own| own.segment) };
+    // It was inside of what the endpoint exports, which never shrinks; what the program set may.
+    if offset.checked_add(bytes).is_none_or(|end| end > len) {
+        let reason = if offset > len { Reason::BadOffset } else { Reason::BadLength };
+        let (slot, token) = (running.slot, running.answer.into_inner()?);
+        return refuse(slot, number, &token, reason, words, payload);
+    }
+    let at = memory.wrapping_add(offset);
+    if bytes != 0 {
+        // SAFETY: the program said that this memory is there for deposits (`AM_SetSeg`).
+        payload.copy_to(unsafe { std::slice::from_raw_parts_mut(at, bytes) });
+    }
+    // SAFETY: the program set it.
+    token::run(&running, |token| unsafe {
+        invoke::bulk(function, token, (at, bytes), running.head, words);
+    });
+    None
+}
+
+/// A message that nobody takes: a request goes back, a reply to this endpoint's own handler 0.
+#[cold]
+fn refuse(
+    slot: &'static Slot,
+    number: u8,
+    token: &Token<'_>,
+    reason: Reason,
+    words: &[u64],
+    payload: &Payload<'_>,
+) -> Option<Failure> {
+    if token.may_reply() {
+        return Some(Failure::Refused(reason));
+    }
+    returned::own_reply(slot, number, token.from(), reason, words, payload);
+    None
+}

@@ -1,0 +1,88 @@
+//! Replies: what the header's `AM_ReplyN`, `AM_ReplyIN` and `AM_ReplyXferN` come down to.
+
+use super::invoke::TokenValue;
+use super::limits::{checked_bytes, most_long, most_medium};
+use super::message::{Kind, Packed};
+use super::send::packed;
+use super::status::{Code, Failure, Result, bad, call};
+use super::token;
+use clump_am::{Handler, Parcel};
+use std::ffi::{c_int, c_void};
+
+/// Answers the request of `token` once.
+#[inline(always)]
+fn reply(token: TokenValue, handler: u8, parcel: Parcel<'_>, mut words: Packed) -> Result<()> {
+    token::with(token, |running| {
+        if !running.request {
+            let what = "a reply cannot be answered, and neither can what came back";
+            return Err(Failure::new(Code::BadArg, what));
+        }
+        let Some(answer) = running.answer.take() else {
+            return Err(bad("this request has been answered; each is at most once"));
+        };
+        Ok(answer.answer(Handler(handler), words.tagged(running.head.tag), parcel)?)
+    })
+}
+
+/// `AM_ReplyN`: a short reply with `count` arguments.
+///
+/// # Safety
+/// `arguments` leads to `count` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_am_reply(
+    token: TokenValue,
+    handler: u8,
+    count: u32,
+    arguments: *const i32,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's.
+        let words = unsafe { packed(Kind::Short, count, arguments) }?;
+        reply(token, handler, Parcel::Short, words)
+    })
+}
+
+/// `AM_ReplyIN`: a reply with a payload that is copied.
+///
+/// # Safety
+/// `arguments` leads to `count` of them, and `source` to `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_am_reply_medium(
+    token: TokenValue,
+    handler: u8,
+    source: *const c_void,
+    bytes: usize,
+    count: u32,
+    arguments: *const i32,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's.
+        let words = unsafe { packed(Kind::Medium, count, arguments) }?;
+        // SAFETY: the caller's.
+        let payload = unsafe { checked_bytes(source, bytes, most_medium(), "AM_MaxMedium") }?;
+        reply(token, handler, Parcel::Medium(payload), words)
+    })
+}
+
+/// `AM_ReplyXferN`: a reply whose payload lands in the requester's segment.
+///
+/// # Safety
+/// As for [`clump_am_reply_medium`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_am_reply_long(
+    token: TokenValue,
+    offset: usize,
+    handler: u8,
+    source: *const c_void,
+    bytes: usize,
+    count: u32,
+    arguments: *const i32,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's.
+        let words = unsafe { packed(Kind::Long, count, arguments) }?;
+        // SAFETY: the caller's.
+        let payload = unsafe { checked_bytes(source, bytes, most_long(), "AM_MaxLong") }?;
+        reply(token, handler, Parcel::Long(offset as u64, payload), words)
+    })
+}

@@ -1,0 +1,193 @@
+//! Handler 0: messages that came back, and replies that nobody takes.
+
+use super::endpoint::Slot;
+use super::invoke::{self, TokenValue};
+use super::message::{Head, Kind, MOST_ARGUMENTS, argument};
+use super::status::{bad, call, give};
+use super::token::{self, Running, en_t};
+use clump_am::{Name, Payload, Reason, Returned};
+use clump_os::sync::Ordering;
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+
+/// `EBADENTRY`: nothing is bound to that entry of the translation table.
+const BAD_ENTRY: c_int = 2;
+
+/// A message that came back, as handler 0 may ask for it.
+#[derive(Debug)]
+pub(super) struct Back<'a> {
+    status: c_int,
+    opcode: c_int,
+    handler: u8,
+    words: &'a [u64],
+    payload: &'a [u8],
+    /// Offset and bytes of a deposit.
+    deposit: Option<(u64, u64)>,
+    to: Name,
+}
+
+/// A message that came back, as C sees it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct clump_am_returned_t {
+    status: c_int,
+    opcode: c_int,
+    handler: c_int,
+    count: c_int,
+    arguments: [i32; MOST_ARGUMENTS],
+    to: en_t,
+    payload: *const c_void,
+    bytes: usize,
+    offset: usize,
+}
+
+/// The status of `<clump/am2.h>` for a reason of clump's.
+fn status_of(reason: Reason) -> c_int {
+    match reason {
+        Reason::BadArguments => 1,
+        Reason::BadTag => 3,
+        Reason::BadHandler => 4,
+        Reason::BadOffset => 5,
+        Reason::BadLength => 6,
+        Reason::NoSuchEndpoint | Reason::EndpointGone => 7,
+        Reason::Congestion => 8,
+        Reason::PeerLost => 9,
+        Reason::ReplyRejected => 10,
+    }
+}
+
+/// `AM_REQUEST_M` (1) to `AM_REPLY_XFER_M` (6).
+fn opcode(kind: Kind, reply: bool) -> c_int {
+    kind as c_int + if reply { 3 } else { 0 }
+}
+
+/// A message of the endpoint in `slot` that came back.
+pub(super) fn receive(slot: &'static Slot, back: &Returned) {
+    let head = Head::read(&back.words);
+    // All that this endpoint sends has a head.
+    let kind = head.map_or(Kind::Short, |head| head.kind);
+    deliver(
+        slot,
+        head,
+        &Back {
+            status: status_of(back.reason),
+            opcode: opcode(kind, back.reply),
+            handler: back.handler.0,
+            words: &back.words,
+            payload: &back.payload,
+            deposit: back.deposit,
+            to: back.dest,
+        },
+    );
+}
+
+/// A reply to the endpoint in `slot` that it does not take.
+pub(super) fn own_reply(
+    slot: &'static Slot,
+    handler: u8,
+    from: Name,
+    reason: Reason,
+    words: &[u64],
+    payload: &Payload<'_>,
+) {
+    let head = Head::read(words);
+    let kind = head.map_or(Kind::Short, |head| head.kind);
+    let deposit = payload.offset().map(|offset| (offset, payload.len() as u64));
+    let bytes = if deposit.is_none() { payload.to_vec() } else { Vec::new() };
+    deliver(
+        slot,
+        head,
+        &Back {
+            status: status_of(reason),
+            opcode: opcode(kind, true),
+            handler,
+            words,
+            payload: &bytes,
+            deposit,
+            to: from,
+        },
+    );
+}
+
+/// A request that went to an entry to which nothing is bound. The caller is inside.
+#[cold]
+pub(super) fn unbound(
+    slot: &'static Slot,
+    handler: u8,
+    kind: Kind,
+    words: &[u64],
+    (payload, deposit): (&[u8], Option<(u64, u64)>),
+) {
+    deliver(
+        slot,
+        Head::read(words),
+        &Back {
+            status: BAD_ENTRY,
+            opcode: opcode(kind, false),
+            handler,
+            words,
+            payload,
+            deposit,
+            to: Name::from_bits(0),
+        },
+    );
+}
+
+/// Runs handler 0, or keeps what it would have got for the call that finds out.
+fn deliver(slot: &'static Slot, head: Option<Head>, back: &Back<'_>) {
+    slot.note_handled();
+    let function = slot.handlers[0].load(Ordering::Relaxed);
+    if function.is_null() {
+        let what = format!(
+            "a message to {} came back (status {}, opcode {}, handler {}) and handler 0 is not set",
+            back.to, back.status, back.opcode, back.handler
+        );
+        // SAFETY: messages come back inside the berth; nothing is called.
+        unsafe { slot.own(|own| own.unclaimed = Some(what)) };
+        slot.has_unclaimed.store(true, Ordering::Relaxed);
+        return;
+    }
+    let head = head.unwrap_or(Head { kind: Kind::Short, count: 0, tag: 0 });
+    let answer = RefCell::new(None);
+    let running = Running { slot, head, from: back.to, answer, request: false, back: Some(back) };
+    // SAFETY: the program set it at index 0.
+    token::run(&running, |token| unsafe {
+        invoke::returned(function, back.status, back.opcode, token);
+    });
+}
+
+/// The message that handler 0 runs for; see the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_am_returned(token: TokenValue, message: *mut clump_am_returned_t) -> c_int {
+    call(|| {
+        token::with(token, |running| {
+            let Some(back) = running.back else {
+                return Err(bad(
+                    "clump_am_returned is for handler 0, the handler of what came back",
+                ));
+            };
+            let mut arguments = [0; MOST_ARGUMENTS];
+            for (at, to) in arguments.iter_mut().enumerate().take(running.head.count) {
+                *to = argument(back.words, at);
+            }
+            let (offset, bytes) = back.deposit.unwrap_or((0, back.payload.len() as u64));
+            let payload = if back.payload.is_empty() {
+                std::ptr::null()
+            } else {
+                back.payload.as_ptr().cast()
+            };
+            let seen = clump_am_returned_t {
+                status: back.status,
+                opcode: back.opcode,
+                handler: c_int::from(back.handler),
+                count: running.head.count as c_int,
+                arguments,
+                to: en_t::of(back.to),
+                payload,
+                bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+                offset: usize::try_from(offset).unwrap_or(usize::MAX),
+            };
+            give(message, "the place for a message", seen)
+        })
+    })
+}

@@ -1,0 +1,138 @@
+//! Requests: what the header's `AM_RequestN`, `AM_RequestIN` and `AM_RequestXferN` come down to.
+
+use super::endpoint::{Named, ep_t};
+use super::limits::{checked_bytes, most_long, most_medium};
+use super::message::{Kind, MOST_ARGUMENTS, Packed};
+use super::status::{Code, Failure, Result, bad, call};
+use super::{returned, token};
+use clump_am::{Attempt, Handler, Parcel};
+use std::ffi::{c_int, c_void};
+
+/// Arguments that C gave.
+///
+/// # Safety
+/// `arguments` leads to `count` of them, or is null.
+#[inline(always)]
+pub(super) unsafe fn packed(kind: Kind, count: u32, arguments: *const i32) -> Result<Packed> {
+    // SAFETY: the caller's.
+    unsafe { Packed::of(kind, count, arguments) }
+        .ok_or_else(|| bad(format!("a message has 0 to {MOST_ARGUMENTS} arguments, not {count}")))
+}
+
+#[cold]
+fn in_handler() -> Failure {
+    let what = "a request was sent inside a handler, which may only answer with AM_Reply";
+    Failure::new(Code::NotSent, what)
+}
+
+/// Sends, and polls the endpoint. Waits for room if `wait`.
+#[inline(always)]
+fn request(
+    endpoint: ep_t,
+    index: c_int,
+    handler: u8,
+    (kind, parcel): (Kind, Parcel<'_>),
+    mut words: Packed,
+    wait: bool,
+) -> Result<()> {
+    if token::is_handling() {
+        return Err(in_handler());
+    }
+    let named = Named::read(endpoint)?;
+    let mut inside = named.enter()?;
+    // SAFETY: this thread is inside; nothing is called.
+    let found = unsafe { named.slot.own(|own| own.destination(index, &mut inside)) }?;
+    let Some((dest, tag)) = found else {
+        let carried = match parcel {
+            Parcel::Short => (&[][..], None),
+            Parcel::Medium(payload) => (payload, None),
+            Parcel::Long(offset, payload) => (&[][..], Some((offset, payload.len() as u64))),
+        };
+        returned::unbound(named.slot, handler, kind, words.tagged(0), carried);
+        drop(inside);
+        return named.slot.check_claimed();
+    };
+    let (to, words) = ((dest, Handler(handler)), words.tagged(tag));
+    if wait {
+        inside.send(named.slot.bundle()?, to, words, parcel)?;
+    } else {
+        let sent = inside.try_send(to, words, parcel)?;
+        inside.poll()?;
+        drop(inside);
+        if sent == Attempt::Full {
+            let what = "there is no room for this message now; poll, and send it again";
+            return Err(Failure::new(Code::NotSent, what));
+        }
+    }
+    named.slot.check_claimed()
+}
+
+/// `AM_RequestN`: a short request with `count` arguments.
+///
+/// # Safety
+/// `arguments` leads to `count` of them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_am_request(
+    endpoint: ep_t,
+    index: c_int,
+    handler: u8,
+    count: u32,
+    arguments: *const i32,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's.
+        let words = unsafe { packed(Kind::Short, count, arguments) }?;
+        request(endpoint, index, handler, (Kind::Short, Parcel::Short), words, true)
+    })
+}
+
+/// `AM_RequestIN`: a request with a payload that is copied.
+///
+/// # Safety
+/// `arguments` leads to `count` of them, and `source` to `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_am_request_medium(
+    endpoint: ep_t,
+    index: c_int,
+    handler: u8,
+    source: *const c_void,
+    bytes: usize,
+    count: u32,
+    arguments: *const i32,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's.
+        let words = unsafe { packed(Kind::Medium, count, arguments) }?;
+        // SAFETY: the caller's.
+        let payload = unsafe { checked_bytes(source, bytes, most_medium(), "AM_MaxMedium") }?;
+        let what = (Kind::Medium, Parcel::Medium(payload));
+        request(endpoint, index, handler, what, words, true)
+    })
+}
+
+/// `AM_RequestXferN` and, if not `wait`, `AM_RequestXferAsyncN`: a request whose payload lands in the
+/// target's segment.
+///
+/// # Safety
+/// As for [`clump_am_request_medium`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_am_request_long(
+    endpoint: ep_t,
+    index: c_int,
+    offset: usize,
+    handler: u8,
+    source: *const c_void,
+    bytes: usize,
+    wait: c_int,
+    count: u32,
+    arguments: *const i32,
+) -> c_int {
+    call(|| {
+        // SAFETY: the caller's.
+        let words = unsafe { packed(Kind::Long, count, arguments) }?;
+        // SAFETY: the caller's.
+        let payload = unsafe { checked_bytes(source, bytes, most_long(), "AM_MaxLong") }?;
+        let what = (Kind::Long, Parcel::Long(offset as u64, payload));
+        request(endpoint, index, handler, what, words, wait != 0)
+    })
+}

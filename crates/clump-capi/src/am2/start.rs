@@ -1,0 +1,133 @@
+//! `AM_Init` and `AM_Terminate`: the job behind the endpoints.
+
+use super::status::{Code, Failure, Result, call, in_handler};
+use super::{bundle, token};
+use crate::abi::CLUMP_ABI;
+use crate::job::{self, clump_t};
+use clump_am::{AsContext, RankContext};
+use clump_os::sync::{AtomicUsize, Ordering};
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What lies between the first `AM_Init` and the last `AM_Terminate`.
+struct Started {
+    times: u32,
+    /// Whether the job began here, so that it ends here.
+    own: bool,
+    job: *mut clump_t,
+    context: Arc<RankContext>,
+}
+
+// SAFETY: a `clump_t` may be used from any thread; it is not followed here.
+unsafe impl Send for Started {}
+
+static STARTED: Mutex<Option<Started>> = Mutex::new(None);
+/// Bytes of a medium message; 0 before the first `AM_Init` and after the last `AM_Terminate`.
+static MEDIUM_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of a medium message in this job; 0 if there is none.
+#[inline(always)]
+pub(super) fn most_medium() -> usize {
+    MEDIUM_BYTES.load(Ordering::Relaxed)
+}
+
+fn started() -> MutexGuard<'static, Option<Started>> {
+    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The rank that endpoints are opened for.
+pub(super) fn context() -> Result<Arc<RankContext>> {
+    started().as_ref().map(|started| started.context.clone()).ok_or_else(not_init)
+}
+
+#[cold]
+fn not_init() -> Failure {
+    Failure::new(Code::NotInit, "AM_Init has not been called, or AM_Terminate has")
+}
+
+/// A handle that names nothing: because nothing is there yet, or because the program is wrong.
+#[cold]
+pub(super) fn refuse(what: &str) -> Failure {
+    if most_medium() == 0 {
+        return not_init();
+    }
+    super::status::bad(format!(
+        "the program gave something as {what} that is none, or was freed before"
+    ))
+}
+
+/// See `AM_Init` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_Init() -> c_int {
+    call(|| {
+        if token::is_handling() {
+            return Err(in_handler("AM_Init"));
+        }
+        let mut started = started();
+        if let Some(started) = started.as_mut() {
+            started.times += 1;
+            return Ok(());
+        }
+        let there = job::current();
+        let own = there.is_null();
+        let job = if own {
+            job::clump_init_abi(CLUMP_ABI, std::ptr::null_mut(), std::ptr::null_mut())
+        } else {
+            there
+        };
+        if job.is_null() {
+            let said = crate::fault::last(|fault| {
+                fault.map(|fault| fault.whole().to_string_lossy().into_owned())
+            });
+            return Err(Failure::new(Code::Resource, said.unwrap_or_default()));
+        }
+        let context = job::with(job, |job| Ok(job.runtime.context().clone()));
+        let context = context.map_err(|_| not_init())?;
+        MEDIUM_BYTES.store(context.node().geometry().max_medium(), Ordering::Relaxed);
+        *started = Some(Started { times: 1, own, job, context });
+        Ok(())
+    })
+}
+
+/// See `AM_Terminate` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_Terminate() -> c_int {
+    call(|| {
+        if token::is_handling() {
+            return Err(in_handler("AM_Terminate"));
+        }
+        let mut started = started();
+        let Some(now) = started.as_mut() else { return Err(not_init()) };
+        if now.times > 1 {
+            now.times -= 1;
+            return Ok(());
+        }
+        bundle::free_all()?;
+        let (own, job) = (now.own, now.job);
+        *started = None;
+        MEDIUM_BYTES.store(0, Ordering::Relaxed);
+        drop(started);
+        if own && job::clump_finalize(job) != 0 {
+            let what = "the rank cannot leave its job: other threads are still inside of clump";
+            return Err(Failure::new(Code::InUse, what));
+        }
+        Ok(())
+    })
+}
+
+/// Frees all endpoints and bundles, because the job ends; false if one is in use.
+pub(crate) fn close_all() -> bool {
+    let mut started = started();
+    if bundle::free_all().is_err() {
+        return false;
+    }
+    *started = None;
+    MEDIUM_BYTES.store(0, Ordering::Relaxed);
+    true
+}
+
+/// The job that `AM_Init` joined, for `clump_rank`, `clump_exchange` and the like; null before.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_am_job() -> *mut clump_t {
+    started().as_ref().map_or(std::ptr::null_mut(), |started| started.job)
+}

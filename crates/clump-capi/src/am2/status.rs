@@ -1,0 +1,101 @@
+//! What `AM_*` functions return.
+
+use crate::border;
+use crate::fault::Fault;
+use crate::status::clump_status as S;
+use clump_am::ErrorKind as Am;
+use std::ffi::c_int;
+
+/// The codes of the 1996 header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Code {
+    NotInit = 1,
+    BadArg = 2,
+    Resource = 3,
+    NotSent = 4,
+    InUse = 5,
+}
+
+/// A failure: its code, and what `clump_error_text` says of it.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) code: Code,
+    fault: Fault,
+}
+
+pub(super) type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    #[cold]
+    pub(super) fn new(code: Code, what: impl Into<String>) -> Self {
+        let status = match code {
+            Code::NotInit => S::CLUMP_ERR_NOT_RUNNING,
+            Code::BadArg => S::CLUMP_ERR_ARGUMENT,
+            Code::Resource => S::CLUMP_ERR_LIMIT,
+            Code::NotSent => S::CLUMP_ERR_RETURNED,
+            Code::InUse => S::CLUMP_ERR_BUSY,
+        };
+        Self { code, fault: Fault::new(status, what) }
+    }
+}
+
+/// An argument that means nothing.
+#[cold]
+pub(super) fn bad(what: impl Into<String>) -> Failure {
+    Failure::new(Code::BadArg, what)
+}
+
+/// A null pointer.
+#[cold]
+pub(super) fn null(what: &str) -> Failure {
+    bad(format!("the program gave a null pointer as {what}"))
+}
+
+/// Done inside a handler, where it is not allowed.
+#[cold]
+pub(super) fn in_handler(what: &str) -> Failure {
+    Failure::new(Code::InUse, format!("{what} was called inside a handler"))
+}
+
+impl From<clump_am::Error> for Failure {
+    #[cold]
+    fn from(error: clump_am::Error) -> Self {
+        let code = match error.kind() {
+            Am::InHandler | Am::OtherThread | Am::Occupied => Code::InUse,
+            Am::NoEndpoint
+            | Am::TooManyWords(_)
+            | Am::PayloadTooLong { .. }
+            | Am::NoSuchDestination(_)
+            | Am::HandlerReserved => Code::BadArg,
+            Am::Unclaimed { .. } => Code::NotSent,
+            _ => Code::Resource,
+        };
+        Self { code, fault: error.into() }
+    }
+}
+
+/// Runs what an exported function does: nothing unwinds into C, and a failure leaves its text.
+#[inline(always)]
+pub(super) fn call(run: impl FnOnce() -> Result<()>) -> c_int {
+    // What is left if it panics: a fault of this library.
+    let mut code = Code::Resource;
+    let given = border::guard(|| match run() {
+        Ok(()) => Ok(0),
+        Err(failure) => {
+            code = failure.code;
+            Err(failure.fault)
+        }
+    });
+    if given == 0 { 0 } else { code as c_int }
+}
+
+/// Writes a result to where C wants it.
+#[inline]
+pub(super) fn give<T>(to: *mut T, what: &str, value: T) -> Result<()> {
+    if to.is_null() {
+        return Err(null(what));
+    }
+    // SAFETY: the caller gave the address of a variable of that type; it is written once, during the call.
+    unsafe { to.write(value) };
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! Tokens: the message that a handler of this thread is called with.
+
+use super::endpoint::{self, Slot, ep_t};
+use super::invoke::TokenValue;
+use super::message::Head;
+use super::returned::Back;
+use super::status::{Result, bad, call, give};
+use clump_am::{Name, Token};
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+
+/// An endpoint's name as C has it.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct en_t {
+    pub(super) bits: u64,
+}
+
+impl en_t {
+    /// Names nothing.
+    pub(super) const NONE: Self = Self { bits: 0 };
+
+    pub(super) fn of(name: Name) -> Self {
+        Self { bits: name.to_bits() }
+    }
+
+    pub(super) fn name(self) -> Name {
+        Name::from_bits(self.bits)
+    }
+}
+
+/// A handler that runs, and its message.
+pub(super) struct Running<'a> {
+    pub(super) slot: &'static Slot,
+    pub(super) head: Head,
+    pub(super) from: Name,
+    /// The right to answer, until it is used; never there for replies and what came back.
+    pub(super) answer: RefCell<Option<Token<'a>>>,
+    /// Whether it is a request, answered or not.
+    pub(super) request: bool,
+    /// The message that came back, in handler 0.
+    pub(super) back: Option<&'a Back<'a>>,
+}
+
+thread_local! {
+    /// The handler of this thread that runs, and the number that C knows it by.
+    static RUNNING: Cell<(*const Running<'static>, usize)> =
+        const { Cell::new((std::ptr::null(), 0)) };
+}
+
+/// Whether a handler runs in this thread.
+#[inline(always)]
+pub(crate) fn is_handling() -> bool {
+    !RUNNING.get().0.is_null()
+}
+
+/// Puts back what ran before, however the handler ends.
+struct Restore(*const Running<'static>);
+
+impl Drop for Restore {
+    #[inline(always)]
+    fn drop(&mut self) {
+        RUNNING.set((self.0, RUNNING.get().1));
+    }
+}
+
+/// Bits of a token that say which thread it is of.
+const THREAD_BITS: u32 = 16;
+
+/// Runs `handler` with a token for `running`.
+#[inline(always)]
+pub(super) fn run(running: &Running<'_>, handler: impl FnOnce(TokenValue)) {
+    let (before, last) = RUNNING.get();
+    let number = last.wrapping_add(1);
+    let thread = clump_am::this_thread() as usize & ((1 << THREAD_BITS) - 1);
+    let value = number << THREAD_BITS | thread;
+    let erased: *const Running<'_> = running;
+    RUNNING.set((erased.cast(), number));
+    let _restore = Restore(before);
+    handler(std::ptr::without_provenance_mut(value));
+}
+
+/// Does something with the message of a token.
+#[inline(always)]
+pub(super) fn with<R>(
+    token: TokenValue,
+    look: impl FnOnce(&Running<'_>) -> Result<R>,
+) -> Result<R> {
+    let (running, number) = RUNNING.get();
+    let thread = clump_am::this_thread() as usize & ((1 << THREAD_BITS) - 1);
+    if running.is_null() || token.addr() != (number << THREAD_BITS | thread) {
+        return Err(bad(
+            "the program gave something as a token that is none: a token is valid inside the handler that \
+             is called with it, and in its thread",
+        ));
+    }
+    // SAFETY: invariant 3: `run` is on this thread's stack as long as the pointer is there, and so is what it
+    // points to; the lifetime is that of this call.
+    look(unsafe { &*running })
+}
+
+/// See `AM_GetSourceEndpoint` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_GetSourceEndpoint(token: TokenValue, name: *mut en_t) -> c_int {
+    call(|| with(token, |running| give(name, "an endpoint's name", en_t::of(running.from))))
+}
+
+/// See `AM_GetDestEndpoint` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_GetDestEndpoint(token: TokenValue, endpoint: *mut ep_t) -> c_int {
+    call(|| with(token, |running| give(endpoint, "an endpoint", endpoint::handle_of(running.slot))))
+}
+
+/// See `AM_GetMsgTag` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn AM_GetMsgTag(token: TokenValue, tag: *mut u64) -> c_int {
+    call(|| with(token, |running| give(tag, "a tag", running.head.tag)))
+}

@@ -1,0 +1,13 @@
+//! The calls of Active Messages II for each number of arguments are those that the generator gives.
+
+#[path = "../examples/am2_calls/text.rs"]
+mod text;
+
+#[test]
+fn the_header_is_that_of_its_generator() {
+    let there = std::fs::read_to_string(text::path()).unwrap_or_default();
+    assert!(
+        there == text::text(),
+        "clump/am2_calls.h differs from its generator; run `cargo run -p clump-capi --example am2_calls`"
+    );
+}
