@@ -329,7 +329,6 @@ impl Core {
         words: &[u64],
         body: Body<'_>,
     ) -> Result<Attempt> {
-        let mut all = [0; MOST_CARRIED + 2];
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
         let path = entry.and_then(|peer| peer.path.as_mut());
         let Some(path) = path else { return Err(ErrorKind::NoSuchDestination(dest.0).into()) };
@@ -365,6 +364,7 @@ impl Core {
                     self.come_back(dest, reason, handler, words, body);
                     return Ok(Attempt::Sent);
                 }
+                let mut all = [0; MOST_CARRIED + 2];
                 (all[0], all[1]) = (offset, data.len() as u64);
                 all[2..words.len() + 2].copy_from_slice(words);
                 let header = Header::new(Kind::Long, handler.0, words.len() + 2, 0);

@@ -58,7 +58,6 @@ impl Core {
             return Err(ErrorKind::NoSuchDestination(dest.0).into());
         };
         let interface = &network.interface;
-        let mut all = [0; MOST_CARRIED + 2];
         let request = |kind, words| Request { flow, tag, kind, handler: handler.0, words };
         let (pushed, size, bytes) = match body {
             Body::Short => {
@@ -72,6 +71,7 @@ impl Core {
                 (interface.request(&request(Kind::Medium, words), data), Size::Medium, data.len())
             }
             Body::Long(offset, data, progress) => {
+                let mut all = [0; MOST_CARRIED + 2];
                 (all[0], all[1]) = (offset, data.len() as u64);
                 all[2..words.len() + 2].copy_from_slice(words);
                 let request = request(Kind::Long, &all[..words.len() + 2]);
