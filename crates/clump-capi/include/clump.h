@@ -10,5 +10,6 @@
 
 #include "clump/am.h"
 #include "clump/job.h"
+#include "clump/rma.h"
 
 #endif /* CLUMP_H */

@@ -3,7 +3,7 @@
 use crate::border::guard;
 use crate::fault::{Fault, Result, null, range};
 use crate::job::{Job, checked_rank, clump_t, outside_handlers};
-use crate::send::bytes;
+use crate::send::{bytes, room};
 use crate::status::clump_status as S;
 use clump::op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
 use std::ffi::{c_int, c_void};
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn clump_broadcast(
         outside_handlers(cl, "clump_broadcast", |job| {
             let root = checked_rank(job, root)?;
             // SAFETY: the caller's; nobody else uses it meanwhile.
-            let values = unsafe { slice(values, values_bytes) }?;
+            let values = unsafe { room(values, values_bytes) }?;
             job.runtime.broadcast(root, values)?;
             Ok(0)
         })
@@ -269,20 +269,4 @@ fn no_bits(_: &Given<'_>, op: c_int) -> Result<c_int> {
         op,
         "a clump_op for floating-point numbers, which have no bits to combine",
     ))
-}
-
-/// # Safety
-/// `given` is null, or has that many bytes that nobody else uses while the reference is.
-unsafe fn slice<'a>(given: *mut c_void, count: usize) -> Result<&'a mut [u8]> {
-    if count == 0 {
-        return Ok(&mut []);
-    }
-    if given.is_null() {
-        return Err(null("values"));
-    }
-    if isize::try_from(count).is_err() {
-        return Err(range("a number of bytes", count, "what fits into memory"));
-    }
-    // SAFETY: by the function's own.
-    Ok(unsafe { std::slice::from_raw_parts_mut(given.cast(), count) })
 }

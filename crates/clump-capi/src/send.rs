@@ -60,6 +60,24 @@ pub(crate) unsafe fn bytes<'a>(given: *const c_void, count: usize) -> Result<&'a
     Ok(unsafe { std::slice::from_raw_parts(given.cast(), count) })
 }
 
+/// Room for bytes.
+///
+/// # Safety
+/// `given` is null, or has room for that many bytes, which nobody else uses while the reference is used.
+pub(crate) unsafe fn room<'a>(given: *mut c_void, count: usize) -> Result<&'a mut [u8]> {
+    if count == 0 {
+        return Ok(&mut []);
+    }
+    if given.is_null() {
+        return Err(null("room for bytes"));
+    }
+    if isize::try_from(count).is_err() {
+        return Err(range("a number of bytes", count, "what fits into memory"));
+    }
+    // SAFETY: by the function's own.
+    Ok(unsafe { std::slice::from_raw_parts_mut(given.cast(), count) })
+}
+
 /// Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and while there is no
 /// room waits, at most as long as `CLUMP_PATIENCE_MS` says. ::clump_request is easier to write.
 ///

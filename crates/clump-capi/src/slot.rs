@@ -45,6 +45,8 @@ const _: () = {
 
 /// A slot is free.
 const FREE: u32 = 0;
+/// Added to the users of what is closed.
+const CLOSED: u32 = 1 << 31;
 
 /// Something that C has a pointer to.
 pub(crate) trait Object: Sized + 'static {
@@ -114,6 +116,7 @@ impl Slot {
         let slot = Self::take_one(T::BOUND)?;
         let object = Box::into_raw(Box::new(object)).cast();
         slot.object.store(object, Ordering::Relaxed);
+        slot.users.fetch_and(!CLOSED, Ordering::SeqCst);
         slot.owner.store(if T::BOUND { thread::number() } else { 0 }, Ordering::Relaxed);
         // SYNC 15: pairs with is
         slot.kind.store(T::KIND, Ordering::SeqCst);
@@ -168,10 +171,9 @@ impl Slot {
             // SAFETY: invariant 2: the object is this thread's, and is not closed while it is used.
             return run(unsafe { slot.object::<T>() }, slot);
         }
-        let _use = Shared::of(slot);
-        if !slot.is::<T>() {
+        let Some(_use) = Shared::of(slot).filter(|_| slot.is::<T>()) else {
             return Err(refuse::<T>(pointer, slot));
-        }
+        };
         // SAFETY: invariant 2: counted as used before it was seen to be there.
         run(unsafe { slot.object::<T>() }, slot)
     }
@@ -188,23 +190,22 @@ impl Slot {
     pub(crate) fn empty_of<T: Object>(pointer: *const ()) -> Result<Box<T>> {
         let Some(slot) = Self::at(pointer) else { return Err(unknown::<T>(pointer)) };
         let foreign = T::BOUND && slot.owner.load(Ordering::Relaxed) != thread::number();
-        if foreign
-            || slot
-                .kind
-                .compare_exchange(T::KIND, FREE, Ordering::SeqCst, Ordering::SeqCst)
-                .is_err()
-        {
+        if foreign || !slot.is::<T>() {
             return Err(refuse::<T>(pointer, slot));
         }
-        // A handler may run because another object's call waits.
-        if slot.users.load(Ordering::SeqCst) != 0 || slot.handling.load(Ordering::SeqCst) != 0 {
-            slot.kind.store(T::KIND, Ordering::SeqCst);
-            let name = T::NAME;
-            let what = format!(
-                "this {name} is in use: by a handler of its own, a call that has not returned, or another thread"
-            );
-            return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
+        // SYNC 16: pairs with of
+        let idle = slot.users.compare_exchange(0, CLOSED, Ordering::SeqCst, Ordering::SeqCst);
+        match idle {
+            // A handler may run because another object's call waits.
+            Ok(_) if slot.handling.load(Ordering::SeqCst) == 0 => {}
+            Ok(_) => {
+                slot.users.fetch_sub(CLOSED, Ordering::SeqCst);
+                return Err(busy::<T>());
+            }
+            Err(users) if users & CLOSED == 0 => return Err(busy::<T>()),
+            Err(_) => return Err(refuse::<T>(pointer, slot)),
         }
+        slot.kind.store(FREE, Ordering::SeqCst);
         slot.near_end.store(0, Ordering::Relaxed);
         let object = slot.object.swap(std::ptr::null_mut(), Ordering::Relaxed);
         let mut books = books();
@@ -263,10 +264,13 @@ impl Drop for Alone {
 struct Shared(&'static Slot);
 
 impl Shared {
+    /// `None` if the object is being closed, or was.
     #[inline(always)]
-    fn of(slot: &'static Slot) -> Self {
-        slot.users.fetch_add(1, Ordering::SeqCst);
-        Self(slot)
+    fn of(slot: &'static Slot) -> Option<Self> {
+        // SYNC 16: pairs with empty_of
+        let before = slot.users.fetch_add(1, Ordering::SeqCst);
+        let used = Self(slot);
+        (before & CLOSED == 0).then_some(used)
     }
 }
 
@@ -275,6 +279,15 @@ impl Drop for Shared {
     fn drop(&mut self) {
         self.0.users.fetch_sub(1, Ordering::SeqCst);
     }
+}
+
+#[cold]
+fn busy<T: Object>() -> Fault {
+    let what = format!(
+        "this {} is in use: by a handler of its own, a call that has not returned, or another thread",
+        T::NAME
+    );
+    Fault::new(S::CLUMP_ERR_BUSY, what)
 }
 
 #[cold]

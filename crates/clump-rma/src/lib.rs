@@ -47,7 +47,7 @@ pub use atomic::{AtomicOp, Comparison, Width, Word};
 pub use error::{Error, ErrorKind, Result, Why};
 pub use lock::{Flag, Guard, Lock};
 pub use memory::{Memory, NodeSegments};
-pub use phase::Phase;
+pub use phase::{OpenPhase, Phase};
 pub use rma::Rma;
 pub use segment::Segment;
 pub use server::Interface;

@@ -117,6 +117,52 @@ impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
     }
 }
 
+/// Gets that complete together, for those who cannot say in lifetimes how long their buffers live.
+#[derive(Debug)]
+pub struct OpenPhase(Gets);
+
+impl Rma {
+    /// Gets that complete at [`OpenPhase::end`], however often that is called.
+    pub fn open_phase(&self) -> OpenPhase {
+        let (under_way, failed) = (RefCell::default(), RefCell::default());
+        OpenPhase(Gets { rma: self.clone(), under_way, failed })
+    }
+}
+
+impl OpenPhase {
+    /// Begins to read `len` bytes to `to`.
+    ///
+    /// # Errors
+    /// On this node: it was refused. On another, [`OpenPhase::end`] tells.
+    ///
+    /// # Safety
+    /// Those bytes may be written, and are used by nobody else, until [`OpenPhase::end`] has returned, or
+    /// this was dropped.
+    pub unsafe fn get_bytes(
+        &self,
+        target: &Target,
+        offset: u64,
+        to: NonNull<u8>,
+        len: usize,
+    ) -> Result<()> {
+        if target.is_near() {
+            // SAFETY: by the function's own; the reference ends here.
+            let to = unsafe { std::slice::from_raw_parts_mut(to.as_ptr(), len) };
+            return target.get_bytes(offset, to);
+        }
+        self.0.ask(target, offset, to, len)
+    }
+
+    /// Waits for all gets that were begun.
+    ///
+    /// # Errors
+    /// The first that was refused; a node or rank is lost.
+    pub fn end(&self) -> Result<()> {
+        while self.0.end_first() {}
+        self.0.failed.take().map_or(Ok(()), Err)
+    }
+}
+
 impl Gets {
     fn ask(&self, target: &Target, offset: u64, base: NonNull<u8>, len: usize) -> Result<()> {
         for piece in target.pieces(offset, (base, len)) {

@@ -74,6 +74,25 @@ impl Target {
         self.near.as_ref()?.cells.words(0, words)
     }
 
+    /// Where a near segment begins in this process, for who checks by himself: `[0, near_end)` may be
+    /// accessed, by atomics only, while this lives.
+    pub fn near_base(&self) -> Option<NonNull<u8>> {
+        self.near.as_ref().map(|_| self.base)
+    }
+
+    /// Whether `[offset, offset + bytes)` of a near segment may be accessed now.
+    ///
+    /// # Errors
+    /// It is far, not exported any more, or not as long.
+    pub fn check(&self, offset: u64, bytes: u64) -> Result<()> {
+        self.reach_again(offset, bytes).map(drop)
+    }
+
+    /// How far whole words of a near segment are known to reach, in bytes; 0 if it is far.
+    pub fn near_end(&self) -> u64 {
+        self.words_end.get()
+    }
+
     /// A word of a near segment; `None` if it is far, or not known to be inside and aligned.
     #[inline(always)]
     fn cell<T: Word>(&self, offset: u64) -> Option<&T::Cell> {

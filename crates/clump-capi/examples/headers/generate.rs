@@ -45,6 +45,15 @@ pub const HEADERS: &[Header] = &[
         last: &["clump/am_inline.h"],
         types: &["clump_events", "clump_reason"],
     },
+    Header {
+        name: "clump/rma.h",
+        guard: "CLUMP_RMA_H",
+        about: "One-sided operations: memory of other ranks, atomics, locks, flags.",
+        includes: &["clump/job.h"],
+        sources: &["rma.rs", "words.rs", "strided.rs", "lock.rs", "flag.rs"],
+        last: &["clump/rma_inline.h"],
+        types: &["clump_atomic", "clump_comparison"],
+    },
 ];
 
 /// The folder of this crate.

@@ -185,7 +185,9 @@ struct clump_ep *clump_ep_open(clump_t *cl, uint64_t tag);
 
 /**
  * Opens an endpoint that all threads may use. Each call takes a lock; handlers run in whichever thread
- * polls, one at a time.
+ * polls, one at a time. It is polled by calls on it alone: a thread that waits for something else, in a
+ * barrier for example, does not poll it, and replies that wait for room go when somebody does
+ * (::clump_drain sees to it).
  *
  * Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, or by ::clump_finalize.
  */
@@ -281,7 +283,7 @@ int clump_poll(struct clump_ep *ep);
 
 /**
  * Waits until at least one message was handled (or what ::clump_ep_set_events says); gives how many were.
- * Sleeps when that takes long. All endpoints of the calling thread are polled meanwhile.
+ * Sleeps when that takes long. All endpoints that the calling thread opened for itself are polled meanwhile.
  *
  * Errors: as ::clump_poll; ::CLUMP_ERR_RANK_DIED.
  */

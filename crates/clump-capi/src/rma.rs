@@ -1,0 +1,408 @@
+//! A thread's one-sided operations, memory that it exports, and that of others as operations see it.
+
+use crate::border::{guard, guard_or, guard_pointer};
+use crate::endpoint::write_to;
+use crate::fault::{Fault, Result, null};
+use crate::job::{clump_t, outside_handlers, with};
+use crate::slot::{Object, Slot};
+use ::clump_rma::OpenPhase;
+use clump::rma::{Rma, Segment, SegmentName, Target};
+use clump_os::sync::Ordering;
+use std::ffi::{c_int, c_void};
+use std::rc::Rc;
+
+/// One-sided operations of the thread that opened them. Takes one of the rank's endpoints.
+#[derive(Debug)]
+pub struct clump_rma(());
+
+/// Memory of this rank that others may access, until it is closed.
+#[derive(Debug)]
+pub struct clump_segment(());
+
+/// Somebody's segment, to operate on. Belongs to the thread that opened it.
+#[derive(Debug)]
+pub struct clump_target(());
+
+/// The global name of a segment: plain data that ranks may send each other. 0 names nothing.
+pub type clump_segment_id = u64;
+
+/// What is behind a ::clump_rma.
+#[derive(Debug)]
+pub(crate) struct Access {
+    pub(crate) rma: Rma,
+    phase: Rc<OpenPhase>,
+}
+
+/// What is behind a ::clump_segment.
+#[derive(Debug)]
+pub(crate) struct Export(Segment);
+
+/// What is behind a ::clump_target.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) target: Target,
+    phase: Rc<OpenPhase>,
+}
+
+impl Object for Access {
+    const KIND: u32 = 4;
+    const NAME: &'static str = "one-sided operations (clump_rma)";
+}
+
+impl Object for Export {
+    const KIND: u32 = 5;
+    const NAME: &'static str = "segment (clump_segment)";
+}
+
+impl Object for Place {
+    const KIND: u32 = 6;
+    const NAME: &'static str = "target (clump_target)";
+}
+
+/// Does something with a thread's one-sided operations.
+pub(crate) fn access<R>(
+    rma: *const clump_rma,
+    run: impl FnOnce(&Access) -> Result<R>,
+) -> Result<R> {
+    Slot::enter::<Access, R>(rma.cast(), |access, _| run(access))
+}
+
+/// Does something with a target. What of it may be accessed at once may have become more meanwhile.
+#[inline(always)]
+pub(crate) fn place<R>(
+    target: *const clump_target,
+    run: impl FnOnce(&Place) -> Result<R>,
+) -> Result<R> {
+    Slot::enter::<Place, R>(target.cast(), |place, slot| {
+        let done = run(place);
+        slot.near_end.store(place.target.near_end(), Ordering::Relaxed);
+        done
+    })
+}
+
+fn new_place(access: &Access, target: Target) -> Result<&'static Slot> {
+    let (base, end) = (target.near_base(), target.near_end());
+    let slot = Slot::fill(Place { target, phase: access.phase.clone() })?;
+    if let Some(base) = base {
+        slot.near_base.store(base.as_ptr(), Ordering::Relaxed);
+        slot.near_end.store(end, Ordering::Relaxed);
+    }
+    Ok(slot)
+}
+
+/// Opens one-sided operations for the calling thread.
+///
+/// Gives null if it failed: ::CLUMP_ERR_LIMIT (all endpoints are open). Closed by ::clump_rma_close, at the
+/// end of the thread, or by ::clump_finalize.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_rma_open(cl: *mut clump_t) -> *mut clump_rma {
+    guard_pointer(|| {
+        with(cl, |job| {
+            let rma = Rma::open(&job.runtime).map_err(Fault::from)?;
+            let phase = Rc::new(rma.open_phase());
+            Ok(Slot::fill(Access { rma, phase })?.pointer())
+        })
+    })
+}
+
+/// Closes them. Targets, segments, locks and flags that were opened through them go on. Null does nothing.
+///
+/// Errors: ::CLUMP_ERR_HANDLE, ::CLUMP_ERR_THREAD, ::CLUMP_ERR_BUSY.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_rma_close(rma: *mut clump_rma) -> c_int {
+    close::<Access>(rma.cast_const().cast())
+}
+
+/// Closes an object.
+pub(crate) fn close<T: Object>(pointer: *const ()) -> c_int {
+    guard(|| {
+        if !pointer.is_null() {
+            drop(Slot::empty_of::<T>(pointer)?);
+        }
+        Ok(0)
+    })
+}
+
+/// Handles answers that have arrived, without waiting; every call that waits does so too. Gives how many
+/// messages were handled.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_rma_poll(rma: *mut clump_rma) -> c_int {
+    guard(|| access(rma, |access| Ok(crate::border::to_int(access.rma.poll()?))))
+}
+
+/// Orders: what this thread begins after it on a target comes after all that it began before on targets of
+/// the same node. Does not wait.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_rma_fence(rma: *mut clump_rma) -> c_int {
+    guard(|| {
+        access(rma, |access| {
+            access.rma.fence();
+            Ok(0)
+        })
+    })
+}
+
+/// Waits until everything that this thread began has happened, everywhere. Not for gets under way
+/// (::clump_rma_get_start).
+///
+/// Errors: of what was begun without waiting since the last time, the first that was refused
+/// (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), and the text says how
+/// many; ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_rma_quiet(rma: *mut clump_rma) -> c_int {
+    guard(|| {
+        access(rma, |access| {
+            access.rma.quiet()?;
+            Ok(0)
+        })
+    })
+}
+
+/// Waits until everything that was begun by ::clump_rma_get_start through this has arrived.
+///
+/// Errors: of the first that was refused, as of ::clump_rma_get.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_rma_sync(rma: *mut clump_rma) -> c_int {
+    guard(|| {
+        access(rma, |access| {
+            access.phase.end()?;
+            Ok(0)
+        })
+    })
+}
+
+/// Exports `bytes` bytes of zeroed memory, with address space for `reserved` bytes if that is more, which
+/// ::clump_segment_grow fills. A rank exports up to 64 segments at one time.
+///
+/// Gives null if it failed: ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM. Closed by ::clump_segment_close, at the end of
+/// the thread, or by ::clump_finalize; then the memory is gone.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_segment_export(
+    rma: *mut clump_rma,
+    bytes: u64,
+    reserved: u64,
+) -> *mut clump_segment {
+    guard_pointer(|| {
+        access(rma, |access| {
+            let segment = access.rma.export_growing(bytes, reserved.max(bytes))?;
+            Ok(Slot::fill(Export(segment))?.pointer())
+        })
+    })
+}
+
+/// Puts what was exported into a slot of its own.
+pub(crate) fn exported(segment: Segment) -> Result<*mut clump_segment> {
+    Ok(Slot::fill(Export(segment))?.pointer())
+}
+
+/// Closes a segment: operations on it are refused from then on. Null does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_segment_close(segment: *mut clump_segment) -> c_int {
+    close::<Export>(segment.cast_const().cast())
+}
+
+/// The global name of a segment, to tell others; 0 if it failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_segment_name(segment: *const clump_segment) -> clump_segment_id {
+    guard_or(0, || {
+        Slot::enter::<Export, _>(segment.cast(), |export, _| Ok(export.0.name().to_bits()))
+    })
+}
+
+/// Where this rank has its segment; null if it failed. (A target of it has the same memory at another
+/// address.) Others write there at any time: words that they do
+/// are read by atomics.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_segment_base(segment: *const clump_segment) -> *mut c_void {
+    guard_pointer(|| {
+        Slot::enter::<Export, _>(segment.cast(), |export, _| {
+            let base = export.0.near_base().ok_or_else(|| null("memory of this rank"))?;
+            Ok(base.as_ptr().cast())
+        })
+    })
+}
+
+/// Makes a segment `bytes` bytes long, if it is not as long already; what is new is zero. Nothing tells
+/// others.
+///
+/// Errors: ::CLUMP_ERR_LIMIT (more than was reserved), ::CLUMP_ERR_SYSTEM (memory has run out).
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_segment_grow(segment: *mut clump_segment, bytes: u64) -> c_int {
+    guard(|| {
+        Slot::enter::<Export, _>(segment.cast_const().cast(), |export, _| {
+            export.0.grow(bytes)?;
+            Ok(0)
+        })
+    })
+}
+
+/// Exports `bytes` bytes of zeroed memory on each rank, and writes everybody's to `all`, by rank: room for as
+/// many targets as there are ranks. Collective: all ranks call it. Gives this rank's segment.
+///
+/// Gives null if it failed: as ::clump_segment_export and ::clump_barrier.
+///
+/// # Safety
+/// `all` has room for a target of each rank.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_allocate(
+    cl: *mut clump_t,
+    rma: *mut clump_rma,
+    bytes: u64,
+    all: *mut *mut clump_target,
+) -> *mut clump_segment {
+    guard_pointer(|| {
+        outside_handlers(cl, "clump_allocate", |job| {
+            access(rma, |access| {
+                if all.is_null() {
+                    return Err(null("the place for targets"));
+                }
+                let (mine, targets) = job.runtime.allocate(&access.rma, bytes)?;
+                let places: Result<Vec<_>> =
+                    targets.into_iter().map(|target| new_place(access, target)).collect();
+                for (rank, slot) in places?.into_iter().enumerate() {
+                    // SAFETY: the caller has room for one of each rank.
+                    unsafe { all.add(rank).write(slot.pointer()) };
+                }
+                exported(mine)
+            })
+        })
+    })
+}
+
+/// The segment of that name, to operate on. Whether it is still exported on another node shows when an
+/// operation reaches it.
+///
+/// Gives null if it failed: ::CLUMP_ERR_SEGMENT (it is to be on this node, and is not), ::CLUMP_ERR_SYSTEM,
+/// ::CLUMP_ERR_LIMIT. Closed by ::clump_target_close, at the end of the thread, or by ::clump_finalize.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_target_open(
+    rma: *mut clump_rma,
+    name: clump_segment_id,
+) -> *mut clump_target {
+    guard_pointer(|| {
+        access(rma, |access| {
+            let target = access.rma.target(SegmentName::from_bits(name))?;
+            Ok(new_place(access, target)?.pointer())
+        })
+    })
+}
+
+/// Closes a target; the segment stays. Null does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_target_close(target: *mut clump_target) -> c_int {
+    close::<Place>(target.cast_const().cast())
+}
+
+/// The name of its segment; 0 if it failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_target_name(target: *const clump_target) -> clump_segment_id {
+    guard_or(0, || place(target, |place| Ok(place.target.name().to_bits())))
+}
+
+/// 1 if it is on this node, so that operations are executed at once; 0 if not.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_target_is_near(target: *const clump_target) -> c_int {
+    guard(|| place(target, |place| Ok(c_int::from(place.target.is_near()))))
+}
+
+/// Where this process has `[offset, offset + bytes)` of a segment of this node, for plain loads and stores;
+/// null if it is on another node (no error), or failed: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT. Valid while the
+/// target is open.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_target_near(
+    target: *const clump_target,
+    offset: u64,
+    bytes: u64,
+) -> *mut c_void {
+    guard_pointer(|| {
+        place(target, |place| {
+            let Some(base) = place.target.near_base() else { return Ok(std::ptr::null_mut()) };
+            place.target.check(offset, bytes)?;
+            // SAFETY: the range is inside of the mapping, which the target keeps.
+            Ok(unsafe { base.add(offset as usize) }.as_ptr().cast())
+        })
+    })
+}
+
+/// Writes `from`, `bytes` bytes, to `offset` of a segment. `from` may be used again when this returns; that it
+/// is there, ::clump_rma_quiet tells.
+///
+/// Errors: on this node: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT; on another, ::clump_rma_quiet tells.
+/// ::CLUMP_ERR_NODE_LOST.
+///
+/// # Safety
+/// `from` has `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_rma_put(
+    target: *mut clump_target,
+    offset: u64,
+    from: *const c_void,
+    bytes: usize,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let from = unsafe { crate::send::bytes(from, bytes) }?;
+        place(target, |place| {
+            place.target.put_bytes(offset, from)?;
+            Ok(0)
+        })
+    })
+}
+
+/// Reads `bytes` bytes at `offset` of a segment to `to`; they are there when this returns.
+///
+/// Errors: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_OWNER_DIED, ::CLUMP_ERR_NODE_LOST,
+/// ::CLUMP_ERR_RANK_DIED. Then `to` may hold anything.
+///
+/// # Safety
+/// `to` has room for `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_rma_get(
+    target: *mut clump_target,
+    offset: u64,
+    to: *mut c_void,
+    bytes: usize,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let to = unsafe { crate::send::room(to, bytes) }?;
+        place(target, |place| {
+            place.target.get_bytes(offset, to)?;
+            Ok(0)
+        })
+    })
+}
+
+/// Begins to read `bytes` bytes at `offset` of a segment to `to`, which is not to be used, and not to go
+/// away, until ::clump_rma_sync has returned (or ::clump_rma_close, and all targets opened through it are
+/// closed). From this node they are there at once.
+///
+/// Errors: on this node: as ::clump_rma_get; on another, ::clump_rma_sync tells.
+///
+/// # Safety
+/// `to` has room for `bytes` bytes, for so long.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_rma_get_start(
+    target: *mut clump_target,
+    offset: u64,
+    to: *mut c_void,
+    bytes: usize,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let to = unsafe { crate::send::room(to, bytes) }?;
+        let (base, len) = (std::ptr::NonNull::from(&mut *to).cast(), to.len());
+        place(target, |place| {
+            // SAFETY: the caller's, as long as the text says.
+            unsafe { place.phase.get_bytes(&place.target, offset, base, len) }?;
+            Ok(0)
+        })
+    })
+}
+
+/// Writes to a place for a word, if there is one.
+pub(crate) fn write_if<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        let _ = write_to(to, value, "a place");
+    }
+}

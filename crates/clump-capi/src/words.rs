@@ -1,0 +1,308 @@
+//! Words of segments: atomic operations of all kinds, at once or begun, and waiting for a word.
+
+use crate::border::{guard, guard_pointer};
+use crate::fault::{Result, null, range};
+use crate::rma::{close, clump_target, place, write_if};
+use crate::slot::{Object, Slot};
+use clump::rma::{AtomicOp, Comparison, Pending, Target, Word};
+use std::cell::RefCell;
+use std::ffi::{c_int, c_void};
+
+/// What is done to a word.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum clump_atomic {
+    /// Reads it, and sees what its writer wrote before it.
+    CLUMP_LOAD = 0,
+    /// Writes it, so that who reads it by ::CLUMP_LOAD sees what was written before.
+    CLUMP_STORE = 1,
+    /// Writes it and gives what was there.
+    CLUMP_SWAP = 2,
+    /// Writes the operand if the word is the other operand.
+    CLUMP_COMPARE_SWAP = 3,
+    /// Adds, wrapping around.
+    CLUMP_ADD = 4,
+    /// Keeps the bits of both.
+    CLUMP_BIT_AND = 5,
+    /// Sets the bits of either.
+    CLUMP_BIT_OR = 6,
+    /// Sets the bits that differ.
+    CLUMP_BIT_XOR = 7,
+    /// Keeps the smaller, as numbers without sign.
+    CLUMP_LEAST = 8,
+    /// Keeps the larger, as numbers without sign.
+    CLUMP_MOST = 9,
+}
+
+/// How a word is compared with a value.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum clump_comparison {
+    /// Equal.
+    CLUMP_EQUAL = 0,
+    /// Not equal.
+    CLUMP_NOT_EQUAL = 1,
+    /// Greater or equal, as numbers without sign.
+    CLUMP_AT_LEAST = 2,
+    /// Less or equal, as numbers without sign.
+    CLUMP_AT_MOST = 3,
+}
+
+/// An operation that has begun, and gives a word when it has happened. Belongs to the thread that began it.
+#[derive(Debug)]
+pub struct clump_pending(());
+
+/// What is behind a ::clump_pending.
+#[derive(Debug)]
+pub(crate) struct Begun(RefCell<Option<Kind>>);
+
+#[derive(Debug)]
+enum Kind {
+    Put(Pending<()>),
+    Long(Pending<u64>),
+    Short(Pending<u32>),
+}
+
+impl Object for Begun {
+    const KIND: u32 = 7;
+    const NAME: &'static str = "operation (clump_pending)";
+}
+
+fn operation(op: c_int) -> Result<AtomicOp> {
+    let known = usize::try_from(op).ok().and_then(|op| AtomicOp::ALL.get(op).copied());
+    known.ok_or_else(|| range("an operation", op, "one of clump_atomic"))
+}
+
+/// The comparison of a number.
+pub(crate) fn comparison(number: c_int) -> Result<Comparison> {
+    Ok(match number {
+        0 => Comparison::Equal,
+        1 => Comparison::NotEqual,
+        2 => Comparison::AtLeast,
+        3 => Comparison::AtMost,
+        other => return Err(range("a comparison", other, "one of clump_comparison")),
+    })
+}
+
+/// Executes an operation; without a place for the result it does not wait for one.
+fn apply<T: Word>(
+    target: &Target,
+    (offset, op): (u64, AtomicOp),
+    (operand, other): (T, T),
+    old: *mut T,
+) -> Result<()> {
+    use AtomicOp as A;
+    let at = offset;
+    if old.is_null() {
+        match op {
+            A::Load => return Err(null("the place for what is read")),
+            A::CompareSwap => drop(target.compare_swap(at, other, operand)?),
+            A::Store | A::Swap => target.store(at, operand)?,
+            A::Add => target.add(at, operand)?,
+            A::And => target.and(at, operand)?,
+            A::Or => target.or(at, operand)?,
+            A::Xor => target.xor(at, operand)?,
+            A::Min => target.min(at, operand)?,
+            A::Max => target.max(at, operand)?,
+        }
+        return Ok(());
+    }
+    let before = match op {
+        A::Load => target.load(at)?,
+        A::Store => {
+            target.store(at, operand)?;
+            operand
+        }
+        A::Swap => target.swap(at, operand)?,
+        A::CompareSwap => target.compare_swap(at, other, operand)?,
+        A::Add => target.fetch_add(at, operand)?,
+        A::And => target.fetch_and(at, operand)?,
+        A::Or => target.fetch_or(at, operand)?,
+        A::Xor => target.fetch_xor(at, operand)?,
+        A::Min => target.fetch_min(at, operand)?,
+        A::Max => target.fetch_max(at, operand)?,
+    };
+    write_if(old, before);
+    Ok(())
+}
+
+/// Does `op` (a ::clump_atomic) to the word of 8 bytes at `offset` of a segment, with `operand`, and for
+/// ::CLUMP_COMPARE_SWAP with `other`, which the word is compared with. What the word was before is written to
+/// `old`; if that is null, the operation is only begun, and ::clump_rma_quiet tells that it has happened (but
+/// for ::CLUMP_COMPARE_SWAP, which is waited for). After ::CLUMP_STORE, `old` is what was stored.
+///
+/// Errors: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT (offset no multiple of 8), ::CLUMP_ERR_SEGMENT,
+/// ::CLUMP_ERR_OWNER_DIED, ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_ARGUMENT (no such operation, or
+/// ::CLUMP_LOAD to nowhere).
+///
+/// # Safety
+/// `old` is null or a place to write to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_rma_atomic_u64(
+    target: *mut clump_target,
+    offset: u64,
+    op: c_int,
+    operand: u64,
+    other: u64,
+    old: *mut u64,
+) -> c_int {
+    guard(|| {
+        let op = operation(op)?;
+        place(target, |place| {
+            apply(&place.target, (offset, op), (operand, other), old)?;
+            Ok(0)
+        })
+    })
+}
+
+/// The same to a word of 4 bytes, at a multiple of 4.
+///
+/// # Safety
+/// `old` is null or a place to write to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_rma_atomic_u32(
+    target: *mut clump_target,
+    offset: u64,
+    op: c_int,
+    operand: u32,
+    other: u32,
+    old: *mut u32,
+) -> c_int {
+    guard(|| {
+        let op = operation(op)?;
+        place(target, |place| {
+            apply(&place.target, (offset, op), (operand, other), old)?;
+            Ok(0)
+        })
+    })
+}
+
+fn begun(kind: Kind) -> Result<*mut clump_pending> {
+    Ok(Slot::fill(Begun(RefCell::new(Some(kind))))?.pointer())
+}
+
+/// Begins to write `from`, `bytes` bytes, to `offset` of a segment; `from` may be used again when this returns.
+/// What it gives is waited for, or dropped.
+///
+/// Gives null if it failed: as ::clump_rma_put.
+///
+/// # Safety
+/// `from` has `bytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_rma_put_start(
+    target: *mut clump_target,
+    offset: u64,
+    from: *const c_void,
+    bytes: usize,
+) -> *mut clump_pending {
+    guard_pointer(|| {
+        // SAFETY: the caller's.
+        let from = unsafe { crate::send::bytes(from, bytes) }?;
+        place(target, |place| begun(Kind::Put(place.target.start_put(offset, from)?)))
+    })
+}
+
+/// Begins ::clump_rma_atomic_u64. What it gives is waited for, which gives what the word was, or dropped.
+///
+/// Gives null if it failed: as that.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_rma_atomic_start_u64(
+    target: *mut clump_target,
+    offset: u64,
+    op: c_int,
+    operand: u64,
+    other: u64,
+) -> *mut clump_pending {
+    guard_pointer(|| {
+        let op = operation(op)?;
+        place(target, |place| {
+            begun(Kind::Long(place.target.start_atomic(offset, op, operand, other)?))
+        })
+    })
+}
+
+/// Begins ::clump_rma_atomic_u32.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_rma_atomic_start_u32(
+    target: *mut clump_target,
+    offset: u64,
+    op: c_int,
+    operand: u32,
+    other: u32,
+) -> *mut clump_pending {
+    guard_pointer(|| {
+        let op = operation(op)?;
+        place(target, |place| {
+            begun(Kind::Short(place.target.start_atomic(offset, op, operand, other)?))
+        })
+    })
+}
+
+/// 1 if an operation has happened, or failed; 0 if not yet. Polls.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_pending_test(pending: *mut clump_pending) -> c_int {
+    guard(|| {
+        Slot::enter::<Begun, _>(pending.cast_const().cast(), |begun, _| {
+            let done = match &*begun.0.borrow() {
+                Some(Kind::Put(put)) => put.is_done(),
+                Some(Kind::Long(long)) => long.is_done(),
+                Some(Kind::Short(short)) => short.is_done(),
+                None => Ok(true),
+            };
+            Ok(c_int::from(done?))
+        })
+    })
+}
+
+/// Waits until an operation has happened, writes what it gives to `value` (if that is not null; a put gives
+/// nothing, and 0 is written), and closes it, also if it failed.
+///
+/// Errors: as ::clump_rma_get; ::CLUMP_ERR_ALIGNMENT.
+///
+/// # Safety
+/// `value` is null or a place to write to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_pending_wait(pending: *mut clump_pending, value: *mut u64) -> c_int {
+    guard(|| {
+        let begun = Slot::empty_of::<Begun>(pending.cast_const().cast())?;
+        let given = match begun.0.take() {
+            Some(Kind::Put(put)) => put.wait().map(|()| 0)?,
+            Some(Kind::Long(long)) => long.wait()?,
+            Some(Kind::Short(short)) => u64::from(short.wait()?),
+            None => 0,
+        };
+        write_if(value, given);
+        Ok(0)
+    })
+}
+
+/// Lets an operation happen without waiting for it. Null does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_pending_drop(pending: *mut clump_pending) -> c_int {
+    close::<Begun>(pending.cast_const().cast())
+}
+
+/// Waits until the word of 8 bytes at `offset` of a segment of this node compares so (::clump_comparison) to
+/// `value`, and writes it to `seen`, if that is not null. Signals to a segment wake its own rank at once, and
+/// others of the node after some milliseconds.
+///
+/// Errors: ::CLUMP_ERR_SEGMENT (it is on another node), ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT,
+/// ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_ARGUMENT.
+///
+/// # Safety
+/// `seen` is null or a place to write to.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_rma_wait_until_u64(
+    target: *mut clump_target,
+    offset: u64,
+    how: c_int,
+    value: u64,
+    seen: *mut u64,
+) -> c_int {
+    guard(|| {
+        let how = comparison(how)?;
+        let word = place(target, |place| Ok(place.target.wait_until(offset, how, value)?))?;
+        write_if(seen, word);
+        Ok(0)
+    })
+}

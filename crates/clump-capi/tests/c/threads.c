@@ -1,0 +1,107 @@
+/* Which thread may use what: shared endpoints by all, others by their own; and what ends with a thread. */
+#define _POSIX_C_SOURCE 200809L
+#include "expect.h"
+#include <pthread.h>
+
+enum { COUNT = 1, COUNTED = 2, THREADS = 4, EACH = 200 };
+
+static clump_t *cl;
+static clump_ep *shared, *alone;
+static clump_rma *rma;
+static int next, rank;
+static uint64_t counted, answered;
+static pthread_barrier_t meet;
+
+static void count(clump_token *t, const uint64_t *a, int n, const void *d, size_t len) {
+    (void)n, (void)d, (void)len;
+    __atomic_fetch_add(&counted, a[0], __ATOMIC_RELAXED);
+    FAILS(CLUMP_ERR_IN_HANDLER, clump_poll(shared));
+    FAILS(CLUMP_ERR_IN_HANDLER, clump_request(shared, next, COUNT, 1));
+    FAILS(CLUMP_ERR_IN_HANDLER, clump_wait(shared));
+    FAILS(CLUMP_ERR_IN_HANDLER, clump_barrier(cl));
+    FAILS(CLUMP_ERR_IN_HANDLER, clump_finalize(cl));
+    FAILS(CLUMP_ERR_BUSY, clump_ep_close(shared));
+    OK(clump_reply(t, COUNTED));
+}
+static void counted_there(clump_token *t, const uint64_t *a, int n, const void *d, size_t len) {
+    (void)t, (void)a, (void)n, (void)d, (void)len;
+    __atomic_fetch_add(&answered, 1, __ATOMIC_RELAXED);
+}
+static int all_answered(void *unused) {
+    (void)unused;
+    return __atomic_load_n(&answered, __ATOMIC_RELAXED) == THREADS * EACH;
+}
+
+/* A shared endpoint is polled by calls on it alone; others may need it while this rank's threads wait. */
+static int over;
+static int is_over(void *unused) {
+    (void)unused;
+    return __atomic_load_n(&over, __ATOMIC_RELAXED);
+}
+static void *serve(void *unused) {
+    OK(clump_poll_until(shared, is_over, NULL));
+    return unused;
+}
+
+static int all_counted(void *unused) {
+    (void)unused;
+    return __atomic_load_n(&counted, __ATOMIC_RELAXED) == THREADS * EACH;
+}
+
+static void *work(void *mine) {
+    EXPECT(clump_error() == CLUMP_OK); /* failures of other threads are not this one's */
+    FAILS(CLUMP_ERR_THREAD, clump_poll(alone));
+    FAILS(CLUMP_ERR_THREAD, clump_request(alone, 0, COUNT, 1));
+    FAILS(CLUMP_ERR_THREAD, clump_ep_close(alone));
+    FAILS(CLUMP_ERR_THREAD, clump_rma_quiet(rma));
+    FAILS(CLUMP_ERR_THREAD, clump_rma_close(rma));
+    EXPECT(clump_rank(cl) == rank);
+    for (int i = 0; i < EACH; i++) OK(clump_request(shared, next, COUNT, 1));
+    OK(clump_poll_until(shared, all_answered, NULL));
+    /* Objects of its own, which it leaves open: they are closed when it ends. */
+    *(clump_ep **)mine = clump_ep_open(cl, 1);
+    clump_rma *own = clump_rma_open(cl);
+    clump_segment *segment = clump_segment_export(own, 4096, 0);
+    EXPECT(*(clump_ep **)mine != NULL && clump_target_open(own, clump_segment_name(segment)) != NULL);
+    pthread_barrier_wait(&meet);
+    pthread_barrier_wait(&meet);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    cl = clump_init(&argc, &argv);
+    EXPECT(cl != NULL);
+    rank = clump_rank(cl);
+    shared = clump_ep_open_shared(cl, 3), alone = clump_ep_open(cl, 3), rma = clump_rma_open(cl);
+    EXPECT(shared && alone && rma);
+    OK(clump_ep_handler(shared, COUNT, count));
+    OK(clump_ep_handler(shared, COUNTED, counted_there));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_ep_set_events(shared, CLUMP_EVENTS_NONE));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_ep_handler(shared, COUNT, NULL));
+    uint64_t *names = calloc((size_t)clump_nranks(cl), 8);
+    OK(clump_exchange_u64(cl, clump_ep_name(shared), names));
+    next = clump_ep_map(shared, names[(rank + 1) % clump_nranks(cl)], 3);
+    free(names);
+    pthread_barrier_init(&meet, NULL, THREADS + 1);
+    pthread_t threads[THREADS], server;
+    clump_ep *theirs[THREADS];
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, work, &theirs[i]);
+    pthread_create(&server, NULL, serve, NULL);
+    pthread_barrier_wait(&meet);
+    FAILS(CLUMP_ERR_BUSY, clump_finalize(cl)); /* threads have objects open */
+    for (int i = 0; i < THREADS; i++) FAILS(CLUMP_ERR_THREAD, clump_poll(theirs[i]));
+    OK(clump_poll_until(shared, all_counted, NULL));
+    OK(clump_drain(shared));
+    OK(clump_barrier(cl));
+    __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+    pthread_join(server, NULL);
+    pthread_barrier_wait(&meet);
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++) FAILS(CLUMP_ERR_HANDLE, clump_poll(theirs[i]));
+    EXPECT(counted == THREADS * EACH && answered == THREADS * EACH);
+    OK(clump_finalize(cl));
+    FAILS(CLUMP_ERR_NOT_RUNNING, clump_poll(shared));
+    FAILS(CLUMP_ERR_NOT_RUNNING, clump_poll(theirs[0]));
+    printf("rank %d: threads are right\n", rank);
+    return 0;
+}

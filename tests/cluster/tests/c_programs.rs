@@ -1,0 +1,66 @@
+//! The C interface, function by function and error by error, by programs in C: alone, on one node, on two.
+
+use clump_cluster_tests::Job;
+use clump_cluster_tests::c_programs::{Linked, workshop};
+use std::ffi::OsString;
+
+/// Compiles a program and runs it in all ways; it checks by itself, and says so in the end.
+fn in_all_ways(source: &str, says: &str) {
+    let Some(shop) = workshop(source) else { return };
+    for linked in [Linked::Static, Linked::Shared] {
+        let program = shop.build(source, linked);
+        let jobs = [
+            Job::any(&program),
+            Job::of_program("-n 3", &program, []),
+            Job::of_program("-n 4 --nodes 2", &program, []),
+        ];
+        for job in jobs {
+            let done = job.finish();
+            done.expect_clean();
+            assert!(done.out.contains(&format!("rank 0: {says} are right\n")), "{}", done.out);
+        }
+    }
+}
+
+#[test]
+fn messages_of_all_kinds() {
+    in_all_ways("tests/c/messages.c", "messages");
+}
+
+#[test]
+fn one_sided_operations() {
+    in_all_ways("tests/c/rma.c", "one-sided operations");
+}
+
+#[test]
+fn collectives() {
+    in_all_ways("tests/c/collectives.c", "collectives");
+}
+
+#[test]
+fn threads() {
+    in_all_ways("tests/c/threads.c", "threads");
+}
+
+/// Whatever a program does, it is an error or an end that `clump run` explains, never a hang.
+#[test]
+fn bad_ends() {
+    let Some(shop) = workshop("bad ends from C") else { return };
+    let program = shop.build("tests/c/ending.c", Linked::Shared);
+    for kind in [None, Some("shared")] {
+        let run = |how: &str| {
+            let args = [Some(how), kind].into_iter().flatten().map(OsString::from);
+            Job::of_program("-n 3 --nodes 2", &program, args).finish()
+        };
+        run("exit7").expect(7, &["rank 2", "exited with code 7"]);
+        run("exit0").expect(1, &["rank 2", "without finalizing"]);
+        run("leave").expect(1, &["rank 2", "without finalizing"]);
+        let aborted = run("abort");
+        aborted.expect(9, &["rank 2", "exited with code 9"]);
+        assert!(aborted.err.contains("rank 2 aborts: it was asked to"), "{}", aborted.err);
+        run("abort0").expect(1, &["rank 2", "exited with code 1"]);
+        let jumped = run("longjmp");
+        jumped.expect(5, &["rank 2", "exited with code 5"]);
+        assert!(jumped.out.contains("rank 2: still here"), "{}", jumped.out);
+    }
+}
