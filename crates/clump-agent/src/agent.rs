@@ -19,12 +19,12 @@ use crate::spec::JobSpec;
 use crate::spec::Table;
 use crate::sweep;
 use crate::watch::Watch;
+use clump_ni::Interface;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::process::{Change, News};
 use clump_os::procfs::Process;
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, process};
-use clump_rma::Interface;
 use clump_shm::rank::RankState;
 use opening::{Connection, Node};
 use std::io::{ErrorKind, Read};
@@ -77,7 +77,7 @@ struct Agent {
     /// Beats to and from other agents, once all are known.
     heart: Option<Heart>,
     /// What executes what ranks of other nodes ask of this node's memory.
-    interface: Option<Interface>,
+    interfaces: Vec<Interface>,
     spec: JobSpec,
     ranks: Vec<Rank>,
     started_ns: u64,
@@ -131,17 +131,21 @@ impl Agent {
     /// All nodes are ready.
     fn go(&mut self, table: &Table) -> Result<()> {
         Net::place_all(&self.node.memory, table);
-        if self.ranks.is_empty() && !self.killing && !self.finished {
-            self.start_ranks()?;
-        }
-        if let Some(net) = self.node.net.take() {
+        // What ranks hand messages to has to be there when they start.
+        if let Some(net) = &self.node.net {
             let sharing = self.node.plan.sharing.len();
-            match net.start_interface(&self.node.memory, &self.node.config, sharing) {
-                Ok(interface) => self.interface = Some(interface),
+            match net.start_interfaces(&self.node.memory, &self.node.config, sharing) {
+                Ok(interfaces) => self.interfaces = interfaces,
                 Err(refusal) => {
                     self.refusal.get_or_insert(refusal);
                 }
             }
+        }
+        let starts = self.ranks.is_empty() && self.refusal.is_none();
+        if starts && !self.killing && !self.finished {
+            self.start_ranks()?;
+        }
+        if let Some(net) = self.node.net.take() {
             let silence_ns =
                 SILENCE_SHARE.0 * self.node.plan.node_timeout_ms * 1_000_000 / SILENCE_SHARE.1;
             let times = (silence_ns, clock::now_ns());

@@ -116,7 +116,7 @@ impl Coordinator {
         self.started_ns = now_ns;
         let bound = || self.nodes.iter().filter_map(|node| node.bound.as_ref());
         let agents = bound().map(|bound| bound.agent).collect();
-        let interfaces = bound().map(|bound| bound.interface).collect();
+        let interfaces = bound().flat_map(|bound| bound.interfaces.iter().copied()).collect();
         let ranks = bound().flat_map(|bound| bound.ranks.iter().copied()).collect();
         self.say_all(&Frame::Go(Box::new(Table { agents, interfaces, ranks })));
     }

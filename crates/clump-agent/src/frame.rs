@@ -222,7 +222,7 @@ mod tests {
             Frame::Bound(Box::new(Bound {
                 host: "h".into(),
                 agent: at,
-                interface: at,
+                interfaces: vec![at],
                 ranks: vec![at, at],
             })),
             Frame::Go(Box::new(Table { agents: vec![at], interfaces: vec![at], ranks: vec![] })),

@@ -5,11 +5,11 @@ use crate::frame::Key;
 use crate::rank::Refusal;
 use crate::spec::{Bound, NodePlan, Table, Where};
 use clump_am::NetworkSeat;
-use clump_boot::boot::NetOffer;
+use clump_boot::boot::{Line, NetOffer};
 use clump_boot::{Config, NetDriver};
+use clump_ni::Interface;
 use clump_os::alarm::Alarm;
 use clump_os::{process, topology};
-use clump_rma::Interface;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::Place;
 use clump_wire::Security;
@@ -23,11 +23,11 @@ pub(crate) struct Net {
     pub(crate) security: Security,
     /// The agent's own socket.
     pub(crate) own: UdpSocket,
-    /// That of the node's network interface.
-    interface: UdpSocket,
-    /// One per rank of the node, in order.
+    /// One per rank of the node, in order; none where proxies drive the network.
     sockets: Vec<UdpSocket>,
-    /// What these are driven by: the ranks', in order, and the interface's.
+    /// Those of the node's network interfaces.
+    interfaces: Vec<UdpSocket>,
+    /// What these are driven by: the ranks', in order, and the interfaces'.
     pub(crate) access: Access,
     /// Where all of these are.
     pub(crate) bound: Bound,
@@ -53,22 +53,21 @@ impl Net {
             let random = process::random().map_err(|e| refused(&e))?;
             Ok((socket, Where { address, epoch: (random >> 32) as u32 | 1 }))
         };
-        let (mut sockets, mut ranks, mut alarms) = (Vec::new(), Vec::new(), Vec::new());
-        for rank in memory.local_ranks() {
-            let (socket, place) = bind()?;
-            sockets.push(socket);
-            ranks.push(place);
-            alarms.push((rank, Alarm::new().map_err(|e| refused(&e))?));
-        }
-        let alarm = Alarm::new().map_err(|e| refused(&e))?;
-        alarms.push((memory.interface_id(plan.node), alarm));
-        memory.set_alarms(alarms);
+        let own_line = memory.proxies() == 0;
+        let lines = memory.local_ranks().filter(|_| own_line).map(|_| bind());
+        let (sockets, ranks): (Vec<_>, Vec<_>) =
+            lines.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let lines = memory.own_interfaces().map(|_| bind());
+        let (own_sockets, interfaces): (Vec<_>, Vec<_>) =
+            lines.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+        let alarm = |number| Ok((number, Alarm::new().map_err(|e| refused(&e))?));
+        let alarms = memory.local_ranks().chain(memory.own_interfaces()).map(alarm);
+        memory.set_alarms(alarms.collect::<Result<_, Refusal>>()?);
         let (own, agent) = bind()?;
-        let (socket, interface) = bind()?;
-        let places: Vec<_> = ranks.iter().chain([&interface]).map(|at| at.address).collect();
+        let places: Vec<_> = ranks.iter().chain(&interfaces).map(|at| at.address).collect();
         let access = Access::open(driver, &places)?;
-        let bound = Bound { host: process::host_name(), agent, interface, ranks };
-        Ok(Self { key, security, own, interface: socket, sockets, access, bound })
+        let bound = Bound { host: process::host_name(), agent, interfaces, ranks };
+        Ok(Self { key, security, own, sockets, interfaces: own_sockets, access, bound })
     }
 
     /// Writes where everybody is into the node's memory.
@@ -77,41 +76,46 @@ impl Net {
         for (block, at) in memory.rank_blocks().zip(&table.ranks) {
             block.set_place(place(at));
         }
-        for (node, at) in (0..).zip(&table.interfaces) {
-            memory.set_interface_place(node, place(at));
+        for (id, at) in memory.all_interfaces().zip(&table.interfaces) {
+            if let Some(block) = memory.rank(id) {
+                block.set_place(place(at));
+            }
         }
     }
 
-    /// Starts the node's network interface. It spins only where a core is left for it.
-    pub(crate) fn start_interface(
+    /// Starts the node's network interfaces. They spin only where cores are left for them.
+    pub(crate) fn start_interfaces(
         &self,
         memory: &NodeMemory,
         config: &Config,
         sharing: usize,
-    ) -> Result<Interface, Refusal> {
+    ) -> Result<Vec<Interface>, Refusal> {
         let node = memory.node();
         let refused = |e: &dyn std::fmt::Display| {
             Refusal::new(format!("the network interface of node {node} cannot run: {e}"), 126)
         };
-        let direct = self.access.of(self.sockets.len()).iter().map(OwnedFd::try_clone);
-        let seat = NetworkSeat {
-            socket: self.interface.try_clone().map_err(|e| refused(&e))?.into(),
-            direct: direct.collect::<Result<_, _>>().map_err(|e| refused(&e))?,
-            key: Key::new(|| *self.key).map_err(|e| refused(&e))?,
-            security: self.security,
-            polling: (1, 1),
-            window: (config.net_window != 0).then_some(config.net_window as usize),
-            faults: clump_am::faults(config),
+        let all = memory.all_interfaces().len();
+        let spin = sharing + all <= topology::usable_cores();
+        let spin_ns = if spin { memory.patience_ns().0 } else { 0 };
+        let start = |(which, socket): (usize, &UdpSocket)| {
+            let direct = self.access.of(self.sockets.len() + which).iter().map(OwnedFd::try_clone);
+            let seat = NetworkSeat {
+                socket: socket.try_clone().map_err(|e| refused(&e))?.into(),
+                direct: direct.collect::<Result<_, _>>().map_err(|e| refused(&e))?,
+                key: Key::new(|| *self.key).map_err(|e| refused(&e))?,
+                security: self.security,
+                polling: (1, 1),
+                window: (config.net_window != 0).then_some(config.net_window as usize),
+                faults: clump_am::faults(config),
+            };
+            Interface::start(memory, which as u32, seat, spin_ns).map_err(|e| refused(&e))
         };
-        let alone = sharing + memory.nnodes() as usize <= topology::usable_cores();
-        let spin_ns = if alone { memory.patience_ns().0 } else { 0 };
-        Interface::start(memory, seat, spin_ns).map_err(|e| refused(&e))
+        self.interfaces.iter().enumerate().map(start).collect()
     }
 
-    /// The alarms of the node's ranks, in order, and that of its network interface.
+    /// The alarms of the node's ranks, in order, and those of its network interfaces.
     pub(crate) fn alarms<'a>(&self, memory: &'a NodeMemory) -> Vec<BorrowedFd<'a>> {
-        let interface = memory.interface_id(memory.node());
-        let all = memory.local_ranks().chain([interface]);
+        let all = memory.local_ranks().chain(memory.own_interfaces());
         all.filter_map(|rank| Some(memory.alarm(rank)?.as_fd())).collect()
     }
 
@@ -121,9 +125,15 @@ impl Net {
         rank: u32,
         first: u32,
         alarms: &'a [BorrowedFd<'a>],
-    ) -> Option<NetOffer<'a>> {
+    ) -> NetOffer<'a> {
         let at = (rank - first) as usize;
-        let (socket, direct) = (self.sockets.get(at)?.as_fd(), self.access.of(at));
-        Some(NetOffer { socket, direct, key: &self.key, security: self.security, first, alarms })
+        let line = self.sockets.get(at).map(|socket| Line {
+            socket: socket.as_fd(),
+            direct: self.access.of(at),
+            key: &self.key,
+            security: self.security,
+        });
+        let interfaces = self.interfaces.len() as u32;
+        NetOffer { line, first, interfaces, alarms }
     }
 }

@@ -81,12 +81,13 @@ impl<'a> Crew<'a> {
             stats: spec.stats,
             terminal: spec.terminal,
             net: false,
+            line: false,
         };
         let system = |e: &dyn std::fmt::Display| {
             Refusal::new(format!("cannot start rank {rank} of {}: {e}", spec.ranks), 126)
         };
         let first = self.memory.local_ranks().start;
-        let net = self.net.and_then(|net| net.offer(rank, first, &self.alarms));
+        let net = self.net.map(|net| net.offer(rank, first, &self.alarms));
         let (theirs, ours) =
             boot::offer(&seat, self.memory.fd(), net.as_ref()).map_err(|e| system(&e))?;
         let mut program = Program::new(&spec.program, spec.args.iter().cloned());

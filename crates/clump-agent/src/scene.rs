@@ -70,6 +70,7 @@ mod tests {
             ranks: 5,
             node: 0,
             node_of: &[],
+            proxies: 0,
             job_id: 1,
             survive: false,
             spin_ns: 1,

@@ -43,6 +43,9 @@ pub struct JobSpec {
     pub security: Security,
     /// What carries packets between nodes, if the user said so; else the configuration does.
     pub driver: Option<NetDriver>,
+    /// Proxies of each node that drive the network for its ranks; 0: ranks do it themselves. `None`: as the
+    /// settings say.
+    pub proxies: Option<u32>,
     /// Whether every node has a network namespace of its own.
     pub netns: bool,
     /// Working directory; the agent's own when absent.
@@ -73,6 +76,7 @@ impl JobSpec {
             nodes: 1,
             security: Security::Aead,
             driver: None,
+            proxies: None,
             netns: false,
             directory: None,
             bind: Bind::None,
@@ -149,9 +153,9 @@ pub struct Bound {
     pub host: String,
     /// The agent.
     pub agent: Where,
-    /// The node's network interface.
-    pub interface: Where,
-    /// The node's ranks, in order.
+    /// The node's network interfaces.
+    pub interfaces: Vec<Where>,
+    /// The node's ranks, in order; none where proxies drive the network for them.
     pub ranks: Vec<Where>,
 }
 
@@ -169,9 +173,9 @@ pub struct Where {
 pub struct Table {
     /// The agents, by node.
     pub agents: Vec<Where>,
-    /// The network interfaces, by node.
+    /// The network interfaces, those of one node after those of the other.
     pub interfaces: Vec<Where>,
-    /// The ranks.
+    /// The ranks; none where proxies drive the network for them.
     pub ranks: Vec<Where>,
 }
 

@@ -148,6 +148,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ranks: 1,
         node: 0,
         node_of: &[],
+        proxies: 0,
         job_id: 1,
         survive: false,
         spin_ns: 1000,

@@ -1,7 +1,7 @@
 //! What the endpoints of a rank share: the node's memory, the rank's block, patience, segment space.
 
 use crate::error::{ErrorKind, Result};
-use crate::network::{Network, NetworkSeat};
+use crate::network::{Dispatch, Network, NetworkSeat};
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, Waiting};
@@ -63,6 +63,21 @@ impl RankContext {
     ) -> Result<Self> {
         let mut context = Self::new(node, rank, settings)?;
         context.network = Some(Network::open(node, rank, seat)?);
+        Ok(context)
+    }
+
+    /// The same, on a node whose proxies drive the network.
+    ///
+    /// # Errors
+    /// Address space has run out.
+    pub fn with_proxies(
+        node: &NodeMemory,
+        rank: u32,
+        settings: Settings,
+        dispatch: Dispatch,
+    ) -> Result<Self> {
+        let mut context = Self::new(node, rank, settings)?;
+        context.network = Some(Network::through_proxies(node, rank, dispatch)?);
         Ok(context)
     }
 

@@ -189,8 +189,8 @@ impl Core {
         let remote = known && !node.is_local(name.rank());
         let network = self.desk.context.network().filter(|_| remote);
         let from = self.inbox.name().to_bits();
-        let remote_flow = network
-            .map(|network| network.interface.open_flow(from, name.to_bits(), name.rank(), ordered));
+        let remote_flow =
+            network.map(|network| network.open_flow(from, name.to_bits(), name.rank(), ordered));
         let known = known && !remote;
         let lanes = known && self.desk.context.settings().lanes;
         let reply_lane = if lanes { self.inbox.claim_reply_lane(name) } else { None };

@@ -4,7 +4,10 @@ use crate::core::{Core, Desk, OnReturned};
 use crate::error::{ErrorKind, Result};
 use crate::handler::{Failure, Table};
 use crate::link::Link;
+use crate::network::Accept;
+use crate::network::forward::{Forward, Spill};
 use crate::payload::Payload;
+use crate::remote::Remote;
 use crate::returned::{Reason, Returned, pack_original, unpack_original};
 use crate::token::{Back, MOST_CARRIED, Token};
 use clump_shm::bulk::SharedBytes;
@@ -170,7 +173,27 @@ impl Core {
     /// Handles the messages of one hot lane, up to a budget.
     #[inline(never)]
     fn drain_lane(&mut self, at: usize) -> Result<usize> {
-        let Self { inbox, table, desk, on_returned, .. } = self;
+        let before = self.waiting_from_afar();
+        let handled = self.drain_lane_here(at)?;
+        Ok(handled.saturating_sub(self.note_from_afar(before)))
+    }
+
+    /// Messages of other nodes that proxies have brought and that wait to be handled.
+    fn waiting_from_afar(&self) -> usize {
+        self.remote.as_ref().map_or(0, |remote| remote.later.len())
+    }
+
+    /// Lets those that came since there were `before` be handled by this poll; says how many they are.
+    fn note_from_afar(&mut self, before: usize) -> usize {
+        let came = self.waiting_from_afar() - before;
+        if came > 0 {
+            (self.net_due, self.due) = (self.polls, self.polls);
+        }
+        came
+    }
+
+    fn drain_lane_here(&mut self, at: usize) -> Result<usize> {
+        let Self { inbox, table, desk, on_returned, remote, .. } = self;
         let lane = &mut inbox.hot[at];
         let request = lane.reply_lane.is_some();
         if request && lane.link.is_none() {
@@ -185,7 +208,7 @@ impl Core {
             lane.recent = lane.recent.wrapping_add(1);
             let Some(header) = lane.receiver.peek_short() else {
                 desk.counters().bump(Counter::HandlerRuns);
-                let mut message = Handling { table, desk, on_returned, request };
+                let mut message = Handling { table, desk, on_returned, remote, request };
                 if !message.next_of_lane(lane)? {
                     break;
                 }
@@ -230,7 +253,8 @@ impl Core {
 
     /// Handles one message of a shared queue; `None` when nothing can be handled now.
     fn take_queued(&mut self, request: bool) -> Result<Option<usize>> {
-        let Self { inbox, table, desk, on_returned, links, .. } = self;
+        let before = self.waiting_from_afar();
+        let Self { inbox, table, desk, on_returned, remote, links, .. } = self;
         if request && desk.backlog.stuck_links > 0 {
             return Ok(None);
         }
@@ -257,13 +281,14 @@ impl Core {
             (true, Entry::Vacant(new)) => Some(new.insert(link_back(desk, from, None)?)),
         };
         desk.counters().bump(Counter::HandlerRuns);
-        let mut message = Handling { table, desk, on_returned, request };
+        let mut message = Handling { table, desk, on_returned, remote, request };
         let result = message.handle(from, taken.header, &words, taken.payload, link);
         if let Ok(false) = result {
             return Ok(None);
         }
         queue.done(&taken);
-        result.map(|_| Some(1))
+        let handled = 1_usize.saturating_sub(self.note_from_afar(before));
+        result.map(|_| Some(handled))
     }
 }
 
@@ -313,6 +338,7 @@ struct Handling<'a> {
     table: &'a mut Table,
     desk: &'a mut Desk,
     on_returned: &'a mut Option<OnReturned>,
+    remote: &'a mut Option<Box<Remote>>,
     request: bool,
 }
 
@@ -360,6 +386,7 @@ impl Handling<'_> {
                     None => send_back(from, Reason::BadOffset, header, all, &[], link),
                 }
             }
+            (Kind::Forwarded, _) => self.take_forwarded(from, header, all, payload),
             (Kind::Returned, [original, rest @ ..]) if !self.request => {
                 self.take_returned(from, header, *original, rest, payload)
             }
@@ -369,6 +396,31 @@ impl Handling<'_> {
             }
             _ => Err(ErrorKind::Corrupt(from).into()),
         }
+    }
+
+    /// A message from another node, which a proxy has brought.
+    fn take_forwarded(
+        &mut self,
+        from: Name,
+        header: Header,
+        words: &[u64],
+        payload: SharedBytes,
+    ) -> Result<bool> {
+        let corrupt = || ErrorKind::Corrupt(from).into();
+        let (Some(remote), Some(network)) = (self.remote.as_mut(), self.desk.context.network())
+        else {
+            return Err(corrupt());
+        };
+        let mut beside = Vec::new();
+        payload.append_to(&mut beside);
+        let mut spill = Spill::default();
+        let (forward, payload) =
+            Forward::decode(header, words, &beside, &mut spill).ok_or_else(corrupt)?;
+        let mail = forward.to_mail(payload.to_vec());
+        if network.accept(&mail) == Accept::Handle {
+            remote.later.push_back(mail);
+        }
+        Ok(true)
     }
 
     fn count(&self, size: Size, bytes: u64) {

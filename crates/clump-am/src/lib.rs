@@ -56,7 +56,8 @@ pub use endpoint::{Alone, AsContext, Endpoint, Events, Hold, SharedEndpoint, Tog
 pub use error::{Error, ErrorKind, Result};
 pub use handler::{Failure, Handler, Outcome};
 pub use network::{
-    Network, NetworkSeat, credit_bytes, faults, gone_peers, peer_address, remote_ranks,
+    Dispatch, Forward, Network, NetworkSeat, Spill, credit_bytes, faults, gone_peers, peer_address,
+    proxy_name, remote_interfaces, remote_ranks,
 };
 pub use payload::Payload;
 pub use peer::{Dest, Tag};

@@ -1,9 +1,16 @@
 //! The rank's network interface as its endpoints use it.
 
+mod carrier;
+pub(crate) mod forward;
+pub(crate) mod portal;
 pub(crate) mod registry;
+
+pub(crate) use carrier::Accept;
 
 use crate::error::{ErrorKind, Result};
 use crate::returned::Reason;
+use carrier::Carrier;
+pub use clump_boot::Dispatch;
 use clump_driver::{Clock, Fault, FaultPlan, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, Doors, Interface, PeerAddress, Polling, Refusal, Stack, StackConfig};
@@ -15,6 +22,9 @@ use clump_shm::node::NodeMemory;
 use clump_shm::rank::{Place, RankState};
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
+pub use forward::{Forward, Spill};
+use portal::Portal;
+pub use portal::proxy_name;
 use registry::Registry;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -26,6 +36,8 @@ const MOST_CREDIT: u64 = 1 << 20;
 const MOST_CONNECTIONS: usize = 16;
 /// How long a closing rank waits for news before it says again that it closes.
 const CLOSE_PAUSE: Duration = Duration::from_millis(2);
+/// Polls between two looks at what could not be handed to a proxy.
+const PORTAL_POLLS: u32 = 256;
 const LEAST_CREDIT: u64 = 64 << 10;
 /// Bytes of requests that all endpoints of all peers together may leave unconsumed at one endpoint.
 const ALL_CREDIT: u64 = 64 << 20;
@@ -72,6 +84,15 @@ pub fn credit_bytes(node: &NodeMemory) -> u64 {
 pub fn remote_ranks(node: &NodeMemory) -> impl Iterator<Item = (u32, Place)> + '_ {
     let remote = (0..node.ranks() as u32).filter(|&other| !node.is_local(other));
     remote.filter_map(|other| Some((other, node.rank(other)?.place()?)))
+}
+
+/// The network interfaces of other nodes that have this number at their node, and where they are.
+pub fn remote_interfaces(node: &NodeMemory, which: u32) -> impl Iterator<Item = (u32, Place)> + '_ {
+    let remote = (0..node.nnodes()).filter(|&other| other != node.node());
+    remote.filter_map(move |other| {
+        let id = node.interface_id(other) + which;
+        Some((id, node.rank(id)?.place()?))
+    })
 }
 
 /// A place as stacks know it.
@@ -123,7 +144,7 @@ impl NetworkSeat {
 /// Which peers of `stack` are lost or have left, and why what they did not take comes back.
 pub fn gone_peers(stack: &Stack, node: &NodeMemory) -> Vec<(u32, Refusal)> {
     let why = |peer: u32| {
-        if let Some(other) = peer.checked_sub(node.interface_id(0)) {
+        if let Some(other) = node.node_of_interface(peer) {
             return node.is_node_lost(other).then_some(Refusal::PeerLost);
         }
         match node.rank(peer)?.state() {
@@ -138,7 +159,7 @@ pub fn gone_peers(stack: &Stack, node: &NodeMemory) -> Vec<(u32, Refusal)> {
 /// See the module.
 #[derive(Debug)]
 pub struct Network {
-    pub(crate) interface: Interface,
+    carrier: Carrier,
     pub(crate) registry: Arc<Registry>,
     pub(crate) credit: u64,
     polling: Polling,
@@ -155,11 +176,7 @@ impl Network {
         let polling = seat.polling;
         let registry = Arc::new(Registry::new(rank));
         let me = (rank, mine.epoch);
-        let interfaces = (0..node.nnodes()).filter(|&other| other != node.node());
-        let interfaces = interfaces.filter_map(|other| {
-            let place = node.interface_place(other)?;
-            Some((node.interface_id(other), place))
-        });
+        let interfaces = remote_interfaces(node, 0);
         let peers = remote_ranks(node).chain(interfaces).map(peer_address).collect();
         let stack = seat.into_stack(node, me, peers, Box::new(registry.doors()))?;
         let credit = credit_bytes(node);
@@ -172,7 +189,20 @@ impl Network {
         // A rank that is alone on its node has nothing else to look at.
         let (least, most) = if node.local_ranks().len() == 1 { (1, 1) } else { polling };
         let interface = Interface::new(stack, wake);
-        Ok(Self { interface, registry, credit, polling: Polling::new(least, most) })
+        let (carrier, polling) = (Carrier::Own(interface), Polling::new(least, most));
+        Ok(Self { carrier, registry, credit, polling })
+    }
+
+    /// The same by way of the node's proxies.
+    ///
+    /// # Errors
+    /// Address space has run out.
+    pub fn through_proxies(node: &NodeMemory, rank: u32, dispatch: Dispatch) -> Result<Self> {
+        let registry = Arc::new(Registry::new(rank));
+        let carrier = Carrier::Proxies(Box::new(Portal::open(node, rank, dispatch)?));
+        // What comes lies in the lanes of endpoints; a look only hands on what had to wait.
+        let polling = Polling::new(PORTAL_POLLS, PORTAL_POLLS);
+        Ok(Self { carrier, registry, credit: credit_bytes(node), polling })
     }
 
     /// Says good-bye to all peers: waits until everything sent has arrived, tells them that nothing more
@@ -180,10 +210,31 @@ impl Network {
     /// All endpoints are closed.
     pub fn close(&self, node: &NodeMemory, rank: u32) {
         let Some(block) = node.rank(rank) else { return };
+        let over = || {
+            let lost = node.job().first_death().is_some() && !node.job().survive();
+            lost || block.death().is_some()
+        };
+        let interface = match &self.carrier {
+            Carrier::Own(interface) => interface,
+            Carrier::Proxies(portal) => {
+                portal.take_leave();
+                let gone = || portal.flush() && block.farewells() >= node.proxies();
+                while !over() && !gone() {
+                    let announced = block.park().announce(node.fence());
+                    match node.alarm(rank) {
+                        Some(alarm) => {
+                            block.park().sleep_on(announced, alarm, None, Some(CLOSE_PAUSE));
+                        }
+                        None => block.park().sleep(announced, Some(CLOSE_PAUSE)),
+                    }
+                }
+                return;
+            }
+        };
         let mut batch = Batch::default();
         loop {
             self.attend(node, Counters::over(block.counters()));
-            let mut stack = self.interface.stack();
+            let mut stack = interface.stack();
             while stack.receive(clock::ticked_ns, None, &mut batch) > 0 {}
             let now = stack.looked_at();
             stack.service(now, true);
@@ -191,22 +242,29 @@ impl Network {
                 stack.close(now);
             }
             stack.acknowledge_all(now);
-            if stack.is_closed() || node.job().first_death().is_some() && !node.job().survive() {
+            if stack.is_closed() || over() {
                 return;
             }
             drop(stack);
-            socket::wait_readable(self.interface.readiness(), CLOSE_PAUSE);
+            socket::wait_readable(interface.readiness(), CLOSE_PAUSE);
         }
     }
 
     /// Bytes kept for peers: under way, waiting to be sent, and waiting for endpoints.
     pub fn memory_bytes(&self) -> usize {
-        self.interface.stack().memory_bytes()
+        match &self.carrier {
+            Carrier::Own(interface) => interface.stack().memory_bytes(),
+            Carrier::Proxies(portal) => portal.memory_bytes(),
+        }
     }
 
-    /// What tells packets of this job from those of others; every packet says it.
-    pub fn job_tag(&self) -> u32 {
-        self.interface.stack().job_tag()
+    /// What tells packets of this job from those of others; every packet says it. A rank that has proxies
+    /// does not know.
+    pub fn job_tag(&self) -> Option<u32> {
+        match &self.carrier {
+            Carrier::Own(interface) => Some(interface.stack().job_tag()),
+            Carrier::Proxies(_) => None,
+        }
     }
 
     /// How often an endpoint looks at the network.
@@ -216,7 +274,11 @@ impl Network {
 
     /// Gives up peers that died or finalized, and copies what the stack has counted.
     pub(crate) fn attend(&self, node: &NodeMemory, counters: Counters<'_>) {
-        let mut stack = self.interface.stack();
+        let interface = match &self.carrier {
+            Carrier::Own(interface) => interface,
+            Carrier::Proxies(portal) => return portal.attend(),
+        };
+        let mut stack = interface.stack();
         for (peer, why) in gone_peers(&stack, node) {
             stack.lose(peer, why);
         }

@@ -223,7 +223,7 @@ pub fn block_on(
     let network = context.network();
     if let Some(network) = network {
         // Who has just sent something is likely to wait for the answer.
-        if network.interface.settle() {
+        if network.settle() {
             mine.urge();
         }
     }
@@ -327,9 +327,9 @@ fn sleep(context: &RankContext, mine: &impl Pollable, what: &mut impl WaitFor) -
         let (before, nap) = (clock::now_ns(), what.nap());
         match (context.network(), context.node().alarm(context.rank())) {
             (Some(network), Some(alarm)) => {
-                let due = network.interface.before_sleep();
+                let due = network.before_sleep();
                 let nap = due.map_or(nap, |due| nap.min(due));
-                let socket = network.interface.readiness();
+                let socket = network.readiness();
                 context.block().park().sleep_on(announced, alarm, socket, Some(nap));
             }
             _ => context.block().park().sleep(announced, Some(nap)),

@@ -26,8 +26,8 @@ use std::collections::VecDeque;
 pub(crate) struct Remote {
     pub(crate) polling: Polling,
     batch: Option<Box<Batch>>,
-    /// Messages that could not be handled yet: their way back is full.
-    later: VecDeque<Mail>,
+    /// Messages that could not be handled yet: their way back is full, or a proxy has just brought them.
+    pub(crate) later: VecDeque<Mail>,
     requesters: Requesters,
     /// Ways to unmapped destinations on which something may be outstanding.
     pub(crate) old_flows: Vec<FlowId>,
@@ -57,18 +57,17 @@ impl Core {
         let Some(network) = self.desk.context.network() else {
             return Err(ErrorKind::NoSuchDestination(dest.0).into());
         };
-        let interface = &network.interface;
         let request = |kind, words| Request { flow, tag, kind, handler: handler.0, words };
         let (pushed, size, bytes) = match body {
             Body::Short => {
-                (interface.request(&request(Kind::Short, words), &[]), Size::Short, words.len() * 8)
+                (network.request(&request(Kind::Short, words), &[]), Size::Short, words.len() * 8)
             }
             Body::Medium(data) => {
                 let most = self.desk.max_medium;
                 if data.len() > most {
                     return Err(ErrorKind::PayloadTooLong { given: data.len(), most }.into());
                 }
-                (interface.request(&request(Kind::Medium, words), data), Size::Medium, data.len())
+                (network.request(&request(Kind::Medium, words), data), Size::Medium, data.len())
             }
             Body::Long(offset, data, progress) => {
                 let mut all = [0; MOST_CARRIED + 2];
@@ -76,7 +75,7 @@ impl Core {
                 all[2..words.len() + 2].copy_from_slice(words);
                 let request = request(Kind::Long, &all[..words.len() + 2]);
                 let mut so_far = progress.get();
-                let pushed = interface.request_long(&request, data, &mut so_far);
+                let pushed = network.request_long(&request, data, &mut so_far);
                 progress.set(so_far);
                 (pushed, Size::Long, data.len())
             }
@@ -125,7 +124,7 @@ impl Core {
         let mut handled = self.handle_later(remote)?;
         let Some(network) = self.desk.context.network() else { return Ok((0, false)) };
         let mut batch = remote.batch.take().unwrap_or_default();
-        let received = network.interface.look(self.desk.name.index(), &mut batch);
+        let received = network.look(self.desk.name.index(), &mut batch);
         let counters = self.desk.counters();
         counters.bump(Counter::NetLooks);
         if received == 0 && batch.is_empty() {
@@ -149,7 +148,7 @@ impl Core {
         if !batch.is_empty()
             && let Some(network) = self.desk.context.network()
         {
-            network.interface.settle();
+            network.settle();
         }
         remote.batch = Some(batch);
         match failure {
@@ -331,7 +330,7 @@ impl Core {
     /// Whether anything waits to be handled; called after the announcement of a sleep.
     pub(crate) fn anything_waiting(&mut self) -> bool {
         let index = self.desk.name.index();
-        let mail = self.desk.context.network().is_some_and(|n| n.interface.stack().has_mail(index));
+        let mail = self.desk.context.network().is_some_and(|n| n.has_mail(index));
         mail || self.inbox.anything_waiting()
     }
 
@@ -339,15 +338,13 @@ impl Core {
     pub(crate) fn is_drained_remotely(&mut self) -> bool {
         let Some(network) = self.desk.context.network() else { return true };
         let Some(remote) = &mut self.remote else { return true };
-        let mut stack = network.interface.stack();
-        let now = clump_os::clock::ticked_ns;
-        let mut drained = remote.later.is_empty() && !stack.has_mail(self.desk.name.index());
-        remote.old_flows.retain(|&flow| stack.ask(now, flow));
+        let mut drained = remote.later.is_empty() && !network.has_mail(self.desk.name.index());
+        remote.old_flows.retain(|&flow| network.ask(flow));
         drained &= remote.old_flows.is_empty();
         for flow in self.peers.iter().flatten().filter_map(|peer| peer.remote) {
-            drained &= !stack.ask(now, flow);
+            drained &= !network.ask(flow);
         }
-        stack.service(now(), true);
+        network.service();
         drained
     }
 
@@ -356,25 +353,22 @@ impl Core {
         let Some(remote) = self.remote.take() else { return };
         let Some(network) = self.desk.context.network() else { return };
         let name = self.desk.name;
-        let now = clump_os::clock::ticked_ns;
-        let mut stack = network.interface.stack();
-        stack.return_mail(now, remote.later);
+        network.return_mail(remote.later);
         for requester in &remote.requesters.all {
             for reply in &requester.stash {
                 let names = (name.to_bits(), requester.name.to_bits());
                 let body = (reply.words.as_slice(), reply.payload.as_slice());
                 let head = (reply.kind, reply.handler);
-                stack.reply_anyway(now, requester.name.rank(), head, names, body);
+                network.reply_anyway(requester.name.rank(), head, names, body);
             }
         }
         // Who waits for this endpoint to consume what it was sent will get no other answer.
         for requester in remote.requesters.all.iter().filter(|r| r.consumed != r.reported) {
             let (me, to) = (name.to_bits(), requester.name.to_bits());
-            stack.report(now, requester.name.rank(), me, to, requester.consumed);
+            network.report(requester.name.rank(), me, to, requester.consumed);
         }
-        stack.close_endpoint(now, name.index(), name.to_bits());
-        stack.service(now(), true);
-        drop(stack);
+        network.close_endpoint(name.index(), name.to_bits());
+        network.service();
         network.registry.set_segment(name, None);
     }
 }

@@ -5,11 +5,12 @@
 //! end, under the number in `CLUMP_BOOT_FD`. Whichever process of the rank reads the message first is
 //! the rank; so `clump run -n 4 sh -c './prog'` works, and two programs in one rank do not.
 //!
-//! On a job with several nodes the message also carries the rank's network socket, what its driver needs
-//! besides (`direct` descriptors), and the key of the job; messages behind it carry the alarms by which the ranks of the node wake each other.
+//! On a job with several nodes messages behind it carry the alarms by which the ranks of the node and its
+//! network interfaces wake each other. Unless proxies drive the network for the ranks, the message also carries
+//! the rank's line to it: a socket, what its driver needs besides (`direct` descriptors), and the key of the job.
 //!
 //! ```text
-//! seat, 48 B | on several nodes: security (4) first local rank (4) local ranks (4) direct (4) key (32)
+//! seat, 48 B | on several nodes: security, first local rank, local ranks, interfaces, direct; 4 B each | with a line: key, 32 B
 //! ```
 
 use crate::config::{Config, variable};
@@ -35,14 +36,15 @@ pub const VARIABLES: [&str; 5] =
     [BOOT_VARIABLE, RANK_VARIABLE, NRANKS_VARIABLE, NODE_VARIABLE, NNODES_VARIABLE];
 
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpbot");
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const BYTES: usize = 48;
-const NET_BYTES: usize = 16;
+const NET_BYTES: usize = 20;
 /// Bytes of a job's key.
 const KEY_BYTES: usize = 32;
 const FLAG_STATS: u32 = 1;
 const FLAG_TERMINAL: u32 = 2;
 const FLAG_NET: u32 = 4;
+const FLAG_LINE: u32 = 8;
 /// Begins messages that carry alarms.
 const ALARMS: &[u8] = b"alarms";
 /// What a rank tells the agent when it has taken its seat.
@@ -67,6 +69,8 @@ pub struct Seat {
     pub terminal: bool,
     /// Whether a part in the network comes with it; [`offer`] decides.
     pub net: bool,
+    /// Whether that includes a line of its own; [`offer`] decides.
+    pub line: bool,
 }
 
 /// What a rank has after [`join`].
@@ -92,14 +96,14 @@ pub struct Boot {
     pub terminal: bool,
     /// The connection to the agent; closed on exec, so that it ends with this process.
     pub control: OwnedFd,
-    /// This rank's part in the network; `None` on a job of one node.
+    /// This rank's line to the network; `None` on a job of one node, and where proxies have it.
     pub net: Option<NetSeat>,
-    /// What wakes the ranks of this node, this one among them, and the node's network interface, whose
-    /// number is that of its node behind all ranks; none on a job of one node.
+    /// What wakes the ranks of this node, this one among them, and the node's network interfaces, whose
+    /// numbers lie behind those of all ranks; none on a job of one node.
     pub alarms: Vec<(u32, OwnedFd)>,
 }
 
-/// A rank's part in the network between nodes.
+/// A rank's own line to the network between nodes.
 #[derive(Debug)]
 pub struct NetSeat {
     /// The rank's socket: UDP, bound to the address that the others know.
@@ -115,6 +119,19 @@ pub struct NetSeat {
 /// What the agent gives a rank for the network.
 #[derive(Debug, Clone, Copy)]
 pub struct NetOffer<'a> {
+    /// A line of its own, unless proxies drive the network.
+    pub line: Option<Line<'a>>,
+    /// The first rank of the node.
+    pub first: u32,
+    /// Network interfaces of each node.
+    pub interfaces: u32,
+    /// The alarms of the node's ranks, in order, and those of its network interfaces.
+    pub alarms: &'a [BorrowedFd<'a>],
+}
+
+/// What a rank drives the network with.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
     /// The rank's socket.
     pub socket: BorrowedFd<'a>,
     /// What a driver with more direct access needs besides.
@@ -123,10 +140,6 @@ pub struct NetOffer<'a> {
     pub key: &'a Secret<[u8; KEY_BYTES]>,
     /// How packets are protected.
     pub security: Security,
-    /// The first rank of the node.
-    pub first: u32,
-    /// The alarms of the node's ranks, in order, and that of its network interface.
-    pub alarms: &'a [BorrowedFd<'a>],
 }
 
 /// Whether this process, or the process that started it, was started by `clump run`.
@@ -164,12 +177,13 @@ fn take(number: &str) -> Result<Boot> {
         return Err(taken()); // by a process that is just reading on
     }
     let seat = Seat::decode(&message[..there])?;
-    let mut key = seat.net.then(Secret::zeroed).transpose()?;
+    let mut key = seat.line.then(Secret::zeroed).transpose()?;
     let mut net = [0; NET_BYTES];
     let into = key.as_mut().map_or(&mut [][..], |key| &mut key[..]);
-    let length = BYTES + if seat.net { NET_BYTES + KEY_BYTES } else { 0 };
+    let count = 1 + usize::from(seat.net) + usize::from(seat.line);
+    let length = [BYTES, NET_BYTES, KEY_BYTES].iter().take(count).sum::<usize>();
     let parts: &mut [&mut [u8]] = &mut [&mut message, &mut net, into];
-    let parcel = parcel::receive(&control, &mut parts[..if seat.net { 3 } else { 1 }])?;
+    let parcel = parcel::receive(&control, &mut parts[..count])?;
     let Parcel { bytes, descriptors } = parcel.ok_or_else(taken)?;
     let other = |what: &str| Error::OtherVersion(what.into());
     let seat = Seat::decode(&message[..bytes.min(BYTES)])?;
@@ -179,19 +193,23 @@ fn take(number: &str) -> Result<Boot> {
     let mut descriptors = descriptors.into_iter();
     let memory = descriptors.next().ok_or_else(|| other("a boot message without memory"))?;
     let (mut alarms, mut part) = (Vec::new(), None);
+    let [security, first, local, interfaces, extra] = decode_net(&net);
     if let Some(key) = key {
         let socket = descriptors.next().ok_or_else(|| other("a boot message without a socket"))?;
-        let (security, [first, count, extra]) = decode_net(&net)?;
         let direct: Vec<_> = descriptors.collect();
         if direct.len() != extra as usize {
             return Err(other("a boot message with more or fewer descriptors than it says"));
         }
-        alarms = take_alarms(&control, first, count)?;
-        // The last is the network interface's, which is numbered behind all ranks.
-        if let Some((number, _)) = alarms.last_mut() {
-            *number = seat.nranks.saturating_add(seat.node);
-        }
+        let known = [Security::Aead, Security::Crc].into_iter().find(|s| *s as u32 == security);
+        let security = known.ok_or_else(|| other(&format!("protection number {security}")))?;
         part = Some(NetSeat { socket, direct, key, security });
+    }
+    if seat.net {
+        // Network interfaces are numbered behind all ranks, those of one node after those of the other.
+        let behind = seat.node.saturating_mul(interfaces).saturating_add(seat.nranks);
+        let ranks = (first..).take(local as usize);
+        let numbers = ranks.chain((behind..).take(interfaces as usize));
+        alarms = take_alarms(&control, numbers)?;
     }
     // An agent that does not hear this has died, and this rank will not live long either.
     let _ = socket::send(&control, HERE, None);
@@ -213,28 +231,29 @@ fn take(number: &str) -> Result<Boot> {
     })
 }
 
-fn decode_net(bytes: &[u8; NET_BYTES]) -> Result<(Security, [u32; 3])> {
-    let word = |at: usize| -> u32 {
-        bytes[at..at + 4].iter().rev().fold(0, |all, &byte| all << 8 | u32::from(byte))
-    };
-    let security = [Security::Aead, Security::Crc].into_iter().find(|s| *s as u32 == word(0));
-    let unknown = || Error::OtherVersion(format!("protection number {}", word(0)));
-    Ok((security.ok_or_else(unknown)?, [word(4), word(8), word(12)]))
+fn decode_net(bytes: &[u8; NET_BYTES]) -> [u32; NET_BYTES / 4] {
+    std::array::from_fn(|at| {
+        let word = &bytes[at * 4..at * 4 + 4];
+        word.iter().rev().fold(0, |all, &byte| all << 8 | u32::from(byte))
+    })
 }
 
-/// Takes the alarms of `count` ranks from `first` on, which come in as many messages as it takes.
-fn take_alarms(control: &OwnedFd, first: u32, count: u32) -> Result<Vec<(u32, OwnedFd)>> {
+/// Takes the alarms of those numbers, which come in as many messages as it takes.
+fn take_alarms(
+    control: &OwnedFd,
+    numbers: impl Iterator<Item = u32>,
+) -> Result<Vec<(u32, OwnedFd)>> {
     let mut alarms: Vec<(u32, OwnedFd)> = Vec::new();
-    let mut rank = first;
-    while rank - first < count {
+    let mut numbers = numbers.peekable();
+    while numbers.peek().is_some() {
         let mut mark = [0; ALARMS.len()];
         let some =
             parcel::receive(control, &mut [&mut mark])?.filter(|some| !some.descriptors.is_empty());
         let some = some.ok_or_else(|| Error::OtherVersion("alarms are missing".into()))?;
         for alarm in some.descriptors {
-            alarms.push((rank, alarm));
-            rank =
-                rank.checked_add(1).ok_or_else(|| Error::OtherVersion("too many alarms".into()))?;
+            let number =
+                numbers.next().ok_or_else(|| Error::OtherVersion("too many alarms".into()))?;
+            alarms.push((number, alarm));
         }
     }
     Ok(alarms)
@@ -252,21 +271,26 @@ pub fn offer(
     net: Option<&NetOffer<'_>>,
 ) -> Result<(OwnedFd, OwnedFd)> {
     let (theirs, ours) = socket::message_pair()?;
-    let seat = Seat { net: net.is_some(), ..*seat };
+    let line = net.and_then(|net| net.line);
+    let seat = Seat { net: net.is_some(), line: line.is_some(), ..*seat };
     let Some(net) = net else {
         parcel::send(&ours, &[&seat.encode()], &[memory])?;
         return Ok((theirs, ours));
     };
+    let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let local = small(net.alarms.len()).saturating_sub(net.interfaces);
+    let (security, direct) = line.map_or((0, &[][..]), |line| (line.security as u32, line.direct));
+    let numbers = [security, net.first, local, net.interfaces, small(direct.len())];
     let mut words = [0; NET_BYTES];
-    let [count, extra] =
-        [net.alarms.len(), net.direct.len()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
-    let numbers = [net.security as u32, net.first, count, extra];
     for (place, word) in words.chunks_exact_mut(4).zip(numbers) {
         place.copy_from_slice(&word.to_le_bytes());
     }
-    let direct = net.direct.iter().map(AsFd::as_fd);
-    let all: Vec<_> = [memory, net.socket].into_iter().chain(direct).collect();
-    parcel::send(&ours, &[&seat.encode(), &words, &net.key[..]], &all)?;
+    let sockets = line.iter().map(|line| line.socket);
+    let all: Vec<_> =
+        [memory].into_iter().chain(sockets).chain(direct.iter().map(AsFd::as_fd)).collect();
+    let (head, key) = (seat.encode(), line.map_or(&[][..], |line| &line.key[..]));
+    let parts: &[&[u8]] = &[&head, &words, key];
+    parcel::send(&ours, &parts[..2 + usize::from(line.is_some())], &all)?;
     for some in net.alarms.chunks(MOST_DESCRIPTORS) {
         parcel::send(&ours, &[ALARMS], some)?;
     }
@@ -288,7 +312,8 @@ impl Seat {
         let mut out = [0; BYTES];
         let stats = if self.stats { FLAG_STATS } else { 0 };
         let net = if self.net { FLAG_NET } else { 0 };
-        let flags = net | stats | if self.terminal { FLAG_TERMINAL } else { 0 };
+        let line = if self.line { FLAG_LINE } else { 0 };
+        let flags = line | net | stats | if self.terminal { FLAG_TERMINAL } else { 0 };
         out[0..8].copy_from_slice(&MAGIC.to_le_bytes());
         out[8..16].copy_from_slice(&self.job_id.to_le_bytes());
         let words = [VERSION, flags, self.rank, self.nranks, self.node, self.nnodes];
@@ -318,6 +343,7 @@ impl Seat {
             stats: word(20) & FLAG_STATS != 0,
             terminal: word(20) & FLAG_TERMINAL != 0,
             net: word(20) & FLAG_NET != 0,
+            line: word(20) & (FLAG_NET | FLAG_LINE) == FLAG_NET | FLAG_LINE,
             rank: word(24),
             nranks: word(28),
             node: word(32),

@@ -2,6 +2,7 @@
 //! `clump doctor --config`. Order of authority: code, environment, file, default.
 #![allow(clippy::disallowed_methods, reason = "this module is where the environment is read")]
 
+use crate::dispatch::Dispatch;
 use crate::net_driver::NetDriver;
 use crate::{Error, Result};
 use std::fmt;
@@ -67,6 +68,16 @@ impl Setting for bool {
     }
 }
 
+impl Setting for Dispatch {
+    const CHOICES: &'static [&'static str] = &Self::NAMES;
+    fn from_number(number: u64) -> Self {
+        usize::try_from(number).ok().and_then(|at| Self::ALL.get(at)).copied().unwrap_or_default()
+    }
+    fn number(self) -> u64 {
+        self as u64
+    }
+}
+
 impl Setting for NetDriver {
     const CHOICES: &'static [&'static str] = &Self::NAMES;
     fn from_number(number: u64) -> Self {
@@ -124,6 +135,10 @@ settings! {
         "How long nothing may be heard of a node before it counts as lost.";
     net_driver: NetDriver = 0 in 0..=3, "", "CLUMP_NET_DRIVER",
         "What carries packets between nodes: auto chooses among what this machine offers.";
+    net_proxies: u64 = 0 in 0..=16, "", "CLUMP_NET_PROXIES",
+        "Threads of each node's agent that drive the network for its ranks; 0: ranks do it themselves.";
+    net_dispatch: Dispatch = 0 in 0..=2, "", "CLUMP_NET_DISPATCH",
+        "Which proxy a message takes: always the same, one after the other, or the least loaded.";
     net_poll_least: u64 = 16 in 1..=1_000_000, "", "CLUMP_NET_POLL_LEAST",
         "Looks at shared memory from one look at the network to the next, when the network is busy.";
     net_poll_most: u64 = 256 in 1..=1_000_000, "", "CLUMP_NET_POLL_MOST",

@@ -21,10 +21,12 @@
 
 pub mod boot;
 pub mod config;
+mod dispatch;
 mod error;
 mod net_driver;
 
 pub use boot::{Boot, join};
 pub use config::Config;
+pub use dispatch::Dispatch;
 pub use error::{Error, Result};
 pub use net_driver::NetDriver;

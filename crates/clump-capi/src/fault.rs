@@ -183,9 +183,10 @@ fn of_memory(error: &clump_shm::Error) -> S {
     use clump_shm::Error as E;
     match error {
         E::OtherVersion { .. } => S::CLUMP_ERR_VERSION,
-        E::NoFreeEndpoint { .. } | E::SegmentSpace { .. } | E::RankCount { .. } => {
-            S::CLUMP_ERR_LIMIT
-        }
+        E::NoFreeEndpoint { .. }
+        | E::SegmentSpace { .. }
+        | E::RankCount { .. }
+        | E::InterfaceCount { .. } => S::CLUMP_ERR_LIMIT,
         E::Os(_) | E::NotANode(_) | E::NodeMap => S::CLUMP_ERR_SYSTEM,
     }
 }

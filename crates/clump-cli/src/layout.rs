@@ -7,6 +7,7 @@ use clump_wire::Security;
 
 const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
 const MOST_NODES: i64 = 64;
+const MOST_PROXIES: u32 = 16;
 const MOST_NAMESPACES: u32 = clump_os::netns::MOST;
 
 /// How packets between nodes are protected.
@@ -32,6 +33,10 @@ pub struct Layout {
     /// both take privileges) [default: what CLUMP_NET_DRIVER says, else auto]
     #[arg(long, value_name = "DRIVER")]
     pub driver: Option<NetDriver>,
+    /// Who drives the network: `direct`, each rank for itself, or `proxy:K`, K threads of each node's agent for
+    /// all of its ranks [default: what CLUMP_NET_PROXIES says, else direct]
+    #[arg(long, value_name = "WHO", value_parser = who_drives)]
+    pub ni: Option<u32>,
     /// Give every node a network namespace of its own, joined by virtual cables
     #[arg(long)]
     pub netns: bool,
@@ -42,10 +47,25 @@ pub fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=MOST_RANKS)
 }
 
+/// Reads the argument of `--ni`: a number of proxies.
+fn who_drives(text: &str) -> Result<u32, String> {
+    let proxies = match text.split_once(':') {
+        None if text == "direct" => Some(0),
+        None if text == "proxy" => Some(1),
+        Some(("proxy", count)) => {
+            count.parse().ok().filter(|count| (1..=MOST_PROXIES).contains(count))
+        }
+        _ => None,
+    };
+    proxies.ok_or_else(|| {
+        format!("`{text}` is not `direct` or `proxy:K` with K from 1 to {MOST_PROXIES}")
+    })
+}
+
 impl Layout {
     /// Virtual nodes of this machine, everything else as by default.
     pub fn nodes(nodes: u32) -> Self {
-        Self { nodes, security: Protection::Aead, driver: None, netns: false }
+        Self { nodes, security: Protection::Aead, driver: None, ni: None, netns: false }
     }
 
     /// Writes the layout into a job's description.
@@ -63,6 +83,7 @@ impl Layout {
             anyhow::bail!("--netns joins 2 to {MOST_NAMESPACES} nodes, not {nodes} (--nodes)");
         }
         (spec.nodes, spec.netns, spec.driver) = (nodes, self.netns, self.driver);
+        spec.proxies = self.ni;
         spec.security = match self.security {
             Protection::Aead => Security::Aead,
             Protection::Crc => Security::Crc,

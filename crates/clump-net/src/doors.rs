@@ -20,6 +20,23 @@ pub enum Refusal {
     ReplyRejected = 10,
 }
 
+impl Refusal {
+    const ALL: [Self; 7] = [
+        Self::NoSuchEndpoint,
+        Self::BadTag,
+        Self::BadOffset,
+        Self::BadLength,
+        Self::EndpointGone,
+        Self::PeerLost,
+        Self::ReplyRejected,
+    ];
+
+    /// The refusal of that number.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|refusal| *refusal as u8 == number)
+    }
+}
+
 /// The endpoints of a stack's owner. Called with the stack locked: answers at once, and calls nothing
 /// of the stack.
 pub trait Doors: Send {
@@ -40,4 +57,15 @@ pub trait Doors: Send {
     /// # Errors
     /// Why it was not written.
     fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal>;
+
+    /// The stack that messages for endpoint `name` go to.
+    fn stack_of(&self, name: u64) -> u32 {
+        clump_wire::frame::stack_of(name)
+    }
+
+    /// Whether the endpoints keep account of the room between them themselves: then what is about that is
+    /// handed over like messages.
+    fn relays(&self) -> bool {
+        false
+    }
 }

@@ -12,12 +12,17 @@ pub const REQUEST_COST: u64 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowId(pub(crate) u32);
 
+/// What is known of one.
 #[derive(Debug)]
-pub(crate) struct Flow {
-    pub(crate) peer: u32,
-    pub(crate) from: u64,
-    pub(crate) to: u64,
-    pub(crate) ordered: bool,
+pub struct Flow {
+    /// The rank that it leads to.
+    pub peer: u32,
+    /// The endpoint that it begins at.
+    pub from: u64,
+    /// The endpoint that it leads to.
+    pub to: u64,
+    /// Whether its messages are to be handled in the order in which they were sent.
+    pub ordered: bool,
     sent: u64,
     consumed: u64,
     refunded: u64,
@@ -28,48 +33,50 @@ pub(crate) struct Flow {
 impl Flow {
     /// Bytes sent that are not known to be consumed.
     #[inline]
-    pub(crate) fn outstanding(&self) -> u64 {
+    pub fn outstanding(&self) -> u64 {
         self.sent.saturating_sub(self.consumed.saturating_add(self.refunded))
     }
 
     /// What to ask the peer to report; `None` when it was asked that already.
-    pub(crate) fn question(&mut self) -> Option<u64> {
+    pub fn question(&mut self) -> Option<u64> {
         let expected = self.sent.saturating_sub(self.refunded);
         (std::mem::replace(&mut self.asked, expected) != expected).then_some(expected)
     }
 
+    /// A request was sent.
     #[inline]
-    pub(crate) fn spend(&mut self, bytes: u64) {
+    pub fn spend(&mut self, bytes: u64) {
         self.sent += bytes;
     }
 
     /// A request came back without having been consumed.
-    pub(crate) fn refund(&mut self, bytes: u64) {
+    pub fn refund(&mut self, bytes: u64) {
         self.refunded = self.refunded.saturating_add(bytes);
     }
 
     /// The peer's count of what it has consumed. If that is not all, it may be asked again: questions
     /// overtake each other, and this may answer an earlier one.
-    pub(crate) fn on_consumed(&mut self, total: u64) {
+    pub fn on_consumed(&mut self, total: u64) {
         self.asked = 0;
         self.consumed = self.consumed.max(total.min(self.sent));
     }
 
-    pub(crate) fn settle(&mut self) {
+    /// The peer is lost: nothing is outstanding.
+    pub fn settle(&mut self) {
         (self.consumed, self.refunded) = (self.sent, 0);
     }
 }
 
-/// All flows that begin at this stack.
+/// All flows that begin at a rank.
 #[derive(Debug, Default)]
-pub(crate) struct Flows {
+pub struct Flows {
     all: Vec<Option<Flow>>,
     by_names: HashMap<(u64, u64), u32>,
 }
 
 impl Flows {
     /// The flow between two endpoints; made when it is new.
-    pub(crate) fn open(&mut self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
+    pub fn open(&mut self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
         if let Some(&at) = self.by_names.get(&(from, to))
             && let Some(Some(flow)) = self.all.get_mut(at as usize)
         {
@@ -86,29 +93,31 @@ impl Flows {
         FlowId(free as u32)
     }
 
+    /// The flow of that number.
     #[inline]
-    pub(crate) fn get(&self, id: FlowId) -> Option<&Flow> {
+    pub fn get(&self, id: FlowId) -> Option<&Flow> {
         self.all.get(id.0 as usize)?.as_ref()
     }
 
+    /// The same, to be changed.
     #[inline]
-    pub(crate) fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
+    pub fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
         self.all.get_mut(id.0 as usize)?.as_mut()
     }
 
     /// The flow between two endpoints, if there is one.
-    pub(crate) fn between(&mut self, from: u64, to: u64) -> Option<&mut Flow> {
+    pub fn between(&mut self, from: u64, to: u64) -> Option<&mut Flow> {
         let at = *self.by_names.get(&(from, to))?;
         self.get_mut(FlowId(at))
     }
 
     /// All flows towards a peer.
-    pub(crate) fn towards(&mut self, peer: u32) -> impl Iterator<Item = &mut Flow> {
+    pub fn towards(&mut self, peer: u32) -> impl Iterator<Item = &mut Flow> {
         self.all.iter_mut().flatten().filter(move |flow| flow.peer == peer)
     }
 
     /// Forgets the flows of an endpoint that is closed.
-    pub(crate) fn forget(&mut self, from: u64) {
+    pub fn forget(&mut self, from: u64) {
         for place in &mut self.all {
             if let Some(flow) = place.take_if(|flow| flow.from == from) {
                 self.by_names.remove(&(flow.from, flow.to));

@@ -31,10 +31,10 @@ mod stack;
 mod stats;
 
 pub use doors::{Doors, Refusal};
-pub use flow::{FlowId, REQUEST_COST};
+pub use flow::{Flow, FlowId, Flows, REQUEST_COST};
 pub use interface::Interface;
 pub use mail::{Arrival, Batch, Mail, Sort};
 pub use outbox::Progress;
 pub use polling::Polling;
-pub use stack::{PeerAddress, Push, Request, Stack, StackConfig};
+pub use stack::{Mark, PeerAddress, Portion, Push, Request, Stack, StackConfig};
 pub use stats::Stats;

@@ -1,6 +1,7 @@
 //! Messages that wait in a stack for their endpoint, and what one receive hands over.
 
 use crate::doors::Refusal;
+use crate::original::Original;
 use clump_driver::Inbound;
 use clump_wire::frame::{Frame, Head, Kind, MOST_WORDS, Route};
 
@@ -34,6 +35,18 @@ impl Mail {
     /// Bytes of words and payload.
     pub(crate) fn bytes(&self) -> usize {
         self.payload.len() + self.words.len() * 8
+    }
+
+    /// The words of this message when it goes back to its sender; `None` for what is on its way back already,
+    /// or only about room.
+    pub fn on_its_way_back(&self, refusal: Refusal) -> Option<Vec<u64>> {
+        let Sort::Message(kind @ (Kind::Short | Kind::Medium | Kind::Long)) = self.sort else {
+            return None;
+        };
+        let reason = if self.reply { Refusal::ReplyRejected } else { refusal } as u8;
+        let (handler, reply) = (self.handler, self.reply);
+        let original = Original { reason, kind: kind as u8, handler, reply };
+        Some([original.pack()].into_iter().chain(self.words.iter().copied()).collect())
     }
 
     pub(crate) fn of(head: &Head, words: &[u64], payload: Vec<u8>) -> Self {

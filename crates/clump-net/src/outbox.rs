@@ -3,7 +3,10 @@
 //! Each unit has a buffer of its own, with room for a header before it and a trailer behind it, so that a
 //! packet that is not encrypted is never copied again.
 
-use clump_wire::frame::{self, Frame, Frames, Head, Kind, Piece, Route};
+mod gathering;
+
+use clump_wire::frame::{self, Frames, Head, Kind, Piece, Route};
+use gathering::Gathering;
 use std::collections::VecDeque;
 
 /// Least room for payload for which a message is begun in a packet that is not empty.
@@ -48,7 +51,32 @@ struct Begun {
 pub struct Progress {
     /// Bytes packed so far.
     pub done: usize,
-    message: Option<u64>,
+    /// The number it has been given, once begun.
+    pub message: Option<u64>,
+}
+
+/// As much of a payload as is at hand.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch<'a> {
+    /// Bytes of the whole payload.
+    pub(crate) total: usize,
+    /// Where in it `bytes` begin.
+    pub(crate) at: usize,
+    /// What is at hand.
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> Stretch<'a> {
+    /// A payload that is all there.
+    pub(crate) fn whole(bytes: &'a [u8]) -> Self {
+        Self { total: bytes.len(), at: 0, bytes }
+    }
+
+    /// What is at hand from `from` of the whole on.
+    fn rest(&self, from: usize) -> &'a [u8] {
+        let behind = from.checked_sub(self.at).and_then(|from| self.bytes.get(from..));
+        behind.unwrap_or_default()
+    }
 }
 
 /// A message that was not acknowledged when its peer was lost.
@@ -148,36 +176,39 @@ impl Outbox {
         }
         let mut progress = Progress::default();
         let first = self.next_unit();
-        self.append_pieces(head, words, payload, &mut progress, usize::MAX);
+        self.append_pieces(head, words, Stretch::whole(payload), &mut progress, usize::MAX);
         if head.kind != Kind::Long {
             self.spans.push_back((first, self.next_unit()));
         }
     }
 
-    /// Packs a long message, or as much of it as `most` bytes allow; true when that was all.
+    /// Packs a long message, or as much of it as is at hand and `most` bytes allow; true when that was all.
     pub(crate) fn append_some(
         &mut self,
         head: &Head,
         words: &[u64],
-        payload: &[u8],
+        payload: Stretch<'_>,
         progress: &mut Progress,
         most: usize,
     ) -> bool {
-        let whole = frame::frame_bytes(head, false, words.len(), payload.len());
-        if *progress == Progress::default() && whole <= self.capacity {
-            progress.done = payload.len();
-            self.append(head, words, payload);
+        let bytes = payload.bytes;
+        let whole = frame::frame_bytes(head, false, words.len(), payload.total);
+        let at_hand = bytes.len() == payload.total;
+        if at_hand && *progress == Progress::default() && whole <= self.capacity {
+            progress.done = bytes.len();
+            self.append(head, words, bytes);
             return true;
         }
         self.append_pieces(head, words, payload, progress, most)
     }
 
-    /// Packs as many pieces of a message as `most` bytes of units allow; true when that was all.
-    pub(crate) fn append_pieces(
+    /// Packs as many pieces of a message as are at hand and `most` bytes of units allow; true when that was
+    /// all.
+    fn append_pieces(
         &mut self,
         head: &Head,
         words: &[u64],
-        payload: &[u8],
+        payload: Stretch<'_>,
         progress: &mut Progress,
         most: usize,
     ) -> bool {
@@ -186,21 +217,27 @@ impl Outbox {
             Some(message) => message,
             None => self.begin(head, words, payload, progress),
         };
-        while progress.done < payload.len() {
+        loop {
+            let rest = payload.rest(progress.done);
+            if rest.is_empty() {
+                break;
+            }
             if self.waiting >= budget {
                 return false;
             }
             let piece = Some(Piece { message, at: progress.done as u64 });
             let part = Head { kind: Kind::Part, order: None, piece, ..*head };
             let overhead = frame::frame_bytes(&part, true, 0, 0);
-            let left = payload.len() - progress.done;
-            if self.room() < overhead + left.min(LEAST_PIECE) {
+            if self.room() < overhead + rest.len().min(LEAST_PIECE) {
                 self.close();
             }
-            let bytes = left.min(self.room().saturating_sub(overhead) & !7);
-            let Some(data) = payload.get(progress.done..progress.done + bytes) else { break };
+            let bytes = rest.len().min(self.room().saturating_sub(overhead) & !7);
+            let Some(data) = rest.get(..bytes) else { break };
             self.put(&part, true, &[], data);
             progress.done += bytes;
+        }
+        if progress.done < payload.total {
+            return false;
         }
         let last = self.next_unit();
         let ended = self.begun.iter_mut().rev().find(|begun| begun.message == message);
@@ -215,18 +252,19 @@ impl Outbox {
         &mut self,
         head: &Head,
         words: &[u64],
-        payload: &[u8],
+        payload: Stretch<'_>,
         progress: &mut Progress,
     ) -> u64 {
         let message = self.next_message;
         self.next_message += 1;
-        let piece = Some(Piece { message, at: payload.len() as u64 });
+        let piece = Some(Piece { message, at: payload.total as u64 });
         let first = Head { piece, ..*head };
         if self.room() < frame::frame_bytes(&first, false, words.len(), LEAST_PIECE) {
             self.close();
         }
         let same = self.open_route == Some(head.route);
         let overhead = frame::frame_bytes(&first, same, words.len(), 0);
+        let payload = payload.rest(0);
         let bytes = payload.len().min(self.room().saturating_sub(overhead) & !7);
         self.put(&first, same, words, payload.get(..bytes).unwrap_or_default());
         (progress.done, progress.message) = (bytes, Some(message));
@@ -272,6 +310,16 @@ impl Outbox {
     /// Number of the unit that is open.
     fn next_unit(&self) -> u64 {
         self.base + (self.flying.len() + self.closed.len()) as u64
+    }
+
+    /// The number of the first unit that nothing has been packed into yet.
+    pub(crate) fn end(&self) -> u64 {
+        self.next_unit() + u64::from(!self.open.is_empty())
+    }
+
+    /// Whether all units below that number have arrived.
+    pub(crate) fn has_arrived_before(&self, number: u64) -> bool {
+        self.acked_through >= number
     }
 
     /// Closes the open unit, if it holds anything.
@@ -384,8 +432,7 @@ impl Outbox {
         for (number, unit) in (self.base..).zip(&mut self.flying) {
             unit.acked |= arrived(number);
         }
-        let mut gathering =
-            Gathering { begun: std::mem::take(&mut self.begun), ..Gathering::default() };
+        let mut gathering = Gathering::new(std::mem::take(&mut self.begun));
         for unit in self.flying.drain(..) {
             for frame in unit.body().map(Frames::new).into_iter().flatten().flatten() {
                 gathering.on_frame(&frame, unit.acked);
@@ -398,89 +445,5 @@ impl Outbox {
         }
         (self.waiting, self.spans) = (0, VecDeque::new());
         gathering.finish()
-    }
-}
-
-/// Puts messages together again out of the units that carried them.
-#[derive(Debug, Default)]
-struct Gathering {
-    begun: VecDeque<Begun>,
-    messages: Vec<(Unsent, Fate)>,
-    /// Messages of several frames: number, and index above.
-    parted: Vec<(u64, usize)>,
-}
-
-/// Whether a message has arrived as far as is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Arrived,
-    Lost,
-}
-
-impl Gathering {
-    fn on_frame(&mut self, frame: &Frame<'_>, acked: bool) {
-        let fate = if acked { Fate::Arrived } else { Fate::Lost };
-        match (frame.head.kind, frame.head.piece) {
-            (Kind::Credit | Kind::Ask, _) => {}
-            (Kind::Part, Some(piece)) => self.on_part(piece.message, frame.payload, fate),
-            (kind, piece) => {
-                if let Some(piece) = piece {
-                    self.parted.push((piece.message, self.messages.len()));
-                }
-                let mut words = [0; frame::MOST_WORDS];
-                let words = frame.words(&mut words).to_vec();
-                let long = kind == Kind::Long;
-                let payload = if long { Vec::new() } else { frame.payload.to_vec() };
-                let head = Head { piece: None, ..frame.head };
-                self.messages.push((Unsent { head, words, payload }, fate));
-            }
-        }
-    }
-
-    fn on_part(&mut self, message: u64, payload: &[u8], fate: Fate) {
-        let known = self.parted.iter().find(|(number, _)| *number == message);
-        let at = match known {
-            Some(&(_, at)) => at,
-            None if fate == Fate::Lost => match self.add_begun(message) {
-                Some(at) => at,
-                None => return,
-            },
-            None => return,
-        };
-        if let Some((unsent, so_far)) = self.messages.get_mut(at) {
-            if unsent.head.kind != Kind::Long {
-                unsent.payload.extend_from_slice(payload);
-            }
-            if fate == Fate::Lost {
-                *so_far = Fate::Lost;
-            }
-        }
-    }
-
-    /// A long message whose beginning has arrived, and some of the rest has not.
-    fn add_begun(&mut self, message: u64) -> Option<usize> {
-        let begun = self.begun.iter().find(|begun| begun.message == message)?;
-        let (head, words) = (begun.head, begun.words.clone());
-        let at = self.messages.len();
-        self.messages.push((Unsent { head, words, payload: Vec::new() }, Fate::Lost));
-        self.parted.push((message, at));
-        Some(at)
-    }
-
-    fn finish(mut self) -> Vec<Unsent> {
-        // Of a message that was not even packed whole, something has not arrived.
-        let unfinished = self.begun.iter().filter(|begun| begun.last.is_none());
-        for message in unfinished.map(|begun| begun.message).collect::<Vec<_>>() {
-            match self.parted.iter().find(|(number, _)| *number == message) {
-                Some(&(_, at)) => {
-                    if let Some((_, fate)) = self.messages.get_mut(at) {
-                        *fate = Fate::Lost;
-                    }
-                }
-                None => drop(self.add_begun(message)),
-            }
-        }
-        let lost = self.messages.into_iter().filter(|(_, fate)| *fate == Fate::Lost);
-        lost.map(|(unsent, _)| unsent).collect()
     }
 }

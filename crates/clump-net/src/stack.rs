@@ -6,6 +6,7 @@
 mod arena;
 mod ending;
 mod receive;
+mod relay;
 mod route;
 mod transmit;
 mod view;
@@ -15,7 +16,7 @@ use crate::doors::{Doors, Refusal};
 use crate::flow::{FlowId, Flows, REQUEST_COST};
 use crate::mail::Mail;
 use crate::order::Order;
-use crate::outbox::{Outbox, Progress};
+use crate::outbox::{Outbox, Progress, Stretch};
 use crate::seal::{JobKey, KeyError, Opener, Sealer};
 use crate::stats::Stats;
 use arena::Arena;
@@ -23,6 +24,7 @@ use clump_driver::Driver;
 use clump_proto::{Channel, Nanos};
 use clump_wire::frame::{Head, Kind, Route};
 use clump_wire::{HEADER_BYTES, Security};
+pub use relay::{Mark, Portion};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -42,7 +44,7 @@ const BASE_DATAGRAM: usize = 1472;
 /// Another stack of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerAddress {
-    /// Its number: a rank, or `0xff00_0000` and a node for an agent.
+    /// Its number: a rank's, or a network interface's, which are numbered behind the ranks.
     pub id: u32,
     /// Where its packets go.
     pub address: SocketAddr,
@@ -291,7 +293,7 @@ impl Stack {
         let all = conduit.outbox.append_some(
             &head,
             request.words,
-            payload,
+            Stretch::whole(payload),
             progress,
             MOST_WAITING - waiting,
         );

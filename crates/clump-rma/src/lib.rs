@@ -6,7 +6,7 @@
 //!
 //! Types to know: [`Rma`] (a thread's access), [`Segment`] (memory of one's own that is exported),
 //! [`Target`] (somebody's segment, to operate on), [`Phase`] (gets that complete together); on the side of
-//! the agent [`Interface`], and in it [`engine::Engine`].
+//! the agent [`engine::Engine`], which network interfaces (`clump-ni`) run.
 //!
 //! # Ordering
 //! 1. Operations are in no order, but for what follows.
@@ -38,7 +38,6 @@ mod phase;
 pub mod protocol;
 mod rma;
 mod segment;
-mod server;
 mod target;
 
 pub use clump_shm::export::SegmentName;
@@ -50,5 +49,4 @@ pub use memory::{Memory, NodeSegments};
 pub use phase::{OpenPhase, Phase};
 pub use rma::Rma;
 pub use segment::Segment;
-pub use server::Interface;
 pub use target::{Pending, Signal, Strides, Target};

@@ -82,6 +82,16 @@ impl EndpointBlock {
         }
     }
 
+    /// Whether the endpoint of this generation will be the first that is opened here.
+    pub fn is_awaited_as(&self, generation: u32) -> bool {
+        generation == 1 && self.generation() == 0
+    }
+
+    /// Whether an endpoint of this generation was open here once and is not any more.
+    pub fn was_open_as(&self, generation: u32) -> bool {
+        (1..self.generation()).contains(&generation)
+    }
+
     /// The generation last opened here; zero for none.
     pub(crate) fn generation(&self) -> u32 {
         (self.access.state.load(Ordering::Acquire) >> 8) as u32

@@ -30,6 +30,16 @@ pub enum Error {
         /// The limit.
         most: usize,
     },
+    /// Too many network interfaces.
+    #[error(
+        "{asked} network interfaces on each of {nodes} nodes are too many; use fewer proxies (--ni)"
+    )]
+    InterfaceCount {
+        /// What was asked for, of each node.
+        asked: u32,
+        /// Nodes of the job.
+        nodes: u32,
+    },
     /// The ranks of a node do not follow each other.
     #[error("the ranks of each node must have consecutive numbers, and every node must have ranks")]
     NodeMap,

@@ -1,9 +1,10 @@
 //! Where everything lies in the memory of a node: one sparse memory file, sized once.
 //!
 //! ```text
-//! job block | barrier lines, interfaces | rank blocks | ports | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
+//! job block | barrier lines | rank blocks | ports | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
 //! ```
-//! Everything is an offset computed from the number of ranks, so nothing another process wrote decides
+//! Behind the ranks come the network interfaces of all nodes, which have blocks as ranks do, but no segments.
+//! Everything is an offset computed from the numbers of both, so nothing another process wrote decides
 //! where this process reads. Untouched parts cost no memory.
 
 use clump_os::map::PAGE;
@@ -22,6 +23,8 @@ pub const SEGMENT_SPACE: u64 = 1 << 36;
 pub const MAX_RANKS: usize = 1024;
 /// Ports of a node, the unusable port 0 among them.
 pub const PORTS: usize = 1 << 16;
+/// Most network interfaces of all nodes together.
+pub const MAX_INTERFACES: usize = 4096;
 /// Most lanes into one endpoint.
 pub const MAX_LANES: usize = 1024;
 
@@ -36,12 +39,13 @@ pub const LANE_CONTROL: usize = 512;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     ranks: usize,
+    interfaces: usize,
     lanes: usize,
     bulk: usize,
 }
 
 impl Geometry {
-    /// The geometry of a node with `ranks` ranks (1..=[`MAX_RANKS`]).
+    /// The geometry of a job with `ranks` ranks (1..=[`MAX_RANKS`]) and no network interfaces.
     ///
     /// Bulk rings shrink as ranks grow, because their worst case grows with the square of the ranks.
     pub fn for_ranks(ranks: usize) -> Option<Self> {
@@ -54,12 +58,22 @@ impl Geometry {
             9..=32 => 128 << 10,
             _ => 64 << 10,
         };
-        Some(Self { ranks, lanes, bulk })
+        Some(Self { ranks, interfaces: 0, lanes, bulk })
     }
 
-    /// Ranks on the node.
+    /// The same with `interfaces` network interfaces on all nodes together (at most [`MAX_INTERFACES`]).
+    pub fn with_interfaces(self, interfaces: usize) -> Option<Self> {
+        (interfaces <= MAX_INTERFACES).then_some(Self { interfaces, ..self })
+    }
+
+    /// Ranks of the job.
     pub fn ranks(&self) -> usize {
         self.ranks
+    }
+
+    /// Ranks and network interfaces: whoever has a block.
+    pub fn blocks(&self) -> usize {
+        self.ranks + self.interfaces
     }
 
     /// Lanes into each endpoint.
@@ -89,19 +103,14 @@ impl Geometry {
         self.arrivals() + self.ranks * 64
     }
 
-    /// Offset of where the network interfaces of nodes are reached, one cache line each.
-    pub fn interfaces(&self) -> usize {
-        self.node_lines() + self.ranks * 64
-    }
-
     /// Offset of the block of `rank`, one page each.
     pub fn rank_block(&self, rank: usize) -> usize {
-        self.arrivals() + (self.ranks * 3 * 64).next_multiple_of(PAGE) + rank * PAGE
+        self.arrivals() + (self.ranks * 2 * 64).next_multiple_of(PAGE) + rank * PAGE
     }
 
     /// Offset of the table of ports, one word each.
     pub fn ports(&self) -> usize {
-        self.rank_block(self.ranks)
+        self.rank_block(self.blocks())
     }
 
     /// Bytes of the job block, the barrier lines, all rank blocks and the ports, which every process maps
@@ -143,7 +152,7 @@ impl Geometry {
 
     /// Offset of the segments of `rank` in the file.
     pub fn segments(&self, rank: usize) -> u64 {
-        self.endpoint(self.ranks, 0).next_multiple_of(1 << 21) + rank as u64 * SEGMENT_SPACE
+        self.endpoint(self.blocks(), 0).next_multiple_of(1 << 21) + rank as u64 * SEGMENT_SPACE
     }
 
     /// Bytes of the whole file.
@@ -159,9 +168,9 @@ mod tests {
     #[test]
     fn parts_are_page_aligned_and_do_not_overlap() {
         for ranks in [1, 2, 3, 8, 9, 33, 64, 1000, MAX_RANKS] {
-            let g = Geometry::for_ranks(ranks).unwrap();
+            let g = Geometry::for_ranks(ranks).and_then(|g| g.with_interfaces(ranks)).unwrap();
             assert!(g.endpoint(0, 0) >= g.front_bytes() as u64);
-            assert!(g.interfaces() + ranks * 64 <= g.rank_block(0));
+            assert!(g.node_lines() + ranks * 64 <= g.rank_block(0));
             for rank in [0, ranks / 2, ranks - 1] {
                 assert_eq!(g.endpoint(rank, 3) % PAGE as u64, 0);
                 assert!(
@@ -169,7 +178,7 @@ mod tests {
                 );
                 assert!(
                     g.segments(rank)
-                        >= g.endpoint(ranks - 1, ENDPOINTS - 1) + g.endpoint_bytes() as u64
+                        >= g.endpoint(2 * ranks - 1, ENDPOINTS - 1) + g.endpoint_bytes() as u64
                 );
             }
             assert!(i64::try_from(g.total_bytes()).is_ok());

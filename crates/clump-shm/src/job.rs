@@ -139,6 +139,7 @@ pub struct JobBlock {
     pub(crate) yield_ns: AtomicU64,
     pub(crate) node: AtomicU32,
     pub(crate) nnodes: AtomicU32,
+    pub(crate) proxies: AtomicU32,
     /// First death; zero while nobody died. In a line of its own: every waiting loop reads it.
     pub(crate) fate: FateLine,
     pub(crate) barrier: BarrierLine,

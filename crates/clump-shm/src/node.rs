@@ -10,7 +10,6 @@ use crate::cells::Cells;
 use crate::export::{Extent, SegmentName};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
 use crate::job::{Death, How, JobBlock};
-use crate::place::{Place, PlaceLine};
 use crate::ports::PortEntry;
 use crate::rank::{RankBlock, RankState};
 use crate::shared::{Shared, SharedLayout, SharedSlice};
@@ -38,6 +37,8 @@ pub struct NodeConfig<'a> {
     pub node: u32,
     /// The node of each rank, ascending; empty when all are on node 0.
     pub node_of: &'a [u32],
+    /// Proxies of each node, on a job of several; 0: ranks drive stacks of their own.
+    pub proxies: u32,
     /// Random identity of the job.
     pub job_id: u64,
     /// Survivors go on after a death, and get their messages to the dead returned.
@@ -59,6 +60,7 @@ pub struct NodeMemory {
     read_only: bool,
     node: u32,
     nnodes: u32,
+    proxies: u32,
     /// Empty on a job of one node.
     node_of: Arc<[u32]>,
     local: Range<u32>,
@@ -74,8 +76,12 @@ impl NodeMemory {
     pub fn create(config: &NodeConfig<'_>) -> Result<Self> {
         let nnodes = config.node_of.iter().max().map_or(1, |last| last.saturating_add(1));
         local_range(config.node, nnodes, config.node_of, config.ranks)?;
+        let proxies = if nnodes > 1 { config.proxies } else { 0 };
+        let each = interfaces::of_each(nnodes, proxies);
         let geometry = Geometry::for_ranks(config.ranks)
-            .ok_or(Error::RankCount { asked: config.ranks, most: MAX_RANKS })?;
+            .ok_or(Error::RankCount { asked: config.ranks, most: MAX_RANKS })?
+            .with_interfaces(each as usize * nnodes as usize)
+            .ok_or(Error::InterfaceCount { asked: each, nodes: nnodes })?;
         let fd = map::sealed_memory("clump-node", geometry.total_bytes())?;
         let fence = fence::register();
         let mut node = Self::over(fd, geometry, fence, false)?;
@@ -85,6 +91,7 @@ impl NodeMemory {
         let job = &node.job;
         job.node.store(config.node, Ordering::Relaxed);
         job.nnodes.store(nnodes, Ordering::Relaxed);
+        job.proxies.store(proxies, Ordering::Relaxed);
         job.version.store(VERSION, Ordering::Relaxed);
         job.ranks.store(config.ranks as u64, Ordering::Relaxed);
         job.job_id.store(config.job_id, Ordering::Relaxed);
@@ -128,7 +135,10 @@ impl NodeMemory {
             return Err(Error::OtherVersion { found, ours: VERSION });
         }
         let ranks = usize::try_from(job.ranks.load(Ordering::Relaxed)).unwrap_or(0);
+        let nnodes = job.nnodes.load(Ordering::Relaxed);
+        let each = interfaces::of_each(nnodes, job.proxies.load(Ordering::Relaxed));
         let geometry = Geometry::for_ranks(ranks)
+            .and_then(|g| g.with_interfaces((nnodes as usize).checked_mul(each as usize)?))
             .filter(|g| g.total_bytes() == bytes)
             .ok_or(Error::NotANode("its size does not fit its number of ranks"))?;
         let symmetric = job.symmetric_fence.load(Ordering::Relaxed) != 0;
@@ -152,6 +162,7 @@ impl NodeMemory {
             read_only,
             node: 0,
             nnodes: 1,
+            proxies: 0,
             node_of: Arc::default(),
             local: 0..ranks,
             alarms: Arc::default(),
@@ -164,6 +175,7 @@ impl NodeMemory {
         if nnodes > 1 {
             self.node = self.job.node.load(Ordering::Relaxed);
             self.nnodes = nnodes;
+            self.proxies = self.job.proxies.load(Ordering::Relaxed);
             self.node_of = self.rank_blocks().map(|block| block.node()).collect();
             self.local = local_range(self.node, nnodes, &self.node_of, self.ranks())?;
         }
@@ -220,10 +232,10 @@ impl NodeMemory {
     /// in clones and paths made of it later.
     pub fn set_alarms(&mut self, alarms: Vec<(u32, Alarm)>) {
         // Network interfaces are numbered behind the ranks.
-        let own = self.interface_id(self.node);
-        let mut by_rank: Vec<Option<Arc<Alarm>>> = vec![None; own as usize + 1];
+        let own = self.own_interfaces();
+        let mut by_rank: Vec<Option<Arc<Alarm>>> = vec![None; own.end as usize];
         for (rank, alarm) in alarms {
-            let is_here = self.is_local(rank) || rank == own;
+            let is_here = self.is_local(rank) || own.contains(&rank);
             if let Some(place) = by_rank.get_mut(rank as usize).filter(|_| is_here) {
                 *place = Some(Arc::new(alarm));
             }
@@ -235,36 +247,6 @@ impl NodeMemory {
     #[inline]
     pub fn alarm(&self, rank: u32) -> Option<&Arc<Alarm>> {
         self.alarms.get(rank as usize)?.as_ref()
-    }
-
-    /// The number of the stack of the network interface of `node`: behind those of the ranks.
-    #[inline]
-    pub fn interface_id(&self, node: u32) -> u32 {
-        u32::try_from(self.ranks()).unwrap_or(u32::MAX).saturating_add(node)
-    }
-
-    /// What wakes this node's network interface, if this job has alarms.
-    pub fn interface_alarm(&self) -> Option<&Arc<Alarm>> {
-        self.alarm(self.interface_id(self.node))
-    }
-
-    /// Where the network interface of `node` is reached; `None` on a job of one node.
-    pub fn interface_place(&self, node: u32) -> Option<Place> {
-        self.interface_line(node)?.get()
-    }
-
-    /// For the agent: notes where the network interface of `node` is reached.
-    pub fn set_interface_place(&self, node: u32, place: Place) {
-        if let Some(line) = self.interface_line(node) {
-            line.set(place);
-        }
-    }
-
-    fn interface_line(&self, node: u32) -> Option<Shared<PlaceLine>> {
-        if node >= self.nnodes {
-            return None;
-        }
-        place(&self.front, self.geometry.interfaces() + node as usize * 64).ok()
     }
 
     /// Whether `node` is lost: its agent is, and with it all of its ranks.
@@ -319,9 +301,9 @@ impl NodeMemory {
         (spin, self.job.yield_ns.load(Ordering::Relaxed))
     }
 
-    /// The block of `rank`; `None` beyond the last.
+    /// The block of `rank`, or of the network interface of that number; `None` beyond the last.
     pub fn rank(&self, rank: u32) -> Option<Shared<RankBlock>> {
-        let index = usize::try_from(rank).ok().filter(|&r| r < self.ranks())?;
+        let index = usize::try_from(rank).ok().filter(|&r| r < self.geometry.blocks())?;
         place(&self.front, self.geometry.rank_block(index)).ok()
     }
 
@@ -353,15 +335,26 @@ impl NodeMemory {
     pub fn endpoint_blocks(&self, rank: u32) -> Result<Vec<Shared<EndpointBlock>>> {
         let mut blocks = Vec::new();
         for index in 0..ENDPOINTS {
-            let offset = self.geometry.endpoint(rank as usize, index);
-            let block: Shared<EndpointBlock> = place(&self.map(offset, ENDPOINT_HEADER)?, 0)?;
+            let block = self.endpoint_block(rank, index)?;
             // Indices are taken from the lowest, so the first that was never used ends the list.
-            if rank as usize >= self.ranks() || block.generation() == 0 {
+            if block.generation() == 0 {
                 break;
             }
             blocks.push(block);
         }
         Ok(blocks)
+    }
+
+    /// The block of endpoint `index` of a rank or network interface, open or not.
+    ///
+    /// # Errors
+    /// There is no such endpoint, or address space has run out.
+    pub fn endpoint_block(&self, rank: u32, index: usize) -> Result<Shared<EndpointBlock>> {
+        if rank as usize >= self.geometry.blocks() || index >= ENDPOINTS {
+            return Err(Error::NotANode("an endpoint's name points outside of it"));
+        }
+        let offset = self.geometry.endpoint(rank as usize, index);
+        place(&self.map(offset, ENDPOINT_HEADER)?, 0)
     }
 
     /// Declares a rank dead, and wakes everybody so that they notice. For the agent only; the first
@@ -379,15 +372,12 @@ impl NodeMemory {
         self.wake_all();
     }
 
-    /// Wakes every rank of this node, asleep or about to be, and its network interface.
+    /// Wakes every rank of this node, asleep or about to be, and its network interfaces.
     pub fn wake_all(&self) {
-        for rank in self.local_ranks() {
+        for rank in self.local_ranks().chain(self.own_interfaces()) {
             if let Some(block) = self.rank(rank) {
                 block.park().wake(self.alarm(rank).map(|alarm| &**alarm));
             }
-        }
-        if let Some(alarm) = self.interface_alarm() {
-            alarm.ring();
         }
     }
 
@@ -466,5 +456,6 @@ fn at(map: &Mapping, offset: usize) -> NonNull<u8> {
     unsafe { map.base().add(offset) }
 }
 
+mod interfaces;
 #[cfg(test)]
 mod tests;

@@ -74,7 +74,7 @@ impl Path {
 
     fn front(node: &NodeMemory, to: Name) -> Result<(Mapping, Shared<EndpointBlock>)> {
         let (rank, index) = (to.rank() as usize, usize::from(to.index()));
-        if rank >= node.ranks() || index >= crate::geometry::ENDPOINTS {
+        if rank >= node.geometry().blocks() || index >= crate::geometry::ENDPOINTS {
             return Err(Error::NotANode("an endpoint's name points outside of it"));
         }
         let g = node.geometry();
@@ -210,6 +210,14 @@ impl Path {
         match &self.way {
             Way::Lane(lane) => lane.bell().tally.take(),
             Way::Queue(_, bell) => bell.tally.take(),
+        }
+    }
+
+    /// Messages that the target is not known to have read; a shared queue does not tell.
+    pub fn outstanding(&mut self) -> u64 {
+        match &mut self.way {
+            Way::Lane(lane) => lane.outstanding_slots(),
+            Way::Queue(..) => 0,
         }
     }
 

@@ -100,6 +100,7 @@ mod tests {
             ranks,
             node: 0,
             node_of: &[],
+            proxies: 0,
             job_id: 1,
             survive: true,
             spin_ns,

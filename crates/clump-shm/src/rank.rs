@@ -103,6 +103,8 @@ struct StatusLine {
     death: AtomicU64,
     joined_ns: AtomicU64,
     finalized_ns: AtomicU64,
+    /// Proxies that have sent all that this rank had handed to them when it took its leave.
+    farewells: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -139,6 +141,18 @@ pub struct RankBlock {
 unsafe impl SharedLayout for RankBlock {}
 
 impl RankBlock {
+    /// For a proxy: all that this rank had handed to it has arrived.
+    pub fn bid_farewell(&self) {
+        // SYNC 15: pairs with farewells
+        self.status.farewells.fetch_add(1, Ordering::Release);
+    }
+
+    /// Proxies that have bidden this rank farewell.
+    pub fn farewells(&self) -> u32 {
+        // SYNC 15: pairs with bid_farewell
+        self.status.farewells.load(Ordering::Acquire)
+    }
+
     /// Where the rank stands.
     pub fn state(&self) -> RankState {
         match self.status.state.load(Ordering::Acquire) {

@@ -55,7 +55,7 @@ fn is_let_go(node: &NodeMemory, control: &LaneControl, owner: Name) -> bool {
 
 fn openness(node: &NodeMemory, name: Name) -> Result<Openness> {
     let (rank, index) = (name.rank() as usize, usize::from(name.index()));
-    if rank >= node.ranks() || index >= ENDPOINTS {
+    if rank >= node.geometry().blocks() || index >= ENDPOINTS {
         return Err(Error::NotANode("an endpoint's name points outside of it"));
     }
     let header = node.map(node.geometry().endpoint(rank, index), ENDPOINT_HEADER)?;

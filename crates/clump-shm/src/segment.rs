@@ -18,7 +18,7 @@ pub struct Segment {
 impl Segment {
     /// Maps the segment that `block` announces; `None` when it announces none, or one outside of the
     /// space of `rank`.
-    pub(crate) fn announced(
+    pub fn announced(
         node: &NodeMemory,
         rank: usize,
         block: &EndpointBlock,

@@ -9,9 +9,9 @@ use clump_os::sync::AtomicU64;
 
 /// Words that fit beside the header.
 pub const INLINE: usize = 7;
-/// Most words of one message: eight arguments, two of an interface above, two that a long message needs,
-/// one that a returned message needs; in at most two slots.
-pub const MOST_WORDS: usize = 13;
+/// Most words of one message: as many as two slots hold. Programs give eight arguments, an interface above
+/// two more; a long message needs two, a returned one needs one, and one on its way through a proxy four.
+pub const MOST_WORDS: usize = 2 * INLINE;
 
 /// One cache line.
 #[derive(Debug, Default)]
@@ -36,6 +36,8 @@ pub enum Kind {
     Long = 3,
     /// A request that its target sent back; `words[0]` says why and what it was.
     Returned = 4,
+    /// A message from another node, or on its way there, as proxies carry it.
+    Forwarded = 5,
 }
 
 impl Kind {
@@ -45,6 +47,7 @@ impl Kind {
             2 => Kind::Medium,
             3 => Kind::Long,
             4 => Kind::Returned,
+            5 => Kind::Forwarded,
             _ => return None,
         })
     }

@@ -311,6 +311,7 @@ fn the_dead_block_nobody_and_everybody_else_is_heard() {
         ranks,
         node: 0,
         node_of: &[],
+        proxies: 0,
         job_id: 3,
         survive: true,
         spin_ns: 100,

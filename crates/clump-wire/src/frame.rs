@@ -30,7 +30,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn from_bits(bits: u8) -> Option<Self> {
+    /// The kind of that number.
+    pub fn from_bits(bits: u8) -> Option<Self> {
         Some(match bits {
             1 => Kind::Short,
             2 => Kind::Medium,

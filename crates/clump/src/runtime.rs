@@ -60,6 +60,7 @@ fn alone() -> Result<NodeMemory> {
         ranks: 1,
         node: 0,
         node_of: &[],
+        proxies: 0,
         job_id: 1,
         survive: false,
         spin_ns: 20_000,
@@ -73,11 +74,16 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<OwnedFd>)> {
     let Boot { rank, memory, config, control, net, alarms, .. } = boot;
     let mut node = NodeMemory::attach(memory)?;
     let settings = settings(&config);
-    let Some(net) = net else {
-        return Ok((RankContext::new(&node, rank, settings)?, Some(control)));
-    };
     let alarms = alarms.into_iter().map(|(rank, fd)| (rank, Alarm::from_fd(fd)));
     node.set_alarms(alarms.collect());
+    let Some(net) = net else {
+        let context = if node.proxies() == 0 {
+            RankContext::new(&node, rank, settings)?
+        } else {
+            RankContext::with_proxies(&node, rank, settings, config.net_dispatch)?
+        };
+        return Ok((context, Some(control)));
+    };
     let seat = NetworkSeat {
         socket: net.socket,
         direct: net.direct,

@@ -70,7 +70,7 @@ impl Connection {
             watch: decides.then(|| Watch::new(spec.ranks, spec.on_death, spec.linger_ms)),
             node,
             heart: None,
-            interface: None,
+            interfaces: Vec::new(),
             spec,
             ranks: Vec::new(),
             started_ns,
@@ -149,13 +149,17 @@ impl Node {
                 Refusal::new(format!("node {} cannot enter its namespace: {e}", plan.node), 126)
             })?;
         }
-        let sharing = plan.sharing.len();
+        let proxies = spec.proxies.unwrap_or(config.net_proxies as u32);
+        let proxies = if spec.nodes > 1 { proxies } else { 0 };
+        // Proxies are as busy as ranks; all nodes are on this machine.
+        let sharing = plan.sharing.len() + (proxies * spec.nodes) as usize;
         let patience = Patience::effective(&config, sharing, topology::usable_cores());
         let node_of = spec.node_of();
         let node = NodeConfig {
             ranks: spec.ranks as usize,
             node: plan.node,
             node_of: &node_of,
+            proxies,
             job_id: plan.job_id,
             survive: spec.on_death == OnDeath::Continue,
             spin_ns: patience.spin_ns,

@@ -30,7 +30,7 @@ fn bind(c: &mut Coordinator, node: u32) {
     let bound = Bound {
         host: "h".into(),
         agent: at(port),
-        interface: at(port + 3),
+        interfaces: vec![at(port + 3)],
         ranks: vec![at(port + 1), at(port + 2)],
     };
     c.handle_frame(node, Frame::Bound(Box::new(bound)), MS);

@@ -77,7 +77,7 @@ impl Requester {
         let Some(network) = desk.context.network() else { return Answer::Refused };
         let names = (desk.name.to_bits(), self.name.to_bits());
         let peer = self.name.rank();
-        match network.interface.reply(peer, (kind, handler), names, (words, payload)) {
+        match network.reply(peer, (kind, handler), names, (words, payload)) {
             Push::Accepted => Answer::Sent,
             Push::Lost(_) => Answer::Refused,
             Push::Full => {
@@ -96,10 +96,8 @@ impl Requester {
         if due {
             self.reported = self.consumed;
             self.asked = None;
-            let mut stack = network.interface.stack();
             let (me, to) = (desk.name.to_bits(), self.name.to_bits());
-            let now = clump_os::clock::ticked_ns;
-            stack.report(now, self.name.rank(), me, to, self.consumed);
+            network.report(self.name.rank(), me, to, self.consumed);
         }
     }
 }

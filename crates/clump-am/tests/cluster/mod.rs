@@ -14,6 +14,7 @@ pub fn node(ranks: usize, survive: bool) -> NodeMemory {
         ranks,
         node: 0,
         node_of: &[],
+        proxies: 0,
         job_id: 9,
         survive,
         spin_ns: 300,

@@ -43,6 +43,7 @@ pub fn contexts(
                 ranks,
                 node,
                 node_of: &node_of,
+                proxies: 0,
                 job_id: 9,
                 survive,
                 spin_ns: 300,

@@ -4,7 +4,7 @@ use std::os::fd::AsRawFd;
 fn seat() -> Seat {
     let job_id = 0xdead_beef_0123_4567;
     let (stats, terminal, net) = (true, false, false);
-    Seat { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats, terminal, net }
+    Seat { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats, terminal, net, line: net }
 }
 
 fn memory() -> OwnedFd {
@@ -73,7 +73,8 @@ fn offer_net(key: &Secret<[u8; 32]>, count: usize) -> (OwnedFd, OwnedFd) {
     let alarms: Vec<BorrowedFd<'_>> = alarms.iter().map(AsFd::as_fd).collect();
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let (socket, security) = (socket.as_fd(), Security::Crc);
-    let net = NetOffer { socket, key, security, direct: &[memory()], first: 2, alarms: &alarms };
+    let line = Some(Line { socket, key, security, direct: &[memory()] });
+    let net = NetOffer { line, first: 2, interfaces: 1, alarms: &alarms };
     offer(&seat(), memory().as_fd(), Some(&net)).unwrap()
 }
 

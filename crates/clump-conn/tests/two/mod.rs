@@ -18,6 +18,7 @@ pub fn job(job_id: u64) -> Arc<RankContext> {
         ranks: 1,
         node: 0,
         node_of: &[],
+        proxies: 0,
         job_id,
         survive: false,
         spin_ns: 300,

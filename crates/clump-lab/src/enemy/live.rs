@@ -52,7 +52,8 @@ fn knowledge(cl: &Clump) -> Result<(Claim, std::net::SocketAddr)> {
     let place = |rank: u32| cl.node().rank(rank).and_then(|block| block.place());
     let [mine, theirs] = [place(0), place(target)];
     let (mine, theirs) = (mine.context("no address")?, theirs.context("no address")?);
-    let job = cl.context().network().context("no network: start it with --nodes 2")?.job_tag();
+    let network = cl.context().network().context("no network: start it with --nodes 2")?;
+    let job = network.job_tag().context("proxies have the network: start it with --ni direct")?;
     let claim = Claim { source: (0, mine.epoch), target: (target, theirs.epoch), job };
     Ok((claim, theirs.address))
 }

@@ -367,6 +367,7 @@ mod tests {
             ranks: 2,
             node: 0,
             node_of: &[],
+            proxies: 0,
             job_id: 1,
             survive: false,
             spin_ns: 2_000,

@@ -86,12 +86,12 @@ fn meet_on_wire(cl: &Clump, other: usize) -> Result<Option<Wire>> {
 
 /// Where this rank's node lives; on a job of one node, which has no network, this machine.
 pub fn address(cl: &Clump) -> Result<IpAddr> {
-    let rank = u32::try_from(cl.rank())?;
-    let place = cl.node().rank(rank).and_then(|block| block.place());
     if cl.node().nnodes() == 1 {
         return Ok(Ipv4Addr::LOCALHOST.into());
     }
-    Ok(place.context("this rank has no address on the network")?.address.ip())
+    let interface = cl.node().own_interfaces().start;
+    let place = cl.node().rank(interface).and_then(|block| block.place());
+    Ok(place.context("this node has no address on the network")?.address.ip())
 }
 
 #[cfg(test)]

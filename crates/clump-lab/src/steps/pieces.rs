@@ -60,6 +60,7 @@ pub fn measure() -> Result<Breakdown> {
         ranks: 1,
         node: 0,
         node_of: &[],
+        proxies: 0,
         job_id: 1,
         survive: false,
         spin_ns: 0,

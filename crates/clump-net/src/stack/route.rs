@@ -5,7 +5,7 @@ use crate::assembly::{Nonsense, Whole};
 use crate::doors::Refusal;
 use crate::mail::{Found, Mail, Sort};
 use crate::original::Original;
-use clump_wire::frame::{Frame, Head, Kind, MOST_WORDS, stack_of};
+use clump_wire::frame::{Frame, Head, Kind, MOST_WORDS};
 
 impl Stack {
     /// Hands a frame on; true if it was handed over as it lies in the packet.
@@ -31,6 +31,9 @@ impl Stack {
                 Ok(false)
             }
             (Kind::Credit, _) => {
+                if self.doors.relays() {
+                    return self.on_frame(now, wanted, peer, (frame, words_at), found);
+                }
                 if let Some(flow) = self.flows.between(head.route.to, head.route.from) {
                     flow.on_consumed(frame.first_word());
                 }
@@ -213,19 +216,19 @@ impl Stack {
 
     /// Sends a message back to where it came from, with the reason in front.
     pub(super) fn send_back(&mut self, now: &impl Fn() -> Nanos, mail: &Mail, refusal: Refusal) {
-        let Sort::Message(kind @ (Kind::Short | Kind::Medium | Kind::Long)) = mail.sort else {
-            return; // what is on its way back already, or only about room
-        };
+        if mail.sort == Sort::Message(Kind::Ask) && refusal == Refusal::PeerLost {
+            // Nobody will ever say how much was consumed: all of it was.
+            let (from, to) = (mail.route.to, mail.route.from);
+            let peer = self.doors.stack_of(to);
+            return self.reply_anyway(now, peer, (Kind::Credit, 0), (from, to), (&mail.words, &[]));
+        }
+        let Some(words) = mail.on_its_way_back(refusal) else { return };
         self.stats.returned_here += 1;
-        let reply = mail.reply;
-        let reason = if reply { Refusal::ReplyRejected } else { refusal } as u8;
-        let original = Original { reason, kind: kind as u8, handler: mail.handler, reply }.pack();
-        let mut words = vec![original];
-        words.extend_from_slice(&mail.words);
         let (from, to) = (mail.route.to, mail.route.from);
         // Bounded by what the sender may have outstanding.
         let body = (words.as_slice(), mail.payload.as_slice());
-        self.reply_anyway(now, stack_of(to), (Kind::Returned, 0), (from, to), body);
+        let peer = self.doors.stack_of(to);
+        self.reply_anyway(now, peer, (Kind::Returned, 0), (from, to), body);
     }
 }
 

@@ -8,7 +8,8 @@ fn node(ranks: usize) -> NodeMemory {
 
 fn on_nodes(ranks: usize, node: u32, node_of: &[u32]) -> Result<NodeMemory> {
     let (survive, spin_ns, yield_ns) = (false, 1, 1);
-    let config = NodeConfig { ranks, node, node_of, job_id: 7, survive, spin_ns, yield_ns };
+    let config =
+        NodeConfig { ranks, node, node_of, proxies: 0, job_id: 7, survive, spin_ns, yield_ns };
     NodeMemory::create(&config)
 }
 

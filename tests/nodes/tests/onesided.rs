@@ -1,13 +1,13 @@
 //! Every operation, on one node and over several.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-mod job;
-
+use clump_node_tests::{Seat, Shape, run};
 use clump_rma::{AtomicOp, Comparison, ErrorKind, Rma, Signal, Strides, Why};
-use job::{Seat, Shape, run};
 
 fn shapes() -> Vec<Shape> {
-    vec![Shape::of(2, 1), Shape::of(2, 2), Shape::of(3, 2), Shape::of(3, 3).troubled()]
+    let mut all = vec![Shape::of(2, 1), Shape::of(2, 2), Shape::of(3, 3).troubled()];
+    all.extend(Shape::of(3, 2).every_way());
+    all
 }
 
 fn everywhere(body: impl Fn(&Seat) + Clone + Send + 'static) {

@@ -7,13 +7,11 @@
     reason = "helpers of a test may give up"
 )]
 
-mod job;
-
-use clump_am::{Error, ErrorKind};
+use clump_am::{Dispatch, Error, ErrorKind};
 use clump_coll::{Max, Min, Sum, Team, Xor};
+use clump_node_tests::{Seat, Shape};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::job::{Death, How};
-use job::{Shape, run};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,12 +21,23 @@ const SIZES: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 64];
 const SPREAD: [(usize, usize); 10] =
     [(2, 2), (3, 2), (4, 2), (4, 4), (5, 3), (8, 4), (9, 9), (12, 3), (16, 2), (13, 11)];
 
+/// Runs `body` as every rank of a job that forms one team.
+fn run<R: Send + 'static>(
+    shape: &Shape,
+    body: impl Fn(Team, &Seat) -> R + Clone + Send + 'static,
+) -> Vec<R> {
+    clump_node_tests::run(shape, 1, move |seat| body(Team::form(&seat.context).unwrap(), seat))
+}
+
 fn shapes() -> Vec<Shape> {
     let one = SIZES.into_iter().map(|ranks| Shape::of(ranks, 1));
     let spread = SPREAD.into_iter().map(|(ranks, nodes)| Shape::of(ranks, nodes));
     let troubled =
         [(3, 2), (8, 4), (9, 9)].map(|(ranks, nodes)| Shape::of(ranks, nodes).troubled());
-    one.chain(spread).chain(troubled).collect()
+    let by =
+        |ranks, nodes, proxies| Shape::of(ranks, nodes).by_proxies(proxies, Dispatch::RoundRobin);
+    let proxied = [by(2, 2, 1), by(5, 3, 2), by(8, 4, 1).troubled(), by(9, 9, 1)];
+    one.chain(spread).chain(troubled).chain(proxied).collect()
 }
 
 /// Runs `body` as every rank of jobs of all shapes.
@@ -196,23 +205,28 @@ fn a_dead_rank_fails_every_collective_by_name() {
     for (ranks, nodes, survive) in
         [(2, 1, false), (2, 1, true), (5, 1, false), (2, 2, true), (5, 2, false)]
     {
-        let dead = ranks as u32 - 1;
-        run(&Shape { survive, ..Shape::of(ranks, nodes) }, move |team, seat| {
-            // A survivor may hear of the death before it sees that all had arrived.
-            let met = team.barrier();
-            assert!(met.is_ok() || seat.context.rank() != dead, "nobody was dead yet");
-            if seat.context.rank() == dead {
-                seat.nodes.declare_dead(Death { rank: dead, how: How::Signal(9) });
-                // Like the memory of a killed process, its endpoint is never closed.
-                std::mem::forget(team);
-                return;
-            }
-            each_that_needs(&team, dead as usize, |what, result| {
-                let error = result.expect_err(what);
-                let ErrorKind::RankDied(death) = error.kind() else { panic!("{what}: {error}") };
-                assert_eq!((death.rank, death.how), (dead, How::Signal(9)), "{what}");
+        for proxies in 0..nodes as u32 {
+            let dead = ranks as u32 - 1;
+            let shape = Shape { survive, ..Shape::of(ranks, nodes) };
+            run(&shape.by_proxies(proxies, Dispatch::Fixed), move |team, seat| {
+                // A survivor may hear of the death before it sees that all had arrived.
+                let met = team.barrier();
+                assert!(met.is_ok() || seat.context.rank() != dead, "nobody was dead yet");
+                if seat.context.rank() == dead {
+                    seat.declare_dead(Death { rank: dead, how: How::Signal(9) });
+                    // Like the memory of a killed process, its endpoint is never closed.
+                    std::mem::forget(team);
+                    return;
+                }
+                each_that_needs(&team, dead as usize, |what, result| {
+                    let error = result.expect_err(what);
+                    let ErrorKind::RankDied(death) = error.kind() else {
+                        panic!("{what}: {error}")
+                    };
+                    assert_eq!((death.rank, death.how), (dead, How::Signal(9)), "{what}");
+                });
             });
-        });
+        }
     }
 }
 

@@ -1,13 +1,14 @@
-//! Jobs of threads: each rank a thread, each node a memory of its own with its network interface, joined
-//! by UDP sockets on loopback.
-#![allow(dead_code, reason = "each test file uses a part of it")]
-#![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
+//! Jobs of threads: each rank a thread, each node a memory of its own with its network interfaces, joined by UDP
+//! sockets on loopback. For tests of everything that works between nodes; no process is started.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of a test may give up")]
 
-use clump_am::{FaultPlan, NetworkSeat, RankContext, Settings};
+use clump_am::{Dispatch, FaultPlan, NetworkSeat, RankContext, Settings};
+use clump_ni::Interface;
 use clump_os::alarm::Alarm;
 use clump_os::secret::Secret;
 use clump_os::sync::{AtomicUsize, Ordering};
-use clump_rma::{Interface, Rma, Segment, SegmentName, Target};
+use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::job::Death;
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_shm::rank::{Place, RankState};
@@ -22,15 +23,30 @@ const LIMIT: std::time::Duration = std::time::Duration::from_secs(60);
 /// Ranks and nodes of a job, and what its network does wrong.
 #[derive(Debug, Clone)]
 pub struct Shape {
+    /// Ranks.
     pub ranks: usize,
+    /// Nodes; ranks are spread as evenly as they go.
     pub nodes: usize,
+    /// Proxies of each node; 0: ranks drive stacks of their own.
+    pub proxies: u32,
+    /// How messages are spread over proxies.
+    pub dispatch: Dispatch,
+    /// Whether the job goes on when a rank dies.
     pub survive: bool,
+    /// What the network does wrong.
     pub faults: Option<FaultPlan>,
 }
 
 impl Shape {
+    /// So many ranks on so many nodes.
     pub fn of(ranks: usize, nodes: usize) -> Self {
-        Self { ranks, nodes, survive: false, faults: None }
+        let (proxies, dispatch) = (0, Dispatch::Fixed);
+        Self { ranks, nodes, proxies, dispatch, survive: false, faults: None }
+    }
+
+    /// The same with proxies.
+    pub fn by_proxies(self, proxies: u32, dispatch: Dispatch) -> Self {
+        Self { proxies, dispatch, ..self }
     }
 
     /// The same over a network that loses, doubles and delays a part of what it carries.
@@ -45,12 +61,26 @@ impl Shape {
         Self { faults: Some(faults), ..self }
     }
 
+    /// The same, which goes on when a rank dies.
     pub fn surviving(self) -> Self {
         Self { survive: true, ..self }
+    }
+
+    /// The same without proxies, and with them in each way to spread messages.
+    pub fn every_way(self) -> Vec<Self> {
+        let by = |(proxies, dispatch)| self.clone().by_proxies(proxies, dispatch);
+        let ways = [
+            (1, Dispatch::Fixed),
+            (2, Dispatch::Fixed),
+            (2, Dispatch::RoundRobin),
+            (3, Dispatch::LeastLoaded),
+        ];
+        [self.clone()].into_iter().chain(ways.map(by)).collect()
     }
 }
 
 /// What all ranks share besides clump, to agree by without it.
+#[derive(Debug)]
 pub struct Shared {
     nodes: Vec<NodeMemory>,
     arrived: AtomicUsize,
@@ -59,17 +89,25 @@ pub struct Shared {
 }
 
 /// One rank of a job.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Seat {
+    /// The rank's context.
     pub context: Arc<RankContext>,
-    pub shared: Arc<Shared>,
+    shared: Arc<Shared>,
 }
 
 impl Seat {
+    /// The rank.
     pub fn rank(&self) -> usize {
         self.context.rank() as usize
     }
 
+    /// The rank's node.
+    pub fn node(&self) -> u32 {
+        self.context.node().node()
+    }
+
+    /// Ranks of the job.
     pub fn ranks(&self) -> usize {
         self.shared.ranks
     }
@@ -104,7 +142,8 @@ impl Seat {
         self.shared.nodes.iter().for_each(|node| node.declare_dead(death));
     }
 
-    fn finalize(&self) {
+    /// The rank has finalized, and all nodes know.
+    pub fn finalize(&self) {
         let rank = self.context.rank();
         for node in &self.shared.nodes {
             let block = node.rank(rank).unwrap();
@@ -117,8 +156,13 @@ impl Seat {
     }
 }
 
-/// Runs `body` as every rank of a job, in time; `seed` decides what the network does wrong.
-pub fn run(shape: &Shape, seed: u64, body: impl Fn(&Seat) + Clone + Send + 'static) {
+/// Runs `body` as every rank of a job, in time, and gives what they return, in rank order; `seed` decides what the
+/// network does wrong.
+pub fn run<R: Send + 'static>(
+    shape: &Shape,
+    seed: u64,
+    body: impl Fn(&Seat) -> R + Clone + Send + 'static,
+) -> Vec<R> {
     let (seats, interfaces) = seats(shape, seed);
     let (ended, end) = std::sync::mpsc::channel();
     let rank = |seat: Seat| {
@@ -135,14 +179,16 @@ pub fn run(shape: &Shape, seed: u64, body: impl Fn(&Seat) + Clone + Send + 'stat
     };
     let threads: Vec<_> = seats.into_iter().map(rank).collect();
     for _ in 0..shape.ranks {
-        assert!(end.recv_timeout(LIMIT).is_ok(), "a call blocks for ever (seed {seed})");
+        let in_time = end.recv_timeout(LIMIT).is_ok();
+        assert!(in_time, "a call blocks for ever (seed {seed}, {shape:?})");
     }
-    for thread in threads {
-        if let Err(panic) = thread.join().unwrap() {
-            std::panic::resume_unwind(panic);
-        }
-    }
+    let results = threads.into_iter().map(|thread| match thread.join().unwrap() {
+        Ok(result) => result,
+        Err(panic) => std::panic::resume_unwind(panic),
+    });
+    let results = results.collect();
     drop(interfaces);
+    results
 }
 
 fn bound() -> UdpSocket {
@@ -161,66 +207,62 @@ fn network_seat(shape: &Shape, socket: UdpSocket, seed: u64) -> NetworkSeat {
     }
 }
 
-fn seats(shape: &Shape, seed: u64) -> (Vec<Seat>, Vec<Interface>) {
-    let Shape { ranks, nodes, survive, .. } = *shape;
-    let sockets: Vec<UdpSocket> = (0..ranks).map(|_| bound()).collect();
-    let own: Vec<UdpSocket> = (0..nodes).map(|_| bound()).collect();
-    let node_of: Vec<u32> = (0..ranks).map(|rank| (rank * nodes / ranks) as u32).collect();
-    let memory = |node: u32| {
-        // Tests share few cores: yield soon.
-        let config = NodeConfig {
-            ranks,
-            node,
-            node_of: &node_of,
-            job_id: 77,
-            survive,
-            spin_ns: 300,
-            yield_ns: 50_000,
-        };
-        let mut memory = NodeMemory::create(&config).unwrap();
-        if nodes == 1 {
-            return memory;
-        }
-        let awake = memory.local_ranks().chain([memory.interface_id(node)]);
+/// The memory of a node. Tests share few cores: ranks yield soon.
+fn memory(shape: &Shape, node_of: &[u32], node: u32, sockets: &[UdpSocket]) -> NodeMemory {
+    let Shape { ranks, nodes, proxies, survive, .. } = *shape;
+    let (spin_ns, yield_ns) = (300, 50_000);
+    let config =
+        NodeConfig { ranks, node, node_of, proxies, job_id: 77, survive, spin_ns, yield_ns };
+    let mut memory = NodeMemory::create(&config).unwrap();
+    if nodes > 1 {
+        let awake = memory.local_ranks().chain(memory.own_interfaces());
         memory.set_alarms(awake.map(|number| (number, Alarm::new().unwrap())).collect());
-        for (socket, rank) in sockets.iter().zip(0..) {
-            let place = Place { address: socket.local_addr().unwrap(), epoch: 100 + rank };
-            memory.rank(rank).unwrap().set_place(place);
+        for (socket, id) in sockets.iter().zip(0..) {
+            let place = Place { address: socket.local_addr().unwrap(), epoch: 100 + id };
+            memory.rank(id).unwrap().set_place(place);
         }
-        for (socket, node) in own.iter().zip(0..) {
-            let place = Place { address: socket.local_addr().unwrap(), epoch: 900 + node };
-            memory.set_interface_place(node, place);
-        }
-        memory
+    }
+    memory
+}
+
+fn seats(shape: &Shape, seed: u64) -> (Vec<Seat>, Vec<Interface>) {
+    let Shape { ranks, nodes, proxies, .. } = *shape;
+    let node_of: Vec<u32> = (0..ranks).map(|rank| (rank * nodes / ranks) as u32).collect();
+    let each = if nodes > 1 { proxies.max(1) } else { 0 };
+    // By number: of ranks, then of interfaces.
+    let sockets: Vec<UdpSocket> = (0..ranks + nodes * each as usize).map(|_| bound()).collect();
+    let memories: Vec<NodeMemory> =
+        (0..nodes as u32).map(|node| memory(shape, &node_of, node, &sockets)).collect();
+    let socket = |id: u32| sockets[id as usize].try_clone().unwrap();
+    let start = |memory: &NodeMemory, which: u32| {
+        let id = memory.own_interfaces().start + which;
+        let seat = network_seat(shape, socket(id), seed + 1000 + u64::from(id));
+        Interface::start(memory, which, seat, 0).unwrap()
     };
-    let memories: Vec<NodeMemory> = (0..nodes as u32).map(memory).collect();
-    let start = |(socket, memory): (UdpSocket, &NodeMemory)| {
-        let seat = network_seat(shape, socket, seed + 1000 + u64::from(memory.node()));
-        Interface::start(memory, seat, 0).unwrap()
-    };
-    let interfaces = match nodes {
-        1 => Vec::new(),
-        _ => own.into_iter().zip(&memories).map(start).collect(),
-    };
+    let start = &start;
+    let interfaces =
+        memories.iter().flat_map(|memory| (0..each).map(move |which| start(memory, which)));
+    let interfaces = interfaces.collect();
     let shared = Arc::new(Shared {
         nodes: memories.clone(),
         arrived: AtomicUsize::new(0),
         names: Mutex::new(vec![Vec::new(); ranks]),
         ranks,
     });
-    let seat = |(rank, socket): (u32, UdpSocket)| {
+    let seat = |rank: u32| {
         let node = &memories[node_of[rank as usize] as usize];
         let settings = Settings::default();
-        let context = match nodes {
-            1 => RankContext::new(node, rank, settings),
-            _ => {
-                let seat = network_seat(shape, socket, seed + u64::from(rank));
+        let context = match (nodes, proxies) {
+            (1, _) => RankContext::new(node, rank, settings),
+            (_, 0) => {
+                let seat = network_seat(shape, socket(rank), seed + u64::from(rank));
                 RankContext::with_network(node, rank, settings, seat)
             }
+            _ => RankContext::with_proxies(node, rank, settings, shape.dispatch),
         };
         let context = Arc::new(context.unwrap());
         context.block().join(std::process::id()).unwrap();
         Seat { context, shared: shared.clone() }
     };
-    ((0..).zip(sockets).map(seat).collect(), interfaces)
+    ((0..ranks as u32).map(seat).collect(), interfaces)
 }

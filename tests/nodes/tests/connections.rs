@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of a test may give up")]
 
-mod job;
-
 use clump_conn::{
     Attempt, Connection, End, Error, Listener, Order, Port, Received, Refusal, wait_any,
 };
+use clump_node_tests::{Seat, Shape, run};
 use clump_shm::job::{Death, How};
-use job::{Seat, Shape, run};
 use std::time::Duration;
 
 /// Many times what it takes.

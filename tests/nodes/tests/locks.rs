@@ -1,11 +1,10 @@
 //! Locks and flags: exclusion, fairness, words, time limits, deaths.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-mod job;
-
+use clump_am::Dispatch;
+use clump_node_tests::{Shape, run};
 use clump_rma::{Comparison, Rma, Why};
 use clump_shm::job::{Death, How};
-use job::{Shape, run};
 use std::time::Duration;
 
 fn shapes() -> Vec<Shape> {
@@ -15,6 +14,7 @@ fn shapes() -> Vec<Shape> {
         Shape::of(4, 2),
         Shape::of(4, 4),
         Shape::of(4, 2).troubled(),
+        Shape::of(4, 2).by_proxies(2, Dispatch::LeastLoaded),
     ]
 }
 
@@ -143,6 +143,6 @@ fn a_holder_that_dies_is_reported_to_all_who_wait() {
 }
 
 /// Whether rank 1, the lock's home, is on this rank's node.
-fn lock_is_near(seat: &job::Seat) -> bool {
+fn lock_is_near(seat: &clump_node_tests::Seat) -> bool {
     seat.context.node().is_local(1)
 }

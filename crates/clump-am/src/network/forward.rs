@@ -1,0 +1,185 @@
+//! A message to or from another node as ranks and proxies hand it to each other: words of a slot, and a payload
+//! beside it.
+//!
+//! ```text
+//! what it is | from | to | tag, of requests | words of the message
+//! ```
+//! More words than fit in a slot then lie before the payload.
+
+use clump_net::{Mail, Refusal, Sort};
+use clump_shm::slot::{Header, Kind as SlotKind, MOST_WORDS};
+use clump_wire::frame::{self, Kind, Route};
+
+const REPLY: u64 = 1 << 8;
+const ORDERED: u64 = 1 << 9;
+const LOST: u64 = 1 << 10;
+const SPILLED: u64 = 1 << 11;
+const REFUSAL_AT: u32 = 16;
+const WORDS_AT: u32 = 24;
+const MESSAGE_AT: u32 = 32;
+
+/// A message between two endpoints of different nodes, but for its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Forward<'a> {
+    /// What it is; `Part`: more payload of a long message.
+    pub kind: Kind,
+    /// Whether it belongs to a reply.
+    pub reply: bool,
+    /// Whether it is to be handled in the order in which it was sent.
+    pub ordered: bool,
+    /// If it will not arrive: why. Then it is on its way back to `from`.
+    pub lost: Option<Refusal>,
+    /// Of a long message and its parts: its number, unique for the rank that sends it.
+    pub message: u32,
+    /// Index into the handler table.
+    pub handler: u8,
+    /// Between which endpoints.
+    pub route: Route,
+    /// Its words; of a long message offset and length first.
+    pub words: &'a [u64],
+}
+
+/// Room for the words of any message.
+pub type Spill = [u64; frame::MOST_WORDS];
+
+/// A message as it lies in a slot, and what lies beside it.
+pub type Encoded<'b> = (Header, [u64; MOST_WORDS], &'b [u8]);
+
+impl<'a> Forward<'a> {
+    /// As words of a slot and the bytes beside them, which are put together in `beside` if there are more words
+    /// than a slot has; `None` when there are more than a message has.
+    #[inline]
+    pub fn encode<'b>(&self, payload: &'b [u8], beside: &'b mut Vec<u8>) -> Option<Encoded<'b>> {
+        let front = front(self.reply);
+        let fits = front + self.words.len() <= MOST_WORDS;
+        if self.words.len() > frame::MOST_WORDS {
+            return None;
+        }
+        let what = self.kind as u64
+            | if self.reply { REPLY } else { 0 }
+            | if self.ordered { ORDERED } else { 0 }
+            | if fits { 0 } else { SPILLED | (self.words.len() as u64) << WORDS_AT }
+            | self.lost.map_or(0, |why| LOST | (why as u64) << REFUSAL_AT)
+            | u64::from(self.message) << MESSAGE_AT;
+        let mut words = [0; MOST_WORDS];
+        let Route { from, to, tag } = self.route;
+        (words[0], words[1], words[2], words[3]) = (what, from, to, tag);
+        let (count, payload) = if fits {
+            let count = front + self.words.len();
+            words.get_mut(front..count)?.copy_from_slice(self.words);
+            (count, payload)
+        } else {
+            beside.clear();
+            beside.extend(self.words.iter().flat_map(|word| word.to_le_bytes()));
+            beside.extend_from_slice(payload);
+            (front, &beside[..])
+        };
+        let bytes = u32::try_from(payload.len()).ok()?;
+        Some((Header::new(SlotKind::Forwarded, self.handler, count, bytes), words, payload))
+    }
+
+    /// Reads [`Forward::encode`]: the message, and its payload. `None` when no correct sender wrote that.
+    #[inline]
+    pub fn decode<'b>(
+        header: Header,
+        words: &'a [u64],
+        beside: &'b [u8],
+        spill: &'a mut Spill,
+    ) -> Option<(Self, &'b [u8])> {
+        let words = words.get(..header.words())?;
+        let &[what, from, to, ..] = words else { return None };
+        let kind = Kind::from_bits((what & 0xff) as u8)?;
+        let reply = what & REPLY != 0;
+        let lost = match what & LOST {
+            0 => None,
+            _ => Some(Refusal::from_number((what >> REFUSAL_AT & 0xff) as u8)?),
+        };
+        let tag = if reply { 0 } else { *words.get(3)? };
+        let (words, payload) = if what & SPILLED == 0 {
+            (words.get(front(reply)..)?, beside)
+        } else {
+            let count = (what >> WORDS_AT & 0xff) as usize;
+            let (raw, payload) = beside.split_at_checked(count * 8)?;
+            let spill = spill.get_mut(..count)?;
+            for (word, raw) in spill.iter_mut().zip(raw.as_chunks::<8>().0) {
+                *word = u64::from_le_bytes(*raw);
+            }
+            (&*spill, payload)
+        };
+        let forward = Self {
+            kind,
+            reply,
+            ordered: what & ORDERED != 0,
+            lost,
+            message: (what >> MESSAGE_AT) as u32,
+            handler: header.handler(),
+            route: Route { from, to, tag },
+            words,
+        };
+        Some((forward, payload))
+    }
+
+    /// As a message that waits to be handled.
+    pub fn to_mail(&self, payload: Vec<u8>) -> Mail {
+        let sort = self.lost.map_or(Sort::Message(self.kind), |why| Sort::Lost(self.kind, why));
+        let (reply, handler, route) = (self.reply, self.handler, self.route);
+        Mail { sort, reply, handler, route, words: self.words.to_vec(), payload }
+    }
+}
+
+/// Words before those of the message.
+fn front(reply: bool) -> usize {
+    if reply { 3 } else { 4 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(
+            kind in 1_u8..=7,
+            (reply, ordered) in any::<(bool, bool)>(),
+            lost in proptest::option::of(0_u8..12),
+            (message, handler, from, to, tag) in any::<(u32, u8, u64, u64, u64)>(),
+            words in proptest::collection::vec(any::<u64>(), 0..=frame::MOST_WORDS),
+            payload in proptest::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let route = Route { from, to, tag: if reply { 0 } else { tag } };
+            let kind = Kind::from_bits(kind).unwrap();
+            let lost = lost.and_then(Refusal::from_number);
+            let words = words.as_slice();
+            let sent = Forward { kind, reply, ordered, lost, message, handler, route, words };
+            let mut beside = Vec::new();
+            let (header, slots, bytes) = sent.encode(&payload, &mut beside).unwrap();
+            prop_assert_eq!(header.payload() as usize, bytes.len());
+            let mut spill = Spill::default();
+            let read = Forward::decode(header, &slots, bytes, &mut spill);
+            prop_assert_eq!(read, Some((sent, payload.as_slice())));
+        }
+
+        #[test]
+        fn any_words_are_read_or_refused(
+            words in proptest::collection::vec(any::<u64>(), 0..=MOST_WORDS),
+            beside in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let header = Header::new(SlotKind::Forwarded, 9, words.len(), 0);
+            let mut spill = Spill::default();
+            if let Some((read, payload)) = Forward::decode(header, &words, &beside, &mut spill) {
+                prop_assert!(read.words.len() <= MOST_WORDS);
+                prop_assert!(payload.len() <= beside.len());
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_words_are_refused() {
+        let route = Route { from: 1, to: 2, tag: 3 };
+        let words = &[0; frame::MOST_WORDS + 1][..];
+        let (kind, reply, ordered, lost) = (Kind::Short, false, false, None);
+        let forward = Forward { kind, reply, ordered, lost, message: 0, handler: 1, route, words };
+        assert_eq!(forward.encode(&[], &mut Vec::new()), None);
+    }
+}

@@ -1,0 +1,414 @@
+//! A rank's way to other nodes through the proxies of its own: lanes to them, and the account of what endpoints
+//! of other nodes have not consumed. What comes from other nodes proxies put into the endpoints' own lanes.
+
+use super::forward::Forward;
+use super::{Accept, credit_bytes};
+use crate::error::Result;
+use clump_boot::Dispatch;
+use clump_net::original::{CONSUMED, Original};
+use clump_net::{FlowId, Flows, Mail, Progress, Push, REQUEST_COST, Refusal, Request, Sort};
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+use clump_shm::path::Path;
+use clump_shm::rank::RankState;
+use clump_shm::slot::{Header, MOST_WORDS};
+use clump_wire::frame::{Kind, Route};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How soon a rank that sleeps looks again whether its proxy has room.
+const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
+
+/// The name of proxy `which` of this node as ranks hand messages to it.
+pub fn proxy_name(node: &NodeMemory, which: u32) -> Name {
+    Name::new(node.interface_id(node.node()) + which, 0, 1)
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Portal {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    node: NodeMemory,
+    rank: u32,
+    dispatch: Dispatch,
+    ways: Vec<Path>,
+    flows: Flows,
+    credit: u64,
+    /// What had to find room and did not, by way; the oldest first.
+    kept: VecDeque<(usize, Header, [u64; MOST_WORDS], Vec<u8>)>,
+    kept_bytes: usize,
+    /// Where messages with many words are put together.
+    beside: Vec<u8>,
+    next_way: usize,
+    next_message: u32,
+    /// Ranks of other nodes that take nothing any more.
+    gone: Vec<Option<Refusal>>,
+}
+
+impl Portal {
+    pub(crate) fn open(node: &NodeMemory, rank: u32, dispatch: Dispatch) -> Result<Self> {
+        let me = Name::new(rank, 0, 1);
+        // Nothing is sent back on these lanes; they are lanes of requests all the same.
+        let no_reply = Some(0);
+        let ways = (0..node.proxies())
+            .map(|which| Path::for_requests(node, me, proxy_name(node, which), no_reply))
+            .collect::<clump_shm::Result<Vec<_>>>()?;
+        let inner = Inner {
+            rank,
+            dispatch,
+            ways,
+            flows: Flows::default(),
+            credit: credit_bytes(node),
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+            beside: Vec::new(),
+            next_way: rank as usize,
+            next_message: 0,
+            gone: vec![None; node.ranks()],
+            node: node.clone(),
+        };
+        Ok(Self { inner: Mutex::new(inner) })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
+        self.inner().flows.open(from, to, peer, ordered)
+    }
+
+    /// Sends a short or medium request.
+    #[inline]
+    pub(crate) fn request(&self, request: &Request<'_>, payload: &[u8]) -> Push {
+        let mut inner = self.inner();
+        let cost = REQUEST_COST + payload.len() as u64;
+        let forward = match inner.admit(request, cost) {
+            Ok(forward) => forward,
+            Err(push) => return push,
+        };
+        let way = inner.way_for(&forward);
+        if !inner.push(way, &forward, payload) {
+            return Push::Full;
+        }
+        inner.spend(request.flow, cost);
+        Push::Accepted
+    }
+
+    /// Sends a long request, or as much of it as there is room for.
+    pub(crate) fn request_long(
+        &self,
+        request: &Request<'_>,
+        payload: &[u8],
+        progress: &mut Progress,
+    ) -> Push {
+        let mut inner = self.inner();
+        let (mut forward, way) = match progress.message {
+            None => {
+                let mut forward = match inner.admit(request, REQUEST_COST) {
+                    Ok(forward) => forward,
+                    Err(push) => return push,
+                };
+                inner.next_message = inner.next_message.wrapping_add(1);
+                forward.message = inner.next_message;
+                let way = inner.way_for(&forward);
+                (forward, way)
+            }
+            Some(number) => {
+                let (forward, way) = (number as u32, (number >> 32) as usize);
+                let Some(flow) = inner.flows.get(request.flow) else { return Push::Accepted };
+                let route = Route { from: flow.from, to: flow.to, tag: 0 };
+                (part(route, false, forward), way)
+            }
+        };
+        let most = inner.node.geometry().max_medium();
+        loop {
+            let rest = payload.get(progress.done..).unwrap_or_default();
+            if progress.message.is_some() && rest.is_empty() {
+                return Push::Accepted;
+            }
+            let piece = rest.get(..most).unwrap_or(rest);
+            if !inner.push(way, &forward, piece) {
+                return Push::Full;
+            }
+            if progress.message.is_none() {
+                inner.spend(request.flow, REQUEST_COST);
+            }
+            progress.done += piece.len();
+            progress.message = Some((way as u64) << 32 | u64::from(forward.message));
+            forward = part(forward.route, false, forward.message);
+        }
+    }
+
+    /// Answers a request. What does not fit is kept, unless something is already.
+    pub(crate) fn reply(
+        &self,
+        peer: u32,
+        head: (Kind, u8),
+        names: (u64, u64),
+        body: (&[u64], &[u8]),
+    ) -> Push {
+        let mut inner = self.inner();
+        if let Some(Some(refusal)) = inner.gone.get(peer as usize) {
+            return Push::Lost(*refusal);
+        }
+        if !inner.flush() {
+            return Push::Full;
+        }
+        inner.answer(head, names, body);
+        Push::Accepted
+    }
+
+    /// The same, come what may: for what is bounded by what peers have asked.
+    pub(crate) fn reply_anyway(&self, head: (Kind, u8), names: (u64, u64), body: (&[u64], &[u8])) {
+        let mut inner = self.inner();
+        inner.flush();
+        inner.answer(head, names, body);
+    }
+
+    /// Whether something on a flow is not known to be consumed; then its peer has been asked to report.
+    pub(crate) fn ask(&self, flow: FlowId) -> bool {
+        self.inner().ask(flow)
+    }
+
+    /// Forgets an endpoint that is closed.
+    pub(crate) fn forget(&self, name: u64) {
+        self.inner().flows.forget(name);
+    }
+
+    /// Hands on what was kept. False when something is left.
+    pub(crate) fn flush(&self) -> bool {
+        self.inner().flush()
+    }
+
+    /// Takes leave of all proxies: they say when everything has arrived.
+    pub(crate) fn take_leave(&self) {
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        let from = Name::new(inner.rank, 0, 0).to_bits();
+        for (which, way) in (0..inner.node.proxies()).zip(0..) {
+            let to = proxy_name(&inner.node, which).to_bits();
+            let (kind, reply, ordered, lost) = (Kind::Ask, true, false, None);
+            let (message, handler, route) = (0, 0, Route { from, to, tag: 0 });
+            let words = &[];
+            let ask = Forward { kind, reply, ordered, lost, message, handler, route, words };
+            inner.keep(way, &ask, &[]);
+        }
+    }
+
+    /// What a rank that goes to sleep has to do before, and when it should look again.
+    pub(crate) fn before_sleep(&self) -> Option<Duration> {
+        (!self.flush()).then_some(NAP_FOR_ROOM)
+    }
+
+    /// Bytes kept.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.inner().kept_bytes
+    }
+
+    /// Looks who has died or finalized on other nodes.
+    pub(crate) fn attend(&self) {
+        self.inner().attend();
+    }
+
+    /// Takes the account of what came; says what it is to the endpoint.
+    pub(crate) fn accept(&self, mail: &Mail) -> Accept {
+        let back = (mail.route.to, mail.route.from);
+        let cost = |payload: &[u8], kind| {
+            REQUEST_COST + if kind == Kind::Long { 0 } else { payload.len() as u64 }
+        };
+        match mail.sort {
+            Sort::Message(Kind::Credit) => {
+                if let Some(flow) = self.inner().flows.between(back.0, back.1) {
+                    flow.on_consumed(mail.words.first().copied().unwrap_or(0));
+                }
+                Accept::Done
+            }
+            Sort::Message(Kind::Returned) => {
+                let original = Original::unpack(mail.words.first().copied().unwrap_or(0));
+                if original.reason != CONSUMED
+                    && !original.reply
+                    && let Some(flow) = self.inner().flows.between(back.0, back.1)
+                {
+                    flow.refund(REQUEST_COST + mail.payload.len() as u64);
+                }
+                Accept::Handle
+            }
+            Sort::Lost(kind, _) if !mail.reply => {
+                let (from, to) = (mail.route.from, mail.route.to);
+                if let Some(flow) = self.inner().flows.between(from, to) {
+                    flow.refund(cost(&mail.payload, kind));
+                }
+                Accept::Handle
+            }
+            Sort::Message(_) | Sort::Lost(..) => Accept::Handle,
+        }
+    }
+}
+
+/// More payload of a long message.
+fn part(route: Route, reply: bool, message: u32) -> Forward<'static> {
+    let (ordered, lost, handler) = (false, None, 0);
+    Forward { kind: Kind::Part, reply, ordered, lost, message, handler, route, words: &[] }
+}
+
+impl Inner {
+    /// Whether a request may go out now, and what it looks like.
+    #[inline]
+    fn admit<'a>(
+        &mut self,
+        request: &Request<'a>,
+        cost: u64,
+    ) -> std::result::Result<Forward<'a>, Push> {
+        let Some(flow) = self.flows.get(request.flow) else { return Err(Push::Full) };
+        if let Some(Some(refusal)) = self.gone.get(flow.peer as usize) {
+            return Err(Push::Lost(*refusal));
+        }
+        let outstanding = flow.outstanding();
+        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
+        let ordered = flow.ordered;
+        if outstanding + cost > self.credit && outstanding != 0 {
+            // What is outstanding may be too little for the peer to report by itself.
+            self.ask(request.flow);
+            return Err(Push::Full);
+        }
+        if !self.flush() {
+            return Err(Push::Full);
+        }
+        let Request { kind, handler, words, .. } = *request;
+        let (reply, lost, message) = (false, None, 0);
+        Ok(Forward { kind, reply, ordered, lost, message, handler, route, words })
+    }
+
+    fn spend(&mut self, flow: FlowId, cost: u64) {
+        if let Some(flow) = self.flows.get_mut(flow) {
+            flow.spend(cost);
+        }
+    }
+
+    /// The proxy that a message goes by.
+    #[inline]
+    fn way_for(&mut self, forward: &Forward<'_>) -> usize {
+        let count = self.ways.len();
+        if count <= 1 {
+            return 0;
+        }
+        let to = Name::from_bits(forward.route.to).rank();
+        if to >= self.node.interface_id(0) {
+            // One-sided operations are executed by the first interface of a node.
+            return 0;
+        }
+        if forward.ordered || self.dispatch == Dispatch::Fixed {
+            return self.rank as usize % count;
+        }
+        self.next_way = (self.next_way + 1) % count;
+        if self.dispatch == Dispatch::LeastLoaded {
+            // Ties go round.
+            let turn = (0..count).map(|step| (self.next_way + step) % count);
+            let mut load = |at: &usize| self.ways.get_mut(*at).map_or(u64::MAX, Path::outstanding);
+            self.next_way = turn.min_by_key(&mut load).unwrap_or(0);
+        }
+        self.next_way
+    }
+
+    /// Hands a message to a proxy; false when there is no room.
+    #[inline]
+    fn push(&mut self, way: usize, forward: &Forward<'_>, payload: &[u8]) -> bool {
+        // What programs give was checked: it has no more words than fit.
+        let encoded = forward.encode(payload, &mut self.beside);
+        let Some((header, words, beside)) = encoded else { return true };
+        push(&mut self.ways, way, header, &words, beside)
+    }
+
+    fn keep(&mut self, way: usize, forward: &Forward<'_>, payload: &[u8]) {
+        if let Some((header, words, beside)) = forward.encode(payload, &mut self.beside) {
+            self.kept_bytes += beside.len();
+            self.kept.push_back((way, header, words, beside.to_vec()));
+        }
+    }
+
+    fn flush(&mut self) -> bool {
+        while let Some((way, header, words, payload)) = self.kept.front() {
+            if !push(&mut self.ways, *way, *header, words, payload) {
+                return false;
+            }
+            self.kept_bytes -= payload.len();
+            self.kept.pop_front();
+        }
+        true
+    }
+
+    /// Sends an answer, or keeps what of it finds no room.
+    fn answer(
+        &mut self,
+        (kind, handler): (Kind, u8),
+        (from, to): (u64, u64),
+        (words, payload): (&[u64], &[u8]),
+    ) {
+        let route = Route { from, to, tag: 0 };
+        let (reply, ordered, lost) = (true, false, None);
+        self.next_message = self.next_message.wrapping_add(1);
+        let message = self.next_message;
+        let mut forward = Forward { kind, reply, ordered, lost, message, handler, route, words };
+        let way = self.way_for(&forward);
+        let most = self.node.geometry().max_medium();
+        let mut rest = payload;
+        loop {
+            let (piece, more) = rest.split_at(rest.len().min(most));
+            if !self.kept.is_empty() || !self.push(way, &forward, piece) {
+                self.keep(way, &forward, piece);
+            }
+            if more.is_empty() {
+                return;
+            }
+            (rest, forward) = (more, part(route, true, message));
+        }
+    }
+
+    fn ask(&mut self, id: FlowId) -> bool {
+        let Some(flow) = self.flows.get_mut(id).filter(|flow| flow.outstanding() != 0) else {
+            return false;
+        };
+        let names = (flow.from, flow.to);
+        if let Some(total) = flow.question() {
+            self.answer((Kind::Ask, 0), names, (&[total], &[]));
+        }
+        true
+    }
+
+    fn attend(&mut self) {
+        for rank in 0..self.gone.len() as u32 {
+            if self.node.is_local(rank) || self.gone[rank as usize].is_some() {
+                continue;
+            }
+            let state = self.node.rank(rank).map(|block| block.state());
+            self.gone[rank as usize] = match state {
+                Some(RankState::Dead) => Some(Refusal::PeerLost),
+                Some(RankState::Finalized) => Some(Refusal::EndpointGone),
+                _ => None,
+            };
+        }
+    }
+}
+
+fn push(
+    ways: &mut [Path],
+    way: usize,
+    header: Header,
+    words: &[u64; MOST_WORDS],
+    payload: &[u8],
+) -> bool {
+    let Some(path) = ways.get_mut(way) else { return true };
+    let words = words.get(..header.words()).unwrap_or(words);
+    let pushed = if payload.is_empty() {
+        path.push(header, words)
+    } else {
+        path.push_payload(header, words, payload)
+    };
+    pushed.is_ok()
+}

@@ -1,0 +1,184 @@
+//! What lies behind an interface's stack: the interface itself, and the endpoints of its node.
+
+use crate::routes::Routes;
+use clump_net::{Doors, Refusal};
+use clump_rma::protocol::{TAG, deposit_place};
+use clump_rma::{Memory, NodeSegments};
+use clump_shm::block::{EndpointBlock, Openness};
+use clump_shm::geometry::ENDPOINTS;
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+use clump_shm::rank::{RankBlock, RankState};
+use clump_shm::segment::Segment;
+use clump_shm::shared::Shared;
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Everything that a stack of an interface hands over has this index.
+pub(crate) const INDEX: u8 = 0;
+
+/// An endpoint's block, and its segment as it was seen last.
+#[derive(Debug)]
+struct Gate {
+    block: Shared<EndpointBlock>,
+    segment: Option<Segment>,
+    seen: (u64, u64),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct NodeDoors {
+    memory: NodeMemory,
+    /// The endpoint of one-sided operations, if this interface executes them. It lets everything in that is
+    /// meant for it: what is wrong with a request the engine tells its requester, so that requests can be
+    /// counted.
+    executes: Option<u64>,
+    /// What other proxies call this one.
+    business: u64,
+    segments: RefCell<NodeSegments>,
+    /// By rank and index.
+    gates: RefCell<HashMap<(u32, u8), Gate>>,
+    routes: Routes,
+}
+
+impl NodeDoors {
+    pub(crate) fn new(
+        memory: &NodeMemory,
+        executes: Option<u64>,
+        business: u64,
+        routes: Routes,
+    ) -> Self {
+        let segments = RefCell::new(NodeSegments::new(memory.clone()));
+        let (memory, gates) = (memory.clone(), RefCell::default());
+        Self { memory, executes, business, segments, gates, routes }
+    }
+
+    /// Looks at an endpoint of this node.
+    fn with_gate<T>(
+        &self,
+        name: Name,
+        run: impl FnOnce(&mut Gate) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let (rank, index) = (name.rank(), name.index());
+        if self.memory.proxies() == 0 || !self.memory.is_local(rank) {
+            return Err(Refusal::NoSuchEndpoint);
+        }
+        let mut gates = self.gates.borrow_mut();
+        let gate = match gates.entry((rank, index)) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                let block = self.memory.endpoint_block(rank, usize::from(index));
+                let block = block.map_err(|_| Refusal::NoSuchEndpoint)?;
+                new.insert(Gate { block, segment: None, seen: (0, 0) })
+            }
+        };
+        run(gate)
+    }
+
+    fn with_segment<T>(
+        &self,
+        to: u64,
+        run: impl FnOnce(&Segment) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let name = Name::from_bits(to);
+        self.with_gate(name, |gate| {
+            if gate.block.openness(name.generation()) != Openness::Open {
+                return Err(Refusal::EndpointGone);
+            }
+            let announced = gate.block.segment();
+            if gate.segment.is_none() || gate.seen != announced {
+                let rank = name.rank() as usize;
+                let segment = Segment::announced(&self.memory, rank, &gate.block);
+                gate.segment = segment.map_err(|_| Refusal::BadOffset)?;
+                gate.seen = announced;
+            }
+            run(gate.segment.as_ref().ok_or(Refusal::BadOffset)?)
+        })
+    }
+
+    fn deposit_one_sided(&self, offset: u64, data: &[u8]) {
+        let mut segments = self.segments.borrow_mut();
+        let first = self.memory.local_ranks().start;
+        let (rank, index, generation, at) = deposit_place(offset, first);
+        if let Some(name) = segments.at_place(rank, index, generation)
+            && let Ok(cells) = Memory::segment(&mut *segments, name, at, data.len() as u64)
+        {
+            cells.write(at, data);
+        }
+    }
+}
+
+impl Doors for NodeDoors {
+    #[inline]
+    fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
+        if Some(to) == self.executes {
+            return match tag {
+                Some(tag) if tag != TAG => Err(Refusal::BadTag),
+                _ => Ok(INDEX),
+            };
+        }
+        let name = Name::from_bits(to);
+        if to == self.business {
+            return Ok(INDEX);
+        }
+        if usize::from(name.index()) >= ENDPOINTS {
+            return Err(Refusal::NoSuchEndpoint);
+        }
+        if self.memory.death_of(name.rank()).is_some() {
+            return Err(Refusal::PeerLost);
+        }
+        self.with_gate(name, |gate| match gate.block.openness(name.generation()) {
+            Openness::Open if tag.is_none_or(|tag| tag == gate.block.tag()) => Ok(INDEX),
+            Openness::Open => Err(Refusal::BadTag),
+            Openness::Closed => Err(Refusal::EndpointGone),
+            // Its rank is still starting.
+            Openness::Absent if gate.block.is_awaited_as(name.generation()) => Ok(INDEX),
+            Openness::Absent if gate.block.was_open_as(name.generation()) => {
+                Err(Refusal::EndpointGone)
+            }
+            Openness::Absent => Err(Refusal::NoSuchEndpoint),
+        })
+    }
+
+    fn fits(&self, to: u64, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        if Some(to) == self.executes {
+            return Ok(());
+        }
+        self.with_segment(to, |segment| {
+            if segment.holds(offset, bytes) {
+                Ok(())
+            } else if offset <= segment.len() as u64 {
+                Err(Refusal::BadLength)
+            } else {
+                Err(Refusal::BadOffset)
+            }
+        })
+    }
+
+    fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+        if Some(to) == self.executes {
+            self.deposit_one_sided(offset, data);
+            return Ok(());
+        }
+        self.with_segment(to, |segment| {
+            if segment.write(offset, data) { Ok(()) } else { Err(Refusal::BadLength) }
+        })
+    }
+
+    fn stack_of(&self, name: u64) -> u32 {
+        self.routes.stack_of(name)
+    }
+
+    fn relays(&self) -> bool {
+        self.memory.proxies() != 0
+    }
+}
+
+/// Whether a rank has left, and why what it has not read goes back.
+pub(crate) fn gone(block: &RankBlock) -> Option<Refusal> {
+    match block.state() {
+        RankState::Dead => Some(Refusal::PeerLost),
+        RankState::Finalized => Some(Refusal::EndpointGone),
+        RankState::Absent | RankState::Joined => None,
+    }
+}

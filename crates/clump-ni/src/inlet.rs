@@ -1,0 +1,301 @@
+//! What ranks of this node hand to a proxy, to be sent to other nodes.
+
+use crate::farewell::Farewells;
+use crate::routes::Routes;
+use clump_am::{Forward, Spill};
+use clump_net::{Mail, Portion, Progress, Push, Refusal, Stack};
+use clump_os::clock;
+use clump_shm::bulk::SharedBytes;
+use clump_shm::inbox::Inbox;
+use clump_shm::lane::Peek;
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+use clump_shm::queue::Take;
+use clump_shm::slot::{Header, INLINE, Kind as SlotKind};
+use clump_wire::frame::{Head, Kind};
+use std::collections::HashMap;
+
+/// Messages of one lane taken in one turn, so that no rank waits long for another.
+const BUDGET: usize = 64;
+
+/// A long message whose parts are still coming.
+#[derive(Debug)]
+struct Begun {
+    head: (Head, bool),
+    words: Vec<u64>,
+    total: usize,
+    done: usize,
+    progress: Progress,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Inlet {
+    inbox: Inbox<()>,
+    memory: NodeMemory,
+    routes: Routes,
+    /// Long messages by rank and number.
+    begun: HashMap<(u32, u32), Begun>,
+    scratch: Vec<u8>,
+    pub(crate) farewells: Farewells,
+    /// Messages that cannot be sent, on their way back to the ranks of this node.
+    pub(crate) lost: Vec<Mail>,
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Took {
+    Yes,
+    /// It has to stay where it is.
+    NoRoom,
+}
+
+impl Inlet {
+    /// Opens the proxy's own endpoint, to which ranks send.
+    ///
+    /// # Errors
+    /// Address space has run out.
+    pub(crate) fn open(memory: &NodeMemory, id: u32, routes: Routes) -> clump_shm::Result<Self> {
+        let inbox = Inbox::open(memory, id, 0)?;
+        let farewells = Farewells::new(memory, id);
+        let (memory, begun) = (memory.clone(), HashMap::new());
+        let (scratch, lost) = (Vec::new(), Vec::new());
+        Ok(Self { inbox, memory, routes, begun, scratch, farewells, lost })
+    }
+
+    /// Takes what ranks have handed over, as far as there is room. Gives how many messages.
+    pub(crate) fn look(&mut self, stack: &mut Stack) -> usize {
+        // What rang and is no lane was rung by a rank that writes nonsense.
+        let _ = self.inbox.answer_bells();
+        let mut hot = std::mem::take(&mut self.inbox.hot);
+        let mut taken = 0;
+        for lane in &mut hot {
+            let mut words = [0; 2 * INLINE];
+            for _ in 0..BUDGET {
+                let Peek::Message(header) = lane.receiver.peek(&mut words) else { break };
+                let payload = lane.receiver.payload(header);
+                if self.take(stack, lane.from, header, &words, payload) == Took::NoRoom {
+                    break;
+                }
+                lane.receiver.advance(header);
+                lane.recent = lane.recent.wrapping_add(1);
+                taken += 1;
+            }
+        }
+        self.inbox.hot = hot;
+        if self.inbox.anything_pending() {
+            taken += self.look_at_queue(stack);
+        }
+        self.farewells.handle_arrivals(stack);
+        taken
+    }
+
+    /// What ranks without a lane have handed over.
+    #[cold]
+    fn look_at_queue(&mut self, stack: &mut Stack) -> usize {
+        let memory = self.memory.clone();
+        let dead = |rank: u32| memory.death_of(rank).is_some();
+        let mut taken = 0;
+        for _ in 0..BUDGET {
+            let mut words = [0; 2 * INLINE];
+            match self.inbox.requests.take(&mut words, dead) {
+                Take::Message(message) => {
+                    let from = Name::from_bits(message.source);
+                    let took = self.take(stack, from, message.header, &words, message.payload);
+                    if took == Took::NoRoom {
+                        return taken;
+                    }
+                    self.inbox.requests.done(&message);
+                    taken += 1;
+                }
+                Take::Skipped => {}
+                Take::Empty => {
+                    self.inbox.pending = [self.inbox.requests.has_message(), false];
+                    return taken;
+                }
+            }
+        }
+        taken
+    }
+
+    fn take(
+        &mut self,
+        stack: &mut Stack,
+        from: Name,
+        header: Header,
+        words: &[u64; 2 * INLINE],
+        payload: SharedBytes,
+    ) -> Took {
+        let words = words.get(..header.words()).unwrap_or(words);
+        let mut beside = std::mem::take(&mut self.scratch);
+        beside.clear();
+        payload.append_to(&mut beside);
+        let took = self.take_copied(stack, from, header, words, &beside);
+        self.scratch = beside;
+        took
+    }
+
+    fn take_copied(
+        &mut self,
+        stack: &mut Stack,
+        from: Name,
+        header: Header,
+        words: &[u64],
+        beside: &[u8],
+    ) -> Took {
+        let mut spill = Spill::default();
+        // Ranks of this node write nothing else, and speak for none but themselves.
+        let Some((forward, bytes)) = Some(header)
+            .filter(|header| header.kind() == SlotKind::Forwarded)
+            .and_then(|header| Forward::decode(header, words, beside, &mut spill))
+            .filter(|(forward, _)| Name::from_bits(forward.route.from).rank() == from.rank())
+        else {
+            return Took::Yes;
+        };
+        match forward.kind {
+            _ if forward.route.to == self.inbox.name().to_bits() => {
+                self.farewells.take_leave(from.rank(), stack);
+                Took::Yes
+            }
+            Kind::Long => self.begin(stack, from, &forward, bytes),
+            Kind::Part => self.go_on(stack, from, &forward, bytes),
+            _ => self.send(stack, &forward, bytes),
+        }
+    }
+
+    fn send(&mut self, stack: &mut Stack, forward: &Forward<'_>, payload: &[u8]) -> Took {
+        let peer = self.routes.stack_of(forward.route.to);
+        let (head, ordered) = (head_of(forward), forward.ordered);
+        match stack.relay(clock::ticked_ns, peer, head, ordered, (forward.words, payload)) {
+            Push::Accepted => Took::Yes,
+            Push::Full => Took::NoRoom,
+            Push::Lost(why) => {
+                self.lose(forward, why, payload.to_vec());
+                Took::Yes
+            }
+        }
+    }
+
+    fn begin(
+        &mut self,
+        stack: &mut Stack,
+        from: Name,
+        forward: &Forward<'_>,
+        bytes: &[u8],
+    ) -> Took {
+        let &[_, total, ..] = forward.words else { return Took::Yes };
+        let Ok(total) = usize::try_from(total) else { return Took::Yes };
+        let head = (head_of(forward), forward.ordered);
+        let (words, progress) = (forward.words.to_vec(), Progress::default());
+        let begun = Begun { head, words, total, done: 0, progress };
+        self.portion(stack, (from.rank(), forward.message), begun, bytes)
+    }
+
+    fn go_on(
+        &mut self,
+        stack: &mut Stack,
+        from: Name,
+        forward: &Forward<'_>,
+        bytes: &[u8],
+    ) -> Took {
+        let key = (from.rank(), forward.message);
+        match self.begun.remove(&key) {
+            Some(begun) => self.portion(stack, key, begun, bytes),
+            // What it belongs to has come back already.
+            None => Took::Yes,
+        }
+    }
+
+    /// Sends the next part of a long message.
+    fn portion(
+        &mut self,
+        stack: &mut Stack,
+        key: (u32, u32),
+        mut begun: Begun,
+        bytes: &[u8],
+    ) -> Took {
+        let Some(end) = begun.done.checked_add(bytes.len()).filter(|&end| end <= begun.total)
+        else {
+            return Took::Yes;
+        };
+        let (head, ordered) = begun.head;
+        let peer = self.routes.stack_of(head.route.to);
+        let portion = Portion { total: begun.total, at: begun.done, bytes };
+        let now = clock::ticked_ns;
+        let pushed = stack.relay_long(
+            now,
+            peer,
+            (head, ordered),
+            &begun.words,
+            portion,
+            &mut begun.progress,
+        );
+        match pushed {
+            Push::Accepted => {
+                begun.done = end;
+                if end < begun.total {
+                    self.begun.insert(key, begun);
+                }
+                Took::Yes
+            }
+            Push::Full => {
+                if begun.done > 0 {
+                    self.begun.insert(key, begun);
+                }
+                Took::NoRoom
+            }
+            Push::Lost(why) => {
+                let Head { handler, reply, route, .. } = head;
+                let (kind, words) = (Kind::Long, begun.words.as_slice());
+                let (ordered, lost, message) = (false, None, 0);
+                let forward =
+                    Forward { kind, reply, ordered, lost, message, handler, route, words };
+                self.lose(&forward, why, Vec::new());
+                Took::Yes
+            }
+        }
+    }
+
+    /// A message whose target's node is lost: its sender hears of it.
+    #[cold]
+    fn lose(&mut self, forward: &Forward<'_>, why: Refusal, payload: Vec<u8>) {
+        let reply = forward.reply;
+        let back = match forward.kind {
+            Kind::Short | Kind::Medium | Kind::Long => {
+                let why = if reply { Refusal::ReplyRejected } else { why };
+                Forward { lost: Some(why), ..*forward }
+            }
+            // Nobody will ever say how much was consumed: all of it was.
+            Kind::Ask => {
+                let (from, to) = (forward.route.to, forward.route.from);
+                let route = clump_wire::frame::Route { from, to, tag: 0 };
+                Forward { kind: Kind::Credit, route, ..*forward }
+            }
+            Kind::Returned | Kind::Credit | Kind::Part => return,
+        };
+        self.lost.push(back.to_mail(payload));
+    }
+
+    /// Forgets what ranks that are gone had begun.
+    pub(crate) fn attend(&mut self) {
+        let Self { begun, memory, .. } = self;
+        begun.retain(|(rank, _), _| memory.death_of(*rank).is_none());
+        self.inbox.tick();
+        self.inbox.give_back_all();
+    }
+
+    /// Cools all lanes, before a sleep is announced.
+    pub(crate) fn cool(&mut self) {
+        self.inbox.cool_all();
+    }
+
+    /// Whether anything came in meanwhile; after the announcement.
+    pub(crate) fn anything_waiting(&mut self) -> bool {
+        self.inbox.anything_waiting()
+    }
+}
+
+fn head_of(forward: &Forward<'_>) -> Head {
+    let Forward { kind, reply, handler, route, .. } = *forward;
+    Head { kind, reply, handler, route, order: None, piece: None }
+}

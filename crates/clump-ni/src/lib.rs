@@ -1,0 +1,33 @@
+//! The network interface of a node: threads of its agent that drive stacks of their own.
+//!
+//! Layer 5: agents start it. The first interface of a node executes the one-sided operations of other nodes'
+//! ranks on its memory ([`clump_rma::engine`]; papers 002, 003). Where ranks drive no stacks themselves, all
+//! interfaces are *proxies* (paper 002): ranks hand them messages through lanes, as to each other, and they put
+//! what comes from other nodes into the lanes of the endpoints that it is for.
+//!
+//! ```text
+//!  rank -- lane --> Inlet --> Stack ==> network ==> Stack --> Outlets -- lane --> endpoint of a rank
+//!                                                     `-----> Engine (one-sided operations)
+//! ```
+//!
+//! Types to know: [`Interface`].
+//!
+//! # Invariants
+//! 1. Nothing that a rank of this node writes is believed: it makes the interface send nonsense in that rank's
+//!    name at worst.
+//! 2. What waits for an endpoint that does not read is bounded by the credit of those who send to it.
+//! 3. What an endpoint or a rank that is gone has not read goes back to where it came from, with the reason.
+//! 4. An interface never waits for one rank while it could serve another.
+//! 5. Whatever an interface waits for rings its alarm or its socket: it sleeps on both at once.
+#![forbid(unsafe_code)]
+
+mod courtesy;
+mod doors;
+mod farewell;
+mod inlet;
+mod interface;
+mod outlets;
+mod routes;
+mod server;
+
+pub use interface::Interface;

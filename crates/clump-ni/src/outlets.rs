@@ -1,0 +1,271 @@
+//! What comes from other nodes for the endpoints of this one: put into their lanes, as by a rank of this node.
+
+use crate::doors::gone;
+use crate::farewell::business_name;
+use clump_am::{Forward, Spill};
+use clump_net::{Arrival, Mail, Refusal, Sort, Stack};
+use clump_os::clock;
+use clump_shm::block::Openness;
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+use clump_shm::path::Path;
+use clump_shm::slot::{Header, MOST_WORDS};
+use clump_wire::frame::Kind;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+
+/// A message that found no room in an endpoint's lane.
+#[derive(Debug)]
+struct Waiting {
+    /// How many had come to wait before it.
+    number: u64,
+    header: Header,
+    words: [u64; MOST_WORDS],
+    payload: Vec<u8>,
+}
+
+/// An endpoint of this node.
+#[derive(Debug)]
+struct Outlet {
+    name: Name,
+    /// The way there; none before it is open.
+    path: Option<Path>,
+    waiting: VecDeque<Waiting>,
+}
+
+impl Outlet {
+    /// Hands over what waits, as far as there is room. Requests that came before it was open have not shown
+    /// their tags yet: those that may not come in go into `refused`.
+    fn flush(&mut self, refused: &mut Vec<Mail>) {
+        while let Some(first) = self.waiting.front() {
+            let Some(path) = &mut self.path else { return };
+            let Waiting { header, words, payload, .. } = first;
+            let mut spill = Spill::default();
+            if let Some((forward, payload)) = Forward::decode(*header, words, payload, &mut spill)
+                && !forward.reply
+                && forward.lost.is_none()
+                && path.is_open()
+                && !path.admits(forward.route.tag)
+            {
+                refused.push(forward.to_mail(payload.to_vec()));
+            } else if !push(path, *header, words, payload) {
+                return;
+            }
+            self.waiting.pop_front();
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Outlets {
+    memory: NodeMemory,
+    /// This interface, as the sender that it is on its node.
+    me: Name,
+    all: HashMap<u64, Outlet>,
+    /// Messages that wait for room, of all endpoints.
+    waiting: usize,
+    /// Messages that ever had to.
+    came: u64,
+    /// Where messages with many words are put together.
+    beside: Vec<u8>,
+    /// Other proxies that want to know when what they sent has been handed over: who, their word for it, and
+    /// how many had come to wait by then.
+    questions: Vec<(u64, u64, u64)>,
+}
+
+impl Outlets {
+    pub(crate) fn new(memory: &NodeMemory, me: Name) -> Self {
+        Self {
+            memory: memory.clone(),
+            me,
+            all: HashMap::new(),
+            waiting: 0,
+            came: 0,
+            beside: Vec::new(),
+            questions: Vec::new(),
+        }
+    }
+
+    /// Whether messages wait for room.
+    pub(crate) fn wants_room(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Hands a message from another node to its endpoint.
+    #[inline]
+    pub(crate) fn deliver(&mut self, stack: &mut Stack, arrival: &Arrival<'_>) {
+        let (kind, lost) = match arrival.sort {
+            Sort::Message(kind) => (kind, None),
+            Sort::Lost(kind, why) => (kind, Some(why)),
+        };
+        let (reply, handler, route) = (arrival.reply, arrival.handler, arrival.route);
+        let (ordered, message, words) = (false, 0, arrival.words());
+        let forward = Forward { kind, reply, ordered, lost, message, handler, route, words };
+        self.pass(stack, &forward, arrival.payload);
+    }
+
+    /// Tells an endpoint what has become of something that it sent.
+    pub(crate) fn bring_back(&mut self, stack: &mut Stack, mail: &Mail) {
+        self.deliver(stack, &mail.arrival());
+    }
+
+    #[inline]
+    fn pass(&mut self, stack: &mut Stack, forward: &Forward<'_>, payload: &[u8]) {
+        let route = forward.route;
+        // What is lost goes back to its sender.
+        let to = if forward.lost.is_some() { route.from } else { route.to };
+        let payload = if forward.kind == Kind::Long { &[] } else { payload };
+        let Self { memory, me, all, waiting, came, beside, .. } = self;
+        let encoded = forward.encode(payload, beside);
+        let Some((header, words, bytes)) = encoded else { return };
+        let Some(outlet) = outlet_of(memory, *me, all, to) else {
+            return send_back(stack, forward, payload, Refusal::NoSuchEndpoint);
+        };
+        let ready = match &mut outlet.path {
+            Some(path) if !path.is_open() => {
+                return send_back(stack, forward, payload, Refusal::EndpointGone);
+            }
+            Some(path) if outlet.waiting.is_empty() => push(path, header, &words, bytes),
+            _ => false,
+        };
+        if !ready {
+            let (number, payload) = (*came, bytes.to_vec());
+            outlet.waiting.push_back(Waiting { number, header, words, payload });
+            *came += 1;
+            *waiting += 1;
+        }
+    }
+
+    /// There may be room again, and endpoints may have opened.
+    pub(crate) fn handle_room(&mut self, stack: &mut Stack) {
+        let Self { memory, me, all, waiting, .. } = self;
+        let mut refused = Vec::new();
+        *waiting = 0;
+        for outlet in all.values_mut().filter(|outlet| !outlet.waiting.is_empty()) {
+            if outlet.path.is_none() {
+                outlet.path = way_to(memory, *me, outlet.name);
+            }
+            outlet.flush(&mut refused);
+            *waiting += outlet.waiting.len();
+        }
+        for mail in refused {
+            stack.return_mail_for(clock::ticked_ns, &mail, Refusal::BadTag);
+        }
+        if !self.questions.is_empty() {
+            self.answer_questions(stack);
+        }
+    }
+
+    /// Another proxy wants to know when all that has come so far lies in the lanes of endpoints.
+    pub(crate) fn on_question(&mut self, stack: &mut Stack, from: u64, token: u64) {
+        self.questions.push((from, token, self.came));
+        self.answer_questions(stack);
+    }
+
+    /// Tells other proxies what they want to know, as soon as it is so.
+    fn answer_questions(&mut self, stack: &mut Stack) {
+        let oldest = |outlet: &Outlet| outlet.waiting.front().map(|first| first.number);
+        let oldest = self.all.values().filter_map(oldest).min().unwrap_or(self.came);
+        let me = business_name(self.me.rank()).to_bits();
+        self.questions.retain(|&(from, token, came)| {
+            let done = oldest >= came;
+            if done {
+                let names = (me, from);
+                stack.tell(clock::ticked_ns, (Kind::Credit, 0), names, (&[token], &[]));
+            }
+            !done
+        });
+    }
+
+    /// What endpoints that have closed, and ranks that are gone, have not read goes back.
+    pub(crate) fn attend(&mut self, stack: &mut Stack) {
+        let Self { memory, all, waiting, .. } = self;
+        all.retain(|_, outlet| {
+            let why = memory.rank(outlet.name.rank()).and_then(|block| gone(&block));
+            let open = |path: &Path| path.openness() == Openness::Open;
+            if outlet.path.as_ref().is_none_or(open) && why.is_none() {
+                return true;
+            }
+            let why = why.unwrap_or(Refusal::EndpointGone);
+            let mut unread = Vec::new();
+            if let Some(path) = &mut outlet.path {
+                path.take_back(|header, words, payload| {
+                    unread.push((header, words.to_vec(), payload.to_vec()));
+                });
+                path.abandon();
+            }
+            for Waiting { header, words, payload, .. } in outlet.waiting.drain(..) {
+                *waiting -= 1;
+                unread.push((header, words[..header.words()].to_vec(), payload));
+            }
+            for (header, words, payload) in &unread {
+                let mut spill = Spill::default();
+                if let Some((forward, payload)) =
+                    Forward::decode(*header, words, payload, &mut spill)
+                {
+                    send_back(stack, &forward, payload, why);
+                }
+            }
+            false
+        });
+        if !self.questions.is_empty() {
+            self.answer_questions(stack);
+        }
+    }
+}
+
+/// The endpoint of that name; `None` if it cannot be one of this node.
+#[inline]
+fn outlet_of<'a>(
+    memory: &NodeMemory,
+    me: Name,
+    all: &'a mut HashMap<u64, Outlet>,
+    to: u64,
+) -> Option<&'a mut Outlet> {
+    let outlet = match all.entry(to) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => {
+            let name = Name::from_bits(to);
+            if !memory.is_local(name.rank()) {
+                return None;
+            }
+            new.insert(Outlet { name, path: None, waiting: VecDeque::new() })
+        }
+    };
+    if outlet.path.is_none() {
+        outlet.path = way_to(memory, me, outlet.name);
+    }
+    Some(outlet)
+}
+
+/// The way to an endpoint, if it is open.
+#[cold]
+fn way_to(memory: &NodeMemory, me: Name, name: Name) -> Option<Path> {
+    let block = memory.endpoint_block(name.rank(), usize::from(name.index())).ok()?;
+    if block.is_awaited_as(name.generation()) {
+        return None;
+    }
+    // Nothing is answered on these lanes; they are lanes of requests all the same.
+    Path::for_requests(memory, me, name, Some(0)).ok()
+}
+
+/// Sends a message that its endpoint will never read back to where it came from.
+#[cold]
+fn send_back(stack: &mut Stack, forward: &Forward<'_>, payload: &[u8], why: Refusal) {
+    if forward.lost.is_some() {
+        return;
+    }
+    let mail = forward.to_mail(payload.to_vec());
+    stack.return_mail_for(clock::ticked_ns, &mail, why);
+}
+
+fn push(path: &mut Path, header: Header, words: &[u64; MOST_WORDS], payload: &[u8]) -> bool {
+    let words = words.get(..header.words()).unwrap_or(words);
+    let pushed = if payload.is_empty() {
+        path.push(header, words)
+    } else {
+        path.push_payload(header, words, payload)
+    };
+    pushed.is_ok()
+}

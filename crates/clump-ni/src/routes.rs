@@ -1,0 +1,34 @@
+//! Which stack messages for an endpoint go to.
+
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+
+/// The way from one interface to all endpoints.
+#[derive(Debug, Clone)]
+pub(crate) struct Routes {
+    memory: NodeMemory,
+    /// The number of this interface at its node.
+    which: u32,
+}
+
+impl Routes {
+    pub(crate) fn new(memory: NodeMemory, which: u32) -> Self {
+        Self { memory, which }
+    }
+
+    /// Where proxies drive the network it is the peer of this interface on the endpoint's node, else the
+    /// endpoint's rank, or the interface that is meant.
+    pub(crate) fn stack_of(&self, name: u64) -> u32 {
+        let rank = Name::from_bits(name).rank();
+        if self.memory.proxies() == 0 {
+            return rank;
+        }
+        let node = self.memory.node_of_interface(rank);
+        let node = node.unwrap_or_else(|| self.memory.node_of(rank));
+        if node < self.memory.nnodes() {
+            self.memory.interface_id(node) + self.which
+        } else {
+            u32::MAX
+        }
+    }
+}
