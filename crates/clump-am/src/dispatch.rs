@@ -1,11 +1,11 @@
 //! Receiving: from the slot to the handler, and back to the sender what no handler takes.
 
+mod afar;
+
 use crate::core::{Core, Desk, OnReturned};
 use crate::error::{ErrorKind, Result};
 use crate::handler::{Failure, Table};
 use crate::link::Link;
-use crate::network::Accept;
-use crate::network::forward::{Forward, Spill};
 use crate::payload::Payload;
 use crate::remote::Remote;
 use crate::returned::{Reason, Returned, pack_original, unpack_original};
@@ -176,20 +176,6 @@ impl Core {
         let before = self.waiting_from_afar();
         let handled = self.drain_lane_here(at)?;
         Ok(handled.saturating_sub(self.note_from_afar(before)))
-    }
-
-    /// Messages of other nodes that proxies have brought and that wait to be handled.
-    fn waiting_from_afar(&self) -> usize {
-        self.remote.as_ref().map_or(0, |remote| remote.later.len())
-    }
-
-    /// Lets those that came since there were `before` be handled by this poll; says how many they are.
-    fn note_from_afar(&mut self, before: usize) -> usize {
-        let came = self.waiting_from_afar() - before;
-        if came > 0 {
-            (self.net_due, self.due) = (self.polls, self.polls);
-        }
-        came
     }
 
     fn drain_lane_here(&mut self, at: usize) -> Result<usize> {
@@ -396,31 +382,6 @@ impl Handling<'_> {
             }
             _ => Err(ErrorKind::Corrupt(from).into()),
         }
-    }
-
-    /// A message from another node, which a proxy has brought.
-    fn take_forwarded(
-        &mut self,
-        from: Name,
-        header: Header,
-        words: &[u64],
-        payload: SharedBytes,
-    ) -> Result<bool> {
-        let corrupt = || ErrorKind::Corrupt(from).into();
-        let (Some(remote), Some(network)) = (self.remote.as_mut(), self.desk.context.network())
-        else {
-            return Err(corrupt());
-        };
-        let mut beside = Vec::new();
-        payload.append_to(&mut beside);
-        let mut spill = Spill::default();
-        let (forward, payload) =
-            Forward::decode(header, words, &beside, &mut spill).ok_or_else(corrupt)?;
-        let mail = forward.to_mail(payload.to_vec());
-        if network.accept(&mail) == Accept::Handle {
-            remote.later.push_back(mail);
-        }
-        Ok(true)
     }
 
     fn count(&self, size: Size, bytes: u64) {

@@ -1,0 +1,53 @@
+//! Messages of other nodes that proxies bring: in the lanes of endpoints, as all others.
+
+use super::Handling;
+use crate::core::Core;
+use crate::error::{ErrorKind, Result};
+use crate::network::Accept;
+use crate::network::forward::{Forward, Spill};
+use clump_shm::bulk::SharedBytes;
+use clump_shm::name::Name;
+use clump_shm::slot::Header;
+
+impl Core {
+    /// Messages of other nodes that proxies have brought and that wait to be handled.
+    pub(super) fn waiting_from_afar(&self) -> usize {
+        self.remote.as_ref().map_or(0, |remote| remote.later.len())
+    }
+
+    /// Lets those that came since there were `before` be handled by this poll; says how many they are.
+    pub(super) fn note_from_afar(&mut self, before: usize) -> usize {
+        let came = self.waiting_from_afar() - before;
+        if came > 0 {
+            (self.net_due, self.due) = (self.polls, self.polls);
+        }
+        came
+    }
+}
+
+impl Handling<'_> {
+    /// A message from another node, which a proxy has brought.
+    pub(super) fn take_forwarded(
+        &mut self,
+        from: Name,
+        header: Header,
+        words: &[u64],
+        payload: SharedBytes,
+    ) -> Result<bool> {
+        let corrupt = || ErrorKind::Corrupt(from).into();
+        let (Some(remote), Some(network)) = (self.remote.as_mut(), self.desk.context.network())
+        else {
+            return Err(corrupt());
+        };
+        let mut beside = Vec::new();
+        payload.append_to(&mut beside);
+        let mut spill = Spill::default();
+        let (forward, payload) =
+            Forward::decode(header, words, &beside, &mut spill).ok_or_else(corrupt)?;
+        let mail = forward.to_mail(payload.to_vec());
+        if network.accept(&mail) == Accept::Handle {
+            remote.later.push_back(mail);
+        }
+        Ok(true)
+    }
+}
