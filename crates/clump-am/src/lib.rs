@@ -61,6 +61,6 @@ pub use network::{
 };
 pub use payload::Payload;
 pub use peer::{Dest, Tag};
-pub use progress::{Pollable, WaitFor, block_on};
+pub use progress::{Pollable, WaitFor, block_on, look_at};
 pub use returned::{Reason, Returned};
 pub use token::{MOST_ARGUMENTS, MOST_CARRIED, MOST_DEFERRED, Parcel, Token};

@@ -10,7 +10,7 @@ use clump_os::clock;
 use clump_shm::rank::{RankState, Waiting};
 use clump_shm::waiter::{Next, Waiter};
 use clump_trace::{Counter, Counters};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 use std::rc::{Rc, Weak};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -128,6 +128,36 @@ impl Pollable for Mutex<Guarded> {
 
 thread_local! {
     static BUNDLE: RefCell<Vec<Weak<RefCell<Core>>>> = const { RefCell::new(Vec::new()) };
+    static OTHERS: Cell<Option<&'static dyn Pollable>> = const { Cell::new(None) };
+}
+
+/// From now on blocking calls of this thread look at `others` too: what an interface on top of this one keeps
+/// in berths.
+pub fn look_at(others: &'static dyn Pollable) {
+    OTHERS.set(Some(others));
+}
+
+/// What a blocking call of this thread looks at.
+enum Member<'a> {
+    Core(&'a RefCell<Core>),
+    Others(&'static dyn Pollable),
+}
+
+impl Member<'_> {
+    #[inline(always)]
+    fn poll_once(&self) -> Result<usize> {
+        match self {
+            Member::Core(core) => core.poll_once(),
+            Member::Others(others) => others.poll_once(),
+        }
+    }
+
+    fn slow(&self) -> &dyn Pollable {
+        match self {
+            Member::Core(core) => *core,
+            Member::Others(others) => *others,
+        }
+    }
 }
 
 /// Adds an endpoint to the bundle of this thread.
@@ -138,17 +168,20 @@ pub(crate) fn enroll(core: &Rc<RefCell<Core>>) {
     });
 }
 
-/// Endpoints in the bundle of this thread, those already closed included.
+/// Endpoints in the bundle of this thread, those already closed included; others count as one.
 pub(crate) fn bundle_size() -> usize {
-    BUNDLE.with_borrow(Vec::len)
+    BUNDLE.with_borrow(Vec::len) + usize::from(OTHERS.get().is_some())
 }
 
 /// Calls `each` with every endpoint of this thread.
-fn each_of_bundle(mut each: impl FnMut(&RefCell<Core>)) {
+fn each_of_bundle(mut each: impl FnMut(Member<'_>)) {
     // Cloned, because a handler may open or close endpoints.
     let bundle = BUNDLE.with_borrow(Clone::clone);
     for core in bundle.iter().filter_map(Weak::upgrade) {
-        each(&core);
+        each(Member::Core(&core));
+    }
+    if let Some(others) = OTHERS.get() {
+        each(Member::Others(others));
     }
 }
 
@@ -272,7 +305,7 @@ pub fn block_on(
 fn poll_all(mine: &impl Pollable) -> Result<usize> {
     let mut handled = mine.poll_once()?;
     let mut failure = None;
-    each_of_bundle(|core| match core.poll_once() {
+    each_of_bundle(|member| match member.poll_once() {
         Ok(n) => handled += n,
         Err(error) => failure = Some(error),
     });
@@ -301,7 +334,7 @@ fn idle(
     }
     mine.attend()?;
     let mut failure = None;
-    each_of_bundle(|core| failure = core.attend().err().or(failure.take()));
+    each_of_bundle(|member| failure = member.slow().attend().err().or(failure.take()));
     failure.map_or(Ok(()), Err)?;
     if next == Next::Sleep {
         *noted = true;
@@ -314,11 +347,11 @@ fn idle(
 fn sleep(context: &RankContext, mine: &impl Pollable, what: &mut impl WaitFor) -> Result<()> {
     let counters = Counters::over(context.block().counters());
     mine.cool();
-    each_of_bundle(Pollable::cool);
+    each_of_bundle(|member| member.slow().cool());
     what.before_sleep();
     let announced = context.block().park().announce(context.node().fence());
     let mut busy = mine.anything_waiting();
-    each_of_bundle(|core| busy |= core.anything_waiting());
+    each_of_bundle(|member| busy |= member.slow().anything_waiting());
     let done = what.done();
     if busy || !matches!(done, Ok(false)) || context.fatal_death().is_some() {
         context.block().park().withdraw(announced);

@@ -4,7 +4,7 @@ use super::endpoint::{self, ENDPOINTS, Slot};
 use super::status::{Code, Failure, Result, bad, call, give, in_handler};
 use super::{start, token};
 use clump_am::{Pollable, this_thread};
-use clump_os::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use clump_os::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -36,11 +36,27 @@ pub(super) struct Bundle {
     /// A bit for each endpoint.
     members: AtomicU32,
     pub(super) mask: AtomicU32,
+    /// Threads that wait for an event.
+    waiters: AtomicU32,
 }
 
 const _: () = assert!(ENDPOINTS <= u32::BITS as usize);
 
 static PLACES: [Bundle; BUNDLES] = [const { Bundle::empty() }; BUNDLES];
+
+/// No bundle has a higher index.
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
+
+/// All bundles, as blocking calls of a thread look at them: those of other threads are passed over.
+#[derive(Debug)]
+struct All;
+
+impl All {
+    fn each() -> impl Iterator<Item = &'static Bundle> {
+        let used = |bundle: &&Bundle| bundle.members.load(Ordering::Relaxed) != 0;
+        PLACES.iter().take(HIGHEST.load(Ordering::Relaxed) + 1).filter(used)
+    }
+}
 
 /// Held while bundles and endpoints are made, moved, bound and freed, and never by a handler: whoever holds
 /// it may wait for a berth, and a handler is inside of one.
@@ -76,6 +92,7 @@ impl Bundle {
             thread: AtomicU64::new(0),
             members: AtomicU32::new(0),
             mask: AtomicU32::new(0),
+            waiters: AtomicU32::new(0),
         }
     }
 
@@ -118,6 +135,7 @@ impl Bundle {
     fn bind_here(&'static self) -> Result<()> {
         let _books = books();
         self.check_thread()?;
+        clump_am::look_at(&All);
         if self.thread.load(Ordering::Relaxed) == 0 {
             self.thread.store(this_thread(), Ordering::Relaxed);
             // A thread that is ending keeps nothing; its bundles stay its own.
@@ -154,13 +172,53 @@ impl Bundle {
 
     /// Messages that its endpoints have handled, all together.
     pub(super) fn handled(&self) -> u64 {
-        let all = self.members().map(|slot| slot.handled.load(Ordering::Relaxed));
+        // SYNC 17: pairs with Slot::note_handled
+        let all = self.members().map(|slot| slot.handled.load(Ordering::Acquire));
         all.fold(0, u64::wrapping_add)
+    }
+
+    /// Whether threads share it.
+    #[inline(always)]
+    pub(super) fn is_parallel(&self) -> bool {
+        self.parallel.load(Ordering::Relaxed)
+    }
+
+    /// A thread waits for an event, as long as what this gives lives.
+    pub(super) fn wait(&'static self) -> Waiter {
+        self.waiters.fetch_add(1, Ordering::SeqCst);
+        Waiter(self)
+    }
+
+    /// Wakes threads that wait for a message that this one has handled.
+    #[inline(always)]
+    pub(super) fn tell_waiters(&self) {
+        if self.is_parallel() && self.waiters.load(Ordering::Relaxed) != 0 {
+            wake();
+        }
     }
 
     /// Whether a message of its endpoints came back and found no handler 0.
     pub(super) fn check_claimed(&self) -> Result<()> {
         self.members().try_for_each(|slot| slot.check_claimed())
+    }
+}
+
+/// See [`Bundle::wait`].
+pub(super) struct Waiter(&'static Bundle);
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.0.waiters.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A waiter announces that it will sleep, and then looks whether its message was handled; this thread notes that
+/// it was, and then looks for sleepers: one of them sees the other.
+#[cold]
+fn wake() {
+    if let Ok(context) = start::context() {
+        let alarm = context.node().alarm(context.rank()).map(AsRef::as_ref);
+        context.block().park().wake_if_asleep(context.node().fence(), alarm);
     }
 }
 
@@ -235,6 +293,41 @@ impl Pollable for Bundle {
     }
 }
 
+impl Pollable for All {
+    fn poll_once(&self) -> clump_am::Result<usize> {
+        let mut handled = 0;
+        let mut first = Ok(());
+        for bundle in Self::each() {
+            match bundle.poll_once() {
+                Ok(some) => handled += some,
+                Err(error) => first = first.and(Err(error)),
+            }
+        }
+        first.map(|()| handled)
+    }
+
+    fn attend(&self) -> clump_am::Result<()> {
+        let attended = |first: clump_am::Result<()>, bundle: &Bundle| first.and(bundle.attend());
+        Self::each().fold(Ok(()), attended)
+    }
+
+    fn in_bundle(&self) -> bool {
+        true
+    }
+
+    fn urge(&self) {
+        Self::each().for_each(Bundle::urge);
+    }
+
+    fn cool(&self) {
+        Self::each().for_each(Bundle::cool);
+    }
+
+    fn anything_waiting(&self) -> bool {
+        Self::each().any(Bundle::anything_waiting)
+    }
+}
+
 /// See `AM_AllocateBundle` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
@@ -259,6 +352,8 @@ pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
         place.thread.store(0, Ordering::Relaxed);
         place.members.store(0, Ordering::Relaxed);
         place.mask.store(0, Ordering::Relaxed);
+        HIGHEST.fetch_max(place.index(), Ordering::Relaxed);
+        clump_am::look_at(&All);
         let generation = place.generation.fetch_add(1, Ordering::Release).wrapping_add(1);
         let bits = (generation as usize) << 16 | KIND << 8 | place.index();
         give(bundle, "a bundle", std::ptr::without_provenance_mut(bits))

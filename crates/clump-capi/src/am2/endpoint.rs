@@ -126,11 +126,15 @@ impl Slot {
         look(unsafe { &mut *self.own.get() })
     }
 
-    /// Notes a message that a handler is about to get. Only inside.
+    /// Notes that a handler has returned. Only inside.
     #[inline(always)]
     pub(super) fn note_handled(&self) {
         let handled = self.handled.load(Ordering::Relaxed);
-        self.handled.store(handled.wrapping_add(1), Ordering::Relaxed);
+        // SYNC 17: pairs with Bundle::handled
+        self.handled.store(handled.wrapping_add(1), Ordering::Release);
+        if let Some(bundle) = Bundle::at(self.bundle.load(Ordering::Relaxed)) {
+            bundle.tell_waiters();
+        }
     }
 
     /// What came back and found no handler 0, if something did since the last time.

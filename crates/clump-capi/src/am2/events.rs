@@ -1,17 +1,52 @@
 //! Polling, and waiting for events.
 
-use super::bundle::{Bundle, Named, eb_t};
+use super::bundle::{BUNDLES, Bundle, Named, eb_t};
 use super::status::{Result, bad, call, give, in_handler};
 use super::{start, token};
 use clump_am::{ErrorKind, WaitFor, block_on};
+use clump_os::clock;
 use clump_os::sync::Ordering;
 use clump_shm::rank::Waiting;
+use std::cell::Cell;
 use std::ffi::c_int;
 
 /// `AM_NOEVENTS`: nothing is an event.
 const NO_EVENTS: u32 = 0;
 /// `AM_NOTEMPTY`: a message is.
 const NOT_EMPTY: u32 = 1;
+
+/// Polls in vain before a thread lets others run, and then again after each so many: programs of this interface
+/// wait by polling, and whom they wait for may need the processor.
+const VAIN_POLLS: u32 = 256;
+const VAIN_POLLS_MORE: u32 = 64;
+
+thread_local! {
+    /// Polls of this thread in which there was nothing, one after the other.
+    static VAIN: Cell<u32> = const { Cell::new(0) };
+}
+
+#[inline(always)]
+fn note_poll(handled: usize) {
+    let vain = if handled == 0 { VAIN.get() + 1 } else { 0 };
+    VAIN.set(vain);
+    if vain >= VAIN_POLLS {
+        VAIN.set(VAIN_POLLS - VAIN_POLLS_MORE);
+        clock::yield_now();
+    }
+}
+
+thread_local! {
+    /// Messages of each parallel bundle that had been handled when this thread last polled it or waited. What
+    /// another thread handles later may have come before this one begins to wait, and is an event then.
+    static SEEN: [Cell<u64>; BUNDLES] = const { [const { Cell::new(0) }; BUNDLES] };
+}
+
+#[inline(always)]
+fn note_seen(bundle: &Bundle) {
+    if bundle.is_parallel() {
+        SEEN.with(|seen| seen[bundle.index()].set(bundle.handled()));
+    }
+}
 
 /// See `AM_Poll` in the header.
 #[unsafe(no_mangle)]
@@ -21,14 +56,13 @@ pub extern "C" fn AM_Poll(bundle: eb_t) -> c_int {
             return Err(in_handler("AM_Poll"));
         }
         let bundle = Named::read(bundle)?.bundle;
+        let mut handled = 0;
         for slot in bundle.members() {
             if !slot.berth.is_mine() {
                 bundle.bind()?;
             }
             match slot.berth.try_enter() {
-                Ok(mut inside) => {
-                    inside.poll()?;
-                }
+                Ok(mut inside) => handled += inside.poll()?,
                 // Another thread polls it, or has just freed it.
                 Err(error)
                     if matches!(error.kind(), ErrorKind::OtherThread | ErrorKind::NoEndpoint) => {}
@@ -36,6 +70,8 @@ pub extern "C" fn AM_Poll(bundle: eb_t) -> c_int {
             }
             slot.check_claimed()?;
         }
+        note_poll(handled);
+        note_seen(bundle);
         Ok(())
     })
 }
@@ -86,8 +122,17 @@ fn wait(named: Named) -> Result<()> {
     }
     bundle.bind()?;
     let context = start::context()?;
-    let mut event = Event { bundle, named, before: bundle.handled() };
-    block_on(&context, bundle, &mut event)?;
+    let before = match bundle.is_parallel() {
+        true => SEEN.with(|seen| seen[bundle.index()].get()),
+        // All that was handled was by this thread.
+        false => bundle.handled(),
+    };
+    let waiter = bundle.wait();
+    let mut event = Event { bundle, named, before };
+    let waited = block_on(&context, bundle, &mut event);
+    drop(waiter);
+    note_seen(bundle);
+    waited?;
     named.check()
 }
 
@@ -95,7 +140,7 @@ fn wait(named: Named) -> Result<()> {
 struct Event {
     bundle: &'static Bundle,
     named: Named,
-    /// Messages that had been handled when it began.
+    /// Messages whose handling is no event any more.
     before: u64,
 }
 

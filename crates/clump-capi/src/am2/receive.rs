@@ -31,8 +31,7 @@ fn receive(
     let function = slot.handlers[usize::from(number)].load(Ordering::Relaxed);
     match head {
         Some(head) if !function.is_null() => {
-            slot.note_handled();
-            match head.kind {
+            let failure = match head.kind {
                 Kind::Short => {
                     let running = running(slot, head, token);
                     // SAFETY: the program set it.
@@ -43,7 +42,9 @@ fn receive(
                 }
                 Kind::Medium => medium(function, &running(slot, head, token), words, payload),
                 Kind::Long => long(function, number, running(slot, head, token), words, payload),
-            }
+            };
+            slot.note_handled();
+            failure
         }
         Some(_) => refuse(slot, number, &token, Reason::BadHandler, words, payload),
         None => refuse(slot, number, &token, Reason::BadArguments, words, payload),

@@ -135,7 +135,11 @@ pub(super) fn unbound(
 
 /// Runs handler 0, or keeps what it would have got for the call that finds out.
 fn deliver(slot: &'static Slot, head: Option<Head>, back: &Back<'_>) {
+    run(slot, head, back);
     slot.note_handled();
+}
+
+fn run(slot: &'static Slot, head: Option<Head>, back: &Back<'_>) {
     let function = slot.handlers[0].load(Ordering::Relaxed);
     if function.is_null() {
         let what = format!(

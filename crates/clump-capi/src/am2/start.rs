@@ -7,7 +7,7 @@ use crate::job::{self, clump_t};
 use clump_am::{AsContext, RankContext};
 use clump_os::sync::{AtomicUsize, Ordering};
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// What lies between the first `AM_Init` and the last `AM_Terminate`.
 struct Started {
@@ -15,13 +15,15 @@ struct Started {
     /// Whether the job began here, so that it ends here.
     own: bool,
     job: *mut clump_t,
-    context: Arc<RankContext>,
 }
 
 // SAFETY: a `clump_t` may be used from any thread; it is not followed here.
 unsafe impl Send for Started {}
 
+/// Held while the job is joined and left.
 static STARTED: Mutex<Option<Started>> = Mutex::new(None);
+/// The rank, for everybody: nobody waits for anything while holding it.
+static CONTEXT: RwLock<Option<Arc<RankContext>>> = RwLock::new(None);
 /// Bytes of a medium message; 0 before the first `AM_Init` and after the last `AM_Terminate`.
 static MEDIUM_BYTES: AtomicUsize = AtomicUsize::new(0);
 
@@ -37,7 +39,14 @@ fn started() -> MutexGuard<'static, Option<Started>> {
 
 /// The rank that endpoints are opened for.
 pub(super) fn context() -> Result<Arc<RankContext>> {
-    started().as_ref().map(|started| started.context.clone()).ok_or_else(not_init)
+    let context = CONTEXT.read().unwrap_or_else(PoisonError::into_inner);
+    context.as_ref().cloned().ok_or_else(not_init)
+}
+
+fn set_context(context: Option<Arc<RankContext>>) {
+    let medium = context.as_ref().map_or(0, |context| context.node().geometry().max_medium());
+    *CONTEXT.write().unwrap_or_else(PoisonError::into_inner) = context;
+    MEDIUM_BYTES.store(medium, Ordering::Relaxed);
 }
 
 #[cold]
@@ -82,9 +91,8 @@ pub extern "C" fn AM_Init() -> c_int {
             return Err(Failure::new(Code::Resource, said.unwrap_or_default()));
         }
         let context = job::with(job, |job| Ok(job.runtime.context().clone()));
-        let context = context.map_err(|_| not_init())?;
-        MEDIUM_BYTES.store(context.node().geometry().max_medium(), Ordering::Relaxed);
-        *started = Some(Started { times: 1, own, job, context });
+        set_context(Some(context.map_err(|_| not_init())?));
+        *started = Some(Started { times: 1, own, job });
         Ok(())
     })
 }
@@ -105,7 +113,7 @@ pub extern "C" fn AM_Terminate() -> c_int {
         bundle::free_all()?;
         let (own, job) = (now.own, now.job);
         *started = None;
-        MEDIUM_BYTES.store(0, Ordering::Relaxed);
+        set_context(None);
         drop(started);
         if own && job::clump_finalize(job) != 0 {
             let what = "the rank cannot leave its job: other threads are still inside of clump";
@@ -122,12 +130,13 @@ pub(crate) fn close_all() -> bool {
         return false;
     }
     *started = None;
-    MEDIUM_BYTES.store(0, Ordering::Relaxed);
+    set_context(None);
     true
 }
 
 /// The job that `AM_Init` joined, for `clump_rank`, `clump_exchange` and the like; null before.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_am_job() -> *mut clump_t {
-    started().as_ref().map_or(std::ptr::null_mut(), |started| started.job)
+    // Handlers ask too, while AM_Terminate may wait for them.
+    if context().is_ok() { job::current() } else { std::ptr::null_mut() }
 }

@@ -1,0 +1,91 @@
+//! Programs of Active Messages II in C (`clump/am2.h`): alone, on one node, on two, over a network that loses
+//! packets.
+
+use clump_cluster_tests::Job;
+use clump_cluster_tests::c_programs::{Linked, Workshop, workshop};
+use std::path::Path;
+
+/// A network that loses, doubles, reorders and damages packets.
+const TROUBLE: [(&str, &str); 5] = [
+    ("CLUMP_NET_LOSS_PPM", "20000"),
+    ("CLUMP_NET_DUPLICATE_PPM", "20000"),
+    ("CLUMP_NET_REORDER_PPM", "50000"),
+    ("CLUMP_NET_CORRUPT_PPM", "5000"),
+    ("CLUMP_NET_SEED", "7"),
+];
+
+fn right(job: Job) -> String {
+    let done = job.finish();
+    done.expect_clean();
+    assert!(done.out.contains("rank 0: all is right\n"), "{}\n{}", done.out, done.err);
+    done.out
+}
+
+fn troubled(job: Job) -> Job {
+    job.with(|command| {
+        command.envs(TROUBLE);
+    })
+}
+
+fn build(shop: &Workshop, name: &str, linked: Linked) -> std::path::PathBuf {
+    shop.build(&format!("tests/c/{name}.c"), linked)
+}
+
+fn run(options: &str, program: &Path) -> Job {
+    Job::of_program(options, program, [])
+}
+
+#[test]
+fn messages_of_every_kind_have_0_to_16_arguments_and_payloads_of_every_length() {
+    let Some(shop) = workshop("kinds of messages of am2.h") else { return };
+    for linked in [Linked::Static, Linked::Shared] {
+        let program = build(&shop, "am2_kinds", linked);
+        right(Job::any(&program));
+        right(run("-n 3", &program));
+        right(run("-n 4 --nodes 2", &program));
+    }
+    let program = build(&shop, "am2_kinds", Linked::Static);
+    right(run("-n 3", &program).with(|command| {
+        command.env("CLUMP_LANES", "0");
+    }));
+    right(troubled(run("-n 2 --nodes 2", &program)));
+}
+
+/// Runs a program alone, on one node, on two, and over a troubled network.
+fn everywhere(name: &str) {
+    let Some(shop) = workshop(name) else { return };
+    let program = build(&shop, name, Linked::Static);
+    right(Job::any(&program));
+    right(run("-n 3", &program));
+    right(run("-n 4 --nodes 2", &program));
+    right(troubled(run("-n 2 --nodes 2", &program)));
+}
+
+#[test]
+fn what_cannot_be_handled_comes_back_with_its_reason_and_all_of_it() {
+    everywhere("am2_refusals");
+}
+
+#[test]
+fn misuse_is_an_error_and_never_a_crash() {
+    everywhere("am2_misuse");
+}
+
+#[test]
+fn threads_share_bundles_or_have_their_own_and_endpoints_move_between_them() {
+    everywhere("am2_threads");
+}
+
+#[test]
+fn the_header_is_c_and_cxx_and_each_call_takes_exactly_its_arguments() {
+    let Some(shop) = workshop("am2.h in C and C++") else { return };
+    for (source, flags) in [
+        ("tests/c/am2_forms.c", &["-std=c11"][..]),
+        ("tests/c/am2_forms.c", &["-std=c17"][..]),
+        ("tests/c/am2_forms.cc", &["-std=c++17"][..]),
+        ("tests/c/am2_forms.cc", &["-std=c++20"][..]),
+    ] {
+        let program = shop.build_with(source, Linked::Shared, flags);
+        right(run("-n 2", &program));
+    }
+}
