@@ -109,7 +109,7 @@ impl Connection {
         let mut sender = self.line.try_sender();
         if sender.is_none() {
             self.wait(until, || {
-                sender = self.line.try_sender();
+                sender = sender.take().or_else(|| self.line.try_sender());
                 Ok(sender.is_some())
             })?;
         }
@@ -241,7 +241,7 @@ impl Connection {
         let limit = if flushed.is_ok() { until } else { Some(0) };
         let mut told = false;
         self.wait(limit, || {
-            told = !line.has_ended() && tell_last(hub, way, line, handler)?;
+            told = told || !line.has_ended() && tell_last(hub, way, line, handler)?;
             Ok(told || line.has_ended())
         })?;
         flushed.map(|_| told)
@@ -270,7 +270,7 @@ impl Connection {
         let mut sender = None;
         let had = self.wait(until, || {
             // Another thread may be sending what was left to it.
-            sender = self.line.try_sender();
+            sender = sender.take().or_else(|| self.line.try_sender());
             Ok(sender.is_some())
         });
         let told = had.and_then(|_| self.tell_last(ask::CLOSE, until));

@@ -30,7 +30,8 @@ struct Until<'a, F> {
 }
 
 /// Blocks until `ready` holds (true), or `until` has come (false). Handles meanwhile what arrives for any
-/// connection of this rank. A peer that is gone ends its line; `ready` has to ask for that.
+/// connection of this rank. A peer that is gone ends its line; `ready` has to ask for that. What was ready is
+/// asked again, and has to say so again.
 pub(crate) fn wait(
     hub: &Hub,
     watched: &[Watched<'_>],

@@ -113,6 +113,9 @@ impl Knock<'_> {
         let (mut met, mut again_at) = (None, 0);
         let mut addresses = self.token.addresses.iter().cycle();
         wait(hub, &[], Some(until), || {
+            if met.is_some() {
+                return Ok(true);
+            }
             // A longer packet is cut, and no answer.
             let mut packet = [0; PACKET_BYTES + 1];
             while let Ok((bytes, from)) = socket.recv_from(&mut packet) {

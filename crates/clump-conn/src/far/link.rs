@@ -26,6 +26,8 @@ use std::sync::{Arc, Mutex};
 /// Number of the stack of whoever connected, and of whoever was connected to.
 pub(crate) const CLIENT: u32 = 0;
 pub(crate) const SERVER: u32 = 1;
+/// How long a side that is done waits to hear of one that has not taken everything.
+const LAST_SILENCE_NS: u64 = 2_000_000_000;
 /// How long a side that is done still answers what the other sends again.
 const LAST_ANSWERS_NS: u64 = 50_000_000;
 /// How long a connection may take from the answer to its first packet.
@@ -285,7 +287,11 @@ impl Link {
         core.stack.acknowledge_all(now);
         // Before the first packet there is no channel.
         let unheard = now.saturating_sub(self.opened_ns);
-        let silent = core.stack.silent_for(self.peer, now).unwrap_or(unheard) >= self.silence_ns;
+        let since = self.closing_ns.load(Ordering::Acquire);
+        let quiet_for = core.stack.silent_for(self.peer, now).unwrap_or(unheard);
+        // One that is done asks, and waits for the answer to that.
+        let last = since != 0 && quiet_for.min(now.saturating_sub(since)) >= LAST_SILENCE_NS;
+        let silent = last || quiet_for >= self.silence_ns;
         let heard = core.stack.stats().packets_received > 0;
         let quiet = core.stack.is_quiet();
         if silent {
@@ -299,7 +305,6 @@ impl Link {
         }
         self.tell_due();
         let given_up = self.settle_waiting(heard, silent, now);
-        let since = self.closing_ns.load(Ordering::Acquire);
         let done = quiet || self.line.has_ended();
         let over = since != 0 && done && now.saturating_sub(since) >= LAST_ANSWERS_NS;
         let over = over || silent && since != 0 || given_up;
