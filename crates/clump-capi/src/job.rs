@@ -33,6 +33,11 @@ pub(crate) fn current() -> *mut clump_t {
     CURRENT.load(Ordering::Relaxed)
 }
 
+/// The runtime of that job, for Rust code in a program of C's. It keeps the rank in its job while it lives.
+pub fn runtime() -> Option<clump::Clump> {
+    with(current(), |job| Ok(job.runtime.clone())).ok()
+}
+
 /// How far this process has come: 0 before, 1 as a rank, 2 after.
 static STATE: AtomicU32 = AtomicU32::new(0);
 
