@@ -2,7 +2,7 @@
 //! packets; under valgrind.
 
 use clump_cluster_tests::Job;
-use clump_cluster_tests::c_programs::{Linked, Workshop, workshop};
+use clump_cluster_tests::c_programs::{Linked, Workshop, capi, workshop};
 use std::path::Path;
 
 /// A network that loses, doubles, reorders and damages packets.
@@ -148,4 +148,22 @@ fn memory_is_used_as_it_should_be() {
     // Of what is sealed in place by hand-written assembly, valgrind does not see that it was written.
     let two = run("-n 2 --nodes 2 --security crc", Path::new("valgrind"));
     checked(two, &random, &["6", "200"]);
+}
+
+#[test]
+fn the_programs_of_the_documents_run() {
+    let Some(shop) = workshop("examples of am2.h") else { return };
+    let table = shop.build("examples/c/am2_table.c", Linked::Static);
+    for options in ["-n 1", "-n 4", "-n 4 --nodes 2"] {
+        let done = run(options, &table).finish();
+        done.expect_clean();
+        assert!(done.out.contains("2000 words are right"), "{}\n{}", done.out, done.err);
+    }
+    let page = capi().join("../../docs/am2.md");
+    let page = std::fs::read_to_string(page).expect("the page about am2.h");
+    let program = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next());
+    let source = shop.folder().join("page.c");
+    std::fs::write(&source, program.expect("a program on the page")).expect("writing a program");
+    let program = shop.build(&source.to_string_lossy(), Linked::Static);
+    run("-n 4 --nodes 2", &program).finish().expect_clean();
 }
