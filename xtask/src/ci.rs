@@ -5,6 +5,7 @@
 //! keep the later ones from running: a red run should say everything it knows.
 
 mod apps;
+mod c;
 mod net;
 mod oracles;
 mod steps;

@@ -10,6 +10,7 @@ mod ci;
 mod command;
 mod host;
 mod icount;
+mod install;
 mod mutants;
 mod source;
 mod tidy;
@@ -24,6 +25,7 @@ usage: cargo xtask TASK
   ci [--list] [--only A,B] [--skip A,B]   every check, with times; what .ci/run calls
   tidy [--lower]                          house rules; --lower takes shrunk sizes into the ratchet
   icount [--update]                       instructions per operation of the hot paths, against the stored ones
+  install --prefix DIR [--profile NAME]   libclump, headers, clump-cc, what pkg-config and CMake look for
   tsan                                    the queue stress test under ThreadSanitizer
   mutants [NAME...]                       planted bugs that the tests must find
 ";
@@ -53,6 +55,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ("tidy", [flag]) if flag == "--lower" => tidy::run(&root, tidy::Ratchet::Lower),
         ("icount", []) => icount::run(&root, icount::Mode::Compare),
         ("icount", [flag]) if flag == "--update" => icount::run(&root, icount::Mode::Update),
+        ("install", options) => install::run(&root, options),
         ("tsan", []) => tsan::run(&root),
         ("mutants", names) => mutants::run(&root, names),
         ("help" | "--help" | "-h", _) => {

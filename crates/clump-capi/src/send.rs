@@ -9,9 +9,9 @@ use clump::am::Attempt;
 use std::ffi::{c_int, c_void};
 
 /// Most words of a message.
-pub const CLUMP_MAX_WORDS: c_int = clump_am::MOST_ARGUMENTS as c_int;
+pub const CLUMP_MAX_WORDS: c_int = 8;
 
-const _: () = assert!(CLUMP_MAX_WORDS == 8);
+const _: () = assert!(CLUMP_MAX_WORDS as usize == clump_am::MOST_ARGUMENTS);
 
 /// The words of a message.
 ///

@@ -42,6 +42,11 @@ fn threads() {
     in_all_ways("tests/c/threads.c", "threads");
 }
 
+#[test]
+fn cpp_layer() {
+    in_all_ways("tests/c/layer.cpp", "the layers");
+}
+
 /// Whatever a program does, it is an error or an end that `clump run` explains, never a hang.
 #[test]
 fn bad_ends() {

@@ -1,6 +1,6 @@
 //! The steps of `ci`, in the order in which they run: the quick ones that fail most often first.
 
-use super::{Outcome, Site, Step, apps, net, oracles};
+use super::{Outcome, Site, Step, apps, c, net, oracles};
 use crate::command::{self, Counts, Ended, cargo};
 use crate::{icount, tidy};
 use anyhow::{Context, Result};
@@ -15,6 +15,11 @@ pub const STEPS: &[Step] = &[
     Step { name: "tests", what: "README's test command passes", run: tests },
     Step { name: "loom", what: "queues and parking are right in every interleaving", run: loom },
     Step { name: "demo", what: "README's first command works from start to end", run: demo },
+    Step {
+        name: "install",
+        what: "C programs find the installed library in every way",
+        run: c::installed,
+    },
     Step { name: "sort", what: "a sort in two passes under a small cap", run: apps::sort },
     Step {
         name: "nodes",

@@ -10,7 +10,10 @@
 #include "clump/job.h"
 
 
-
+/**
+ * Most words of a message.
+ */
+#define CLUMP_MAX_WORDS 8
 
 /**
  * Which events end a ::clump_wait.

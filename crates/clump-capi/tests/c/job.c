@@ -9,6 +9,9 @@ int main(int argc, char **argv) {
     EXPECT(clump_error_depth() == 1 && strcmp(clump_error_cause(0), clump_error_text()) == 0);
     NULLS(CLUMP_ERR_VERSION, clump_init_abi(CLUMP_ABI + 1, &argc, &argv));
 
+    EXPECT(strcmp(clump_strerror(CLUMP_OK), clump_strerror(CLUMP_ERR_BUSY)) != 0);
+    EXPECT(clump_strerror(12345) != NULL);
+
     clump_t *cl = clump_init(&argc, &argv);
     EXPECT(cl != NULL);
     int rank = clump_rank(cl), nranks = clump_nranks(cl), node = clump_node(cl), nnodes = clump_nnodes(cl);

@@ -1,0 +1,162 @@
+/* One-sided operations in C++20: memory of other ranks, locks, flags. Written by hand. */
+#ifndef CLUMP_RMA_HPP
+#define CLUMP_RMA_HPP
+
+#include "clump/rma.h"
+#include "clump/world.hpp"
+
+#include <cstddef>
+#include <memory>
+
+namespace clump {
+
+namespace detail {
+/* Closes an object of C. */
+template <auto Close> struct closer {
+    template <class P> void operator()(P *it) const { (void)Close(it); }
+};
+template <class P, auto Close> using owned = std::unique_ptr<P, closer<Close>>;
+template <class T> constexpr bool is_rma_word = std::is_same_v<T, uint64_t> || std::is_same_v<T, uint32_t>;
+} // namespace detail
+
+/* The global name of a segment; may be exchanged. */
+struct segment_name {
+    clump_segment_id value = 0;
+};
+
+/* Memory of this rank that others may access; refused from when it goes. */
+class segment {
+  public:
+    explicit segment(clump_segment *it) : it_(detail::or_throw(it)) {}
+    segment_name name() const { return {clump_segment_name(it_.get())}; }
+    void *base() const { return clump_segment_base(it_.get()); }
+    result<void> grow(uint64_t size) { return detail::nothing(clump_segment_grow(it_.get(), size)); }
+
+  private:
+    detail::owned<clump_segment, clump_segment_close> it_;
+};
+
+/* Somebody's segment. T is uint64_t or uint32_t. */
+class target {
+  public:
+    explicit target(clump_target *it) : it_(detail::or_throw(it)) {}
+    bool is_near() const { return clump_target_is_near(get()) == 1; }
+    segment_name name() const { return {clump_target_name(get())}; }
+
+    template <class T> result<void> put(uint64_t offset, T value) {
+        static_assert(detail::is_rma_word<T>, "a word is uint64_t or uint32_t");
+        if constexpr (sizeof(T) == 8) return detail::nothing(clump_rma_put_u64(get(), offset, value));
+        else return detail::nothing(clump_rma_put_u32(get(), offset, value));
+    }
+    template <class T> result<T> get_word(uint64_t offset) {
+        static_assert(detail::is_rma_word<T>, "a word is uint64_t or uint32_t");
+        T value = 0;
+        int done;
+        if constexpr (sizeof(T) == 8) done = clump_rma_get_u64(get(), offset, &value);
+        else done = clump_rma_get_u32(get(), offset, &value);
+        return detail::either(done, value);
+    }
+    template <class T> result<T> load(uint64_t offset) { return atomic<T>(offset, CLUMP_LOAD, 0); }
+    template <class T> result<T> swap(uint64_t offset, T value) { return atomic<T>(offset, CLUMP_SWAP, value); }
+    template <class T> result<T> fetch_add(uint64_t offset, T operand) {
+        T old = 0;
+        int done;
+        if constexpr (sizeof(T) == 8) done = clump_rma_fetch_add_u64(get(), offset, operand, &old);
+        else done = clump_rma_fetch_add_u32(get(), offset, operand, &old);
+        return detail::either(done, old);
+    }
+    template <class T> result<T> compare_swap(uint64_t offset, T expected, T desired) {
+        return atomic<T>(offset, CLUMP_COMPARE_SWAP, desired, expected);
+    }
+    /* Any operation; gives what the word was before. */
+    template <class T> result<T> atomic(uint64_t offset, clump_atomic op, T operand, T other = 0) {
+        static_assert(detail::is_rma_word<T>, "a word is uint64_t or uint32_t");
+        T old = 0;
+        int done;
+        if constexpr (sizeof(T) == 8) done = clump_rma_atomic_u64(get(), offset, op, operand, other, &old);
+        else done = clump_rma_atomic_u32(get(), offset, op, operand, other, &old);
+        return detail::either(done, old);
+    }
+    /* Adds without waiting: rma::quiet tells that it has happened. */
+    template <class T> result<void> add(uint64_t offset, T operand) {
+        static_assert(detail::is_rma_word<T>, "a word is uint64_t or uint32_t");
+        if constexpr (sizeof(T) == 8) return detail::nothing(clump_rma_add_u64(get(), offset, operand));
+        else return detail::nothing(clump_rma_add_u32(get(), offset, operand));
+    }
+    template <class T> result<void> put(uint64_t offset, std::span<const T> from) {
+        static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
+        return detail::nothing(clump_rma_put(get(), offset, from.data(), from.size_bytes()));
+    }
+    template <class T> result<void> get(uint64_t offset, std::span<T> to) {
+        static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
+        return detail::nothing(clump_rma_get(get(), offset, to.data(), to.size_bytes()));
+    }
+    clump_target *get() const noexcept { return it_.get(); }
+
+  private:
+    detail::owned<clump_target, clump_target_close> it_;
+};
+
+/* A fair lock of all ranks, for std::scoped_lock and the like; its functions throw failure. */
+class lock {
+  public:
+    explicit lock(clump_lock *it) : it_(detail::or_throw(it)) {}
+    void acquire() { detail::nothing(clump_lock_acquire(it_.get())).value(); }
+    void release() { detail::nothing(clump_lock_release(it_.get())).value(); }
+    bool try_acquire() { return detail::count(clump_lock_try(it_.get())).value() == 1; }
+    /* The word that goes with the lock, while it is held. */
+    uint64_t word() const {
+        uint64_t word = 0;
+        detail::nothing(clump_lock_word(it_.get(), &word)).value();
+        return word;
+    }
+    void set_word(uint64_t word) { detail::nothing(clump_lock_set_word(it_.get(), word)).value(); }
+
+    /* Holds a lock while it lives. */
+    class guard {
+      public:
+        explicit guard(lock &it) : it_(it) { it_.acquire(); }
+        guard(const guard &) = delete;
+        guard &operator=(const guard &) = delete;
+        ~guard() { (void)clump_lock_release(it_.it_.get()); }
+
+      private:
+        lock &it_;
+    };
+
+  private:
+    detail::owned<clump_lock, clump_lock_close> it_;
+};
+
+/* One-sided operations of this thread. */
+class rma {
+  public:
+    /* Throws failure. */
+    explicit rma(world &cl) : it_(detail::or_throw(clump_rma_open(cl.get()))) {}
+    result<void> fence() { return detail::nothing(clump_rma_fence(get())); }
+    result<void> quiet() { return detail::nothing(clump_rma_quiet(get())); }
+    /* Throws failure, as those below. */
+    segment export_segment(uint64_t size, uint64_t reserved = 0) {
+        return segment(clump_segment_export(get(), size, reserved));
+    }
+    segment export_locks(uint64_t count) { return segment(clump_locks_export(get(), count)); }
+    target open(segment_name name) { return target(clump_target_open(get(), name.value)); }
+    lock open_lock(segment_name name, uint64_t index) { return lock(clump_lock_open(get(), name.value, index)); }
+    /* Memory on each rank: this one's, and everybody's by rank. Collective. */
+    std::pair<segment, std::vector<target>> allocate(world &cl, uint64_t size) {
+        std::vector<clump_target *> raw(static_cast<size_t>(cl.nranks()));
+        segment mine(clump_allocate(cl.get(), get(), size, raw.data()));
+        std::vector<target> all;
+        all.reserve(raw.size());
+        for (clump_target *it : raw) all.emplace_back(it);
+        return {std::move(mine), std::move(all)};
+    }
+    clump_rma *get() const noexcept { return it_.get(); }
+
+  private:
+    detail::owned<clump_rma, clump_rma_close> it_;
+};
+
+} // namespace clump
+
+#endif /* CLUMP_RMA_HPP */

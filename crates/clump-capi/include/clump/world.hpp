@@ -1,0 +1,102 @@
+/* The job, in C++20: who is who, and collectives. Written by hand. */
+#ifndef CLUMP_WORLD_HPP
+#define CLUMP_WORLD_HPP
+
+#include "clump/result.hpp"
+
+#include <concepts>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace clump {
+
+/* What all_reduce does with two elements. */
+enum class op : int {
+    sum = CLUMP_SUM,
+    product = CLUMP_PRODUCT,
+    min = CLUMP_MIN,
+    max = CLUMP_MAX,
+    bit_and = CLUMP_AND,
+    bit_or = CLUMP_OR,
+    bit_xor = CLUMP_XOR,
+};
+
+namespace detail {
+/* The clump_type of a number. */
+template <class T> constexpr int type_of() {
+    static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8,
+                  "all_reduce combines integers of 8 to 64 bits, float and double");
+    if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? CLUMP_F32 : CLUMP_F64;
+    constexpr int log = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+    return (std::is_signed_v<T> ? CLUMP_I8 : CLUMP_U8) + log;
+}
+} // namespace detail
+
+/* The job that this process is a rank of; one per process. Leaves it when it goes. Functions are those of
+ * <clump/job.h>, with their errors and rules for threads. */
+class world {
+  public:
+    /* Joins the job; throws failure. */
+    world(int &argc, char **&argv) : cl_(detail::or_throw(clump_init(&argc, &argv))) {}
+    /* Joins the job. */
+    static result<world> join() {
+        clump_t *cl = clump_init(nullptr, nullptr);
+        if (cl == nullptr) return error::last();
+        return world(cl);
+    }
+    world(world &&other) noexcept : cl_(std::exchange(other.cl_, nullptr)) {}
+    world &operator=(world &&) = delete;
+    ~world() {
+        if (cl_ != nullptr) clump_finalize(cl_);
+    }
+
+    int rank() const { return clump_rank(cl_); }
+    int nranks() const { return clump_nranks(cl_); }
+    int node() const { return clump_node(cl_); }
+    int nnodes() const { return clump_nnodes(cl_); }
+    result<int> node_of(int rank) const { return detail::count(clump_node_of(cl_, rank)); }
+
+    result<void> barrier() { return detail::nothing(clump_barrier(cl_)); }
+
+    /* All ranks' values, by rank. */
+    template <class T> result<std::vector<T>> exchange(const T &mine) {
+        static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
+        std::vector<T> all(static_cast<size_t>(nranks()), mine);
+        if (clump_exchange(cl_, &mine, sizeof mine, all.data()) < 0) return error::last();
+        return all;
+    }
+
+    /* Makes the values of `root` those of all ranks. */
+    template <class T> result<void> broadcast(int root, std::span<T> values) {
+        static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
+        return detail::nothing(clump_broadcast(cl_, root, values.data(), values.size_bytes()));
+    }
+
+    /* Combines all ranks' values; all ranks get the same bits. */
+    template <class T> result<T> all_reduce(T value, op with) {
+        const int done = clump_all_reduce(cl_, &value, &value, 1, detail::type_of<T>(), static_cast<int>(with));
+        return detail::either(done, value);
+    }
+    template <class T> result<void> all_reduce(std::span<T> values, op with) {
+        return detail::nothing(clump_all_reduce(cl_, values.data(), values.data(), values.size(),
+                                                detail::type_of<T>(), static_cast<int>(with)));
+    }
+
+    /* Leaves the job now, and says whether that went well; see clump_finalize. */
+    result<void> finalize() {
+        const int done = clump_finalize(cl_);
+        if (done == 0) cl_ = nullptr;
+        return detail::nothing(done);
+    }
+
+    clump_t *get() const noexcept { return cl_; }
+
+  private:
+    explicit world(clump_t *cl) : cl_(cl) {}
+    clump_t *cl_;
+};
+
+} // namespace clump
+
+#endif /* CLUMP_WORLD_HPP */

@@ -1,0 +1,174 @@
+// The C++ layer: typed handlers, errors as values and exceptions, objects that close themselves.
+#include "expect.h"
+
+#include <clump/clump.hpp>
+
+#include <numeric>
+
+#define GOOD(result) EXPECT((result).has_value())
+
+enum class colour : uint16_t { red = 3, green = 9 };
+struct pair {
+    int16_t a;
+    float b;
+};
+
+static void messages(clump::world &cl) {
+    clump::endpoint ep(cl, clump::tag{7});
+    uint64_t sum = 0;
+    size_t payload = 0;
+    int empty = 0;
+    auto add = ep.handler([&](clump::token t, uint64_t v) {
+        EXPECT(!t.may_reply() && !t.reply(clump::handler_of<>{1}).has_value());
+        sum += v;
+    });
+    auto typed = ep.handler([=](clump::token t, colour c, pair p, double d, int negative) {
+        EXPECT(c == colour::green && p.a == -2 && p.b == 0.5f && d == 1e300 && negative == -1 && t.may_reply());
+        return t.reply(add, 40);
+    });
+    auto bulk = ep.handler([&, add](clump::token t, uint8_t what, clump::bytes b) {
+        payload = b.size();
+        EXPECT(what == 200 && (b.empty() || b.back() == std::byte{9}));
+        return t.reply(add, b.size());
+    });
+    auto nothing = ep.handler([&](clump::token) { empty++; });
+    auto throws = ep.handler([](clump::token, int kind) {
+        if (kind == 0) throw std::runtime_error("thrown on purpose");
+        throw 5;
+    });
+    auto refuses = ep.handler([=](clump::token t) -> clump::result<void> {
+        if (auto first = t.reply(add, 1); !first) return first;
+        return t.reply(add, 2); // only once
+    });
+    static_assert(std::is_same_v<decltype(typed), clump::handler_of<colour, pair, double, int>>);
+    static_assert(std::is_same_v<decltype(bulk), clump::handler_of<uint8_t>>);
+    int back = 0;
+    GOOD(ep.on_returned([&](const clump::returned &m) {
+        back = m.reason();
+        EXPECT(m.words().size() == 1 && m.words()[0] == 5 && m.rank() == m.to().rank() - 0 * back);
+    }));
+    auto names = cl.exchange(ep.name()).value();
+    EXPECT(names.at(cl.rank()).rank() == cl.rank());
+    auto next = ep.map(names.at((cl.rank() + 1) % cl.nranks()), clump::tag{7}).value();
+    auto self = ep.map_ordered(ep.name(), clump::tag{7}).value();
+
+    GOOD(ep.request(next, typed, colour::green, pair{-2, 0.5f}, 1e300, -1));
+    GOOD(ep.poll_until([&] { return sum == 40; }));
+    std::vector<std::byte> page(ep.max_medium(), std::byte{9});
+    GOOD(ep.request_bulk(next, bulk, page, 200));
+    GOOD(ep.poll_until([&] { return sum == 40 + page.size(); }));
+    GOOD(ep.request_bulk(next, bulk, {}, 200));
+    GOOD(ep.request(self, nothing));
+    GOOD(ep.poll_until([&] { return empty == 1; }));
+    GOOD(cl.barrier());
+    while (payload != 0) GOOD(ep.poll());
+    page.push_back(std::byte{9});
+    EXPECT(ep.request_bulk(next, bulk, page, 200).error().status == CLUMP_ERR_TOO_LONG);
+
+    auto until_failed = [&](clump::result<void> sent) {
+        if (!sent) return sent.error();
+        for (;;)
+            if (auto polled = ep.poll(); !polled) return polled.error();
+    };
+    EXPECT(until_failed(ep.request(self, throws, 0)).text.find("thrown on purpose") != std::string::npos);
+    EXPECT(until_failed(ep.request(self, throws, 1)).status == CLUMP_ERR_HANDLER_FAILED);
+    EXPECT(until_failed(ep.request(self, refuses)).text.find("answered once") != std::string::npos);
+    // One word where the handler takes four.
+    EXPECT(until_failed(ep.request(self, clump::handler_of<int>{typed.number}, 1)).text.find("other words") !=
+           std::string::npos);
+    GOOD(ep.request(self, clump::handler_of<int>{200}, 5));
+    GOOD(ep.poll_until([&] { return back == CLUMP_BACK_BAD_HANDLER; }));
+    GOOD(ep.unmap(next));
+    EXPECT(ep.request(next, nothing).error().status == CLUMP_ERR_DESTINATION);
+    bool caught = false;
+    try {
+        GOOD(ep.poll_until([]() -> bool { throw 7; }));
+    } catch (int thrown) {
+        caught = thrown == 7;
+    }
+    EXPECT(caught);
+    try {
+        ep.request(clump::dest{}, nothing).value();
+    } catch (const clump::failure &f) {
+        caught = f.status() == CLUMP_ERR_DESTINATION;
+    }
+    EXPECT(caught);
+    EXPECT(ep.export_segment(4096).value().size() == 4096);
+    EXPECT(!ep.export_segment(4096));
+    clump::endpoint moved = std::move(ep);
+    GOOD(moved.poll());
+    EXPECT(ep.poll().error().status == CLUMP_ERR_ARGUMENT);
+    GOOD(cl.barrier());
+}
+
+static void memory(clump::world &cl) {
+    clump::rma rma(cl);
+    auto [mine, all] = rma.allocate(cl, 4096);
+    clump::target &first = all.at(0);
+    EXPECT(all.at(cl.rank()).is_near());
+    for (int i = 0; i < 10; i++) GOOD(first.add<uint64_t>(0, 2));
+    GOOD(first.fetch_add<uint32_t>(8, 1));
+    GOOD(rma.quiet());
+    GOOD(cl.barrier());
+    EXPECT(first.load<uint64_t>(0).value() == 20 * uint64_t(cl.nranks()));
+    EXPECT(first.get_word<uint32_t>(8).value() == uint32_t(cl.nranks()));
+    EXPECT(first.load<uint64_t>(4).error().status == CLUMP_ERR_ALIGNMENT);
+    GOOD(cl.barrier());
+    const uint64_t own = 64 + 8 * uint64_t(cl.rank());
+    GOOD(first.put<uint64_t>(own, 3));
+    GOOD(rma.quiet());
+    EXPECT(first.swap<uint64_t>(own, 4).value() == 3);
+    EXPECT(first.compare_swap<uint64_t>(own, 4, 5).value() == 4);
+    EXPECT(first.atomic<uint64_t>(own, CLUMP_MOST, 50).value() == 5);
+    std::vector<int> out(16, cl.rank()), in(16, -1);
+    GOOD(all.at((cl.rank() + 1) % cl.nranks()).put(1024, std::span<const int>(out)));
+    GOOD(rma.quiet());
+    GOOD(all.at((cl.rank() + 1) % cl.nranks()).get(1024, std::span<int>(in)));
+    EXPECT(in == out);
+
+    std::vector<clump::segment> locks;
+    if (cl.rank() == 0) locks.push_back(rma.export_locks(1));
+    auto names = cl.exchange(locks.empty() ? clump::segment_name{} : locks[0].name()).value();
+    clump::lock lock = rma.open_lock(names.at(0), 0);
+    for (int i = 0; i < 20; i++) {
+        clump::lock::guard held(lock);
+        lock.set_word(lock.word() + 1);
+    }
+    GOOD(cl.barrier());
+    if (cl.rank() == 0) {
+        EXPECT(lock.try_acquire() && lock.word() == 20 * uint64_t(cl.nranks()));
+        lock.release();
+    }
+    bool caught = false;
+    try {
+        lock.release();
+    } catch (const clump::failure &f) {
+        caught = f.status() == CLUMP_ERR_NOT_HELD;
+    }
+    EXPECT(caught);
+    GOOD(cl.barrier());
+}
+
+int main(int argc, char **argv) {
+    clump::world cl(argc, argv);
+    EXPECT(!clump::world::join().has_value());
+    const int rank = cl.rank(), n = cl.nranks();
+    EXPECT(cl.node_of(rank).value() == cl.node() && !cl.node_of(n) && cl.nnodes() >= 1);
+    EXPECT(cl.all_reduce(rank + 1, clump::op::sum).value() == n * (n + 1) / 2);
+    EXPECT(cl.all_reduce(0.5, clump::op::max).value() == 0.5);
+    EXPECT(cl.all_reduce(0.5f, clump::op::bit_or).error().status == CLUMP_ERR_ARGUMENT);
+    EXPECT(cl.all_reduce<int8_t>(int8_t(-rank), clump::op::min).value() == -(n - 1));
+    std::vector<uint16_t> values(5, uint16_t(rank));
+    GOOD(cl.all_reduce(std::span(values), clump::op::max));
+    EXPECT(values[4] == n - 1);
+    GOOD(cl.broadcast(0, std::span(values)));
+    auto all = cl.exchange(pair{int16_t(rank), 1.5f}).value();
+    EXPECT(all.size() == size_t(n) && all.back().a == n - 1);
+    clump::result<int> wrong = clump::error{CLUMP_ERR_BUSY, "so"};
+    EXPECT(std::move(wrong).value_or(3) == 3);
+    messages(cl);
+    memory(cl);
+    GOOD(cl.finalize());
+    EXPECT(cl.barrier().error().status == CLUMP_ERR_ARGUMENT);
+    std::printf("rank %d: the layers are right\n", rank);
+}

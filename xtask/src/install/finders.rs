@@ -1,0 +1,128 @@
+//! The files by which builds find libclump: pkg-config, CMake, and compilers that know it.
+
+/// What a program that is linked statically needs besides.
+const SYSTEM: &str = "-lpthread -ldl -lm";
+
+/// For pkg-config, which says where the file itself lies.
+pub fn pkg_config(version: &str) -> String {
+    format!(
+        "prefix=${{pcfiledir}}/../..
+libdir=${{prefix}}/lib
+includedir=${{prefix}}/include
+
+Name: clump
+Description: Active messages and one-sided operations for clusters
+Version: {version}
+Libs: -L${{libdir}} -lclump
+Libs.private: {SYSTEM}
+Cflags: -I${{includedir}}
+"
+    )
+}
+
+/// For `find_package(clump)`: the targets `clump::clump` (shared) and `clump::static`.
+pub fn cmake(version: &str, abi: &str) -> String {
+    let system = SYSTEM.replace("-l", "").replace(' ', ";");
+    format!(
+        "# Targets clump::clump (the shared library) and clump::static.
+get_filename_component(CLUMP_PREFIX \"${{CMAKE_CURRENT_LIST_DIR}}/../../..\" ABSOLUTE)
+if(NOT TARGET clump::clump)
+  add_library(clump::clump SHARED IMPORTED)
+  set_target_properties(clump::clump PROPERTIES
+    IMPORTED_LOCATION \"${{CLUMP_PREFIX}}/lib/libclump.so.{version}\"
+    IMPORTED_SONAME \"libclump.so.{abi}\"
+    INTERFACE_INCLUDE_DIRECTORIES \"${{CLUMP_PREFIX}}/include\")
+  add_library(clump::static STATIC IMPORTED)
+  set_target_properties(clump::static PROPERTIES
+    IMPORTED_LOCATION \"${{CLUMP_PREFIX}}/lib/libclump.a\"
+    INTERFACE_INCLUDE_DIRECTORIES \"${{CLUMP_PREFIX}}/include\"
+    INTERFACE_LINK_LIBRARIES \"{system}\")
+endif()
+set(CLUMP_RUN \"${{CLUMP_PREFIX}}/bin/clump\")
+"
+    )
+}
+
+/// Whether a version that a project asks for is this one: before 1.0, minor versions may break.
+pub fn cmake_version(version: &str) -> String {
+    let minor: Vec<&str> = version.split('.').take(2).collect();
+    let minor = minor.join(".");
+    format!(
+        "set(PACKAGE_VERSION \"{version}\")
+if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+elseif(\"${{PACKAGE_FIND_VERSION_MAJOR}}.${{PACKAGE_FIND_VERSION_MINOR}}\" STREQUAL \"{minor}\" OR NOT PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+else()
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+endif()
+"
+    )
+}
+
+/// A compiler that knows where libclump is.
+pub fn wrapper(compiler: &str, variable: &str) -> String {
+    format!(
+        r#"#!/bin/sh
+# `{compiler}` (or ${variable}) with what programs that use clump need.
+prefix=$(CDPATH= cd -- "$(dirname -- "$(readlink -f -- "$0")")/.." && pwd) || exit 1
+compiler=${{{variable}:-{compiler}}}
+link=shared
+compile_only=no
+for word in "$@"; do
+    case $word in
+        -c | -S | -E | -M | -MM | -fsyntax-only) compile_only=yes ;;
+        --clump-static) link=static ;;
+        --clump-show) link_show=yes ;;
+        --help)
+            echo "usage: clump-{compiler} [--clump-static] [--clump-show] WORDS OF {compiler}..."
+            echo "  --clump-static   link libclump.a instead of libclump.so"
+            echo "  --clump-show     print the command instead of running it"
+            echo "  ${variable}      the compiler, if it is not {compiler}"
+            exit 0
+            ;;
+    esac
+done
+count=$#
+while [ "$count" -gt 0 ]; do
+    word=$1
+    shift
+    case $word in
+        --clump-static | --clump-show) ;;
+        *) set -- "$@" "$word" ;;
+    esac
+    count=$((count - 1))
+done
+set -- -I"$prefix/include" "$@"
+if [ "$compile_only" = no ]; then
+    if [ "$link" = static ]; then
+        set -- "$@" "$prefix/lib/libclump.a" {SYSTEM}
+    else
+        set -- "$@" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lclump
+    fi
+fi
+if [ "${{link_show:-no}}" = yes ]; then
+    echo "$compiler" "$@"
+    exit 0
+fi
+exec "$compiler" "$@"
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_name_the_library() {
+        assert!(pkg_config("1.2.3").contains("Version: 1.2.3\nLibs: -L${libdir} -lclump\n"));
+        assert!(cmake("1.2.3", "7").contains("IMPORTED_SONAME \"libclump.so.7\""));
+        assert!(cmake("1.2.3", "7").contains("\"pthread;dl;m\""));
+        assert!(cmake_version("1.2.3").contains("STREQUAL \"1.2\""));
+        assert!(wrapper("cc", "CLUMP_CC").contains("compiler=${CLUMP_CC:-cc}"));
+    }
+}
