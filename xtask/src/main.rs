@@ -5,6 +5,7 @@
 //! paths), [`command`] the only one that starts programs.
 #![forbid(unsafe_code)]
 
+mod c_speed;
 mod callgrind;
 mod ci;
 mod command;
@@ -25,6 +26,7 @@ usage: cargo xtask TASK
   ci [--list] [--only A,B] [--skip A,B]   every check, with times; what .ci/run calls
   tidy [--lower]                          house rules; --lower takes shrunk sizes into the ratchet
   icount [--update]                       instructions per operation of the hot paths, against the stored ones
+  c-speed                                 round trips from C, as ratios to those from Rust
   install --prefix DIR [--profile NAME]   libclump, headers, clump-cc, what pkg-config and CMake look for
   tsan                                    the queue stress test under ThreadSanitizer
   mutants [NAME...]                       planted bugs that the tests must find
@@ -55,6 +57,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ("tidy", [flag]) if flag == "--lower" => tidy::run(&root, tidy::Ratchet::Lower),
         ("icount", []) => icount::run(&root, icount::Mode::Compare),
         ("icount", [flag]) if flag == "--update" => icount::run(&root, icount::Mode::Update),
+        ("c-speed", []) => c_speed::run(&root),
         ("install", options) => install::run(&root, options),
         ("tsan", []) => tsan::run(&root),
         ("mutants", names) => mutants::run(&root, names),
