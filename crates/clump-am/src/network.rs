@@ -129,11 +129,18 @@ impl NetworkSeat {
         };
         let key = JobKey::new(&mut key).map_err(|e| refused(&e))?;
         let congestion = window.map_or(Congestion::Adaptive, Congestion::Static);
+        // For the laboratory, which sets it for whole jobs; what cannot be read was refused at the start.
+        let control_first =
+            clump_boot::Config::load().map_or(true, |config| config.net_control_first);
         let config = StackConfig {
             me,
             epoch,
             security,
-            channel: clump_proto::Config { congestion, ..clump_proto::Config::default() },
+            channel: clump_proto::Config {
+                congestion,
+                control_first,
+                ..clump_proto::Config::default()
+            },
             credit_bytes: credit_bytes(node),
             peers,
         };
@@ -289,6 +296,7 @@ impl Network {
             (Counter::NetAcksSent, stats.acks_sent),
             (Counter::NetUnitsSent, stats.units_sent),
             (Counter::NetUnitsResent, stats.units_resent),
+            (Counter::NetUnitsAhead, stats.units_ahead),
             (Counter::NetPacketsReceived, stats.packets_received),
             (Counter::NetBytesReceived, stats.bytes_received),
             (Counter::NetDuplicates, stats.units_duplicate),

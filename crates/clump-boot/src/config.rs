@@ -145,6 +145,8 @@ settings! {
         "The same when nothing came by the network lately.";
     net_window: u64 = 0 in 0..=1_073_741_824, "B", "CLUMP_NET_WINDOW",
         "Bytes under way to each peer on another node, for the laboratory; 0: found by congestion control.";
+    net_control_first: bool = 1 in 0..=1, "bool", "CLUMP_NET_CONTROL_FIRST",
+        "Whether small messages go ahead of data that waits; 0 to compare.";
     net_loss_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_LOSS_PPM",
         "Packets that each rank throws away instead of sending them, for tests.";
     net_duplicate_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_DUPLICATE_PPM",

@@ -4,10 +4,13 @@
 //! packet that is not encrypted is never copied again.
 
 mod gathering;
+mod urgent;
 
 use clump_wire::frame::{self, Frames, Head, Kind, Piece, Route};
 use gathering::Gathering;
 use std::collections::VecDeque;
+use urgent::Urgent;
+pub(crate) use urgent::is_control;
 
 /// Least room for payload for which a message is begun in a packet that is not empty.
 const LEAST_PIECE: usize = 256;
@@ -93,6 +96,10 @@ pub(crate) struct Outbox {
     open: Vec<u8>,
     open_route: Option<Route>,
     closed: VecDeque<Vec<u8>>,
+    /// Goes ahead of those.
+    urgent: Urgent,
+    /// Whether anything does.
+    control_first: bool,
     flying: VecDeque<Flying>,
     /// Number of the first unit of `flying`.
     base: u64,
@@ -109,9 +116,11 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Units of at most `capacity` bytes, a multiple of 8.
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// Units of at most `capacity` bytes, a multiple of 8. Whether small messages go ahead of what waits.
+    pub(crate) fn new(capacity: usize, control_first: bool) -> Self {
         Self {
+            urgent: Urgent::default(),
+            control_first,
             open: Vec::new(),
             open_route: None,
             closed: VecDeque::new(),
@@ -159,6 +168,13 @@ impl Outbox {
     /// Packs a message: into the open unit, or a new one, or several.
     #[inline]
     pub(crate) fn append(&mut self, head: &Head, words: &[u64], payload: &[u8]) {
+        if self.has_whole()
+            && self.control_first
+            && is_control(head, payload)
+            && self.append_urgent(head, words)
+        {
+            return;
+        }
         let same = self.open_route == Some(head.route);
         let need = frame::frame_bytes(head, same, words.len(), payload.len());
         if need <= self.room() {
@@ -312,14 +328,15 @@ impl Outbox {
         self.base + (self.flying.len() + self.closed.len()) as u64
     }
 
-    /// The number of the first unit that nothing has been packed into yet.
+    /// How far what has been packed up to now reaches: for [`Outbox::has_arrived_before`]. Units that go ahead
+    /// are not counted, since they move the numbers of others.
     pub(crate) fn end(&self) -> u64 {
-        self.next_unit() + u64::from(!self.open.is_empty())
+        (self.next_unit() + u64::from(!self.open.is_empty())).saturating_sub(self.urgent.units())
     }
 
-    /// Whether all units below that number have arrived.
-    pub(crate) fn has_arrived_before(&self, number: u64) -> bool {
-        self.acked_through >= number
+    /// Whether all that was packed when [`Outbox::end`] said so has arrived.
+    pub(crate) fn has_arrived_before(&self, end: u64) -> bool {
+        self.urgent.is_empty() && self.acked_through >= end + self.urgent.units()
     }
 
     /// Closes the open unit, if it holds anything.
@@ -340,6 +357,7 @@ impl Outbox {
     #[inline]
     pub(crate) fn launch(&mut self) {
         if let Some(buffer) = self.closed.pop_front() {
+            self.urgent.on_bulk();
             self.waiting -= buffer.len() - HEADROOM;
             let number = self.base + self.flying.len() as u64;
             // Where one message ends another may begin: the last of them needs this unit for longest.
@@ -443,6 +461,10 @@ impl Outbox {
                 gathering.on_frame(&frame, false);
             }
         }
+        for frame in Frames::new(self.urgent.body()).flatten() {
+            gathering.on_frame(&frame, false);
+        }
+        self.urgent.clear();
         (self.waiting, self.spans) = (0, VecDeque::new());
         gathering.finish()
     }

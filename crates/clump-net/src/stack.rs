@@ -395,7 +395,8 @@ impl Stack {
                 None => Push::Full,
             };
         };
-        if conduit.outbox.waiting() >= most_waiting {
+        let full = conduit.outbox.waiting() >= most_waiting;
+        if full && !conduit.passes(&head, ordered, payload) {
             let at = now();
             self.kick(at, peer, false);
             return Push::Full;
@@ -443,7 +444,7 @@ impl Stack {
             let capacity = datagram.saturating_sub(overhead) & !7;
             known.conduit = Some(Box::new(Conduit {
                 channel,
-                outbox: Outbox::new(capacity),
+                outbox: Outbox::new(capacity, config.control_first),
                 datagram,
                 assembly: Assembly::default(),
                 order_in: Order::default(),

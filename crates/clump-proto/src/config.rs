@@ -36,6 +36,8 @@ pub struct Config {
     pub timeout_most: Nanos,
     /// Ask a silent peer whether it is there after so long; `None`: never.
     pub keepalive: Option<Nanos>,
+    /// Whether control messages go ahead of data that waits, and a little beyond the window. Off for comparison.
+    pub control_first: bool,
     /// Length of datagrams that every path carries.
     pub base_datagram_bytes: usize,
     /// Longer lengths to try, in growing order; the first four count. Empty: never try.
@@ -57,6 +59,7 @@ impl Default for Config {
             timeout_floor: 300_000,
             timeout_most: 1_000_000_000,
             keepalive: None,
+            control_first: true,
             // RFC 8899, 5.1.2: BASE_PLPMTU; 1232 bytes of UDP payload fit into IPv6's least MTU of 1280.
             base_datagram_bytes: 1232,
             datagram_candidates: vec![1472, 8972, 65507],

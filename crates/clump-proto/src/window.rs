@@ -11,6 +11,9 @@ use crate::{Config, Nanos};
 /// One unit may always go out when nothing is under way, however long: a UDP datagram at most.
 const MOST_UNIT: usize = 65_507;
 
+/// How far control messages may go beyond the window: a small part of the least that a peer's socket holds.
+const MOST_BEYOND: usize = 16 << 10;
+
 /// The limits of what may be under way.
 #[derive(Debug)]
 pub(crate) struct Window {
@@ -89,6 +92,12 @@ impl Window {
             };
         }
         room
+    }
+
+    /// What is small and urgent may go so far beyond the window, unless that is fixed or closed.
+    pub(crate) fn admits_control(&self, bytes: usize, send: &Send) -> bool {
+        let closed = self.peer == 0 || send.is_full() || self.fixed.is_some();
+        !closed && send.open_bytes() + bytes <= self.bytes() + MOST_BEYOND
     }
 
     #[inline]

@@ -115,6 +115,7 @@ counters! {
     NetAcksSent      "net.acks.sent"        Count "Packets sent that only acknowledge.";
     NetUnitsSent     "net.units.sent"       Count "Packets' worth of messages sent for the first time.";
     NetUnitsResent   "net.units.resent"     Count "Packets' worth of messages sent again.";
+    NetUnitsAhead    "net.units.ahead"      Count "Packets' worth of control messages that went ahead of data that waited.";
     NetPacketsReceived "net.packets.received" Count "Authentic packets received.";
     NetBytesReceived "net.bytes.received"   Bytes "Bytes of those, headers included.";
     NetDuplicates    "net.units.duplicate"  Count "Packets' worth of messages that had arrived before.";

@@ -2,10 +2,11 @@
 
 use super::arena::Arena;
 use super::{COALESCE_NS, Conduit, FLOOD_NS, Nanos, Peer, Stack};
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, is_control};
 use crate::seal::Sealer;
 use crate::stats::Stats;
 use clump_driver::{Driver, DriverError};
+use clump_wire::frame::Head;
 use clump_wire::{Header, Kind};
 use std::net::SocketAddr;
 
@@ -261,6 +262,12 @@ impl Way<'_> {
 }
 
 impl Conduit {
+    /// Whether a message goes ahead of what waits, so that it needs no room behind it.
+    #[cold]
+    pub(super) fn passes(&self, head: &Head, ordered: bool, payload: &[u8]) -> bool {
+        !ordered && is_control(head, payload) && self.outbox.has_urgent_room()
+    }
+
     /// The next unit to send: a lost one, or a new one if the window has room.
     fn next_unit(&mut self, now: Nanos, close_open: bool, stats: &mut Stats) -> Option<u64> {
         while let Some(unit) = self.channel.poll_lost(now) {
@@ -270,7 +277,17 @@ impl Conduit {
                 return Some(unit);
             }
         }
-        if !self.outbox.has_waiting() || self.channel.room(now) == 0 {
+        let room = self.channel.room(now);
+        if let Some(bytes) = self.outbox.urgent_bytes()
+            && (room > 0 || self.channel.admits_control(bytes))
+        {
+            let unit = self.channel.send_unit(now, bytes);
+            self.outbox.launch_urgent();
+            stats.units_sent += 1;
+            stats.units_ahead += 1;
+            return Some(unit);
+        }
+        if !self.outbox.has_waiting() || room == 0 {
             return None;
         }
         if !self.outbox.has_whole() && close_open {

@@ -13,6 +13,13 @@ impl Channel {
         self.window.room(now, &self.send, &self.rtt)
     }
 
+    /// Whether a unit of control messages of so many bytes may go out although there is no room for data: a
+    /// little beyond the window, never beyond the 1024 units.
+    #[inline]
+    pub fn admits_control(&self, bytes: usize) -> bool {
+        self.window.admits_control(bytes, &self.send)
+    }
+
     /// Notes the first transmission of the next unit, `bytes` long with its header; gives its number.
     ///
     /// Call it only while there is [`room`](Self::room): with 1024 units under way none is taken, and the

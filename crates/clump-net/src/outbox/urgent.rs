@@ -1,0 +1,123 @@
+//! Control before data: small messages go ahead of units that wait (paper 003, section 4: locks and control
+//! messages queue behind page transfers in the interface unless they have a way of their own).
+//!
+//! What is small, carries no payload and asks for no order is packed into a unit of its own while others wait.
+//! That one goes first, also a little beyond the window, which bulk keeps full. It may not fill more than a
+//! quarter of a unit between two units of bulk; what finds no room there waits in line. So bulk always goes on,
+//! and with nothing waiting everything shares packets as before.
+
+use super::{Flying, HEADROOM, Outbox};
+use clump_wire::frame::{self, Head, Kind, Route};
+
+/// A share of a unit for a message of the largest size.
+const LEAST_SHARE: usize = 256;
+
+/// The unit that goes ahead, and how much has gone ahead.
+#[derive(Debug, Default)]
+pub(super) struct Urgent {
+    buffer: Vec<u8>,
+    route: Option<Route>,
+    /// Bytes that went ahead since the last unit of bulk.
+    ahead: usize,
+    /// Units that went ahead of others, ever.
+    units: u64,
+}
+
+impl Urgent {
+    pub(super) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// What waits in it.
+    pub(super) fn body(&self) -> &[u8] {
+        self.buffer.get(HEADROOM..).unwrap_or_default()
+    }
+
+    pub(super) fn clear(&mut self) {
+        (self.buffer, self.route) = (Vec::new(), None);
+    }
+
+    /// How many unit numbers were given to units that went ahead of others.
+    pub(super) fn units(&self) -> u64 {
+        self.units
+    }
+
+    /// A unit of bulk goes.
+    #[inline]
+    pub(super) fn on_bulk(&mut self) {
+        self.ahead = 0;
+    }
+}
+
+/// Whether a message is control: it may overtake what carries data.
+#[inline]
+pub(crate) fn is_control(head: &Head, payload: &[u8]) -> bool {
+    let small = matches!(head.kind, Kind::Short | Kind::Credit | Kind::Ask | Kind::Returned);
+    small && payload.is_empty() && head.order.is_none() && head.piece.is_none()
+}
+
+impl Outbox {
+    /// Bytes that may go ahead between two units of bulk.
+    fn share(&self) -> usize {
+        (self.capacity / 4).max(LEAST_SHARE)
+    }
+
+    /// Whether a control message would find room ahead of what waits.
+    pub(crate) fn has_urgent_room(&self) -> bool {
+        self.has_whole() && self.urgent.body().len() + LEAST_SHARE <= self.share()
+    }
+
+    /// Packs a control message to go ahead of the units that wait; false when there is no room for it there.
+    pub(super) fn append_urgent(&mut self, head: &Head, words: &[u64]) -> bool {
+        let same = self.urgent.route == Some(head.route);
+        let need = frame::frame_bytes(head, same, words.len(), 0);
+        if self.urgent.body().len() + need > self.share() {
+            return false;
+        }
+        if self.urgent.buffer.capacity() == 0 {
+            self.urgent.buffer = self.fresh();
+        }
+        let before = self.urgent.buffer.len();
+        frame::append(&mut self.urgent.buffer, head, same, words, &[]);
+        self.waiting += self.urgent.buffer.len() - before;
+        self.urgent.route = Some(head.route);
+        true
+    }
+
+    /// Bytes of the unit that may go ahead now.
+    #[inline]
+    pub(crate) fn urgent_bytes(&self) -> Option<usize> {
+        if self.urgent.is_empty() {
+            return None;
+        }
+        let bytes = self.urgent.body().len();
+        let in_share = self.urgent.ahead + bytes <= self.share();
+        (in_share || !self.has_whole()).then_some(bytes)
+    }
+
+    /// Moves the unit that goes ahead under way. It takes the number that the next of the others would have
+    /// had; what was noted of their numbers moves by one.
+    pub(crate) fn launch_urgent(&mut self) {
+        let buffer = std::mem::take(&mut self.urgent.buffer);
+        self.urgent.route = None;
+        let (number, bytes) =
+            (self.base + self.flying.len() as u64, buffer.len().saturating_sub(HEADROOM));
+        self.urgent.ahead += bytes;
+        self.urgent.units += 1;
+        self.waiting -= bytes;
+        if !self.spans.is_empty() {
+            for flying in self.flying.iter_mut().filter(|flying| flying.kept_for >= number) {
+                flying.kept_for += 1;
+            }
+        }
+        for (first, last) in self.spans.iter_mut().rev().take_while(|(_, last)| *last >= number) {
+            *first += u64::from(*first >= number);
+            *last += 1;
+        }
+        for last in self.begun.iter_mut().filter_map(|begun| begun.last.as_mut()) {
+            *last += u64::from(*last >= number);
+        }
+        let end = buffer.len();
+        self.flying.push_back(Flying { buffer, end, acked: false, kept_for: number });
+    }
+}

@@ -1,0 +1,125 @@
+//! Stories of control messages that go ahead of data (paper 003, section 4), in virtual time.
+
+mod pair;
+
+use clump_net::{Push, Refusal};
+use clump_wire::Security;
+use pair::{MILLISECOND, Pair, name};
+
+fn first_words(mail: &[clump_net::Mail]) -> Vec<u64> {
+    mail.iter().filter_map(|mail| mail.words.first().copied()).collect()
+}
+
+/// How the words of what side 1 got follow each other, and how many packets of data had been sent by then.
+fn arrivals(pair: &mut Pair) -> Vec<u64> {
+    let mut words = Vec::new();
+    for _ in 0..2000 {
+        words.extend(first_words(&pair.look(1, Some(0))));
+        pair.look(0, Some(0));
+        pair.now += MILLISECOND / 100;
+    }
+    words
+}
+
+#[test]
+fn control_goes_ahead_of_data_that_waits_and_data_goes_on() {
+    let mut pair = Pair::new(Security::Crc);
+    let flow = pair.flow(0, false);
+    let bulk = vec![1; 2000];
+    // More than the first window lets out.
+    for number in 0..80 {
+        assert_eq!(pair.send(flow, &[number], &bulk), Push::Accepted);
+    }
+    let under_way = pair.sides[0].stack.stats().units_sent;
+    assert_eq!(pair.send(flow, &[1000], &[]), Push::Accepted);
+    assert_eq!(
+        pair.sides[0].stack.stats().units_sent,
+        under_way + 1,
+        "it went at once, beyond the window"
+    );
+    let got = arrivals(&mut pair);
+    let at = got.iter().position(|&word| word == 1000).unwrap();
+    assert!(
+        at as u64 <= under_way && at < 60,
+        "{at} messages came before it, {under_way} were under way"
+    );
+    assert_eq!(got.len(), 81, "and everything came");
+    assert_eq!(pair.sides[0].stack.stats().units_ahead, 1);
+}
+
+#[test]
+fn control_finds_room_where_data_finds_none() {
+    let mut pair = Pair::new(Security::Crc);
+    let flow = pair.flow(0, false);
+    let mut number = 0;
+    // Of another endpoint, so that the credit of this one is not the limit.
+    let other = pair.sides[0].stack.open_flow(name(0, 1), name(1, 1), 1, false);
+    while pair.send(other, &[number], &[1; 4000]) == Push::Accepted
+        || pair.send(flow, &[number], &[1; 4000]) == Push::Accepted
+    {
+        number += 1;
+    }
+    assert_eq!(pair.send(flow, &[7, 7], &[]), Push::Accepted);
+    let kept = pair.sides[0].stack.memory_bytes();
+    assert!(kept >= 256 << 10, "what waits was the limit, not credit: {kept}");
+}
+
+#[test]
+fn a_flood_of_control_leaves_data_its_share() {
+    let mut pair = Pair::new(Security::Crc);
+    let flow = pair.flow(0, false);
+    let mut bulk = (0..60).map(|number| pair.send(flow, &[number], &[1; 2000]));
+    assert!(bulk.all(|pushed| pushed == Push::Accepted));
+    // As many small ones as find room, at every moment.
+    let (mut small, mut last_bulk, mut got) = (1000, 0, Vec::new());
+    for round in 0..400 {
+        while pair.send(flow, &[small], &[]) == Push::Accepted && small < 200_000 {
+            small += 1;
+        }
+        let came = first_words(&pair.look(1, Some(0)));
+        if came.iter().any(|&word| word < 60) {
+            last_bulk = round;
+        }
+        got.extend(came);
+        pair.look(0, Some(0));
+        pair.now += MILLISECOND / 10;
+        let consumed = got.iter().map(|&word| if word < 60 { 2064 } else { 64 }).sum();
+        let now = pair.now;
+        pair.sides[1].stack.report(|| now, 0, name(1, 0), name(0, 0), consumed);
+    }
+    let data = got.iter().filter(|&&word| word < 60).count();
+    assert_eq!(data, 60, "the last of it in round {last_bulk}");
+    assert!(last_bulk < 40, "data had to wait for {last_bulk} rounds");
+    assert!(small > 5000, "and there were {small} small ones");
+}
+
+#[test]
+fn what_goes_ahead_disturbs_no_message_of_several_packets_when_the_peer_is_lost() {
+    for from in 0..130 {
+        let mut pair = Pair::new(Security::Crc);
+        pair.sides[0].wire.lock().unwrap().lose_from = Some(from);
+        let flow = pair.flow(0, false);
+        // More than the window lets out; what goes ahead then takes numbers that the rest would have had.
+        for number in 0..12 {
+            let len = 3000 + number as usize * 1000;
+            let payload = vec![number as u8; len];
+            assert_eq!(pair.send(flow, &[number, len as u64], &payload), Push::Accepted);
+        }
+        for number in 100..112 {
+            assert_eq!(pair.send(flow, &[number, 0], &[]), Push::Accepted);
+        }
+        assert!(pair.sides[0].stack.stats().units_ahead > 5);
+        let [_, got] = pair.settle();
+        pair.sides[0].stack.lose(1, Refusal::PeerLost);
+        let [back, _] = pair.settle();
+        let whole = |mail: &clump_net::Mail| mail.payload.len() as u64 == mail.words[1];
+        assert!(got.iter().chain(&back).all(whole), "cut before datagram {from}");
+        let mut all = first_words(&got);
+        all.extend(first_words(&back));
+        all.sort_unstable();
+        // What had arrived and was not known to have may come back too.
+        all.dedup();
+        let sent: Vec<u64> = (0..12).chain(100..112).collect();
+        assert_eq!(all, sent, "cut before datagram {from}");
+    }
+}
