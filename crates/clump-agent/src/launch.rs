@@ -19,6 +19,7 @@ use clump_os::netns::{self, Networks};
 use clump_os::process::{self, Change, News};
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, procfs};
+use clump_trace::Monitor;
 use link::Link;
 use std::time::Duration;
 
@@ -358,6 +359,10 @@ impl Launcher {
                 }
             };
             self.printer.say(&self.poller, Stream::Errors, &text);
+            if !outcome.interfaces.is_empty() {
+                let lines = Monitor::lines(&outcome.interfaces).join("\n");
+                self.printer.say(&self.poller, Stream::Errors, &format!("\n{lines}\n"));
+            }
         }
         if display.json {
             let text = serde_json::to_string(outcome)?;

@@ -43,7 +43,7 @@ impl Ledger<'_> {
         let (code, ending) = self.ending();
         let (mut counters, mut ranks, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
         let (mut leftovers, mut survivors) = (Vec::new(), Vec::new());
-        let mut config = BTreeMap::new();
+        let (mut interfaces, mut config) = (Vec::new(), BTreeMap::new());
         let parts = std::mem::take(&mut self.parts);
         for (node, part) in (0..).zip(parts) {
             let here = self.spec.ranks_of(node);
@@ -61,6 +61,7 @@ impl Ledger<'_> {
             }
             hosts.push(part.host);
             counters.extend(part.counters);
+            interfaces.extend(part.interfaces);
             leftovers.extend(part.leftovers);
             survivors.extend(part.survivors);
             config.extend(part.config);
@@ -78,6 +79,7 @@ impl Ledger<'_> {
             survivors,
             summary: anyone_joined.then(|| Summary::of_lives(&counters)),
             counters,
+            interfaces,
             config,
         }
     }

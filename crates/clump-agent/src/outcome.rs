@@ -1,7 +1,7 @@
 //! What became of a job, as the agent tells the launcher, and as `--json` prints it.
 
 use clump_shm::job::{Death, How};
-use clump_trace::{Snapshot, Summary};
+use clump_trace::{Monitor, Snapshot, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -168,6 +168,9 @@ pub struct NodePart {
     pub doing: Vec<Doing>,
     /// Counters of its ranks, in order.
     pub counters: Vec<Snapshot>,
+    /// What its network interfaces saw of themselves.
+    #[serde(default)]
+    pub interfaces: Vec<Monitor>,
     /// Processes that its ranks had started and left running; they were killed.
     pub leftovers: Vec<String>,
     /// Processes that could not be killed.
@@ -238,6 +241,8 @@ pub struct JobOutcome {
     pub survivors: Vec<String>,
     /// Counters of every rank, in order.
     pub counters: Vec<Snapshot>,
+    /// What the network interfaces of all nodes saw of themselves.
+    pub interfaces: Vec<Monitor>,
     /// How the program communicated.
     pub summary: Option<Summary>,
     /// The effective configuration.
@@ -257,6 +262,7 @@ impl JobOutcome {
             leftovers: Vec::new(),
             survivors: Vec::new(),
             counters: Vec::new(),
+            interfaces: Vec::new(),
             summary: None,
             config: BTreeMap::new(),
         }

@@ -5,7 +5,7 @@ use clump_os::clock;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, RankState, Waiting};
 use clump_shm::shared::Shared;
-use clump_trace::{Counter, Counters, Snapshot};
+use clump_trace::{Counter, Counters, Monitor, Snapshot};
 
 /// Looks at every rank of the node. `known` says in words what the caller knows better than the memory does: that a
 /// rank has ended, or is stopped.
@@ -45,6 +45,16 @@ pub fn counters(node: &NodeMemory) -> Vec<Snapshot> {
     };
     let ranks = node.local_ranks();
     ranks.filter_map(|rank| Some((rank, node.rank(rank)?))).map(of).collect()
+}
+
+/// What the monitors of the node's network interfaces show now.
+pub fn monitors(node: &NodeMemory) -> Vec<Monitor> {
+    let now_ns = clock::now_ns();
+    let read = |(id, which)| {
+        let block = node.rank(id)?;
+        Monitor::read((node.node(), which), block.counters(), now_ns)
+    };
+    node.own_interfaces().zip(0..).filter_map(read).collect()
 }
 
 /// A rank in a barrier notes whom it misses when it goes to sleep; others may have come since. Names the

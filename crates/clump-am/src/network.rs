@@ -22,7 +22,7 @@ use clump_shm::node::NodeMemory;
 use clump_shm::rank::{Place, RankState};
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
-pub use forward::{Forward, Spill};
+pub use forward::{Forward, Spill, stamped};
 use portal::Portal;
 pub use portal::proxy_name;
 use registry::Registry;

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use clump_agent::JobSpec;
 use clump_boot::NetDriver;
 use clump_wire::Security;
+use std::str::FromStr;
 
 const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
 const MOST_NODES: i64 = 64;
@@ -33,10 +34,11 @@ pub struct Layout {
     /// both take privileges) [default: what CLUMP_NET_DRIVER says, else auto]
     #[arg(long, value_name = "DRIVER")]
     pub driver: Option<NetDriver>,
-    /// Who drives the network: `direct`, each rank for itself, or `proxy:K`, K threads of each node's agent for
-    /// all of its ranks [default: what CLUMP_NET_PROXIES says, else direct]
-    #[arg(long, value_name = "WHO", value_parser = who_drives)]
-    pub ni: Option<u32>,
+    /// Who drives the network: `direct`, each rank for itself; `proxy:K`, K threads of each node's agent for all of
+    /// its ranks; `auto`, a proxy where it and each rank can have a core [default: what CLUMP_NET_PROXIES says,
+    /// else direct]
+    #[arg(long, value_name = "WHO")]
+    pub ni: Option<Drives>,
     /// Give every node a network namespace of its own, joined by virtual cables
     #[arg(long)]
     pub netns: bool,
@@ -47,19 +49,46 @@ pub fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=MOST_RANKS)
 }
 
-/// Reads the argument of `--ni`: a number of proxies.
-fn who_drives(text: &str) -> Result<u32, String> {
-    let proxies = match text.split_once(':') {
-        None if text == "direct" => Some(0),
-        None if text == "proxy" => Some(1),
-        Some(("proxy", count)) => {
-            count.parse().ok().filter(|count| (1..=MOST_PROXIES).contains(count))
+/// Who drives the network of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drives {
+    /// Each rank for itself.
+    Direct,
+    /// So many proxies for all ranks.
+    Proxies(u32),
+    /// A proxy where it and each rank can have a core, and there are ranks to share it; else each rank.
+    Auto,
+}
+
+impl Drives {
+    /// The number of proxies of each node.
+    fn proxies(self, (ranks, nodes): (u32, u32), cores: usize) -> u32 {
+        match self {
+            Drives::Direct => 0,
+            Drives::Proxies(count) => count,
+            Drives::Auto => {
+                u32::from(ranks >= 2 * nodes && (ranks + nodes) as usize <= cores && nodes > 1)
+            }
         }
-        _ => None,
-    };
-    proxies.ok_or_else(|| {
-        format!("`{text}` is not `direct` or `proxy:K` with K from 1 to {MOST_PROXIES}")
-    })
+    }
+}
+
+impl FromStr for Drives {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let some = |count: &u32| (1..=MOST_PROXIES).contains(count);
+        let known = match text.split_once(':') {
+            None if text == "direct" => Some(Drives::Direct),
+            None if text == "auto" => Some(Drives::Auto),
+            None if text == "proxy" => Some(Drives::Proxies(1)),
+            Some(("proxy", count)) => count.parse().ok().filter(some).map(Drives::Proxies),
+            _ => None,
+        };
+        known.ok_or_else(|| {
+            format!("`{text}` is not `direct`, `auto` or `proxy:K` with K from 1 to {MOST_PROXIES}")
+        })
+    }
 }
 
 impl Layout {
@@ -83,11 +112,40 @@ impl Layout {
             anyhow::bail!("--netns joins 2 to {MOST_NAMESPACES} nodes, not {nodes} (--nodes)");
         }
         (spec.nodes, spec.netns, spec.driver) = (nodes, self.netns, self.driver);
-        spec.proxies = self.ni;
+        let cores = clump_os::topology::usable_cores();
+        spec.proxies = self.ni.map(|drives| drives.proxies((ranks, nodes), cores));
         spec.security = match self.security {
             Protection::Aead => Security::Aead,
             Protection::Crc => Security::Crc,
         };
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_drives_is_read_or_refused() {
+        for (text, drives) in [
+            ("direct", Drives::Direct),
+            ("auto", Drives::Auto),
+            ("proxy", Drives::Proxies(1)),
+            ("proxy:16", Drives::Proxies(16)),
+        ] {
+            assert_eq!(text.parse(), Ok(drives));
+        }
+        for text in ["", "proxy:0", "proxy:17", "proxy:", "proxies", "auto:1"] {
+            assert!(text.parse::<Drives>().unwrap_err().contains("proxy:K"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_is_chosen_where_everybody_has_a_core() {
+        let auto = |ranks, nodes, cores| Drives::Auto.proxies((ranks, nodes), cores);
+        assert_eq!([auto(4, 2, 1), auto(4, 2, 2), auto(4, 2, 5)], [0, 0, 0]);
+        assert_eq!((auto(4, 2, 6), auto(2, 2, 16), auto(4, 1, 16)), (1, 0, 0));
+        assert_eq!(Drives::Proxies(3).proxies((4, 2), 1), 3);
     }
 }

@@ -6,7 +6,7 @@ use clump_agent::{report, scene};
 use clump_os::{clock, process, procfs};
 use clump_shm::node::NodeMemory;
 use clump_trace::text::Table;
-use clump_trace::{Counter, Summary};
+use clump_trace::{Counter, Monitor, Summary};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
@@ -80,10 +80,12 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
     let first = ranks.iter().map(|all| all[Counter::Joined]).filter(|&ns| ns != 0).min();
     let elapsed_ns = first.map_or(0, |first| clock::now_ns().saturating_sub(first));
     let summary = Summary::of(&ranks, elapsed_ns);
+    let interfaces: Vec<_> = nodes.iter().flat_map(scene::monitors).collect();
     let id = format!("{:016x}", node.job().id());
     if json {
         let all = serde_json::json!({
-            "job": id, "ranks": ranks.len(), "nodes": nodes.len(), "doing": doing, "counters": ranks, "summary": summary,
+            "job": id, "ranks": ranks.len(), "nodes": nodes.len(), "doing": doing, "counters": ranks,
+            "interfaces": interfaces, "summary": summary,
         });
         return Ok(format!("{all}\n"));
     }
@@ -102,7 +104,11 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
         text += &line;
         text.push('\n');
     }
-    Ok(format!("{text}\n{}\n{summary}", Table { ranks: &ranks }))
+    let mut text = format!("{text}\n{}\n{summary}", Table { ranks: &ranks });
+    if !interfaces.is_empty() {
+        text += &format!("\n{}\n", Monitor::lines(&interfaces).join("\n"));
+    }
+    Ok(text)
 }
 
 /// One job of this user, as its agent shows it.

@@ -334,6 +334,12 @@ impl Outbox {
         (self.next_unit() + u64::from(!self.open.is_empty())).saturating_sub(self.urgent.units())
     }
 
+    /// Whether all that was packed when [`Outbox::end`] said so has been sent.
+    pub(crate) fn has_sent_before(&self, end: u64) -> bool {
+        let sent = (self.base + self.flying.len() as u64).saturating_sub(self.urgent.units());
+        self.urgent.is_empty() && sent >= end
+    }
+
     /// Whether all that was packed when [`Outbox::end`] said so has arrived.
     pub(crate) fn has_arrived_before(&self, end: u64) -> bool {
         self.urgent.is_empty() && self.acked_through >= end + self.urgent.units()

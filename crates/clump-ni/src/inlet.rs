@@ -1,8 +1,9 @@
 //! What ranks of this node hand to a proxy, to be sent to other nodes.
 
 use crate::farewell::Farewells;
+use crate::monitor::Watcher;
 use crate::routes::Routes;
-use clump_am::{Forward, Spill};
+use clump_am::{Forward, Spill, stamped};
 use clump_net::{Mail, Portion, Progress, Push, Refusal, Stack};
 use clump_os::clock;
 use clump_shm::bulk::SharedBytes;
@@ -64,7 +65,7 @@ impl Inlet {
     }
 
     /// Takes what ranks have handed over, as far as there is room. Gives how many messages.
-    pub(crate) fn look(&mut self, stack: &mut Stack) -> usize {
+    pub(crate) fn look(&mut self, stack: &mut Stack, watcher: &mut Watcher) -> usize {
         // What rang and is no lane was rung by a rank that writes nonsense.
         let _ = self.inbox.answer_bells();
         let mut hot = std::mem::take(&mut self.inbox.hot);
@@ -74,7 +75,7 @@ impl Inlet {
             for _ in 0..BUDGET {
                 let Peek::Message(header) = lane.receiver.peek(&mut words) else { break };
                 let payload = lane.receiver.payload(header);
-                if self.take(stack, lane.from, header, &words, payload) == Took::NoRoom {
+                if self.take((stack, watcher), lane.from, header, &words, payload) == Took::NoRoom {
                     break;
                 }
                 lane.receiver.advance(header);
@@ -84,7 +85,7 @@ impl Inlet {
         }
         self.inbox.hot = hot;
         if self.inbox.anything_pending() {
-            taken += self.look_at_queue(stack);
+            taken += self.look_at_queue(stack, watcher);
         }
         self.farewells.handle_arrivals(stack);
         taken
@@ -92,7 +93,7 @@ impl Inlet {
 
     /// What ranks without a lane have handed over.
     #[cold]
-    fn look_at_queue(&mut self, stack: &mut Stack) -> usize {
+    fn look_at_queue(&mut self, stack: &mut Stack, watcher: &mut Watcher) -> usize {
         let memory = self.memory.clone();
         let dead = |rank: u32| memory.death_of(rank).is_some();
         let mut taken = 0;
@@ -101,7 +102,8 @@ impl Inlet {
             match self.inbox.requests.take(&mut words, dead) {
                 Take::Message(message) => {
                     let from = Name::from_bits(message.source);
-                    let took = self.take(stack, from, message.header, &words, message.payload);
+                    let took =
+                        self.take((stack, watcher), from, message.header, &words, message.payload);
                     if took == Took::NoRoom {
                         return taken;
                     }
@@ -120,7 +122,7 @@ impl Inlet {
 
     fn take(
         &mut self,
-        stack: &mut Stack,
+        (stack, watcher): (&mut Stack, &mut Watcher),
         from: Name,
         header: Header,
         words: &[u64; 2 * INLINE],
@@ -130,14 +132,14 @@ impl Inlet {
         let mut beside = std::mem::take(&mut self.scratch);
         beside.clear();
         payload.append_to(&mut beside);
-        let took = self.take_copied(stack, from, header, words, &beside);
+        let took = self.take_copied((stack, watcher), from, header, words, &beside);
         self.scratch = beside;
         took
     }
 
     fn take_copied(
         &mut self,
-        stack: &mut Stack,
+        (stack, watcher): (&mut Stack, &mut Watcher),
         from: Name,
         header: Header,
         words: &[u64],
@@ -152,15 +154,24 @@ impl Inlet {
         else {
             return Took::Yes;
         };
-        match forward.kind {
-            _ if forward.route.to == self.inbox.name().to_bits() => {
-                self.farewells.take_leave(from.rank(), stack);
-                Took::Yes
-            }
+        if forward.route.to == self.inbox.name().to_bits() {
+            self.farewells.take_leave(from.rank(), stack);
+            return Took::Yes;
+        }
+        let took = match forward.kind {
             Kind::Long => self.begin(stack, from, &forward, bytes),
             Kind::Part => self.go_on(stack, from, &forward, bytes),
             _ => self.send(stack, &forward, bytes),
+        };
+        if took == Took::Yes {
+            let peer = self.routes.stack_of(forward.route.to);
+            let numbered = matches!(forward.kind, Kind::Long | Kind::Part);
+            let stamp = if numbered { 0 } else { forward.message };
+            // The clock that all processes of the machine share.
+            let handed_over = if stamp == 0 { None } else { stamped(stamp, clock::now_ns()) };
+            watcher.on_taken(stack, peer, handed_over, bytes.len());
         }
+        took
     }
 
     fn send(&mut self, stack: &mut Stack, forward: &Forward<'_>, payload: &[u8]) -> Took {

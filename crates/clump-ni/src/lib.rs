@@ -26,6 +26,7 @@ mod doors;
 mod farewell;
 mod inlet;
 mod interface;
+mod monitor;
 mod outlets;
 mod routes;
 mod server;

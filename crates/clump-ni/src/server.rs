@@ -8,6 +8,7 @@ use crate::courtesy::Courtesy;
 use crate::doors::{INDEX, NodeDoors, gone};
 use crate::farewell::business_name;
 use crate::inlet::Inlet;
+use crate::monitor::Watcher;
 use crate::outlets::Outlets;
 use crate::routes::Routes;
 use clump_am::{
@@ -56,6 +57,7 @@ pub(crate) struct Server {
     readiness: Option<OwnedFd>,
     spin_ns: u64,
     courtesy: Courtesy,
+    watcher: Watcher,
 }
 
 /// The engine, and the name that it answers under.
@@ -75,9 +77,10 @@ impl Server {
     ) -> Result<Self> {
         let node = memory.node();
         let id = memory.interface_id(node) + which;
-        let place = memory.rank(id).and_then(|block| block.place());
         let missing = || ErrorKind::Network("this node's interface has no address".into());
-        let place = place.ok_or_else(missing)?;
+        let block = memory.rank(id).ok_or_else(missing)?;
+        let place = block.place().ok_or_else(missing)?;
+        let watcher = Watcher::new(block);
         let routes = Routes::new(memory.clone(), which);
         let name = (which == 0).then(|| interface_name(memory, node));
         let proxies = memory.proxies() != 0;
@@ -112,6 +115,7 @@ impl Server {
             readiness,
             spin_ns,
             courtesy,
+            watcher,
         })
     }
 
@@ -119,8 +123,10 @@ impl Server {
         let mut batch = Batch::default();
         let (mut turns, mut idle_since) = (0_u32, None);
         while !ending.load(Ordering::Acquire) {
+            let began = clock::ticked_ns();
             let busy = self.turn(&mut batch);
             if busy {
+                self.watcher.on_turn(began, clock::ticked_ns());
                 idle_since = None;
                 turns = turns.wrapping_add(1);
                 if turns.is_multiple_of(ATTEND_TURNS) {
@@ -141,10 +147,10 @@ impl Server {
     /// Takes what ranks have handed over, receives once, does what is to be done with it, and sends what that
     /// set off. Says whether there was anything.
     fn turn(&mut self, batch: &mut Batch) -> bool {
-        let Self { stack, engine, inlet, outlets, routes, business, .. } = self;
+        let Self { stack, engine, inlet, outlets, routes, business, watcher, .. } = self;
         let mut taken = 0;
         if let Some(inlet) = inlet {
-            taken = inlet.look(stack);
+            taken = inlet.look(stack, watcher);
             for mail in inlet.lost.drain(..) {
                 outlets.bring_back(stack, &mail);
             }
@@ -165,6 +171,7 @@ impl Server {
                 Some(executor) if executor.is_for(&arrival) => {
                     let mut out = Answers { stack, routes, name: executor.name };
                     take(&mut executor.engine, &arrival, &mut out);
+                    watcher.on_executed();
                 }
                 _ if arrival.route.to == *business => {
                     let token = arrival.words().first().copied().unwrap_or(0);
@@ -178,7 +185,10 @@ impl Server {
                         _ => {}
                     }
                 }
-                _ => outlets.deliver(stack, &arrival),
+                _ => {
+                    outlets.deliver(stack, &arrival);
+                    watcher.on_brought(stack.looked_at(), arrival.payload.len());
+                }
             }
         }
         if let Some(executor) = engine
@@ -191,11 +201,13 @@ impl Server {
         if stack.wants_service() || stack.next_timeout().is_some_and(|at| at <= now) {
             stack.service(now, true);
         }
+        watcher.on_sent(stack);
         received + taken > 0 || !batch.is_empty()
     }
 
     /// Gives up who died or finalized, on other nodes and on this one.
     fn attend(&mut self) {
+        self.watcher.on_attend(&self.stack);
         for (peer, why) in gone_peers(&self.stack, &self.memory) {
             self.stack.lose(peer, why);
         }

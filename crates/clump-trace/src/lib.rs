@@ -28,11 +28,13 @@
 
 pub mod block;
 pub mod counter;
+pub mod monitor;
 pub mod snapshot;
 pub mod summary;
 pub mod text;
 
 pub use block::{Block, CAPACITY, Counters};
 pub use counter::{Counter, Flow, LAYOUT, Role, Size, Unit};
+pub use monitor::{Gauge, Gauges, Monitor, SMALL, Stage};
 pub use snapshot::Snapshot;
 pub use summary::Summary;

@@ -44,6 +44,7 @@ impl Agent {
             pids: self.ranks.iter().map(|rank| rank.child.pid).collect(),
             doing: self.scene.take().unwrap_or_default(),
             counters: crate::scene::counters(&self.node.memory),
+            interfaces: crate::scene::monitors(&self.node.memory),
             leftovers: self.leftovers.iter().map(sweep::describe).collect(),
             survivors: survivors.iter().map(sweep::describe).collect(),
             config,

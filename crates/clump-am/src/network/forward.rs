@@ -29,7 +29,8 @@ pub struct Forward<'a> {
     pub ordered: bool,
     /// If it will not arrive: why. Then it is on its way back to `from`.
     pub lost: Option<Refusal>,
-    /// Of a long message and its parts: its number, unique for the rank that sends it.
+    /// Of a long message and its parts: its number, unique for the rank that sends it. Of any other: when it was
+    /// handed over ([`stamp`]), or 0.
     pub message: u32,
     /// Index into the handler table.
     pub handler: u8,
@@ -127,6 +128,22 @@ impl<'a> Forward<'a> {
     }
 }
 
+/// Nanoseconds of one unit of a stamp.
+const STAMP_NS: u64 = 64;
+
+/// A time as messages carry it; never 0, and it wraps after some minutes.
+pub fn stamp(now_ns: u64) -> u32 {
+    (now_ns / STAMP_NS) as u32 | 1
+}
+
+/// The time of a stamp that is not older than some minutes.
+pub fn stamped(stamp: u32, now_ns: u64) -> Option<u64> {
+    let age = ((now_ns / STAMP_NS) as u32 | 1).wrapping_sub(stamp);
+    // Clocks of two cores may differ by a little.
+    let age = if age > u32::MAX / 2 { 0 } else { u64::from(age) };
+    (stamp != 0).then(|| now_ns.saturating_sub(age * STAMP_NS))
+}
+
 /// Words before those of the message.
 fn front(reply: bool) -> usize {
     if reply { 3 } else { 4 }
@@ -171,6 +188,16 @@ mod tests {
                 prop_assert!(read.words.len() <= MOST_WORDS);
                 prop_assert!(payload.len() <= beside.len());
             }
+        }
+    }
+
+    #[test]
+    fn a_stamp_tells_the_time_again() {
+        for now in [100_000, 1 << 38, (1 << 38) + 5_000] {
+            assert_eq!(stamped(0, now), None);
+            let then = stamped(stamp(now - 6_400), now).unwrap();
+            assert!(now - then <= 6_400 + 64 && now - then >= 6_400 - 128, "{then} {now}");
+            assert_eq!(stamped(stamp(now + 640), now), Some(now), "another core's clock is ahead");
         }
     }
 

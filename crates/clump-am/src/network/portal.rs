@@ -1,12 +1,13 @@
 //! A rank's way to other nodes through the proxies of its own: lanes to them, and the account of what endpoints
 //! of other nodes have not consumed. What comes from other nodes proxies put into the endpoints' own lanes.
 
-use super::forward::Forward;
+use super::forward::{Forward, stamp};
 use super::{Accept, credit_bytes};
 use crate::error::Result;
 use clump_boot::Dispatch;
 use clump_net::original::{CONSUMED, Original};
 use clump_net::{FlowId, Flows, Mail, Progress, Push, REQUEST_COST, Refusal, Request, Sort};
+use clump_os::clock;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::path::Path;
@@ -19,6 +20,9 @@ use std::time::Duration;
 
 /// How soon a rank that sleeps looks again whether its proxy has room.
 const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
+
+/// One message in so many carries the time, for the proxy's monitor.
+const TIMED_EVERY: u32 = 8;
 
 /// The name of proxy `which` of this node as ranks hand messages to it.
 pub fn proxy_name(node: &NodeMemory, which: u32) -> Name {
@@ -46,6 +50,8 @@ struct Inner {
     beside: Vec<u8>,
     next_way: usize,
     next_message: u32,
+    /// Messages handed over.
+    messages: u32,
     /// Ranks of other nodes that take nothing any more.
     gone: Vec<Option<Refusal>>,
 }
@@ -69,6 +75,7 @@ impl Portal {
             beside: Vec::new(),
             next_way: rank as usize,
             next_message: 0,
+            messages: 0,
             gone: vec![None; node.ranks()],
             node: node.clone(),
         };
@@ -281,8 +288,15 @@ impl Inner {
             return Err(Push::Full);
         }
         let Request { kind, handler, words, .. } = *request;
-        let (reply, lost, message) = (false, None, 0);
+        let (reply, lost, message) = (false, None, self.stamp());
         Ok(Forward { kind, reply, ordered, lost, message, handler, route, words })
+    }
+
+    /// The time, for one message in some.
+    #[inline]
+    fn stamp(&mut self) -> u32 {
+        self.messages = self.messages.wrapping_add(1);
+        if self.messages.is_multiple_of(TIMED_EVERY) { stamp(clock::now_ns()) } else { 0 }
     }
 
     fn spend(&mut self, flow: FlowId, cost: u64) {
@@ -353,7 +367,7 @@ impl Inner {
         let route = Route { from, to, tag: 0 };
         let (reply, ordered, lost) = (true, false, None);
         self.next_message = self.next_message.wrapping_add(1);
-        let message = self.next_message;
+        let message = if kind == Kind::Long { self.next_message } else { self.stamp() };
         let mut forward = Forward { kind, reply, ordered, lost, message, handler, route, words };
         let way = self.way_for(&forward);
         let most = self.node.geometry().max_medium();

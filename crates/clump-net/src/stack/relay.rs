@@ -3,7 +3,7 @@
 use super::{MOST_WAITING, Nanos, Push, Stack};
 use crate::doors::Refusal;
 use crate::mail::Mail;
-use crate::outbox::{Progress, Stretch};
+use crate::outbox::{Outbox, Progress, Stretch};
 use clump_wire::frame::{Head, Kind};
 
 /// A part of a long message.
@@ -34,6 +34,28 @@ impl Stack {
         let open = (0..).zip(&self.peers).filter_map(|(id, peer)| Some((id, peer.as_ref()?)));
         let ends = open.filter_map(|(id, peer)| Some((id, peer.conduit.as_ref()?.outbox.end())));
         Mark(ends.collect())
+    }
+
+    /// How far what has been packed for a peer reaches: for [`Stack::has_sent_before`].
+    pub fn packed_before(&self, peer: u32) -> u64 {
+        self.outbox_of(peer).map_or(0, Outbox::end)
+    }
+
+    /// Whether all that had been packed for a peer then has been sent, or will never be.
+    pub fn has_sent_before(&self, peer: u32, number: u64) -> bool {
+        self.outbox_of(peer).is_none_or(|outbox| outbox.has_sent_before(number))
+    }
+
+    fn outbox_of(&self, peer: u32) -> Option<&Outbox> {
+        let known = self.peers.get(peer as usize)?.as_ref()?;
+        known.conduit.as_deref().filter(|_| known.lost.is_none()).map(|conduit| &conduit.outbox)
+    }
+
+    /// The smoothed round trip to each peer that is talked to, where it is known.
+    pub fn round_trips(&self) -> impl Iterator<Item = Nanos> + '_ {
+        let open = self.peers.iter().flatten().filter(|peer| peer.is_open());
+        let known = open.filter_map(|peer| peer.conduit.as_deref());
+        known.map(|conduit| conduit.channel.stats().srtt).filter(|&srtt| srtt != 0)
     }
 
     /// Whether all that had been handed over at `mark` has arrived, or cannot.
