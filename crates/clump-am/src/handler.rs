@@ -39,10 +39,10 @@ impl<E: std::fmt::Display> Outcome for Result<(), E> {
     }
 }
 
-impl Outcome for Option<Failure> {
+impl Outcome for Option<Box<Failure>> {
     #[inline(always)]
     fn failure(self) -> Option<Box<Failure>> {
-        self.map(Box::new)
+        self
     }
 }
 

@@ -182,7 +182,7 @@ fn a_handler_may_refuse_what_it_was_sent() {
                         token.reply(ANSWER, &[]).unwrap();
                     }
                     let odd = words[0] % 2 == 1 || payload.len() == 3;
-                    odd.then_some(Failure::Refused(Reason::Congestion))
+                    odd.then(|| Box::new(Failure::Refused(Reason::Congestion)))
                 });
                 ep.set_handler(ANSWER, move |_, _, _| end.set(1));
                 ep.poll_until(|| done.get() == 1).unwrap();

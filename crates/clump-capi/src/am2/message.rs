@@ -37,24 +37,37 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// `count` arguments that lie at `arguments`; `None` if there are too many or none to be had.
+    /// Nothing yet. In place from here on: what is sent is not moved.
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Self { words: [0; MOST_CARRIED], used: 0 }
+    }
+
+    /// Takes `count` arguments that lie at `arguments`; false if there are too many or none to be had.
     ///
     /// # Safety
     /// `arguments` is null or leads to `count` arguments, if that is at most 16.
     #[inline(always)]
-    pub(super) unsafe fn of(kind: Kind, count: u32, arguments: *const i32) -> Option<Self> {
+    pub(super) unsafe fn fill(&mut self, kind: Kind, count: u32, arguments: *const i32) -> bool {
         let count = count as usize;
         if count > MOST_ARGUMENTS || (arguments.is_null() && count != 0) {
-            return None;
+            return false;
         }
-        let mut words = [0; MOST_CARRIED];
+        let words = &mut self.words;
         words[0] = MARK | (kind as u64) << 8 | count as u64;
-        for at in 0..count {
+        let mut at = 0;
+        while at + 1 < count {
             // SAFETY: the caller's.
-            let argument = unsafe { arguments.add(at).read() };
-            words[FRONT + at / 2] |= u64::from(argument as u32) << (at % 2 * 32);
+            let [low, high] = unsafe { arguments.add(at).cast::<[i32; 2]>().read() };
+            words[FRONT + at / 2] = u64::from(low as u32) | u64::from(high as u32) << 32;
+            at += 2;
         }
-        Some(Self { words, used: FRONT + count.div_ceil(2) })
+        if at < count {
+            // SAFETY: the caller's.
+            words[FRONT + at / 2] = u64::from(unsafe { arguments.add(at).read() } as u32);
+        }
+        self.used = FRONT + count.div_ceil(2);
+        true
     }
 
     /// The same message with the tag that it is sent with.
@@ -98,8 +111,9 @@ mod tests {
         let given: Vec<i32> = (0..16).map(|i| (i - 8) * 0x0123_4567).collect();
         for count in 0..=16 {
             for kind in [Kind::Short, Kind::Medium, Kind::Long] {
+                let mut packed = Packed::new();
                 // SAFETY: there are sixteen.
-                let mut packed = unsafe { Packed::of(kind, count, given.as_ptr()) }.unwrap();
+                assert!(unsafe { packed.fill(kind, count, given.as_ptr()) });
                 let words = packed.tagged(0xfeed).to_vec();
                 let count = count as usize;
                 assert_eq!(Head::read(&words), Some(Head { kind, count, tag: 0xfeed }));
@@ -109,15 +123,16 @@ mod tests {
             }
         }
         // SAFETY: nothing is read.
-        assert!(unsafe { Packed::of(Kind::Short, 17, given.as_ptr()) }.is_none());
+        assert!(!unsafe { Packed::new().fill(Kind::Short, 17, given.as_ptr()) });
         // SAFETY: nothing is read.
-        assert!(unsafe { Packed::of(Kind::Short, 1, std::ptr::null()) }.is_none());
+        assert!(!unsafe { Packed::new().fill(Kind::Short, 1, std::ptr::null()) });
     }
 
     #[test]
     fn words_of_anybody_else_are_refused() {
+        let mut words = Packed::new();
         // SAFETY: no arguments are read.
-        let words = unsafe { Packed::of(Kind::Short, 0, std::ptr::null()) }.unwrap();
+        assert!(unsafe { words.fill(Kind::Short, 0, std::ptr::null()) });
         let good = words.words[0];
         for words in [
             &[][..],

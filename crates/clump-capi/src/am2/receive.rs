@@ -7,7 +7,7 @@ use super::returned;
 use super::token::{self, Running};
 use clump_am::{Failure, Handler, Inside, Payload, Reason, Token};
 use clump_os::sync::Ordering;
-use std::cell::RefCell;
+use std::cell::Cell;
 
 /// Lets the endpoint in `slot` take messages, for handlers that the program sets later.
 pub(super) fn install(inside: &mut Inside<'_>, slot: &'static Slot) {
@@ -26,7 +26,7 @@ fn receive(
     token: Token<'_>,
     words: &[u64],
     payload: &Payload<'_>,
-) -> Option<Failure> {
+) -> Option<Box<Failure>> {
     let head = Head::read(words);
     let function = slot.handlers[usize::from(number)].load(Ordering::Relaxed);
     match head {
@@ -54,16 +54,17 @@ fn receive(
 #[inline(always)]
 fn running<'a>(slot: &'static Slot, head: Head, token: Token<'a>) -> Running<'a> {
     let (from, request) = (token.from(), token.may_reply());
-    let answer = RefCell::new(Some(token));
+    let answer = Cell::new(Some(token));
     Running { slot, head, from, answer, request, back: None }
 }
 
+#[inline(never)]
 fn medium(
     function: Function,
     running: &Running<'_>,
     words: &[u64],
     payload: &Payload<'_>,
-) -> Option<Failure> {
+) -> Option<Box<Failure>> {
     let bytes = payload.len();
     // SAFETY: a message is handled inside the berth; no handler is called here.
     let buffer = unsafe {
@@ -83,13 +84,14 @@ fn medium(
     None
 }
 
+#[inline(never)]
 fn long(
     function: Function,
     number: u8,
     running: Running<'_>,
     words: &[u64],
     payload: &Payload<'_>,
-) -> Option<Failure> {
+) -> Option<Box<Failure>> {
     let bytes = payload.len();
     let offset = usize::try_from(payload.offset().unwrap_or(0)).unwrap_or(usize::MAX);
     // SAFETY: as above.
@@ -121,9 +123,9 @@ fn refuse(
     reason: Reason,
     words: &[u64],
     payload: &Payload<'_>,
-) -> Option<Failure> {
+) -> Option<Box<Failure>> {
     if token.may_reply() {
-        return Some(Failure::Refused(reason));
+        return Some(Box::new(Failure::Refused(reason)));
     }
     returned::own_reply(slot, number, token.from(), reason, words, payload);
     None

@@ -3,7 +3,7 @@
 use super::invoke::TokenValue;
 use super::limits::{checked_bytes, most_long, most_medium};
 use super::message::{Kind, Packed};
-use super::send::packed;
+use super::send::pack;
 use super::status::{Code, Failure, Result, bad, call};
 use super::token;
 use clump_am::{Handler, Parcel};
@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_void};
 
 /// Answers the request of `token` once.
 #[inline(always)]
-fn reply(token: TokenValue, handler: u8, parcel: Parcel<'_>, mut words: Packed) -> Result<()> {
+fn reply(token: TokenValue, handler: u8, parcel: Parcel<'_>, words: &mut Packed) -> Result<()> {
     token::with(token, |running| {
         if !running.request {
             let what = "a reply cannot be answered, and neither can what came back";
@@ -36,9 +36,10 @@ pub unsafe extern "C" fn clump_am_reply(
     arguments: *const i32,
 ) -> c_int {
     call(|| {
+        let mut words = Packed::new();
         // SAFETY: the caller's.
-        let words = unsafe { packed(Kind::Short, count, arguments) }?;
-        reply(token, handler, Parcel::Short, words)
+        unsafe { pack(&mut words, Kind::Short, count, arguments) }?;
+        reply(token, handler, Parcel::Short, &mut words)
     })
 }
 
@@ -56,11 +57,12 @@ pub unsafe extern "C" fn clump_am_reply_medium(
     arguments: *const i32,
 ) -> c_int {
     call(|| {
+        let mut words = Packed::new();
         // SAFETY: the caller's.
-        let words = unsafe { packed(Kind::Medium, count, arguments) }?;
+        unsafe { pack(&mut words, Kind::Medium, count, arguments) }?;
         // SAFETY: the caller's.
         let payload = unsafe { checked_bytes(source, bytes, most_medium(), "AM_MaxMedium") }?;
-        reply(token, handler, Parcel::Medium(payload), words)
+        reply(token, handler, Parcel::Medium(payload), &mut words)
     })
 }
 
@@ -79,10 +81,11 @@ pub unsafe extern "C" fn clump_am_reply_long(
     arguments: *const i32,
 ) -> c_int {
     call(|| {
+        let mut words = Packed::new();
         // SAFETY: the caller's.
-        let words = unsafe { packed(Kind::Long, count, arguments) }?;
+        unsafe { pack(&mut words, Kind::Long, count, arguments) }?;
         // SAFETY: the caller's.
         let payload = unsafe { checked_bytes(source, bytes, most_long(), "AM_MaxLong") }?;
-        reply(token, handler, Parcel::Long(offset as u64, payload), words)
+        reply(token, handler, Parcel::Long(offset as u64, payload), &mut words)
     })
 }

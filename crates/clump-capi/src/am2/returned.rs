@@ -7,7 +7,7 @@ use super::status::{bad, call, give};
 use super::token::{self, Running, en_t};
 use clump_am::{Name, Payload, Reason, Returned};
 use clump_os::sync::Ordering;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 /// `EBADENTRY`: nothing is bound to that entry of the translation table.
@@ -152,7 +152,7 @@ fn run(slot: &'static Slot, head: Option<Head>, back: &Back<'_>) {
         return;
     }
     let head = head.unwrap_or(Head { kind: Kind::Short, count: 0, tag: 0 });
-    let answer = RefCell::new(None);
+    let answer = Cell::new(None);
     let running = Running { slot, head, from: back.to, answer, request: false, back: Some(back) };
     // SAFETY: the program set it at index 0.
     token::run(&running, |token| unsafe {

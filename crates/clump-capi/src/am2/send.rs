@@ -8,15 +8,24 @@ use super::{returned, token};
 use clump_am::{Attempt, Handler, Parcel};
 use std::ffi::{c_int, c_void};
 
-/// Arguments that C gave.
+/// Packs the arguments that C gave.
 ///
 /// # Safety
 /// `arguments` leads to `count` of them, or is null.
 #[inline(always)]
-pub(super) unsafe fn packed(kind: Kind, count: u32, arguments: *const i32) -> Result<Packed> {
+pub(super) unsafe fn pack(
+    words: &mut Packed,
+    kind: Kind,
+    count: u32,
+    arguments: *const i32,
+) -> Result<()> {
     // SAFETY: the caller's.
-    unsafe { Packed::of(kind, count, arguments) }
-        .ok_or_else(|| bad(format!("a message has 0 to {MOST_ARGUMENTS} arguments, not {count}")))
+    if unsafe { words.fill(kind, count, arguments) } { Ok(()) } else { Err(too_many(count)) }
+}
+
+#[cold]
+fn too_many(count: u32) -> Failure {
+    bad(format!("a message has 0 to {MOST_ARGUMENTS} arguments, not {count}, at a place in memory"))
 }
 
 #[cold]
@@ -32,7 +41,7 @@ fn request(
     index: c_int,
     handler: u8,
     (kind, parcel): (Kind, Parcel<'_>),
-    mut words: Packed,
+    words: &mut Packed,
     wait: bool,
 ) -> Result<()> {
     if token::is_handling() {
@@ -80,9 +89,10 @@ pub unsafe extern "C" fn clump_am_request(
     arguments: *const i32,
 ) -> c_int {
     call(|| {
+        let mut words = Packed::new();
         // SAFETY: the caller's.
-        let words = unsafe { packed(Kind::Short, count, arguments) }?;
-        request(endpoint, index, handler, (Kind::Short, Parcel::Short), words, true)
+        unsafe { pack(&mut words, Kind::Short, count, arguments) }?;
+        request(endpoint, index, handler, (Kind::Short, Parcel::Short), &mut words, true)
     })
 }
 
@@ -101,12 +111,13 @@ pub unsafe extern "C" fn clump_am_request_medium(
     arguments: *const i32,
 ) -> c_int {
     call(|| {
+        let mut words = Packed::new();
         // SAFETY: the caller's.
-        let words = unsafe { packed(Kind::Medium, count, arguments) }?;
+        unsafe { pack(&mut words, Kind::Medium, count, arguments) }?;
         // SAFETY: the caller's.
         let payload = unsafe { checked_bytes(source, bytes, most_medium(), "AM_MaxMedium") }?;
         let what = (Kind::Medium, Parcel::Medium(payload));
-        request(endpoint, index, handler, what, words, true)
+        request(endpoint, index, handler, what, &mut words, true)
     })
 }
 
@@ -128,11 +139,12 @@ pub unsafe extern "C" fn clump_am_request_long(
     arguments: *const i32,
 ) -> c_int {
     call(|| {
+        let mut words = Packed::new();
         // SAFETY: the caller's.
-        let words = unsafe { packed(Kind::Long, count, arguments) }?;
+        unsafe { pack(&mut words, Kind::Long, count, arguments) }?;
         // SAFETY: the caller's.
         let payload = unsafe { checked_bytes(source, bytes, most_long(), "AM_MaxLong") }?;
         let what = (Kind::Long, Parcel::Long(offset as u64, payload));
-        request(endpoint, index, handler, what, words, wait != 0)
+        request(endpoint, index, handler, what, &mut words, wait != 0)
     })
 }

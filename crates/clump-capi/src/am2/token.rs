@@ -6,7 +6,7 @@ use super::message::Head;
 use super::returned::Back;
 use super::status::{Result, bad, call, give};
 use clump_am::{Name, Token};
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ffi::c_int;
 
 /// An endpoint's name as C has it.
@@ -35,7 +35,7 @@ pub(super) struct Running<'a> {
     pub(super) head: Head,
     pub(super) from: Name,
     /// The right to answer, until it is used; never there for replies and what came back.
-    pub(super) answer: RefCell<Option<Token<'a>>>,
+    pub(super) answer: Cell<Option<Token<'a>>>,
     /// Whether it is a request, answered or not.
     pub(super) request: bool,
     /// The message that came back, in handler 0.
