@@ -16,6 +16,13 @@ pub(crate) fn guard(run: impl FnOnce() -> Result<c_int>) -> c_int {
     }
 }
 
+/// The same for the functions that a round trip consists of, which a landing place for panics would slow down:
+/// there a panic ends the process at the border, as the compiler sees to.
+#[inline(always)]
+pub(crate) fn hot(run: impl FnOnce() -> Result<c_int>) -> c_int {
+    run().unwrap_or_else(Fault::keep)
+}
+
 /// The same for functions that return a pointer; null if it failed.
 #[inline(always)]
 pub(crate) fn guard_pointer<T>(run: impl FnOnce() -> Result<*mut T>) -> *mut T {

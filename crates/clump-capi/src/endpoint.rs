@@ -1,6 +1,6 @@
 //! Endpoints: opening and closing, names and tags, the translation table, segments for deposits.
 
-use crate::border::{guard, guard_or, guard_pointer, to_int};
+use crate::border::{guard, guard_or, guard_pointer, hot, to_int};
 use crate::fault::{Fault, Result, null, range};
 use crate::job::{clump_t, with};
 use crate::slot::{Object, Slot};
@@ -50,17 +50,20 @@ impl Object for Ours {
 macro_rules! on_endpoint {
     ($ep:expr, |$endpoint:ident, $slot:ident| $body:expr) => {{
         let pointer: *const () = $ep.cast();
-        if $crate::slot::Slot::at(pointer).is_some_and(|slot| slot.is::<$crate::endpoint::Ours>()) {
-            $crate::slot::Slot::enter::<$crate::endpoint::Ours, _>(pointer, |ours, $slot| {
-                $crate::endpoint::not_in_its_handler($slot)?;
-                let $endpoint = &ours.0;
-                $body
-            })
-        } else {
-            $crate::slot::Slot::enter::<$crate::endpoint::Mine, _>(pointer, |mine, $slot| {
-                let $endpoint = &mine.0;
-                $body
-            })
+        match $crate::slot::Slot::enter_mine::<$crate::endpoint::Mine, _>(pointer, |mine, $slot| {
+            let $endpoint = &mine.0;
+            $body
+        }) {
+            Some(done) => done,
+            // Shared, or an error.
+            None => {
+                $crate::slot::Slot::enter::<$crate::endpoint::Ours, _>(pointer, |ours, $slot| {
+                    $crate::endpoint::not_in_its_handler($slot)?;
+                    let $endpoint = &ours.0;
+                    $body
+                })
+                .map_err(|fault| $crate::endpoint::why_not(pointer, fault))
+            }
         }
     }};
     ($ep:expr, |$endpoint:ident| $body:expr) => {
@@ -68,6 +71,15 @@ macro_rules! on_endpoint {
     };
 }
 pub(crate) use on_endpoint;
+
+/// What was wrong with an endpoint that is neither this thread's nor shared.
+#[cold]
+pub(crate) fn why_not(pointer: *const (), fault: Fault) -> Fault {
+    match Slot::at(pointer) {
+        Some(slot) if slot.is::<Mine>() => Slot::foreign::<Mine>(pointer, slot),
+        _ => fault,
+    }
+}
 
 /// A shared endpoint would wait for itself.
 #[inline(always)]
@@ -269,7 +281,7 @@ pub extern "C" fn clump_ep_set_events(ep: *mut clump_ep, events: c_int) -> c_int
 /// Errors: ::CLUMP_ERR_HANDLER_FAILED, ::CLUMP_ERR_RETURNED, ::CLUMP_ERR_DAMAGED, ::CLUMP_ERR_IN_HANDLER.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_poll(ep: *mut clump_ep) -> c_int {
-    guard(|| on_endpoint!(ep, |endpoint| Ok(to_int(endpoint.poll()?))))
+    hot(|| on_endpoint!(ep, |endpoint| Ok(to_int(endpoint.poll()?))))
 }
 
 /// Waits until at least one message was handled (or what ::clump_ep_set_events says); gives how many were.

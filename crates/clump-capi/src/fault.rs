@@ -7,10 +7,13 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::ffi::{CStr, CString};
 
-/// A failure: what happened, its cause, and so on.
+/// A failure: what happened, its cause, and so on. One word, so that results stay in registers.
 #[derive(Debug)]
-pub(crate) struct Fault {
-    pub(crate) status: S,
+pub(crate) struct Fault(Box<Said>);
+
+#[derive(Debug)]
+struct Said {
+    status: S,
     chain: Vec<CString>,
     whole: CString,
 }
@@ -33,7 +36,7 @@ impl Fault {
     fn of(status: S, chain: &[String]) -> Self {
         let whole = text(&chain.join(": "));
         let chain = chain.iter().map(|link| text(link)).collect();
-        Self { status, chain, whole }
+        Self(Box::new(Said { status, chain, whole }))
     }
 
     /// An error of the crates below, with its causes.
@@ -52,25 +55,30 @@ impl Fault {
         Self::of(status, &chain)
     }
 
+    /// What is returned for it.
+    pub(crate) fn status(&self) -> S {
+        self.0.status
+    }
+
     /// Everything in one line.
     pub(crate) fn whole(&self) -> &CStr {
-        &self.whole
+        &self.0.whole
     }
 
     /// One link of the chain.
     pub(crate) fn link(&self, depth: usize) -> Option<&CStr> {
-        self.chain.get(depth).map(CString::as_c_str)
+        self.0.chain.get(depth).map(CString::as_c_str)
     }
 
     /// Links of the chain.
     pub(crate) fn links(&self) -> usize {
-        self.chain.len()
+        self.0.chain.len()
     }
 
     /// Keeps it for whoever asks; gives the number to return.
     #[cold]
     pub(crate) fn keep(self) -> i32 {
-        let status = self.status as i32;
+        let status = self.status() as i32;
         // A thread that is ending keeps nothing any more, and nobody can ask.
         let _ = LAST.try_with(|last| {
             if let Ok(mut last) = last.try_borrow_mut() {

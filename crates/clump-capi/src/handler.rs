@@ -158,7 +158,7 @@ impl Callee<Run> {
         token: Token<'_>,
         words: &[u64],
         payload: &Payload<'_>,
-    ) -> std::result::Result<(), String> {
+    ) -> std::result::Result<(), Box<str>> {
         let (at, bytes) = (payload.as_ptr(), payload.len());
         let mut live = Live::new(token, payload.offset());
         let inside = Inside::begin(self.slot, (&raw mut live).cast(), self.context);

@@ -8,8 +8,8 @@
 //! `slot::Slot` (what a program's pointers lead to) and `fault::Fault` (an error on its way to C).
 //!
 //! # Invariants
-//! 1. Nothing unwinds across the border: every exported function goes through `border::guard`, or cannot
-//!    fail.
+//! 1. Nothing unwinds across the border: every exported function goes through `border::guard`, cannot fail, or
+//!    (`border::hot`) ends the process.
 //! 2. A pointer that C gives is never followed before it is known to be the address of a slot, of the right
 //!    kind, of this thread where that matters. An object is not closed while a call uses it.
 //! 3. What C passes as address and length is used only during the call that it was passed to, but for

@@ -1,6 +1,6 @@
 //! Requests of all kinds, as C sends them.
 
-use crate::border::guard;
+use crate::border::{guard, hot};
 use crate::endpoint::{clump_ep, destination, not_in_its_handler, on_endpoint};
 use crate::fault::{Fault, Result, null, range};
 use crate::handler::number;
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn clump_request_words(
     given: *const u64,
     nwords: c_int,
 ) -> c_int {
-    guard(|| {
+    hot(|| {
         // SAFETY: the caller's.
         let words = unsafe { words(given, nwords) }?;
         let (dest, handler) = (destination(dest)?, number(handler)?);

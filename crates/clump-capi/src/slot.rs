@@ -178,6 +178,27 @@ impl Slot {
         run(unsafe { slot.object::<T>() }, slot)
     }
 
+    /// Uses the object of a slot if it is this thread's; the short way of what is done most.
+    #[inline(always)]
+    pub(crate) fn enter_mine<T: Object, R>(
+        pointer: *const (),
+        run: impl FnOnce(&T, &'static Self) -> Result<R>,
+    ) -> Option<Result<R>> {
+        let slot = Self::at(pointer)?;
+        if !slot.is::<T>() || slot.owner.load(Ordering::Relaxed) != thread::number() {
+            return None;
+        }
+        let _use = Alone::of(slot);
+        // SAFETY: invariant 2: the object is this thread's, and is not closed while it is used.
+        Some(run(unsafe { slot.object::<T>() }, slot))
+    }
+
+    /// Why an object may not be used here.
+    #[cold]
+    pub(crate) fn foreign<T: Object>(pointer: *const (), slot: &Self) -> Fault {
+        refuse::<T>(pointer, slot)
+    }
+
     /// # Safety
     /// A `T` is in the slot, and stays there while the reference is used.
     #[inline(always)]

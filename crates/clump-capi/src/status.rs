@@ -122,7 +122,7 @@ pub extern "C" fn clump_strerror(status: c_int) -> *const c_char {
 /// The status of the last function that failed in this thread; ::CLUMP_OK if none has.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_error() -> c_int {
-    last(|fault| fault.map_or(S::CLUMP_OK, |fault| fault.status) as c_int)
+    last(|fault| fault.map_or(S::CLUMP_OK, |fault| fault.status()) as c_int)
 }
 
 /// What the last function that failed in this thread has to say: whose fault it is, rank and peer, the

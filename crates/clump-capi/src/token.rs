@@ -1,6 +1,6 @@
 //! What a handler may do: answer once, queue requests, say that it failed.
 
-use crate::border::{guard, guard_or};
+use crate::border::{guard, guard_or, hot};
 use crate::endpoint::{Mine, Ours, clump_name, destination};
 use crate::fault::{Fault, Result, null};
 use crate::handler::number;
@@ -22,7 +22,7 @@ pub(crate) struct Live<'a> {
     token: Token<'a>,
     offset: Option<u64>,
     replied: bool,
-    failure: Option<String>,
+    failure: Option<Box<str>>,
 }
 
 impl<'a> Live<'a> {
@@ -33,7 +33,7 @@ impl<'a> Live<'a> {
 
     /// What the handler said in the end.
     #[inline(always)]
-    pub(crate) fn outcome(self) -> std::result::Result<(), String> {
+    pub(crate) fn outcome(self) -> std::result::Result<(), Box<str>> {
         self.failure.map_or(Ok(()), Err)
     }
 
@@ -127,7 +127,8 @@ pub unsafe extern "C" fn clump_token_fail(token: *mut clump_token, why: *const c
         // SAFETY: the caller gave a string.
         let why = (!why.is_null()).then(|| unsafe { CStr::from_ptr(why) }.to_string_lossy());
         with(token, |live| {
-            live.failure = Some(why.map_or_else(|| "it did not say why".to_owned(), Into::into));
+            let why: String = why.map_or_else(|| "it did not say why".to_owned(), Into::into);
+            live.failure = Some(why.into_boxed_str());
             Ok(0)
         })
     })
@@ -147,7 +148,7 @@ pub unsafe extern "C" fn clump_reply_words(
     given: *const u64,
     nwords: c_int,
 ) -> c_int {
-    guard(|| {
+    hot(|| {
         // SAFETY: the caller's.
         let (handler, words) = (number(handler)?, unsafe { words(given, nwords) }?);
         with(token, |live| Ok(live.reply()?.reply(handler, words)?))?;
