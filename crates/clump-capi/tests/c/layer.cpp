@@ -61,14 +61,14 @@ static void messages(clump::world &cl) {
     GOOD(ep.request(self, nothing));
     GOOD(ep.poll_until([&] { return empty == 1; }));
     GOOD(cl.barrier());
-    while (payload != 0) GOOD(ep.poll());
+    GOOD(ep.poll_until([&] { return payload == 0; }));
     page.push_back(std::byte{9});
     EXPECT(ep.request_bulk(next, bulk, page, 200).error().status == CLUMP_ERR_TOO_LONG);
 
     auto until_failed = [&](clump::result<void> sent) {
         if (!sent) return sent.error();
         for (;;)
-            if (auto polled = ep.poll(); !polled) return polled.error();
+            if (auto polled = ep.wait(); !polled) return polled.error();
     };
     EXPECT(until_failed(ep.request(self, throws, 0)).text.find("thrown on purpose") != std::string::npos);
     EXPECT(until_failed(ep.request(self, throws, 1)).status == CLUMP_ERR_HANDLER_FAILED);
