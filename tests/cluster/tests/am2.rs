@@ -107,6 +107,7 @@ fn random_programs_handle_every_message_once_or_get_it_back() {
             command.env("CLUMP_LANES", "0");
         }));
         right(with_args(run("-n 4 --nodes 2", &program), &args));
+        right(with_args(run("-n 4 --nodes 2 --ni proxy:1", &program), &args));
         right(with_args(troubled(run("-n 3 --nodes 3", &program)), &args));
     }
 }
