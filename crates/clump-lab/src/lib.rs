@@ -35,6 +35,7 @@ pub mod steps;
 pub mod steps_command;
 pub mod svg;
 pub mod text;
+pub mod urgent;
 pub mod wire;
 
 /// The commands of the laboratory, for `clump lab` to mount.
@@ -50,6 +51,8 @@ pub enum Command {
     Loss(loss::command::Args),
     /// What a job between nodes loses to somebody who sends it packets of his own
     Enemy(enemy::command::Args),
+    /// What small messages and locks cost between nodes while bulk goes too
+    Urgent(urgent::command::Args),
 }
 
 /// Runs a command; the exit code for the program.
@@ -60,5 +63,6 @@ pub fn main(command: &Command) -> anyhow::Result<u8> {
         Command::Compare(args) => compare::run(args),
         Command::Loss(args) => loss::command::run(args),
         Command::Enemy(args) => enemy::command::run(args),
+        Command::Urgent(args) => urgent::command::run(args),
     }
 }

@@ -1,0 +1,133 @@
+//! `clump lab urgent`: what small messages and locks between nodes cost behind bulk, with control ahead of
+//! data and without (paper 003, section 4).
+//!
+//! Jobs with and without take turns; [`live`] is what their ranks do, [`command`] starts them.
+
+pub mod command;
+pub mod live;
+
+use crate::contrast::Contrast;
+use anyhow::{Context, Result};
+use clump_loggp::Median;
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+
+/// What one job says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    /// Every small operation while nothing else went on, nanoseconds.
+    pub idle_ns: Vec<f64>,
+    /// The same while bulk went too.
+    pub loaded_ns: Vec<f64>,
+    /// Bulk that this rank sent meanwhile, per second.
+    pub bulk_bytes_per_s: f64,
+    /// Packets' worth of messages that went ahead.
+    pub ahead: u64,
+}
+
+/// One small operation.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// What it is.
+    pub what: &'static str,
+    /// Median without load.
+    pub idle_ns: Median,
+    /// Medians under load: with control ahead, and without.
+    pub loaded_ns: Contrast,
+    /// The 99th percentiles of the same.
+    pub p99_ns: Contrast,
+    /// What that cost the bulk.
+    pub bulk_bytes_per_s: Contrast,
+    /// Packets' worth of messages that went ahead, in all jobs.
+    pub ahead: u64,
+}
+
+impl Row {
+    /// From turns: with control ahead, and without.
+    pub fn of(what: &'static str, turns: &[(Said, Said)]) -> Result<Self> {
+        let contrast = |part: &dyn Fn(&Said) -> Option<f64>| -> Result<Contrast> {
+            let pairs = turns.iter().map(|(with, without)| Some((part(with)?, part(without)?)));
+            let pairs: Option<Vec<_>> = pairs.collect();
+            Contrast::of(&pairs.context("a job measured nothing")?).context("no turns were played")
+        };
+        let idle = turns.iter().flat_map(|(with, without)| [with, without]);
+        let idle = idle.filter_map(|said| share(&said.idle_ns, 0.5));
+        Ok(Self {
+            what,
+            idle_ns: Median::of(idle).context("a job measured nothing")?,
+            loaded_ns: contrast(&|said| share(&said.loaded_ns, 0.5))?,
+            p99_ns: contrast(&|said| share(&said.loaded_ns, 0.99))?,
+            bulk_bytes_per_s: contrast(&|said| Some(said.bulk_bytes_per_s))?,
+            ahead: turns.iter().map(|(with, _)| with.ahead).sum(),
+        })
+    }
+}
+
+/// The value below which so large a share lies.
+fn share(samples: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let last = u32::try_from(sorted.len().checked_sub(1)?).ok()?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to last")]
+    let at = (share * f64::from(last)).round() as usize;
+    sorted.get(at).copied()
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// How packets were protected.
+    pub security: &'static str,
+    /// Each small operation.
+    pub rows: Vec<Row>,
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "small messages between two nodes, bulk going as well, {}", self.security)?;
+        writeln!(
+            f,
+            "{:<26}{:>9}{:>12}{:>12}{:>8}{:>12}{:>12}{:>8}{:>10}",
+            "us", "idle", "ahead", "in line", "ratio", "p99 ahead", "in line", "ratio", "bulk"
+        )?;
+        for Row { what, idle_ns, loaded_ns, p99_ns, bulk_bytes_per_s, .. } in &self.rows {
+            writeln!(
+                f,
+                "{what:<26}{:>9.1}{:>12.1}{:>12.1}{:>8.2}{:>12.1}{:>12.1}{:>8.2}{:>10.2}",
+                idle_ns.value / 1e3,
+                loaded_ns.ours.value / 1e3,
+                loaded_ns.baseline.value / 1e3,
+                loaded_ns.ratio.value,
+                p99_ns.ours.value / 1e3,
+                p99_ns.baseline.value / 1e3,
+                p99_ns.ratio.value,
+                bulk_bytes_per_s.ratio.value,
+            )?;
+        }
+        writeln!(f, "ratios: ahead over in line; bulk: goodput of rank 0, the same ratio")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(idle: f64, loaded: f64, bulk: f64) -> Said {
+        let all = |ns: f64| (1..=100_u32).map(|i| ns * f64::from(i)).collect();
+        Said { idle_ns: all(idle), loaded_ns: all(loaded), bulk_bytes_per_s: bulk, ahead: 3 }
+    }
+
+    #[test]
+    fn ratios_are_those_of_turns() {
+        let turns =
+            [1.0, 10.0, 2.0].map(|slow| (said(1.0, 2.0 * slow, 4.0), said(1.0, 8.0 * slow, 5.0)));
+        let row = Row::of("a lock", &turns).unwrap();
+        assert!((row.loaded_ns.ratio.value - 0.25).abs() < 1e-9, "{row:?}");
+        assert!((row.p99_ns.ratio.value - 0.25).abs() < 1e-9);
+        assert!((row.bulk_bytes_per_s.ratio.value - 0.8).abs() < 1e-9);
+        assert_eq!(row.ahead, 9);
+        assert!(Row::of("nothing", &[]).is_err());
+        let text = Report { security: "aead", rows: vec![row] }.to_string();
+        assert!(text.contains("a lock") && text.contains("0.25"), "{text}");
+    }
+}

@@ -1,0 +1,88 @@
+//! `clump lab urgent`: options and jobs.
+
+use super::live::{self, Game};
+use super::{Report, Row, Said};
+use crate::compare::process;
+use crate::launch::{self, Shape};
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+use clump_wire::Security;
+
+/// Whether control goes ahead.
+const VARIABLE: &str = "CLUMP_NET_CONTROL_FIRST";
+
+/// Options of `clump lab urgent`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Protection of packets between nodes: aead or crc
+    #[arg(long, default_value = "aead")]
+    pub security: Security,
+    /// Put each node into a network namespace of its own, joined by veth, instead of using loopback
+    #[arg(long)]
+    pub netns: bool,
+    /// Turns of every job with control ahead and without; figures are medians over them
+    #[arg(long, default_value_t = 7)]
+    pub rounds: usize,
+    /// One JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+    /// What the ranks of a job are to do.
+    #[arg(long, hide = true, value_enum)]
+    pub game: Option<Game>,
+}
+
+/// Runs the command; the exit code.
+pub fn run(args: &Args) -> Result<u8> {
+    if let Some(game) = args.game {
+        if let Some(said) = live::play(game)? {
+            println!("{}", serde_json::to_string(&said)?);
+        }
+        return Ok(0);
+    }
+    ensure!(args.rounds > 0, "--rounds 0 measures nothing; give at least 1");
+    let mut rows = Vec::new();
+    for (game, what) in
+        [(Game::Trips, "round trip of 8 bytes"), (Game::Locks, "lock taken and given back")]
+    {
+        let turn = |round: usize| -> Result<(Said, Said)> {
+            if round.is_multiple_of(2) {
+                let with = job(args, game, true)?;
+                return Ok((with, job(args, game, false)?));
+            }
+            let without = job(args, game, false)?;
+            Ok((job(args, game, true)?, without))
+        };
+        let turns = (0..args.rounds).map(turn).collect::<Result<Vec<_>>>()?;
+        rows.push(Row::of(what, &turns)?);
+    }
+    let report = Report { security: args.security.name(), rows };
+    if args.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        print!("{report}");
+    }
+    Ok(0)
+}
+
+/// Runs a job for what its rank 0 says.
+fn job(args: &Args, game: Game, ahead: bool) -> Result<Said> {
+    let shape = Shape { ranks: 2, nodes: 2, security: args.security, netns: args.netns };
+    let value = game.to_possible_value().context("every game has a name")?;
+    let mut command = launch::job(shape, 0)?;
+    command.args(["lab", "urgent", "--game", value.get_name()]);
+    command.env(VARIABLE, if ahead { "1" } else { "0" });
+    let what = || format!("a job of `{}`", value.get_name());
+    let text = process::run(&mut command).with_context(what)?;
+    serde_json::from_str(&text).with_context(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The name is a key of the one table of settings; another name would be ignored without a word.
+    #[test]
+    fn the_setting_exists() {
+        assert!(clump_boot::config::KEYS.iter().any(|key| key.variable == VARIABLE));
+    }
+}
