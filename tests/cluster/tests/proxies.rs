@@ -118,3 +118,24 @@ fn owners_and_holders_that_die_are_reported_and_operations_on_a_lost_node_end() 
     let ended = job.finish();
     assert!(ended.out.contains("rank 0 goes on"), "{}\n{}", ended.out, ended.err);
 }
+
+#[test]
+fn the_monitor_shows_what_went_through() {
+    let ended = Job::of("-n 4 --nodes 2 --ni proxy:2 --json", "talk 3000").finish();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let outcome: serde_json::Value =
+        serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
+    let interfaces = outcome["interfaces"].as_array().unwrap();
+    assert_eq!(interfaces.len(), 4, "two nodes with two proxies each");
+    let sum = |what: &str| interfaces.iter().map(|one| one[what].as_u64().unwrap()).sum::<u64>();
+    assert!(sum("taken") >= 3000 && sum("brought") >= 3000, "{interfaces:?}");
+    assert_eq!(sum("executed"), 0, "nothing one-sided was asked for");
+    for one in interfaces {
+        let busy = one["utilisation"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&busy), "{one}");
+        for times in one["stages"].as_array().unwrap() {
+            let of = |what: &str| times[what].as_f64().unwrap();
+            assert!(of("least_us") <= of("mean_us"), "{times}");
+        }
+    }
+}
