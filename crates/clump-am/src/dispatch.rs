@@ -95,6 +95,10 @@ impl Core {
     fn answer_bells(&mut self) -> Result<()> {
         let heated = self.inbox.answer_bells()?;
         self.desk.counters().add(Counter::LanesHeated, u64::from(heated));
+        if std::mem::take(&mut self.inbox.mail) {
+            // Somebody else looked at the network, and left something for this endpoint.
+            (self.net_due, self.due) = (self.polls, self.polls);
+        }
         Ok(())
     }
 

@@ -188,7 +188,9 @@ impl Network {
         let stack = seat.into_stack(node, me, peers, Box::new(registry.doors()))?;
         let credit = credit_bytes(node);
         let (home, fence): (NodeMemory, FenceKind) = (node.clone(), node.fence());
-        let wake = Box::new(move || {
+        let gates = registry.clone();
+        let wake = Box::new(move |mailed: u32| {
+            gates.ring(mailed);
             if let Some(block) = home.rank(rank) {
                 block.park().wake_if_asleep(fence, home.alarm(rank).map(|alarm| &**alarm));
             }

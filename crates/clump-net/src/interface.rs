@@ -41,8 +41,8 @@ struct Shared {
     ending: Mutex<bool>,
     ended: Condvar,
     started: AtomicBool,
-    /// Wakes the rank's threads: mail has come for an endpoint of another thread.
-    wake: Box<dyn Fn() + Send + Sync>,
+    /// Wakes the rank's threads: mail has come for these endpoints, as bits.
+    wake: Box<dyn Fn(u32) + Send + Sync>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -76,18 +76,19 @@ impl Shared {
             stack.service(now, true);
             stack.acknowledge_all(now);
             pause = if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP };
-            let mailed = stack.take_mailed() != 0;
+            let mailed = stack.take_mailed();
             drop(stack);
-            if mailed {
-                (self.wake)();
+            if mailed != 0 {
+                (self.wake)(mailed);
             }
         }
     }
 }
 
 impl Interface {
-    /// The interface over `stack`; `wake` wakes the threads of its owner.
-    pub fn new(stack: Stack, wake: Box<dyn Fn() + Send + Sync>) -> Self {
+    /// The interface over `stack`; `wake` wakes the threads of its owner that
+    /// have these endpoints.
+    pub fn new(stack: Stack, wake: Box<dyn Fn(u32) + Send + Sync>) -> Self {
         let readiness = stack.driver().readiness().and_then(|fd| fd.try_clone_to_owned().ok());
         let shared = Shared {
             stack: Mutex::new(stack),
@@ -113,13 +114,19 @@ impl Interface {
         self.shared.readiness.as_ref().map(AsFd::as_fd)
     }
 
+    /// Sends, and notes whether anything is left to be sent later.
+    #[inline]
+    fn send(&self, send: impl FnOnce(&mut Stack) -> Push) -> Push {
+        let mut stack = self.shared.stack();
+        let pushed = send(&mut stack);
+        self.shared.unsettled.store(stack.wants_service(), Ordering::Relaxed);
+        pushed
+    }
+
     /// Sends a short or medium request.
     #[inline]
     pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Push {
-        let mut stack = self.shared.stack();
-        let pushed = stack.request(clock::ticked_ns, request, payload);
-        self.shared.unsettled.store(stack.wants_service(), Ordering::Relaxed);
-        pushed
+        self.send(|stack| stack.request(clock::ticked_ns, request, payload))
     }
 
     /// Sends a long request, or as much of it as there is room for.
@@ -129,10 +136,7 @@ impl Interface {
         payload: &[u8],
         progress: &mut Progress,
     ) -> Push {
-        let mut stack = self.shared.stack();
-        let pushed = stack.request_long(clock::ticked_ns, request, payload, progress);
-        self.shared.unsettled.store(stack.wants_service(), Ordering::Relaxed);
-        pushed
+        self.send(|stack| stack.request_long(clock::ticked_ns, request, payload, progress))
     }
 
     /// Answers a request.
@@ -144,10 +148,7 @@ impl Interface {
         names: (u64, u64),
         body: (&[u64], &[u8]),
     ) -> Push {
-        let mut stack = self.shared.stack();
-        let pushed = stack.reply(clock::ticked_ns, peer, head, names, body);
-        self.shared.unsettled.store(stack.wants_service(), Ordering::Relaxed);
-        pushed
+        self.send(|stack| stack.reply(clock::ticked_ns, peer, head, names, body))
     }
 
     /// Opens the way between two endpoints.
@@ -176,7 +177,7 @@ impl Interface {
         let others = stack.take_mailed() & !1_u32.wrapping_shl(u32::from(wanted));
         drop(stack);
         if others != 0 {
-            (self.shared.wake)();
+            (self.shared.wake)(others);
         }
         received
     }

@@ -14,15 +14,18 @@ use std::sync::Arc;
 
 /// One-sided operations of one thread. Clones are the same.
 ///
-/// ```no_run
-/// # fn main() -> clump_rma::Result<()> {
-/// # let (context, name): (std::sync::Arc<clump_am::RankContext>, clump_rma::SegmentName) = todo!();
-/// let rma = clump_rma::Rma::open(&context)?;
-/// let table = rma.target(name)?; // a segment whose name its rank has told us
-/// table.put(8, 42_u64)?; // on its way
-/// rma.quiet()?; // there
-/// assert_eq!(table.fetch_add(8, 1_u64)?, 42);
-/// # Ok(()) }
+/// ```
+/// fn example(
+///     context: &std::sync::Arc<clump_am::RankContext>,
+///     name: clump_rma::SegmentName, // of a segment, as its rank has told us
+/// ) -> clump_rma::Result<()> {
+///     let rma = clump_rma::Rma::open(context)?;
+///     let table = rma.target(name)?;
+///     table.put(8, 42_u64)?; // on its way
+///     rma.quiet()?; // there
+///     assert_eq!(table.fetch_add(8, 1_u64)?, 42);
+///     Ok(())
+/// }
 /// ```
 #[derive(Debug, Clone)]
 pub struct Rma {

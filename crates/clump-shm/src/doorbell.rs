@@ -14,6 +14,8 @@ pub const LANE_WORDS: usize = 16;
 pub const REQUEST_QUEUE: u32 = (LANE_WORDS * 64) as u32;
 /// Bit of the shared queue of replies.
 pub const REPLY_QUEUE: u32 = REQUEST_QUEUE + 1;
+/// Bit of the mail that the network has left for the endpoint.
+pub const MAIL: u32 = REQUEST_QUEUE + 2;
 
 /// One bit per lane and queue, and a summary that a poll reads: one load while nobody rings.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@
 
 use crate::block::EndpointBlock;
 use crate::bulk::Bulk;
-use crate::doorbell::{REPLY_QUEUE, REQUEST_QUEUE};
+use crate::doorbell::{MAIL, REPLY_QUEUE, REQUEST_QUEUE};
 use crate::geometry::{
     ENDPOINT_HEADER, ENDPOINTS, Geometry, LANE_CONTROL, LANE_FRONT, LANE_SLOTS, QUEUE_BLOCKS,
     QUEUE_SLOTS,
@@ -59,6 +59,8 @@ pub struct Inbox<L> {
     pub replies: QueueReceiver,
     /// Whether a queue's bell rang and it has not been seen empty since: requests, replies.
     pub pending: [bool; 2],
+    /// Whether the network has rung since this was last cleared.
+    pub mail: bool,
     ticks: u32,
 }
 
@@ -93,7 +95,19 @@ impl<L> Inbox<L> {
         block.open(generation, tag);
         let (hot, cold) = (Vec::new(), Vec::new());
         let (node, pending) = (node.clone(), [true; 2]);
-        Ok(Self { node, name, map, block, hot, cold, requests, replies, pending, ticks: 0 })
+        Ok(Self {
+            node,
+            name,
+            map,
+            block,
+            hot,
+            cold,
+            requests,
+            replies,
+            pending,
+            mail: false,
+            ticks: 0,
+        })
     }
 
     /// The endpoint's name.
@@ -166,6 +180,7 @@ impl<L> Inbox<L> {
             match bit {
                 REQUEST_QUEUE => self.pending[0] = true,
                 REPLY_QUEUE => self.pending[1] = true,
+                MAIL => self.mail = true,
                 lane => heated += u32::from(self.heat(lane as usize)?),
             }
         }

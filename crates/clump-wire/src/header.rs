@@ -84,7 +84,8 @@ pub struct Header {
     pub ce: u8,
     /// Which job, derived from its key; tells foreign packets from ours at no cost.
     pub job: u32,
-    /// The stack that sent it: a rank, or `0xff00_0000` and a node for its agent.
+    /// The stack that sent it: a rank's or, numbered behind the ranks, a network interface's; `0xff00_0000` and a
+    /// node for an agent's heartbeat.
     pub source: u32,
     /// The stack it is for.
     pub target: u32,

@@ -3,6 +3,7 @@
 use clump_net::{Doors, Refusal};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::block::{EndpointBlock, Openness};
+use clump_shm::doorbell::MAIL;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use clump_shm::segment::Segment;
@@ -47,6 +48,19 @@ impl Registry {
                 gate.segment = segment;
             }
         });
+    }
+
+    /// Tells endpoints, given as bits, that there is mail for them: so a poll finds it that would not have looked at
+    /// the network yet.
+    pub(crate) fn ring(&self, mailed: u32) {
+        let gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        for (index, gate) in gates.iter().enumerate() {
+            if let Some(gate) = gate
+                && mailed >> index & 1 != 0
+            {
+                gate.block.doorbell().ring(MAIL);
+            }
+        }
     }
 
     fn change(&self, name: Name, how: impl FnOnce(&mut Option<Gate>)) {

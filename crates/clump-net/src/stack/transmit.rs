@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 const BURST: usize = 64;
 /// Bytes of one call of the driver, as much as one segmented send takes.
 const BURST_BYTES: usize = 128 << 10;
+
 /// What it takes to send to one peer.
 struct Way<'a> {
     arena: &'a mut Arena,

@@ -1,0 +1,67 @@
+//! A program that computes and seldom polls: what came by the network meanwhile is found by its next polls.
+#![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
+
+mod cluster;
+
+use clump_am::{Endpoint, Handler, Name, Settings, Tag};
+use clump_wire::Security;
+use cluster::net::{self, Between};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Barrier;
+
+const TAG: Tag = Tag(7);
+const COUNT: Handler = Handler(1);
+/// Requests, one after the other, each found by the first polls after it was acknowledged.
+const REQUESTS: u64 = 4;
+/// Far fewer than lie between two looks at a silent network.
+const POLLS: usize = 3;
+
+#[test]
+fn what_came_while_a_rank_computed_is_found_by_its_next_polls() {
+    // Ranks 0 and 1 share a node, so they look at the network now and then only.
+    let (contexts, _nodes) =
+        net::contexts(3, Settings::default(), &Between::nodes(2, Security::Crc), false);
+    let meet = Barrier::new(2);
+    std::thread::scope(|scope| {
+        let [computes, sends] = [&contexts[0], &contexts[2]];
+        let meet = &meet;
+        scope.spawn(move || {
+            let ep = Endpoint::open(computes, TAG).unwrap();
+            let seen = Rc::new(Cell::new(0));
+            let count = seen.clone();
+            ep.set_handler(COUNT, move |_, _, _| count.set(count.get() + 1));
+            // Mapping an endpoint of another node starts what looks after the network meanwhile.
+            let _back = ep.map(&Name::new(2, 0, 1), TAG).unwrap();
+            (0..64).for_each(|_| drop(ep.poll().unwrap()));
+            meet.wait();
+            let mut found = Vec::new();
+            for _ in 0..REQUESTS {
+                // It computes here, until the other knows that the message has arrived.
+                meet.wait();
+                (0..POLLS).for_each(|_| drop(ep.poll().unwrap()));
+                found.push(seen.get());
+                meet.wait();
+            }
+            assert_eq!(found, (1..=REQUESTS).collect::<Vec<_>>(), "the next polls did not look");
+            drop(ep);
+            computes.close_network();
+        });
+        scope.spawn(move || {
+            let ep = Endpoint::open(sends, TAG).unwrap();
+            meet.wait();
+            let to = ep.map(&Name::new(0, 0, 1), TAG).unwrap();
+            for sent in 1..=REQUESTS {
+                ep.request(to, COUNT, &[sent]).unwrap();
+                while sends.network().unwrap().memory_bytes() > 0 {
+                    ep.poll().unwrap();
+                    clump_os::clock::yield_now();
+                }
+                meet.wait();
+                meet.wait();
+            }
+            drop(ep);
+            sends.close_network();
+        });
+    });
+}
