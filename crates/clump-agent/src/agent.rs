@@ -151,7 +151,9 @@ impl Agent {
             let times = (silence_ns, clock::now_ns());
             let Net { own, mut key, security, .. } = net;
             let heart = Heart::new(own, &mut key, security, (self.node.plan.node, table), times)?;
-            self.poller.add(&heart, token::HEART, Interest::Read)?;
+            for socket in heart.sockets() {
+                self.poller.add(socket, token::HEART, Interest::Read)?;
+            }
             self.heart = Some(heart);
         }
         if let Some(refusal) = self.refusal.take_if(|_| self.watch.is_none()) {

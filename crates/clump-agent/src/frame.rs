@@ -44,8 +44,9 @@ pub enum Frame {
     Finished(Box<JobOutcome>),
     /// To the agent: so many bytes of output have found their reader.
     Room(u32),
-    /// To a process that becomes no agent: make so many network namespaces and hand them over.
-    Wire(u32),
+    /// To a process that becomes no agent: make so many network namespaces, joined by so many cables
+    /// each, and hand them over.
+    Wire(u32, u32),
     /// To the launcher: the sockets of a node are bound.
     Bound(Box<Bound>),
     /// To the agent: all nodes' are, here they are; start the ranks.
@@ -76,7 +77,9 @@ impl Frame {
             Frame::Notice(text) => raw(out, 5, &[text.as_bytes()]),
             Frame::Finished(outcome) => json(out, 6, outcome),
             Frame::Room(bytes) => raw(out, 8, &[&bytes.to_le_bytes()]),
-            Frame::Wire(count) => raw(out, 7, &[&count.to_le_bytes()]),
+            Frame::Wire(count, cables) => {
+                raw(out, 7, &[&count.to_le_bytes(), &cables.to_le_bytes()]);
+            }
             Frame::Bound(bound) => json(out, 9, bound),
             Frame::Go(table) => json(out, 10, table),
             Frame::Event(event) => json(out, 11, event),
@@ -99,7 +102,9 @@ impl Frame {
             }
             (5, _) => Frame::Notice(String::from_utf8_lossy(body).into_owned()),
             (6, _) => Frame::Finished(serde_json::from_slice(body).map_err(text)?),
-            (7, &[a, b, c, d]) => Frame::Wire(u32::from_le_bytes([a, b, c, d])),
+            (7, &[a, b, c, d, e, f, g, h]) => {
+                Frame::Wire(u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]))
+            }
             (8, &[a, b, c, d]) => Frame::Room(u32::from_le_bytes([a, b, c, d])),
             (9, _) => Frame::Bound(serde_json::from_slice(body).map_err(text)?),
             (10, _) => Frame::Go(serde_json::from_slice(body).map_err(text)?),
@@ -208,7 +213,8 @@ mod tests {
         let mut spec = JobSpec::new("prog", vec!["a b".into(), "\u{e9}".into()], 3);
         (spec.linger_ms, spec.security) = (Some(7), clump_wire::Security::Crc);
         let plan = NodePlan::virtual_node(&spec, 1, u64::MAX, 9);
-        let at = Where { address: "127.0.0.1:9".parse().unwrap(), epoch: 5 };
+        let address = "127.0.0.1:9".parse().unwrap();
+        let at = Where { address, others: [Some(address), None, None], epoch: 5 };
         vec![
             Frame::Start(Box::new((spec, plan))),
             Frame::Interrupt(2),
@@ -218,7 +224,7 @@ mod tests {
             Frame::Notice("note".into()),
             Frame::Finished(Box::new(JobOutcome::without_ranks(3, Ending::Clean))),
             Frame::Room(70_000),
-            Frame::Wire(8),
+            Frame::Wire(8, 2),
             Frame::Bound(Box::new(Bound {
                 host: "h".into(),
                 agent: at,

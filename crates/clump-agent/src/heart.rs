@@ -10,7 +10,6 @@ use crate::spec::Table;
 use clump_net::seal::{JobKey, KeyError, Opener, Sealer};
 use clump_wire::{HEADER_BYTES, Header, Kind, Packet, Security};
 use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
 
 /// The stack number of the agent of node 0.
 const AGENT_STACK: u32 = 0xff00_0000;
@@ -22,7 +21,7 @@ const MOST_BYTES: usize = 256;
 #[derive(Debug)]
 struct Peer {
     node: u32,
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     epoch: u32,
     sealer: Sealer,
     opener: Opener,
@@ -33,7 +32,8 @@ struct Peer {
 /// This agent's side of the beats.
 #[derive(Debug)]
 pub(crate) struct Heart {
-    socket: UdpSocket,
+    /// One for each way to the others: beats go by all.
+    sockets: Vec<UdpSocket>,
     job: u32,
     stack: u32,
     epoch: u32,
@@ -44,9 +44,9 @@ pub(crate) struct Heart {
 }
 
 impl Heart {
-    /// Starts to beat, from `socket`, as the agent of `node`. The key is used up: zeros afterwards.
+    /// Starts to beat, from `sockets`, as the agent of `node`. The key is used up: zeros afterwards.
     pub(crate) fn new(
-        socket: UdpSocket,
+        sockets: Vec<UdpSocket>,
         key: &mut Key,
         security: Security,
         (node, table): (u32, &Table),
@@ -60,7 +60,10 @@ impl Heart {
             let theirs = AGENT_STACK | other;
             peers.push(Peer {
                 node: other,
-                address: place.address,
+                addresses: [place.address]
+                    .into_iter()
+                    .chain(place.others.into_iter().flatten())
+                    .collect(),
                 epoch: place.epoch,
                 sealer: key.sealer(security, stack, epoch, theirs)?,
                 opener: key.opener(security, theirs, place.epoch, stack)?,
@@ -69,7 +72,12 @@ impl Heart {
         }
         let nodes: Vec<u32> = peers.iter().map(|peer| peer.node).collect();
         let pulse = Pulse::new(nodes, silence_ns, now_ns);
-        Ok(Self { socket, job: key.job_tag(), stack, epoch, peers, sent: 0, pulse })
+        Ok(Self { sockets, job: key.job_tag(), stack, epoch, peers, sent: 0, pulse })
+    }
+
+    /// What becomes readable when beats come.
+    pub(crate) fn sockets(&self) -> &[UdpSocket] {
+        &self.sockets
     }
 
     /// When [`Heart::handle_timeout`] wants to be called.
@@ -80,11 +88,13 @@ impl Heart {
     /// Takes the beats that have come.
     pub(crate) fn hear(&mut self, now_ns: u64) {
         let mut datagram = [0; MOST_BYTES];
-        for _ in 0..MOST_BEATS {
-            match self.socket.recv(&mut datagram) {
-                Ok(bytes) => self.take(&mut datagram[..bytes], now_ns),
-                // Also what the kernel heard of beats that nobody took: the peer's silence says that.
-                Err(_) => return,
+        for at in 0..self.sockets.len() {
+            for _ in 0..MOST_BEATS {
+                let Some(Ok(bytes)) = self.sockets.get(at).map(|s| s.recv(&mut datagram)) else {
+                    // Also what the kernel heard of beats that nobody took: the peer's silence says that.
+                    break;
+                };
+                self.take(&mut datagram[..bytes], now_ns);
             }
         }
     }
@@ -148,14 +158,10 @@ impl Heart {
                 peer.sealer.checksum(head, &[], tag);
             }
             // A beat that cannot be sent is one that is not heard: the next may be.
-            let _ = self.socket.send_to(&datagram[..bytes], peer.address);
+            for (socket, address) in self.sockets.iter().zip(&peer.addresses) {
+                let _ = socket.send_to(&datagram[..bytes], address);
+            }
         }
-    }
-}
-
-impl AsFd for Heart {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 
@@ -171,8 +177,11 @@ mod tests {
     fn pair(security: Security, same_key: bool) -> [Heart; 2] {
         let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
-        let place =
-            |epoch: u32, socket: &UdpSocket| Where { address: socket.local_addr().unwrap(), epoch };
+        let place = |epoch: u32, socket: &UdpSocket| Where {
+            address: socket.local_addr().unwrap(),
+            others: Default::default(),
+            epoch,
+        };
         let agents = (5..).zip(&sockets).map(|(epoch, socket)| place(epoch, socket)).collect();
         let table = Table { agents, interfaces: Vec::new(), ranks: Vec::new() };
         let bytes = *Key::random().unwrap();
@@ -181,7 +190,7 @@ mod tests {
             let mut key =
                 if same_key { Key::new(|| bytes).unwrap() } else { Key::random().unwrap() };
             let heart =
-                Heart::new(socket, &mut key, security, (node, &table), (SILENCE, 0)).unwrap();
+                Heart::new(vec![socket], &mut key, security, (node, &table), (SILENCE, 0)).unwrap();
             node += 1;
             heart
         })
@@ -216,7 +225,7 @@ mod tests {
         b.beat();
         let mut beat = [0; MOST_BYTES];
         let bytes = loop {
-            match a.socket.recv(&mut beat) {
+            match a.sockets[0].recv(&mut beat) {
                 Ok(bytes) => break bytes,
                 Err(_) => clump_os::clock::yield_now(),
             }

@@ -102,7 +102,7 @@ impl Launcher {
         // On one node its agent reads the configuration, and reports what is wrong with it.
         let config = if spec.nodes > 1 { Config::load()? } else { Config::default() };
         let node_timeout_ms = config.node_timeout_ms;
-        let networks = spec.netns.then(|| wired::networks(spec.nodes)).transpose()?;
+        let networks = spec.netns.then(|| wired::networks(spec.nodes, spec.cables)).transpose()?;
         let agents = start_agents(spec, node_timeout_ms, networks.as_ref())?;
         let mut launcher = Self {
             coordinator: (spec.nodes > 1).then(|| {
@@ -395,7 +395,8 @@ fn start_agents(
         let mut plan = NodePlan::virtual_node(spec, node, job_id, node_timeout_ms);
         if let Some(namespaces) = networks.and_then(|networks| wired::of(networks, node)) {
             plan.namespaces = Some(namespaces);
-            plan.address = netns::address(node).into();
+            plan.addresses =
+                (0..spec.cables).map(|c| netns::cable_address(node, c).into()).collect();
         }
         let job = Frame::Start(Box::new((spec.clone(), plan)));
         Link::start(node == 0, key.as_ref(), &job)

@@ -21,12 +21,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub(crate) struct Net {
     pub(crate) key: Key,
     pub(crate) security: Security,
-    /// The agent's own socket.
-    pub(crate) own: UdpSocket,
-    /// One per rank of the node, in order; none where proxies drive the network.
-    sockets: Vec<UdpSocket>,
+    /// The agent's own sockets, one for each address.
+    pub(crate) own: Vec<UdpSocket>,
+    /// As many for each rank of the node, in order; none where proxies drive the network.
+    sockets: Vec<Vec<OwnedFd>>,
     /// Those of the node's network interfaces.
-    interfaces: Vec<UdpSocket>,
+    interfaces: Vec<Vec<OwnedFd>>,
     /// What these are driven by: the ranks', in order, and the interfaces'.
     pub(crate) access: Access,
     /// Where all of these are.
@@ -41,38 +41,62 @@ impl Net {
         key: Key,
         (security, driver): (Security, NetDriver),
     ) -> Result<Self, Refusal> {
+        let node = plan.node;
         let refused = |e: &dyn std::fmt::Display| {
-            let (node, address) = (plan.node, plan.address);
-            Refusal::new(format!("node {node} cannot be reached at {address}: {e}"), 126)
+            Refusal::new(format!("node {node} cannot be reached: {e}"), 126)
         };
-        let bind = || -> Result<(UdpSocket, Where), Refusal> {
-            let socket = UdpSocket::bind((plan.address, 0)).map_err(|e| refused(&e))?;
-            socket.set_nonblocking(true).map_err(|e| refused(&e))?;
-            let address = socket.local_addr().map_err(|e| refused(&e))?;
-            // An incarnation that is random and not 0: nothing that an earlier job sent fits it.
-            let random = process::random().map_err(|e| refused(&e))?;
-            Ok((socket, Where { address, epoch: (random >> 32) as u32 | 1 }))
-        };
+        let bind = || Self::bind_all(plan);
         let own_line = memory.proxies() == 0;
-        let lines = memory.local_ranks().filter(|_| own_line).map(|_| bind());
-        let (sockets, ranks): (Vec<_>, Vec<_>) =
+        let owned = |sockets: Vec<UdpSocket>| sockets.into_iter().map(OwnedFd::from).collect();
+        let line = || bind().map(|(sockets, place)| (owned(sockets), place));
+        let lines = memory.local_ranks().filter(|_| own_line).map(|_| line());
+        let (sockets, ranks): (Vec<Vec<_>>, Vec<_>) =
             lines.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
-        let lines = memory.own_interfaces().map(|_| bind());
-        let (own_sockets, interfaces): (Vec<_>, Vec<_>) =
+        let lines = memory.own_interfaces().map(|_| line());
+        let (own_sockets, interfaces): (Vec<Vec<_>>, Vec<_>) =
             lines.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
         let alarm = |number| Ok((number, Alarm::new().map_err(|e| refused(&e))?));
         let alarms = memory.local_ranks().chain(memory.own_interfaces()).map(alarm);
         memory.set_alarms(alarms.collect::<Result<_, Refusal>>()?);
         let (own, agent) = bind()?;
-        let places: Vec<_> = ranks.iter().chain(&interfaces).map(|at| at.address).collect();
+        let all = ranks.iter().chain(&interfaces);
+        let places: Vec<Vec<_>> = all.map(|at| place(at).addresses().collect()).collect();
         let access = Access::open(driver, &places)?;
         let bound = Bound { host: process::host_name(), agent, interfaces, ranks };
         Ok(Self { key, security, own, sockets, interfaces: own_sockets, access, bound })
     }
 
+    /// Sockets for one process, at all addresses of the node.
+    fn bind_all(plan: &NodePlan) -> Result<(Vec<UdpSocket>, Where), Refusal> {
+        let node = plan.node;
+        let mut sockets = Vec::new();
+        let mut addresses = Vec::new();
+        for &at in &plan.addresses {
+            let bound = || {
+                let socket = UdpSocket::bind((at, 0))?;
+                socket.set_nonblocking(true)?;
+                let address = socket.local_addr()?;
+                Ok((socket, address))
+            };
+            let (socket, address) = bound().map_err(|e: std::io::Error| {
+                Refusal::new(format!("node {node} cannot be reached at {at}: {e}"), 126)
+            })?;
+            sockets.push(socket);
+            addresses.push(address);
+        }
+        let refused = |e: &dyn std::fmt::Display| {
+            Refusal::new(format!("node {node} cannot be reached: {e}"), 126)
+        };
+        let mut addresses = addresses.into_iter();
+        let address = addresses.next().ok_or_else(|| refused(&"it was given no address"))?;
+        // An incarnation that is random and not 0: nothing that an earlier job sent fits it.
+        let random = process::random().map_err(|e| refused(&e))?;
+        let others = std::array::from_fn(|_| addresses.next());
+        Ok((sockets, Where { address, others, epoch: (random >> 32) as u32 | 1 }))
+    }
+
     /// Writes where everybody is into the node's memory.
     pub(crate) fn place_all(memory: &NodeMemory, table: &Table) {
-        let place = |at: &Where| Place { address: at.address, epoch: at.epoch };
         for (block, at) in memory.rank_blocks().zip(&table.ranks) {
             block.set_place(place(at));
         }
@@ -97,11 +121,14 @@ impl Net {
         let all = memory.all_interfaces().len();
         let spin = sharing + all <= topology::usable_cores();
         let spin_ns = if spin { memory.patience_ns().0 } else { 0 };
-        let start = |(which, socket): (usize, &UdpSocket)| {
-            let direct = self.access.of(self.sockets.len() + which).iter().map(OwnedFd::try_clone);
+        let cloned = |all: &[OwnedFd]| {
+            let clones = all.iter().map(OwnedFd::try_clone);
+            clones.collect::<Result<_, _>>().map_err(|e| refused(&e))
+        };
+        let start = |(which, sockets): (usize, &Vec<OwnedFd>)| {
             let seat = NetworkSeat {
-                socket: socket.try_clone().map_err(|e| refused(&e))?.into(),
-                direct: direct.collect::<Result<_, _>>().map_err(|e| refused(&e))?,
+                sockets: cloned(sockets)?,
+                direct: cloned(self.access.of(self.sockets.len() + which))?,
                 key: Key::new(|| *self.key).map_err(|e| refused(&e))?,
                 security: self.security,
                 polling: (1, 1),
@@ -127,8 +154,8 @@ impl Net {
         alarms: &'a [BorrowedFd<'a>],
     ) -> NetOffer<'a> {
         let at = (rank - first) as usize;
-        let line = self.sockets.get(at).map(|socket| Line {
-            socket: socket.as_fd(),
+        let line = self.sockets.get(at).map(|sockets| Line {
+            sockets,
             direct: self.access.of(at),
             key: &self.key,
             security: self.security,
@@ -136,4 +163,8 @@ impl Net {
         let interfaces = self.interfaces.len() as u32;
         NetOffer { line, first, interfaces, alarms }
     }
+}
+
+fn place(at: &Where) -> Place {
+    Place { address: at.address, others: at.others, epoch: at.epoch }
 }

@@ -1,6 +1,7 @@
 //! What to run, as the launcher tells the agents.
 
 use clump_boot::NetDriver;
+use clump_shm::rank::Others;
 use clump_wire::Security;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -48,6 +49,11 @@ pub struct JobSpec {
     pub proxies: Option<u32>,
     /// Whether every node has a network namespace of its own.
     pub netns: bool,
+    /// Cables between any two of these.
+    pub cables: u32,
+    /// Addresses of this machine at which its nodes are reached, if they are not in namespaces of their own; none:
+    /// loopback.
+    pub addresses: Vec<IpAddr>,
     /// Working directory; the agent's own when absent.
     pub directory: Option<OsString>,
     /// Where ranks may run.
@@ -78,6 +84,8 @@ impl JobSpec {
             driver: None,
             proxies: None,
             netns: false,
+            cables: 1,
+            addresses: Vec::new(),
             directory: None,
             bind: Bind::None,
             on_death: OnDeath::End,
@@ -118,8 +126,9 @@ pub struct NodePlan {
     pub job_id: u64,
     /// Ranks that share this machine's processors, those of other virtual nodes included.
     pub sharing: Range<u32>,
-    /// Where the node is reached by others.
-    pub address: IpAddr,
+    /// Where the node is reached by others: its addresses, each by a way of its own. The first of one node leads
+    /// to the first of the other, and so on.
+    pub addresses: Vec<IpAddr>,
     /// How long nothing may be heard of a node before it counts as lost.
     pub node_timeout_ms: u64,
     /// The namespaces to enter, if the node has some of its own.
@@ -140,9 +149,12 @@ pub struct Namespaces {
 impl NodePlan {
     /// The plan for a node of this machine.
     pub fn virtual_node(spec: &JobSpec, node: u32, job_id: u64, node_timeout_ms: u64) -> Self {
-        let address = Ipv4Addr::LOCALHOST.into();
+        let mut addresses = spec.addresses.clone();
+        if addresses.is_empty() {
+            addresses.push(Ipv4Addr::LOCALHOST.into());
+        }
         let (sharing, namespaces) = (0..spec.ranks, None);
-        Self { node, job_id, sharing, address, node_timeout_ms, namespaces }
+        Self { node, job_id, sharing, addresses, node_timeout_ms, namespaces }
     }
 }
 
@@ -162,8 +174,10 @@ pub struct Bound {
 /// Where a process is reached from other nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Where {
-    /// Its socket.
+    /// Its socket; the first, where it has several.
     pub address: SocketAddr,
+    /// Its other sockets.
+    pub others: Others,
     /// Its incarnation.
     pub epoch: u32,
 }

@@ -15,9 +15,9 @@ pub(crate) const MADE: u8 = 1;
 /// Begins the answer when there are none; the reason follows.
 pub(crate) const REFUSED: u8 = 0;
 
-/// Makes `count` namespaces and hands them to the launcher.
-pub(crate) fn make(launcher: &UnixStream, count: u32) -> clump_os::Result<()> {
-    match netns::create(count) {
+/// Makes `count` namespaces, joined by so many cables each, and hands them to the launcher.
+pub(crate) fn make(launcher: &UnixStream, count: u32, cables: u32) -> clump_os::Result<()> {
+    match netns::create_with(count, cables) {
         Ok(networks) => {
             let led = u8::from(networks.user.is_some());
             let all: Vec<_> = networks.user.iter().chain(&networks.nets).map(AsFd::as_fd).collect();

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, Result};
 use crate::returned::Reason;
 use carrier::Carrier;
 pub use clump_boot::Dispatch;
-use clump_driver::{Clock, Fault, FaultPlan, Timestamps, UdpOptions};
+use clump_driver::{Clock, Fault, FaultPlan, PathCounts, PeerPaths, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, Doors, Interface, PeerAddress, Polling, Refusal, Stack, StackConfig};
 use clump_os::fence::FenceKind;
@@ -59,9 +59,9 @@ pub fn faults(config: &clump_boot::Config) -> Option<(FaultPlan, u64)> {
 /// What a rank needs to talk to other nodes.
 #[derive(Debug)]
 pub struct NetworkSeat {
-    /// Its socket: UDP, bound to the address that the others know.
-    pub socket: OwnedFd,
-    /// What a driver with more direct access needs besides; empty for UDP.
+    /// Its sockets: UDP, bound to the addresses that the others know, in order.
+    pub sockets: Vec<OwnedFd>,
+    /// What a driver with more direct access needs besides, for each; empty for UDP.
     pub direct: Vec<OwnedFd>,
     /// The key of the job.
     pub key: Secret<[u8; 32]>,
@@ -100,6 +100,17 @@ pub fn peer_address((id, place): (u32, Place)) -> PeerAddress {
     PeerAddress { id, address: place.address, epoch: place.epoch }
 }
 
+/// Which of the paths between two stacks is used while all are well, modulo their number: both say the same, and
+/// pairs of stacks are spread evenly over the paths.
+fn preferred_path(node: &NodeMemory, me: u32, peer: u32) -> usize {
+    let sum = match (node.node_of_interface(me), node.node_of_interface(peer)) {
+        // Interfaces talk to those of their own number.
+        (Some(here), Some(there)) => me - node.interface_id(here) + here + there,
+        _ => me.wrapping_add(peer),
+    };
+    sum as usize
+}
+
 impl NetworkSeat {
     /// The stack of this seat: number and incarnation, whom it talks to, and who is behind it.
     ///
@@ -112,7 +123,7 @@ impl NetworkSeat {
         peers: Vec<PeerAddress>,
         doors: Box<dyn Doors>,
     ) -> Result<Stack> {
-        let Self { socket, direct, mut key, security, window, faults, .. } = self;
+        let Self { sockets, direct, mut key, security, window, faults, .. } = self;
         let refused = |why: &dyn std::fmt::Display| ErrorKind::Network(why.to_string());
         let options = UdpOptions {
             connections: MOST_CONNECTIONS,
@@ -120,7 +131,13 @@ impl NetworkSeat {
             timestamps: Timestamps::Crowds,
             ..UdpOptions::default()
         };
-        let driver = clump_driver::take(socket, direct, options).map_err(|e| refused(&e))?;
+        let paths = peers.iter().filter(|_| sockets.len() > 1).filter_map(|peer| {
+            let addresses = node.rank(peer.id)?.place()?.addresses().collect();
+            Some(PeerPaths { addresses, preferred: preferred_path(node, me, peer.id) })
+        });
+        let paths: Vec<_> = paths.collect();
+        let driver = clump_driver::take_all(sockets, direct, options, paths);
+        let driver = driver.map_err(|e| refused(&e))?;
         let driver = match faults {
             None => driver,
             Some((plan, seed)) => {
@@ -314,7 +331,20 @@ impl Network {
         ] {
             counters.set(counter, value);
         }
+        if let Some(paths) = stack.driver().paths() {
+            count_paths(counters, paths);
+        }
     }
+}
+
+/// Copies what a driver with several paths has counted.
+pub fn count_paths(counters: Counters<'_>, paths: &PathCounts) {
+    let sent = [Counter::NetPath0, Counter::NetPath1, Counter::NetPath2, Counter::NetPath3];
+    for (counter, value) in sent.into_iter().zip(paths.sent) {
+        counters.set(counter, value);
+    }
+    counters.set(Counter::NetPathsOut, paths.taken_out);
+    counters.set(Counter::NetPathsBack, paths.came_back);
 }
 
 /// The reason that programs see.

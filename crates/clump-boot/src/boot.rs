@@ -7,10 +7,10 @@
 //!
 //! On a job with several nodes messages behind it carry the alarms by which the ranks of the node and its
 //! network interfaces wake each other. Unless proxies drive the network for the ranks, the message also carries
-//! the rank's line to it: a socket, what its driver needs besides (`direct` descriptors), and the key of the job.
+//! the rank's line to it: a socket for each address, what its driver needs besides (`direct` descriptors), and the key of the job.
 //!
 //! ```text
-//! seat, 48 B | on several nodes: security, first local rank, local ranks, interfaces, direct; 4 B each | with a line: key, 32 B
+//! seat, 48 B | on several nodes: security, first local rank, local ranks, interfaces, sockets, direct; 4 B each | with a line: key, 32 B
 //! ```
 
 use crate::config::{Config, variable};
@@ -36,9 +36,9 @@ pub const VARIABLES: [&str; 5] =
     [BOOT_VARIABLE, RANK_VARIABLE, NRANKS_VARIABLE, NODE_VARIABLE, NNODES_VARIABLE];
 
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpbot");
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const BYTES: usize = 48;
-const NET_BYTES: usize = 20;
+const NET_BYTES: usize = 24;
 /// Bytes of a job's key.
 const KEY_BYTES: usize = 32;
 const FLAG_STATS: u32 = 1;
@@ -106,9 +106,9 @@ pub struct Boot {
 /// A rank's own line to the network between nodes.
 #[derive(Debug)]
 pub struct NetSeat {
-    /// The rank's socket: UDP, bound to the address that the others know.
-    pub socket: OwnedFd,
-    /// What a driver with more direct access needs besides; empty for UDP.
+    /// The rank's sockets: UDP, bound to the addresses that the others know, in order.
+    pub sockets: Vec<OwnedFd>,
+    /// What a driver with more direct access needs besides, for each of them; empty for UDP.
     pub direct: Vec<OwnedFd>,
     /// The key of the job.
     pub key: Secret<[u8; KEY_BYTES]>,
@@ -132,8 +132,8 @@ pub struct NetOffer<'a> {
 /// What a rank drives the network with.
 #[derive(Debug, Clone, Copy)]
 pub struct Line<'a> {
-    /// The rank's socket.
-    pub socket: BorrowedFd<'a>,
+    /// The rank's sockets, one for each address of its node.
+    pub sockets: &'a [OwnedFd],
     /// What a driver with more direct access needs besides.
     pub direct: &'a [OwnedFd],
     /// The key of the job.
@@ -193,16 +193,19 @@ fn take(number: &str) -> Result<Boot> {
     let mut descriptors = descriptors.into_iter();
     let memory = descriptors.next().ok_or_else(|| other("a boot message without memory"))?;
     let (mut alarms, mut part) = (Vec::new(), None);
-    let [security, first, local, interfaces, extra] = decode_net(&net);
+    let [security, first, local, interfaces, own, extra] = decode_net(&net);
     if let Some(key) = key {
-        let socket = descriptors.next().ok_or_else(|| other("a boot message without a socket"))?;
+        let sockets: Vec<_> = descriptors.by_ref().take(own as usize).collect();
         let direct: Vec<_> = descriptors.collect();
-        if direct.len() != extra as usize {
+        if sockets.is_empty() {
+            return Err(other("a boot message without a socket"));
+        }
+        if (sockets.len(), direct.len()) != (own as usize, extra as usize) {
             return Err(other("a boot message with more or fewer descriptors than it says"));
         }
         let known = [Security::Aead, Security::Crc].into_iter().find(|s| *s as u32 == security);
         let security = known.ok_or_else(|| other(&format!("protection number {security}")))?;
-        part = Some(NetSeat { socket, direct, key, security });
+        part = Some(NetSeat { sockets, direct, key, security });
     }
     if seat.net {
         // Network interfaces are numbered behind all ranks, those of one node after those of the other.
@@ -280,14 +283,15 @@ pub fn offer(
     let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let local = small(net.alarms.len()).saturating_sub(net.interfaces);
     let (security, direct) = line.map_or((0, &[][..]), |line| (line.security as u32, line.direct));
-    let numbers = [security, net.first, local, net.interfaces, small(direct.len())];
+    let sockets = line.map_or(&[][..], |line| line.sockets);
+    let (own, extra) = (small(sockets.len()), small(direct.len()));
+    let numbers = [security, net.first, local, net.interfaces, own, extra];
     let mut words = [0; NET_BYTES];
     for (place, word) in words.chunks_exact_mut(4).zip(numbers) {
         place.copy_from_slice(&word.to_le_bytes());
     }
-    let sockets = line.iter().map(|line| line.socket);
-    let all: Vec<_> =
-        [memory].into_iter().chain(sockets).chain(direct.iter().map(AsFd::as_fd)).collect();
+    let theirs_too = sockets.iter().chain(direct).map(AsFd::as_fd);
+    let all: Vec<_> = [memory].into_iter().chain(theirs_too).collect();
     let (head, key) = (seat.encode(), line.map_or(&[][..], |line| &line.key[..]));
     let parts: &[&[u8]] = &[&head, &words, key];
     parcel::send(&ours, &parts[..2 + usize::from(line.is_some())], &all)?;

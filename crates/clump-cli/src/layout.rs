@@ -4,11 +4,15 @@ use clap::{Args, ValueEnum};
 use clump_agent::JobSpec;
 use clump_boot::NetDriver;
 use clump_wire::Security;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
 const MOST_NODES: i64 = 64;
 const MOST_PROXIES: u32 = 16;
+const MOST_CABLES: i64 = clump_os::netns::MOST_CABLES as i64;
+/// Most addresses of a node.
+const MOST_PATHS: usize = 4;
 const MOST_NAMESPACES: u32 = clump_os::netns::MOST;
 
 /// How packets between nodes are protected.
@@ -42,6 +46,37 @@ pub struct Layout {
     /// Give every node a network namespace of its own, joined by virtual cables
     #[arg(long)]
     pub netns: bool,
+    /// With --netns: so many cables between any two nodes, each with addresses of its own
+    #[arg(long, value_name = "K", default_value = "1", requires = "netns",
+          value_parser = clap::value_parser!(u32).range(1..=MOST_CABLES))]
+    pub cables: u32,
+    /// Addresses of this machine at which its nodes are reached, each by a way of its own: up to four, with commas
+    /// between them [default: 127.0.0.1]
+    #[arg(long, value_name = "A,B", conflicts_with = "netns")]
+    pub addresses: Option<Addresses>,
+}
+
+/// Addresses of a node, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Addresses([Option<IpAddr>; MOST_PATHS]);
+
+impl FromStr for Addresses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut all = [None; MOST_PATHS];
+        let mut places = all.iter_mut();
+        for word in text.split(',') {
+            let place = places.next().ok_or(format!("more than {MOST_PATHS} addresses"))?;
+            let address = word.trim().parse::<IpAddr>();
+            let address = address.map_err(|_| format!("`{word}` is no IP address"))?;
+            if address.is_unspecified() {
+                return Err(format!("`{word}` names no interface"));
+            }
+            *place = Some(address);
+        }
+        Ok(Self(all))
+    }
 }
 
 /// A number of ranks on the command line.
@@ -94,7 +129,15 @@ impl FromStr for Drives {
 impl Layout {
     /// Virtual nodes of this machine, everything else as by default.
     pub fn nodes(nodes: u32) -> Self {
-        Self { nodes, security: Protection::Aead, driver: None, ni: None, netns: false }
+        Self {
+            nodes,
+            security: Protection::Aead,
+            driver: None,
+            ni: None,
+            netns: false,
+            cables: 1,
+            addresses: None,
+        }
     }
 
     /// Writes the layout into a job's description.
@@ -114,6 +157,9 @@ impl Layout {
         (spec.nodes, spec.netns, spec.driver) = (nodes, self.netns, self.driver);
         let cores = clump_os::topology::usable_cores();
         spec.proxies = self.ni.map(|drives| drives.proxies((ranks, nodes), cores));
+        spec.cables = self.cables;
+        let addresses = self.addresses.into_iter().flat_map(|all| all.0);
+        spec.addresses = addresses.flatten().collect();
         spec.security = match self.security {
             Protection::Aead => Security::Aead,
             Protection::Crc => Security::Crc,

@@ -4,6 +4,7 @@
 use crate::driver::Driver;
 use crate::error::DriverError;
 use crate::frames::{Packet, Xdp, packet_socket, xdp_socket};
+use crate::several::{PeerPaths, Several};
 use crate::udp::{Udp, UdpOptions};
 use clump_os::packet;
 use clump_os::xdp::{self, Attached, Mode};
@@ -66,5 +67,30 @@ pub fn take(
             Ok(Box::new(Xdp::new(socket, socket_of_xdp, &memory, options)?))
         }
         _ => Err(DriverError::Socket("these descriptors belong to no mechanism known here")),
+    }
+}
+
+/// A driver over one bound UDP socket for each address of this node, and what [`open`] opened for all of these
+/// addresses, in order. Peers are needed where there are several.
+///
+/// # Errors
+/// As for [`take`]; there is no socket, or there are too many.
+pub fn take_all(
+    sockets: Vec<OwnedFd>,
+    direct: Vec<OwnedFd>,
+    options: UdpOptions,
+    peers: impl IntoIterator<Item = PeerPaths>,
+) -> Result<Box<dyn Driver>, DriverError> {
+    let count = sockets.len();
+    let each = direct.len() / count.max(1);
+    let mut direct = direct.into_iter();
+    let mut take = |socket| take(socket, direct.by_ref().take(each).collect(), options);
+    let mut drivers = sockets.into_iter().map(&mut take).collect::<Result<Vec<_>, _>>()?;
+    match drivers.pop() {
+        Some(one) if count == 1 => Ok(one),
+        last => {
+            drivers.extend(last);
+            Ok(Box::new(Several::new(drivers, peers)?))
+        }
     }
 }

@@ -85,6 +85,36 @@ pub trait Driver: Send {
     /// Largest datagram in bytes that the local interface towards `to` carries (IP MTU minus IP and UDP
     /// headers), if it can be known. Asks the kernel: for setting up and path probing, not per datagram.
     fn path_hint(&self, to: SocketAddr) -> Option<usize>;
+
+    /// For who knows what datagrams mean: one that came by `path` ([`Datagram::path`](crate::Datagram)) is
+    /// surely from the peer that is sent to at `peer`. Only a driver with several paths cares.
+    fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
+        let _ = (peer, path);
+    }
+
+    /// Datagrams lost so far because this machine had no working interface or route for them.
+    fn unreachable(&self) -> u64 {
+        0
+    }
+
+    /// What happened to the paths of a driver that has several; `None` where there is one.
+    fn paths(&self) -> Option<&PathCounts> {
+        None
+    }
+}
+
+/// Most paths of a driver.
+pub const MOST_PATHS: usize = 4;
+
+/// What happened to the paths of a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PathCounts {
+    /// Datagrams that left by each.
+    pub sent: [u64; MOST_PATHS],
+    /// Times that a path to a peer was taken out.
+    pub taken_out: u64,
+    /// Times that one came back.
+    pub came_back: u64,
 }
 
 impl<D: Driver + ?Sized> Driver for Box<D> {
@@ -110,5 +140,17 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         (**self).path_hint(to)
+    }
+
+    fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
+        (**self).on_genuine(peer, path);
+    }
+
+    fn unreachable(&self) -> u64 {
+        (**self).unreachable()
+    }
+
+    fn paths(&self) -> Option<&PathCounts> {
+        (**self).paths()
     }
 }

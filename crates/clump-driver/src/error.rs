@@ -51,6 +51,14 @@ impl DriverError {
         self
     }
 
+    /// The same about a datagram that the caller had addressed to `name`.
+    pub(crate) fn about(mut self, name: SocketAddr) -> Self {
+        if let Self::Oversized { to, .. } | Self::Send { to, .. } = &mut self {
+            *to = name;
+        }
+        self
+    }
+
     /// The place in the batch of the datagram that was refused; those before it were taken.
     pub fn index(&self) -> Option<usize> {
         match self {

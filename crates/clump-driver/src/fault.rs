@@ -11,7 +11,7 @@ mod waiting;
 pub use plan::{FaultCounts, FaultPlan};
 
 use crate::clock::Clock;
-use crate::driver::{Capabilities, Driver, Outgoing};
+use crate::driver::{Capabilities, Driver, Outgoing, PathCounts};
 use crate::error::DriverError;
 use crate::inbound::{Ecn, Inbound};
 use dice::Dice;
@@ -322,6 +322,18 @@ impl<D: Driver> Driver for Fault<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         self.inner.path_hint(to)
+    }
+
+    fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
+        self.inner.on_genuine(peer, path);
+    }
+
+    fn unreachable(&self) -> u64 {
+        self.inner.unreachable()
+    }
+
+    fn paths(&self) -> Option<&PathCounts> {
+        self.inner.paths()
     }
 }
 

@@ -187,4 +187,8 @@ impl<L: Link> Driver for Frames<L> {
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         self.udp.path_hint(to)
     }
+
+    fn unreachable(&self) -> u64 {
+        self.udp.unreachable()
+    }
 }

@@ -52,6 +52,8 @@ pub struct Datagram<'a> {
     pub arrived_ns: Option<u64>,
     /// How long it had waited to be received by then, where that is known.
     pub waited_ns: Option<u64>,
+    /// Which of its driver's paths it came by, for [`Driver::on_genuine`](crate::Driver::on_genuine).
+    pub path: u8,
 }
 
 /// What a mechanism knows of a buffer that it has filled.
@@ -92,6 +94,7 @@ struct Reception {
     ecn: Ecn,
     arrived_ns: Option<u64>,
     waited_ns: Option<u64>,
+    path: u8,
 }
 
 /// Buffers for receiving, and the datagrams found in them. Made once, used for every receive.
@@ -104,6 +107,8 @@ pub struct Inbound {
     /// One for each buffer in use.
     receptions: Vec<Reception>,
     datagrams: Vec<Place>,
+    /// The path that what comes next comes by.
+    path: u8,
 }
 
 impl Inbound {
@@ -125,6 +130,7 @@ impl Inbound {
             buffers,
             receptions: Vec::with_capacity(buffers),
             datagrams: Vec::with_capacity(buffers.max(64)),
+            path: 0,
         }
     }
 
@@ -157,15 +163,21 @@ impl Inbound {
     #[inline]
     pub fn datagram(&mut self, i: usize) -> Datagram<'_> {
         let place = self.datagrams[i];
-        let Reception { from, ecn, arrived_ns, waited_ns } =
+        let Reception { from, ecn, arrived_ns, waited_ns, path } =
             self.receptions[place.reception as usize];
-        Datagram { bytes: &mut self.memory[place.range()], from, ecn, arrived_ns, waited_ns }
+        Datagram { bytes: &mut self.memory[place.range()], from, ecn, arrived_ns, waited_ns, path }
     }
 
     /// The contents of datagram `i`, to read. Panics where there is no such datagram.
     #[inline]
     pub fn bytes(&self, i: usize) -> &[u8] {
         &self.memory[self.datagrams[i].range()]
+    }
+
+    /// For drivers with several paths: what is committed from now on came by this one.
+    #[inline]
+    pub fn set_path(&mut self, path: u8) {
+        self.path = path;
     }
 
     /// For drivers: the next free buffer.
@@ -188,7 +200,7 @@ impl Inbound {
         let start = self.receptions.len() * Self::STRIDE;
         let reception = self.receptions.len() as u32;
         let Arrival { from, ecn, arrived_ns, waited_ns, .. } = *arrival;
-        self.receptions.push(Reception { from, ecn, arrived_ns, waited_ns });
+        self.receptions.push(Reception { from, ecn, arrived_ns, waited_ns, path: self.path });
         let place = |start: usize, bytes: usize| Place {
             start: start as u32,
             bytes: bytes as u32,
@@ -235,9 +247,9 @@ impl Inbound {
                 return true;
             }
             let reception = &mut receptions[place.reception as usize];
-            let Reception { from, ecn, arrived_ns, waited_ns } = *reception;
+            let Reception { from, ecn, arrived_ns, waited_ns, path } = *reception;
             let bytes = &mut memory[place.range()];
-            let mut datagram = Datagram { bytes, from, ecn, arrived_ns, waited_ns };
+            let mut datagram = Datagram { bytes, from, ecn, arrived_ns, waited_ns, path };
             let keeps = keep(&mut datagram);
             reception.ecn = datagram.ecn;
             keeps

@@ -6,8 +6,8 @@
 //!
 //! Types to know: [`Driver`], [`Outgoing`] (what is sent), [`Inbound`] (what was received),
 //! [`Capabilities`]; [`Udp`] for the network,
-//! [`Packet`] for short messages on Ethernet, [`Hub`] for tests in one process, [`Fault`] and [`Trace`]
-//! around any of them.
+//! [`Packet`] for short messages on Ethernet, [`Several`] for several interfaces at once,
+//! [`Hub`] for tests in one process, [`Fault`] and [`Trace`] around any of them.
 //!
 //! # Invariants
 //! 1. A driver never blocks, and owns no thread.
@@ -37,14 +37,15 @@ mod fault;
 mod frames;
 mod inbound;
 mod loopback;
+mod several;
 mod trace;
 mod udp;
 mod watch;
 
 pub use clock::{Clock, SetClock};
 pub use clump_os::xdp::Attached;
-pub use direct::{Direct, Opened, open, take};
-pub use driver::{Capabilities, Driver, Outgoing};
+pub use direct::{Direct, Opened, open, take, take_all};
+pub use driver::{Capabilities, Driver, MOST_PATHS, Outgoing, PathCounts};
 pub use error::DriverError;
 pub use fault::{Fault, FaultCounts, FaultPlan, FaultSwitch};
 pub use frames::{
@@ -52,5 +53,6 @@ pub use frames::{
 };
 pub use inbound::{Arrival, Datagram, Ecn, Inbound};
 pub use loopback::{Hub, HubCounts, HubLimits, Loopback, Overflow};
+pub use several::{PeerPaths, Several};
 pub use trace::{Trace, TraceCounts, TraceLimits};
 pub use udp::{Timestamps, Udp, UdpCounts, UdpOptions};

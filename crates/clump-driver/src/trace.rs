@@ -6,7 +6,7 @@
 mod pcap;
 
 use crate::clock::Clock;
-use crate::driver::{Capabilities, Driver, Outgoing};
+use crate::driver::{Capabilities, Driver, Outgoing, PathCounts};
 use crate::error::DriverError;
 use crate::inbound::{Ecn, Inbound};
 use clump_os::OsError;
@@ -159,6 +159,18 @@ impl<D: Driver> Driver for Trace<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         self.inner.path_hint(to)
+    }
+
+    fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
+        self.inner.on_genuine(peer, path);
+    }
+
+    fn unreachable(&self) -> u64 {
+        self.inner.unreachable()
+    }
+
+    fn paths(&self) -> Option<&PathCounts> {
+        self.inner.paths()
     }
 }
 

@@ -182,4 +182,8 @@ impl Driver for Udp {
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         udp::path_hint(self.sockets[self.socket_towards(&to)].local, to)
     }
+
+    fn unreachable(&self) -> u64 {
+        self.counts.unreachable
+    }
 }

@@ -149,6 +149,8 @@ pub struct Stack {
     due_at: Nanos,
     arena: Arena,
     stats: Stats,
+    /// The driver has several paths, and is told what is genuine.
+    many_paths: bool,
     /// How much the body of a packet may hold, less its trailer, for a given datagram.
     overhead: usize,
 }
@@ -201,6 +203,7 @@ impl Stack {
         let overhead = HEADER_BYTES + config.security.trailer_bytes();
         Ok(Self {
             job: key.job_tag(),
+            many_paths: driver.paths().is_some(),
             driver,
             doors,
             peers,

@@ -2,11 +2,11 @@
 //! their packets, lose some. It is the kernel that does it, not a wrapper around a socket.
 //!
 //! Each call is made in the namespace of one node ([`crate::netns::enter`]) and names the node at the
-//! cable's other end.
+//! cable's other end, and which of the cables to that node it is.
 
 use crate::error::{OsError, Result};
 use crate::netlink::{Instruction, Netlink};
-use crate::netns::{address, interface};
+use crate::netns::{cable_address, interface};
 use rustix::io::Errno;
 
 // linux/bpf_common.h, linux/filter.h, linux/pkt_cls.h
@@ -25,27 +25,27 @@ const MILLION: u64 = 1_000_000;
 ///
 /// # Errors
 /// There is no such cable here, or this process may not.
-pub fn cut(there: u32) -> Result<()> {
-    Netlink::open()?.switch(&interface(there), false)
+pub fn cut((there, cable): (u32, u32)) -> Result<()> {
+    Netlink::open()?.switch(&interface(there, cable), false)
 }
 
 /// Mends the cable from `here` to `there`.
 ///
 /// # Errors
 /// As for [`cut`].
-pub fn mend(here: u32, there: u32) -> Result<()> {
-    let (mut kernel, name) = (Netlink::open()?, interface(there));
+pub fn mend(here: u32, (there, cable): (u32, u32)) -> Result<()> {
+    let (mut kernel, name) = (Netlink::open()?, interface(there, cable));
     kernel.switch(&name, true)?;
     // Routes went with the cable; addresses stay.
-    kernel.add_route(address(there), &name, address(here))
+    kernel.add_route(cable_address(there, cable), &name, cable_address(here, cable))
 }
 
 /// Lets no IP packet of more than `bytes` through to `there`.
 ///
 /// # Errors
 /// As for [`cut`]; less than what IP asks for.
-pub fn shorten(there: u32, bytes: u32) -> Result<()> {
-    Netlink::open()?.shorten(&interface(there), bytes)
+pub fn shorten((there, cable): (u32, u32), bytes: u32) -> Result<()> {
+    Netlink::open()?.shorten(&interface(there, cable), bytes)
 }
 
 /// Has the kernel drop so many of a million IP packets that arrive from `there`, at random. Call it at
@@ -54,7 +54,7 @@ pub fn shorten(there: u32, bytes: u32) -> Result<()> {
 ///
 /// # Errors
 /// As for [`cut`]; the kernel has no filters, or has one there already.
-pub fn lose(there: u32, ppm: u32) -> Result<()> {
+pub fn lose((there, cable): (u32, u32), ppm: u32) -> Result<()> {
     let share = u64::from(ppm);
     let limit = u32::try_from((share << 32) / MILLION)
         .map_err(|_| OsError::new("losing every packet", Errno::INVAL))?;
@@ -67,6 +67,6 @@ pub fn lose(there: u32, ppm: u32) -> Result<()> {
         (RETURN, 0, 0, PASS),
     ];
     let mut kernel = Netlink::open()?;
-    kernel.send_singly(&interface(there))?;
-    kernel.filter_arriving(&interface(there), &program)
+    kernel.send_singly(&interface(there, cable))?;
+    kernel.filter_arriving(&interface(there, cable), &program)
 }

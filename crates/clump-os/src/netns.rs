@@ -3,7 +3,8 @@
 //! A namespace lives as long as a process is in it or somebody holds its descriptor, and cables go with
 //! either of their ends. So nothing has a name, and nothing is left behind, however anybody ends.
 //!
-//! Node `i` has address 10.77.0.(i+1), and to each other node `j` an interface `to-j` of its own.
+//! Between any two nodes there are as many cables as asked for. By cable `c` node `i` has address 10.77.c.(i+1),
+//! and to each other node `j` an interface of its own: `to-j` by the first cable, `to-j-c` by others.
 
 use crate::error::{OsError, Result};
 use crate::netlink::Netlink;
@@ -26,20 +27,37 @@ pub struct Networks {
     pub nets: Vec<OwnedFd>,
 }
 
-/// The address of a node in its namespace.
+/// Most cables between two of them.
+pub const MOST_CABLES: u32 = 4;
+
+/// The address of a node in its namespace, by its first cables.
 pub fn address(node: u32) -> Ipv4Addr {
-    let last = u8::try_from(node).unwrap_or(u8::MAX).saturating_add(1);
-    Ipv4Addr::new(10, 77, 0, last)
+    cable_address(node, 0)
 }
 
-/// Makes `count` namespaces and joins them. The calling process leaves its own for good, so it should
+/// The address of a node in its namespace by cables of this number.
+pub fn cable_address(node: u32, cable: u32) -> Ipv4Addr {
+    let byte = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
+    Ipv4Addr::new(10, 77, byte(cable), byte(node).saturating_add(1))
+}
+
+/// Makes `count` namespaces and joins each two by one cable; see [`create_with`].
+///
+/// # Errors
+/// As there.
+pub fn create(count: u32) -> Result<Networks> {
+    create_with(count, 1)
+}
+
+/// Makes `count` namespaces and joins each two by so many cables. The calling process leaves its own for good, so it should
 /// have no other task, and must have one thread only.
 ///
 /// # Errors
 /// What the kernel refuses: most often any of this, to users who are not root.
-pub fn create(count: u32) -> Result<Networks> {
-    if count > MOST {
-        return Err(OsError::new(format!("joining {count} namespaces"), Errno::TOOBIG));
+pub fn create_with(count: u32, cables: u32) -> Result<Networks> {
+    if count > MOST || cables > MOST_CABLES {
+        let what = format!("joining {count} namespaces by {cables} cables each");
+        return Err(OsError::new(what, Errno::TOOBIG));
     }
     let user = leave()?;
     let mut nets = Vec::new();
@@ -53,18 +71,24 @@ pub fn create(count: u32) -> Result<Networks> {
         join(net.as_fd(), LinkNameSpaceType::Network)?;
         let mut kernel = Netlink::open()?;
         for (there, other) in (0..).zip(&nets).skip(here as usize + 1) {
-            kernel.add_cable(&interface(there), &interface(here), other.as_fd())?;
+            for cable in 0..cables {
+                let (near, far) = (interface(there, cable), interface(here, cable));
+                kernel.add_cable(&near, &far, other.as_fd())?;
+            }
         }
     }
     for (here, net) in (0..count).zip(&nets) {
         join(net.as_fd(), LinkNameSpaceType::Network)?;
         let mut kernel = Netlink::open()?;
         kernel.switch("lo", true)?;
-        for there in (0..count).filter(|&there| there != here) {
-            let name = interface(there);
-            kernel.add_address(&name, address(here))?;
+        let others = (0..count).filter(|&there| there != here);
+        for (there, cable) in others.flat_map(|there| (0..cables).map(move |cable| (there, cable)))
+        {
+            let name = interface(there, cable);
+            let [from, to] = [here, there].map(|node| cable_address(node, cable));
+            kernel.add_address(&name, from)?;
             kernel.switch(&name, true)?;
-            kernel.add_route(address(there), &name, address(here))?;
+            kernel.add_route(to, &name, from)?;
         }
     }
     Ok(Networks { user, nets })
@@ -79,8 +103,8 @@ pub fn enter(user: Option<BorrowedFd<'_>>, net: BorrowedFd<'_>) -> Result<()> {
     join(net, LinkNameSpaceType::Network)
 }
 
-pub(crate) fn interface(there: u32) -> String {
-    format!("to-{there}")
+pub(crate) fn interface(there: u32, cable: u32) -> String {
+    if cable == 0 { format!("to-{there}") } else { format!("to-{there}-{cable}") }
 }
 
 /// Enters a first network namespace, with a user namespace around it where that is the only way.

@@ -1,6 +1,6 @@
 //! A rank's block: whether it lives, what it waits for, where it sleeps.
 
-pub use crate::place::Place;
+pub use crate::place::{Others, Place};
 
 use crate::export::ExportTable;
 use crate::job::Death;

@@ -128,6 +128,12 @@ counters! {
     NetReturnedHere  "net.returned"         Count "Messages sent back to other nodes: no endpoint here takes them.";
     NetCreditsSent   "net.credits.sent"     Count "Reports of consumed requests sent to other nodes.";
     NetMarks         "net.marks"            Count "Packets that arrived marked for congestion.";
+    NetPath0         "net.path.0.sent"      Count "Packets sent by the first of several addresses; none where there is one.";
+    NetPath1         "net.path.1.sent"      Count "Packets sent by the second address.";
+    NetPath2         "net.path.2.sent"      Count "Packets sent by the third address.";
+    NetPath3         "net.path.3.sent"      Count "Packets sent by the fourth address.";
+    NetPathsOut      "net.paths.out"        Count "Times that the path to a peer was taken out, because nothing came back by it.";
+    NetPathsBack     "net.paths.back"       Count "Times that such a path came back.";
 
     ConnMet          "conn.met"             Count "Connections of other jobs that were made.";
     ConnStrangers    "conn.strangers"       Count "Packets at gates for other jobs that were not made with a token of theirs.";

@@ -85,7 +85,7 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<OwnedFd>)> {
         return Ok((context, Some(control)));
     };
     let seat = NetworkSeat {
-        socket: net.socket,
+        sockets: net.sockets,
         direct: net.direct,
         key: net.key,
         security: net.security,

@@ -31,13 +31,19 @@ pub fn are_here() -> bool {
 pub struct Cable {
     pid: u32,
     there: usize,
+    which: usize,
 }
 
 impl Cable {
     /// Both ends: of node 0, of node 1.
     pub fn both(job: &Running) -> [Self; 2] {
+        Self::both_of(job, 0)
+    }
+
+    /// The same of one of several cables.
+    pub fn both_of(job: &Running, which: usize) -> [Self; 2] {
         let agents = job.agents(2);
-        [0, 1].map(|node| Self { pid: agents[node], there: 1 - node })
+        [0, 1].map(|node| Self { pid: agents[node], there: 1 - node, which })
     }
 
     /// Does something to it, in the words of the program `cable`.
@@ -45,7 +51,7 @@ impl Cable {
     /// # Panics
     /// When that cannot be done.
     pub fn does(&self, what: &[&str]) {
-        let ends = [self.pid.to_string(), self.there.to_string()];
+        let ends = [self.pid as usize, self.there, self.which].map(|n| n.to_string());
         let done = Command::new(program("cable")).args(ends).args(what).output();
         let done = done.expect("starting `cable`");
         assert!(done.status.success(), "{what:?}: {}", String::from_utf8_lossy(&done.stderr));

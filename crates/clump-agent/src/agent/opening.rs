@@ -91,8 +91,8 @@ impl Connection {
         loop {
             match self.assembler.poll_frame()? {
                 Some(Frame::Start(start)) => return Ok(Some(*start)),
-                Some(Frame::Wire(count)) => {
-                    wiring::make(&self.launcher, count)?;
+                Some(Frame::Wire(count, cables)) => {
+                    wiring::make(&self.launcher, count, cables)?;
                     return Ok(None);
                 }
                 Some(_) => anyhow::bail!("the launcher spoke before it said what to start"),

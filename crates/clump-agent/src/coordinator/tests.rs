@@ -25,7 +25,11 @@ fn starting(on_death: OnDeath) -> Coordinator {
 }
 
 fn bind(c: &mut Coordinator, node: u32) {
-    let at = |port: u16| Where { address: ([127, 0, 0, 1], port).into(), epoch: port.into() };
+    let at = |port: u16| Where {
+        address: ([127, 0, 0, 1], port).into(),
+        others: Default::default(),
+        epoch: port.into(),
+    };
     let port = 10 * (u16::try_from(node).unwrap() + 1);
     let bound = Bound {
         host: "h".into(),

@@ -17,13 +17,13 @@ use std::time::Duration;
 /// How long making namespaces may take: it is a matter of milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Has a process of its own make joined network namespaces.
-pub(super) fn networks(count: u32) -> anyhow::Result<Networks> {
+/// Has a process of its own make network namespaces, joined by so many cables each.
+pub(super) fn networks(count: u32, cables: u32) -> anyhow::Result<Networks> {
     const WHAT: &str = "nodes cannot have network namespaces of their own (--netns)";
     let (_maker, ours) = start_self(Input::Empty, true).context(WHAT)?;
     let mut stream = UnixStream::from(ours);
     let mut request = Vec::new();
-    Frame::Wire(count).append_to(&mut request);
+    Frame::Wire(count, cables).append_to(&mut request);
     write_key(&mut stream, None).and_then(|()| stream.write_all(&request)).context(WHAT)?;
     let poller = Poller::new()?;
     poller.add(&stream, 0, Interest::Read)?;

@@ -56,7 +56,8 @@ pub fn contexts(
                 let detour = between.detour.filter(|(to, _)| *to == rank as u32);
                 let detour = detour.filter(|_| node_of[rank] != node).map(|(_, address)| address);
                 let address = detour.unwrap_or_else(|| socket.local_addr().unwrap());
-                let place = Place { address, epoch: 100 + rank as u32 };
+                let (others, epoch) = (Default::default(), 100 + rank as u32);
+                let place = Place { address, others, epoch };
                 memory.rank(rank as u32).unwrap().set_place(place);
             }
             memory
@@ -64,7 +65,7 @@ pub fn contexts(
         .collect();
     let contexts = sockets.into_iter().zip(0..).map(|(socket, rank)| {
         let seat = NetworkSeat {
-            socket: OwnedFd::from(socket),
+            sockets: vec![OwnedFd::from(socket)],
             direct: Vec::new(),
             key: Secret::taking(&mut [7; 32]).unwrap(),
             security: between.security,

@@ -72,8 +72,8 @@ fn offer_net(key: &Secret<[u8; 32]>, count: usize) -> (OwnedFd, OwnedFd) {
     let alarms: Vec<OwnedFd> = (0..count).map(|_| memory()).collect();
     let alarms: Vec<BorrowedFd<'_>> = alarms.iter().map(AsFd::as_fd).collect();
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let (socket, security) = (socket.as_fd(), Security::Crc);
-    let line = Some(Line { socket, key, security, direct: &[memory()] });
+    let (sockets, security) = (&[socket.into(), memory()], Security::Crc);
+    let line = Some(Line { sockets, key, security, direct: &[memory()] });
     let net = NetOffer { line, first: 2, interfaces: 1, alarms: &alarms };
     offer(&seat(), memory().as_fd(), Some(&net)).unwrap()
 }
@@ -87,8 +87,9 @@ fn socket_key_and_alarms_come_with_a_seat_on_several_nodes() {
         assert_eq!(taken(&ours), Some(true));
         let net = boot.net.unwrap();
         assert_eq!((*net.key, net.security), (*key, Security::Crc));
-        assert!(std::net::UdpSocket::from(net.socket).local_addr().unwrap().port() != 0);
-        assert_eq!(net.direct.len(), 1);
+        assert_eq!((net.sockets.len(), net.direct.len()), (2, 1));
+        let first = net.sockets.into_iter().next().unwrap();
+        assert!(std::net::UdpSocket::from(first).local_addr().unwrap().port() != 0);
         let ranks: Vec<u32> = boot.alarms.iter().map(|(rank, _)| *rank).collect();
         // The last is that of the interface of node 1 of 5 ranks.
         assert_eq!(ranks, (2..).take(count - 1).chain([5 + 1]).collect::<Vec<u32>>());

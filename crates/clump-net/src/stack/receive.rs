@@ -45,7 +45,8 @@ impl Stack {
             // What is not known is no longer than since the last look.
             let late = datagram.waited_ns.unwrap_or(unseen);
             found.begin(at);
-            self.on_datagram((now, late), wanted, datagram.bytes, marked, found);
+            let path = datagram.path;
+            self.on_datagram((now, late), wanted, datagram.bytes, (marked, path), found);
         }
         received
     }
@@ -55,7 +56,7 @@ impl Stack {
         (now, late): (Nanos, Nanos),
         wanted: Option<u8>,
         datagram: &mut [u8],
-        marked: bool,
+        (marked, path): (bool, u8),
         found: &mut Found,
     ) {
         let bytes = datagram.len();
@@ -81,6 +82,11 @@ impl Stack {
         };
         if replayed(known) {
             self.stats.packets_replayed += 1;
+            // It may be a copy that tries another path: that it came is news, if it is genuine.
+            let (head, sealed) = datagram.split_at_mut(packet.sealed_at);
+            if self.many_paths && known.opener.open(header.number, head, sealed).is_some() {
+                self.driver.on_genuine(known.address, path);
+            }
             return;
         }
         // Nothing above costs more than a look, and nothing below happens to a packet that is not the
@@ -91,6 +97,9 @@ impl Stack {
             return;
         };
         let body_bytes = body.len();
+        if self.many_paths {
+            self.driver.on_genuine(known.address, path);
+        }
         self.stats.packets_received += 1;
         self.stats.bytes_received += bytes as u64;
         self.stats.marks_received += u64::from(marked);

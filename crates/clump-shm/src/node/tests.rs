@@ -49,7 +49,10 @@ fn mirrors_say_what_the_agent_wrote() {
     let (mirror, view) = (node.rank(2).unwrap(), seen.rank(2).unwrap());
     assert_eq!(view.place(), None);
     for address in ["127.0.0.1:65535", "255.255.255.255:1", "[fe80::1%7]:9", "[ff::2]:80"] {
-        let place = Place { address: address.parse().unwrap(), epoch: 77 };
+        let address = address.parse().unwrap();
+        let others = [Some("[fe80::7]:9".parse().unwrap()), None, Some(address)];
+        let place = Place { address, others, epoch: 77 };
+        assert_eq!(place.addresses().count(), 3);
         mirror.set_place(place);
         assert_eq!(view.place(), Some(place));
     }

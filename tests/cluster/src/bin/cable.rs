@@ -13,6 +13,8 @@ struct Args {
     pid: u32,
     /// The node at the other end
     there: u32,
+    /// Which of the cables to that node
+    cable: u32,
     #[command(subcommand)]
     what: What,
 }
@@ -30,7 +32,7 @@ enum What {
 }
 
 fn main() -> Result<()> {
-    let Args { pid, there, what } = Args::parse();
+    let Args { pid, there, cable: which, what } = Args::parse();
     let of = |pid: &str, kind: &str| PathBuf::from(format!("/proc/{pid}/ns/{kind}"));
     let pid = pid.to_string();
     let open = |kind: &str| {
@@ -41,11 +43,12 @@ fn main() -> Result<()> {
     let foreign = std::fs::read_link(of("self", "user"))? != std::fs::read_link(of(&pid, "user"))?;
     let user = foreign.then(|| open("user")).transpose()?;
     netns::enter(user.as_ref().map(AsFd::as_fd), open("net")?.as_fd())?;
+    let end = (there, which);
     match what {
-        What::Cut => cable::cut(there)?,
-        What::Mend { here } => cable::mend(here, there)?,
-        What::Lose { ppm } => cable::lose(there, ppm)?,
-        What::Shorten { bytes } => cable::shorten(there, bytes)?,
+        What::Cut => cable::cut(end)?,
+        What::Mend { here } => cable::mend(here, end)?,
+        What::Lose { ppm } => cable::lose(end, ppm)?,
+        What::Shorten { bytes } => cable::shorten(end, bytes)?,
     }
     Ok(())
 }
