@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails that way")]
 
+mod answered;
 mod bench;
 mod cases;
 mod rigs;
@@ -46,6 +47,7 @@ suite!(
     udp_with_timestamps,
     udp_of_several_sockets,
     udp_of_connections,
+    several_over_udp,
     loopback,
     fault_over_udp,
     fault_over_loopback,

@@ -5,6 +5,7 @@ use clump_driver::{
     UdpOptions,
 };
 
+pub use crate::answered::several_over_udp;
 pub use crate::wired::{
     packet_from_cold, packet_over_loopback, packet_over_veth, xdp_generic, xdp_native,
 };

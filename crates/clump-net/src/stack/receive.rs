@@ -11,6 +11,21 @@ use clump_wire::{Kind as Sent, MOST_SACK_WORDS, Packet};
 /// Messages that one receive hands over out of an endpoint's mail.
 const MOST_MAIL: usize = 1024;
 
+impl Peer {
+    /// Whether a packet of that number has come before.
+    #[inline]
+    fn has_received(&self, number: u64) -> bool {
+        self.conduit.as_deref().is_some_and(|conduit| conduit.channel.is_replay(number))
+    }
+
+    /// Whether it has sent this packet.
+    #[cold]
+    fn vouches_for(&self, packet: &Packet, datagram: &mut [u8]) -> bool {
+        let (head, sealed) = datagram.split_at_mut(packet.sealed_at);
+        self.opener.open(packet.header.number, head, sealed).is_some()
+    }
+}
+
 impl Stack {
     /// Receives what is there, once. Messages for endpoint `wanted` are handed over in `batch`, all others
     /// wait as mail. Gives the number of packets received; what they set off is sent by the next
@@ -76,15 +91,10 @@ impl Stack {
             self.stats.packets_foreign += 1;
             return;
         };
-        let replayed = |known: &Peer| {
-            let conduit = known.conduit.as_deref();
-            conduit.is_some_and(|conduit| conduit.channel.is_replay(header.number))
-        };
-        if replayed(known) {
+        if known.has_received(header.number) {
             self.stats.packets_replayed += 1;
             // It may be a copy that tries another path: that it came is news, if it is genuine.
-            let (head, sealed) = datagram.split_at_mut(packet.sealed_at);
-            if self.many_paths && known.opener.open(header.number, head, sealed).is_some() {
+            if self.many_paths && known.vouches_for(&packet, datagram) {
                 self.driver.on_genuine(known.address, path);
             }
             return;
