@@ -123,14 +123,15 @@ impl<D: Driver> Several<D> {
             Ok(taken) => *taken,
             Err(e) => e.index().unwrap_or(0),
         };
-        if taken > 0 {
-            counts.sent[path] += taken as u64;
-            peer.on_sent(path, taken, now_ns);
-            if let Some(other) = peer.wants_copy(now_ns) {
-                // To whoever takes both a copy is one too many, and no harm.
-                let copied = send_by(&mut inner[other], peer.to[other], &run[..1]);
-                counts.sent[other] += u64::from(matches!(copied, Ok(1)));
-            }
+        counts.sent[path] += taken as u64;
+        // A wire that takes nothing and brings nothing, for long, is dead too: a cable whose other end is off.
+        peer.on_sent(path, taken.max(1), now_ns);
+        if taken > 0
+            && let Some(other) = peer.wants_copy(now_ns)
+        {
+            // To whoever takes both a copy is one too many, and no harm.
+            let copied = send_by(&mut inner[other], peer.to[other], &run[..1]);
+            counts.sent[other] += u64::from(matches!(copied, Ok(1)));
         }
         result
     }

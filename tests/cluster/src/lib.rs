@@ -14,6 +14,7 @@
 
 pub mod c_programs;
 pub mod cables;
+pub mod stall;
 pub mod storm;
 
 use clump_os::procfs::{self, Process};

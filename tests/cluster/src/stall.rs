@@ -1,0 +1,98 @@
+//! How long nothing comes when one of two cables is cut while a job of two ranks sorts.
+//!
+//! What counts is seen from outside: packets that the kernel has received on a node's cables, looked at again
+//! and again while the ranks exchange their records.
+
+use crate::cables::Cable;
+use crate::{Finished, Folder, Job, PATIENCE, program, until};
+use clump_os::clock;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// Ranks 0 and 1 prefer the second cable.
+const PREFERRED: usize = 1;
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Seen {
+    /// The longest time in which no packet arrived at node 0 by any cable, from shortly before the cut until nearly
+    /// everything had come.
+    pub longest: Duration,
+    /// How the job ended.
+    pub ended: Finished,
+}
+
+/// What the cables of a process's network namespace have received: packets and bytes.
+fn received(pid: u32) -> (u64, u64) {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap_or_default();
+    let cables = text.lines().filter_map(|line| line.trim().strip_prefix("to-"));
+    let numbers = cables.filter_map(|line| {
+        let mut words = line.split_once(':')?.1.split_whitespace();
+        let bytes: u64 = words.next()?.parse().ok()?;
+        Some((words.next()?.parse::<u64>().ok()?, bytes))
+    });
+    numbers.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+}
+
+/// Sorts so many records on two ranks of two nodes with two cables, and cuts the cable that they use when an eighth
+/// has crossed, if asked to. `options` are for `clump run`.
+///
+/// # Panics
+/// The records cannot be made, or nothing goes on.
+pub fn sort(records: u64, options: &str, cut: bool) -> Seen {
+    let folder = Folder::new();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (from, sorted) = (path("records"), path("sorted"));
+    Job::command(&format!("app gensort {records} {from}")).finish().expect_clean();
+    let words = ["app", "sort", "-n", "2", "-i", &from, "-o", &sorted].map(OsString::from);
+    let options = format!("-n 2 --nodes 2 --netns --cables 2 --json {options}");
+    let job = Job::of_program(&options, program("clump-under-test"), words).start();
+    let agent = until("agents", || job.agents(2).first().copied());
+    // A quarter of all records is another node's and lies here, another quarter the other way round.
+    let crossing = records * 100 / 4;
+    until("an eighth to cross", || (received(agent).1 > crossing / 8).then_some(()));
+    let start = clock::instant();
+    let (mut last, mut packets, mut longest) = (start, received(agent).0, Duration::ZERO);
+    let cutter = cut.then(|| {
+        let [end, _] = Cable::both_of(&job, PREFERRED);
+        std::thread::spawn(move || end.does(&["cut"]))
+    });
+    loop {
+        let (now_packets, bytes) = received(agent);
+        let now = clock::instant();
+        if now_packets != packets {
+            longest = longest.max(now - last);
+            (last, packets) = (now, now_packets);
+        }
+        // What follows is another phase; a process that is gone has none.
+        if bytes > crossing * 15 / 16 || bytes == 0 {
+            break;
+        }
+        assert!(now - last < PATIENCE, "nothing came for {PATIENCE:?}");
+        clock::pass(Duration::from_micros(200));
+    }
+    if let Some(cutter) = cutter {
+        cutter.join().expect("cutting the cable");
+    }
+    let ended = job.finish();
+    check(&ended, &sorted, &from);
+    Seen { longest, ended }
+}
+
+/// The output is sorted, and nothing is missing.
+fn check(ended: &Finished, sorted: &str, from: &str) {
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let check = Job::command(&format!("app valsort {sorted} --input {from}")).finish();
+    check.expect_clean();
+    assert!(check.out.contains("SUCCESS"), "{}", check.out);
+}
+
+/// The sum of a counter over all ranks of a job that has ended.
+///
+/// # Panics
+/// The job was not asked for JSON.
+pub fn counted(ended: &Finished, counter: &str) -> u64 {
+    let counters = ended.json()["counters"].clone();
+    let of = |rank: &serde_json::Value| rank[counter].as_u64().unwrap_or(0);
+    counters.as_array().expect("a list of ranks").iter().map(of).sum()
+}
