@@ -197,7 +197,7 @@ fn bound() -> UdpSocket {
 
 fn network_seat(shape: &Shape, socket: UdpSocket, seed: u64) -> NetworkSeat {
     NetworkSeat {
-        socket: OwnedFd::from(socket),
+        sockets: vec![OwnedFd::from(socket)],
         direct: Vec::new(),
         key: Secret::taking(&mut [7; 32]).unwrap(),
         security: Security::Crc,
@@ -218,7 +218,8 @@ fn memory(shape: &Shape, node_of: &[u32], node: u32, sockets: &[UdpSocket]) -> N
         let awake = memory.local_ranks().chain(memory.own_interfaces());
         memory.set_alarms(awake.map(|number| (number, Alarm::new().unwrap())).collect());
         for (socket, id) in sockets.iter().zip(0..) {
-            let place = Place { address: socket.local_addr().unwrap(), epoch: 100 + id };
+            let (address, others) = (socket.local_addr().unwrap(), Default::default());
+            let place = Place { address, others, epoch: 100 + id };
             memory.rank(id).unwrap().set_place(place);
         }
     }
