@@ -71,16 +71,16 @@ impl Shared {
             }
             let mut stack = self.stack();
             while stack.receive(clock::ticked_ns, None, &mut batch) > 0 {}
+            // Before anything is acknowledged: who knows that a message has arrived may count on it.
+            let mailed = stack.take_mailed();
+            if mailed != 0 {
+                (self.wake)(mailed);
+            }
             // The time of the stack never goes back: it is read with the lock held, in order.
             let now = stack.looked_at();
             stack.service(now, true);
             stack.acknowledge_all(now);
             pause = if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP };
-            let mailed = stack.take_mailed();
-            drop(stack);
-            if mailed != 0 {
-                (self.wake)(mailed);
-            }
         }
     }
 }
