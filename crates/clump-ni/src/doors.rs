@@ -131,8 +131,12 @@ impl Doors for NodeDoors {
             Openness::Open if tag.is_none_or(|tag| tag == gate.block.tag()) => Ok(INDEX),
             Openness::Open => Err(Refusal::BadTag),
             Openness::Closed => Err(Refusal::EndpointGone),
-            // Its rank is still starting.
-            Openness::Absent if gate.block.is_awaited_as(name.generation()) => Ok(INDEX),
+            // Its rank is still starting. Only the name of the first endpoint of a rank is known before it is open.
+            Openness::Absent
+                if name.index() == 0 && gate.block.is_awaited_as(name.generation()) =>
+            {
+                Ok(INDEX)
+            }
             Openness::Absent if gate.block.was_open_as(name.generation()) => {
                 Err(Refusal::EndpointGone)
             }

@@ -11,7 +11,8 @@ use clump_os::clock;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::path::Path;
-use clump_shm::rank::RankState;
+use clump_shm::rank::{RankBlock, RankState};
+use clump_shm::shared::Shared;
 use clump_shm::slot::{Header, MOST_WORDS};
 use clump_wire::frame::{Kind, Route};
 use std::collections::VecDeque;
@@ -54,6 +55,8 @@ struct Inner {
     messages: u32,
     /// Ranks of other nodes that take nothing any more.
     gone: Vec<Option<Refusal>>,
+    /// Ranks that flows lead to and that are not gone.
+    watched: Vec<(u32, Shared<RankBlock>)>,
 }
 
 impl Portal {
@@ -77,6 +80,7 @@ impl Portal {
             next_message: 0,
             messages: 0,
             gone: vec![None; node.ranks()],
+            watched: Vec::new(),
             node: node.clone(),
         };
         Ok(Self { inner: Mutex::new(inner) })
@@ -87,7 +91,9 @@ impl Portal {
     }
 
     pub(crate) fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
-        self.inner().flows.open(from, to, peer, ordered)
+        let mut inner = self.inner();
+        inner.watch(peer);
+        inner.flows.open(from, to, peer, ordered)
     }
 
     /// Sends a short or medium request.
@@ -395,18 +401,30 @@ impl Inner {
         true
     }
 
-    fn attend(&mut self) {
-        for rank in 0..self.gone.len() as u32 {
-            if self.node.is_local(rank) || self.gone[rank as usize].is_some() {
-                continue;
-            }
-            let state = self.node.rank(rank).map(|block| block.state());
-            self.gone[rank as usize] = match state {
-                Some(RankState::Dead) => Some(Refusal::PeerLost),
-                Some(RankState::Finalized) => Some(Refusal::EndpointGone),
-                _ => None,
-            };
+    /// Looks after what becomes of `peer` from now on, if it is a rank.
+    fn watch(&mut self, peer: u32) {
+        let known = self.gone.get(peer as usize).is_none_or(Option::is_some);
+        if !known
+            && !self.watched.iter().any(|(rank, _)| *rank == peer)
+            && let Some(block) = self.node.rank(peer)
+        {
+            self.watched.push((peer, block));
         }
+    }
+
+    fn attend(&mut self) {
+        let Self { watched, gone, .. } = self;
+        watched.retain(|(rank, block)| {
+            let why = match block.state() {
+                RankState::Dead => Refusal::PeerLost,
+                RankState::Finalized => Refusal::EndpointGone,
+                RankState::Absent | RankState::Joined => return true,
+            };
+            if let Some(place) = gone.get_mut(*rank as usize) {
+                *place = Some(why);
+            }
+            false
+        });
     }
 }
 
