@@ -128,7 +128,7 @@ impl Doors for NodeDoors {
             return Err(Refusal::PeerLost);
         }
         self.with_gate(name, |gate| match gate.block.openness(name.generation()) {
-            Openness::Open if tag.is_none_or(|tag| tag == gate.block.tag()) => Ok(INDEX),
+            Openness::Open if tag.is_none_or(|tag| gate.block.admits_tag(tag)) => Ok(INDEX),
             Openness::Open => Err(Refusal::BadTag),
             Openness::Closed => Err(Refusal::EndpointGone),
             // Its rank is still starting. Only the name of the first endpoint of a rank is known before it is open.

@@ -22,6 +22,8 @@ struct Pending {
 #[derive(Debug)]
 pub(crate) struct Watcher {
     block: Shared<RankBlock>,
+    /// The clock that all processes of the machine share, when this process's own was 0.
+    zero: u64,
     pending: VecDeque<Pending>,
     taken: u64,
     brought: u64,
@@ -32,8 +34,9 @@ const EVERY: u64 = 8;
 
 impl Watcher {
     pub(crate) fn new(block: Shared<RankBlock>) -> Self {
-        let now = clock::ticked_ns();
-        let watcher = Self { block, pending: VecDeque::new(), taken: 0, brought: 0 };
+        let now = clock::now_ns();
+        let zero = now.saturating_sub(clock::ticked_ns());
+        let watcher = Self { block, zero, pending: VecDeque::new(), taken: 0, brought: 0 };
         watcher.gauges().set(Gauge::Changed, now);
         watcher.gauges().set(Gauge::Started, now);
         watcher
@@ -77,7 +80,7 @@ impl Watcher {
 
     fn change_queue(&self, by: i64) {
         let gauges = self.gauges();
-        let now = clock::ticked_ns();
+        let now = self.zero + clock::ticked_ns();
         let queue = gauges.get(Gauge::Queue);
         let since = now.saturating_sub(gauges.get(Gauge::Changed));
         gauges.add(Gauge::QueueTime, queue.saturating_mul(since));

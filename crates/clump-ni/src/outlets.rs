@@ -129,6 +129,9 @@ impl Outlets {
             Some(path) if outlet.waiting.is_empty() => push(path, header, &words, bytes),
             _ => false,
         };
+        if !ready && forward.lost.is_some() && outlet.path.is_none() {
+            return; // nobody who sends has no endpoint
+        }
         if !ready {
             let (number, payload) = (*came, bytes.to_vec());
             outlet.waiting.push_back(Waiting { number, header, words, payload });

@@ -131,6 +131,11 @@ fn the_monitor_shows_what_went_through() {
     assert!(sum("taken") >= 3000 && sum("brought") >= 3000, "{interfaces:?}");
     assert_eq!(sum("executed"), 0, "nothing one-sided was asked for");
     for one in interfaces {
+        let elapsed = one["elapsed_ms"].as_f64().unwrap();
+        assert!(
+            elapsed > 0.0 && elapsed <= outcome["wall_ms"].as_f64().unwrap() + 5_000.0,
+            "{one}"
+        );
         let busy = one["utilisation"].as_f64().unwrap();
         assert!((0.0..=1.0).contains(&busy), "{one}");
         for times in one["stages"].as_array().unwrap() {

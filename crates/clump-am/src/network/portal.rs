@@ -22,6 +22,9 @@ use std::time::Duration;
 /// How soon a rank that sleeps looks again whether its proxy has room.
 const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 
+/// How soon what became of messages to a rank that is gone is asked for again.
+const ASK_AGAIN_NS: u64 = 2_000_000;
+
 /// One message in so many carries the time, for the proxy's monitor.
 const TIMED_EVERY: u32 = 8;
 
@@ -55,6 +58,9 @@ struct Inner {
     messages: u32,
     /// Ranks of other nodes that take nothing any more.
     gone: Vec<Option<Refusal>>,
+    /// Ranks that are gone and may not have consumed all that was sent to them.
+    left: Vec<u32>,
+    asked_at: u64,
     /// Ranks that flows lead to and that are not gone.
     watched: Vec<(u32, Shared<RankBlock>)>,
 }
@@ -80,6 +86,8 @@ impl Portal {
             next_message: 0,
             messages: 0,
             gone: vec![None; node.ranks()],
+            left: Vec::new(),
+            asked_at: 0,
             watched: Vec::new(),
             node: node.clone(),
         };
@@ -413,7 +421,7 @@ impl Inner {
     }
 
     fn attend(&mut self) {
-        let Self { watched, gone, .. } = self;
+        let Self { watched, gone, left, .. } = self;
         watched.retain(|(rank, block)| {
             let why = match block.state() {
                 RankState::Dead => Refusal::PeerLost,
@@ -423,7 +431,30 @@ impl Inner {
             if let Some(place) = gone.get_mut(*rank as usize) {
                 *place = Some(why);
             }
+            left.push(*rank);
             false
+        });
+        if !self.left.is_empty() {
+            self.ask_again();
+        }
+    }
+
+    /// What such ranks were asked may have gone with them; their proxies, or this node's, answer instead.
+    #[cold]
+    fn ask_again(&mut self) {
+        let now = clock::ticked_ns();
+        if !self.kept.is_empty() || now.saturating_sub(self.asked_at) < ASK_AGAIN_NS {
+            return;
+        }
+        self.asked_at = now;
+        let Self { left, flows, .. } = self;
+        left.retain(|rank| {
+            let mut outstanding = false;
+            for flow in flows.towards(*rank).filter(|flow| flow.outstanding() != 0) {
+                flow.on_consumed(0);
+                outstanding = true;
+            }
+            outstanding
         });
     }
 }
