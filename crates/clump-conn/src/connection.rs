@@ -4,15 +4,18 @@ mod connect;
 
 use crate::error::{End, Error, Peer, Result};
 use crate::hub::{Hub, Notice};
-use crate::line::{Line, MOST_MESSAGE};
+use crate::line::{Line, MOST_MESSAGE, Rest};
 use crate::outbound::Sending;
 use crate::wait::{after, wait};
-use crate::way::{Way, push, push_rest, tell_due, tell_last};
+use crate::way::{Through, Way, push, push_rest, tell_due, tell_last};
 use crate::words::ask;
 use clump_am::Attempt;
+use clump_os::clock;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+/// How long connecting waits for an answer, if nobody says otherwise.
+pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long a connection that is dropped waits until what was sent has left.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -63,8 +66,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::send`].
     pub fn try_send(&self, message: &[u8]) -> Result<Attempt> {
-        self.hub.step()?;
-        self.way.look();
+        self.hub.endpoint.poll()?;
         self.send_until(message, Some(0))
     }
 
@@ -84,15 +86,16 @@ impl Connection {
         let mut sending: Option<Sending> = None;
         let Self { hub, line, way } = self;
         let sent = self.wait(until, || {
-            if line.has_ended() || !push_rest(hub, way, line)? {
+            let through: Through<'_> = (hub, way);
+            if line.has_ended() || !push_rest(&through, line)? {
                 return Ok(line.has_ended());
             }
             let sending = sending.get_or_insert_with(|| line.state().outbound.begin(message.len()));
-            Ok(push(hub, way, line, message, sending)? || line.has_ended())
+            Ok(push(&through, line, (0, message), sending)? || line.has_ended())
         });
         let begun = sending.filter(|sending| sending.is_begun() && !sending.is_done());
         if let Some(sending) = begun {
-            line.state().rest = Some((message.to_vec(), sending));
+            line.state().rest = Some(Rest::of(message, sending));
         }
         drop(sender);
         if !sent? && begun.is_none() {
@@ -158,6 +161,7 @@ impl Connection {
         }
         self.hub.step()?;
         self.way.look();
+        self.line.handle_time(clock::now_ns());
         if !self.line.state().is_ready()
             && let Some(end) = self.way.gone(&self.hub)
         {
@@ -194,7 +198,9 @@ impl Connection {
         if let Some(message) = state.inbound.poll_message() {
             let due = state.inbound.wants_credit() && state.end.is_none();
             drop(state);
-            if due && !tell_due(&self.hub, &self.way, &self.line)? {
+            // What goes wrong with that is no reason to lose the message: a later call meets it again.
+            let through: Through<'_> = (&self.hub, &self.way);
+            if due && !matches!(tell_due(&through, &self.line), Ok(true)) {
                 self.mark_due();
             }
             return Ok(Some(Received::Message(message)));
@@ -237,11 +243,16 @@ impl Connection {
     /// Sends the rest of what was taken over, and the last word; whether that was said.
     fn tell_last(&self, handler: u8, until: Option<u64>) -> Result<bool> {
         let Self { hub, line, way } = self;
-        let flushed = self.wait(until, || Ok(line.has_ended() || push_rest(hub, way, line)?));
+        let through: Through<'_> = (hub, way);
+        let flushed = self.wait(until, || Ok(line.has_ended() || push_rest(&through, line)?));
+        if handler == ask::FINISH && flushed.is_err() {
+            // The message that has begun goes on, and is counted only when it is whole.
+            return flushed;
+        }
         let limit = if flushed.is_ok() { until } else { Some(0) };
         let mut told = false;
         self.wait(limit, || {
-            told = told || !line.has_ended() && tell_last(hub, way, line, handler)?;
+            told = told || !line.has_ended() && tell_last(&through, line, handler)?;
             Ok(told || line.has_ended())
         })?;
         flushed.map(|_| told)

@@ -26,7 +26,7 @@ use clump_os::{clock, udp};
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
 use gate::Gate;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -146,6 +146,7 @@ impl Far {
         }
         let shared = self.shared()?;
         let secret = Arc::new(Secret::random().map_err(unusable)?);
+        let answered = Arc::new(Mutex::default());
         let mut bound = Vec::new();
         for &address in addresses {
             let socket = UdpSocket::from(udp::bind(address).map_err(unusable)?);
@@ -157,7 +158,7 @@ impl Far {
                 secret: secret.clone(),
                 queue: queue.clone(),
                 between: between.clone(),
-                answered: Mutex::new(VecDeque::new()),
+                answered: answered.clone(),
             };
             shared.enter_gate(gate).map_err(unusable)?;
             bound.push(local);

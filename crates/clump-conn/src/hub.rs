@@ -6,6 +6,7 @@ use crate::error::{End, Peer};
 use crate::far::Far;
 use crate::line::Line;
 use crate::queue::Queue;
+use crate::way::{Near, tell_due};
 use crate::words::ask;
 use clump_am::{
     AsContext, Attempt, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result,
@@ -20,8 +21,6 @@ use std::time::Duration;
 
 /// Most bytes of one piece, so that no connection holds up others for long.
 pub(crate) const MOST_PIECE: usize = 32 << 10;
-/// Most words that wait to be said to peers without a connection.
-const MOST_NOTICES: usize = 1024;
 
 /// The hub of each rank of this process, by where its context lies, while it has connections or listeners.
 static HUBS: Mutex<Vec<(usize, Weak<Hub>)>> = Mutex::new(Vec::new());
@@ -41,6 +40,7 @@ pub(crate) struct Hub {
 pub(crate) struct Book {
     lines: Mutex<HashMap<u64, Known>>,
     queues: Mutex<HashMap<u16, Arc<Queue>>>,
+    /// No more than connections that this rank had, or asked for: each is said once.
     notices: Mutex<VecDeque<Notice>>,
     /// Connections of this job that have credit to report, or the rest of a message to send.
     due: Mutex<Vec<u64>>,
@@ -111,10 +111,7 @@ impl Book {
     }
 
     pub(crate) fn note(&self, notice: Notice) {
-        let mut notices = lock(&self.notices);
-        if notices.len() < MOST_NOTICES {
-            notices.push_back(notice);
-        }
+        lock(&self.notices).push_back(notice);
     }
 
     pub(crate) fn mark_due(&self, number: u64) {
@@ -198,32 +195,47 @@ impl Hub {
 
     /// Says what is due: credit, rests of messages, notices.
     pub(crate) fn pump(&self) -> Result<()> {
-        let due = std::mem::take(&mut *lock(&self.book.due));
-        for number in due {
-            if let Some(known) = self.book.known(number) {
-                self.tell_due(number, &known)?;
+        let mut wrong = Ok(());
+        for number in std::mem::take(&mut *lock(&self.book.due)) {
+            let Some(known) = self.book.known(number) else { continue };
+            let told = self.tell_due(number, &known);
+            let end = told.as_ref().err().and_then(|error| end_by(error, known.peer.rank()));
+            match (told, end) {
+                (Ok(true), _) => {}
+                (Ok(false), _) => self.book.mark_due(number),
+                (Err(_), Some(end)) => known.line.end(end),
+                (Err(error), None) => {
+                    self.book.mark_due(number);
+                    wrong = Err(error);
+                }
             }
         }
+        wrong?;
         loop {
             let Some(notice) = lock(&self.book.notices).pop_front() else { return Ok(()) };
-            let dest = self.way_to(notice.to)?;
-            let sent = self.endpoint.try_request(dest, Handler(notice.handler), &notice.words);
-            self.leave_way(notice.to);
-            if sent? == Attempt::Full {
-                lock(&self.book.notices).push_front(notice);
-                return Ok(());
+            let sent = self.say(&notice);
+            let gone = |error| end_by(error, notice.to.rank()).is_some();
+            if matches!(sent, Ok(Attempt::Sent)) || sent.as_ref().is_err_and(gone) {
+                continue;
             }
+            lock(&self.book.notices).push_front(notice);
+            return sent.map(drop);
         }
     }
 
-    fn tell_due(&self, number: u64, known: &Known) -> Result<()> {
-        let near = crate::way::Near { number, peer: known.peer, dest: self.way_to(known.peer)? };
-        let told = crate::way::tell_due(self, &crate::way::Way::Near(near), &known.line);
+    fn say(&self, notice: &Notice) -> Result<Attempt> {
+        let dest = self.way_to(notice.to)?;
+        let sent = self.endpoint.try_request(dest, Handler(notice.handler), &notice.words);
+        self.leave_way(notice.to);
+        sent
+    }
+
+    /// Sends what a connection owes; false when there was no room for it.
+    fn tell_due(&self, number: u64, known: &Known) -> Result<bool> {
+        let near = Near { number, peer: known.peer, dest: self.way_to(known.peer)? };
+        let told = tell_due(&(self, &near), &known.line);
         self.leave_way(known.peer);
-        if !told? {
-            self.book.mark_due(number);
-        }
-        Ok(())
+        told
     }
 
     pub(crate) fn peer_of(&self, name: Name) -> Peer {

@@ -1,8 +1,8 @@
 //! The receiving side of a connection: pieces become messages, in order or not, within a window.
 //!
 //! Pure. Pieces come in any order and each once (the channel below sees to it); the peer is not trusted
-//! beyond that. What is kept is bounded by the window and one message: only of the message that is to be
-//! received next are pieces given back before it is whole, and only while none is ready.
+//! beyond that. What is kept is bounded by the window and one message: only of one message at a time are pieces
+//! given back before it is whole, and only while none is ready.
 
 use crate::port::Order;
 use crate::words::{PIECE_COST, Piece};
@@ -46,6 +46,8 @@ struct Part {
     front: Vec<u8>,
     /// Pieces behind a gap, by offset.
     stray: BTreeMap<u64, Vec<u8>>,
+    /// Bytes that are kept of it.
+    kept: u64,
     /// What it costs of the window, and has not been given back.
     cost: u64,
 }
@@ -67,6 +69,9 @@ pub(crate) struct Inbound {
     /// Whole messages that wait for their turn.
     early: BTreeMap<u64, Whole>,
     parts: BTreeMap<u64, Part>,
+    /// The part whose pieces are given back as they come, until it is whole. A peer sends one message after the
+    /// other: all of those before this one is on its way, so that nothing waits for room that this one has.
+    relieved: Option<u64>,
     /// Number of the message whose turn it is, where order is kept.
     next: u64,
     /// Whole messages that arrived, ever.
@@ -90,6 +95,7 @@ impl Inbound {
             ready: VecDeque::new(),
             early: BTreeMap::new(),
             parts: BTreeMap::new(),
+            relieved: None,
             next: 0,
             arrived: 0,
             total: None,
@@ -115,7 +121,7 @@ impl Inbound {
         let end = offset.checked_add(len).ok_or(Nonsense)?;
         let empty = len == 0 && bytes != 0;
         let behind = self.order == Order::Kept && number < self.next;
-        let beyond = self.total.is_some_and(|total| number >= total);
+        let beyond = self.total.is_some_and(|total| number >= total || self.arrived >= total);
         // A piece that finds nothing outstanding may be larger than the window.
         let most = self.window.max(cost);
         let greedy = self.taken.saturating_sub(self.given_back) > most;
@@ -135,6 +141,9 @@ impl Inbound {
 
     fn on_whole(&mut self, number: u64, whole: Whole) -> Result<(), Nonsense> {
         self.arrived += 1;
+        if self.relieved == Some(number) {
+            self.relieved = None;
+        }
         match self.order {
             Order::Any => self.ready.push_back(whole),
             Order::Kept => {
@@ -150,15 +159,20 @@ impl Inbound {
         Ok(())
     }
 
-    /// While no message is ready, pieces of the next are given back as they come: it may be longer than the
-    /// window.
+    /// While no message is ready, pieces of one are given back as they come: it may be longer than the window.
     fn relieve(&mut self) {
         if !self.ready.is_empty() {
             return;
         }
-        if let Some((&number, part)) = self.parts.iter_mut().next()
-            && (self.order == Order::Any || number == self.next)
+        let first = self.parts.first_key_value().map(|(&number, _)| number);
+        let next = match self.order {
+            Order::Any => self.relieved.or(first),
+            Order::Kept => first.filter(|&first| first == self.next),
+        };
+        if let Some(number) = next
+            && let Some(part) = self.parts.get_mut(&number)
         {
+            self.relieved = Some(number);
             self.given_back += std::mem::take(&mut part.cost);
         }
     }
@@ -239,9 +253,11 @@ impl Part {
         cost: u64,
     ) -> Result<(), Nonsense> {
         let front = self.front.len() as u64;
-        if bytes != self.bytes || offset < front {
+        let kept = self.kept + piece.count() as u64;
+        if bytes != self.bytes || offset < front || kept > bytes {
             return Err(Nonsense);
         }
+        self.kept = kept;
         self.cost += cost;
         if offset > front {
             let mut stray = Vec::new();

@@ -44,7 +44,24 @@ pub(crate) struct State {
     /// Since when the peer is known to take nothing, if it has not said so itself.
     doubted_ns: Option<u64>,
     /// A message whose rest waits for room.
-    pub(crate) rest: Option<(Vec<u8>, Sending)>,
+    pub(crate) rest: Option<Rest>,
+}
+
+/// What is left of a message: what follows its first bytes.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    pub(crate) skipped: u64,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) sending: Sending,
+}
+
+impl Rest {
+    /// What of `message` has not been sent.
+    pub(crate) fn of(message: &[u8], sending: Sending) -> Self {
+        let skipped = sending.sent();
+        let bytes = message.get(skipped as usize..).unwrap_or_default().to_vec();
+        Self { skipped, bytes, sending }
+    }
 }
 
 impl Line {

@@ -20,6 +20,11 @@ impl Sending {
         self.begun
     }
 
+    /// How many bytes of it are.
+    pub(crate) fn sent(&self) -> u64 {
+        self.done
+    }
+
     /// Whether all of it is.
     pub(crate) fn is_done(&self) -> bool {
         self.begun && self.done == self.bytes

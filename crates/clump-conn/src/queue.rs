@@ -2,6 +2,7 @@
 
 use crate::far::Link;
 use crate::hub::{Known, lock};
+use clump_os::sync::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -56,22 +57,18 @@ impl Queue {
     }
 
     /// Keeps a place for one that is being made.
-    pub(crate) fn reserve(&self) -> Queued {
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn reserve(self: &Arc<Self>) -> Result<Arc<Seat>, Queued> {
         let mut inner = lock(&self.inner);
-        let state = inner.state(self.most);
-        inner.reserved += usize::from(state == Queued::Waits);
-        state
-    }
-
-    /// The place that was kept is not needed, or taken by `visitor`; false when the listener is gone.
-    pub(crate) fn settle(&self, visitor: Option<Visitor>) -> bool {
-        let mut inner = lock(&self.inner);
-        inner.reserved = inner.reserved.saturating_sub(1);
-        if inner.closed {
-            return false;
+        match inner.state(self.most) {
+            Queued::Waits => {
+                inner.reserved += 1;
+                Ok(Arc::new(Seat { queue: self.clone(), taken: AtomicBool::new(false) }))
+            }
+            none => Err(none),
         }
-        inner.visitors.extend(visitor);
-        true
     }
 
     /// The one that has waited longest.
@@ -92,6 +89,43 @@ impl Queue {
     }
 }
 
+/// A place that is kept in a queue, for whichever of several ways to one client shows first that it works; free
+/// again when all of them are given up.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    queue: Arc<Queue>,
+    taken: AtomicBool,
+}
+
+impl Seat {
+    /// `visitor` takes it; false when another has, or the listener is gone.
+    pub(crate) fn take(&self, visitor: Visitor) -> bool {
+        if self.taken.swap(true, Ordering::AcqRel) {
+            return false;
+        }
+        let mut inner = lock(&self.queue.inner);
+        inner.reserved = inner.reserved.saturating_sub(1);
+        if inner.closed {
+            return false;
+        }
+        inner.visitors.push_back(visitor);
+        true
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if !self.is_taken() {
+            let mut inner = lock(&self.queue.inner);
+            inner.reserved = inner.reserved.saturating_sub(1);
+        }
+    }
+}
+
 impl Inner {
     fn state(&self, most: usize) -> Queued {
         if self.closed {
@@ -101,5 +135,42 @@ impl Inner {
         } else {
             Queued::Waits
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::line::Line;
+    use crate::port::Order;
+    use clump_am::Name;
+
+    fn visitor() -> Visitor {
+        let line = Arc::new(Line::new(Order::Any, 0));
+        Visitor::Near(1, Known { line, peer: Name::from_bits(1) })
+    }
+
+    #[test]
+    fn a_seat_is_taken_once_and_free_when_nobody_wants_it() {
+        let queue = Arc::new(Queue::new(1));
+        let seat = queue.reserve().unwrap();
+        assert_eq!(queue.reserve().unwrap_err(), Queued::Full);
+        assert_eq!(queue.push(visitor()), Queued::Full);
+        let other_way = seat.clone();
+        drop(seat);
+        assert_eq!(queue.reserve().unwrap_err(), Queued::Full, "one way is left");
+        drop(other_way);
+        let (seat, other_way) = {
+            let seat = queue.reserve().unwrap();
+            (seat.clone(), seat)
+        };
+        assert!(seat.take(visitor()) && !other_way.take(visitor()));
+        drop((seat, other_way));
+        assert_eq!(queue.reserve().unwrap_err(), Queued::Full, "it waits to be accepted");
+        assert!(queue.pop().is_some() && queue.pop().is_none());
+        let seat = queue.reserve().unwrap();
+        queue.close();
+        assert!(!seat.take(visitor()));
+        assert_eq!(queue.reserve().unwrap_err(), Queued::Closed);
     }
 }

@@ -48,10 +48,6 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    pub(crate) fn words(self, to: u64, from: u64) -> [u64; 5] {
-        [to, from, self.number, self.bytes, self.offset]
-    }
-
     /// Reads what stands behind `to` and `from`.
     pub(crate) fn of(words: &[u64]) -> Option<Self> {
         let &[_, _, number, bytes, offset] = words else { return None };

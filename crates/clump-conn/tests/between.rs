@@ -208,6 +208,72 @@ fn a_hello_that_is_replayed_makes_no_second_connection() {
     assert_eq!(accepted.recv().unwrap().unwrap(), b"and on");
 }
 
+/// Loopback addresses to be reached at.
+fn both_addresses() -> [SocketAddr; 2] {
+    ["127.0.0.1:0", "127.0.0.2:0"].map(|address| address.parse().unwrap())
+}
+
+#[test]
+fn a_client_comes_by_whichever_address_answers() {
+    let (server, client) = (job(1), job(2));
+    let listener = Listener::bind(&server, Port(7)).unwrap();
+    let token = listener.invite_between(&both_addresses(), &calm()).unwrap();
+    // Nobody is at the first, and of the second family at most this machine.
+    let silent = bound();
+    let (first, text) = (token.addresses()[0].to_string(), token.to_string());
+    let elsewhere = format!("{},[::1]:9", silent.local_addr().unwrap());
+    let token: Token = text.replacen(&first, &elsewhere, 1).parse().unwrap();
+    let connection = connect(&client, &token, &calm());
+    connection.send(b"by the second").unwrap();
+    let accepted = listener.accept_within(LONG).unwrap().unwrap();
+    assert_eq!(accepted.recv().unwrap().unwrap(), b"by the second");
+}
+
+#[test]
+fn a_client_that_knocks_at_two_addresses_takes_one_place() {
+    let (server, client) = (job(1), job(2));
+    let listener = Listener::bind_with(&server, Port(7), 1).unwrap();
+    let token = listener.invite_between(&both_addresses(), &calm()).unwrap();
+    // A hello that nobody has had.
+    let wire = Wire::before(token.addresses()[0]);
+    wire.cut.store(true, Ordering::Release);
+    let text = wire.through(&token).to_string();
+    let (first, second) = (wire.address.to_string(), token.addresses()[1].to_string());
+    let one: Token = text.replace(&format!("{first},{second}"), &first).parse().unwrap();
+    let short = Duration::from_millis(100);
+    let unheard = Connection::connect_between(&client, &one, Order::Any, short, &calm());
+    assert!(matches!(unheard, Err(Error::NoAnswer { .. })), "{unheard:?}");
+    let hello = wire.first.lock().unwrap().clone();
+    let knocker = UdpSocket::bind("127.0.0.1:0").unwrap();
+    knocker.set_read_timeout(Some(LONG)).unwrap();
+    for (gate, met) in token.addresses().iter().zip(1..) {
+        knocker.send_to(&hello, gate).unwrap();
+        knocker.recv_from(&mut [0; 200]).unwrap();
+        eventually(|| count(&server, Counter::ConnMet) == met);
+    }
+    assert_eq!(
+        count(&server, Counter::ConnRefused),
+        0,
+        "the second address has no place of its own"
+    );
+}
+
+#[test]
+fn who_asks_for_another_port_takes_no_place() {
+    let (server, client) = (job(1), job(2));
+    let listener = Listener::bind_with(&server, Port(7), 1).unwrap();
+    let token = listener.invite_between(&anywhere(), &calm()).unwrap();
+    let other: Token = token.to_string().replacen(":7:", ":8:", 1).parse().unwrap();
+    for _ in 0..3 {
+        let refused = Connection::connect_between(&client, &other, Order::Any, LONG, &calm());
+        assert!(
+            matches!(refused, Err(Error::Refused { why: Refusal::NoListener, .. })),
+            "{refused:?}"
+        );
+    }
+    drop(connect(&client, &token, &calm()));
+}
+
 /// A relay between a client and a server that can be cut; keeps the first packet.
 struct Wire {
     address: SocketAddr,

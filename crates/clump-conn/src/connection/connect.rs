@@ -1,6 +1,6 @@
 //! Connecting within a job: from a node and a port to a process, and its answer.
 
-use super::Connection;
+use super::{CONNECT_LIMIT, Connection};
 use crate::error::{Error, Place, Refusal, Result};
 use crate::hub::{Hub, lock};
 use crate::line::{Answer, Line};
@@ -12,9 +12,6 @@ use clump_am::{AsContext, Attempt, Handler, Name, Tag};
 use clump_rma::protocol::{self, interface_name};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long connecting waits for an answer, if nobody says otherwise.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 impl Connection {
     /// Connects to the process that listens at `port` of `node`. It need not have accepted when this returns;

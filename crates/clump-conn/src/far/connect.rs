@@ -3,7 +3,7 @@
 use super::link::{CLIENT, Link, Terms};
 use super::meeting::{FULL, Meeting, PACKET_BYTES, Packet, WELCOME, Words};
 use super::{Between, epoch};
-use crate::connection::Connection;
+use crate::connection::{CONNECT_LIMIT, Connection};
 use crate::error::{Error, Place, Refusal, Result};
 use crate::hub::Hub;
 use crate::line::Line;
@@ -15,12 +15,9 @@ use clump_am::AsContext;
 use clump_net::seal::JobKey;
 use clump_os::{clock, udp};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long connecting waits for an answer, if nobody says otherwise.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// How long until the hello is said again.
 const AGAIN_NS: u64 = 20_000_000;
 
@@ -56,9 +53,8 @@ impl Connection {
         let unusable = |why: String| Error::Between(why);
         let begun = Meeting::begin(&token.secret, words)
             .ok_or_else(|| unusable("no random numbers".into()))?;
-        let socket = socket_towards(first)?;
-        let met = Knock { meeting: begun.0, hello: begun.1, socket, token };
-        let Some((socket, met)) = met.until(&hub, after(limit))? else {
+        let knock = Knock { meeting: begun.0, hello: begun.1, doors: doors(token)?, token };
+        let Some(met) = knock.until(&hub, after(limit))? else {
             return Err(Error::NoAnswer { place, port, limit });
         };
         match met.words.code {
@@ -71,7 +67,8 @@ impl Connection {
         let terms = Terms { me: CLIENT, epoch: own, peer, peer_epoch, key: met.key };
         let shared = hub.far.shared()?;
         let line = Arc::new(Line::new(order, 0));
-        let link = Link::open(socket, &terms, &between, line.clone(), shared.alarm.clone())?;
+        let link =
+            Link::open(met.socket.into(), &terms, &between, line.clone(), shared.alarm.clone())?;
         let link = Arc::new(link);
         shared.enter_link(link.clone())?;
         // The listener lets only who is there wait.
@@ -80,21 +77,38 @@ impl Connection {
     }
 }
 
-/// A socket that reaches `to` and can be answered.
-fn socket_towards(to: SocketAddr) -> Result<OwnedFd> {
-    let any: IpAddr = match to.ip() {
-        ip if ip.is_loopback() => ip,
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+/// An address to knock at, and a socket that reaches it and can be answered.
+type Door = (SocketAddr, UdpSocket);
+
+/// The addresses of a token that can be reached from here.
+fn doors(token: &Token) -> Result<Vec<Door>> {
+    let bind = |&to: &SocketAddr| {
+        let any: IpAddr = match to.ip() {
+            ip if ip.is_loopback() => ip,
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        udp::bind(SocketAddr::new(any, 0)).map(|socket| (to, UdpSocket::from(socket)))
     };
-    udp::bind(SocketAddr::new(any, 0)).map_err(|e| Error::Between(e.to_string()))
+    let (mut doors, mut wrong) = (Vec::new(), None);
+    for door in token.addresses.iter().map(bind) {
+        match door {
+            Ok(door) => doors.push(door),
+            // This machine may lack a family of addresses; one that works is enough.
+            Err(why) => wrong = Some(why),
+        }
+    }
+    match wrong {
+        Some(why) if doors.is_empty() => Err(Error::Between(why.to_string())),
+        _ => Ok(doors),
+    }
 }
 
 /// A client that waits to be answered.
 struct Knock<'a> {
     meeting: Meeting,
     hello: Packet,
-    socket: OwnedFd,
+    doors: Vec<Door>,
     token: &'a Token,
 }
 
@@ -103,38 +117,51 @@ struct Met {
     words: Words,
     key: JobKey,
     from: SocketAddr,
+    socket: UdpSocket,
 }
 
 impl Knock<'_> {
     /// Knocks at one address after the other until one answers; `None` when none does in time.
-    fn until(mut self, hub: &Hub, until: u64) -> Result<Option<(OwnedFd, Met)>> {
-        let socket = self.socket.try_clone().map_err(|e| Error::Between(e.to_string()))?;
-        let socket = UdpSocket::from(socket);
-        let (mut met, mut again_at) = (None, 0);
-        let mut addresses = self.token.addresses.iter().cycle();
+    fn until(self, hub: &Hub, until: u64) -> Result<Option<Met>> {
+        let Self { mut meeting, hello, mut doors, token } = self;
+        let (mut met, mut again_at, mut turns) = (None, 0, 0);
         wait(hub, &[], Some(until), || {
+            met = met.take().or_else(|| answer(&mut meeting, token, &doors));
             if met.is_some() {
                 return Ok(true);
-            }
-            // A longer packet is cut, and no answer.
-            let mut packet = [0; PACKET_BYTES + 1];
-            while let Ok((bytes, from)) = socket.recv_from(&mut packet) {
-                let packet = packet.get(..bytes).unwrap_or_default();
-                if let Ok((words, key)) = self.meeting.handle_answer(&self.token.secret, packet) {
-                    met = Some(Met { words, key, from });
-                    return Ok(true);
-                }
             }
             let now = clock::now_ns();
             if now >= again_at {
                 again_at = now + AGAIN_NS;
-                if let Some(address) = addresses.next() {
+                if let Some((address, socket)) = doors.get(turns % doors.len().max(1)) {
                     // Where there is no way now there may be one later, or to another address.
-                    let _ = socket.send_to(&self.hello, address);
+                    let _ = socket.send_to(&hello, address);
                 }
+                turns += 1;
             }
             Ok(false)
         })?;
-        Ok(met.map(|met| (self.socket, met)))
+        Ok(met.map(|(door, from, (words, key))| {
+            let (_, socket) = doors.swap_remove(door);
+            Met { words, key, from, socket }
+        }))
     }
+}
+
+/// An answer, the door that it came through, and from where.
+type Answer = (usize, SocketAddr, (Words, JobKey));
+
+/// The listener's answer, if it has come.
+fn answer(meeting: &mut Meeting, token: &Token, doors: &[Door]) -> Option<Answer> {
+    // A longer packet is cut, and no answer.
+    let mut packet = [0; PACKET_BYTES + 1];
+    for (at, (_, socket)) in doors.iter().enumerate() {
+        while let Ok((bytes, from)) = socket.recv_from(&mut packet) {
+            let packet = packet.get(..bytes).unwrap_or_default();
+            if let Ok(said) = meeting.handle_answer(&token.secret, packet) {
+                return Some((at, from, said));
+            }
+        }
+    }
+    None
 }

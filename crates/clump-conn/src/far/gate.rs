@@ -3,18 +3,17 @@
 use super::Between;
 use super::link::{Link, SERVER, Terms};
 use super::meeting::{FULL, Hello, NOBODY, PACKET_BYTES, Packet, WELCOME, Words};
-use crate::error::Result;
 use crate::hub::lock;
 use crate::line::Line;
 use crate::port::{Order, Port};
-use crate::queue::{Queue, Queued};
+use crate::queue::{Queue, Queued, Seat};
 use crate::token::SECRET_BYTES;
 use clump_os::alarm::Alarm;
 use clump_os::secret::Secret;
 use clump_os::udp;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Hellos whose answers are kept, to be given again: answers get lost, and hellos are doubled and replayed.
 const MOST_KEPT: usize = 1024;
@@ -30,7 +29,8 @@ pub(crate) struct Gate {
     pub(crate) secret: Arc<Secret<[u8; SECRET_BYTES]>>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) between: Between,
-    pub(crate) answered: Mutex<VecDeque<Answered>>,
+    /// What the gates of one invitation have answered: a client knocks at each with one hello.
+    pub(crate) answered: Arc<Mutex<VecDeque<Answered>>>,
 }
 
 /// A hello and what it was answered.
@@ -38,6 +38,10 @@ pub(crate) struct Gate {
 pub(crate) struct Answered {
     hello: Packet,
     answer: Packet,
+    /// Where the gate is that gave the answer.
+    gate: SocketAddr,
+    /// What is kept for the client, until it has come or is given up.
+    seat: Weak<Seat>,
 }
 
 /// What a look at a gate found.
@@ -61,7 +65,10 @@ impl Gate {
             // An error of an earlier answer is none of this packet.
             let Ok((bytes, from)) = self.socket.recv_from(&mut packet) else { break };
             let packet = packet.get(..bytes).unwrap_or_default();
-            let known = lock(&self.answered).iter().find(|a| a.hello == *packet).map(|a| a.answer);
+            let known = lock(&self.answered)
+                .iter()
+                .find(|a| a.hello == *packet && a.gate == self.local)
+                .map(|a| a.answer);
             let answer = known.or_else(|| self.receive(packet, from, alarm, &mut knocks));
             if let Some(answer) = answer {
                 // Who does not get it asks again.
@@ -82,37 +89,56 @@ impl Gate {
             knocks.strangers += 1;
             return None;
         };
-        let asked = hello.words();
-        let place = match self.queue.reserve() {
-            _ if asked.port != self.port.0 => NOBODY,
-            Queued::Waits => WELCOME,
-            Queued::Full => FULL,
-            Queued::Closed => NOBODY,
-        };
-        if place != WELCOME {
-            knocks.refused += 1;
-            let words = Words { code: place, epoch: 0, port: 0 };
-            // Not kept: who asks again later may find room.
-            return hello.answer(&self.secret, words).ok().map(|(answer, _)| answer);
-        }
-        match self.welcome(hello, from, alarm) {
-            Ok((answer, link)) => {
-                link.await_in(self.queue.clone());
-                knocks.links.push(Arc::new(link));
-                let mut answered = lock(&self.answered);
-                if answered.len() >= MOST_KEPT {
-                    answered.pop_front();
-                }
-                let hello = packet.try_into().ok()?;
-                answered.push_back(Answered { hello, answer });
-                Some(answer)
-            }
-            Err(_) => {
-                // Without a socket there is nothing to say; the client hears nothing, and says so.
-                self.queue.settle(None);
+        let seat = match self.seat_for(packet, hello.words().port) {
+            Ok(seat) => seat?,
+            Err(code) => {
                 knocks.refused += 1;
-                None
+                let words = Words { code, epoch: 0, port: 0 };
+                // Not kept: who asks again later may find room.
+                return hello.answer(&self.secret, words).ok().map(|(answer, _)| answer);
             }
+        };
+        let Ok((answer, link)) = self.welcome(hello, from, alarm) else {
+            // Without a socket there is nothing to say; the client hears nothing, and says so.
+            knocks.refused += 1;
+            return None;
+        };
+        let answered = Answered {
+            hello: packet.try_into().ok()?,
+            answer,
+            gate: self.local,
+            seat: Arc::downgrade(&seat),
+        };
+        link.await_in(seat);
+        knocks.links.push(Arc::new(link));
+        let mut kept = lock(&self.answered);
+        if kept.len() >= MOST_KEPT {
+            kept.pop_front();
+        }
+        kept.push_back(answered);
+        Some(answer)
+    }
+
+    /// The seat of who knocks: the one that it has since it knocked at another gate, or a free one. None for
+    /// a client that has come already.
+    ///
+    /// # Errors
+    /// The code of the answer that says why there is none.
+    fn seat_for(&self, hello: &[u8], port: u16) -> Result<Option<Arc<Seat>>, u8> {
+        if port != self.port.0 {
+            return Err(NOBODY);
+        }
+        let elsewhere = lock(&self.answered)
+            .iter()
+            .find(|answered| answered.hello == *hello)
+            .map(|answered| answered.seat.upgrade().filter(|seat| !seat.is_taken()));
+        if let Some(seat) = elsewhere {
+            return Ok(seat);
+        }
+        match self.queue.reserve() {
+            Ok(seat) => Ok(Some(seat)),
+            Err(Queued::Full) => Err(FULL),
+            Err(_) => Err(NOBODY),
         }
     }
 
@@ -121,7 +147,7 @@ impl Gate {
         hello: Hello,
         from: SocketAddr,
         alarm: &Arc<Alarm>,
-    ) -> Result<(Packet, Link)> {
+    ) -> crate::error::Result<(Packet, Link)> {
         let unusable = |why: String| crate::error::Error::Between(why);
         let socket = udp::bind(SocketAddr::new(self.local.ip(), 0));
         let socket = socket.map_err(|e| unusable(e.to_string()))?;

@@ -3,11 +3,11 @@
 
 use crate::error::{End, Error, Result};
 use crate::far::Between;
-use crate::hub::{MOST_PIECE, lock};
+use crate::hub::lock;
 use crate::line::Line;
-use crate::queue::{Queue, Visitor};
-use crate::way::push_pieces;
-use crate::words::{Piece, ask};
+use crate::queue::{Seat, Visitor};
+use crate::way::{Carrier, tell_due, with_numbers};
+use crate::words::ask;
 use clump_am::Attempt;
 use clump_driver::{Clock, Fault, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
@@ -52,7 +52,7 @@ pub(crate) struct Link {
     closing_ns: AtomicU64,
     opened_ns: u64,
     /// Where it waits once the other side has shown that it is there.
-    awaited: Mutex<Option<Arc<Queue>>>,
+    awaited: Mutex<Option<Arc<Seat>>>,
 }
 
 struct Core {
@@ -154,8 +154,8 @@ impl Link {
     }
 
     /// Where it goes once the other side has shown that it is there.
-    pub(crate) fn await_in(&self, queue: Arc<Queue>) {
-        *lock(&self.awaited) = Some(queue);
+    pub(crate) fn await_in(&self, seat: Arc<Seat>) {
+        *lock(&self.awaited) = Some(seat);
     }
 
     /// What becomes readable when packets arrive.
@@ -165,7 +165,7 @@ impl Link {
     }
 
     /// Sends one message if there is room now.
-    pub(crate) fn send(&self, handler: u8, words: &[u64], payload: &[u8]) -> Attempt {
+    fn push(&self, handler: u8, words: &[u64], payload: &[u8]) -> Attempt {
         let mut core = lock(&self.core);
         let Core { stack, flow, .. } = &mut *core;
         let kind = if payload.is_empty() { Kind::Short } else { Kind::Medium };
@@ -222,31 +222,12 @@ impl Link {
         self.alarm.ring();
     }
 
-    /// Sends what the line owes. Both kinds, as a hub does for connections of its job.
+    /// Sends what the line owes.
     fn tell_due(&self) {
-        if !self.due.swap(false, Ordering::AcqRel) {
-            return;
-        }
-        let credit = self.line.state().inbound.poll_credit();
-        if let Some(total) = credit
-            && self.send(ask::CREDIT, &[0, 0, total], &[]) == Attempt::Full
+        // A link refuses nothing for good.
+        if self.due.swap(false, Ordering::AcqRel) && !matches!(tell_due(self, &self.line), Ok(true))
         {
-            self.line.state().inbound.on_credit_unsent();
             self.due.store(true, Ordering::Release);
-        }
-        if let Some(_sender) = self.line.try_sender() {
-            self.push_rest();
-        }
-    }
-
-    fn push_rest(&self) {
-        let rest = self.line.state().rest.take();
-        let Some((message, mut sending)) = rest else { return };
-        let send =
-            |piece: Piece, payload: &[u8]| Ok(self.send(ask::PIECE, &piece.words(0, 0), payload));
-        let done = push_pieces(&self.line, MOST_PIECE, &message, &mut sending, send);
-        if !matches!(done, Ok(true)) {
-            self.line.state().rest = Some((message, sending));
         }
     }
 
@@ -259,22 +240,20 @@ impl Link {
 
     /// It cannot be looked after: nobody will accept it.
     pub(crate) fn give_up(&self) {
-        if let Some(queue) = lock(&self.awaited).take() {
-            queue.settle(None);
-        }
+        lock(&self.awaited).take();
     }
 
     /// Tells the other side that nobody will accept it.
     pub(crate) fn hang_up(&self) {
         // Without room for it, silence tells.
-        let _ = self.send(ask::CLOSE, &[0, 0, 0, 0], &[]);
+        let _ = self.push(ask::CLOSE, &[0, 0, 0, 0], &[]);
         self.begin_close();
     }
 
     /// The other side is there: its packets are made with the key.
     pub(crate) fn greet(&self) {
         // The first message of a stack finds room.
-        let _ = self.send(ask::BEAT, &[0, 0], &[]);
+        let _ = self.push(ask::BEAT, &[0, 0], &[]);
     }
 
     /// What the thread does for it: everything that is due.
@@ -318,16 +297,27 @@ impl Link {
     fn settle_waiting(self: &Arc<Self>, heard: bool, silent: bool, now: u64) -> bool {
         let late = silent || now.saturating_sub(self.opened_ns) >= HALF_OPEN_NS;
         let mut awaited = lock(&self.awaited);
-        if awaited.is_none() || !heard && !late {
+        // The client has come by another way when its seat is taken.
+        let Some(seat) = awaited.take_if(|seat| heard || late || seat.is_taken()) else {
             return false;
-        }
-        let Some(queue) = awaited.take() else { return false };
+        };
         drop(awaited);
-        let visitor = heard.then(|| Visitor::Far(self.clone()));
-        if !queue.settle(visitor) && heard {
+        if heard && !seat.take(Visitor::Far(self.clone())) {
             self.hang_up();
         }
         !heard
+    }
+}
+
+impl Carrier for Link {
+    fn send(
+        &self,
+        _: &Line,
+        handler: u8,
+        rest: &[u64],
+        payload: &[u8],
+    ) -> clump_am::Result<Attempt> {
+        Ok(with_numbers(0, 0, rest, |words| self.push(handler, words, payload)))
     }
 }
 

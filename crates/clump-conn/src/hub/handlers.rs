@@ -72,15 +72,22 @@ fn on_connect(book: &Book, token: Token<'_>, words: &[u64]) {
         Some(queue) => {
             let line = Arc::new(Line::new(Order::of_bit(order), theirs));
             let (number, known) = (book.number(), Known { line: line.clone(), peer });
+            // Who accepts it, maybe at once, finds it known.
+            book.enter(number, line, peer);
             match queue.push(Visitor::Near(number, known)) {
                 Queued::Waits => {
-                    book.enter(number, line, peer);
                     // Only a peer that is gone would not take it, and then the line ends by itself.
                     let _ = token.reply(Handler(tell::QUEUED), &[theirs, number]);
                     return;
                 }
-                Queued::Full => refusal::QUEUE_FULL,
-                Queued::Closed => refusal::NO_LISTENER,
+                Queued::Full => {
+                    book.forget(number);
+                    refusal::QUEUE_FULL
+                }
+                Queued::Closed => {
+                    book.forget(number);
+                    refusal::NO_LISTENER
+                }
             }
         }
     };

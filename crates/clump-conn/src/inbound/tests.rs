@@ -82,22 +82,56 @@ proptest! {
         prop_assert!(received == sent);
     }
 
-    /// Whatever a peer sends: no panic, and no more memory than the window and a message.
+    /// Whatever a peer sends, and however little of it makes sense: no panic, and no more memory than the window
+    /// and a message.
     #[test]
     fn nonsense_is_refused(
-        pieces in prop::collection::vec((0u64..4, 0u64..6000, 0u64..6000, 0usize..2000), 0..40),
+        kept in any::<bool>(),
+        lens in prop::array::uniform4(3000u64..6000),
+        pieces in prop::collection::vec((0usize..4, 0u64..6000, 0usize..2000, any::<u8>()), 0..60),
         total in prop::option::of(0u64..4),
     ) {
-        let mut inbound = Inbound::new(Order::Kept, WINDOW, 5000);
-        for (at, &(number, bytes, offset, len)) in pieces.iter().enumerate() {
-            if inbound.handle_piece(piece(number, bytes, offset), &vec![1; len][..]).is_err() {
+        let order = if kept { Order::Kept } else { Order::Any };
+        let mut inbound = Inbound::new(order, WINDOW, 5000);
+        for (at, &(number, offset, len, luck)) in pieces.iter().enumerate() {
+            // Most fit the message that they say they are of; some are received between.
+            let bytes = lens[number] + u64::from(luck % 64 == 0);
+            let piece = piece(number as u64, bytes, offset.min(bytes));
+            if inbound.handle_piece(piece, &vec![1; len.min((bytes - piece.offset) as usize)][..]).is_err() {
                 return Ok(());
             }
-            if at == 3 && let Some(total) = total && inbound.handle_total(total).is_err() {
+            if at == 30 && let Some(total) = total && inbound.handle_total(total).is_err() {
                 return Ok(());
+            }
+            if luck % 8 == 1 {
+                inbound.poll_message();
             }
             prop_assert!(inbound.memory_bytes() <= 5000 + WINDOW as usize);
         }
+    }
+}
+
+/// Pieces that lie over each other would otherwise be given back for ever.
+#[test]
+fn pieces_that_overlap_are_refused_before_they_fill_the_memory() {
+    let mut inbound = Inbound::new(Order::Any, WINDOW, MOST);
+    let sent = (1..MOST)
+        .take_while(|&at| inbound.handle_piece(piece(0, MOST, at), &[0; 1000][..]).is_ok());
+    assert!(sent.count() <= 100, "100 pieces of 1000 bytes are what a message of {MOST} bytes has");
+    assert!(inbound.memory_bytes() as u64 <= MOST);
+}
+
+/// Of messages that are begun one behind the other and never ended, one is given back and no more.
+#[test]
+fn only_one_message_may_be_longer_than_the_window() {
+    for order in [Order::Any, Order::Kept] {
+        let mut inbound = Inbound::new(order, WINDOW, MOST);
+        let begun = (0..1000).rev();
+        let taken = begun.take_while(|&number| {
+            inbound.handle_piece(piece(number, MOST, 0), &[0; 1000][..]).is_ok()
+        });
+        assert!(taken.count() <= 5, "{order:?}");
+        assert!(inbound.memory_bytes() as u64 <= WINDOW + 1000, "{order:?}");
     }
 }
 
