@@ -196,7 +196,8 @@ impl Hub {
     /// Says what is due: credit, rests of messages, notices.
     pub(crate) fn pump(&self) -> Result<()> {
         let mut wrong = Ok(());
-        for number in std::mem::take(&mut *lock(&self.book.due)) {
+        let due = std::mem::take(&mut *lock(&self.book.due));
+        for number in due {
             let Some(known) = self.book.known(number) else { continue };
             let told = self.tell_due(number, &known);
             let end = told.as_ref().err().and_then(|error| end_by(error, known.peer.rank()));
