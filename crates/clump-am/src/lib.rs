@@ -56,8 +56,8 @@ pub use endpoint::{Alone, AsContext, Endpoint, Events, Hold, SharedEndpoint, Tog
 pub use error::{Error, ErrorKind, Result};
 pub use handler::{Failure, Handler, Outcome};
 pub use network::{
-    Dispatch, Forward, Network, NetworkSeat, Spill, count_paths, credit_bytes, faults, gone_peers,
-    peer_address, proxy_name, remote_interfaces, remote_ranks, stamped,
+    Dispatch, Forward, Network, NetworkSeat, Spill, count_paths, credit_bytes, faults, fits, gone,
+    gone_peers, peer_address, proxy_name, remote_interfaces, remote_ranks, stamped,
 };
 pub use payload::Payload;
 pub use peer::{Dest, Tag};

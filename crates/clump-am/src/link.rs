@@ -1,8 +1,7 @@
 //! The way back to an endpoint that sent a request, and what waits for room on it.
 
-use clump_shm::lane::Full;
 use clump_shm::path::Path;
-use clump_shm::slot::{Header, Kind};
+use clump_shm::slot::Header;
 use std::collections::VecDeque;
 
 /// A reply that found its way full.
@@ -35,7 +34,7 @@ impl Link {
     /// Sends; false when there is no room now.
     #[inline(always)]
     pub(crate) fn send_now(&mut self, header: Header, words: &[u64], payload: &[u8]) -> bool {
-        self.stash.is_empty() && push(&mut self.path, header, words, payload).is_ok()
+        self.stash.is_empty() && self.path.push_any(header, words, payload).is_ok()
     }
 
     /// Sends, or puts aside; true when it was put aside.
@@ -57,7 +56,7 @@ impl Link {
     /// Sends what was put aside, as far as there is room.
     pub(crate) fn flush(&mut self) {
         while let Some(first) = self.stash.front() {
-            if push(&mut self.path, first.header, &first.words, &first.payload).is_err() {
+            if self.path.push_any(first.header, &first.words, &first.payload).is_err() {
                 return;
             }
             self.stash.pop_front();
@@ -70,14 +69,5 @@ impl Link {
         for stashed in self.stash.drain(..) {
             each(stashed.header, &stashed.words, &stashed.payload);
         }
-    }
-}
-
-#[inline(always)]
-fn push(path: &mut Path, header: Header, words: &[u64], payload: &[u8]) -> Result<(), Full> {
-    if header.payload() == 0 && header.kind() != Kind::Medium {
-        path.push(header, words)
-    } else {
-        path.push_payload(header, words, payload)
     }
 }

@@ -19,7 +19,8 @@ use clump_os::secret::Secret;
 use clump_os::{clock, socket};
 use clump_proto::Congestion;
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::{Place, RankState};
+use clump_shm::rank::{Place, RankBlock, RankState};
+use clump_shm::segment::Segment;
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
 pub use forward::{Forward, Spill, stamped};
@@ -165,17 +166,36 @@ impl NetworkSeat {
     }
 }
 
+/// Whether a rank has left, and why what it has not read goes back.
+pub fn gone(block: &RankBlock) -> Option<Refusal> {
+    match block.state() {
+        RankState::Dead => Some(Refusal::PeerLost),
+        RankState::Finalized => Some(Refusal::EndpointGone),
+        RankState::Absent | RankState::Joined => None,
+    }
+}
+
+/// Whether a deposit lies inside a segment.
+///
+/// # Errors
+/// Why it does not.
+pub fn fits(segment: &Segment, offset: u64, bytes: u64) -> std::result::Result<(), Refusal> {
+    if segment.holds(offset, bytes) {
+        Ok(())
+    } else if offset <= segment.len() as u64 {
+        Err(Refusal::BadLength)
+    } else {
+        Err(Refusal::BadOffset)
+    }
+}
+
 /// Which peers of `stack` are lost or have left, and why what they did not take comes back.
 pub fn gone_peers(stack: &Stack, node: &NodeMemory) -> Vec<(u32, Refusal)> {
     let why = |peer: u32| {
         if let Some(other) = node.node_of_interface(peer) {
             return node.is_node_lost(other).then_some(Refusal::PeerLost);
         }
-        match node.rank(peer)?.state() {
-            RankState::Dead => Some(Refusal::PeerLost),
-            RankState::Finalized => Some(Refusal::EndpointGone),
-            RankState::Absent | RankState::Joined => None,
-        }
+        gone(&*node.rank(peer)?)
     };
     stack.talking_to().filter_map(|peer| Some((peer, why(peer)?))).collect()
 }

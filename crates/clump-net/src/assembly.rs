@@ -66,9 +66,9 @@ impl Assembly {
         building.add(0, frame.payload, doors)?;
         for (at, data) in self.early.remove(&piece.message).unwrap_or_default() {
             self.early_bytes -= data.len();
-            building.add(at, &data, doors)?;
+            building.take(at, &data, doors)?;
         }
-        if building.got == total {
+        if building.got == building.total {
             return Ok(Some(building.whole));
         }
         match self.building.insert(piece.message, building) {
@@ -98,7 +98,7 @@ impl Assembly {
             self.early.entry(piece.message).or_default().push((piece.at, data.to_vec()));
             return Ok(None);
         };
-        building.add(piece.at, data, doors)?;
+        building.take(piece.at, data, doors)?;
         if building.got < building.total {
             return Ok(None);
         }
@@ -107,6 +107,20 @@ impl Assembly {
 }
 
 impl Building {
+    /// A further piece. One without payload says that the message ends there, and will not be handled: whoever sent
+    /// it is gone.
+    fn take(&mut self, at: u64, data: &[u8], doors: &dyn Doors) -> Result<(), Nonsense> {
+        if !data.is_empty() {
+            return self.add(at, data, doors);
+        }
+        if at < self.got || at >= self.total {
+            return Err(Nonsense);
+        }
+        self.total = at;
+        self.whole.refused.get_or_insert(Refusal::PeerLost);
+        Ok(())
+    }
+
     fn add(&mut self, at: u64, data: &[u8], doors: &dyn Doors) -> Result<(), Nonsense> {
         let bytes = data.len() as u64;
         let end = at.checked_add(bytes).filter(|&end| end <= self.total).ok_or(Nonsense)?;

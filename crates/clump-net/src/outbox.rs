@@ -4,9 +4,10 @@
 //! packet that is not encrypted is never copied again.
 
 mod gathering;
+mod pieces;
 mod urgent;
 
-use clump_wire::frame::{self, Frames, Head, Kind, Piece, Route};
+use clump_wire::frame::{self, Frames, Head, Kind, Route};
 use gathering::Gathering;
 use std::collections::VecDeque;
 use urgent::Urgent;
@@ -196,99 +197,6 @@ impl Outbox {
         if head.kind != Kind::Long {
             self.spans.push_back((first, self.next_unit()));
         }
-    }
-
-    /// Packs a long message, or as much of it as is at hand and `most` bytes allow; true when that was all.
-    pub(crate) fn append_some(
-        &mut self,
-        head: &Head,
-        words: &[u64],
-        payload: Stretch<'_>,
-        progress: &mut Progress,
-        most: usize,
-    ) -> bool {
-        let bytes = payload.bytes;
-        let whole = frame::frame_bytes(head, false, words.len(), payload.total);
-        let at_hand = bytes.len() == payload.total;
-        if at_hand && *progress == Progress::default() && whole <= self.capacity {
-            progress.done = bytes.len();
-            self.append(head, words, bytes);
-            return true;
-        }
-        self.append_pieces(head, words, payload, progress, most)
-    }
-
-    /// Packs as many pieces of a message as are at hand and `most` bytes of units allow; true when that was
-    /// all.
-    fn append_pieces(
-        &mut self,
-        head: &Head,
-        words: &[u64],
-        payload: Stretch<'_>,
-        progress: &mut Progress,
-        most: usize,
-    ) -> bool {
-        let budget = self.waiting.saturating_add(most);
-        let message = match progress.message {
-            Some(message) => message,
-            None => self.begin(head, words, payload, progress),
-        };
-        loop {
-            let rest = payload.rest(progress.done);
-            if rest.is_empty() {
-                break;
-            }
-            if self.waiting >= budget {
-                return false;
-            }
-            let piece = Some(Piece { message, at: progress.done as u64 });
-            let part = Head { kind: Kind::Part, order: None, piece, ..*head };
-            let overhead = frame::frame_bytes(&part, true, 0, 0);
-            if self.room() < overhead + rest.len().min(LEAST_PIECE) {
-                self.close();
-            }
-            let bytes = rest.len().min(self.room().saturating_sub(overhead) & !7);
-            let Some(data) = rest.get(..bytes) else { break };
-            self.put(&part, true, &[], data);
-            progress.done += bytes;
-        }
-        if progress.done < payload.total {
-            return false;
-        }
-        let last = self.next_unit();
-        let ended = self.begun.iter_mut().rev().find(|begun| begun.message == message);
-        if let Some(begun) = ended {
-            begun.last = Some(last);
-        }
-        true
-    }
-
-    /// The frame that begins a message of several, with as much payload as fits.
-    fn begin(
-        &mut self,
-        head: &Head,
-        words: &[u64],
-        payload: Stretch<'_>,
-        progress: &mut Progress,
-    ) -> u64 {
-        let message = self.next_message;
-        self.next_message += 1;
-        let piece = Some(Piece { message, at: payload.total as u64 });
-        let first = Head { piece, ..*head };
-        if self.room() < frame::frame_bytes(&first, false, words.len(), LEAST_PIECE) {
-            self.close();
-        }
-        let same = self.open_route == Some(head.route);
-        let overhead = frame::frame_bytes(&first, same, words.len(), 0);
-        let payload = payload.rest(0);
-        let bytes = payload.len().min(self.room().saturating_sub(overhead) & !7);
-        self.put(&first, same, words, payload.get(..bytes).unwrap_or_default());
-        (progress.done, progress.message) = (bytes, Some(message));
-        if head.kind == Kind::Long {
-            let words = words.to_vec();
-            self.begun.push_back(Begun { head: *head, words, message, last: None });
-        }
-        message
     }
 
     #[inline]

@@ -3,9 +3,9 @@
 mod pair;
 
 use clump_net::original::Original;
-use clump_net::{Progress, Push, Refusal, Request, Sort};
+use clump_net::{Portion, Progress, Push, Refusal, Request, Sort};
 use clump_wire::Security;
-use clump_wire::frame::Kind;
+use clump_wire::frame::{Head, Kind, Route};
 use pair::{CREDIT, Pair, name};
 
 fn first_words(mail: &[clump_net::Mail]) -> Vec<u64> {
@@ -400,4 +400,29 @@ fn a_stack_that_has_closed_takes_nothing_more() {
     let [back, got] = pair.settle();
     assert!(got.is_empty() && pair.sides[1].stack.is_closed());
     assert_eq!(first_words(&back), [2]);
+}
+
+#[test]
+fn a_long_message_whose_sender_is_gone_midway_holds_up_nothing_behind_it() {
+    // Whichever packets are lost, the end may come before the pieces, or before the beginning.
+    for lost in 0..6 {
+        let mut pair = Pair::new(Security::Crc);
+        let flow = pair.flow(0, true);
+        pair.sides[0].wire.lock().unwrap().lose = vec![lost];
+        let route = Route { from: name(0, 0), to: name(1, 0), tag: 7 };
+        let (kind, reply, handler) = (Kind::Long, false, 1);
+        let head = Head { kind, reply, handler, route, order: None, piece: None };
+        let (bytes, words, now) = (vec![5; 4_000], [0, 20_000], pair.now);
+        let portion = Portion { total: 20_000, at: 0, bytes: &bytes };
+        let (stack, mut progress) = (&mut pair.sides[0].stack, Progress::default());
+        let pushed = stack.relay_long(|| now, 1, (head, true), &words, portion, &mut progress);
+        assert_eq!(pushed, Push::Accepted);
+        stack.abandon_long(|| now, 1, progress);
+        assert_eq!(pair.send(flow, &[6], &[]), Push::Accepted);
+        let [back, got] = pair.settle();
+        assert_eq!(first_words(&got), [6], "datagram {lost} lost: the next in order is handled");
+        assert_eq!(back.len(), 1, "what was begun comes back: {back:?}");
+        assert_eq!(back[0].sort, Sort::Message(Kind::Returned));
+        assert!(pair.sides.iter().all(|side| side.stack.memory_bytes() == 0));
+    }
 }

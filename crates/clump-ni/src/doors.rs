@@ -8,7 +8,6 @@ use clump_shm::block::{EndpointBlock, Openness};
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::{RankBlock, RankState};
 use clump_shm::segment::Segment;
 use clump_shm::shared::Shared;
 use std::cell::RefCell;
@@ -82,8 +81,11 @@ impl NodeDoors {
     ) -> Result<T, Refusal> {
         let name = Name::from_bits(to);
         self.with_gate(name, |gate| {
-            if gate.block.openness(name.generation()) != Openness::Open {
-                return Err(Refusal::EndpointGone);
+            match standing(&gate.block, name) {
+                Standing::Open => {}
+                // What is not open yet has no segment to write to.
+                Standing::Awaited => return Err(Refusal::BadOffset),
+                Standing::Not(why) => return Err(why),
             }
             let announced = gate.block.segment();
             if gate.segment.is_none() || gate.seen != announced {
@@ -127,20 +129,11 @@ impl Doors for NodeDoors {
         if self.memory.death_of(name.rank()).is_some() {
             return Err(Refusal::PeerLost);
         }
-        self.with_gate(name, |gate| match gate.block.openness(name.generation()) {
-            Openness::Open if tag.is_none_or(|tag| gate.block.admits_tag(tag)) => Ok(INDEX),
-            Openness::Open => Err(Refusal::BadTag),
-            Openness::Closed => Err(Refusal::EndpointGone),
-            // Its rank is still starting. Only the name of the first endpoint of a rank is known before it is open.
-            Openness::Absent
-                if name.index() == 0 && gate.block.is_awaited_as(name.generation()) =>
-            {
-                Ok(INDEX)
-            }
-            Openness::Absent if gate.block.was_open_as(name.generation()) => {
-                Err(Refusal::EndpointGone)
-            }
-            Openness::Absent => Err(Refusal::NoSuchEndpoint),
+        self.with_gate(name, |gate| match standing(&gate.block, name) {
+            Standing::Open if tag.is_none_or(|tag| gate.block.admits_tag(tag)) => Ok(INDEX),
+            Standing::Open => Err(Refusal::BadTag),
+            Standing::Awaited => Ok(INDEX),
+            Standing::Not(why) => Err(why),
         })
     }
 
@@ -148,15 +141,7 @@ impl Doors for NodeDoors {
         if Some(to) == self.executes {
             return Ok(());
         }
-        self.with_segment(to, |segment| {
-            if segment.holds(offset, bytes) {
-                Ok(())
-            } else if offset <= segment.len() as u64 {
-                Err(Refusal::BadLength)
-            } else {
-                Err(Refusal::BadOffset)
-            }
-        })
+        self.with_segment(to, |segment| clump_am::fits(segment, offset, bytes))
     }
 
     fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {
@@ -178,11 +163,59 @@ impl Doors for NodeDoors {
     }
 }
 
-/// Whether a rank has left, and why what it has not read goes back.
-pub(crate) fn gone(block: &RankBlock) -> Option<Refusal> {
-    match block.state() {
-        RankState::Dead => Some(Refusal::PeerLost),
-        RankState::Finalized => Some(Refusal::EndpointGone),
-        RankState::Absent | RankState::Joined => None,
+/// Where an endpoint stands in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Open,
+    /// Its rank is still starting.
+    Awaited,
+    /// It takes nothing, and will not under that name.
+    Not(Refusal),
+}
+
+fn standing(block: &EndpointBlock, name: Name) -> Standing {
+    match block.openness(name.generation()) {
+        Openness::Open => Standing::Open,
+        Openness::Closed => Standing::Not(Refusal::EndpointGone),
+        // Only the name of the first endpoint of a rank is known before it is open.
+        Openness::Absent if name.index() == 0 && block.is_awaited_as(name.generation()) => {
+            Standing::Awaited
+        }
+        Openness::Absent if block.was_open_as(name.generation()) => {
+            Standing::Not(Refusal::EndpointGone)
+        }
+        Openness::Absent => Standing::Not(Refusal::NoSuchEndpoint),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clump_shm::node::NodeConfig;
+
+    #[test]
+    fn a_deposit_for_an_endpoint_that_is_not_open_yet_finds_no_segment() {
+        let config = NodeConfig {
+            ranks: 2,
+            node: 0,
+            node_of: &[0, 1],
+            proxies: 1,
+            job_id: 7,
+            survive: false,
+            spin_ns: 1,
+            yield_ns: 1,
+        };
+        let memory = NodeMemory::create(&config).unwrap();
+        let business = crate::farewell::business_name(2).to_bits();
+        let doors = NodeDoors::new(&memory, None, business, Routes::new(memory.clone(), 0));
+        let first = Name::new(0, 0, 1).to_bits();
+        assert_eq!(doors.admit(first, Some(0)), Ok(INDEX), "it is awaited");
+        assert_eq!(doors.fits(first, 0, 8), Err(Refusal::BadOffset));
+        assert_eq!(doors.deposit(first, 0, &[1]), Err(Refusal::BadOffset));
+        for other in [Name::new(0, 0, 2), Name::new(0, 1, 1), Name::new(1, 0, 1)] {
+            let other = other.to_bits();
+            assert_eq!(doors.admit(other, None), Err(Refusal::NoSuchEndpoint));
+            assert_eq!(doors.fits(other, 0, 8), Err(Refusal::NoSuchEndpoint));
+        }
     }
 }

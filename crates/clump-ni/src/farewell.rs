@@ -1,7 +1,8 @@
 //! Ranks that leave: a rank that finalizes is let go once all that it had handed to a proxy lies in the lanes of the
 //! endpoints that it is for, or has come back. So whoever sees that a rank has finalized finds what it sent.
 //!
-//! The proxy first waits until all of it has arrived at its peers, then asks those whether they have handed it over.
+//! The proxy first waits until all of it has arrived at its peers, then asks those whether they have handed over what
+//! that rank sent. What others sent does not matter: an endpoint that does not read holds up who sends to it alone.
 
 use clump_net::{Mark, Stack};
 use clump_os::clock;
@@ -86,7 +87,8 @@ impl Farewells {
                 }
                 for &peer in &leaving.peers {
                     let names = (me.to_bits(), business_name(peer).to_bits());
-                    let body = (&[leaving.token][..], &[][..]);
+                    let words = [leaving.token, u64::from(leaving.rank)];
+                    let body = (&words[..], &[][..]);
                     stack.tell(clock::ticked_ns, (Kind::Ask, 0), names, body);
                 }
                 leaving.stage = Stage::Asked(std::mem::take(&mut leaving.peers));

@@ -1,9 +1,10 @@
 //! What ranks of this node hand to a proxy, to be sent to other nodes.
 
+use crate::begun::{Begun, BegunByRank};
 use crate::farewell::Farewells;
 use crate::monitor::Watcher;
 use crate::routes::Routes;
-use clump_am::{Forward, Spill, stamped};
+use clump_am::{Forward, Spill, gone, stamped};
 use clump_net::{Mail, Portion, Progress, Push, Refusal, Stack};
 use clump_os::clock;
 use clump_shm::bulk::SharedBytes;
@@ -14,20 +15,9 @@ use clump_shm::node::NodeMemory;
 use clump_shm::queue::Take;
 use clump_shm::slot::{Header, INLINE, Kind as SlotKind};
 use clump_wire::frame::{Head, Kind};
-use std::collections::HashMap;
 
 /// Messages of one lane taken in one turn, so that no rank waits long for another.
 const BUDGET: usize = 64;
-
-/// A long message whose parts are still coming.
-#[derive(Debug)]
-struct Begun {
-    head: (Head, bool),
-    words: Vec<u64>,
-    total: usize,
-    done: usize,
-    progress: Progress,
-}
 
 /// See the module.
 #[derive(Debug)]
@@ -35,8 +25,7 @@ pub(crate) struct Inlet {
     inbox: Inbox<()>,
     memory: NodeMemory,
     routes: Routes,
-    /// Long messages by rank and number.
-    begun: HashMap<(u32, u32), Begun>,
+    begun: BegunByRank,
     scratch: Vec<u8>,
     pub(crate) farewells: Farewells,
     /// Messages that cannot be sent, on their way back to the ranks of this node.
@@ -59,7 +48,7 @@ impl Inlet {
     pub(crate) fn open(memory: &NodeMemory, id: u32, routes: Routes) -> clump_shm::Result<Self> {
         let inbox = Inbox::open(memory, id, 0)?;
         let farewells = Farewells::new(memory, id);
-        let (memory, begun) = (memory.clone(), HashMap::new());
+        let (memory, begun) = (memory.clone(), BegunByRank::default());
         let (scratch, lost) = (Vec::new(), Vec::new());
         Ok(Self { inbox, memory, routes, begun, scratch, farewells, lost })
     }
@@ -165,8 +154,10 @@ impl Inlet {
         };
         if took == Took::Yes {
             let peer = self.routes.stack_of(forward.route.to);
-            let numbered = matches!(forward.kind, Kind::Long | Kind::Part);
-            let stamp = if numbered { 0 } else { forward.message };
+            if forward.kind == Kind::Part {
+                return took; // counted when it began
+            }
+            let stamp = if forward.kind == Kind::Long { 0 } else { forward.message };
             // The clock that all processes of the machine share.
             let handed_over = if stamp == 0 { None } else { stamped(stamp, clock::now_ns()) };
             watcher.on_taken(stack, peer, handed_over, bytes.len());
@@ -199,7 +190,14 @@ impl Inlet {
         let head = (head_of(forward), forward.ordered);
         let (words, progress) = (forward.words.to_vec(), Progress::default());
         let begun = Begun { head, words, total, done: 0, progress };
-        self.portion(stack, (from.rank(), forward.message), begun, bytes)
+        let key = (from.rank(), forward.message);
+        if let Some(same) = self.begun.remove(key) {
+            self.abandon(stack, &same); // no correct rank gives two the same number
+        }
+        if !self.begun.has_room(from.rank()) {
+            return Took::Yes; // nor begins so many
+        }
+        self.portion(stack, key, begun, bytes)
     }
 
     fn go_on(
@@ -210,7 +208,7 @@ impl Inlet {
         bytes: &[u8],
     ) -> Took {
         let key = (from.rank(), forward.message);
-        match self.begun.remove(&key) {
+        match self.begun.remove(key) {
             Some(begun) => self.portion(stack, key, begun, bytes),
             // What it belongs to has come back already.
             None => Took::Yes,
@@ -227,6 +225,7 @@ impl Inlet {
     ) -> Took {
         let Some(end) = begun.done.checked_add(bytes.len()).filter(|&end| end <= begun.total)
         else {
+            self.abandon(stack, &begun); // more than it said
             return Took::Yes;
         };
         let (head, ordered) = begun.head;
@@ -267,6 +266,13 @@ impl Inlet {
         }
     }
 
+    /// What has been sent of a message is all that will be.
+    #[cold]
+    fn abandon(&self, stack: &mut Stack, begun: &Begun) {
+        let peer = self.routes.stack_of(begun.head.0.route.to);
+        stack.abandon_long(clock::ticked_ns, peer, begun.progress);
+    }
+
     /// A message whose target's node is lost: its sender hears of it.
     #[cold]
     fn lose(&mut self, forward: &Forward<'_>, why: Refusal, payload: Vec<u8>) {
@@ -287,10 +293,14 @@ impl Inlet {
         self.lost.push(back.to_mail(payload));
     }
 
-    /// Forgets what ranks that are gone had begun.
-    pub(crate) fn attend(&mut self) {
+    /// Gives up what ranks that are gone had begun.
+    pub(crate) fn attend(&mut self, stack: &mut Stack) {
         let Self { begun, memory, .. } = self;
-        begun.retain(|(rank, _), _| memory.death_of(*rank).is_none());
+        let left =
+            begun.take_of(|rank| memory.rank(rank).is_none_or(|block| gone(&block).is_some()));
+        for begun in left {
+            self.abandon(stack, &begun);
+        }
         self.inbox.tick();
         self.inbox.give_back_all();
     }

@@ -14,13 +14,14 @@
 //!
 //! # Invariants
 //! 1. Nothing that a rank of this node writes is believed: it makes the interface send nonsense in that rank's
-//!    name at worst.
+//!    name at worst, and keep a bounded amount for it.
 //! 2. What waits for an endpoint that does not read is bounded by the credit of those who send to it.
 //! 3. What an endpoint or a rank that is gone has not read goes back to where it came from, with the reason.
 //! 4. An interface never waits for one rank while it could serve another.
 //! 5. Whatever an interface waits for rings its alarm or its socket: it sleeps on both at once.
 #![forbid(unsafe_code)]
 
+mod begun;
 mod courtesy;
 mod doors;
 mod farewell;

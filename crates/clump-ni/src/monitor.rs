@@ -5,12 +5,11 @@ use clump_os::clock;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_trace::{Gauge, Gauges, SMALL, Stage};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// Messages for one peer that were taken and whose packet has not been sent.
 #[derive(Debug)]
 struct Pending {
-    peer: u32,
     /// They have left once the stack has sent all units below this.
     end: u64,
     count: u64,
@@ -24,7 +23,8 @@ pub(crate) struct Watcher {
     block: Shared<RankBlock>,
     /// The clock that all processes of the machine share, when this process's own was 0.
     zero: u64,
-    pending: VecDeque<Pending>,
+    /// By peer: one that takes nothing holds up no other's account.
+    pending: HashMap<u32, VecDeque<Pending>>,
     taken: u64,
     brought: u64,
 }
@@ -36,7 +36,7 @@ impl Watcher {
     pub(crate) fn new(block: Shared<RankBlock>) -> Self {
         let now = clock::now_ns();
         let zero = now.saturating_sub(clock::ticked_ns());
-        let watcher = Self { block, zero, pending: VecDeque::new(), taken: 0, brought: 0 };
+        let watcher = Self { block, zero, pending: HashMap::new(), taken: 0, brought: 0 };
         watcher.gauges().set(Gauge::Changed, now);
         watcher.gauges().set(Gauge::Started, now);
         watcher
@@ -70,11 +70,10 @@ impl Watcher {
         self.taken += 1;
         let timed = self.taken.is_multiple_of(EVERY).then(|| (clock::ticked_ns(), large));
         self.change_queue(1);
-        match self.pending.back_mut() {
-            Some(last) if last.peer == peer && last.end == end && timed.is_none() => {
-                last.count += 1;
-            }
-            _ => self.pending.push_back(Pending { peer, end, count: 1, timed }),
+        let pending = self.pending.entry(peer).or_default();
+        match pending.back_mut() {
+            Some(last) if last.end == end && timed.is_none() => last.count += 1,
+            _ => pending.push_back(Pending { end, count: 1, timed }),
         }
     }
 
@@ -94,17 +93,19 @@ impl Watcher {
 
     /// The stack has sent what it could.
     pub(crate) fn on_sent(&mut self, stack: &Stack) {
+        let Self { block, pending, .. } = self;
+        let gauges = Gauges::over(block.counters());
         let mut left = 0;
-        while let Some(first) = self.pending.front() {
-            if !stack.has_sent_before(first.peer, first.end) {
-                break;
+        for (&peer, pending) in pending {
+            while let Some(first) =
+                pending.pop_front_if(|first| stack.has_sent_before(peer, first.end))
+            {
+                left += first.count;
+                if let Some((taken, large)) = first.timed {
+                    let stay = clock::ticked_ns().saturating_sub(taken);
+                    gauges.time(Stage::ToWire, large, stay);
+                }
             }
-            left += first.count;
-            if let Some((taken, large)) = first.timed {
-                let stay = clock::ticked_ns().saturating_sub(taken);
-                self.gauges().time(Stage::ToWire, large, stay);
-            }
-            self.pending.pop_front();
         }
         if left > 0 {
             self.change_queue(-i64::try_from(left).unwrap_or(i64::MAX));

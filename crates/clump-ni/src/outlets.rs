@@ -1,8 +1,7 @@
 //! What comes from other nodes for the endpoints of this one: put into their lanes, as by a rank of this node.
 
-use crate::doors::gone;
 use crate::farewell::business_name;
-use clump_am::{Forward, Spill};
+use clump_am::{Forward, Spill, gone};
 use clump_net::{Arrival, Mail, Refusal, Sort, Stack};
 use clump_os::clock;
 use clump_shm::block::Openness;
@@ -19,6 +18,8 @@ use std::collections::{HashMap, VecDeque};
 struct Waiting {
     /// How many had come to wait before it.
     number: u64,
+    /// The rank that sent it.
+    from: u32,
     header: Header,
     words: [u64; MOST_WORDS],
     payload: Vec<u8>,
@@ -34,9 +35,9 @@ struct Outlet {
 }
 
 impl Outlet {
-    /// Hands over what waits, as far as there is room. Requests that came before it was open have not shown
-    /// their tags yet: those that may not come in go into `refused`.
-    fn flush(&mut self, refused: &mut Vec<Mail>) {
+    /// Hands over what waits, as far as there is room, and says so to `questions`. Requests that came before it was
+    /// open have not shown their tags yet: those that may not come in go into `refused`.
+    fn flush(&mut self, refused: &mut Vec<Mail>, questions: &mut Questions) {
         while let Some(first) = self.waiting.front() {
             let Some(path) = &mut self.path else { return };
             let Waiting { header, words, payload, .. } = first;
@@ -51,6 +52,7 @@ impl Outlet {
             } else if !push(path, *header, words, payload) {
                 return;
             }
+            questions.on_gone(first.from, first.number);
             self.waiting.pop_front();
         }
     }
@@ -69,9 +71,7 @@ pub(crate) struct Outlets {
     came: u64,
     /// Where messages with many words are put together.
     beside: Vec<u8>,
-    /// Other proxies that want to know when what they sent has been handed over: who, their word for it, and
-    /// how many had come to wait by then.
-    questions: Vec<(u64, u64, u64)>,
+    questions: Questions,
 }
 
 impl Outlets {
@@ -83,7 +83,7 @@ impl Outlets {
             waiting: 0,
             came: 0,
             beside: Vec::new(),
-            questions: Vec::new(),
+            questions: Questions::default(),
         }
     }
 
@@ -133,8 +133,9 @@ impl Outlets {
             return; // nobody who sends has no endpoint
         }
         if !ready {
-            let (number, payload) = (*came, bytes.to_vec());
-            outlet.waiting.push_back(Waiting { number, header, words, payload });
+            let (number, from) = (*came, Name::from_bits(route.from).rank());
+            let payload = bytes.to_vec();
+            outlet.waiting.push_back(Waiting { number, from, header, words, payload });
             *came += 1;
             *waiting += 1;
         }
@@ -142,48 +143,46 @@ impl Outlets {
 
     /// There may be room again, and endpoints may have opened.
     pub(crate) fn handle_room(&mut self, stack: &mut Stack) {
-        let Self { memory, me, all, waiting, .. } = self;
+        let Self { memory, me, all, waiting, questions, .. } = self;
         let mut refused = Vec::new();
         *waiting = 0;
         for outlet in all.values_mut().filter(|outlet| !outlet.waiting.is_empty()) {
             if outlet.path.is_none() {
                 outlet.path = way_to(memory, *me, outlet.name);
             }
-            outlet.flush(&mut refused);
+            outlet.flush(&mut refused, questions);
             *waiting += outlet.waiting.len();
         }
         for mail in refused {
             stack.return_mail_for(clock::ticked_ns, &mail, Refusal::BadTag);
         }
-        if !self.questions.is_empty() {
-            self.answer_questions(stack);
-        }
+        self.answer_questions(stack);
     }
 
-    /// Another proxy wants to know when all that has come so far lies in the lanes of endpoints.
-    pub(crate) fn on_question(&mut self, stack: &mut Stack, from: u64, token: u64) {
-        self.questions.push((from, token, self.came));
+    /// Another proxy wants to know when all that has come so far from a rank of its node lies in the lanes of
+    /// endpoints.
+    pub(crate) fn on_question(&mut self, stack: &mut Stack, from: u64, token: u64, rank: u32) {
+        let waiting = self.all.values().flat_map(|outlet| &outlet.waiting);
+        let left = waiting.filter(|waiting| waiting.from == rank).count();
+        self.questions.0.push(Question { from, token, rank, before: self.came, left });
         self.answer_questions(stack);
     }
 
     /// Tells other proxies what they want to know, as soon as it is so.
     fn answer_questions(&mut self, stack: &mut Stack) {
-        let oldest = |outlet: &Outlet| outlet.waiting.front().map(|first| first.number);
-        let oldest = self.all.values().filter_map(oldest).min().unwrap_or(self.came);
+        if self.questions.0.is_empty() {
+            return;
+        }
         let me = business_name(self.me.rank()).to_bits();
-        self.questions.retain(|&(from, token, came)| {
-            let done = oldest >= came;
-            if done {
-                let names = (me, from);
-                stack.tell(clock::ticked_ns, (Kind::Credit, 0), names, (&[token], &[]));
-            }
-            !done
-        });
+        for Question { from, token, .. } in self.questions.0.extract_if(.., |asked| asked.left == 0)
+        {
+            stack.tell(clock::ticked_ns, (Kind::Credit, 0), (me, from), (&[token], &[]));
+        }
     }
 
     /// What endpoints that have closed, and ranks that are gone, have not read goes back.
     pub(crate) fn attend(&mut self, stack: &mut Stack) {
-        let Self { memory, all, waiting, .. } = self;
+        let Self { memory, all, waiting, questions, .. } = self;
         all.retain(|_, outlet| {
             let why = memory.rank(outlet.name.rank()).and_then(|block| gone(&block));
             let open = |path: &Path| path.openness() == Openness::Open;
@@ -198,8 +197,9 @@ impl Outlets {
                 });
                 path.abandon();
             }
-            for Waiting { header, words, payload, .. } in outlet.waiting.drain(..) {
+            for Waiting { number, from, header, words, payload } in outlet.waiting.drain(..) {
                 *waiting -= 1;
+                questions.on_gone(from, number);
                 unread.push((header, words[..header.words()].to_vec(), payload));
             }
             for (header, words, payload) in &unread {
@@ -212,9 +212,7 @@ impl Outlets {
             }
             false
         });
-        if !self.questions.is_empty() {
-            self.answer_questions(stack);
-        }
+        self.answer_questions(stack);
     }
 }
 
@@ -265,10 +263,48 @@ fn send_back(stack: &mut Stack, forward: &Forward<'_>, payload: &[u8], why: Refu
 
 fn push(path: &mut Path, header: Header, words: &[u64; MOST_WORDS], payload: &[u8]) -> bool {
     let words = words.get(..header.words()).unwrap_or(words);
-    let pushed = if payload.is_empty() {
-        path.push(header, words)
-    } else {
-        path.push_payload(header, words, payload)
-    };
-    pushed.is_ok()
+    path.push_any(header, words, payload).is_ok()
+}
+
+/// What another proxy wants to know: when what a rank of its node sent has been handed over.
+#[derive(Debug)]
+struct Question {
+    /// Who asks, and its word for it.
+    from: u64,
+    token: u64,
+    rank: u32,
+    /// How many messages had come to wait by then.
+    before: u64,
+    /// Of those of the rank so many still do.
+    left: usize,
+}
+
+#[derive(Debug, Default)]
+struct Questions(Vec<Question>);
+
+impl Questions {
+    /// A message does not wait any more: number such, of such a rank.
+    fn on_gone(&mut self, rank: u32, number: u64) {
+        let about = |asked: &&mut Question| asked.rank == rank && number < asked.before;
+        for asked in self.0.iter_mut().filter(about) {
+            asked.left = asked.left.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_about_one_rank_and_what_had_come_by_then() {
+        let asked = |rank, left| Question { from: 1, token: 2, rank, before: 5, left };
+        let mut questions = Questions(vec![asked(3, 2), asked(4, 1)]);
+        questions.on_gone(3, 4);
+        questions.on_gone(3, 5);
+        questions.on_gone(7, 1);
+        assert_eq!(questions.0.iter().map(|asked| asked.left).collect::<Vec<_>>(), [1, 1]);
+        questions.on_gone(3, 0);
+        assert_eq!(questions.0.iter().map(|asked| asked.left).collect::<Vec<_>>(), [0, 1]);
+    }
 }

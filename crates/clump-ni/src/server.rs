@@ -5,15 +5,15 @@
 //! they compute ([`Courtesy`]).
 
 use crate::courtesy::Courtesy;
-use crate::doors::{INDEX, NodeDoors, gone};
+use crate::doors::{INDEX, NodeDoors};
 use crate::farewell::business_name;
 use crate::inlet::Inlet;
 use crate::monitor::Watcher;
 use crate::outlets::Outlets;
 use crate::routes::Routes;
 use clump_am::{
-    ErrorKind, NetworkSeat, Result, credit_bytes, gone_peers, peer_address, remote_interfaces,
-    remote_ranks,
+    ErrorKind, NetworkSeat, Result, credit_bytes, gone, gone_peers, peer_address,
+    remote_interfaces, remote_ranks,
 };
 use clump_net::{Arrival, Batch, Push, Sort, Stack};
 use clump_os::alarm::Alarm;
@@ -177,7 +177,8 @@ impl Server {
                     let token = arrival.words().first().copied().unwrap_or(0);
                     match (arrival.sort, &mut *inlet) {
                         (Sort::Message(Kind::Ask), _) => {
-                            outlets.on_question(stack, arrival.route.from, token);
+                            let rank = arrival.words().get(1).copied().unwrap_or(0);
+                            outlets.on_question(stack, arrival.route.from, token, rank as u32);
                         }
                         (Sort::Message(Kind::Credit), Some(inlet)) => {
                             inlet.farewells.on_answer(arrival.route.from, token);
@@ -215,7 +216,7 @@ impl Server {
             executor.attend();
         }
         if let Some(inlet) = &mut self.inlet {
-            inlet.attend();
+            inlet.attend(&mut self.stack);
             self.outlets.attend(&mut self.stack);
         }
     }
@@ -223,13 +224,14 @@ impl Server {
     fn sleep(&mut self, alarm: &Alarm) {
         let now = clock::ticked_ns();
         self.stack.acknowledge_all(now);
-        let due = self.stack.next_timeout();
-        let due = due.map_or(NAP, |at| Duration::from_nanos(at.saturating_sub(now)).min(NAP));
-        // What is paced goes out in time, and so do answers that wait for it.
-        let mut nap = if self.stack.holds_back() { due } else { due.max(LEAST_NAP) };
-        if self.outlets.wants_room() {
-            nap = nap.min(NAP_FOR_ROOM);
-        }
+        // What is paced goes out in time, and so do answers that wait for it; what ranks have handed over is sent
+        // again in time.
+        let in_time = match &self.inlet {
+            Some(_) => !self.stack.is_quiet(),
+            None => self.stack.holds_back(),
+        };
+        let due = self.stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)));
+        let nap = nap(due, in_time, self.outlets.wants_room());
         let readiness = self.readiness.as_ref().map(AsFd::as_fd);
         let (Some(inlet), Some(block)) = (&mut self.inlet, self.memory.rank(self.id)) else {
             if alarm.wait(readiness, Some(nap)).rung {
@@ -245,6 +247,13 @@ impl Server {
             block.park().sleep_on(announced, alarm, readiness, Some(nap));
         }
     }
+}
+
+/// How long to sleep when the next timer is `due`; `in_time`: it is not to be late.
+fn nap(due: Option<Duration>, in_time: bool, wants_room: bool) -> Duration {
+    let due = due.unwrap_or(NAP).min(NAP);
+    let nap = if in_time { due } else { due.max(LEAST_NAP) };
+    if wants_room { nap.min(NAP_FOR_ROOM) } else { nap }
 }
 
 impl Executor {
@@ -321,5 +330,20 @@ impl Outlet for Answers<'_> {
             names.1,
             consumed,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_sleeps_no_longer_than_until_something_has_to_be_sent_again() {
+        let soon = Some(Duration::from_micros(50));
+        assert_eq!(nap(soon, true, false), Duration::from_micros(50));
+        assert_eq!(nap(soon, false, false), LEAST_NAP);
+        assert_eq!(nap(None, true, false), NAP);
+        assert_eq!(nap(None, false, true), NAP_FOR_ROOM);
+        assert_eq!(nap(soon, true, true), Duration::from_micros(50));
     }
 }

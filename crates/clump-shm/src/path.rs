@@ -9,7 +9,7 @@ use crate::node::{NodeMemory, place};
 use crate::queue::Queue;
 use crate::segment::Segment;
 use crate::shared::Shared;
-use crate::slot::Header;
+use crate::slot::{Header, Kind};
 use crate::{Error, Result};
 use clump_os::map::Mapping;
 
@@ -166,6 +166,21 @@ impl Path {
         match &mut self.way {
             Way::Lane(lane) => lane.push_payload(header, words, payload),
             Way::Queue(..) => self.push_queued(header, words, payload),
+        }
+    }
+
+    /// Sends words, and a payload if there is one or the kind of message always has one.
+    #[inline(always)]
+    pub fn push_any(
+        &mut self,
+        header: Header,
+        words: &[u64],
+        payload: &[u8],
+    ) -> std::result::Result<(), Full> {
+        if header.payload() == 0 && header.kind() != Kind::Medium {
+            self.push(header, words)
+        } else {
+            self.push_payload(header, words, payload)
         }
     }
 

@@ -103,7 +103,8 @@ struct StatusLine {
     death: AtomicU64,
     joined_ns: AtomicU64,
     finalized_ns: AtomicU64,
-    /// Proxies that have sent all that this rank had handed to them when it took its leave.
+    /// Proxies that know of all that this rank had handed to them that it has been put into the lanes of endpoints,
+    /// or has come back.
     farewells: AtomicU32,
 }
 
@@ -141,7 +142,7 @@ pub struct RankBlock {
 unsafe impl SharedLayout for RankBlock {}
 
 impl RankBlock {
-    /// For a proxy: all that this rank had handed to it has arrived.
+    /// For a proxy: all that this rank had handed to it lies in the lanes of endpoints, or has come back.
     pub fn bid_farewell(&self) {
         // SYNC 15: pairs with farewells
         self.status.farewells.fetch_add(1, Ordering::Release);

@@ -21,7 +21,7 @@ pub enum Kind {
     Long = 3,
     /// A request that its target sent back; the first word says why and what it was.
     Returned = 4,
-    /// More payload of a message that an earlier frame began.
+    /// More payload of a message that an earlier frame began; without any: that message ends there, and is not handled.
     Part = 5,
     /// How many bytes of requests the endpoint `from` has consumed of those of `to`, ever.
     Credit = 6,

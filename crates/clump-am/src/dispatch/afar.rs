@@ -44,7 +44,10 @@ impl Handling<'_> {
         let mut spill = Spill::default();
         let (forward, payload) =
             Forward::decode(header, words, &beside, &mut spill).ok_or_else(corrupt)?;
-        let mail = forward.to_mail(payload.to_vec());
+        let (spilled, mut mail) = (beside.len() - payload.len(), forward.to_mail(Vec::new()));
+        // The payload is what lies behind the words that found no room in the slot, which are few if there are any.
+        beside.drain(..spilled);
+        mail.payload = beside;
         if network.accept(&mail) == Accept::Handle {
             remote.later.push_back(mail);
         }

@@ -11,7 +11,7 @@ use clump_os::clock;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::path::Path;
-use clump_shm::rank::{RankBlock, RankState};
+use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_shm::slot::{Header, MOST_WORDS};
 use clump_wire::frame::{Kind, Route};
@@ -423,11 +423,7 @@ impl Inner {
     fn attend(&mut self) {
         let Self { watched, gone, left, .. } = self;
         watched.retain(|(rank, block)| {
-            let why = match block.state() {
-                RankState::Dead => Refusal::PeerLost,
-                RankState::Finalized => Refusal::EndpointGone,
-                RankState::Absent | RankState::Joined => return true,
-            };
+            let Some(why) = super::gone(block) else { return true };
             if let Some(place) = gone.get_mut(*rank as usize) {
                 *place = Some(why);
             }
@@ -466,12 +462,6 @@ fn push(
     words: &[u64; MOST_WORDS],
     payload: &[u8],
 ) -> bool {
-    let Some(path) = ways.get_mut(way) else { return true };
     let words = words.get(..header.words()).unwrap_or(words);
-    let pushed = if payload.is_empty() {
-        path.push(header, words)
-    } else {
-        path.push_payload(header, words, payload)
-    };
-    pushed.is_ok()
+    ways.get_mut(way).is_none_or(|path| path.push_any(header, words, payload).is_ok())
 }

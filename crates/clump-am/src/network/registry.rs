@@ -137,15 +137,7 @@ impl Doors for RankDoors {
     }
 
     fn fits(&self, to: u64, offset: u64, bytes: u64) -> Result<(), Refusal> {
-        self.with_segment(to, |segment| {
-            if segment.holds(offset, bytes) {
-                Ok(())
-            } else if offset <= segment.len() as u64 {
-                Err(Refusal::BadLength)
-            } else {
-                Err(Refusal::BadOffset)
-            }
-        })
+        self.with_segment(to, |segment| super::fits(segment, offset, bytes))
     }
 
     fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal> {

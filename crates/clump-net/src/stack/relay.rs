@@ -124,6 +124,21 @@ impl Stack {
         Push::Accepted
     }
 
+    /// The rest of a long message that was begun will not come, since its sender is gone: the peer hands nothing of it
+    /// to anybody, and waits for it no longer.
+    pub fn abandon_long(&mut self, now: impl Fn() -> Nanos, peer: u32, progress: Progress) {
+        if self.lost(peer).is_some() {
+            return; // what was begun has been forgotten
+        }
+        let at = now();
+        let Some(conduit) = self.conduit(at, peer) else { return };
+        if !conduit.outbox.has_waiting() {
+            conduit.opened_at = at;
+        }
+        conduit.outbox.abandon(progress);
+        self.kick(at, peer, false);
+    }
+
     /// Sends a message that was handed over and that nobody will handle back to where it came from.
     pub fn return_mail_for(&mut self, now: impl Fn() -> Nanos, mail: &Mail, why: Refusal) {
         self.send_back(&now, mail, why);
