@@ -27,6 +27,7 @@ pub mod original;
 mod outbox;
 mod polling;
 pub mod seal;
+mod slices;
 mod stack;
 mod stats;
 

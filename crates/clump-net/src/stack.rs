@@ -18,6 +18,7 @@ use crate::mail::Mail;
 use crate::order::Order;
 use crate::outbox::{Outbox, Progress, Stretch};
 use crate::seal::{JobKey, KeyError, Opener, Sealer};
+use crate::slices::Slices;
 use crate::stats::Stats;
 use arena::Arena;
 use clump_driver::Driver;
@@ -103,6 +104,9 @@ pub(crate) struct Conduit {
     outbox: Outbox,
     /// Length of datagrams that the outbox packs for.
     datagram: usize,
+    /// And the longest that it ever packed for.
+    longest: usize,
+    slices: Slices,
     assembly: Assembly,
     order_in: Order,
     next_order: u64,
@@ -449,6 +453,8 @@ impl Stack {
                 channel,
                 outbox: Outbox::new(capacity, config.control_first),
                 datagram,
+                longest: datagram,
+                slices: Slices::default(),
                 assembly: Assembly::default(),
                 order_in: Order::default(),
                 next_order: 0,

@@ -42,10 +42,12 @@ pub struct Arrival {
 /// - **Sending**: while [`room`](Self::room) allows, [`send_unit`](Self::send_unit), keep the unit's body
 ///   until [`poll_acked`](Self::poll_acked) gives it back, [`stamp`](Self::stamp) a header of kind `Data`
 ///   with that unit **with the same `now`**, and send the packet. Packets go to the wire in the order in
-///   which they were stamped.
+///   which they were stamped. A unit that is longer than [`datagram_bytes`](Self::datagram_bytes) by now goes in
+///   several packets of kind `Slice`, each stamped.
 /// - **Receiving**: refuse what [`is_replay`](Self::is_replay), authenticate, then
 ///   [`handle_packet`](Self::handle_packet), which is never called with anything else; deliver the unit if
-///   it is [`Unit::New`]. What cannot be taken in must be dropped *before* this call.
+///   it is [`Unit::New`]. The slice that completes a unit is handed in as kind `Data`, and so is one of a unit
+///   that is not wanted ([`wants_unit`](Self::wants_unit)). What cannot be taken in must be dropped *before* this call.
 /// - **After receiving, and when [`next_timeout`](Self::next_timeout) is reached**
 ///   ([`handle_timeout`](Self::handle_timeout)): [`poll_acked`](Self::poll_acked) until `None`;
 ///   [`poll_lost`](Self::poll_lost) and [`resend_unit`](Self::resend_unit) and `stamp` until `None`; new
@@ -137,8 +139,9 @@ impl Channel {
         self.detect_lost(now, self.retransmit.backoff());
         if self.retransmit.is_silent(now, &self.send, &self.rtt) {
             self.counts.timeouts += 1;
-            if self.send.oldest().is_some_and(|oldest| oldest.bytes > self.mtu.base()) {
-                self.mtu.on_silence(now);
+            let oldest = self.send.oldest().map_or(0, |oldest| oldest.bytes);
+            if oldest > self.mtu.base() {
+                self.mtu.on_silence(now, oldest);
             }
         }
         let closed = self.window.is_ask_due(now, &self.send);

@@ -37,8 +37,9 @@ pub(crate) struct Mtu {
     probe: Option<Probe>,
     /// No probe before.
     at: Nanos,
-    /// How often long units vanished since the last that arrived.
+    /// How often long units vanished since one as long arrived; and how long that one has to be.
     vanished: u32,
+    vanished_bytes: usize,
     black_holes: u64,
 }
 
@@ -59,6 +60,7 @@ impl Mtu {
             // Nothing is sent to a peer that was never heard (RFC 8899, 5.2: the base is confirmed first).
             at: Nanos::MAX,
             vanished: 0,
+            vanished_bytes: usize::MAX,
             black_holes: 0,
         }
     }
@@ -146,7 +148,7 @@ impl Mtu {
     fn fall_back(&mut self, now: Nanos) {
         self.black_holes += 1;
         self.current = self.base;
-        self.vanished = 0;
+        self.on_passed();
         self.give_up(now);
     }
 
@@ -164,14 +166,19 @@ impl Mtu {
     /// Units arrived, the longest of so many bytes.
     #[inline]
     pub(crate) fn on_acked(&mut self, longest: usize) {
-        if longest > self.base {
-            self.vanished = 0;
+        if longest >= self.vanished_bytes {
+            self.on_passed();
         }
     }
 
-    /// Long units vanished. After some, a short probe tells whether anything passes.
-    pub(crate) fn on_vanished(&mut self, now: Nanos) {
+    fn on_passed(&mut self) {
+        (self.vanished, self.vanished_bytes) = (0, usize::MAX);
+    }
+
+    /// Long units vanished, the longest of so many bytes. After some, a short probe tells whether anything passes.
+    pub(crate) fn on_vanished(&mut self, now: Nanos, longest: usize) {
         self.vanished = self.vanished.saturating_add(1);
+        self.vanished_bytes = self.vanished_bytes.min(longest);
         if self.is_doubtful() {
             self.at = self.at.min(now);
             // A probe of a longer candidate has to wait.
@@ -179,9 +186,9 @@ impl Mtu {
         }
     }
 
-    /// The oldest unit, a long one, has not been heard of for long.
-    pub(crate) fn on_silence(&mut self, now: Nanos) {
-        self.on_vanished(now);
+    /// The oldest unit, a long one of so many bytes, has not been heard of for long.
+    pub(crate) fn on_silence(&mut self, now: Nanos, bytes: usize) {
+        self.on_vanished(now, bytes);
         if self.is_doubtful() {
             // The short probe may be lost too. Silences come less and less often, so these do.
             self.probe = None;

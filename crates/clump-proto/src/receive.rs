@@ -44,6 +44,11 @@ impl Receive {
         self.expected
     }
 
+    /// Whether a unit would be taken in as new.
+    pub(crate) fn wants(&self, unit: u64) -> bool {
+        unit >= self.expected && unit - self.expected < SPAN && !self.arrived.has(unit)
+    }
+
     /// Takes a unit in.
     #[inline]
     pub(crate) fn take(&mut self, unit: u64) -> Taken {

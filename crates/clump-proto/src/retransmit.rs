@@ -15,8 +15,8 @@ const FORGIVEN_AFTER: u32 = 16;
 pub(crate) struct Lost {
     /// Units.
     pub units: u32,
-    /// One of them was longer than what every path carries.
-    pub long: bool,
+    /// Length of the longest of them.
+    pub longest: usize,
 }
 
 /// Loss detection by what overtook (RFC 8985), and by silence (RFC 8985, 7 and RFC 6298).
@@ -114,17 +114,17 @@ impl Retransmit {
 
     /// Finds lost what was overtaken. The work is in proportion to what is found.
     #[inline]
-    pub(crate) fn detect(&mut self, now: Nanos, send: &mut Send, rtt: &Rtt, base: usize) -> Lost {
+    pub(crate) fn detect(&mut self, now: Nanos, send: &mut Send, rtt: &Rtt) -> Lost {
         self.loss_at = Nanos::MAX;
         match send.oldest() {
             Some(oldest) if oldest.order < self.newest_order || oldest.sent < self.newest_sent => {
-                self.detect_overtaken(now, send, rtt, base)
+                self.detect_overtaken(now, send, rtt)
             }
             _ => Lost::default(),
         }
     }
 
-    fn detect_overtaken(&mut self, now: Nanos, send: &mut Send, rtt: &Rtt, base: usize) -> Lost {
+    fn detect_overtaken(&mut self, now: Nanos, send: &mut Send, rtt: &Rtt) -> Lost {
         let mut lost = Lost::default();
         // RFC 8985, 6.2, step 4: a quarter of the least round trip, more where packets were seen to
         // overtake each other, never more than the smoothed one.
@@ -143,7 +143,7 @@ impl Retransmit {
                 break;
             }
             lost.units += 1;
-            lost.long |= oldest.bytes > base;
+            lost.longest = lost.longest.max(oldest.bytes);
             send.lose_oldest();
         }
         if lost.units > 0 {

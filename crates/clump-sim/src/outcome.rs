@@ -16,6 +16,7 @@ pub struct Outcome {
     pub returned: u64,
     pub bytes: u64,
     pub units_resent: u64,
+    pub units_sliced: u64,
     /// Foreign, forged and replayed packets that stacks refused.
     pub packets_refused: u64,
     pub most_memory_bytes: u64,

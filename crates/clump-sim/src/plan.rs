@@ -14,7 +14,9 @@ pub const MILLISECOND: Time = 1_000_000;
 pub const SECOND: Time = 1_000_000_000;
 
 /// Lengths of datagrams: Ethernet, jumbo frames, loopback.
-const DATAGRAMS: [usize; 3] = [1472, 8972, 65507];
+const DATAGRAMS: [usize; 3] = [BASE_DATAGRAM, 8972, 65507];
+/// What every path carries.
+const BASE_DATAGRAM: usize = 1472;
 
 /// What happens at some time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub enum Step {
     Partition { group: u64, cut: bool },
     /// Nothing gets from one rank to another, or (`false`) all does again.
     OneWay { from: u32, to: u32, cut: bool },
+    /// From now on no path carries more than so many bytes; also when everything else is healed.
+    Narrow { most: usize },
     /// A rank computes: only its backstop looks after the stack.
     Compute { rank: u32, span: Time },
     /// A rank is stopped altogether.
@@ -121,9 +125,9 @@ impl Plan {
         if random.one_in(4) {
             link.jitter = random.magnitude(MICROSECOND, 4 * delay);
         }
-        if random.one_in(5) && datagram > 1472 {
+        if random.one_in(5) && datagram > BASE_DATAGRAM {
             // The path carries less than the card says.
-            link.mtu = random.between(1472, datagram as u64) as usize;
+            link.mtu = random.between(BASE_DATAGRAM as u64, datagram as u64) as usize;
         }
         let port = port(&mut random, datagram, span);
         let wishes = wishes(&mut random, &port, ranks, span);
@@ -154,6 +158,10 @@ impl Plan {
             heal_at: span,
         };
         plan.add_faults(&mut random);
+        if datagram > BASE_DATAGRAM && random.one_in(5) {
+            let most = random.between(BASE_DATAGRAM as u64, datagram as u64) as usize;
+            plan.steps.push((random.below(span), Step::Narrow { most }));
+        }
         plan.steps.push((span, Step::Heal));
         plan.steps.sort_by_key(|(at, _)| *at);
         plan
@@ -358,6 +366,7 @@ mod tests {
         assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.corrupt > 0)));
         assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.stale > 0)));
         assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.burst > 0)));
+        assert!(has(|s| matches!(s, Step::Narrow { .. })));
         assert!(has(|s| matches!(s, Step::Partition { .. })));
         assert!(has(|s| matches!(s, Step::OneWay { .. })));
         assert!(has(|s| matches!(s, Step::Compute { .. })));

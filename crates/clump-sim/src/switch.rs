@@ -144,6 +144,8 @@ pub(crate) struct Switch {
     packets: Vec<Packet>,
     free: Vec<u32>,
     random: Random,
+    /// Longer datagrams vanish, whatever the link.
+    most: usize,
     pub(crate) counts: NetCounts,
 }
 
@@ -196,8 +198,14 @@ impl Switch {
             packets: Vec::new(),
             free: Vec::new(),
             random,
+            most: usize::MAX,
             counts: NetCounts::default(),
         }
+    }
+
+    /// No path carries more than so many bytes from now on.
+    pub(crate) fn narrow(&mut self, most: usize) {
+        self.most = self.most.min(most);
     }
 
     pub(crate) fn link_mut(&mut self, from: u32, to: u32) -> Option<&mut Link> {
@@ -309,13 +317,13 @@ impl Switch {
 
     fn travel(&mut self, from: u32, to: u32, left: Time, mut bytes: Vec<u8>) {
         let at = from as usize * self.seats.len() + to as usize;
-        let Self { links, random, counts, bursts, .. } = self;
+        let Self { links, random, counts, bursts, most, .. } = self;
         let link = &links[at];
         if link.cut {
             counts.cut += 1;
             return;
         }
-        if bytes.len() > link.mtu {
+        if bytes.len() > link.mtu.min(*most) {
             counts.too_long += 1;
             return;
         }

@@ -44,6 +44,7 @@ pub(crate) struct World {
 #[derive(Debug, Default, Clone, Copy)]
 struct DoneBefore {
     resent: u64,
+    sliced: u64,
     refused: u64,
 }
 
@@ -180,6 +181,7 @@ impl World {
     fn count(&mut self, stats: Option<clump_net::Stats>) {
         let stats = stats.unwrap_or_default();
         self.done.resent += stats.units_resent;
+        self.done.sliced += stats.units_sliced;
         self.done.refused += stats.packets_foreign + stats.packets_forged + stats.packets_replayed;
     }
 
@@ -232,6 +234,7 @@ impl World {
             Step::Partition { group, cut } if faulty => self.partition(group, cut),
             Step::OneWay { from, to, cut } if faulty => self.cut(from, to, cut),
             Step::Weather { .. } | Step::Partition { .. } | Step::OneWay { .. } => {}
+            Step::Narrow { most } => self.switch.lock().narrow(most),
             Step::Compute { rank, span } => self.pause(rank, now, Mode::Computing(now + span)),
             Step::Freeze { rank, span } => self.pause(rank, now, Mode::Frozen(now + span)),
             Step::Kill { rank, known_after } => self.kill(now, rank, known_after),
@@ -388,6 +391,7 @@ impl World {
             returned: ledger.counts.returned,
             bytes: ledger.counts.bytes,
             units_resent: self.done.resent,
+            units_sliced: self.done.sliced,
             packets_refused: self.done.refused,
             most_memory_bytes: self.most_memory as u64,
             net: self.switch.lock().counts,

@@ -30,6 +30,7 @@ fn seeds_run_through_all_kinds_of_faults() {
     assert!(sum(|o| o.handled) > 10_000);
     assert!(sum(|o| o.returned) > 100);
     assert!(sum(|o| o.units_resent) > 1_000);
+    assert!(sum(|o| o.units_sliced) > 10);
     assert!(sum(|o| o.packets_refused) > 100);
     for (name, count) in [
         ("lost", sum(|o| o.net.lost)),

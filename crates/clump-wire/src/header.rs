@@ -30,6 +30,8 @@ pub enum Kind {
     Close = 6,
     /// The other side has seen that.
     CloseAck = 7,
+    /// Carries a part of a unit that is longer than the path carries by now ([`Slice`](crate::Slice)).
+    Slice = 8,
 }
 
 impl Kind {
@@ -42,6 +44,7 @@ impl Kind {
             5 => Kind::Heartbeat,
             6 => Kind::Close,
             7 => Kind::CloseAck,
+            8 => Kind::Slice,
             _ => return None,
         })
     }

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! header, 64 B | selective acks, 8 B each | body: frames | trailer: 16 B (AEAD) or 4 B (CRC-32C)
+//! slice: offset, 4 B | bytes of the whole unit, 4 B | bytes of it      (instead of frames, where a path has shrunk)
 //! frame: head, 8 B | route, 24 B, unless as before | order, 8 B | part, 16 B | words, 8 B each | payload
 //! ```
 //! Little endian throughout. Every part of a frame is padded to 8 bytes. Packets of another
@@ -33,6 +34,8 @@ pub mod frame;
 mod header;
 pub mod hostile;
 mod security;
+mod slice;
 
 pub use header::{Flags, HEADER_BYTES, Header, Kind, MOST_SACK_WORDS, Packet, Refused, VERSION};
 pub use security::Security;
+pub use slice::{SLICE_BYTES, Slice};

@@ -6,7 +6,8 @@
 
 use clump_wire::frame::{self, Frames, Head, MOST_WORDS, Piece, Route};
 use clump_wire::{
-    Flags, HEADER_BYTES, Header, Kind, MOST_SACK_WORDS, Packet, Refused, Security, VERSION,
+    Flags, HEADER_BYTES, Header, Kind, MOST_SACK_WORDS, Packet, Refused, SLICE_BYTES, Security,
+    Slice, VERSION,
 };
 
 #[path = "model/hex.rs"]
@@ -47,6 +48,7 @@ fn a_header_of_every_kind() {
         (Kind::Heartbeat, "15"),
         (Kind::Close, "16"),
         (Kind::CloseAck, "17"),
+        (Kind::Slice, "18"),
     ];
     for (kind, first) in kinds {
         let header = Header { kind, ..HEADER };
@@ -54,6 +56,17 @@ fn a_header_of_every_kind() {
         assert_eq!(header.encode(0)[..], bytes, "{kind:?}");
         let packet = Packet::parse(&bytes).unwrap();
         assert_eq!((packet.header, packet.sealed_at, packet.sack_words()), (header, 64, 0));
+    }
+}
+
+#[test]
+fn a_slice_of_a_unit() {
+    let slice = Slice { offset: 0x0403_0201, total: 0x0807_0605 };
+    let body = unhex("01020304 05060708 a1a2a3");
+    assert_eq!(slice.encode()[..], body[..SLICE_BYTES]);
+    assert_eq!(Slice::parse(&body), Some((slice, &body[SLICE_BYTES..])));
+    for no_slice in ["01020304 050607", "01020304 05060708", "02000000 04000000 a1a2a3"] {
+        assert_eq!(Slice::parse(&unhex(no_slice)), None, "{no_slice}");
     }
 }
 
@@ -110,7 +123,7 @@ fn what_is_no_packet() {
         let mut other = good.clone();
         other[0] = first;
         let expected = match (first >> 4, first & 0xf) {
-            (VERSION, 1..=7) => None,
+            (VERSION, 1..=8) => None,
             (VERSION, _) => Some(Refused::Malformed),
             _ => Some(Refused::Version),
         };

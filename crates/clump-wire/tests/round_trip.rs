@@ -10,8 +10,8 @@ use proptest::prelude::*;
 mod model;
 
 fn headers() -> impl Strategy<Value = Header> {
-    use Kind::{Ack, Close, CloseAck, Data, Heartbeat, Probe, ProbeAck};
-    let kinds = vec![Data, Ack, Probe, ProbeAck, Heartbeat, Close, CloseAck];
+    use Kind::{Ack, Close, CloseAck, Data, Heartbeat, Probe, ProbeAck, Slice};
+    let kinds = vec![Data, Ack, Probe, ProbeAck, Heartbeat, Close, CloseAck, Slice];
     let flags = vec![Flags::NONE, Flags::ACK_NOW, Flags::HAS_ECHO];
     let flags = (prop::sample::select(flags.clone()), prop::sample::select(flags));
     let words = any::<([u32; 9], [u64; 3], u8)>();

@@ -1,12 +1,12 @@
 //! Receiving: from the datagram to the frame.
 
-use super::{Nanos, Peer, Stack};
+use super::{Conduit, Nanos, Peer, Stack};
 use crate::doors::Refusal;
 use crate::mail::{Batch, Found};
 use clump_driver::Ecn;
 use clump_proto::Unit;
 use clump_wire::frame::{Frames, Head, Kind};
-use clump_wire::{Kind as Sent, MOST_SACK_WORDS, Packet};
+use clump_wire::{Kind as Sent, MOST_SACK_WORDS, Packet, Slice};
 
 /// Messages that one receive hands over out of an endpoint's mail.
 const MOST_MAIL: usize = 1024;
@@ -113,12 +113,28 @@ impl Stack {
         self.stats.packets_received += 1;
         self.stats.bytes_received += bytes as u64;
         self.stats.marks_received += u64::from(marked);
-        let peer = header.source;
-        if known.lost.is_some() {
+        let end = packet.sealed_at + body_bytes;
+        self.on_packet((now, late), wanted, (&packet, datagram, end), marked, found);
+    }
+
+    /// Takes in a packet that is the peer's own; its body ends at `end` of the datagram.
+    #[inline]
+    fn on_packet(
+        &mut self,
+        (now, late): (Nanos, Nanos),
+        wanted: Option<u8>,
+        (packet, datagram, end): (&Packet, &[u8], usize),
+        marked: bool,
+        found: &mut Found,
+    ) {
+        let mut header = packet.header;
+        let (peer, body_at, bytes) = (header.source, packet.sealed_at, datagram.len());
+        let body = datagram.get(body_at..end).unwrap_or_default();
+        if self.lost(peer).is_some() {
             // A peer that closed and has not heard that this side knows.
             return self.confirm_close(now, peer);
         }
-        if self.closed && header.kind == Sent::Data {
+        if self.closed && matches!(header.kind, Sent::Data | Sent::Slice) {
             return; // its sender learns from the closing packet that this did not get here
         }
         let mut words;
@@ -129,6 +145,10 @@ impl Stack {
             packet.sack(datagram, &mut words)
         };
         let Some(conduit) = self.conduit(now, peer) else { return };
+        let mut joined = None;
+        if header.kind == Sent::Slice {
+            (header.kind, joined) = conduit.join(header.unit, body);
+        }
         let arrival = conduit.channel.handle_late(now, late, &header, sack, bytes, marked);
         while let Some(unit) = conduit.channel.poll_acked() {
             conduit.outbox.on_acked(unit);
@@ -136,9 +156,11 @@ impl Stack {
         self.touch(peer);
         match (header.kind, arrival.unit) {
             (Sent::Data, Unit::New) => {
-                let end = packet.sealed_at + body_bytes;
-                let body = datagram.get(packet.sealed_at..end).unwrap_or_default();
-                self.unpack(now, wanted, peer, (body, packet.sealed_at), found);
+                if let Some(whole) = joined {
+                    // It lies in no buffer of the driver: all of it is mail.
+                    return self.unpack(now, None, peer, (&whole, 0), found);
+                }
+                self.unpack(now, wanted, peer, (body, body_at), found);
             }
             (Sent::Data, _) => self.stats.units_duplicate += 1,
             (Sent::Close, _) => {
@@ -192,6 +214,23 @@ impl Stack {
                 Ok(false) => {}
                 Err(_) => self.stats.frames_malformed += 1,
             }
+        }
+    }
+}
+
+impl Conduit {
+    /// Takes in a slice: what its packet means to the channel, and the unit when that is whole.
+    #[cold]
+    fn join(&mut self, unit: u64, body: &[u8]) -> (Sent, Option<Vec<u8>>) {
+        let Self { channel, slices, .. } = self;
+        slices.retain(|unit| channel.wants_unit(unit));
+        let Some((slice, part)) = Slice::parse(body) else { return (Sent::Slice, None) };
+        if !channel.wants_unit(unit) {
+            return (Sent::Data, None);
+        }
+        match slices.take(unit, slice, part) {
+            Some(whole) => (Sent::Data, Some(whole)),
+            None => (Sent::Slice, None),
         }
     }
 }

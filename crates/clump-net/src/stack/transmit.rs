@@ -2,12 +2,12 @@
 
 use super::arena::Arena;
 use super::{COALESCE_NS, Conduit, FLOOD_NS, Nanos, Peer, Stack};
-use crate::outbox::{Outbox, is_control};
+use crate::outbox::is_control;
 use crate::seal::Sealer;
 use crate::stats::Stats;
 use clump_driver::{Driver, DriverError};
 use clump_wire::frame::Head;
-use clump_wire::{Header, Kind};
+use clump_wire::{HEADER_BYTES, Header, Kind, SLICE_BYTES, Slice};
 use std::net::SocketAddr;
 
 /// Packets of one call of the driver.
@@ -169,6 +169,7 @@ impl Stack {
         let datagram = conduit.channel.datagram_bytes();
         if datagram != conduit.datagram {
             conduit.datagram = datagram;
+            conduit.longest = conduit.longest.max(datagram);
             conduit.outbox.set_capacity(datagram.saturating_sub(overhead) & !7);
         }
         let confirm = conduit.channel.poll_probe_ack();
@@ -207,6 +208,9 @@ impl Way<'_> {
         self.arena.clear();
         let mut bytes = 0;
         let more = loop {
+            if conduit.has_shrunk() && self.is_too_long(conduit, unit) {
+                return self.fire(now, conduit) && self.slice(now, conduit, unit);
+            }
             let mut header = Header { kind: Kind::Data, unit, ..self.header };
             // A full packet has no room for selective acknowledgements; pure ones carry them.
             conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
@@ -217,16 +221,50 @@ impl Way<'_> {
             let Some(next) = conduit.next_unit(now, close_open, self.stats) else { break false };
             unit = next;
         };
-        self.fire(&conduit.outbox) && more
+        self.fire(now, conduit) && more
+    }
+
+    /// Whether the path does not carry a unit in one packet any more.
+    #[cold]
+    fn is_too_long(&self, conduit: &Conduit, unit: u64) -> bool {
+        let body = conduit.outbox.unit(unit).map_or(0, <[u8]>::len);
+        HEADER_BYTES + body + self.sealer.tag_bytes() > conduit.channel.datagram_bytes()
+    }
+
+    /// Sends a unit in as many packets as it takes; true when all of them left.
+    #[cold]
+    fn slice(&mut self, now: Nanos, conduit: &mut Conduit, unit: u64) -> bool {
+        let overhead = HEADER_BYTES + SLICE_BYTES + self.sealer.tag_bytes();
+        let most = conduit.channel.datagram_bytes().saturating_sub(overhead).max(1);
+        let body = conduit.outbox.unit(unit).unwrap_or_default().to_vec();
+        self.arena.clear();
+        for (number, part) in body.chunks(most).enumerate() {
+            if self.arena.len() == BURST {
+                if !self.fire(now, conduit) {
+                    return false;
+                }
+                self.arena.clear();
+            }
+            let mut header = Header { kind: Kind::Slice, unit, ..self.header };
+            conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
+            let slice = Slice { offset: (number * most) as u32, total: body.len() as u32 };
+            let packet = [&slice.encode()[..], part].concat();
+            self.arena.load(&header, false, self.sealer, &packet);
+        }
+        self.stats.units_sliced += 1;
+        self.fire(now, conduit)
     }
 
     /// Sends what was loaded; false when the driver did not take all of it.
     #[inline]
-    fn fire(&mut self, outbox: &Outbox) -> bool {
+    fn fire(&mut self, now: Nanos, conduit: &mut Conduit) -> bool {
         let count = self.arena.len();
-        let (result, bytes) = self.arena.fire(self.driver, self.to, outbox);
+        let (result, bytes) = self.arena.fire(self.driver, self.to, &conduit.outbox);
         self.stats.packets_sent += count as u64;
         self.stats.bytes_sent += bytes as u64;
+        if let Err(DriverError::Oversized { bytes, .. }) = result {
+            conduit.channel.handle_too_big(now, bytes);
+        }
         self.after_send(&result, count)
     }
 
@@ -255,14 +293,22 @@ impl Way<'_> {
         if kind == Kind::ProbeAck {
             header.unit = padding as u64;
         }
+        // Selective acknowledgements take their part of a probe's length.
+        let padding = padding.saturating_sub(8 * self.arena.sack.words().len());
         let body = vec![0; if kind == Kind::Probe { padding } else { 0 }];
         self.arena.load(&header, true, self.sealer, &body);
         self.stats.acks_sent += u64::from(kind == Kind::Ack);
-        self.fire(&conduit.outbox);
+        self.fire(now, conduit);
     }
 }
 
 impl Conduit {
+    /// Whether units may be longer than the path carries by now.
+    #[inline]
+    fn has_shrunk(&self) -> bool {
+        self.channel.datagram_bytes() < self.longest
+    }
+
     /// Whether a message goes ahead of what waits, so that it needs no room behind it.
     #[cold]
     pub(super) fn passes(&self, head: &Head, ordered: bool, payload: &[u8]) -> bool {

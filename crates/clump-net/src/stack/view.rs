@@ -46,7 +46,8 @@ impl Stack {
     pub fn memory_bytes(&self) -> usize {
         let conduits = self.peers.iter().flatten().filter_map(|peer| peer.conduit.as_deref());
         let kept = conduits.map(|conduit| {
-            conduit.outbox.bytes() + conduit.order_in.bytes() + conduit.assembly.bytes()
+            let whole = conduit.order_in.bytes() + conduit.assembly.bytes();
+            conduit.outbox.bytes() + whole + conduit.slices.bytes()
         });
         kept.sum::<usize>() + self.mail.iter().flatten().map(crate::Mail::bytes).sum::<usize>()
     }

@@ -67,6 +67,10 @@ pub struct Wire {
     pub lose_from: Option<u64>,
     /// All are lost.
     pub cut: bool,
+    /// Longer ones are lost.
+    pub most: Option<usize>,
+    /// Longer ones are refused.
+    pub card: Option<usize>,
     pub sent: u64,
     /// All that were sent, lost or not.
     pub copies: Vec<Vec<u8>>,
@@ -78,6 +82,7 @@ pub type SharedWire = Arc<Mutex<Wire>>;
 struct Lossy {
     inside: Loopback,
     wire: SharedWire,
+    hint: usize,
 }
 
 impl Driver for Lossy {
@@ -90,15 +95,20 @@ impl Driver for Lossy {
     }
 
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
-        for outgoing in batch {
+        for (index, outgoing) in batch.iter().enumerate() {
             let mut wire = self.wire.lock().unwrap();
             let mut copy = Vec::new();
             outgoing.append_to(&mut copy);
+            let bytes = copy.len();
+            if wire.card.is_some_and(|card| bytes > card) {
+                return Err(DriverError::Oversized { index, bytes, to: outgoing.to });
+            }
+            let long = wire.most.is_some_and(|most| bytes > most);
             wire.copies.push(copy);
             let number = wire.sent;
             wire.sent += 1;
             let late = wire.lose_from.is_some_and(|from| number >= from);
-            if wire.cut || late || wire.lose.contains(&number) {
+            if wire.cut || late || long || wire.lose.contains(&number) {
                 continue;
             }
             drop(wire);
@@ -116,7 +126,7 @@ impl Driver for Lossy {
     }
 
     fn path_hint(&self, _to: SocketAddr) -> Option<usize> {
-        Some(1472)
+        Some(self.hint)
     }
 }
 
@@ -150,12 +160,17 @@ pub fn config(me: u32, security: Security) -> StackConfig {
 
 impl Pair {
     pub fn new(security: Security) -> Self {
+        Self::over(security, 1472)
+    }
+
+    /// Over a path of which the driver says that it carries datagrams of `hint` bytes.
+    pub fn over(security: Security, hint: usize) -> Self {
         let hub = Hub::default();
         let key = JobKey::new(&mut [3; 32]).unwrap();
         let side = |me| {
             let wire = SharedWire::default();
             let inside = hub.attach(address(me)).unwrap();
-            let driver = Box::new(Lossy { inside, wire: wire.clone() });
+            let driver = Box::new(Lossy { inside, wire: wire.clone(), hint });
             let doors = TwoDoors::default();
             let stack = Stack::new(config(me, security), &key, driver, Box::new(doors.clone()));
             Side { stack: stack.unwrap(), doors, wire, batch: Batch::default() }

@@ -20,6 +20,11 @@ impl Channel {
         self.replay.is_replay(number)
     }
 
+    /// Whether a unit has not arrived and may: of any other a part is of no use.
+    pub fn wants_unit(&self, unit: u64) -> bool {
+        self.receive.wants(unit)
+    }
+
     /// Takes in an authenticated packet, `bytes` long; `ce`: it bears a mark of congestion.
     #[inline]
     pub fn handle_packet(
@@ -185,14 +190,13 @@ impl Channel {
 
     #[inline]
     pub(super) fn detect_lost(&mut self, now: Nanos, in_vain: u32) {
-        let base = self.mtu.base();
-        let Lost { units, long } = self.retransmit.detect(now, &mut self.send, &self.rtt, base);
+        let Lost { units, longest } = self.retransmit.detect(now, &mut self.send, &self.rtt);
         if units == 0 {
             return;
         }
         self.counts.losses += u64::from(units);
-        if long {
-            self.mtu.on_vanished(now);
+        if longest > self.mtu.base() {
+            self.mtu.on_vanished(now, longest);
         }
         if self.window.adapts() {
             let cut = self.window.control.on_lost(units, in_vain);

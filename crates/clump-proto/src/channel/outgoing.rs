@@ -64,7 +64,7 @@ impl Channel {
     /// Fills in number, acks, window, marks, times and flags of a packet that goes out now; kind and unit
     /// are the caller's. What it acknowledges counts as told.
     ///
-    /// Packets of kind `Data` have room for their unit only: they get no words of selective
+    /// Packets of kind `Data` and `Slice` have room for their unit only: they get no words of selective
     /// acknowledgements, so while units are missing a packet of kind `Ack` stays due beside them.
     #[inline]
     pub fn stamp(&mut self, now: Nanos, header: &mut Header, sack: &mut SackBuf) {
@@ -79,7 +79,7 @@ impl Channel {
         header.sent = self.stamped as u32;
         header.flags = if self.ask || self.ask_alone { Flags::ACK_NOW } else { Flags::NONE };
         (self.ask, self.ask_alone) = (false, false);
-        if self.receive.has_gap() && header.kind == Kind::Data {
+        if self.receive.has_gap() && matches!(header.kind, Kind::Data | Kind::Slice) {
             // Without the words beside it, an echo would make all that arrived beyond the gap look lost.
             return;
         }

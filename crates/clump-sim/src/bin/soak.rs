@@ -72,6 +72,7 @@ struct Summary {
     marked: u64,
     sends_refused: u64,
     units_resent: u64,
+    units_sliced: u64,
     packets_refused: u64,
     most_memory_bytes: u64,
     failed_seeds: Vec<u64>,
@@ -88,6 +89,7 @@ impl Summary {
         self.returned += outcome.returned;
         self.payload_bytes += outcome.bytes;
         self.units_resent += outcome.units_resent;
+        self.units_sliced += outcome.units_sliced;
         self.packets_refused += outcome.packets_refused;
         self.most_memory_bytes = self.most_memory_bytes.max(outcome.most_memory_bytes);
         let net = outcome.net;

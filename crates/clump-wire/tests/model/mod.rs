@@ -43,7 +43,7 @@ pub fn packet(datagram: &[u8]) -> Result<(Fields, Vec<u64>, usize), Refused> {
         return Err(Refused::Version);
     }
     let words = fields[2];
-    if !(1..=7).contains(&(fields[0] & 0xf)) || fields[1] > 3 || words > 16 {
+    if !(1..=8).contains(&(fields[0] & 0xf)) || fields[1] > 3 || words > 16 {
         return Err(Refused::Malformed);
     }
     let sack = (0..words).map(|_| reader.number(8)).collect::<Option<_>>().ok_or(Refused::Short)?;
