@@ -309,7 +309,7 @@ impl<'a> Inside<'a> {
     }
 
     /// Sends if there is room now. Does not poll. Of a long payload that was packed in part the rest is
-    /// copied, and sent by later polls.
+    /// copied, and sent by later polls; until then there is no room for another one.
     ///
     /// # Errors
     /// As for [`crate::Endpoint::try_request`].
@@ -319,6 +319,10 @@ impl<'a> Inside<'a> {
         words: &[u64],
         parcel: Parcel<'_>,
     ) -> Result<Attempt> {
+        let deferred = &self.core.desk.backlog.deferred;
+        if matches!(parcel, Parcel::Long(..)) && deferred.iter().any(|d| d.deposit.is_some()) {
+            return Ok(Attempt::Full);
+        }
         let progress = Cell::default();
         let body = parcel.body(&progress);
         let sent = self.core.attempt(dest, handler, words, body)?;
@@ -351,6 +355,11 @@ impl<'a> Inside<'a> {
     /// There is none of that number.
     pub fn unmap(&mut self, dest: Dest) -> Result<()> {
         self.core.unmap(dest)
+    }
+
+    /// Whether something that waits for room is to go to `dest`, which is not to be unmapped before.
+    pub fn has_deferred(&self, dest: Dest) -> bool {
+        self.core.has_deferred(dest)
     }
 
     /// Says who may send from now on.

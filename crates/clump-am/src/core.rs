@@ -201,12 +201,20 @@ impl Core {
         }
         let (remote, tag, unchecked) = (remote_flow, tag.0, false);
         let peer = Peer { name, tag, path, remote, reply_lane, unchecked, released: false };
-        let free = self.peers.iter().position(Option::is_none).unwrap_or(self.peers.len());
+        // What a handler has deferred to an entry that is gone must not reach the next.
+        let is_free =
+            |at: &usize| self.peers[*at].is_none() && !self.has_deferred(Dest(*at as u32));
+        let free = (0..self.peers.len()).find(is_free).unwrap_or(self.peers.len());
         match self.peers.get_mut(free) {
             Some(entry) => *entry = Some(peer),
             None => self.peers.push(Some(peer)),
         }
         Ok(Dest(free as u32))
+    }
+
+    /// Whether a deferred request is to go to `dest`.
+    pub(crate) fn has_deferred(&self, dest: Dest) -> bool {
+        self.desk.backlog.deferred.iter().any(|deferred| deferred.dest == dest)
     }
 
     /// Takes `dest` out of the table. What was sent is still delivered or returned.

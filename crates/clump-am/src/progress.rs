@@ -32,7 +32,7 @@ pub trait Pollable {
     fn poll_once(&self) -> Result<usize>;
     /// Looks after deferred requests, returned messages and lost peers.
     fn attend(&self) -> Result<()>;
-    /// Whether it is one of this thread's bundle.
+    /// Whether it is one of this thread's bundle, all of which a blocking call looks at.
     fn in_bundle(&self) -> bool;
     /// The next poll looks at the network, whenever it would have come.
     fn urge(&self);
@@ -133,6 +133,7 @@ thread_local! {
 
 /// From now on blocking calls of this thread look at `others` too: what an interface on top of this one keeps
 /// in berths.
+#[inline]
 pub fn look_at(others: &'static dyn Pollable) {
     OTHERS.set(Some(others));
 }
@@ -303,7 +304,7 @@ pub fn block_on(
 }
 
 fn poll_all(mine: &impl Pollable) -> Result<usize> {
-    let mut handled = mine.poll_once()?;
+    let mut handled = if mine.in_bundle() { 0 } else { mine.poll_once()? };
     let mut failure = None;
     each_of_bundle(|member| match member.poll_once() {
         Ok(n) => handled += n,
