@@ -30,8 +30,10 @@ pub(crate) struct Slot {
     kind: AtomicU32,
     /// The thread that it belongs to; 0 if to all.
     owner: AtomicU32,
-    /// Calls that use it now.
+    /// Calls that use it now, of what threads share: any thread adds.
     users: AtomicU32,
+    /// Calls that use it now, of what one thread owns: only that thread writes.
+    inside: AtomicU32,
     /// The thread that runs a handler of it now; 0 if none does.
     pub(crate) handling: AtomicU32,
 }
@@ -94,6 +96,7 @@ impl Slot {
             kind: AtomicU32::new(FREE),
             owner: AtomicU32::new(0),
             users: AtomicU32::new(0),
+            inside: AtomicU32::new(0),
             handling: AtomicU32::new(0),
         }
     }
@@ -171,7 +174,10 @@ impl Slot {
             // SAFETY: invariant 2: the object is this thread's, and is not closed while it is used.
             return run(unsafe { slot.object::<T>() }, slot);
         }
-        let Some(_use) = Shared::of(slot).filter(|_| slot.is::<T>()) else {
+        // Looked at before it is counted, so that whatever else lies here is left alone; and after, because it may
+        // have been closed meanwhile.
+        let found = slot.is::<T>().then(|| Shared::of(slot)).flatten();
+        let Some(_use) = found.filter(|_| slot.is::<T>()) else {
             return Err(refuse::<T>(pointer, slot));
         };
         // SAFETY: invariant 2: counted as used before it was seen to be there.
@@ -214,18 +220,7 @@ impl Slot {
         if foreign || !slot.is::<T>() {
             return Err(refuse::<T>(pointer, slot));
         }
-        // SYNC 16: pairs with of
-        let idle = slot.users.compare_exchange(0, CLOSED, Ordering::SeqCst, Ordering::SeqCst);
-        match idle {
-            // A handler may run because another object's call waits.
-            Ok(_) if slot.handling.load(Ordering::SeqCst) == 0 => {}
-            Ok(_) => {
-                slot.users.fetch_sub(CLOSED, Ordering::SeqCst);
-                return Err(busy::<T>());
-            }
-            Err(users) if users & CLOSED == 0 => return Err(busy::<T>()),
-            Err(_) => return Err(refuse::<T>(pointer, slot)),
-        }
+        slot.shut::<T>(pointer)?;
         slot.kind.store(FREE, Ordering::SeqCst);
         slot.near_end.store(0, Ordering::Relaxed);
         let object = slot.object.swap(std::ptr::null_mut(), Ordering::Relaxed);
@@ -239,6 +234,25 @@ impl Slot {
         }
         // SAFETY: it was boxed by `fill`, and the slot does not lead to it any more.
         Ok(unsafe { Box::from_raw(object.cast()) })
+    }
+
+    /// Lets no call begin any more, if none is under way.
+    fn shut<T: Object>(&self, pointer: *const ()) -> Result<()> {
+        if T::BOUND {
+            // A handler may run because another object's call waits.
+            let used = self.inside.load(Ordering::Relaxed) | self.handling.load(Ordering::Relaxed);
+            return if used == 0 { Ok(()) } else { Err(busy::<T>()) };
+        }
+        // SYNC 16: pairs with of
+        match self.users.compare_exchange(0, CLOSED, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) if self.handling.load(Ordering::SeqCst) == 0 => Ok(()),
+            Ok(_) => {
+                self.users.fetch_sub(CLOSED, Ordering::SeqCst);
+                Err(busy::<T>())
+            }
+            Err(users) if users & CLOSED == 0 => Err(busy::<T>()),
+            Err(_) => Err(refuse::<T>(pointer, self)),
+        }
     }
 
     fn pointer_addr(&self) -> usize {
@@ -268,7 +282,7 @@ struct Alone(&'static Slot);
 impl Alone {
     #[inline(always)]
     fn of(slot: &'static Slot) -> Self {
-        slot.users.store(slot.users.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        slot.inside.store(slot.inside.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         Self(slot)
     }
 }
@@ -276,8 +290,8 @@ impl Alone {
 impl Drop for Alone {
     #[inline(always)]
     fn drop(&mut self) {
-        let users = &self.0.users;
-        users.store(users.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
+        let inside = &self.0.inside;
+        inside.store(inside.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
     }
 }
 
@@ -288,7 +302,7 @@ impl Shared {
     /// `None` if the object is being closed, or was.
     #[inline(always)]
     fn of(slot: &'static Slot) -> Option<Self> {
-        // SYNC 16: pairs with empty_of
+        // SYNC 16: pairs with shut
         let before = slot.users.fetch_add(1, Ordering::SeqCst);
         let used = Self(slot);
         (before & CLOSED == 0).then_some(used)

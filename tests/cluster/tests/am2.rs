@@ -77,6 +77,16 @@ fn threads_share_bundles_or_have_their_own_and_endpoints_move_between_them() {
 }
 
 #[test]
+fn handlers_and_threads_of_parallel_bundles_do_not_wait_for_each_other() {
+    everywhere("am2_crossing");
+}
+
+#[test]
+fn deposits_without_waiting_are_few_and_go_where_they_were_meant_to() {
+    everywhere("am2_async");
+}
+
+#[test]
 fn the_header_is_c_and_cxx_and_each_call_takes_exactly_its_arguments() {
     let Some(shop) = workshop("am2.h in C and C++") else { return };
     for (source, flags) in [

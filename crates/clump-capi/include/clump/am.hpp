@@ -10,6 +10,7 @@
 #include "clump/am.h"
 #include "clump/world.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -185,11 +186,13 @@ void run_handler(clump_token *t, const uint64_t *words, int count, const void *p
 /* Who may use an endpoint: the thread that opened it, or all. */
 enum class threads { one, all };
 
-/* An endpoint; closed when it goes. Functions are those of <clump/am.h>, with their errors and rules. */
+/* An endpoint; closed when it goes. One that goes where it cannot be closed, inside of its own handler or in another
+ * thread than the one that opened it, stays open with its handlers, until the end of that thread or of the job, and
+ * their memory until the process ends. Functions are those of <clump/am.h>, with their errors and rules. */
 class endpoint {
   public:
     /* Throws failure. */
-    endpoint(world &cl, tag t, threads who = threads::one) : all_(std::make_unique<everything>()) {
+    endpoint(world &cl, tag t, threads who = threads::one) : all_(new everything) {
         clump_ep *ep = who == threads::one ? clump_ep_open(cl.get(), t.value)
                                            : clump_ep_open_shared(cl.get(), t.value);
         all_->ep = detail::or_throw(ep);
@@ -290,13 +293,27 @@ class endpoint {
         int next = 1;
         std::vector<std::shared_ptr<void>> kept;
         std::function<void(const clump::returned &)> returned;
+        /* Of those that stay, the one before. */
+        everything *before = nullptr;
         everything() = default;
         everything(const everything &) = delete;
         everything &operator=(const everything &) = delete;
-        ~everything() { clump_ep_close(ep); }
+    };
+    /* What cannot be closed stays, with its handlers: one of them runs now, or another thread uses it. */
+    struct leaver {
+        void operator()(everything *it) const {
+            const int status = clump_ep_close(it->ep);
+            const bool open = status == CLUMP_ERR_BUSY || status == CLUMP_ERR_THREAD || status == CLUMP_ERR_IN_HANDLER;
+            if (!open) {
+                delete it;
+                return;
+            }
+            static std::atomic<everything *> left{nullptr};
+            it->before = left.exchange(it);
+        }
     };
     static result<dest> to(int index) { return detail::either(index, dest{index}); }
-    std::unique_ptr<everything> all_;
+    std::unique_ptr<everything, leaver> all_;
 };
 
 } // namespace clump

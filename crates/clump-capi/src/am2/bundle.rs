@@ -35,6 +35,8 @@ pub(super) struct Bundle {
     thread: AtomicU64,
     /// A bit for each endpoint.
     members: AtomicU32,
+    /// What makes the sum of its members' counts of messages its own: it changes when they come and go.
+    offset: AtomicU64,
     pub(super) mask: AtomicU32,
     /// Threads that wait for an event.
     waiters: AtomicU32,
@@ -49,7 +51,7 @@ static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
 /// All bundles, as blocking calls of a thread look at them: those of other threads are passed over.
 #[derive(Debug)]
-struct All;
+pub(super) struct All;
 
 impl All {
     fn each() -> impl Iterator<Item = &'static Bundle> {
@@ -91,6 +93,7 @@ impl Bundle {
             parallel: AtomicBool::new(false),
             thread: AtomicU64::new(0),
             members: AtomicU32::new(0),
+            offset: AtomicU64::new(0),
             mask: AtomicU32::new(0),
             waiters: AtomicU32::new(0),
         }
@@ -125,10 +128,16 @@ impl Bundle {
         }
     }
 
-    /// Makes a sequential bundle this thread's, as what sends, polls or waits does first.
+    /// Makes a sequential bundle this thread's, as what sends, polls or waits does first. From then on blocking
+    /// calls of this thread, those of collectives too, look at bundles.
     #[inline(always)]
     pub(super) fn bind(&'static self) -> Result<()> {
-        if self.parallel.load(Ordering::Relaxed) { Ok(()) } else { self.bind_here() }
+        if self.parallel.load(Ordering::Relaxed) {
+            clump_am::look_at(&All);
+            Ok(())
+        } else {
+            self.bind_here()
+        }
     }
 
     #[cold]
@@ -158,6 +167,7 @@ impl Bundle {
 
     /// Adds an endpoint. The caller holds the books.
     pub(super) fn add(&self, slot: &'static Slot) -> Result<()> {
+        self.offset.fetch_sub(slot.handled.load(Ordering::Relaxed), Ordering::Relaxed);
         self.members.fetch_or(1 << slot.index(), Ordering::Relaxed);
         if self.thread.load(Ordering::Relaxed) == this_thread() {
             slot.berth.take()?;
@@ -168,13 +178,20 @@ impl Bundle {
     /// Takes an endpoint out. The caller holds the books.
     pub(super) fn remove(&self, slot: &Slot) {
         self.members.fetch_and(!(1 << slot.index()), Ordering::Relaxed);
+        self.offset.fetch_add(slot.handled.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Messages that its endpoints have handled, all together.
+    /// Messages that its endpoints have handled while they were in it, all together.
     pub(super) fn handled(&self) -> u64 {
         // SYNC 17: pairs with Slot::note_handled
         let all = self.members().map(|slot| slot.handled.load(Ordering::Acquire));
-        all.fold(0, u64::wrapping_add)
+        all.fold(self.offset.load(Ordering::Relaxed), u64::wrapping_add)
+    }
+
+    /// Which of the bundles that lay in this place it is.
+    #[inline(always)]
+    pub(super) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
     }
 
     /// Whether threads share it.
@@ -351,6 +368,7 @@ pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
         place.parallel.store(kind == PAR, Ordering::Relaxed);
         place.thread.store(0, Ordering::Relaxed);
         place.members.store(0, Ordering::Relaxed);
+        place.offset.store(0, Ordering::Relaxed);
         place.mask.store(0, Ordering::Relaxed);
         HIGHEST.fetch_max(place.index(), Ordering::Relaxed);
         clump_am::look_at(&All);

@@ -140,16 +140,20 @@ impl Slot {
     /// What came back and found no handler 0, if something did since the last time.
     #[inline(always)]
     pub(super) fn check_claimed(&self) -> Result<()> {
-        if self.has_unclaimed.load(Ordering::Relaxed) { Err(self.unclaimed()) } else { Ok(()) }
+        if self.has_unclaimed.load(Ordering::Relaxed) { self.claim() } else { Ok(()) }
     }
 
     #[cold]
-    fn unclaimed(&self) -> Failure {
-        let _inside = self.berth.enter();
+    fn claim(&self) -> Result<()> {
+        // Another thread's berth, or one that was emptied meanwhile: whoever is inside next is told.
+        let Ok(_inside) = self.berth.enter() else { return Ok(()) };
         self.has_unclaimed.store(false, Ordering::Relaxed);
         // SAFETY: this thread is inside; nothing is called.
-        let said = unsafe { self.own(|own| own.unclaimed.take()) };
-        Failure::new(Code::NotSent, said.unwrap_or_default())
+        match unsafe { self.own(|own| own.unclaimed.take()) } {
+            Some(said) => Err(Failure::new(Code::NotSent, said)),
+            // Another thread was told.
+            None => Ok(()),
+        }
     }
 }
 
@@ -182,7 +186,7 @@ impl Named {
     }
 
     #[inline(always)]
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         // The place may have been emptied and filled between two looks of a thread that is not inside.
         if self.generation & 1 == 1
             && self.slot.generation.load(Ordering::Relaxed) == self.generation
@@ -204,16 +208,19 @@ impl Named {
         Ok(inside)
     }
 
+    /// Enters the berth to look at something or change it, whosever the bundle is: one thread may set up what
+    /// another will use. A handler does not wait for a thread that is inside, which may wait for it.
+    pub(super) fn visit(&self) -> Result<Inside<'static>> {
+        let berth = &self.slot.berth;
+        let inside =
+            if crate::thread::is_handling() { berth.try_enter()? } else { berth.enter()? };
+        self.check()?;
+        Ok(inside)
+    }
+
     /// Looks at what belongs to the endpoint, inside of its handlers too.
     pub(super) fn with_own<R>(&self, look: impl FnOnce(&mut Own) -> Result<R>) -> Result<R> {
-        let _inside = if self.slot.berth.is_inside() {
-            None
-        } else {
-            // No binding: one thread may set up what another will use.
-            let inside = self.slot.berth.enter()?;
-            self.check()?;
-            Some(inside)
-        };
+        let _inside = if self.slot.berth.is_inside() { None } else { Some(self.visit()?) };
         // SAFETY: inside, in a handler or since just now; no `look` calls a handler.
         unsafe { self.slot.own(look) }
     }
@@ -326,8 +333,7 @@ pub extern "C" fn AM_SetTag(endpoint: ep_t, tag: u64) -> c_int {
         if named.slot.berth.is_inside() {
             return Err(in_handler("AM_SetTag"));
         }
-        let mut inside = named.slot.berth.enter()?;
-        named.check()?;
+        let mut inside = named.visit()?;
         inside.set_access(match tag {
             NONE => Access::Nobody,
             ALL => Access::Everyone,

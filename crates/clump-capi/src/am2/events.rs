@@ -1,6 +1,6 @@
 //! Polling, and waiting for events.
 
-use super::bundle::{BUNDLES, Bundle, Named, eb_t};
+use super::bundle::{All, BUNDLES, Bundle, Named, eb_t};
 use super::status::{Result, bad, call, give, in_handler};
 use super::{start, token};
 use clump_am::{ErrorKind, WaitFor, block_on};
@@ -37,15 +37,22 @@ fn note_poll(handled: usize) {
 
 thread_local! {
     /// Messages of each parallel bundle that had been handled when this thread last polled it or waited. What
-    /// another thread handles later may have come before this one begins to wait, and is an event then.
-    static SEEN: [Cell<u64>; BUNDLES] = const { [const { Cell::new(0) }; BUNDLES] };
+    /// another thread handles later may have come before this one begins to wait, and is an event then. With the
+    /// bundle's generation: of another one that lay in the same place this says nothing.
+    static SEEN: [Cell<(u32, u64)>; BUNDLES] = const { [const { Cell::new((0, 0)) }; BUNDLES] };
 }
 
 #[inline(always)]
 fn note_seen(bundle: &Bundle) {
     if bundle.is_parallel() {
-        SEEN.with(|seen| seen[bundle.index()].set(bundle.handled()));
+        SEEN.with(|seen| seen[bundle.index()].set((bundle.generation(), bundle.handled())));
     }
+}
+
+/// What this thread has seen of a parallel bundle.
+fn seen(bundle: &Bundle) -> u64 {
+    let (generation, seen) = SEEN.with(|seen| seen[bundle.index()].get());
+    if generation == bundle.generation() { seen } else { 0 }
 }
 
 /// See `AM_Poll` in the header.
@@ -123,13 +130,13 @@ fn wait(named: Named) -> Result<()> {
     bundle.bind()?;
     let context = start::context()?;
     let before = match bundle.is_parallel() {
-        true => SEEN.with(|seen| seen[bundle.index()].get()),
+        true => seen(bundle),
         // All that was handled was by this thread.
         false => bundle.handled(),
     };
     let waiter = bundle.wait();
     let mut event = Event { bundle, named, before };
-    let waited = block_on(&context, bundle, &mut event);
+    let waited = block_on(&context, &All, &mut event);
     drop(waiter);
     note_seen(bundle);
     waited?;

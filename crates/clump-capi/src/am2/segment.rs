@@ -26,8 +26,7 @@ pub extern "C" fn AM_SetSeg(endpoint: ep_t, address: *mut c_void, bytes: usize) 
             let what = format!("a segment has at most {MOST_SEGMENT} bytes (AM_MaxSegLength)");
             return Err(Failure::new(Code::Resource, what));
         }
-        let mut inside = named.slot.berth.enter()?;
-        named.with_own(|_| Ok(()))?;
+        let mut inside = named.visit()?;
         if bytes != 0 {
             inside.export_growing(RESERVED, bytes as u64)?;
         }

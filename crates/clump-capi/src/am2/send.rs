@@ -4,7 +4,7 @@ use super::endpoint::{Named, ep_t};
 use super::limits::{checked_bytes, most_long, most_medium};
 use super::message::{Kind, MOST_ARGUMENTS, Packed};
 use super::status::{Code, Failure, Result, bad, call};
-use super::{returned, token};
+use super::{bundle, returned, token};
 use clump_am::{Attempt, Handler, Parcel};
 use std::ffi::{c_int, c_void};
 
@@ -63,7 +63,7 @@ fn request(
     };
     let (to, words) = ((dest, Handler(handler)), words.tagged(tag));
     if wait {
-        inside.send(named.slot.bundle()?, to, words, parcel)?;
+        inside.send(&bundle::All, to, words, parcel)?;
     } else {
         let sent = inside.try_send(to, words, parcel)?;
         inside.poll()?;

@@ -34,9 +34,13 @@ impl Own {
                 let dest = inside.map(entry.name.name(), Tag(entry.tag))?;
                 entry.dest = Some(dest);
                 let tag = entry.tag;
-                for old in self.retired.drain(..) {
-                    inside.unmap(old)?;
-                }
+                self.retired.retain(|&old| {
+                    // The rest of a deposit that was begun still goes there.
+                    let named = inside.has_deferred(old);
+                    // Else it is gone; an entry that is not there cannot be kept.
+                    let _ = named || inside.unmap(old).is_ok();
+                    named
+                });
                 Ok(Some((dest, tag)))
             }
             Some(None) => Ok(None),

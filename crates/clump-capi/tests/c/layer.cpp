@@ -101,6 +101,24 @@ static void messages(clump::world &cl) {
     GOOD(cl.barrier());
 }
 
+// An endpoint that goes inside of its own handler cannot be closed there: it stays, and so does what its handlers need.
+static void goes_in_its_handler(clump::world &cl) {
+    auto *ep = new clump::endpoint(cl, clump::tag{8});
+    clump_ep *raw = ep->get();
+    int runs = 0;
+    auto leave = ep->handler([&runs, &ep, text = std::string(1000, 'x')](clump::token) {
+        delete std::exchange(ep, nullptr);
+        EXPECT(text.front() == 'x' && text.back() == 'x');
+        runs++;
+    });
+    const int self = ep->map(ep->name(), clump::tag{8}).value().index;
+    for (int round = 1; round <= 3; round++) {
+        OK(clump_request(raw, self, leave.number));
+        while (runs < round) OK(clump_poll(raw));
+    }
+    OK(clump_ep_close(raw));
+}
+
 static void memory(clump::world &cl) {
     clump::rma rma(cl);
     auto [mine, all] = rma.allocate(cl, 4096);
@@ -167,6 +185,7 @@ int main(int argc, char **argv) {
     clump::result<int> wrong = clump::error{CLUMP_ERR_BUSY, "so"};
     EXPECT(std::move(wrong).value_or(3) == 3);
     messages(cl);
+    goes_in_its_handler(cl);
     memory(cl);
     GOOD(cl.finalize());
     EXPECT(cl.barrier().error().status == CLUMP_ERR_ARGUMENT);

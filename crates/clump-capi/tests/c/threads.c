@@ -68,6 +68,23 @@ static void *work(void *mine) {
     return NULL;
 }
 
+/* Calls of a thread on what is another's are refused, and leave no trace there: `clump_ep_close` would tell. */
+static int stop;
+static void *intrude(void *ep) {
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) FAILS(CLUMP_ERR_THREAD, clump_poll((clump_ep *)ep));
+    return NULL;
+}
+static void intruders(void) {
+    pthread_t threads[2];
+    clump_ep *mine = clump_ep_open(cl, 5);
+    EXPECT(mine != NULL);
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, intrude, mine);
+    for (int i = 0; i < 300000; i++) OK(clump_poll(mine));
+    __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    OK(clump_ep_close(mine));
+}
+
 int main(int argc, char **argv) {
     cl = clump_init(&argc, &argv);
     EXPECT(cl != NULL);
@@ -82,6 +99,7 @@ int main(int argc, char **argv) {
     OK(clump_exchange_u64(cl, clump_ep_name(shared), names));
     next = clump_ep_map(shared, names[(rank + 1) % clump_nranks(cl)], 3);
     free(names);
+    intruders();
     pthread_barrier_init(&meet, NULL, THREADS + 1);
     pthread_t threads[THREADS], server;
     clump_ep *theirs[THREADS];
