@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<u8> {
     }
     let folder = scratch_folder()?;
     let field = Field { scope: args.scope, security: args.security, netns: args.netns };
-    let (contestants, missing) = contestant::gather(args.scope, folder.path());
+    let (contestants, missing) = contestant::gather(&field, folder.path());
     for peer in &missing {
         eprintln!("left out: {}: {}", peer.name, peer.remedy);
     }

@@ -33,15 +33,70 @@ pub enum Contestant {
     },
     /// One of the two MPIs.
     Mpi {
-        /// As tables name it.
-        name: &'static str,
+        /// Which.
+        mpi: &'static Mpi,
         /// Its launcher.
         launcher: PathBuf,
-        /// What its launcher needs to run as root and with more ranks than cores.
-        flags: &'static [&'static str],
         /// The compiled program.
         program: PathBuf,
     },
+}
+
+/// An MPI: how tables name it by scope, and what starts it.
+#[derive(Debug)]
+pub struct Mpi {
+    names: [&'static str; 2],
+    /// Of its programs.
+    suffix: &'static str,
+    /// Debian's.
+    packages: &'static str,
+    /// What its launcher needs to run as root and with more ranks than cores.
+    flags: &'static [&'static str],
+    /// What keeps it off shared memory, as if every rank were on a machine of its own.
+    apart: (&'static [&'static str], &'static [(&'static str, &'static str)]),
+    /// Whether it plays the crowd's barrier so: where ranks that spin wait for each other over TCP, each takes a
+    /// good part of a second, and a turn minutes.
+    crowds: bool,
+}
+
+const OPEN_MPI: Mpi = Mpi {
+    names: ["Open MPI", "OMPI tcp"],
+    suffix: "openmpi",
+    packages: "openmpi-bin libopenmpi-dev",
+    flags: &["--allow-run-as-root", "--oversubscribe"],
+    apart: (
+        &["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"],
+        &[],
+    ),
+    crowds: true,
+};
+const MPICH: Mpi = Mpi {
+    names: ["MPICH", "MPICH tcp"],
+    suffix: "mpich",
+    packages: "mpich libmpich-dev",
+    flags: &[],
+    // Over UCX or libfabric, whichever it was built with.
+    apart: (&[], &[("MPIR_CVAR_NOLOCAL", "1"), ("UCX_TLS", "tcp,self"), ("FI_PROVIDER", "tcp")]),
+    crowds: false,
+};
+
+impl Mpi {
+    const fn name(&self, scope: Scope) -> &'static str {
+        match scope {
+            Scope::Shm => self.names[0],
+            Scope::Net => self.names[1],
+        }
+    }
+
+    fn command(&self, launcher: &Path, scope: Scope, ranks: usize) -> Command {
+        let mut command = Command::new(launcher);
+        command.args(self.flags).args(["-n", &ranks.to_string()]);
+        if scope == Scope::Net {
+            let (flags, variables) = self.apart;
+            command.args(flags).envs(variables.iter().copied());
+        }
+        command
+    }
 }
 
 /// A peer that is not here.
@@ -54,7 +109,8 @@ pub struct Missing {
 }
 
 /// Finds everybody; MPI programs are compiled into `folder`, which must live as long as they play.
-pub fn gather(scope: Scope, folder: &Path) -> (Vec<Contestant>, Vec<Missing>) {
+pub fn gather(field: &Field, folder: &Path) -> (Vec<Contestant>, Vec<Missing>) {
+    let scope = field.scope;
     let mut here = vec![Contestant::Clump];
     let mut missing = Vec::new();
     for &peer in Peer::of(scope) {
@@ -64,19 +120,14 @@ pub fn gather(scope: Scope, folder: &Path) -> (Vec<Contestant>, Vec<Missing>) {
             None => missing.push(absent(peer.name(scope), package)),
         }
     }
-    if scope == Scope::Net {
-        return (here, missing);
-    }
-    let mpis: [(_, _, _, &'static [&'static str]); 2] = [
-        (
-            "Open MPI",
-            "openmpi",
-            "openmpi-bin libopenmpi-dev",
-            &["--allow-run-as-root", "--oversubscribe"],
-        ),
-        ("MPICH", "mpich", "mpich libmpich-dev", &[]),
-    ];
-    for (name, suffix, packages, flags) in mpis {
+    for mpi in [&OPEN_MPI, &MPICH] {
+        let Mpi { suffix, packages, .. } = *mpi;
+        let name = mpi.name(scope);
+        if field.netns {
+            let remedy = "its launcher does not start ranks in other network namespaces".into();
+            missing.push(Missing { name, remedy });
+            continue;
+        }
         let compiler = process::find(&format!("mpicc.{suffix}"));
         let launcher = process::find(&format!("mpirun.{suffix}"));
         let (Some(compiler), Some(launcher)) = (compiler, launcher) else {
@@ -84,7 +135,7 @@ pub fn gather(scope: Scope, folder: &Path) -> (Vec<Contestant>, Vec<Missing>) {
             continue;
         };
         match compile(&compiler, folder, suffix) {
-            Ok(program) => here.push(Contestant::Mpi { name, launcher, flags, program }),
+            Ok(program) => here.push(Contestant::Mpi { mpi, launcher, program }),
             Err(why) => missing.push(Missing { name, remedy: format!("{why:#}") }),
         }
     }
@@ -110,7 +161,7 @@ impl Contestant {
         match self {
             Contestant::Clump => "clump",
             Contestant::Peer { peer, .. } => peer.name(scope),
-            Contestant::Mpi { name, .. } => name,
+            Contestant::Mpi { mpi, .. } => mpi.name(scope),
         }
     }
 
@@ -120,12 +171,17 @@ impl Contestant {
             Contestant::Clump => both_sizes(|ranks| {
                 process::run(launch::job(field.shape(ranks), 0)?.args(field.rank_words()))
             }),
-            Contestant::Mpi { launcher, flags, program, .. } => both_sizes(|ranks| {
-                let mut command = Command::new(launcher);
-                command.args(*flags).args(["-n", &ranks.to_string()]).arg(program);
-                command.args(sizes(Scope::Shm).iter().map(ToString::to_string));
-                process::run(&mut command)
-            }),
+            Contestant::Mpi { mpi, launcher, program } => {
+                let run = |ranks| {
+                    let mut command = mpi.command(launcher, field.scope, ranks);
+                    command.arg(program).args(sizes(field.scope).iter().map(ToString::to_string));
+                    process::run(&mut command)
+                };
+                if field.scope == Scope::Shm || mpi.crowds {
+                    return both_sizes(run);
+                }
+                Score::parse(&run(2)?, 2)
+            }
             Contestant::Peer { peer, program } => match field.scope {
                 Scope::Shm => local(*peer, program),
                 Scope::Net => {
@@ -213,17 +269,18 @@ mod tests {
     #[test]
     fn a_machine_without_peers_still_has_clump() {
         let nowhere = Path::new("/no/such/folder");
-        let (here, missing) = gather(Scope::Shm, nowhere);
-        assert!(matches!(here[0], Contestant::Clump));
-        // A compiler that cannot write its program is a missing peer, not a failure.
-        let mpis = here.iter().filter(|c| matches!(c, Contestant::Mpi { .. })).count();
-        assert_eq!(mpis, 0);
-        assert!(
-            missing.iter().any(|m| m.name == "MPICH")
-                && missing.iter().any(|m| m.name == "Open MPI")
-        );
-        // Between nodes every peer plays or is named.
-        let (here, missing) = gather(Scope::Net, nowhere);
-        assert_eq!(here.len() + missing.len(), 1 + Peer::of(Scope::Net).len());
+        let field = |scope, netns| Field { scope, security: clump_wire::Security::Aead, netns };
+        for (scope, netns) in [(Scope::Shm, false), (Scope::Net, false), (Scope::Net, true)] {
+            let (here, missing) = gather(&field(scope, netns), nowhere);
+            assert!(matches!(here[0], Contestant::Clump));
+            // A compiler that cannot write its program is a missing peer, not a failure.
+            let mpis = here.iter().filter(|c| matches!(c, Contestant::Mpi { .. })).count();
+            assert_eq!(mpis, 0);
+            for mpi in [OPEN_MPI, MPICH] {
+                assert!(missing.iter().any(|m| m.name == mpi.name(scope)));
+            }
+            // Every peer plays or is named.
+            assert_eq!(here.len() + missing.len(), 1 + Peer::of(scope).len() + 2);
+        }
     }
 }
