@@ -29,13 +29,13 @@
 //! 4. A buffer that a get writes to is borrowed until the get has ended, in whatever way.
 
 mod atomic;
-mod books;
 pub mod engine;
 mod error;
 mod lock;
 mod memory;
 mod phase;
 pub mod protocol;
+mod requester;
 mod rma;
 mod segment;
 mod target;
@@ -44,9 +44,10 @@ pub use clump_shm::export::SegmentName;
 
 pub use atomic::{AtomicOp, Comparison, Width, Word};
 pub use error::{Error, ErrorKind, Result, Why};
-pub use lock::{Flag, Guard, Lock};
+pub use lock::{Flag, FlagWords, Guard, Lock, Look, Turn};
 pub use memory::{Memory, NodeSegments};
 pub use phase::{OpenPhase, Phase};
+pub use requester::{Fate, Requester, Worded};
 pub use rma::Rma;
 pub use segment::Segment;
 pub use target::{Pending, Signal, Strides, Target};

@@ -1,12 +1,14 @@
 //! Locks and flags of a home node, kept by its network interface and by its ranks together (paper 003, 2).
 
 mod flag;
+mod turn;
 
-pub use flag::Flag;
+pub use flag::{Flag, FlagWords};
+pub use turn::{Look, Turn};
 
-use crate::books::Sink;
 use crate::error::{Result, Why, refused};
 use crate::protocol::ask;
+use crate::requester::Sink;
 use crate::rma::{Inner, Load, Rma};
 use crate::segment::Segment;
 use crate::target::Target;
@@ -85,8 +87,8 @@ impl Lock {
     /// Waits for the lock. Claims are served in the order in which they reach its home.
     ///
     /// # Errors
-    /// The rank that held it died with it ([`Why::HolderDied`]), and so for everybody from then on; its
-    /// home is lost; a rank died and survivors do not go on.
+    /// The rank that held it died with it ([`Why::HolderDied`]), and so for everybody from then on; the rank
+    /// that exported it died ([`Why::OwnerDead`]); its home is lost; a rank died and survivors do not go on.
     pub fn acquire(&self) -> Result<Guard<'_>> {
         let guard = self.acquire_until(None)?;
         guard.ok_or_else(|| refused(self.target.name(), self.offset, Why::TimedOut))
@@ -134,38 +136,26 @@ impl Lock {
             return self.await_grant(cookie, until);
         }
         let lock = self.near()?;
-        let rank = self.rank();
-        if let Claim::At(position) = lock.claim(rank) {
-            if let Some(word) = lock.enter(position, rank) {
-                return Ok(Some(Guard { lock: self, position, word }));
-            }
-            return self.await_turn(lock, Some(position), until);
+        let (turn, end) = (Turn::new(self.rank(), self.target.name().rank()), None);
+        let mut mine = MyTurn { owner: self, lock, turn, until, end };
+        let waited =
+            if mine.is_over() { Ok(()) } else { self.inner().endpoint.block_on(&mut mine) };
+        let MyTurn { turn, end, .. } = mine;
+        if let Some(end @ End::Taken(..)) = end {
+            return self.end_of(end);
         }
-        self.await_turn(lock, None, until)
-    }
-
-    /// Waits at the home itself.
-    fn await_turn(
-        &self,
-        lock: QueueLock<'_>,
-        position: Option<u64>,
-        until: Option<u64>,
-    ) -> Result<Option<Guard<'_>>> {
-        let mut turn = MyTurn { owner: self, lock, position, until, end: None };
-        let waited = self.inner().endpoint.block_on(&mut turn);
-        let MyTurn { position, end, .. } = turn;
-        if let Some(End::Taken(word)) = end {
-            return Ok(Some(Guard { lock: self, position: position.unwrap_or(0), word }));
-        }
-        if let Some(position) = position
-            && lock.give_up(position, self.rank())
-        {
+        if turn.give_up(lock) {
             self.pass_on(lock);
         }
         waited?;
+        end.map_or(Ok(None), |end| self.end_of(end))
+    }
+
+    fn end_of(&self, end: End) -> Result<Option<Guard<'_>>> {
         match end {
-            Some(End::HolderDied) => Err(self.refused(Why::HolderDied)),
-            _ => Ok(None),
+            End::Taken(position, word) => Ok(Some(Guard { lock: self, position, word })),
+            End::Died(why) => Err(self.refused(why)),
+            End::TimedOut => Ok(None),
         }
     }
 
@@ -278,8 +268,8 @@ impl Drop for Guard<'_> {
 
 #[derive(Debug, Clone, Copy)]
 enum End {
-    Taken(u64),
-    HolderDied,
+    Taken(u64, u64),
+    Died(Why),
     TimedOut,
 }
 
@@ -287,34 +277,30 @@ enum End {
 struct MyTurn<'a> {
     owner: &'a Lock,
     lock: QueueLock<'a>,
-    position: Option<u64>,
+    turn: Turn,
     until: Option<u64>,
     end: Option<End>,
 }
 
-impl WaitFor for MyTurn<'_> {
-    fn done(&mut self) -> clump_am::Result<bool> {
-        if self.end.is_some() {
-            return Ok(true);
-        }
-        let rank = self.owner.rank();
-        if self.position.is_none()
-            && let Claim::At(position) = self.lock.claim(rank)
-        {
-            self.position = Some(position);
-        }
-        self.end = match self.position.and_then(|position| self.lock.enter(position, rank)) {
-            Some(word) => Some(End::Taken(word)),
-            // Claims before this one may have been given up by whoever died then.
-            None => match self.lock.settle(|rank| self.owner.is_dead(rank)) {
-                Head::Held(holder) if self.owner.is_dead(holder) => Some(End::HolderDied),
-                _ => None,
-            },
-        };
+impl MyTurn<'_> {
+    fn is_over(&mut self) -> bool {
+        self.end =
+            self.end.or_else(|| match self.turn.look(self.lock, |r| self.owner.is_dead(r)) {
+                Look::Taken(position, word) => Some(End::Taken(position, word)),
+                Look::HolderDied => Some(End::Died(Why::HolderDied)),
+                Look::OwnerDied => Some(End::Died(Why::OwnerDead)),
+                Look::NotYet => None,
+            });
         if self.end.is_none() && self.until.is_some_and(|until| clock::now_ns() >= until) {
             self.end = Some(End::TimedOut);
         }
-        Ok(self.end.is_some())
+        self.end.is_some()
+    }
+}
+
+impl WaitFor for MyTurn<'_> {
+    fn done(&mut self) -> clump_am::Result<bool> {
+        Ok(self.is_over())
     }
 
     fn waiting(&self) -> Waiting {

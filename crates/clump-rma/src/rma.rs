@@ -1,14 +1,14 @@
 //! A thread's access to one-sided operations: its endpoint, what it has under way, fence and quiet.
 
-use crate::books::{Books, Fate, Sink, Way};
 use crate::error::{ErrorKind, Result, Why, refused};
-use crate::protocol::{TAG, ask, atomic_of, interface_name, tell};
+use crate::protocol::{TAG, interface_name, tell};
+use crate::requester::{Fate, Requester, Sink, Worded};
 use crate::target::Target;
-use clump_am::{AsContext, Endpoint, Handler, RankContext, Returned, Tag, WaitFor};
+use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, Tag, WaitFor};
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
 use clump_shm::rank::Waiting;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -36,7 +36,9 @@ pub struct Rma {
 pub(crate) struct Inner {
     pub(crate) endpoint: Endpoint,
     pub(crate) context: Arc<RankContext>,
-    pub(crate) books: Rc<RefCell<Books>>,
+    pub(crate) books: Rc<RefCell<Requester>>,
+    /// The interfaces of nodes, once they are mapped.
+    ways: Vec<Cell<Option<Dest>>>,
 }
 
 /// What a request carries besides words.
@@ -56,9 +58,11 @@ impl Rma {
     pub fn open(rank: &impl AsContext) -> Result<Self> {
         let context = rank.context().clone();
         let endpoint = Endpoint::open(&context, Tag(TAG))?;
-        let books = Rc::new(RefCell::new(Books::new(context.node().nnodes())));
+        let nodes = context.node().nnodes();
+        let books = Rc::new(RefCell::new(Requester::new(nodes)));
         equip(&endpoint, &books, context.node().interface_id(0));
-        Ok(Self { inner: Rc::new(Inner { endpoint, context, books }) })
+        let ways = (0..nodes).map(|_| Cell::new(None)).collect();
+        Ok(Self { inner: Rc::new(Inner { endpoint, context, books, ways }) })
     }
 
     /// The segment of that name, to operate on. Whether it is still exported on another node shows when
@@ -75,9 +79,7 @@ impl Rma {
     pub fn fence(&self) {
         // Between ranks of a node, for those who read with acquire.
         fence(Ordering::SeqCst);
-        for way in &mut self.inner.books.borrow_mut().ways {
-            way.fence = way.sent;
-        }
+        self.inner.books.borrow_mut().fence();
     }
 
     /// Waits until everything that this thread began has happened everywhere.
@@ -105,93 +107,54 @@ impl Rma {
 }
 
 /// Sets the handlers of an endpoint.
-fn equip(endpoint: &Endpoint, books: &Rc<RefCell<Books>>, interfaces: u32) {
-    let on = |number: u8, run: fn(&mut Books, u64, &[u64])| {
+fn equip(endpoint: &Endpoint, books: &Rc<RefCell<Requester>>, interfaces: u32) {
+    let answers = [tell::VALUE, tell::BYTES, tell::DONE, tell::FAILED, tell::QUIET, tell::GRANTED];
+    for number in answers {
         let books = books.clone();
-        endpoint.set_handler(Handler(number), move |_, words, _| {
-            if let Some((&cookie, words)) = words.split_first() {
-                run(&mut books.borrow_mut(), cookie, words);
-            }
+        endpoint.set_handler(Handler(number), move |_, words, payload| {
+            books.borrow_mut().on_answer(number, words, |to| payload.copy_to(to));
         });
-    };
-    on(tell::VALUE, |books, cookie, words| {
-        books.on_value(cookie, words.first().copied().unwrap_or(0));
-    });
-    on(tell::DONE, |books, cookie, _| books.on_value(cookie, 0));
-    on(tell::QUIET, |books, cookie, words| books.on_quiet(cookie, words));
-    on(tell::GRANTED, |books, cookie, words| {
-        if let &[position, word] = words {
-            books.settle(cookie, Fate::Granted(position, word));
-        }
-    });
-    on(tell::FAILED, |books, cookie, words| {
-        let word = |at: usize| words.get(at).copied().unwrap_or(0);
-        books.settle(cookie, Fate::Refused(Why::from_bits(word(0)), word(1), word(2)));
-    });
-    let mine = books.clone();
-    endpoint.set_handler(Handler(tell::BYTES), move |_, words, payload| {
-        if let Some(&cookie) = words.first() {
-            mine.borrow_mut().on_bytes(cookie, &payload);
-        }
-    });
+    }
     let mine = books.clone();
     endpoint.on_returned(move |message| {
         let node = message.dest.rank().saturating_sub(interfaces);
-        let (counted, cookie) = cookie_of(message);
-        let word = |at: usize| message.words.get(at).copied().unwrap_or(0);
-        mine.borrow_mut().on_returned(node, counted, cookie, (word(0), word(1)));
+        mine.borrow_mut().on_returned(node, message.handler.0, &message.words);
     });
-}
-
-/// Whether a request that came back counts as one, and its cookie, or 0.
-fn cookie_of(message: &Returned) -> (bool, u64) {
-    let handler = message.handler.0 & !ask::AFTER;
-    let word = |at: usize| message.words.get(at).copied().unwrap_or(0);
-    match atomic_of(handler) {
-        Some((_, _, answered)) => (true, if answered { word(2) } else { 0 }),
-        None if matches!(handler, ask::QUIET | ask::CANCEL) => (false, word(0)),
-        None => (true, word(2)),
-    }
 }
 
 impl Inner {
     /// Sends a request to the interface of `node`. `words` are at most seven.
     pub(crate) fn send(&self, node: u32, handler: u8, words: &[u64], load: Load<'_>) -> Result<()> {
-        let (dest, after) = self.way(node, |way| {
-            way.sent += 1;
-            (way.dest, (way.fence > way.known).then_some(way.fence))
-        })?;
-        let Some(dest) = dest else { return Err(lost()) };
-        let (mut all, mut count, mut handler) = ([0; 8], words.len(), handler);
-        if let Some(part) = all.get_mut(..count) {
-            part.copy_from_slice(words);
-        }
-        if let (Some(after), Some(place)) = (after, all.get_mut(count)) {
-            *place = after;
-            (count, handler) = (count + 1, handler | ask::AFTER);
-        }
-        let words = all.get(..count).unwrap_or_default();
-        let handler = Handler(handler);
+        let dest = self.way(node)?;
+        let worded = self.books.borrow_mut().word(node, handler, words).ok_or_else(lost)?;
+        let (handler, words) = (Handler(worded.handler), worded.words());
         let sent = match load {
             Load::Nothing => self.endpoint.request(dest, handler, words),
             Load::Bytes(bytes) => self.endpoint.request_bulk(dest, handler, bytes, words),
             Load::Deposit(at, bytes) => self.endpoint.request_long(dest, handler, at, bytes, words),
         };
         if sent.is_err() {
-            self.way(node, |way| way.sent = way.sent.saturating_sub(1))?;
+            self.books.borrow_mut().unsend(node);
         }
         Ok(sent?)
     }
 
-    /// Looks at the way to a node, which is opened first if need be.
-    fn way<T>(&self, node: u32, look: impl FnOnce(&mut Way) -> T) -> Result<T> {
-        let mut books = self.books.borrow_mut();
-        let Some(way) = books.ways.get_mut(node as usize) else { return Err(lost()) };
-        if way.dest.is_none() {
-            let name = interface_name(self.context.node(), node);
-            way.dest = Some(self.endpoint.map(&name, Tag(TAG))?);
+    /// Sends what the requester has worded.
+    fn send_bare(&self, node: u32, worded: &Worded) -> Result<()> {
+        let handler = Handler(worded.handler);
+        Ok(self.endpoint.request(self.way(node)?, handler, worded.words())?)
+    }
+
+    /// The way to a node, which is opened first if need be.
+    fn way(&self, node: u32) -> Result<Dest> {
+        let way = self.ways.get(node as usize).ok_or_else(lost)?;
+        if let Some(dest) = way.get() {
+            return Ok(dest);
         }
-        if way.lost { Err(lost()) } else { Ok(look(way)) }
+        let name = interface_name(self.context.node(), node);
+        let dest = self.endpoint.map(&name, Tag(TAG))?;
+        way.set(Some(dest));
+        Ok(dest)
     }
 
     /// Begins an operation that will be answered; `words` are made with its cookie.
@@ -213,27 +176,19 @@ impl Inner {
 
     /// Tells a node that nobody waits for an answer any more. There will be one all the same.
     pub(crate) fn cancel(&self, node: u32, cookie: u64) -> Result<()> {
-        let (dest, sent) = self.way(node, |way| (way.dest, way.sent))?;
-        let Some(dest) = dest else { return Err(lost()) };
-        // It must not arrive before what it is about.
-        let handler = Handler(ask::CANCEL | ask::AFTER);
-        Ok(self.endpoint.request(dest, handler, &[cookie, sent])?)
+        let worded = self.books.borrow().cancel(node, cookie).ok_or_else(lost)?;
+        self.send_bare(node, &worded)
     }
 
     /// Asks a node to say when it has executed everything; `None` if it is known to have.
     fn ask_quiet(&self, node: u32) -> Result<Option<u64>> {
-        let (dest, sent) = {
-            let books = self.books.borrow();
-            let Some(way) = books.ways.get(node as usize) else { return Ok(None) };
-            match way.dest {
-                Some(dest) if way.sent > way.known => (dest, way.sent),
-                _ => return Ok(None),
-            }
-        };
-        let cookie = self.books.borrow_mut().enter(node, Sink::Value);
-        let handler = Handler(ask::QUIET | ask::AFTER);
-        self.endpoint.request(dest, handler, &[cookie, sent])?;
-        Ok(Some(cookie))
+        let asked = self.books.borrow_mut().quiet(node);
+        let Some((cookie, worded)) = asked else { return Ok(None) };
+        let sent = self.send_bare(node, &worded);
+        if sent.is_err() {
+            self.books.borrow_mut().take(cookie);
+        }
+        sent.map(|()| Some(cookie))
     }
 
     /// Waits until a node has executed everything.
@@ -246,8 +201,7 @@ impl Inner {
 
     /// Whether requests sent now would have to wait for earlier ones.
     pub(crate) fn is_fenced(&self, node: u32) -> bool {
-        let books = self.books.borrow();
-        books.ways.get(node as usize).is_some_and(|way| way.fence > way.known)
+        self.books.borrow().is_fenced(node)
     }
 
     /// The lowest rank of a node.
@@ -259,10 +213,7 @@ impl Inner {
 
     /// What operations without an answer failed with on a node since that was last asked.
     fn failure(&self, node: u32) -> Option<crate::Error> {
-        let mut books = self.books.borrow_mut();
-        let way = books.ways.get_mut(node as usize)?;
-        let (why, segment, offset) = way.failure.take()?;
-        let count = way.failed - std::mem::replace(&mut way.reported, way.failed);
+        let (count, why, segment, offset) = self.books.borrow_mut().failure(node)?;
         let segment = SegmentName::from_bits(segment);
         Some(ErrorKind::RefusedBefore { count, segment, offset, why }.into())
     }
@@ -299,7 +250,7 @@ impl Inner {
     /// Whether an operation has ended. Notices nodes that are lost.
     pub(crate) fn has_ended(&self, cookie: u64) -> bool {
         let mut books = self.books.borrow_mut();
-        if !matches!(books.fate(cookie), Some(Fate::Waiting(_))) {
+        if books.fate(cookie) != Some(Fate::Waiting) {
             return true;
         }
         let node = self.context.node();

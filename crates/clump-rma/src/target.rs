@@ -130,6 +130,11 @@ impl Target {
         near.reach(offset, bytes).map_or_else(|| no(Why::OutOfBounds), Ok)
     }
 
+    /// Whether the rank that exported it has died, as far as this node knows.
+    pub(crate) fn is_owner_dead(&self) -> bool {
+        self.inner.context.node().death_of(self.name.rank()).is_some()
+    }
+
     /// Wakes the rank of a near segment, if it waits for a signal.
     #[inline]
     pub(crate) fn wake(&self) {

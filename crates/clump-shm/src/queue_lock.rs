@@ -145,6 +145,18 @@ impl<'a> QueueLock<'a> {
         Some(!taken)
     }
 
+    /// The claims that have not been passed, in order: position, rank, and whether it has the lock. For
+    /// observers; what others do meanwhile may be seen in part.
+    pub fn claims(&self) -> impl Iterator<Item = (u64, u32, bool)> + use<'a> {
+        let lock = *self;
+        let head = lock.head();
+        (head..head.saturating_add(lock.slots())).filter_map(move |position| {
+            let slot = lock.slot(position).load(Ordering::SeqCst);
+            let (mine, state) = (slot >> 18 == position.wrapping_add(1), state_of(slot));
+            (mine && state != GONE).then(|| (position, rank_of(slot), state == HELD))
+        })
+    }
+
     /// Takes the lock for the claim of `rank` at the head; gives its word. `None` when it is not there.
     pub fn enter(&self, position: u64, rank: u32) -> Option<u64> {
         if self.head() != position {
@@ -232,6 +244,8 @@ mod tests {
             assert!(!lock.leave(b, 2, 0) && !lock.leave(a, 2, 0));
             assert!(lock.leave(a, 1, turn * 3 + 1) && !lock.leave(a, 1, 7));
             assert_eq!(lock.settle(alive), Head::Offered(2));
+            let claims = [(b, 2, false), (c, 3, false)];
+            assert!(lock.claims().eq(claims), "{:?}", lock.claims().collect::<Vec<_>>());
             assert_eq!(lock.enter(b, 2), Some(turn * 3 + 1));
             assert!(lock.leave(b, 2, turn * 3 + 2));
             assert_eq!(lock.enter(c, 3), Some(turn * 3 + 2));

@@ -143,6 +143,40 @@ fn a_holder_that_dies_is_reported_to_all_who_wait() {
 }
 
 /// Whether rank 1, the lock's home, is on this rank's node.
+#[test]
+fn who_waits_in_the_segment_of_a_rank_that_dies_is_told() {
+    for (seed, shape) in (1..).zip(shapes()) {
+        if shape.ranks < 4 || shape.nodes != 2 {
+            continue;
+        }
+        run(&shape.surviving(), seed, |seat| {
+            let rma = Rma::open(&seat.context).unwrap();
+            let locks = rma.export_locks(1).unwrap();
+            let names = seat.exchange(locks.name());
+            let flags = rma.export_flags(1).unwrap();
+            let flag_names = seat.exchange(flags.name());
+            let (lock, flag) =
+                (rma.lock(names[0], 0).unwrap(), rma.flag(flag_names[0], 0).unwrap());
+            if seat.rank() == 3 {
+                // On another node, so that it cannot give it back once rank 0 is dead.
+                std::mem::forget(lock.acquire().unwrap());
+            }
+            seat.meet();
+            match seat.rank() {
+                0 => seat.declare_dead(Death { rank: 0, how: How::Signal(9) }),
+                1 | 2 => {
+                    let error = lock.acquire().unwrap_err();
+                    assert_eq!(error.why(), Some(Why::OwnerDead), "{error}");
+                    let error = flag.wait(Comparison::AtLeast, 1).unwrap_err();
+                    assert_eq!(error.why(), Some(Why::OwnerDead), "{error}");
+                }
+                _ => {}
+            }
+            seat.meet();
+        });
+    }
+}
+
 fn lock_is_near(seat: &clump_node_tests::Seat) -> bool {
     seat.context.node().is_local(1)
 }

@@ -101,7 +101,7 @@ impl<M: Memory> Engine<M> {
         let comparison = Comparison::from_bits(comparison).ok_or(Why::Unknown)?;
         let cells = self.memory.segment(segment, offset, FLAG_BYTES)?;
         let watchers = cells.word(offset.saturating_add(WATCHERS)).ok_or(Why::Misaligned)?;
-        // SYNC 14: pairs with set_near
+        // SYNC 14: pairs with change
         watchers.fetch_add(1, Ordering::SeqCst);
         let from = self.accounts[at].name;
         let what = For::Word(comparison, value);

@@ -2,16 +2,57 @@
 
 use super::{FLAG_BYTES, Granted, WATCHERS, nap};
 use crate::atomic::Comparison;
-use crate::books::Sink;
 use crate::error::{Result, Why, refused};
 use crate::protocol::ask;
+use crate::requester::Sink;
 use crate::rma::Load;
 use crate::target::Target;
 use clump_am::WaitFor;
 use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering};
+use clump_shm::cells::Cells;
 use clump_shm::rank::Waiting;
 use std::time::Duration;
+
+/// The words of a flag of one's own node: its value, and how many wait for it.
+#[derive(Debug, Clone, Copy)]
+pub struct FlagWords<'a> {
+    word: &'a AtomicU64,
+    watchers: &'a AtomicU64,
+}
+
+impl<'a> FlagWords<'a> {
+    /// Those at `offset` of a segment; `None` when they are not inside, or not aligned.
+    pub fn over(cells: &'a Cells, offset: u64) -> Option<Self> {
+        let watchers = cells.word(offset.saturating_add(WATCHERS))?;
+        Some(Self { word: cells.word(offset)?, watchers })
+    }
+
+    /// Sets the flag, or adds to it. True when somebody waits, and everybody of the node has to be woken.
+    pub fn change(self, value: u64, adds: bool) -> bool {
+        // SYNC 14: pairs with watch
+        match adds {
+            true => drop(self.word.fetch_add(value, Ordering::SeqCst)),
+            false => drop(self.word.swap(value, Ordering::SeqCst)),
+        }
+        self.watchers.load(Ordering::SeqCst) != 0
+    }
+
+    /// One more waits.
+    pub fn watch(self) {
+        self.watchers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// One fewer waits.
+    pub fn unwatch(self) {
+        self.watchers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// What it is now, to whoever has said that he waits.
+    pub fn get(self) -> u64 {
+        self.word.load(Ordering::SeqCst)
+    }
+}
 
 /// A word that any rank sets or adds to, and any rank waits for.
 #[derive(Debug)]
@@ -60,30 +101,23 @@ impl Flag {
     }
 
     fn set_near(&self, value: u64, adds: bool) -> Result<()> {
-        let (word, watchers) = self.near()?;
-        // SYNC 14: pairs with watch
-        match adds {
-            true => drop(word.fetch_add(value, Ordering::SeqCst)),
-            false => drop(word.swap(value, Ordering::SeqCst)),
-        }
-        if watchers.load(Ordering::SeqCst) != 0 {
+        if self.near()?.change(value, adds) {
             // Whoever it is, and wherever.
             self.target.inner.context.node().wake_all();
         }
         Ok(())
     }
 
-    fn near(&self) -> Result<(&AtomicU64, &AtomicU64)> {
+    fn near(&self) -> Result<FlagWords<'_>> {
         let cells = self.target.reach_again(self.offset, FLAG_BYTES)?;
-        let watchers = cells.word(self.offset.saturating_add(WATCHERS));
-        let words = cells.word(self.offset).zip(watchers);
+        let words = FlagWords::over(cells, self.offset);
         words.ok_or_else(|| refused(self.target.name(), self.offset, Why::Misaligned))
     }
 
     /// Waits until the flag compares so to `value`; gives it.
     ///
     /// # Errors
-    /// Its node is lost, or a rank and survivors do not go on.
+    /// Its rank has died ([`Why::OwnerDead`]), its node is lost, or a rank died and survivors do not go on.
     pub fn wait(&self, comparison: Comparison, value: u64) -> Result<u64> {
         let seen = self.wait_until(comparison, value, None)?;
         seen.ok_or_else(|| refused(self.target.name(), self.offset, Why::TimedOut))
@@ -111,15 +145,19 @@ impl Flag {
     ) -> Result<Option<u64>> {
         let Target { inner, node, name, near, .. } = &self.target;
         if near.is_some() {
-            let (word, watchers) = self.near()?;
-            let mut wait = Becomes { word, comparison, value, until, seen: None };
+            let flag = self.near()?;
+            let (owner, seen) = (&self.target, None);
+            let mut wait = Becomes { owner, flag, comparison, value, until, seen };
             if wait.look() {
                 return Ok(wait.seen);
             }
-            watchers.fetch_add(1, Ordering::SeqCst);
+            flag.watch();
             let waited = inner.endpoint.block_on(&mut wait);
-            watchers.fetch_sub(1, Ordering::SeqCst);
+            flag.unwatch();
             waited?;
+            if wait.seen.is_none() && self.target.is_owner_dead() {
+                return Err(refused(*name, self.offset, Why::OwnerDead));
+            }
             return Ok(wait.seen);
         }
         let words = |cookie| [name.to_bits(), self.offset, cookie, comparison as u64, value];
@@ -138,7 +176,8 @@ impl Flag {
 }
 
 struct Becomes<'a> {
-    word: &'a AtomicU64,
+    owner: &'a Target,
+    flag: FlagWords<'a>,
     comparison: Comparison,
     value: u64,
     until: Option<u64>,
@@ -147,7 +186,7 @@ struct Becomes<'a> {
 
 impl Becomes<'_> {
     fn look(&mut self) -> bool {
-        let word = self.word.load(Ordering::SeqCst);
+        let word = self.flag.get();
         self.seen = self.comparison.holds(word, self.value).then_some(word);
         self.seen.is_some()
     }
@@ -155,7 +194,10 @@ impl Becomes<'_> {
 
 impl WaitFor for Becomes<'_> {
     fn done(&mut self) -> clump_am::Result<bool> {
-        Ok(self.look() || self.until.is_some_and(|until| clock::now_ns() >= until))
+        let until = self.until;
+        let late = || until.is_some_and(|until| clock::now_ns() >= until);
+        // Ranks of other nodes cannot change it any more once its rank is dead.
+        Ok(self.look() || late() || self.owner.is_owner_dead())
     }
 
     fn waiting(&self) -> Waiting {

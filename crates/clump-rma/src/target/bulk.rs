@@ -2,9 +2,9 @@
 
 use super::{Pending, Target};
 use crate::atomic::{AtomicOp, Word};
-use crate::books::Sink;
 use crate::error::{Result, Why, refused};
 use crate::protocol::{MOST_PIECE, ask, deposit_offset};
+use crate::requester::Sink;
 use crate::rma::Load;
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;

@@ -2,9 +2,9 @@
 
 use super::Target;
 use crate::atomic::{AtomicOp, Comparison, Word};
-use crate::books::Sink;
 use crate::error::{Result, Why, refused};
 use crate::protocol::atomic_handler;
+use crate::requester::Sink;
 use crate::rma::{Inner, Load};
 use clump_am::WaitFor;
 use clump_shm::rank::Waiting;
@@ -275,12 +275,14 @@ impl Target {
     /// at once, and others of the node after some milliseconds.
     ///
     /// # Errors
-    /// The segment is on another node ([`Why::NoSuchSegment`]), or a rank is lost.
+    /// The segment is on another node ([`Why::NoSuchSegment`]), its rank has died ([`Why::OwnerDead`]), or a rank is
+    /// lost and survivors do not go on.
     pub fn wait_until<T: Word>(&self, offset: u64, comparison: Comparison, value: T) -> Result<T> {
         self.reach_again(offset, bytes::<T>())?;
         let mut word = Compared { target: self, offset, comparison, value, seen: None };
         self.inner.endpoint.block_on(&mut word)?;
-        word.seen.ok_or_else(|| refused(self.name, offset, Why::Misaligned))
+        let why = if self.is_owner_dead() { Why::OwnerDead } else { Why::Misaligned };
+        word.seen.ok_or_else(|| refused(self.name, offset, why))
     }
 }
 
@@ -301,7 +303,7 @@ impl<T: Word> WaitFor for Compared<'_, T> {
         let word = T::apply(cell, AtomicOp::Load, zero, zero);
         let holds = self.comparison.holds(word.to_bits(), self.value.to_bits());
         self.seen = holds.then_some(word);
-        Ok(holds)
+        Ok(holds || self.target.is_owner_dead())
     }
 
     fn waiting(&self) -> Waiting {
