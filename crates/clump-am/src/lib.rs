@@ -56,8 +56,9 @@ pub use endpoint::{Alone, AsContext, Endpoint, Events, Hold, SharedEndpoint, Tog
 pub use error::{Error, ErrorKind, Result};
 pub use handler::{Failure, Handler, Outcome};
 pub use network::{
-    Dispatch, Forward, Network, NetworkSeat, Spill, count_paths, credit_bytes, faults, fits, gone,
-    gone_peers, peer_address, proxy_name, remote_interfaces, remote_ranks, stamped,
+    Accept, Dispatch, Forward, Network, NetworkSeat, Portal, PortalClock, Spill, count_paths,
+    credit_bytes, faults, fits, gone, gone_peers, peer_address, proxy_name, remote_interfaces,
+    remote_ranks, stamped,
 };
 pub use payload::Payload;
 pub use peer::{Dest, Tag};

@@ -5,7 +5,7 @@ pub(crate) mod forward;
 pub(crate) mod portal;
 pub(crate) mod registry;
 
-pub(crate) use carrier::Accept;
+pub use carrier::Accept;
 
 use crate::error::{ErrorKind, Result};
 use crate::returned::Reason;
@@ -24,8 +24,7 @@ use clump_shm::segment::Segment;
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
 pub use forward::{Forward, Spill, stamped};
-use portal::Portal;
-pub use portal::proxy_name;
+pub use portal::{Portal, PortalClock, proxy_name};
 use registry::Registry;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

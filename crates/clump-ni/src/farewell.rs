@@ -4,8 +4,8 @@
 //! The proxy first waits until all of it has arrived at its peers, then asks those whether they have handed over what
 //! that rank sent. What others sent does not matter: an endpoint that does not read holds up who sends to it alone.
 
+use crate::clock::Clock;
 use clump_net::{Mark, Stack};
-use clump_os::clock;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_wire::frame::Kind;
@@ -67,14 +67,14 @@ impl Farewells {
 
     /// Lets those ranks go of which everything has been handed over.
     #[inline]
-    pub(crate) fn handle_arrivals(&mut self, stack: &mut Stack) {
+    pub(crate) fn handle_arrivals(&mut self, stack: &mut Stack, clock: &impl Clock) {
         if !self.all.is_empty() {
-            self.proceed(stack);
+            self.proceed(stack, clock);
         }
     }
 
     #[cold]
-    fn proceed(&mut self, stack: &mut Stack) {
+    fn proceed(&mut self, stack: &mut Stack, clock: &impl Clock) {
         let Self { memory, me, all, .. } = self;
         all.retain_mut(|leaving| {
             let Some(block) = memory.rank(leaving.rank).filter(|block| block.death().is_none())
@@ -89,7 +89,7 @@ impl Farewells {
                     let names = (me.to_bits(), business_name(peer).to_bits());
                     let words = [leaving.token, u64::from(leaving.rank)];
                     let body = (&words[..], &[][..]);
-                    stack.tell(clock::ticked_ns, (Kind::Ask, 0), names, body);
+                    stack.tell(|| clock.ticked_ns(), (Kind::Ask, 0), names, body);
                 }
                 leaving.stage = Stage::Asked(std::mem::take(&mut leaving.peers));
             }

@@ -1,12 +1,12 @@
 //! What ranks of this node hand to a proxy, to be sent to other nodes.
 
 use crate::begun::{Begun, BegunByRank};
+use crate::clock::{Clock, Wire, Work};
 use crate::farewell::Farewells;
 use crate::monitor::Watcher;
 use crate::routes::Routes;
 use clump_am::{Forward, Spill, gone, stamped};
-use clump_net::{Mail, Portion, Progress, Push, Refusal, Stack};
-use clump_os::clock;
+use clump_net::{Mail, Portion, Progress, Push, Refusal};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::Inbox;
 use clump_shm::lane::Peek;
@@ -54,7 +54,7 @@ impl Inlet {
     }
 
     /// Takes what ranks have handed over, as far as there is room. Gives how many messages.
-    pub(crate) fn look(&mut self, stack: &mut Stack, watcher: &mut Watcher) -> usize {
+    pub(crate) fn look(&mut self, wire: &mut Wire<'_, impl Clock>, watcher: &mut Watcher) -> usize {
         // What rang and is no lane was rung by a rank that writes nonsense.
         let _ = self.inbox.answer_bells();
         let mut hot = std::mem::take(&mut self.inbox.hot);
@@ -64,7 +64,9 @@ impl Inlet {
             for _ in 0..BUDGET {
                 let Peek::Message(header) = lane.receiver.peek(&mut words) else { break };
                 let payload = lane.receiver.payload(header);
-                if self.take((stack, watcher), lane.from, header, &words, payload) == Took::NoRoom {
+                if self.take((&mut *wire, watcher), lane.from, header, &words, payload)
+                    == Took::NoRoom
+                {
                     break;
                 }
                 lane.receiver.advance(header);
@@ -74,15 +76,15 @@ impl Inlet {
         }
         self.inbox.hot = hot;
         if self.inbox.anything_pending() {
-            taken += self.look_at_queue(stack, watcher);
+            taken += self.look_at_queue(wire, watcher);
         }
-        self.farewells.handle_arrivals(stack);
+        self.farewells.handle_arrivals(wire.stack, wire.clock);
         taken
     }
 
     /// What ranks without a lane have handed over.
     #[cold]
-    fn look_at_queue(&mut self, stack: &mut Stack, watcher: &mut Watcher) -> usize {
+    fn look_at_queue(&mut self, wire: &mut Wire<'_, impl Clock>, watcher: &mut Watcher) -> usize {
         let memory = self.memory.clone();
         let dead = |rank: u32| memory.death_of(rank).is_some();
         let mut taken = 0;
@@ -91,8 +93,13 @@ impl Inlet {
             match self.inbox.requests.take(&mut words, dead) {
                 Take::Message(message) => {
                     let from = Name::from_bits(message.source);
-                    let took =
-                        self.take((stack, watcher), from, message.header, &words, message.payload);
+                    let took = self.take(
+                        (&mut *wire, watcher),
+                        from,
+                        message.header,
+                        &words,
+                        message.payload,
+                    );
                     if took == Took::NoRoom {
                         return taken;
                     }
@@ -111,7 +118,7 @@ impl Inlet {
 
     fn take(
         &mut self,
-        (stack, watcher): (&mut Stack, &mut Watcher),
+        (wire, watcher): (&mut Wire<'_, impl Clock>, &mut Watcher),
         from: Name,
         header: Header,
         words: &[u64; 2 * INLINE],
@@ -121,14 +128,14 @@ impl Inlet {
         let mut beside = std::mem::take(&mut self.scratch);
         beside.clear();
         payload.append_to(&mut beside);
-        let took = self.take_copied((stack, watcher), from, header, words, &beside);
+        let took = self.take_copied((wire, watcher), from, header, words, &beside);
         self.scratch = beside;
         took
     }
 
     fn take_copied(
         &mut self,
-        (stack, watcher): (&mut Stack, &mut Watcher),
+        (wire, watcher): (&mut Wire<'_, impl Clock>, &mut Watcher),
         from: Name,
         header: Header,
         words: &[u64],
@@ -144,31 +151,41 @@ impl Inlet {
             return Took::Yes;
         };
         if forward.route.to == self.inbox.name().to_bits() {
-            self.farewells.take_leave(from.rank(), stack);
+            self.farewells.take_leave(from.rank(), wire.stack);
             return Took::Yes;
         }
+        let stamp = if forward.kind == Kind::Long { 0 } else { forward.message };
+        // What is a part was counted when its message began.
+        let taking = (forward.kind != Kind::Part).then(|| watcher.on_taking(wire.clock));
+        wire.clock.spend(Work::Take(bytes.len()));
         let took = match forward.kind {
-            Kind::Long => self.begin(stack, from, &forward, bytes),
-            Kind::Part => self.go_on(stack, from, &forward, bytes),
-            _ => self.send(stack, &forward, bytes),
+            Kind::Long => self.begin(wire, from, &forward, bytes),
+            Kind::Part => self.go_on(wire, from, &forward, bytes),
+            _ => self.send(wire, &forward, bytes),
         };
-        if took == Took::Yes {
-            let peer = self.routes.stack_of(forward.route.to);
-            if forward.kind == Kind::Part {
-                return took; // counted when it began
+        match (took, taking) {
+            (Took::Yes, Some(taking)) => {
+                let peer = self.routes.stack_of(forward.route.to);
+                // The clock that all processes of the machine share.
+                let handed_over = stamped(stamp, watcher.shared_ns(taking));
+                watcher.on_taken(wire.stack, peer, (taking, handed_over), bytes.len());
             }
-            let stamp = if forward.kind == Kind::Long { 0 } else { forward.message };
-            // The clock that all processes of the machine share.
-            let handed_over = if stamp == 0 { None } else { stamped(stamp, clock::now_ns()) };
-            watcher.on_taken(stack, peer, handed_over, bytes.len());
+            (Took::NoRoom, Some(_)) => watcher.on_left(wire.clock),
+            (_, None) => {}
         }
         took
     }
 
-    fn send(&mut self, stack: &mut Stack, forward: &Forward<'_>, payload: &[u8]) -> Took {
+    fn send(
+        &mut self,
+        wire: &mut Wire<'_, impl Clock>,
+        forward: &Forward<'_>,
+        payload: &[u8],
+    ) -> Took {
         let peer = self.routes.stack_of(forward.route.to);
         let (head, ordered) = (head_of(forward), forward.ordered);
-        match stack.relay(clock::ticked_ns, peer, head, ordered, (forward.words, payload)) {
+        let (now, body) = (|| wire.clock.ticked_ns(), (forward.words, payload));
+        match wire.stack.relay(now, peer, head, ordered, body) {
             Push::Accepted => Took::Yes,
             Push::Full => Took::NoRoom,
             Push::Lost(why) => {
@@ -180,7 +197,7 @@ impl Inlet {
 
     fn begin(
         &mut self,
-        stack: &mut Stack,
+        wire: &mut Wire<'_, impl Clock>,
         from: Name,
         forward: &Forward<'_>,
         bytes: &[u8],
@@ -192,24 +209,24 @@ impl Inlet {
         let begun = Begun { head, words, total, done: 0, progress };
         let key = (from.rank(), forward.message);
         if let Some(same) = self.begun.remove(key) {
-            self.abandon(stack, &same); // no correct rank gives two the same number
+            self.abandon(wire, &same); // no correct rank gives two the same number
         }
         if !self.begun.has_room(from.rank()) {
             return Took::Yes; // nor begins so many
         }
-        self.portion(stack, key, begun, bytes)
+        self.portion(wire, key, begun, bytes)
     }
 
     fn go_on(
         &mut self,
-        stack: &mut Stack,
+        wire: &mut Wire<'_, impl Clock>,
         from: Name,
         forward: &Forward<'_>,
         bytes: &[u8],
     ) -> Took {
         let key = (from.rank(), forward.message);
         match self.begun.remove(key) {
-            Some(begun) => self.portion(stack, key, begun, bytes),
+            Some(begun) => self.portion(wire, key, begun, bytes),
             // What it belongs to has come back already.
             None => Took::Yes,
         }
@@ -218,21 +235,21 @@ impl Inlet {
     /// Sends the next part of a long message.
     fn portion(
         &mut self,
-        stack: &mut Stack,
+        wire: &mut Wire<'_, impl Clock>,
         key: (u32, u32),
         mut begun: Begun,
         bytes: &[u8],
     ) -> Took {
         let Some(end) = begun.done.checked_add(bytes.len()).filter(|&end| end <= begun.total)
         else {
-            self.abandon(stack, &begun); // more than it said
+            self.abandon(wire, &begun); // more than it said
             return Took::Yes;
         };
         let (head, ordered) = begun.head;
         let peer = self.routes.stack_of(head.route.to);
         let portion = Portion { total: begun.total, at: begun.done, bytes };
-        let now = clock::ticked_ns;
-        let pushed = stack.relay_long(
+        let now = || wire.clock.ticked_ns();
+        let pushed = wire.stack.relay_long(
             now,
             peer,
             (head, ordered),
@@ -268,9 +285,9 @@ impl Inlet {
 
     /// What has been sent of a message is all that will be.
     #[cold]
-    fn abandon(&self, stack: &mut Stack, begun: &Begun) {
+    fn abandon(&self, wire: &mut Wire<'_, impl Clock>, begun: &Begun) {
         let peer = self.routes.stack_of(begun.head.0.route.to);
-        stack.abandon_long(clock::ticked_ns, peer, begun.progress);
+        wire.stack.abandon_long(|| wire.clock.ticked_ns(), peer, begun.progress);
     }
 
     /// A message whose target's node is lost: its sender hears of it.
@@ -294,12 +311,12 @@ impl Inlet {
     }
 
     /// Gives up what ranks that are gone had begun.
-    pub(crate) fn attend(&mut self, stack: &mut Stack) {
+    pub(crate) fn attend(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { begun, memory, .. } = self;
         let left =
             begun.take_of(|rank| memory.rank(rank).is_none_or(|block| gone(&block).is_some()));
         for begun in left {
-            self.abandon(stack, &begun);
+            self.abandon(wire, &begun);
         }
         self.inbox.tick();
         self.inbox.give_back_all();

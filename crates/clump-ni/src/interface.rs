@@ -1,10 +1,18 @@
-//! A running network interface.
+//! A running network interface: the thread that lets a [`Server`] take its turns.
+//!
+//! When nothing comes for a while it sleeps on its socket and its alarm at once. A proxy yields before, for ranks
+//! that wait for it are likely to have the processor; but not where they compute ([`Courtesy`]).
 
+use crate::clock::MachineClock;
+use crate::courtesy::Courtesy;
 use crate::server::Server;
 use clump_am::{NetworkSeat, Result};
+use clump_net::Batch;
 use clump_os::alarm::Alarm;
+use clump_os::clock;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_shm::node::NodeMemory;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -29,12 +37,16 @@ impl Interface {
             .alarm(id)
             .cloned()
             .ok_or_else(|| refused("this node's interface has no alarm"))?;
-        let server = Server::new(memory, which, seat, spin_ns)?;
+        let server = Server::new(memory, which, MachineClock, |wiring| {
+            seat.into_stack(memory, wiring.me, wiring.peers, wiring.doors)
+        })?;
+        let yields_ns = if memory.proxies() != 0 { memory.patience_ns().1 } else { 0 };
+        let patience = (spin_ns, Courtesy::new(yields_ns));
         let ending = Arc::new(AtomicBool::new(false));
         let (over, bell) = (ending.clone(), alarm.clone());
         let thread = std::thread::Builder::new().name(format!("clump-ni-{which}"));
         let thread = thread
-            .spawn(move || server.serve(&bell, &over))
+            .spawn(move || serve(server, patience, &bell, &over))
             .map_err(|e| refused(&format!("no thread for it: {e}")))?;
         Ok(Self { ending, alarm, thread: Some(thread) })
     }
@@ -46,6 +58,34 @@ impl Drop for Interface {
         self.alarm.ring();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
+        }
+    }
+}
+
+fn serve(
+    mut server: Server<MachineClock>,
+    (spin_ns, mut courtesy): (u64, Courtesy),
+    alarm: &Alarm,
+    ending: &AtomicBool,
+) {
+    let readiness = server.stack().driver().readiness();
+    let readiness = readiness.and_then(|fd| fd.try_clone_to_owned().ok());
+    let mut batch = Batch::default();
+    let mut idle_since = None;
+    while !ending.load(Ordering::Acquire) {
+        if server.turn(&mut batch) {
+            idle_since = None;
+            continue;
+        }
+        let now = clock::ticked_ns();
+        let idle_ns = now - *idle_since.get_or_insert(now);
+        if idle_ns >= spin_ns && !courtesy.step(idle_ns - spin_ns) {
+            server.attend();
+            let nap = server.before_sleep();
+            if let Some(bed) = server.announce() {
+                bed.sleep(alarm, readiness.as_ref().map(AsFd::as_fd), nap);
+            }
+            idle_since = None;
         }
     }
 }

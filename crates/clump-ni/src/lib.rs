@@ -10,7 +10,7 @@
 //!                                                     `-----> Engine (one-sided operations)
 //! ```
 //!
-//! Types to know: [`Interface`].
+//! Types to know: [`Server`] (what it does, turn by turn), [`Interface`] (its thread).
 //!
 //! # Invariants
 //! 1. Nothing that a rank of this node writes is believed: it makes the interface send nonsense in that rank's
@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod begun;
+mod clock;
 mod courtesy;
 mod doors;
 mod farewell;
@@ -32,4 +33,6 @@ mod outlets;
 mod routes;
 mod server;
 
+pub use clock::{Clock, MachineClock, Work};
 pub use interface::Interface;
+pub use server::{Bed, Server, Wiring};

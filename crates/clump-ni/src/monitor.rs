@@ -1,10 +1,10 @@
 //! What an interface notes about itself while it works ([`clump_trace::monitor`]).
 
+use crate::clock::Clock;
 use clump_net::Stack;
-use clump_os::clock;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
-use clump_trace::{Gauge, Gauges, SMALL, Stage};
+use clump_trace::{Dice, Gauge, Gauges, SMALL, Stage};
 use std::collections::{HashMap, VecDeque};
 
 /// Messages for one peer that were taken and whose packet has not been sent.
@@ -27,16 +27,19 @@ pub(crate) struct Watcher {
     pending: HashMap<u32, VecDeque<Pending>>,
     taken: u64,
     brought: u64,
+    dice: Dice,
 }
 
-/// One message in so many is timed.
-const EVERY: u64 = 8;
+/// When a message was taken, on the interface's own clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taking(u64);
 
 impl Watcher {
-    pub(crate) fn new(block: Shared<RankBlock>) -> Self {
-        let now = clock::now_ns();
-        let zero = now.saturating_sub(clock::ticked_ns());
-        let watcher = Self { block, zero, pending: HashMap::new(), taken: 0, brought: 0 };
+    pub(crate) fn new(block: Shared<RankBlock>, clock: &impl Clock) -> Self {
+        let now = clock.now_ns();
+        let zero = now.saturating_sub(clock.ticked_ns());
+        let (pending, dice) = (HashMap::new(), Dice::new(now));
+        let watcher = Self { block, zero, pending, taken: 0, brought: 0, dice };
         watcher.gauges().set(Gauge::Changed, now);
         watcher.gauges().set(Gauge::Started, now);
         watcher
@@ -51,25 +54,43 @@ impl Watcher {
         self.gauges().add(Gauge::Busy, now.saturating_sub(began));
     }
 
-    /// A message of a rank was taken and packed; `handed_over` says when the rank did that, if it is timed.
+    /// A message of a rank is about to be packed.
+    #[inline]
+    pub(crate) fn on_taking(&mut self, clock: &impl Clock) -> Taking {
+        let now = clock.ticked_ns();
+        self.change_queue(now, 1);
+        Taking(now)
+    }
+
+    /// It found no room, and stays where it is.
+    #[cold]
+    pub(crate) fn on_left(&mut self, clock: &impl Clock) {
+        self.change_queue(clock.ticked_ns(), -1);
+    }
+
+    /// The same time on the clock that all processes of the machine share.
+    pub(crate) fn shared_ns(&self, taking: Taking) -> u64 {
+        self.zero + taking.0
+    }
+
+    /// It was packed; `handed_over` says when its rank did that, if it is timed.
     #[inline]
     pub(crate) fn on_taken(
         &mut self,
         stack: &Stack,
         peer: u32,
-        handed_over: Option<u64>,
+        (taking, handed_over): (Taking, Option<u64>),
         bytes: usize,
     ) {
         let gauges = Gauges::over(self.block.counters());
-        gauges.set(Gauge::Taken, self.taken + 1);
+        self.taken += 1;
+        gauges.set(Gauge::Taken, self.taken);
         let end = stack.packed_before(peer);
         let large = bytes > SMALL;
         if let Some(at) = handed_over {
-            gauges.time(Stage::Source, large, clock::now_ns().saturating_sub(at));
+            gauges.time(Stage::Source, large, self.shared_ns(taking).saturating_sub(at));
         }
-        self.taken += 1;
-        let timed = self.taken.is_multiple_of(EVERY).then(|| (clock::ticked_ns(), large));
-        self.change_queue(1);
+        let timed = self.dice.is_timed().then_some((taking.0, large));
         let pending = self.pending.entry(peer).or_default();
         match pending.back_mut() {
             Some(last) if last.end == end && timed.is_none() => last.count += 1,
@@ -77,9 +98,9 @@ impl Watcher {
         }
     }
 
-    fn change_queue(&self, by: i64) {
+    fn change_queue(&self, ticked: u64, by: i64) {
         let gauges = self.gauges();
-        let now = self.zero + clock::ticked_ns();
+        let now = self.zero + ticked;
         let queue = gauges.get(Gauge::Queue);
         let since = now.saturating_sub(gauges.get(Gauge::Changed));
         gauges.add(Gauge::QueueTime, queue.saturating_mul(since));
@@ -92,7 +113,7 @@ impl Watcher {
     }
 
     /// The stack has sent what it could.
-    pub(crate) fn on_sent(&mut self, stack: &Stack) {
+    pub(crate) fn on_sent(&mut self, stack: &Stack, clock: &impl Clock) {
         let Self { block, pending, .. } = self;
         let gauges = Gauges::over(block.counters());
         let mut left = 0;
@@ -102,24 +123,24 @@ impl Watcher {
             {
                 left += first.count;
                 if let Some((taken, large)) = first.timed {
-                    let stay = clock::ticked_ns().saturating_sub(taken);
+                    let stay = clock.ticked_ns().saturating_sub(taken);
                     gauges.time(Stage::ToWire, large, stay);
                 }
             }
         }
         if left > 0 {
-            self.change_queue(-i64::try_from(left).unwrap_or(i64::MAX));
+            self.change_queue(clock.ticked_ns(), -i64::try_from(left).unwrap_or(i64::MAX));
         }
     }
 
     /// A message was put into the lane of its endpoint; it had arrived at `arrived`.
     #[inline]
-    pub(crate) fn on_brought(&mut self, arrived: u64, bytes: usize) {
+    pub(crate) fn on_brought(&mut self, clock: &impl Clock, arrived: u64, bytes: usize) {
         self.brought += 1;
-        let gauges = self.gauges();
+        let gauges = Gauges::over(self.block.counters());
         gauges.set(Gauge::Brought, self.brought);
-        if self.brought.is_multiple_of(EVERY) {
-            let now = clock::ticked_ns();
+        if self.dice.is_timed() {
+            let now = clock.ticked_ns();
             gauges.time(Stage::Delivery, bytes > SMALL, now.saturating_sub(arrived));
         }
     }

@@ -1,9 +1,9 @@
 //! What comes from other nodes for the endpoints of this one: put into their lanes, as by a rank of this node.
 
+use crate::clock::{Clock, Wire, Work};
 use crate::farewell::business_name;
 use clump_am::{Forward, Spill, gone};
-use clump_net::{Arrival, Mail, Refusal, Sort, Stack};
-use clump_os::clock;
+use clump_net::{Arrival, Mail, Refusal, Sort};
 use clump_shm::block::Openness;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
@@ -94,7 +94,7 @@ impl Outlets {
 
     /// Hands a message from another node to its endpoint.
     #[inline]
-    pub(crate) fn deliver(&mut self, stack: &mut Stack, arrival: &Arrival<'_>) {
+    pub(crate) fn deliver(&mut self, wire: &mut Wire<'_, impl Clock>, arrival: &Arrival<'_>) {
         let (kind, lost) = match arrival.sort {
             Sort::Message(kind) => (kind, None),
             Sort::Lost(kind, why) => (kind, Some(why)),
@@ -102,16 +102,17 @@ impl Outlets {
         let (reply, handler, route) = (arrival.reply, arrival.handler, arrival.route);
         let (ordered, message, words) = (false, 0, arrival.words());
         let forward = Forward { kind, reply, ordered, lost, message, handler, route, words };
-        self.pass(stack, &forward, arrival.payload);
+        self.pass(wire, &forward, arrival.payload);
     }
 
     /// Tells an endpoint what has become of something that it sent.
-    pub(crate) fn bring_back(&mut self, stack: &mut Stack, mail: &Mail) {
-        self.deliver(stack, &mail.arrival());
+    pub(crate) fn bring_back(&mut self, wire: &mut Wire<'_, impl Clock>, mail: &Mail) {
+        self.deliver(wire, &mail.arrival());
     }
 
     #[inline]
-    fn pass(&mut self, stack: &mut Stack, forward: &Forward<'_>, payload: &[u8]) {
+    fn pass(&mut self, wire: &mut Wire<'_, impl Clock>, forward: &Forward<'_>, payload: &[u8]) {
+        wire.clock.spend(Work::Bring(payload.len()));
         let route = forward.route;
         // What is lost goes back to its sender.
         let to = if forward.lost.is_some() { route.from } else { route.to };
@@ -120,11 +121,11 @@ impl Outlets {
         let encoded = forward.encode(payload, beside);
         let Some((header, words, bytes)) = encoded else { return };
         let Some(outlet) = outlet_of(memory, *me, all, to) else {
-            return send_back(stack, forward, payload, Refusal::NoSuchEndpoint);
+            return send_back(wire, forward, payload, Refusal::NoSuchEndpoint);
         };
         let ready = match &mut outlet.path {
             Some(path) if !path.is_open() => {
-                return send_back(stack, forward, payload, Refusal::EndpointGone);
+                return send_back(wire, forward, payload, Refusal::EndpointGone);
             }
             Some(path) if outlet.waiting.is_empty() => push(path, header, &words, bytes),
             _ => false,
@@ -142,7 +143,7 @@ impl Outlets {
     }
 
     /// There may be room again, and endpoints may have opened.
-    pub(crate) fn handle_room(&mut self, stack: &mut Stack) {
+    pub(crate) fn handle_room(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { memory, me, all, waiting, questions, .. } = self;
         let mut refused = Vec::new();
         *waiting = 0;
@@ -154,34 +155,45 @@ impl Outlets {
             *waiting += outlet.waiting.len();
         }
         for mail in refused {
-            stack.return_mail_for(clock::ticked_ns, &mail, Refusal::BadTag);
+            wire.stack.return_mail_for(|| wire.clock.ticked_ns(), &mail, Refusal::BadTag);
         }
-        self.answer_questions(stack);
+        self.answer_questions(wire);
     }
 
     /// Another proxy wants to know when all that has come so far from a rank of its node lies in the lanes of
     /// endpoints.
-    pub(crate) fn on_question(&mut self, stack: &mut Stack, from: u64, token: u64, rank: u32) {
+    pub(crate) fn on_question(
+        &mut self,
+        wire: &mut Wire<'_, impl Clock>,
+        from: u64,
+        token: u64,
+        rank: u32,
+    ) {
         let waiting = self.all.values().flat_map(|outlet| &outlet.waiting);
         let left = waiting.filter(|waiting| waiting.from == rank).count();
         self.questions.0.push(Question { from, token, rank, before: self.came, left });
-        self.answer_questions(stack);
+        self.answer_questions(wire);
     }
 
     /// Tells other proxies what they want to know, as soon as it is so.
-    fn answer_questions(&mut self, stack: &mut Stack) {
+    fn answer_questions(&mut self, wire: &mut Wire<'_, impl Clock>) {
         if self.questions.0.is_empty() {
             return;
         }
         let me = business_name(self.me.rank()).to_bits();
         for Question { from, token, .. } in self.questions.0.extract_if(.., |asked| asked.left == 0)
         {
-            stack.tell(clock::ticked_ns, (Kind::Credit, 0), (me, from), (&[token], &[]));
+            wire.stack.tell(
+                || wire.clock.ticked_ns(),
+                (Kind::Credit, 0),
+                (me, from),
+                (&[token], &[]),
+            );
         }
     }
 
     /// What endpoints that have closed, and ranks that are gone, have not read goes back.
-    pub(crate) fn attend(&mut self, stack: &mut Stack) {
+    pub(crate) fn attend(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { memory, all, waiting, questions, .. } = self;
         all.retain(|_, outlet| {
             let why = memory.rank(outlet.name.rank()).and_then(|block| gone(&block));
@@ -207,12 +219,12 @@ impl Outlets {
                 if let Some((forward, payload)) =
                     Forward::decode(*header, words, payload, &mut spill)
                 {
-                    send_back(stack, &forward, payload, why);
+                    send_back(wire, &forward, payload, why);
                 }
             }
             false
         });
-        self.answer_questions(stack);
+        self.answer_questions(wire);
     }
 }
 
@@ -253,12 +265,12 @@ fn way_to(memory: &NodeMemory, me: Name, name: Name) -> Option<Path> {
 
 /// Sends a message that its endpoint will never read back to where it came from.
 #[cold]
-fn send_back(stack: &mut Stack, forward: &Forward<'_>, payload: &[u8], why: Refusal) {
+fn send_back(wire: &mut Wire<'_, impl Clock>, forward: &Forward<'_>, payload: &[u8], why: Refusal) {
     if forward.lost.is_some() {
         return;
     }
     let mail = forward.to_mail(payload.to_vec());
-    stack.return_mail_for(clock::ticked_ns, &mail, why);
+    wire.stack.return_mail_for(|| wire.clock.ticked_ns(), &mail, why);
 }
 
 fn push(path: &mut Path, header: Header, words: &[u64; MOST_WORDS], payload: &[u8]) -> bool {

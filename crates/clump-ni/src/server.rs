@@ -1,10 +1,7 @@
-//! What the thread of a network interface does.
-//!
-//! It looks at the lanes of ranks and at its socket; when nothing comes for a while it sleeps on its socket and its
-//! alarm at once. A proxy yields before, for ranks that wait for it are likely to have the processor; but not where
-//! they compute ([`Courtesy`]).
+//! What a network interface does, turn by turn: no thread, and no time but what its [`Clock`] says. A thread
+//! ([`crate::Interface`]) or a simulation lets it take its turns, and puts it to sleep when a turn found nothing.
 
-use crate::courtesy::Courtesy;
+use crate::clock::{Clock, Wire, Work};
 use crate::doors::{INDEX, NodeDoors};
 use crate::farewell::business_name;
 use crate::inlet::Inlet;
@@ -12,22 +9,21 @@ use crate::monitor::Watcher;
 use crate::outlets::Outlets;
 use crate::routes::Routes;
 use clump_am::{
-    ErrorKind, NetworkSeat, Result, credit_bytes, gone, gone_peers, peer_address,
-    remote_interfaces, remote_ranks,
+    ErrorKind, Result, credit_bytes, gone, gone_peers, peer_address, remote_interfaces,
+    remote_ranks,
 };
-use clump_net::{Arrival, Batch, Push, Sort, Stack};
+use clump_net::{Arrival, Batch, Doors, PeerAddress, Push, Sort, Stack};
 use clump_os::alarm::Alarm;
-use clump_os::clock;
-use clump_os::sync::{AtomicBool, Ordering};
 use clump_rma::NodeSegments;
 use clump_rma::engine::{Engine, Outlet, Request};
 use clump_rma::protocol::interface_name;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
+use clump_shm::park::Announced;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_wire::frame::Kind;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 /// Longest sleep: whoever dies or changes a lock rings, so this is for what nobody foresaw.
@@ -41,8 +37,8 @@ const LEAST_NAP: Duration = Duration::from_millis(4);
 /// Turns between two looks at who has died or finalized.
 const ATTEND_TURNS: u32 = 256;
 
-/// A network interface, before its thread runs and in it.
-pub(crate) struct Server {
+/// See the module.
+pub struct Server<C> {
     memory: NodeMemory,
     id: u32,
     /// What other proxies call this one.
@@ -54,10 +50,19 @@ pub(crate) struct Server {
     /// Where proxies drive the network for ranks.
     inlet: Option<Inlet>,
     outlets: Outlets,
-    readiness: Option<OwnedFd>,
-    spin_ns: u64,
-    courtesy: Courtesy,
     watcher: Watcher,
+    turns: u32,
+    clock: C,
+}
+
+/// What the stack of an interface is made with.
+pub struct Wiring {
+    /// Its number and incarnation.
+    pub me: (u32, u32),
+    /// Whom it talks to.
+    pub peers: Vec<PeerAddress>,
+    /// What is behind it.
+    pub doors: Box<dyn Doors>,
 }
 
 /// The engine, and the name that it answers under.
@@ -68,19 +73,23 @@ struct Executor {
     living: Vec<(u32, Shared<RankBlock>)>,
 }
 
-impl Server {
-    pub(crate) fn new(
+impl<C: Clock> Server<C> {
+    /// Interface number `which` of the node of `memory`, whose place stands there; `connect` makes its stack.
+    ///
+    /// # Errors
+    /// It has no place, address space has run out, or there is no stack to be had.
+    pub fn new(
         memory: &NodeMemory,
         which: u32,
-        seat: NetworkSeat,
-        spin_ns: u64,
+        clock: C,
+        connect: impl FnOnce(Wiring) -> Result<Stack>,
     ) -> Result<Self> {
         let node = memory.node();
         let id = memory.interface_id(node) + which;
         let missing = || ErrorKind::Network("this node's interface has no address".into());
         let block = memory.rank(id).ok_or_else(missing)?;
         let place = block.place().ok_or_else(missing)?;
-        let watcher = Watcher::new(block);
+        let watcher = Watcher::new(block, &clock);
         let routes = Routes::new(memory.clone(), which);
         let name = (which == 0).then(|| interface_name(memory, node));
         let proxies = memory.proxies() != 0;
@@ -91,8 +100,7 @@ impl Server {
         };
         let business = business_name(id).to_bits();
         let doors = NodeDoors::new(memory, name.map(Name::to_bits), business, routes.clone());
-        let stack = seat.into_stack(memory, (id, place.epoch), peers, Box::new(doors))?;
-        let readiness = stack.driver().readiness().and_then(|fd| fd.try_clone_to_owned().ok());
+        let stack = connect(Wiring { me: (id, place.epoch), peers, doors: Box::new(doors) })?;
         let engine = name.map(|name| {
             let (segments, ranks) = (NodeSegments::new(memory.clone()), memory.interface_id(0));
             let remote = (0..ranks).filter(|&rank| !memory.is_local(rank));
@@ -101,8 +109,7 @@ impl Server {
         });
         let inlet = proxies.then(|| Inlet::open(memory, id, routes.clone())).transpose()?;
         let outlets = Outlets::new(memory, Name::new(id, 0, 1));
-        let courtesy = Courtesy::new(if proxies { memory.patience_ns().1 } else { 0 });
-        let memory = memory.clone();
+        let (memory, turns) = (memory.clone(), 0);
         Ok(Self {
             memory,
             id,
@@ -112,64 +119,66 @@ impl Server {
             engine,
             inlet,
             outlets,
-            readiness,
-            spin_ns,
-            courtesy,
             watcher,
+            turns,
+            clock,
         })
     }
 
-    pub(crate) fn serve(mut self, alarm: &Alarm, ending: &AtomicBool) {
-        let mut batch = Batch::default();
-        let (mut turns, mut idle_since) = (0_u32, None);
-        while !ending.load(Ordering::Acquire) {
-            let began = clock::ticked_ns();
-            let busy = self.turn(&mut batch);
-            if busy {
-                self.watcher.on_turn(began, clock::ticked_ns());
-                idle_since = None;
-                turns = turns.wrapping_add(1);
-                if turns.is_multiple_of(ATTEND_TURNS) {
-                    self.attend();
-                }
-                continue;
-            }
-            let now = clock::ticked_ns();
-            let idle_ns = now - *idle_since.get_or_insert(now);
-            if idle_ns >= self.spin_ns && !self.courtesy.step(idle_ns - self.spin_ns) {
+    /// Its stack, for what only that knows.
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// Its clock.
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// One turn: says whether there was anything to do. After one that found nothing, and before a sleep,
+    /// [`Server::attend`] is due.
+    pub fn turn(&mut self, batch: &mut Batch) -> bool {
+        let began = self.clock.ticked_ns();
+        let busy = self.work(batch);
+        if busy {
+            self.watcher.on_turn(began, self.clock.ticked_ns());
+            self.turns = self.turns.wrapping_add(1);
+            if self.turns.is_multiple_of(ATTEND_TURNS) {
                 self.attend();
-                self.sleep(alarm);
-                idle_since = None;
             }
         }
+        busy
     }
 
     /// Takes what ranks have handed over, receives once, does what is to be done with it, and sends what that
     /// set off. Says whether there was anything.
-    fn turn(&mut self, batch: &mut Batch) -> bool {
-        let Self { stack, engine, inlet, outlets, routes, business, watcher, .. } = self;
+    fn work(&mut self, batch: &mut Batch) -> bool {
+        let Self { stack, engine, inlet, outlets, routes, business, watcher, clock, .. } = self;
+        let now = || clock.ticked_ns();
+        clock.spend(Work::Look);
         let mut taken = 0;
         if let Some(inlet) = inlet {
-            taken = inlet.look(stack, watcher);
+            taken = inlet.look(&mut Wire { stack, clock }, watcher);
             for mail in inlet.lost.drain(..) {
-                outlets.bring_back(stack, &mail);
+                outlets.bring_back(&mut Wire { stack, clock }, &mail);
             }
         }
-        let received = stack.receive(clock::ticked_ns, Some(INDEX), batch);
+        let received = stack.receive(now, Some(INDEX), batch);
         if outlets.wants_room() {
-            outlets.handle_room(stack);
+            outlets.handle_room(&mut Wire { stack, clock });
         }
         if let Some(executor) = engine
             && executor.engine.wants_room()
         {
-            let mut out = Answers { stack, routes, name: executor.name };
+            let mut out = Answers { stack, clock, routes, name: executor.name };
             executor.engine.handle_room(&mut out);
         }
         for at in 0..batch.len() {
             let Some(arrival) = batch.arrival(at) else { break };
             match engine {
                 Some(executor) if executor.is_for(&arrival) => {
-                    let mut out = Answers { stack, routes, name: executor.name };
+                    clock.spend(Work::Execute(arrival.payload.len()));
+                    let mut out = Answers { stack, clock, routes, name: executor.name };
                     take(&mut executor.engine, &arrival, &mut out);
                     watcher.on_executed();
                 }
@@ -177,8 +186,9 @@ impl Server {
                     let token = arrival.words().first().copied().unwrap_or(0);
                     match (arrival.sort, &mut *inlet) {
                         (Sort::Message(Kind::Ask), _) => {
-                            let rank = arrival.words().get(1).copied().unwrap_or(0);
-                            outlets.on_question(stack, arrival.route.from, token, rank as u32);
+                            let from = arrival.route.from;
+                            let rank = arrival.words().get(1).copied().unwrap_or(0) as u32;
+                            outlets.on_question(&mut Wire { stack, clock }, from, token, rank);
                         }
                         (Sort::Message(Kind::Credit), Some(inlet)) => {
                             inlet.farewells.on_answer(arrival.route.from, token);
@@ -187,42 +197,44 @@ impl Server {
                     }
                 }
                 _ => {
-                    outlets.deliver(stack, &arrival);
-                    watcher.on_brought(stack.looked_at(), arrival.payload.len());
+                    outlets.deliver(&mut Wire { stack, clock }, &arrival);
+                    watcher.on_brought(clock, stack.looked_at(), arrival.payload.len());
                 }
             }
         }
         if let Some(executor) = engine
             && executor.engine.has_waits()
         {
-            let mut out = Answers { stack, routes, name: executor.name };
+            let mut out = Answers { stack, clock, routes, name: executor.name };
             executor.engine.handle_waits(&mut out);
         }
-        let now = clock::ticked_ns();
+        let now = clock.ticked_ns();
         if stack.wants_service() || stack.next_timeout().is_some_and(|at| at <= now) {
             stack.service(now, true);
         }
-        watcher.on_sent(stack);
+        watcher.on_sent(stack, clock);
         received + taken > 0 || !batch.is_empty()
     }
 
     /// Gives up who died or finalized, on other nodes and on this one.
-    fn attend(&mut self) {
-        self.watcher.on_attend(&self.stack);
-        for (peer, why) in gone_peers(&self.stack, &self.memory) {
-            self.stack.lose(peer, why);
+    pub fn attend(&mut self) {
+        let Self { memory, stack, engine, inlet, outlets, watcher, clock, .. } = self;
+        watcher.on_attend(stack);
+        for (peer, why) in gone_peers(stack, memory) {
+            stack.lose(peer, why);
         }
-        if let Some(executor) = &mut self.engine {
+        if let Some(executor) = engine {
             executor.attend();
         }
-        if let Some(inlet) = &mut self.inlet {
-            inlet.attend(&mut self.stack);
-            self.outlets.attend(&mut self.stack);
+        if let Some(inlet) = inlet {
+            inlet.attend(&mut Wire { stack, clock });
+            outlets.attend(&mut Wire { stack, clock });
         }
     }
 
-    fn sleep(&mut self, alarm: &Alarm) {
-        let now = clock::ticked_ns();
+    /// Before a sleep: acknowledges what came, and says how long it may last at most.
+    pub fn before_sleep(&mut self) -> Duration {
+        let now = self.clock.ticked_ns();
         self.stack.acknowledge_all(now);
         // What is paced goes out in time, and so do answers that wait for it; what ranks have handed over is sent
         // again in time.
@@ -231,20 +243,50 @@ impl Server {
             None => self.stack.holds_back(),
         };
         let due = self.stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)));
-        let nap = nap(due, in_time, self.outlets.wants_room());
-        let readiness = self.readiness.as_ref().map(AsFd::as_fd);
+        nap(due, in_time, self.outlets.wants_room())
+    }
+
+    /// Announces to ranks, where they hand messages over, that it goes to sleep: they ring from now on. `None`
+    /// when something has come meanwhile.
+    pub fn announce(&mut self) -> Option<Bed> {
         let (Some(inlet), Some(block)) = (&mut self.inlet, self.memory.rank(self.id)) else {
-            if alarm.wait(readiness, Some(nap)).rung {
-                alarm.clear();
-            }
-            return;
+            return Some(Bed(None));
         };
         inlet.cool();
         let announced = block.park().announce(self.memory.fence());
         if inlet.anything_waiting() {
             block.park().withdraw(announced);
-        } else {
-            block.park().sleep_on(announced, alarm, readiness, Some(nap));
+            return None;
+        }
+        Some(Bed(Some((block, announced))))
+    }
+}
+
+/// An interface that is about to sleep.
+#[derive(Debug)]
+#[must_use = "ranks ring for a sleeper until it has slept"]
+pub struct Bed(Option<(Shared<RankBlock>, Announced)>);
+
+impl Bed {
+    /// Gets up without having slept; for who waits by other means.
+    pub fn leave(self, alarm: &Alarm) {
+        if let Some((block, announced)) = self.0 {
+            block.park().withdraw(announced);
+        }
+        alarm.clear();
+    }
+
+    /// Sleeps until `alarm` is rung or `other` has something to read, `nap` at most.
+    pub fn sleep(self, alarm: &Alarm, other: Option<BorrowedFd<'_>>, nap: Duration) {
+        match self.0 {
+            Some((block, announced)) => {
+                block.park().sleep_on(announced, alarm, other, Some(nap));
+            }
+            None => {
+                if alarm.wait(other, Some(nap)).rung {
+                    alarm.clear();
+                }
+            }
         }
     }
 }
@@ -283,7 +325,7 @@ impl Executor {
 
 /// Hands an arrival to the engine.
 #[inline]
-fn take(engine: &mut Engine<NodeSegments>, arrival: &Arrival<'_>, out: &mut Answers<'_>) {
+fn take(engine: &mut Engine<NodeSegments>, arrival: &Arrival<'_>, out: &mut impl Outlet) {
     let from = Name::from_bits(arrival.route.from);
     let all = arrival.words();
     let (words, deposited) = match (arrival.sort, arrival.reply) {
@@ -304,32 +346,27 @@ fn take(engine: &mut Engine<NodeSegments>, arrival: &Arrival<'_>, out: &mut Answ
 }
 
 /// Answers over the interface's stack.
-struct Answers<'a> {
+struct Answers<'a, C> {
     stack: &'a mut Stack,
+    clock: &'a C,
     routes: &'a Routes,
     name: Name,
 }
 
-impl Outlet for Answers<'_> {
+impl<C: Clock> Outlet for Answers<'_, C> {
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
         let kind = if payload.is_empty() { Kind::Short } else { Kind::Medium };
         let names = (self.name.to_bits(), to.to_bits());
-        let body = (words, payload);
-        let now = clock::ticked_ns;
+        let (now, body) = (|| self.clock.ticked_ns(), (words, payload));
+        let peer = self.routes.stack_of(to.to_bits());
         // Who is lost needs no answer.
-        self.stack.reply(now, self.routes.stack_of(to.to_bits()), (kind, handler), names, body)
-            != Push::Full
+        self.stack.reply(now, peer, (kind, handler), names, body) != Push::Full
     }
 
     fn report(&mut self, to: Name, consumed: u64) {
         let names = (self.name.to_bits(), to.to_bits());
-        self.stack.report(
-            clock::ticked_ns,
-            self.routes.stack_of(to.to_bits()),
-            names.0,
-            names.1,
-            consumed,
-        );
+        let peer = self.routes.stack_of(to.to_bits());
+        self.stack.report(|| self.clock.ticked_ns(), peer, names.0, names.1, consumed);
     }
 }
 

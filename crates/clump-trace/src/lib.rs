@@ -28,6 +28,7 @@
 
 pub mod block;
 pub mod counter;
+pub mod dice;
 pub mod monitor;
 pub mod snapshot;
 pub mod summary;
@@ -35,6 +36,7 @@ pub mod text;
 
 pub use block::{Block, CAPACITY, Counters};
 pub use counter::{Counter, Flow, LAYOUT, Role, Size, Unit};
+pub use dice::Dice;
 pub use monitor::{Gauge, Gauges, Monitor, SMALL, Stage};
 pub use snapshot::Snapshot;
 pub use summary::Summary;

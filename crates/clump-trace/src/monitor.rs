@@ -3,10 +3,10 @@
 //!
 //! Written by the interface into the cells of its block, read by anybody at any time. Four stages of a message:
 //! *source*, from the rank until the interface takes it; *to wire*, until its packet is sent; *wire*, half of the
-//! round trip that channels measure; *delivery*, from its arrival until it lies in the lane of its endpoint. Every
-//! eighth message is timed, but not on the wire: there each channel gives one sample, its smoothed round trip, each
-//! time the interface looks who is gone, whatever went by it meanwhile. A long message is one, and its first part
-//! is what is timed.
+//! round trip that channels measure; *delivery*, from its arrival until it lies in the lane of its endpoint. One in
+//! eight messages is timed ([`crate::Dice`]), but not on the wire: there each channel gives one sample, its smoothed
+//! round trip, each time the interface looks who is gone, whatever went by it meanwhile. A long message is one, and
+//! its first part is what is timed.
 
 use crate::block::CAPACITY;
 use clump_os::sync::{AtomicU64, Ordering};

@@ -19,7 +19,7 @@ pub(crate) enum Carrier {
 
 /// What is to become of something that came by a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Accept {
+pub enum Accept {
     /// The endpoint handles it.
     Handle,
     /// It was about room only.

@@ -14,6 +14,7 @@ use clump_shm::path::Path;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_shm::slot::{Header, MOST_WORDS};
+use clump_trace::Dice;
 use clump_wire::frame::{Kind, Route};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,22 +26,22 @@ const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 /// How soon what became of messages to a rank that is gone is asked for again.
 const ASK_AGAIN_NS: u64 = 2_000_000;
 
-/// One message in so many carries the time, for the proxy's monitor.
-const TIMED_EVERY: u32 = 8;
-
 /// The name of proxy `which` of this node as ranks hand messages to it.
 pub fn proxy_name(node: &NodeMemory, which: u32) -> Name {
     Name::new(node.interface_id(node.node()) + which, 0, 1)
 }
 
-/// See the module.
+/// Where a portal's time comes from: nanoseconds of the clock that all processes of the machine share.
+pub type PortalClock = Box<dyn Fn() -> u64 + Send>;
+
+/// See the module. [`crate::Network`] has one for a rank; a simulation has one of its own, with its own time.
 #[derive(Debug)]
-pub(crate) struct Portal {
+pub struct Portal {
     inner: Mutex<Inner>,
 }
 
-#[derive(Debug)]
 struct Inner {
+    clock: PortalClock,
     node: NodeMemory,
     rank: u32,
     dispatch: Dispatch,
@@ -54,8 +55,8 @@ struct Inner {
     beside: Vec<u8>,
     next_way: usize,
     next_message: u32,
-    /// Messages handed over.
-    messages: u32,
+    /// Which messages carry the time, for the proxy's monitor.
+    dice: Dice,
     /// Ranks of other nodes that take nothing any more.
     gone: Vec<Option<Refusal>>,
     /// Ranks that are gone and may not have consumed all that was sent to them.
@@ -65,8 +66,27 @@ struct Inner {
     watched: Vec<(u32, Shared<RankBlock>)>,
 }
 
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "portal of rank {} to {} proxies", self.rank, self.ways.len())
+    }
+}
+
 impl Portal {
     pub(crate) fn open(node: &NodeMemory, rank: u32, dispatch: Dispatch) -> Result<Self> {
+        Self::with_clock(node, rank, dispatch, Box::new(clock::now_ns))
+    }
+
+    /// The portal of `rank` to the proxies of its node, which must have opened.
+    ///
+    /// # Errors
+    /// Address space has run out.
+    pub fn with_clock(
+        node: &NodeMemory,
+        rank: u32,
+        dispatch: Dispatch,
+        clock: PortalClock,
+    ) -> Result<Self> {
         let me = Name::new(rank, 0, 1);
         // Nothing is sent back on these lanes; they are lanes of requests all the same.
         let no_reply = Some(0);
@@ -74,6 +94,7 @@ impl Portal {
             .map(|which| Path::for_requests(node, me, proxy_name(node, which), no_reply))
             .collect::<clump_shm::Result<Vec<_>>>()?;
         let inner = Inner {
+            clock,
             rank,
             dispatch,
             ways,
@@ -84,7 +105,7 @@ impl Portal {
             beside: Vec::new(),
             next_way: rank as usize,
             next_message: 0,
-            messages: 0,
+            dice: Dice::new(rank.into()),
             gone: vec![None; node.ranks()],
             left: Vec::new(),
             asked_at: 0,
@@ -98,7 +119,8 @@ impl Portal {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
+    /// Opens the way between two endpoints; the same way again when it is open.
+    pub fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
         let mut inner = self.inner();
         inner.watch(peer);
         inner.flows.open(from, to, peer, ordered)
@@ -106,7 +128,7 @@ impl Portal {
 
     /// Sends a short or medium request.
     #[inline]
-    pub(crate) fn request(&self, request: &Request<'_>, payload: &[u8]) -> Push {
+    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Push {
         let mut inner = self.inner();
         let cost = REQUEST_COST + payload.len() as u64;
         let forward = match inner.admit(request, cost) {
@@ -167,7 +189,7 @@ impl Portal {
     }
 
     /// Answers a request. What does not fit is kept, unless something is already.
-    pub(crate) fn reply(
+    pub fn reply(
         &self,
         peer: u32,
         head: (Kind, u8),
@@ -186,7 +208,7 @@ impl Portal {
     }
 
     /// The same, come what may: for what is bounded by what peers have asked.
-    pub(crate) fn reply_anyway(&self, head: (Kind, u8), names: (u64, u64), body: (&[u64], &[u8])) {
+    pub fn reply_anyway(&self, head: (Kind, u8), names: (u64, u64), body: (&[u64], &[u8])) {
         let mut inner = self.inner();
         inner.flush();
         inner.answer(head, names, body);
@@ -203,7 +225,7 @@ impl Portal {
     }
 
     /// Hands on what was kept. False when something is left.
-    pub(crate) fn flush(&self) -> bool {
+    pub fn flush(&self) -> bool {
         self.inner().flush()
     }
 
@@ -238,7 +260,7 @@ impl Portal {
     }
 
     /// Takes the account of what came; says what it is to the endpoint.
-    pub(crate) fn accept(&self, mail: &Mail) -> Accept {
+    pub fn accept(&self, mail: &Mail) -> Accept {
         let back = (mail.route.to, mail.route.from);
         let cost = |payload: &[u8], kind| {
             REQUEST_COST + if kind == Kind::Long { 0 } else { payload.len() as u64 }
@@ -309,8 +331,7 @@ impl Inner {
     /// The time, for one message in some.
     #[inline]
     fn stamp(&mut self) -> u32 {
-        self.messages = self.messages.wrapping_add(1);
-        if self.messages.is_multiple_of(TIMED_EVERY) { stamp(clock::now_ns()) } else { 0 }
+        if self.dice.is_timed() { stamp((self.clock)()) } else { 0 }
     }
 
     fn spend(&mut self, flow: FlowId, cost: u64) {
@@ -438,7 +459,7 @@ impl Inner {
     /// What such ranks were asked may have gone with them; their proxies, or this node's, answer instead.
     #[cold]
     fn ask_again(&mut self) {
-        let now = clock::ticked_ns();
+        let now = (self.clock)();
         if !self.kept.is_empty() || now.saturating_sub(self.asked_at) < ASK_AGAIN_NS {
             return;
         }

@@ -1,0 +1,40 @@
+//! Which messages are timed: one in eight on average, at random. Every eighth would be wrong wherever programs repeat
+//! themselves: of requests and answers that take turns it would time the ones and never the others (RFC 2330, 11.1).
+
+/// One message in so many is timed, on average.
+const EVERY: u32 = 8;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Dice(u32);
+
+impl Dice {
+    /// One that begins anywhere.
+    pub fn new(seed: u64) -> Self {
+        Self(seed as u32)
+    }
+
+    /// Whether this message is timed.
+    #[inline]
+    pub fn is_timed(&mut self) -> bool {
+        // A linear congruence (Knuth, The Art of Computer Programming, 3.3.4): its upper bits are good enough.
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        self.0 < u32::MAX / EVERY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_eight_is_timed_of_all_and_of_every_other() {
+        let mut dice = Dice::new(7);
+        let timed: Vec<bool> = (0..80_000).map(|_| dice.is_timed()).collect();
+        for (first, step) in [(0, 1), (0, 2), (1, 2), (3, 8), (5, 16)] {
+            let some: Vec<bool> = timed.iter().copied().skip(first).step_by(step).collect();
+            let share = some.iter().filter(|timed| **timed).count() as f64 / some.len() as f64;
+            assert!((0.11..0.14).contains(&share), "every {step}th from {first}: {share}");
+        }
+    }
+}
