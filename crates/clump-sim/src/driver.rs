@@ -1,6 +1,7 @@
 //! What connects a stack with the simulated network.
 
 use crate::switch::{SharedSwitch, address_of};
+use crate::time::SeatClock;
 use clump_driver::{Capabilities, Driver, DriverError, Inbound, Outgoing};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -11,6 +12,8 @@ pub(crate) struct SimDriver {
     switch: SharedSwitch,
     seat: u32,
     capabilities: Capabilities,
+    /// Whose time its calls take, if they take any.
+    clock: Option<SeatClock>,
 }
 
 impl SimDriver {
@@ -27,7 +30,12 @@ impl SimDriver {
             receive_buffer: port.socket_bytes,
             send_buffer: usize::try_from(port.card_bytes).unwrap_or(usize::MAX),
         };
-        Self { switch: switch.clone(), seat, capabilities }
+        Self { switch: switch.clone(), seat, capabilities, clock: None }
+    }
+
+    /// The same, whose calls take time of `clock`.
+    pub(crate) fn with_clock(switch: &SharedSwitch, seat: u32, clock: SeatClock) -> Self {
+        Self { clock: Some(clock), ..Self::new(switch, seat) }
     }
 }
 
@@ -47,7 +55,11 @@ impl Driver for SimDriver {
             if bytes > self.capabilities.max_datagram {
                 return Err(DriverError::Oversized { index, bytes, to: outgoing.to });
             }
-            if !switch.send(self.seat, outgoing) {
+            let now = self.clock.as_ref().map_or(0, |clock| {
+                clock.on_sent(bytes);
+                clock.get()
+            });
+            if !switch.send(self.seat, outgoing, now) {
                 return Ok(index);
             }
         }
@@ -55,7 +67,13 @@ impl Driver for SimDriver {
     }
 
     fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
-        Ok(self.switch.lock().receive(self.seat, into))
+        let received = self.switch.lock().receive(self.seat, into);
+        if let Some(clock) = &self.clock {
+            for at in 0..received {
+                clock.on_received(into.datagram(at).bytes.len());
+            }
+        }
+        Ok(received)
     }
 
     fn readiness(&self) -> Option<BorrowedFd<'_>> {

@@ -1,4 +1,5 @@
-//! A cluster in virtual time: real stacks (`clump-net`) and channels (`clump-proto`) on a simulated network.
+//! A cluster in virtual time: real stacks (`clump-net`), channels (`clump-proto`), network interfaces (`clump-ni`)
+//! and requesters of one-sided operations (`clump-rma`) on a simulated network.
 //!
 //! Layer 7: nobody depends on it. A seed decides everything ([`Plan`]): who there is, what programs send,
 //! what the network does to it. A run is one thread and one queue of events, so a seed says it all: a
@@ -7,7 +8,8 @@
 //! First comes a time of faults, then everything heals, and what was sent must be settled; then all ranks
 //! close. An oracle that knows nothing of packets checks every message as it is handled or comes back.
 //!
-//! Types to know: [`Plan`], [`run`], [`Outcome`], [`Failure`].
+//! Types to know: [`Plan`], [`run`], [`Outcome`], [`Failure`]; [`onesided`], where ranks use each other's memory;
+//! [`proxies`], paper 002's experiment.
 //!
 //! # Invariants
 //! 1. Two runs of one seed are the same, on every machine.
@@ -26,12 +28,15 @@ mod driver;
 mod endpoint;
 mod ghost;
 mod ledger;
+pub mod onesided;
 mod outcome;
 mod plan;
+pub mod proxies;
 mod random;
 mod rank;
 mod switch;
 pub mod throughput;
+mod time;
 mod world;
 
 pub use outcome::{Failure, Outcome};
@@ -46,6 +51,7 @@ pub use switch::{Link, NetCounts, Port};
 pub fn run(plan: Plan, trace: bool) -> Result<Outcome, Box<Failure>> {
     let seed = plan.seed;
     let world = world::World::new(plan, trace).map_err(|error| Failure {
+        task: "",
         seed,
         at_ns: 0,
         healed: false,

@@ -29,11 +29,13 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "seed {seed}, {:.6} s, {}: {what}\n{detail}\nagain: cargo run --release -p clump-sim --bin soak -- \
-     --seed {seed} --seeds 1 --trace",
+     {task}--seed {seed} --seeds 1 --trace",
     *.at_ns as f64 / 1e9,
     if *.healed { "healed" } else { "faults" }
 )]
 pub struct Failure {
+    /// What of `soak` repeats it: nothing, or a word and a space.
+    pub task: &'static str,
     /// Says all of it.
     pub seed: u64,
     /// When it was noticed.

@@ -254,7 +254,7 @@ impl Plan {
     }
 }
 
-fn channel(random: &mut Random) -> Config {
+pub(crate) fn channel(random: &mut Random) -> Config {
     let mut config = Config::default();
     if random.one_in(8) {
         config.congestion = Congestion::Static(random.magnitude(4 << 10, 512 << 10) as usize);
@@ -269,7 +269,7 @@ fn channel(random: &mut Random) -> Config {
     config
 }
 
-fn port(random: &mut Random, datagram: usize, span: Time) -> Port {
+pub(crate) fn port(random: &mut Random, datagram: usize, span: Time) -> Port {
     // So that a run moves no more than some megabytes.
     let most_rate = (40_000_000_000_000_000 / span.max(1)).clamp(200_000, 2_000_000_000);
     let rate = random.magnitude(most_rate / 50, most_rate).max(100_000);
@@ -311,7 +311,7 @@ fn wishes(random: &mut Random, port: &Port, ranks: u32, span: Time) -> Wishes {
 }
 
 /// Bad weather on a link that is otherwise like `base`.
-fn weather(random: &mut Random, base: &Link) -> Link {
+pub(crate) fn weather(random: &mut Random, base: &Link) -> Link {
     let mut link = base.clone();
     if random.one_in(2) {
         link.loss = random.magnitude(500, 300_000) as u32;

@@ -12,9 +12,9 @@ use clump_net::{Batch, PeerAddress, Refusal, Stack, StackConfig};
 use clump_wire::Security;
 
 /// How often the backstop looks while something is under way, and otherwise (`clump_net::Interface`).
-const BACKSTOP: Time = 2 * MILLISECOND;
+pub(crate) const BACKSTOP: Time = 2 * MILLISECOND;
 /// See [`BACKSTOP`].
-const BACKSTOP_IDLE: Time = 20 * MILLISECOND;
+pub(crate) const BACKSTOP_IDLE: Time = 20 * MILLISECOND;
 /// How often a closing rank says so again (`clump-am`).
 const CLOSE_PAUSE: Time = 2 * MILLISECOND;
 /// Turns in a row that may find nothing to do although a timer was due.

@@ -292,10 +292,10 @@ impl Switch {
         self.free.push(packet);
     }
 
-    /// Takes a datagram from seat `from`; false when its card takes none now.
-    pub(crate) fn send(&mut self, from: u32, outgoing: &Outgoing<'_>) -> bool {
+    /// Takes a datagram from seat `from`, whose clock may be ahead; false when its card takes none now.
+    pub(crate) fn send(&mut self, from: u32, outgoing: &Outgoing<'_>, ahead: Time) -> bool {
         let bytes = outgoing.bytes() as u64 + OVERHEAD;
-        let now = self.now;
+        let now = self.now.max(ahead);
         let seat = &mut self.seats[from as usize];
         let waiting = bytes_in(seat.card_free.saturating_sub(now), seat.port.rate);
         if waiting > seat.port.card_bytes || self.random.chance(seat.port.refuse) {

@@ -407,7 +407,7 @@ impl World {
         let states: Vec<String> = self.ranks.iter().map(|rank| rank.tell(now)).collect();
         let healed = self.healed_at.is_some();
         let detail = format!("{counts:?}\n{}", states.join("\n"));
-        Failure { seed: self.plan.seed, at_ns: now, healed, what, detail }
+        Failure { task: "", seed: self.plan.seed, at_ns: now, healed, what, detail }
     }
 
     fn note(&self, what: &str, now: Time, rank: u32) {
@@ -423,7 +423,7 @@ impl World {
     }
 }
 
-fn key_of(seed: u64) -> Result<JobKey, KeyError> {
+pub(crate) fn key_of(seed: u64) -> Result<JobKey, KeyError> {
     let mut random = Random::new(seed ^ 0x6b65_7900);
     let mut bytes = [0; 32];
     for chunk in bytes.chunks_mut(8) {

@@ -11,6 +11,8 @@ use serde_json::Value;
 const LOSS_PPM: &str = "10000";
 /// Seeds and hours of network time that every change has to stand.
 const SEEDS: &str = "2000";
+/// The same for clusters whose ranks use each other's memory.
+const ONE_SIDED_SEEDS: &str = "1000";
 const NETWORK_HOURS: &str = "10";
 
 /// Sorts over two and over four nodes, under loss, and validates.
@@ -35,6 +37,11 @@ pub fn sorts(site: &Site) -> Result<Outcome> {
 pub fn simulation(site: &Site) -> Result<Outcome> {
     let run = ["run", "--quiet", "--release", "--package", "clump-sim", "--bin", "soak", "--"];
     let args = [&run[..], &["--seeds", SEEDS, "--network-hours", NETWORK_HOURS]].concat();
+    let ended = command::run(&mut cargo(&site.root, &args), BUILD)?;
+    if !ended.success {
+        return Ok(plain(false, &ended.why));
+    }
+    let args = [&run[..], &["one-sided", "--seeds", ONE_SIDED_SEEDS]].concat();
     let ended = command::run(&mut cargo(&site.root, &args), BUILD)?;
     Ok(plain(ended.success, &ended.why))
 }

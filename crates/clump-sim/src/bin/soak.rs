@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use clump_os::clock;
-use clump_sim::{Failure, Outcome, Plan, SECOND};
+use clump_sim::proxies::{Costs, Setting};
+use clump_sim::{Failure, NetCounts, Outcome, Plan, SECOND, onesided};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::Write as _;
@@ -17,25 +18,25 @@ struct Options {
     #[command(subcommand)]
     task: Option<Task>,
     /// Run at least so many seeds.
-    #[arg(long)]
+    #[arg(long, global = true)]
     seeds: Option<u64>,
     /// Simulate at least so many hours of network time with traffic in it.
-    #[arg(long, visible_alias = "hours")]
+    #[arg(long, visible_alias = "hours", global = true)]
     network_hours: Option<f64>,
     /// The first seed; the others count up from it.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, global = true)]
     seed: u64,
     /// Say every step of every plan on standard error.
-    #[arg(long)]
+    #[arg(long, global = true)]
     trace: bool,
     /// Also write the summary to this file, as JSON.
     #[arg(long, global = true)]
     json: Option<PathBuf>,
     /// Append failing seeds to this file.
-    #[arg(long)]
+    #[arg(long, global = true)]
     keep: Option<PathBuf>,
     /// Stop after so many failures.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, global = true)]
     failures: usize,
 }
 
@@ -43,6 +44,33 @@ struct Options {
 enum Task {
     /// Print what loss and crowding cost: goodput, round trips, eight senders to one.
     Throughput,
+    /// Simulate clusters whose ranks use each other's memory instead.
+    OneSided,
+    /// Paper 002's experiment: message time, queues, utilisation and slowdown by ranks, proxies and dispatch.
+    Proxies(Experiment),
+}
+
+/// What the experiment with proxies assumes.
+#[derive(Debug, Clone, clap::Args)]
+struct Experiment {
+    /// Computing between two operations of a rank, on average, in ns.
+    #[arg(long, default_value_t = Setting::default().think)]
+    think_ns: u64,
+    /// Payload of each message, in bytes.
+    #[arg(long, default_value_t = Setting::default().payload)]
+    payload: usize,
+    /// Operations of each rank.
+    #[arg(long, default_value_t = Setting::default().operations)]
+    operations: u64,
+    /// Ranks of the job whose nodes become fewer and larger.
+    #[arg(long, default_value_t = 16)]
+    ranks: u32,
+    /// From card to card, in ns.
+    #[arg(long, default_value_t = Setting::default().delay)]
+    delay_ns: u64,
+    /// What a step costs, in ns, instead of what was measured: `send=1000`; may be given again.
+    #[arg(long, value_name = "STEP=NS")]
+    cost: Vec<String>,
 }
 
 /// What all runs came to.
@@ -75,15 +103,22 @@ struct Summary {
     units_sliced: u64,
     packets_refused: u64,
     most_memory_bytes: u64,
+    /// What ranks did to each other's memory, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    one_sided: Option<onesided::Counts>,
     failed_seeds: Vec<u64>,
 }
 
 impl Summary {
-    fn add(&mut self, outcome: &Outcome) {
-        let hours = outcome.network_ns as f64 / (3600.0 * SECOND as f64);
+    fn add_time(&mut self, network_ns: u64, ranks: u32, events: u64) {
+        let hours = network_ns as f64 / (3600.0 * SECOND as f64);
         self.network_hours += hours;
-        self.rank_hours += hours * f64::from(outcome.ranks);
-        self.events += outcome.events;
+        self.rank_hours += hours * f64::from(ranks);
+        self.events += events;
+    }
+
+    fn add(&mut self, outcome: &Outcome) {
+        self.add_time(outcome.network_ns, outcome.ranks, outcome.events);
         self.messages += outcome.messages;
         self.handled += outcome.handled;
         self.returned += outcome.returned;
@@ -92,7 +127,16 @@ impl Summary {
         self.units_sliced += outcome.units_sliced;
         self.packets_refused += outcome.packets_refused;
         self.most_memory_bytes = self.most_memory_bytes.max(outcome.most_memory_bytes);
-        let net = outcome.net;
+        self.add_net(outcome.net);
+    }
+
+    fn add_one_sided(&mut self, outcome: &onesided::Outcome) {
+        self.add_time(outcome.network_ns, outcome.ranks, outcome.events);
+        self.one_sided.get_or_insert_default().add(&outcome.counts);
+        self.add_net(outcome.net);
+    }
+
+    fn add_net(&mut self, net: NetCounts) {
         self.packets += net.sent;
         self.lost += net.lost;
         self.cut += net.cut;
@@ -112,31 +156,31 @@ fn main() -> Result<ExitCode> {
     if matches!(options.task, Some(Task::Throughput)) {
         return throughput(&options).map(|()| ExitCode::SUCCESS);
     }
+    if let Some(Task::Proxies(experiment)) = &options.task {
+        return proxies(&options, experiment);
+    }
     let bar = bar(&options)?;
     let mut summary = Summary { first_seed: options.seed, ..Summary::default() };
     let started = clock::now_ns();
     while !is_enough(&options, &summary) && summary.failed_seeds.len() < options.failures {
         let seed = options.seed + summary.seeds;
         let before = clock::now_ns();
-        let result = clump_sim::run(Plan::new(seed), options.trace);
+        let result = run_one(&options, seed, &mut summary);
         let took = (clock::now_ns() - before) as f64 / 1e9;
         if took > summary.slowest_seconds {
             (summary.slowest_seed, summary.slowest_seconds) = (seed, took);
         }
         summary.seeds += 1;
-        match result {
-            Ok(outcome) => summary.add(&outcome),
-            Err(failure) => {
-                bar.suspend(|| report(&failure))?;
-                keep(&options, &failure)?;
-                summary.failed_seeds.push(seed);
-            }
+        if let Err(failure) = result {
+            bar.suspend(|| report(&failure))?;
+            keep(&options, &failure)?;
+            summary.failed_seeds.push(seed);
         }
         summary.wall_seconds = (clock::now_ns() - started) as f64 / 1e9;
         bar.set_position((progress(&options, &summary) * 1000.0) as u64);
         bar.set_message(format!(
-            "{} seeds, {:.2} network-hours, {} messages",
-            summary.seeds, summary.network_hours, summary.messages
+            "{} seeds, {:.2} network-hours, {} packets",
+            summary.seeds, summary.network_hours, summary.packets
         ));
     }
     bar.finish_and_clear();
@@ -155,12 +199,54 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Runs one seed, and adds up what it came to.
+fn run_one(options: &Options, seed: u64, summary: &mut Summary) -> Result<(), Box<Failure>> {
+    if let Some(Task::OneSided) = options.task {
+        let outcome = onesided::run(onesided::Plan::new(seed), options.trace)?;
+        summary.add_one_sided(&outcome);
+        return Ok(());
+    }
+    summary.add(&clump_sim::run(Plan::new(seed), options.trace)?);
+    Ok(())
+}
+
 fn throughput(options: &Options) -> Result<()> {
     let measure = clump_sim::throughput::measure;
     let reports =
         clump_sim::throughput::networks().iter().map(measure).collect::<Result<Vec<_>, _>>()?;
     write!(std::io::stdout(), "{}", clump_sim::throughput::table(&reports))?;
     write_json(options, &serde_json::to_string_pretty(&reports)?)
+}
+
+fn proxies(options: &Options, experiment: &Experiment) -> Result<ExitCode> {
+    let mut costs = Costs::measured();
+    for given in &experiment.cost {
+        let (name, ns) = given.split_once('=').context("a cost is given as STEP=NS")?;
+        let ns: f64 = ns.parse().with_context(|| format!("{ns:?} is no number of ns"))?;
+        let mut named = costs.named();
+        let known: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+        let place = named.iter_mut().find(|(known, _)| *known == name);
+        let place = place.with_context(|| format!("no step is called {name:?}; {known:?} are"))?;
+        anyhow::ensure!(ns >= 0.0, "a step takes no time or some, not {ns} ns");
+        *place.1 = ns;
+    }
+    let base = Setting {
+        think: experiment.think_ns,
+        payload: experiment.payload,
+        other_payload: experiment.payload,
+        operations: experiment.operations,
+        delay: experiment.delay_ns,
+        seed: options.seed,
+        costs,
+        ..Setting::default()
+    };
+    let report = clump_sim::proxies::report(&clump_sim::proxies::Options {
+        base,
+        all_ranks: experiment.ranks,
+    })?;
+    write!(std::io::stdout(), "{}", report.text())?;
+    write_json(options, &serde_json::to_string_pretty(&report)?)?;
+    Ok(if report.obeys_little() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn write_json(options: &Options, text: &str) -> Result<()> {

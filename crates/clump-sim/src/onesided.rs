@@ -1,0 +1,54 @@
+//! One-sided operations in virtual time: the real requesters ([`clump_rma::Requester`]), the real interfaces
+//! ([`clump_ni::Server`] with the engine of `clump-rma`) and the real memory of nodes, on simulated links.
+//!
+//! Ranks on some nodes do random operations: additions with and without an answer, puts, strided and long ones,
+//! gets, mail with signals, locks, flags, fences and quiets. Links lose, double, delay and spoil, nodes are cut off,
+//! ranks compute, freeze and die, interfaces freeze, nodes are lost. After the faults everything heals, nothing new
+//! is begun, and all ranks that live must come to an end; memory is then what [`model`] says.
+
+mod caller;
+mod guards;
+mod layout;
+mod line;
+mod model;
+mod plan;
+mod program;
+mod world;
+
+use crate::outcome::Failure;
+use crate::switch::NetCounts;
+pub use model::Counts;
+pub use plan::{Fault, Plan};
+
+/// Of a run in which everything was as it must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Outcome {
+    pub seed: u64,
+    pub ranks: u32,
+    pub nodes: u32,
+    /// Virtual time until the last rank had finished.
+    pub network_ns: u64,
+    pub events: u64,
+    pub counts: Counts,
+    pub net: NetCounts,
+    /// Of all times at which something happened: two runs of one seed agree in it.
+    pub digest: u64,
+}
+
+/// Runs a plan to its end. `trace`: says what happens on standard error.
+///
+/// # Errors
+/// Something was not as it must be.
+pub fn run(plan: Plan, trace: bool) -> Result<Outcome, Box<Failure>> {
+    let seed = plan.seed;
+    let world = world::World::new(plan, trace).map_err(|error| Failure {
+        task: "one-sided ",
+        seed,
+        at_ns: 0,
+        healed: false,
+        what: format!("{error:#}"),
+        detail: String::new(),
+    })?;
+    Ok(world.run()?)
+}

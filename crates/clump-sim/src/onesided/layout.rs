@@ -1,0 +1,123 @@
+//! What every rank exports, and where what lies in it.
+
+use clump_am::{RankContext, Settings};
+use clump_rma::SegmentName;
+use clump_shm::cells::Cells;
+use clump_shm::export::Extent;
+use clump_shm::node::NodeMemory;
+use clump_shm::queue_lock::{QueueLock, lock_words};
+
+/// Words that everybody adds to.
+pub(crate) const TICKETS: u64 = 6;
+/// Where the signals of each rank begin.
+const SIGNALS: u64 = 64;
+/// Where the mail of each rank begins, its slots, and the bytes of one.
+const MAIL: u64 = 1 << 10;
+/// See [`MAIL`].
+pub(crate) const SLOTS: u64 = 16;
+/// See [`MAIL`].
+pub(crate) const SLOT: u64 = 64;
+/// Where the part of each rank begins.
+const PARTS: u64 = 1 << 14;
+/// Bytes of a part.
+pub(crate) const PART: u64 = 12 << 10;
+/// Where the flag lies that the lock's segment has no room for.
+const FLAG: u64 = 1 << 12;
+
+/// The segments of all ranks: one each.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    ranks: u32,
+    pub(crate) node_of: Vec<u32>,
+    names: Vec<SegmentName>,
+    cells: Vec<Cells>,
+    guards: u64,
+    /// Kept, so that nobody gets the same space again.
+    _contexts: Vec<RankContext>,
+}
+
+impl Layout {
+    /// Exports a segment of every rank.
+    pub(crate) fn export(node_of: &[u32], memories: &[NodeMemory]) -> clump_am::Result<Self> {
+        let ranks = node_of.len() as u32;
+        let guards = PARTS + u64::from(ranks) * PART;
+        let bytes = (guards + 2 * FLAG).next_multiple_of(4096);
+        let (mut names, mut cells, mut contexts) = (Vec::new(), Vec::new(), Vec::new());
+        for (rank, &node) in (0..).zip(node_of) {
+            let memory = &memories[node as usize];
+            let context = RankContext::new(memory, rank, Settings::default())?;
+            let offset = context.reserve_segment(bytes, bytes)?;
+            let extent = Extent { offset, reserved: bytes, bytes };
+            let full = || clump_am::ErrorKind::Network("its table is full".into());
+            let (index, generation) = context.block().exports().open(extent).ok_or_else(full)?;
+            let name = SegmentName::new(rank, index, generation);
+            let (mapped, _) = memory.exported(name)?.ok_or_else(full)?;
+            names.push(name);
+            cells.push(mapped);
+            contexts.push(context);
+        }
+        let node_of = node_of.to_vec();
+        Ok(Self { ranks, node_of, names, cells, guards, _contexts: contexts })
+    }
+
+    pub(crate) fn node(&self, rank: u32) -> u32 {
+        self.node_of[rank as usize]
+    }
+
+    /// The lowest rank of a rank's node.
+    pub(crate) fn first_of_node(&self, rank: u32) -> u32 {
+        let node = self.node(rank);
+        self.node_of.iter().take_while(|&&other| other != node).count() as u32
+    }
+
+    /// The name of a rank's segment, as bits.
+    pub(crate) fn bits(&self, rank: u32) -> u64 {
+        self.name(rank).to_bits()
+    }
+
+    pub(crate) fn name(&self, rank: u32) -> SegmentName {
+        self.names[rank as usize]
+    }
+
+    /// A rank's segment, for ranks of its node and for the model.
+    pub(crate) fn cells(&self, rank: u32) -> &Cells {
+        &self.cells[rank as usize]
+    }
+
+    /// Where the signal from a rank lies.
+    pub(crate) fn signal(from: u32) -> u64 {
+        SIGNALS + u64::from(from) * 8
+    }
+
+    /// Where mail number `n` from a rank lies.
+    pub(crate) fn slot(from: u32, n: u64) -> u64 {
+        MAIL + (u64::from(from) * SLOTS + n % SLOTS) * SLOT
+    }
+
+    /// Where the part of a rank begins.
+    pub(crate) fn part(of: u32) -> u64 {
+        PARTS + u64::from(of) * PART
+    }
+
+    /// Where the lock lies.
+    pub(crate) fn lock_at(&self) -> u64 {
+        self.guards
+    }
+
+    /// Where the flag lies.
+    pub(crate) fn flag_at(&self) -> u64 {
+        self.guards + FLAG
+    }
+
+    /// The lock of a rank's segment.
+    pub(crate) fn lock(&self, home: u32) -> Option<QueueLock<'_>> {
+        let words = self.cells(home).words(self.guards, lock_words(self.ranks as usize))?;
+        QueueLock::over(words)
+    }
+
+    /// A word of a rank's segment.
+    pub(crate) fn word(&self, rank: u32, offset: u64) -> u64 {
+        let word = self.cells(rank).word(offset);
+        word.map_or(0, |word| word.load(clump_os::sync::Ordering::SeqCst))
+    }
+}

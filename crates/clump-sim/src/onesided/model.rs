@@ -1,0 +1,349 @@
+//! The model: what memory must be like, and who may hold a lock. It knows nothing of requests, packets or engines.
+//!
+//! # Invariants
+//! 1. No two additions to a word give the same value, and in the end the word is the sum of those that are
+//!    known to have happened, and of no more than was asked for besides.
+//! 2. A part is what its only writer put there last, once it has called quiet; and what a signal announces is there.
+//! 3. Nobody gets a lock while somebody has it, nor after a holder died with it; its word is the last holder's; claims
+//!    are served in the order in which they reached its home.
+//! 4. Flags and signals never lose an addition.
+
+use super::layout::{Layout, PART, SLOT, SLOTS, TICKETS};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// A word that ranks add to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Sum {
+    /// A ticket: of whose segment, and which.
+    Ticket(u32, u64),
+    /// The flag of a segment.
+    Flag(u32),
+}
+
+#[derive(Debug, Default)]
+struct Added {
+    sure: u64,
+    maybe: u64,
+    given: HashSet<u64>,
+}
+
+#[derive(Debug, Default)]
+struct LockState {
+    holder: Option<u32>,
+    word: u64,
+    /// Who died with it, or may have.
+    broken_by: Option<u32>,
+    /// Ranks that may have a claim at home or on its way there.
+    asking: u64,
+    last_position: Option<u64>,
+    /// Claims as they were first seen at home: turn, position, by rank.
+    seen: BTreeMap<u64, (u64, u32)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Model {
+    ranks: u32,
+    sums: BTreeMap<Sum, Added>,
+    /// Of each rank, by node: additions of which it does not know yet whether they happened.
+    unsure: HashMap<(u32, u32), Vec<(Sum, u64)>>,
+    /// By owner and writer.
+    parts: HashMap<(u32, u32), Vec<u8>>,
+    /// Mail sent, from and to.
+    mail: HashMap<(u32, u32), u64>,
+    locks: Vec<LockState>,
+    dead: u64,
+    turns: u64,
+    wrong: Option<String>,
+    pub(crate) counts: Counts,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct Counts {
+    pub operations: u64,
+    pub additions: u64,
+    pub puts: u64,
+    pub bytes_put: u64,
+    pub gets: u64,
+    pub signals: u64,
+    pub signals_awaited: u64,
+    pub locks_granted: u64,
+    pub locks_far: u64,
+    pub locks_timed_out: u64,
+    pub holders_dead: u64,
+    pub flags_awaited: u64,
+    pub quiets: u64,
+    pub refused_of_dead: u64,
+}
+
+impl Counts {
+    /// Adds those of another run.
+    pub fn add(&mut self, other: &Self) {
+        let Self { operations, additions, puts, bytes_put, gets, signals, signals_awaited, .. } =
+            self;
+        for (sum, one) in [
+            (operations, other.operations),
+            (additions, other.additions),
+            (puts, other.puts),
+            (bytes_put, other.bytes_put),
+            (gets, other.gets),
+            (signals, other.signals),
+            (signals_awaited, other.signals_awaited),
+            (&mut self.locks_granted, other.locks_granted),
+            (&mut self.locks_far, other.locks_far),
+            (&mut self.locks_timed_out, other.locks_timed_out),
+            (&mut self.holders_dead, other.holders_dead),
+            (&mut self.flags_awaited, other.flags_awaited),
+            (&mut self.quiets, other.quiets),
+            (&mut self.refused_of_dead, other.refused_of_dead),
+        ] {
+            *sum += one;
+        }
+    }
+}
+
+impl Model {
+    pub(crate) fn new(ranks: u32) -> Self {
+        Self {
+            ranks,
+            sums: BTreeMap::new(),
+            unsure: HashMap::new(),
+            parts: HashMap::new(),
+            mail: HashMap::new(),
+            locks: (0..ranks).map(|_| LockState::default()).collect(),
+            dead: 0,
+            turns: 0,
+            wrong: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Notes that something is wrong; the first counts.
+    pub(crate) fn complain(&mut self, what: String) {
+        self.wrong.get_or_insert(what);
+    }
+
+    pub(crate) fn wrong(&self) -> Option<&str> {
+        self.wrong.as_deref()
+    }
+
+    pub(crate) fn is_dead(&self, rank: u32) -> bool {
+        self.dead >> rank & 1 != 0
+    }
+
+    /// A rank has died: whether or not anybody knows.
+    pub(crate) fn on_death(&mut self, rank: u32) {
+        self.dead |= 1 << rank;
+        for lock in &mut self.locks {
+            if lock.holder == Some(rank) {
+                lock.broken_by = Some(rank);
+            }
+        }
+    }
+
+    /// An addition was asked for. `happened`: it is known to have happened; else `node` will tell `by`.
+    pub(crate) fn on_add(
+        &mut self,
+        by: u32,
+        node: u32,
+        (sum, operand): (Sum, u64),
+        happened: bool,
+    ) {
+        self.counts.additions += 1;
+        let added = self.sums.entry(sum).or_default();
+        if happened {
+            added.sure += operand;
+        } else {
+            added.maybe += operand;
+            self.unsure.entry((by, node)).or_default().push((sum, operand));
+        }
+    }
+
+    /// An addition has given what was there before.
+    pub(crate) fn on_given(&mut self, by: u32, sum: Sum, before: u64) {
+        if !self.sums.entry(sum).or_default().given.insert(before) {
+            self.complain(format!(
+                "rank {by} was given {before} of {sum:?}, as somebody before it"
+            ));
+        }
+    }
+
+    /// All that `by` asked of `node` has happened.
+    pub(crate) fn on_quiet(&mut self, by: u32, node: u32) {
+        self.counts.quiets += 1;
+        for (sum, operand) in self.unsure.remove(&(by, node)).unwrap_or_default() {
+            let added = self.sums.entry(sum).or_default();
+            (added.sure, added.maybe) = (added.sure + operand, added.maybe - operand);
+        }
+    }
+
+    /// What a flag is surely going to be at least.
+    pub(crate) fn sure(&self, sum: Sum) -> u64 {
+        self.sums.get(&sum).map_or(0, |added| added.sure)
+    }
+
+    /// The part of `writer` in the segment of `owner`.
+    pub(crate) fn part(&mut self, owner: u32, writer: u32) -> &mut Vec<u8> {
+        self.parts.entry((owner, writer)).or_insert_with(|| vec![0; PART as usize])
+    }
+
+    /// The next mail from a rank to another: its number.
+    pub(crate) fn next_mail(&mut self, from: u32, to: u32) -> u64 {
+        let sent = self.mail.entry((from, to)).or_default();
+        *sent += 1;
+        self.counts.signals += 1;
+        *sent
+    }
+
+    /// How many mails were sent.
+    pub(crate) fn mails(&self, from: u32, to: u32) -> u64 {
+        self.mail.get(&(from, to)).copied().unwrap_or(0)
+    }
+
+    /// What mail `n` says.
+    pub(crate) fn content(from: u32, n: u64) -> [u8; SLOT as usize] {
+        let mut bytes = [0; SLOT as usize];
+        for (index, word) in (0_u64..).zip(bytes.chunks_exact_mut(8)) {
+            let value = if index == 0 { n } else { n << 16 | u64::from(from) << 8 | index };
+            word.copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// `to` has seen signal `n` of `from`: all mail up to it must be there.
+    pub(crate) fn on_signal(&mut self, layout: &Layout, from: u32, to: u32, n: u64) {
+        let sent = self.mails(from, to);
+        if n > sent {
+            self.complain(format!("rank {to} sees signal {n} of rank {from}, which sent {sent}"));
+        }
+        for number in n.saturating_sub(SLOTS - 1).max(1)..=n.min(sent) {
+            let mut got = [0; SLOT as usize];
+            layout.cells(to).read(Layout::slot(from, number), &mut got);
+            let (first, _) = got.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+            let says = u64::from_le_bytes(*first);
+            // A later one may have come already.
+            let whole = got == Self::content(from, says) || says != number;
+            if !whole || says < number || says % SLOTS != number % SLOTS || says > sent {
+                let what =
+                    format!("signal {n} of rank {from} came to rank {to} before mail {number}");
+                return self.complain(format!("{what}: its slot says {says}, {sent} were sent"));
+            }
+        }
+    }
+
+    /// A rank asks for a lock.
+    pub(crate) fn on_ask(&mut self, home: u32, rank: u32) {
+        self.locks[home as usize].asking |= 1 << rank;
+    }
+
+    /// A rank got a lock.
+    pub(crate) fn on_granted(&mut self, home: u32, rank: u32, (position, word): (u64, u64)) {
+        self.counts.locks_granted += 1;
+        let lock = &mut self.locks[home as usize];
+        let wrong = match lock {
+            LockState { holder: Some(holder), .. } => format!("while rank {holder} has it"),
+            LockState { broken_by: Some(dead), .. } => format!("with which rank {dead} died"),
+            LockState { last_position: Some(last), .. } if *last >= position => {
+                format!("at position {position}, after {last}")
+            }
+            _ if lock.word != word => format!("with the word {word} instead of {}", lock.word),
+            _ => String::new(),
+        };
+        lock.holder = Some(rank);
+        lock.last_position = Some(position);
+        if !wrong.is_empty() {
+            self.complain(format!("rank {rank} got the lock of rank {home} {wrong}"));
+        }
+    }
+
+    /// A rank gives a lock back, with a word.
+    pub(crate) fn on_release(&mut self, home: u32, word: u64) {
+        let lock = &mut self.locks[home as usize];
+        (lock.holder, lock.word) = (None, word);
+    }
+
+    /// A rank was told that a holder died with the lock.
+    pub(crate) fn on_holder_died(&mut self, home: u32, rank: u32) {
+        self.counts.holders_dead += 1;
+        let lock = &self.locks[home as usize];
+        if lock.asking & self.dead == 0 {
+            self.complain(format!(
+                "rank {rank} was told that the lock of rank {home} is a dead rank's, but none has asked for it"
+            ));
+        }
+    }
+
+    /// Looks at the claims of all locks of living homes after a turn: claims are served in the order in which they
+    /// came.
+    pub(crate) fn look_at_locks(&mut self, layout: &Layout, node: u32) {
+        self.turns += 1;
+        for home in (0..self.ranks).filter(|&home| layout.node(home) == node) {
+            let Some(view) = layout.lock(home) else { continue };
+            let lock = &mut self.locks[home as usize];
+            let mut holders = 0;
+            for (position, rank, held) in view.claims() {
+                holders += u32::from(held);
+                lock.seen.entry(position).or_insert((self.turns, rank));
+            }
+            let mut newest = 0;
+            let in_order = lock.seen.values().all(|&(turn, _)| {
+                let later = turn >= newest;
+                newest = newest.max(turn);
+                later
+            });
+            // What is behind the head is settled.
+            lock.seen.retain(|&position, _| position >= view.head());
+            if !in_order || holders > 1 {
+                let claims: Vec<_> = view.claims().collect();
+                let what =
+                    format!("{holders} hold the lock of rank {home}, or somebody jumped its queue");
+                self.complain(format!("{what}: {claims:?}"));
+            }
+        }
+    }
+
+    /// Everything has ended: memory of living nodes must be what the model says.
+    pub(crate) fn check_end(&mut self, layout: &Layout) {
+        let mut wrong = Vec::new();
+        for (&sum, added) in &self.sums {
+            let (owner, offset) = match sum {
+                Sum::Ticket(owner, which) => (owner, which % TICKETS * 8),
+                Sum::Flag(owner) => (owner, layout.flag_at()),
+            };
+            let word = layout.word(owner, offset);
+            let (least, most) = (added.sure, added.sure + added.maybe);
+            if !self.is_dead(owner) && !(least..=most).contains(&word) {
+                wrong.push(format!(
+                    "{sum:?} is {word}; it must be {least} at least, {most} at most"
+                ));
+            }
+        }
+        for (&(owner, writer), part) in &self.parts {
+            if self.is_dead(owner) || self.is_dead(writer) {
+                continue;
+            }
+            let mut got = vec![0; PART as usize];
+            layout.cells(owner).read(Layout::part(writer), &mut got);
+            if got != *part {
+                let at = got.iter().zip(part).position(|(a, b)| a != b);
+                wrong.push(format!(
+                    "the part of rank {writer} at rank {owner} is wrong from {at:?} on"
+                ));
+            }
+        }
+        for (&(from, to), &sent) in &self.mail {
+            let seen = layout.word(to, Layout::signal(from));
+            if !self.is_dead(from) && !self.is_dead(to) && seen != sent {
+                wrong.push(format!(
+                    "signal {sent} of rank {from} to rank {to} is lost; it has {seen}"
+                ));
+            }
+        }
+        wrong.sort();
+        if let Some(first) = wrong.into_iter().next() {
+            self.complain(first);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What a seed makes of a cluster whose ranks use each other's memory.
+
+use crate::plan::{MICROSECOND, MILLISECOND, SECOND, channel, port, weather};
+use crate::random::Random;
+use crate::switch::{Link, Port, Time};
+use clump_wire::Security;
+
+/// Something that happens to the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// From now on links between two nodes are like that, one way.
+    Weather {
+        /// From this node.
+        from: u32,
+        /// To this one.
+        to: u32,
+        /// How they are.
+        link: Box<Link>,
+    },
+    /// The nodes in the set (a bit each) are cut off from the others, or joined with them again.
+    Partition {
+        /// Which.
+        nodes: u64,
+        /// Whether it begins or ends.
+        cut: bool,
+    },
+    /// A rank computes: only its backstop looks after the stack.
+    Compute {
+        /// Which.
+        rank: u32,
+        /// For how long.
+        span: Time,
+    },
+    /// A rank, or the interface of a node (numbered behind the ranks), is stopped.
+    Freeze {
+        /// Which.
+        actor: u32,
+        /// For how long.
+        span: Time,
+    },
+    /// A rank dies; after a while all nodes know.
+    Kill {
+        /// Which.
+        rank: u32,
+        /// How soon they know.
+        known_after: Time,
+    },
+    /// A node is lost, with its interface and its ranks; after a while the others know.
+    LoseNode {
+        /// Which.
+        node: u32,
+        /// How soon they know.
+        known_after: Time,
+    },
+    /// All nodes learn that these ranks (a bit each) are dead.
+    Tell {
+        /// Which.
+        ranks: u64,
+        /// Whether it was their node.
+        node: bool,
+    },
+    /// All faults end; nothing new is begun from now on.
+    Heal,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where all of it comes from.
+    pub seed: u64,
+    /// The node of each rank, ascending.
+    pub node_of: Vec<u32>,
+    /// How packets are protected.
+    pub security: Security,
+    /// Of every channel.
+    pub channel: clump_proto::Config,
+    /// Between actors and links.
+    pub port: Port,
+    /// All links at first.
+    pub link: Link,
+    /// What a turn costs, at least.
+    pub turn: Time,
+    /// Time between two operations of a rank, on average.
+    pub think: Time,
+    /// How long a lock is held, at most.
+    pub hold: Time,
+    /// By how much the clock of each actor is ahead.
+    pub clocks: Vec<Time>,
+    /// What happens when, in order.
+    pub faults: Vec<(Time, Fault)>,
+    /// When faults end.
+    pub heal_at: Time,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x6f6e_6573_6964_6564);
+        let nodes = random.between(2, 4) as usize;
+        let ranks = random.between(nodes as u64, 8) as usize;
+        let node_of = (0..ranks).map(|rank| (rank * nodes / ranks) as u32).collect();
+        let datagram = *random.pick(&[1472, 1472, 8972, 65507]);
+        let span = random.magnitude(5 * MILLISECOND, 2 * SECOND);
+        let delay = random.magnitude(MICROSECOND, 1 + span / 1000).min(2 * MILLISECOND);
+        let mut link = Link::clean(delay, datagram);
+        if random.one_in(4) {
+            link.jitter = random.magnitude(MICROSECOND, 4 * delay);
+        }
+        let mut port = port(&mut random, datagram, span);
+        port.rate = port.rate.max(20_000_000);
+        let actors = ranks + nodes;
+        let mut plan = Self {
+            seed,
+            node_of,
+            security: if random.one_in(6) { Security::Aead } else { Security::Crc },
+            channel: channel(&mut random),
+            port,
+            link,
+            turn: random.magnitude(300, 5 * MICROSECOND),
+            think: span / random.between(30, 200),
+            hold: random.magnitude(MICROSECOND, 1 + span / 20),
+            clocks: (0..actors).map(|_| random.below(1 << 40)).collect(),
+            faults: Vec::new(),
+            heal_at: span,
+        };
+        plan.add_faults(&mut random);
+        plan.faults.push((span, Fault::Heal));
+        plan.faults.sort_by_key(|(at, _)| *at);
+        plan
+    }
+
+    /// Ranks of the job.
+    pub fn ranks(&self) -> u32 {
+        self.node_of.len() as u32
+    }
+
+    /// Nodes of the job.
+    pub fn nodes(&self) -> u32 {
+        self.node_of.last().map_or(0, |last| last + 1)
+    }
+
+    fn add_faults(&mut self, random: &mut Random) {
+        if random.one_in(12) {
+            return; // fair weather must work too
+        }
+        let (span, ranks, nodes) = (self.heal_at, self.ranks(), self.nodes());
+        for from in 0..nodes {
+            for to in (0..nodes).filter(|&to| to != from) {
+                if random.one_in(2) {
+                    let link = Box::new(weather(random, &self.link));
+                    self.faults.push((0, Fault::Weather { from, to, link }));
+                }
+            }
+        }
+        let mut ended = 0_u64;
+        for _ in 0..random.magnitude(1, 16) {
+            let at = random.below(span);
+            let until = at + random.below(span / 4 + 1);
+            let pause = random.magnitude(MICROSECOND, span / 4 + MILLISECOND);
+            let rank = random.below(u64::from(ranks)) as u32;
+            let fault = match random.below(10) {
+                0..3 => {
+                    let from = random.below(u64::from(nodes)) as u32;
+                    let to = (from + random.between(1, u64::from(nodes) - 1) as u32) % nodes;
+                    Fault::Weather { from, to, link: Box::new(weather(random, &self.link)) }
+                }
+                3 => {
+                    let nodes = random.below((1 << nodes) - 2) + 1;
+                    self.faults.push((until, Fault::Partition { nodes, cut: false }));
+                    Fault::Partition { nodes, cut: true }
+                }
+                4..6 => Fault::Compute { rank, span: pause },
+                6 => {
+                    let actor = random.below(u64::from(ranks + nodes)) as u32;
+                    Fault::Freeze { actor, span: pause }
+                }
+                _ => match self.end_of(random, rank, &mut ended) {
+                    Some(fault) => fault,
+                    None => continue,
+                },
+            };
+            self.faults.push((at, fault));
+        }
+    }
+
+    /// A rank or a node ends: two ranks at least stay.
+    fn end_of(&self, random: &mut Random, rank: u32, ended: &mut u64) -> Option<Fault> {
+        let known_after = random.magnitude(10 * MICROSECOND, self.heal_at / 3 + MILLISECOND);
+        let node = self.node_of[rank as usize];
+        let whole = random.one_in(4);
+        let of_node = |other: u32| self.node_of[other as usize] == node;
+        let gone = |other: &u32| if whole { of_node(*other) } else { *other == rank };
+        let going: u64 = (0..self.ranks()).filter(gone).map(|rank| 1 << rank).sum();
+        let after = *ended | going;
+        if *ended & going != 0 || after.count_ones() + 2 > self.ranks() {
+            return None;
+        }
+        *ended = after;
+        Some(if whole {
+            Fault::LoseNode { node, known_after }
+        } else {
+            Fault::Kill { rank, known_after }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_fault_is_planned_and_two_ranks_stay() {
+        let plans: Vec<_> = (0..300).map(Plan::new).collect();
+        let has = |test: fn(&Fault) -> bool| {
+            plans.iter().flat_map(|plan| &plan.faults).any(|(_, fault)| test(fault))
+        };
+        assert!(has(|f| matches!(f, Fault::Weather { link, .. } if link.loss > 0)));
+        assert!(has(|f| matches!(f, Fault::Weather { link, .. } if link.duplicate > 0)));
+        assert!(has(|f| matches!(f, Fault::Weather { link, .. } if link.reorder > 0)));
+        assert!(has(|f| matches!(f, Fault::Weather { link, .. } if link.corrupt > 0)));
+        assert!(has(|f| matches!(f, Fault::Partition { .. })));
+        assert!(has(|f| matches!(f, Fault::Compute { .. })));
+        assert!(has(|f| matches!(f, Fault::Freeze { .. })));
+        assert!(has(|f| matches!(f, Fault::Kill { .. })));
+        assert!(has(|f| matches!(f, Fault::LoseNode { .. })));
+        for plan in &plans {
+            let mut gone = 0_u64;
+            for (_, fault) in &plan.faults {
+                match *fault {
+                    Fault::Kill { rank, .. } => gone |= 1 << rank,
+                    Fault::LoseNode { node, .. } => {
+                        for rank in (0..plan.ranks()).filter(|&r| plan.node_of[r as usize] == node)
+                        {
+                            gone |= 1 << rank;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            assert!(gone.count_ones() + 2 <= plan.ranks(), "seed {}", plan.seed);
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! What ranks do: random operations, one after the other, each checked against the model.
+
+use super::caller::{Around, Caller};
+use super::guards::wake;
+use super::layout::{Layout, PART, SLOT, TICKETS};
+use super::line::Load;
+use super::model::{Model, Sum};
+use crate::switch::Time;
+use clump_os::sync::Ordering;
+use clump_rma::protocol::{ask, atomic_handler, deposit_offset};
+use clump_rma::{AtomicOp, Fate, FlagWords, Turn, Width};
+
+/// A put of more bytes is deposited as it arrives (`clump-rma`).
+const LONG_FROM: usize = 4 << 10;
+
+/// A put that has to wait until nothing is before it, or a look at what was put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    Nothing,
+    PutLong {
+        owner: u32,
+        at: u64,
+        len: u64,
+        seed: u64,
+    },
+    Verify {
+        owner: u32,
+        at: u64,
+        len: u64,
+    },
+    /// After the faults: this was the last.
+    Finish,
+}
+
+/// What a rank is at.
+#[derive(Debug, Clone)]
+pub(crate) enum Doing {
+    Nothing,
+    /// An addition that gives what was there before.
+    Adding {
+        cookie: u64,
+        owner: u32,
+        sum: Sum,
+    },
+    Quiet {
+        cookies: Vec<(u32, u64)>,
+        next: Next,
+    },
+    Getting {
+        cookie: u64,
+        owner: u32,
+        at: u64,
+        len: u64,
+    },
+    /// A signal of its own segment.
+    AwaitsSignal {
+        from: u32,
+        n: u64,
+    },
+    AsksLock {
+        home: u32,
+        cookie: u64,
+        until: Time,
+        cancelled: bool,
+    },
+    AwaitsLock {
+        home: u32,
+        turn: Turn,
+        until: Time,
+    },
+    Holds {
+        home: u32,
+        position: u64,
+        word: u64,
+        until: Time,
+    },
+    AsksFlag {
+        home: u32,
+        cookie: u64,
+        value: u64,
+        until: Time,
+        cancelled: bool,
+    },
+    AwaitsFlag {
+        home: u32,
+        value: u64,
+        until: Time,
+    },
+}
+
+impl Doing {
+    /// Whether it waits for memory of its own node.
+    pub(crate) fn waits_near(&self) -> bool {
+        matches!(
+            self,
+            Self::AwaitsSignal { .. } | Self::AwaitsLock { .. } | Self::AwaitsFlag { .. }
+        )
+    }
+
+    /// Whether it waits for anything.
+    pub(crate) fn waits(&self) -> bool {
+        !matches!(self, Self::Nothing | Self::Holds { .. })
+    }
+
+    /// When there is something to do by itself; `next`: the next operation.
+    pub(crate) fn due(&self, next: Time) -> Time {
+        match self {
+            Self::Nothing => next,
+            Self::Holds { until, .. }
+            | Self::AwaitsLock { until, .. }
+            | Self::AwaitsFlag { until, .. } => *until,
+            Self::AsksLock { until, cancelled: false, .. }
+            | Self::AsksFlag { until, cancelled: false, .. } => *until,
+            _ => Time::MAX,
+        }
+    }
+}
+
+fn bytes_of(seed: u64, len: u64) -> Vec<u8> {
+    (0..len).map(|i| (seed.wrapping_mul(i | 1) >> 7) as u8 ^ i as u8).collect()
+}
+
+impl Caller {
+    /// Goes on with what it is at, or begins something; false when nothing moves.
+    pub(crate) fn go_on(&mut self, around: &mut Around<'_>) -> bool {
+        let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
+        match self.advance(doing.clone(), around) {
+            Some(next) => {
+                self.doing = next;
+                true
+            }
+            None => {
+                // Time limits may have changed it.
+                if matches!(self.doing, Doing::Nothing) {
+                    self.doing = doing;
+                }
+                false
+            }
+        }
+    }
+
+    fn advance(&mut self, doing: Doing, around: &mut Around<'_>) -> Option<Doing> {
+        let now = around.now;
+        match doing {
+            Doing::Nothing => self.begin(around),
+            Doing::Adding { cookie, owner, sum } => {
+                let node = around.layout.node(owner);
+                let (fate, _) = self.end_of(cookie, (node, owner), around)?;
+                if let Fate::Done(before) = fate {
+                    around.model.on_given(self.rank, sum, before);
+                }
+                Some(Doing::Nothing)
+            }
+            Doing::Quiet { cookies, next } => self.grow_quiet(cookies, next, around),
+            Doing::Getting { cookie, owner, at, len } => {
+                let node = around.layout.node(owner);
+                let (fate, got) = self.end_of(cookie, (node, owner), around)?;
+                if fate == Fate::Done(0) {
+                    self.compare((owner, at, len), &got, around);
+                }
+                Some(Doing::Nothing)
+            }
+            Doing::AwaitsSignal { from, n } => {
+                let seen = around.layout.word(self.rank, Layout::signal(from));
+                if seen >= n {
+                    around.model.on_signal(around.layout, from, self.rank, seen);
+                    around.model.counts.signals_awaited += 1;
+                    return Some(Doing::Nothing);
+                }
+                around.memory.death_of(from).map(|_| Doing::Nothing)
+            }
+            Doing::AsksLock { home, cookie, until, cancelled } => {
+                self.await_grant((home, cookie), (until, cancelled), around)
+            }
+            Doing::AwaitsLock { home, turn, until } => self.await_turn(home, turn, until, around),
+            Doing::Holds { home, position, word, until } => (now >= until || around.healed)
+                .then(|| self.release(home, (position, word), around)),
+            Doing::AsksFlag { home, cookie, value, until, cancelled } => {
+                self.await_told((home, cookie, value), (until, cancelled), around)
+            }
+            Doing::AwaitsFlag { home, value, until } => {
+                let flag = FlagWords::over(around.layout.cells(home), around.layout.flag_at())?;
+                let seen = flag.get() >= value;
+                if !seen && now < until && around.memory.death_of(home).is_none() {
+                    return None;
+                }
+                flag.unwatch();
+                around.model.counts.flags_awaited += u64::from(seen);
+                Some(Doing::Nothing)
+            }
+        }
+    }
+
+    /// Begins the next operation.
+    fn begin(&mut self, around: &mut Around<'_>) -> Option<Doing> {
+        if around.healed {
+            return Some(self.quiet(Next::Finish, around));
+        }
+        if around.now < self.next_at {
+            return None;
+        }
+        if self.line.as_ref().is_none_or(|line| !line.has_sent_all()) {
+            return None; // it waits for room, as every call does
+        }
+        self.next_at = around.now + 1 + self.random.wait(around.plan.think);
+        around.model.counts.operations += 1;
+        let owner = self.random.below(u64::from(around.plan.ranks())) as u32;
+        if around.memory.death_of(owner).is_some() {
+            return Some(Doing::Nothing);
+        }
+        let doing = match self.random.below(20) {
+            0..3 => self.add(owner, true, around),
+            3..5 => self.add(owner, false, around),
+            5..8 => self.put(owner, around),
+            8..10 => {
+                let (at, len) = self.span();
+                self.quiet(Next::Verify { owner, at, len }, around)
+            }
+            10..12 => self.send_mail(owner, around),
+            12 => {
+                let n = around.model.mails(owner, self.rank);
+                if n == 0 { Doing::Nothing } else { Doing::AwaitsSignal { from: owner, n } }
+            }
+            13..17 => self.ask_lock(owner, around),
+            17 => self.add_to_flag(owner, around),
+            18 => self.ask_flag(owner, around),
+            _ => self.quiet(Next::Nothing, around),
+        };
+        Some(doing)
+    }
+
+    pub(super) fn is_near(&self, owner: u32, around: &Around<'_>) -> bool {
+        around.layout.node(owner) == self.node
+    }
+
+    fn span(&mut self) -> (u64, u64) {
+        let len = match self.random.below(4) {
+            0 => self.random.between(1, 9),
+            1 => self.random.between(1, 300),
+            2 => 3500 + self.random.below(1500),
+            _ => self.random.between(1, PART),
+        };
+        (self.random.below(PART - len + 1), len)
+    }
+
+    fn add(&mut self, owner: u32, answered: bool, around: &mut Around<'_>) -> Doing {
+        let which = self.random.below(TICKETS);
+        let (offset, operand) = (which * 8, self.random.between(1, 1000));
+        let (node, sum) = (around.layout.node(owner), Sum::Ticket(owner, which));
+        if self.is_near(owner, around) {
+            if let Some(word) = around.layout.cells(owner).word(offset) {
+                let before = word.fetch_add(operand, Ordering::AcqRel);
+                around.model.on_add(self.rank, node, (sum, operand), true);
+                around.model.on_given(self.rank, sum, before);
+            }
+            return Doing::Nothing;
+        }
+        let segment = around.layout.bits(owner);
+        let handler = atomic_handler(AtomicOp::Add, Width::Word, answered);
+        let cookie = self.requester.begin(node);
+        let words = [segment, offset, cookie, operand];
+        let bare = [segment, offset, operand];
+        if self.post(node, handler, if answered { &words } else { &bare }, Load::Nothing) {
+            around.model.on_add(self.rank, node, (sum, operand), false);
+            if answered {
+                return Doing::Adding { cookie, owner, sum };
+            }
+        }
+        self.requester.take(cookie);
+        Doing::Nothing
+    }
+
+    fn put(&mut self, owner: u32, around: &mut Around<'_>) -> Doing {
+        let ((at, len), seed) = (self.span(), self.random.word() | 1);
+        let node = around.layout.node(owner);
+        let data = bytes_of(seed, len);
+        around.model.counts.puts += 1;
+        around.model.counts.bytes_put += len;
+        let place = Layout::part(self.rank) + at;
+        // Puts of one rank to its own part overlap: this one comes after those before.
+        self.requester.fence();
+        if self.is_near(owner, around) {
+            around.layout.cells(owner).write(place, &data);
+        } else if len as usize >= LONG_FROM {
+            if self.requester.is_fenced(node) {
+                return self.quiet(Next::PutLong { owner, at, len, seed }, around);
+            }
+            return self.put_long((owner, at, len), seed, around);
+        } else {
+            let segment = around.layout.bits(owner);
+            let half = len / 2;
+            let strided = half > 0 && len.is_multiple_of(2) && self.random.one_in(3);
+            let strides = [segment, place, 0, half, half];
+            let words = if strided { &strides[..] } else { &strides[..3] };
+            let handler = if strided { ask::PUT_STRIDED } else { ask::PUT };
+            if !self.post(node, handler, words, Load::Bytes(data.clone())) {
+                return Doing::Nothing;
+            }
+        }
+        self.note_put((owner, at, len), &data, around.model);
+        Doing::Nothing
+    }
+
+    fn note_put(&self, (owner, at, len): (u32, u64, u64), data: &[u8], model: &mut Model) {
+        let part = model.part(owner, self.rank);
+        part[at as usize..(at + len) as usize].copy_from_slice(data);
+    }
+
+    fn put_long(
+        &mut self,
+        (owner, at, len): (u32, u64, u64),
+        seed: u64,
+        around: &mut Around<'_>,
+    ) -> Doing {
+        let (layout, data) = (around.layout, bytes_of(seed, len));
+        let place = Layout::part(self.rank) + at;
+        let deposit = deposit_offset(layout.name(owner), layout.first_of_node(owner), place);
+        let Some(deposit) = deposit else { return Doing::Nothing };
+        let words = [layout.bits(owner), place, 0];
+        let load = Load::Deposit(deposit, data.clone());
+        if self.post(layout.node(owner), ask::PUT_LONG, &words, load) {
+            self.note_put((owner, at, len), &data, around.model);
+        }
+        Doing::Nothing
+    }
+
+    /// Mail, and the signal that announces it; behind all before it.
+    fn send_mail(&mut self, to: u32, around: &mut Around<'_>) -> Doing {
+        let (from, layout) = (self.rank, around.layout);
+        if to == from {
+            return Doing::Nothing;
+        }
+        self.requester.fence();
+        let near = self.is_near(to, around);
+        if !near && self.requester.is_lost(layout.node(to)) {
+            return Doing::Nothing;
+        }
+        let n = around.model.next_mail(from, to);
+        let (data, slot) = (Model::content(from, n), Layout::slot(from, n));
+        debug_assert!(data.len() as u64 == SLOT);
+        if near {
+            let cells = layout.cells(to);
+            cells.write(slot, &data);
+            if let Some(word) = cells.word(Layout::signal(from)) {
+                word.store(n, Ordering::Release);
+            }
+            wake(around.memory, to);
+            return Doing::Nothing;
+        }
+        let segment = layout.bits(to);
+        let words = [segment, slot, 0, segment, Layout::signal(from), n, 0];
+        self.post(layout.node(to), ask::PUT, &words, Load::Bytes(data.to_vec()));
+        Doing::Nothing
+    }
+
+    /// Asks all nodes how far they are.
+    fn quiet(&mut self, next: Next, around: &mut Around<'_>) -> Doing {
+        let mut cookies = Vec::new();
+        for node in 0..around.plan.nodes() {
+            if around.memory.is_node_lost(node) {
+                self.requester.lose(node);
+            }
+            match self.requester.quiet(node) {
+                Some((cookie, worded)) => {
+                    if let Some(line) = &mut self.line {
+                        line.post(node, worded, Load::Nothing);
+                    }
+                    cookies.push((node, cookie));
+                }
+                None => around.model.on_quiet(self.rank, node),
+            }
+        }
+        Doing::Quiet { cookies, next }
+    }
+
+    fn grow_quiet(
+        &mut self,
+        mut cookies: Vec<(u32, u64)>,
+        next: Next,
+        around: &mut Around<'_>,
+    ) -> Option<Doing> {
+        let before = cookies.len();
+        cookies.retain(|&(node, cookie)| {
+            let owner = around.layout.node_of.iter().position(|&other| other == node);
+            let place = (node, owner.unwrap_or(0) as u32);
+            let Some((fate, _)) = self.end_of(cookie, place, around) else { return true };
+            if let Fate::Done(_) = fate {
+                around.model.on_quiet(self.rank, node);
+            }
+            if let Some((_, why, segment, _)) = self.requester.failure(node) {
+                let owner = clump_rma::SegmentName::from_bits(segment).rank();
+                if !around.model.is_dead(owner) {
+                    let what = format!("operations of rank {} on rank {owner}", self.rank);
+                    around.model.complain(format!("{what} were refused: {why}"));
+                }
+            }
+            false
+        });
+        if !cookies.is_empty() {
+            let moved = cookies.len() < before;
+            self.doing = Doing::Quiet { cookies, next };
+            return moved.then(|| std::mem::replace(&mut self.doing, Doing::Nothing));
+        }
+        Some(match next {
+            Next::Nothing => Doing::Nothing,
+            Next::Finish => {
+                self.finished = true;
+                Doing::Nothing
+            }
+            Next::PutLong { owner, at, len, seed } => self.put_long((owner, at, len), seed, around),
+            Next::Verify { owner, at, len } => self.verify((owner, at, len), around),
+        })
+    }
+
+    fn verify(&mut self, (owner, at, len): (u32, u64, u64), around: &mut Around<'_>) -> Doing {
+        around.model.counts.gets += 1;
+        let (layout, node) = (around.layout, around.layout.node(owner));
+        let place = Layout::part(self.rank) + at;
+        if self.is_near(owner, around) {
+            let mut got = vec![0; len as usize];
+            layout.cells(owner).read(place, &mut got);
+            self.compare((owner, at, len), &got, around);
+            return Doing::Nothing;
+        }
+        let cookie = self.requester.begin_bytes(node, len as usize);
+        let words = [layout.bits(owner), place, cookie, len];
+        if self.post(node, ask::GET, &words, Load::Nothing) {
+            return Doing::Getting { cookie, owner, at, len };
+        }
+        self.requester.take(cookie);
+        Doing::Nothing
+    }
+
+    fn compare(&self, (owner, at, len): (u32, u64, u64), got: &[u8], around: &mut Around<'_>) {
+        if around.model.is_dead(owner) {
+            return;
+        }
+        let rank = self.rank;
+        let part = &around.model.part(owner, rank)[at as usize..(at + len) as usize];
+        if got != part {
+            let from = got.iter().zip(part).position(|(a, b)| a != b).map(|i| i as u64 + at);
+            let what = format!("rank {rank} finds its part at rank {owner} wrong from {from:?} on");
+            around.model.complain(what);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What was measured of one setting.
+
+use super::Setting;
+use super::station::Tally;
+use crate::switch::Time;
+use clump_trace::{Monitor, Stage};
+
+/// How long messages spent in one stage.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct StageTime {
+    /// Its name.
+    pub stage: &'static str,
+    /// The average, in us.
+    pub mean_us: f64,
+    /// The average over the least: what contention costs.
+    pub ratio: f64,
+}
+
+/// See the module.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Cell {
+    /// Of what.
+    pub setting: Setting,
+    /// For how long it ran, in ms of virtual time.
+    pub elapsed_ms: f64,
+    /// Messages between nodes.
+    pub messages: u64,
+    /// From the hand-over to the handler, in us, on average.
+    pub message_us: f64,
+    /// Where that goes, as the monitors of all proxies tell.
+    pub stages: Vec<StageTime>,
+    /// Messages taken and not yet sent, over time, per proxy, as the monitors tell.
+    pub queue: f64,
+    /// The most of any proxy at one time.
+    pub queue_most: u64,
+    /// Share of time in which a proxy was busy, on average.
+    pub utilisation: f64,
+    /// The busiest proxy of a node over the average of it, by messages taken; the worst node.
+    pub imbalance: f64,
+    /// What programs took, over what they would without any delay.
+    pub slowdown: f64,
+    /// Little's law of each monitor's queue: the least and the most of all proxies. 1 is right.
+    pub little: [f64; 2],
+    /// Little's law of messages between hand-over and handler: 1 is right.
+    pub little_end_to_end: f64,
+}
+
+/// What a run has come to.
+pub(super) struct Run<'a> {
+    pub(super) elapsed: Time,
+    pub(super) monitors: &'a [Monitor],
+    pub(super) tally: &'a Tally,
+    /// Of each rank that worked: what it took, and what it computed.
+    pub(super) programs: &'a [(Time, Time)],
+}
+
+impl Cell {
+    pub(super) fn of(setting: &Setting, run: &Run<'_>) -> Self {
+        let Run { elapsed, monitors, tally, programs } = *run;
+        let all = monitors.len() as f64;
+        let mean = |what: fn(&Monitor) -> f64| monitors.iter().map(what).sum::<f64>() / all;
+        let little = monitors.iter().filter_map(|monitor| monitor.little);
+        let (least, most) =
+            little.fold((f64::MAX, 0.0), |(a, b), one| (f64::min(a, one), f64::max(b, one)));
+        let imbalance = monitors.chunk_by(|a, b| a.node == b.node).map(|node| {
+            let taken = node.iter().map(|one| one.taken);
+            let (sum, most) = taken.fold((0, 0), |(sum, most), one| (sum + one, one.max(most)));
+            most as f64 * node.len() as f64 / sum.max(1) as f64
+        });
+        let handled = tally.handled.max(1) as f64;
+        let message_ns = tally.end_to_end as f64 / handled;
+        let rate = handled / elapsed as f64;
+        let under_way = tally.under_way_time as f64 / elapsed as f64;
+        let slowdowns = programs.iter().map(|(took, thought)| *took as f64 / *thought as f64);
+        Self {
+            setting: setting.clone(),
+            elapsed_ms: elapsed as f64 / 1e6,
+            messages: tally.handled,
+            message_us: message_ns / 1e3,
+            stages: Stage::ALL.into_iter().filter_map(|stage| stage_of(monitors, stage)).collect(),
+            queue: mean(|monitor| monitor.queue_mean),
+            queue_most: monitors.iter().map(|monitor| monitor.queue_most).max().unwrap_or(0),
+            utilisation: mean(|monitor| monitor.utilisation),
+            imbalance: imbalance.fold(0.0, f64::max),
+            slowdown: slowdowns.sum::<f64>() / programs.len().max(1) as f64,
+            little: [least, most],
+            little_end_to_end: under_way / (rate * message_ns),
+        }
+    }
+
+    /// The average of a stage, in us; 0 when nothing was timed.
+    pub fn stage_us(&self, name: &str) -> f64 {
+        self.stages.iter().find(|stage| stage.stage == name).map_or(0.0, |stage| stage.mean_us)
+    }
+
+    /// Whether all of Little's laws hold to within a tenth, where enough was timed.
+    pub fn obeys_little(&self) -> bool {
+        let near = |ratio: f64| (0.9..=1.1).contains(&ratio);
+        let [least, most] = self.little;
+        (least > most || (near(least) && near(most))) && near(self.little_end_to_end)
+    }
+}
+
+fn stage_of(monitors: &[Monitor], stage: Stage) -> Option<StageTime> {
+    let times = monitors.iter().flat_map(|monitor| &monitor.stages);
+    let (mut timed, mut sum, mut least) = (0, 0.0, f64::MAX);
+    for one in times.filter(|times| times.stage == stage) {
+        timed += one.timed;
+        sum += one.mean_us * one.timed as f64;
+        least = least.min(one.least_us);
+    }
+    let mean_us = sum / timed as f64;
+    (timed > 0).then(|| StageTime {
+        stage: stage.name(),
+        mean_us,
+        ratio: mean_us / least.max(1e-3),
+    })
+}

@@ -1,0 +1,333 @@
+//! A rank whose messages proxies carry: a real portal, a real inbox, and a small program.
+
+use super::{Destinations, Load, Setting};
+use crate::random::Random;
+use crate::switch::Time;
+use clump_am::{Accept, Forward, Portal, Spill};
+use clump_net::{FlowId, Push, REQUEST_COST, Request, Sort};
+use clump_os::alarm::Alarm;
+use clump_os::sync::{AtomicU64, Ordering};
+use clump_shm::inbox::Inbox;
+use clump_shm::lane::Peek;
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+use clump_shm::park::Announced;
+use clump_shm::slot::INLINE;
+use clump_wire::frame::Kind;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+const TAG: u64 = 7;
+/// Handlers: of requests that are answered, of answers, of what streams.
+const ASK: u8 = 1;
+const ANSWER: u8 = 2;
+const STREAM: u8 = 3;
+
+/// What all stations count together.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Messages handed over and not handled, and since when.
+    under_way: u64,
+    changed: Time,
+    /// Their sum over time.
+    pub(crate) under_way_time: u128,
+    pub(crate) handled: u64,
+    /// The sum of their times from end to end.
+    pub(crate) end_to_end: u128,
+}
+
+impl Tally {
+    fn change(&mut self, now: Time, by: i64) {
+        let span = now.saturating_sub(self.changed);
+        self.under_way_time += u128::from(self.under_way) * u128::from(span);
+        self.under_way = self.under_way.saturating_add_signed(by);
+        self.changed = now;
+    }
+
+    /// Whether everything that was handed over was handled.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.under_way == 0
+    }
+
+    fn on_handled(&mut self, now: Time, sent: Time) {
+        self.change(now, -1);
+        self.handled += 1;
+        self.end_to_end += u128::from(now.saturating_sub(sent));
+    }
+}
+
+/// An answer that is due.
+#[derive(Debug)]
+struct Answer {
+    to: u64,
+    bytes: usize,
+}
+
+/// What an endpoint of another node has sent here, in bytes.
+#[derive(Debug, Default)]
+struct Inflow {
+    consumed: u64,
+    reported: u64,
+    asked: Option<u64>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Station {
+    pub(crate) rank: u32,
+    pub(crate) node: u32,
+    pub(crate) turn_at: Time,
+    name: Name,
+    portal: Portal,
+    inbox: Inbox<()>,
+    memory: NodeMemory,
+    now: Arc<AtomicU64>,
+    random: Random,
+    ranks: u32,
+    /// Operations that are left.
+    left: u64,
+    /// When the next is due; `None` while it waits for an answer.
+    next_at: Option<Time>,
+    answers: VecDeque<Answer>,
+    inflows: BTreeMap<u64, Inflow>,
+    bed: Option<Announced>,
+    /// What computing took in all.
+    pub(crate) thought: Time,
+    /// When its last operation had ended.
+    pub(crate) finished_at: Option<Time>,
+}
+
+impl Station {
+    pub(crate) fn new(
+        memory: &NodeMemory,
+        rank: u32,
+        setting: &Setting,
+        begin: Time,
+    ) -> anyhow::Result<Self> {
+        let inbox = Inbox::open(memory, rank, TAG)?;
+        let now = Arc::new(AtomicU64::new(begin));
+        let clock = now.clone();
+        let clock = Box::new(move || clock.load(Ordering::Relaxed));
+        let portal = Portal::with_clock(memory, rank, setting.dispatch, clock);
+        let portal = portal.map_err(|e| anyhow::anyhow!("no portal: {e}"))?;
+        let node = memory.node();
+        let sends = setting.load == Load::Asks || node == 0;
+        let mut station = Self {
+            rank,
+            node,
+            turn_at: Time::MAX,
+            name: inbox.name(),
+            portal,
+            inbox,
+            memory: memory.clone(),
+            now,
+            random: Random::new(setting.seed ^ u64::from(rank + 1) << 40),
+            ranks: setting.nodes * setting.ranks,
+            left: if sends { setting.operations } else { 0 },
+            next_at: None,
+            answers: VecDeque::new(),
+            inflows: BTreeMap::new(),
+            bed: None,
+            thought: 0,
+            finished_at: (!sends).then_some(begin),
+        };
+        if sends {
+            station.think(begin, setting);
+        }
+        Ok(station)
+    }
+
+    fn think(&mut self, now: Time, setting: &Setting) {
+        let think = self.random.wait(setting.think);
+        self.thought += think;
+        self.next_at = Some(now + think);
+    }
+
+    pub(crate) fn sleeps(&self) -> bool {
+        self.bed.is_some()
+    }
+
+    /// Acts; gives when it acts next.
+    pub(crate) fn act(
+        &mut self,
+        now: Time,
+        setting: &Setting,
+        tally: &mut Tally,
+    ) -> anyhow::Result<Time> {
+        self.now.store(now, Ordering::Relaxed);
+        if let Some(announced) = self.bed.take()
+            && let Some(block) = self.memory.rank(self.rank)
+        {
+            block.park().withdraw(announced);
+            if let Some(alarm) = self.memory.alarm(self.rank) {
+                Alarm::clear(alarm);
+            }
+        }
+        self.portal.flush();
+        let handled = self.poll(now, setting, tally)?;
+        let mut full = !self.send_answers(now, tally);
+        while let Some(due) = self.next_at
+            && due <= now
+            && !full
+        {
+            full = !self.operate((now, due), setting, tally);
+        }
+        if handled > 0 {
+            return Ok(now + setting.handle * handled);
+        }
+        if full {
+            return Ok(now + 1_000);
+        }
+        self.inbox.cool_all();
+        if let Some(block) = self.memory.rank(self.rank) {
+            let announced = block.park().announce(self.memory.fence());
+            if self.inbox.anything_waiting() {
+                block.park().withdraw(announced);
+                return Ok(now + setting.handle);
+            }
+            self.bed = Some(announced);
+        }
+        Ok(self.next_at.unwrap_or(Time::MAX))
+    }
+
+    /// Handles what lies in its lanes; how many messages that was.
+    fn poll(&mut self, now: Time, setting: &Setting, tally: &mut Tally) -> anyhow::Result<u64> {
+        self.inbox.answer_bells()?;
+        if self.inbox.anything_pending() {
+            let queued = self.inbox.requests.has_message() || self.inbox.replies.has_message();
+            anyhow::ensure!(!queued, "a proxy found no lane to rank {}", self.rank);
+            self.inbox.pending = [false; 2];
+        }
+        let mut hot = std::mem::take(&mut self.inbox.hot);
+        let mut came = Vec::new();
+        for lane in &mut hot {
+            let mut words = [0; 2 * INLINE];
+            while let Peek::Message(header) = lane.receiver.peek(&mut words) {
+                let (mut beside, mut spill) = (Vec::new(), Spill::default());
+                lane.receiver.payload(header).append_to(&mut beside);
+                if let Some((forward, payload)) =
+                    Forward::decode(header, &words[..header.words()], &beside, &mut spill)
+                {
+                    came.push(forward.to_mail(payload.to_vec()));
+                }
+                lane.receiver.advance(header);
+                lane.recent = lane.recent.wrapping_add(1);
+            }
+        }
+        self.inbox.hot = hot;
+        let mut handled = 0;
+        for mail in came {
+            if self.portal.accept(&mail) != Accept::Handle {
+                continue;
+            }
+            if mail.sort == Sort::Message(Kind::Ask) {
+                let asked = mail.words.first().copied().unwrap_or(0);
+                self.inflows.entry(mail.route.from).or_default().asked = Some(asked);
+                self.report(mail.route.from);
+                continue;
+            }
+            let lost = !matches!(mail.sort, Sort::Message(Kind::Short | Kind::Medium));
+            anyhow::ensure!(!lost, "rank {} was handed {mail:?}", self.rank);
+            handled += 1;
+            tally.on_handled(now, mail.words.first().copied().unwrap_or(now));
+            match mail.handler {
+                ASK => {
+                    let (to, bytes) = (mail.route.from, mail.payload.len());
+                    self.answers.push_back(Answer { to, bytes });
+                }
+                ANSWER => self.on_end(now, setting),
+                _ => {}
+            }
+            if !mail.reply {
+                let inflow = self.inflows.entry(mail.route.from).or_default();
+                inflow.consumed += REQUEST_COST + mail.payload.len() as u64;
+                self.report(mail.route.from);
+            }
+        }
+        Ok(handled)
+    }
+
+    /// Tells a sender what was consumed, when it is time to: as endpoints do.
+    fn report(&mut self, from: u64) {
+        let credit = clump_am::credit_bytes(&self.memory);
+        let Some(inflow) = self.inflows.get_mut(&from) else { return };
+        let due = inflow.consumed - inflow.reported >= credit / 4
+            || inflow.asked.is_some_and(|asked| inflow.consumed >= asked);
+        if due {
+            (inflow.reported, inflow.asked) = (inflow.consumed, None);
+            let names = (self.name.to_bits(), from);
+            self.portal.reply_anyway((Kind::Credit, 0), names, (&[inflow.consumed], &[]));
+        }
+    }
+
+    fn on_end(&mut self, now: Time, setting: &Setting) {
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            self.finished_at.get_or_insert(now);
+            self.next_at = None;
+        } else {
+            self.think(now, setting);
+        }
+    }
+
+    /// Begins an operation; false when it finds no room.
+    fn operate(&mut self, (now, due): (Time, Time), setting: &Setting, tally: &mut Tally) -> bool {
+        let streams = setting.load == Load::Streams;
+        let to = if streams { self.rank + setting.ranks } else { self.choose(setting) };
+        if self.memory.is_local(to) {
+            // Shared memory: its time counts as none.
+            self.on_end(now, setting);
+            return true;
+        }
+        let bytes = if self.random.one_in(2) { setting.payload } else { setting.other_payload };
+        let name = Name::new(to, 0, 1).to_bits();
+        let flow: FlowId = self.portal.open_flow(self.name.to_bits(), name, to, false);
+        let kind = if bytes == 0 { Kind::Short } else { Kind::Medium };
+        let (handler, words) = (if streams { STREAM } else { ASK }, [now]);
+        let request = Request { flow, tag: TAG, kind, handler, words: &words };
+        if self.portal.request(&request, &vec![0; bytes]) != Push::Accepted {
+            return false;
+        }
+        tally.change(now, 1);
+        if streams {
+            // The next comes when it comes, even if this one was late.
+            self.on_end(due, setting);
+        } else {
+            self.next_at = None;
+        }
+        true
+    }
+
+    /// Whom to ask.
+    fn choose(&mut self, setting: &Setting) -> u32 {
+        let leaves = match setting.destinations {
+            Destinations::Uniform => {
+                let other = self.random.below(u64::from(self.ranks) - 1) as u32;
+                return if other < self.rank { other } else { other + 1 };
+            }
+            Destinations::Neighbours => 1e6 / f64::from(setting.ranks).sqrt(),
+        };
+        if !self.random.chance(leaves as u32) {
+            return self.rank;
+        }
+        let first = self.node * setting.ranks;
+        let other = self.random.below(u64::from(self.ranks - setting.ranks)) as u32;
+        if other < first { other } else { other + setting.ranks }
+    }
+
+    fn send_answers(&mut self, now: Time, tally: &mut Tally) -> bool {
+        while let Some(answer) = self.answers.front() {
+            let kind = if answer.bytes == 0 { Kind::Short } else { Kind::Medium };
+            let names = (self.name.to_bits(), answer.to);
+            let peer = Name::from_bits(answer.to).rank();
+            let (words, payload) = ([now], vec![0; answer.bytes]);
+            let pushed = self.portal.reply(peer, (kind, ANSWER), names, (&words, &payload));
+            if pushed != Push::Accepted {
+                return false;
+            }
+            tally.change(now, 1);
+            self.answers.pop_front();
+        }
+        true
+    }
+}

@@ -1,0 +1,74 @@
+//! The experiment with proxies against queueing theory, which knows nothing of it, and against itself.
+#![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
+
+use clump_sim::proxies::{Cell, Costs, Dispatch, Load, Setting, measure};
+
+/// One rank streams to one, and a message costs the proxy `take` and `byte` per byte of payload, nothing else: a queue
+/// with one server.
+fn one_server(utilisation: f64, (small, large): (usize, usize), byte: f64) -> (Cell, f64) {
+    let costs = Costs { take: 1_000.0, byte, ..Costs::default() };
+    let service = |bytes: usize| costs.take + byte * bytes as f64;
+    let mean = f64::midpoint(service(small), service(large));
+    let think = mean / utilisation;
+    let setting = Setting {
+        ranks: 1,
+        proxies: 1,
+        load: Load::Streams,
+        think: think as u64,
+        payload: small,
+        other_payload: large,
+        operations: 60_000,
+        costs,
+        handle: 1,
+        delay: 1_000,
+        rate: 100_000_000_000,
+        ..Setting::default()
+    };
+    let square = f64::midpoint(service(small).powi(2), service(large).powi(2));
+    // Pollaczek and Khinchine: M/G/1; with one service time M/D/1.
+    let waiting = square / think / (2.0 * (1.0 - mean / think));
+    (measure(&setting).unwrap(), waiting / 1e3)
+}
+
+#[test]
+fn a_message_waits_in_a_proxy_as_long_as_queueing_theory_says() {
+    for utilisation in [0.3, 0.6, 0.8] {
+        for (payloads, byte) in [((0, 0), 0.0), ((0, 1_000), 2.0)] {
+            let (cell, expected) = one_server(utilisation, payloads, byte);
+            let source = cell.stage_us("source");
+            let error = source / expected - 1.0;
+            let what = format!("{utilisation} {payloads:?}: {source} us instead of {expected}");
+            assert!(error.abs() < 0.06, "{what}");
+            // The other proxy only hands over: that costs something for each byte.
+            let mean = (payloads.0 + payloads.1) as f64 / 2.0 * byte;
+            let expected = utilisation * (1.0 + mean / (1_000.0 + mean));
+            let busy = 2.0 * cell.utilisation;
+            assert!((busy / expected - 1.0).abs() < 0.05, "{what}, busy {busy}, not {expected}");
+            assert!(cell.obeys_little(), "{:?} {}", cell.little, cell.little_end_to_end);
+        }
+    }
+}
+
+#[test]
+fn more_proxies_shorten_queues_and_least_loaded_spreads_evenly() {
+    let cell = |proxies, dispatch| {
+        let base = Setting { ranks: 4, think: 4_000, operations: 1_500, ..Setting::default() };
+        measure(&Setting { proxies, dispatch, ..base }).unwrap()
+    };
+    let one = cell(1, Dispatch::Fixed);
+    let four = cell(4, Dispatch::RoundRobin);
+    assert!(four.message_us < one.message_us && four.slowdown < one.slowdown);
+    assert!(four.utilisation < one.utilisation);
+    for dispatch in [Dispatch::RoundRobin, Dispatch::LeastLoaded, Dispatch::Fixed] {
+        let cell = cell(2, dispatch);
+        assert!(cell.imbalance < 1.2, "{dispatch:?} {}", cell.imbalance);
+        assert!(cell.obeys_little(), "{:?} {}", cell.little, cell.little_end_to_end);
+    }
+}
+
+#[test]
+fn a_seed_says_everything() {
+    let setting = Setting { operations: 300, ..Setting::default() };
+    let run = || format!("{:?}", measure(&setting).unwrap());
+    assert_eq!(run(), run());
+}
