@@ -145,6 +145,7 @@ fn measure_near(target: &Target) -> Result<()> {
     const WORDS: u64 = 256 << 10;
     // The counterpart: plain words of this process, in as much memory.
     let plain: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
+    let near = target.near_words().ok_or("rank 1 is on another node")?;
     for (order, step) in [("one after the other, in cache", 0), ("in any order, in 2 MiB", 1)] {
         let place = |i: u64| match step {
             0 => i & 1023,
@@ -159,9 +160,19 @@ fn measure_near(target: &Target) -> Result<()> {
         let load = each(count, |i| sum += cell(i).load(Ordering::Relaxed));
         let add = each(count, |i| assert!(target.add(at(i), i).is_ok()));
         let bare = each(count, |i| sum += cell(i).fetch_add(i, Ordering::AcqRel));
+        let cell = |i| &near[place(i) as usize + 512];
+        let near_store = each(count, |i| cell(i).store(i, Ordering::Relaxed));
+        let near_load = each(count, |i| sum += cell(i).load(Ordering::Relaxed));
         println!("words {order} ({sum:x})");
-        println!("  put {put:6.2} ns, plain store {store:6.2} ns  {:.2} x", put / store);
-        println!("  get {get:6.2} ns, plain load  {load:6.2} ns  {:.2} x", get / load);
+        let beside = |call: f64, near: f64, plain: f64| {
+            format!(
+                "{call:6.2} ns  {:.2} x; through `near_words` {:.2} x",
+                call / plain,
+                near / plain
+            )
+        };
+        println!("  put {}; plain store {store:.2} ns", beside(put, near_store, store));
+        println!("  get {}; plain load {load:.2} ns", beside(get, near_load, load));
         println!("  add {add:6.2} ns, plain add   {bare:6.2} ns  {:.2} x", add / bare);
     }
     Ok(())
