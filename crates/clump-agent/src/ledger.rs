@@ -7,7 +7,7 @@ use crate::outcome::{
 use crate::spec::{JobSpec, OnDeath};
 use crate::watch::Watch;
 use clump_shm::job::How;
-use clump_trace::{Counter, Snapshot, Summary};
+use clump_trace::{Counter, Monitor, Snapshot, Summary};
 use std::collections::BTreeMap;
 
 /// A node that was lost.
@@ -66,6 +66,7 @@ impl Ledger<'_> {
             survivors.extend(part.survivors);
             config.extend(part.config);
         }
+        let stacks: Vec<_> = interfaces.iter().map(|one: &Monitor| one.network.clone()).collect();
         let anyone_joined = counters.iter().any(|all: &Snapshot| all[Counter::Joined] != 0);
         let ns = self.ended_ns.saturating_sub(self.started_ns);
         JobOutcome {
@@ -77,7 +78,7 @@ impl Ledger<'_> {
             wall_ms: std::time::Duration::from_nanos(ns).as_secs_f64() * 1e3,
             leftovers,
             survivors,
-            summary: anyone_joined.then(|| Summary::of_lives(&counters)),
+            summary: anyone_joined.then(|| Summary::of_lives(&counters, &stacks)),
             counters,
             interfaces,
             config,

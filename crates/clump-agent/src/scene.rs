@@ -52,7 +52,10 @@ pub fn monitors(node: &NodeMemory) -> Vec<Monitor> {
     let now_ns = clock::now_ns();
     let read = |(id, which)| {
         let block = node.rank(id)?;
-        Monitor::read((node.node(), which), block.counters(), now_ns)
+        // The stack's own counters stand where those of a rank's first endpoint would.
+        let network = node.endpoint_block(id, 0).ok()?;
+        let network = Snapshot::of(Counters::over(network.counters()));
+        Monitor::read((node.node(), which), block.counters(), network, now_ns)
     };
     node.own_interfaces().zip(0..).filter_map(read).collect()
 }

@@ -56,7 +56,7 @@ pub use endpoint::{Alone, AsContext, Endpoint, Events, Hold, SharedEndpoint, Tog
 pub use error::{Error, ErrorKind, Result};
 pub use handler::{Failure, Handler, Outcome};
 pub use network::{
-    Accept, Dispatch, Forward, Network, NetworkSeat, Portal, PortalClock, Spill, count_paths,
+    Accept, Dispatch, Forward, Network, NetworkSeat, Portal, PortalClock, Spill, count_stack,
     credit_bytes, faults, fits, gone, gone_peers, peer_address, proxy_name, remote_interfaces,
     remote_ranks, stamped,
 };

@@ -327,37 +327,41 @@ impl Network {
         for (peer, why) in gone_peers(&stack, node) {
             stack.lose(peer, why);
         }
-        let stats = stack.stats();
-        for (counter, value) in [
-            (Counter::NetPacketsSent, stats.packets_sent),
-            (Counter::NetBytesSent, stats.bytes_sent),
-            (Counter::NetAcksSent, stats.acks_sent),
-            (Counter::NetUnitsSent, stats.units_sent),
-            (Counter::NetUnitsResent, stats.units_resent),
-            (Counter::NetUnitsAhead, stats.units_ahead),
-            (Counter::NetPacketsReceived, stats.packets_received),
-            (Counter::NetBytesReceived, stats.bytes_received),
-            (Counter::NetDuplicates, stats.units_duplicate),
-            (Counter::NetForeign, stats.packets_foreign),
-            (Counter::NetForged, stats.packets_forged),
-            (Counter::NetReplayed, stats.packets_replayed),
-            (Counter::NetMalformed, stats.packets_malformed),
-            (Counter::NetFramesMalformed, stats.frames_malformed),
-            (Counter::NetSendsRefused, stats.sends_refused),
-            (Counter::NetReturnedHere, stats.returned_here),
-            (Counter::NetCreditsSent, stats.credits_sent),
-            (Counter::NetMarks, stats.marks_received),
-        ] {
-            counters.set(counter, value);
-        }
-        if let Some(paths) = stack.driver().paths() {
-            count_paths(counters, paths);
-        }
+        count_stack(counters, &stack);
     }
 }
 
-/// Copies what a driver with several paths has counted.
-pub fn count_paths(counters: Counters<'_>, paths: &PathCounts) {
+/// Copies what a stack has counted, and its driver if that has several paths.
+pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
+    let stats = stack.stats();
+    for (counter, value) in [
+        (Counter::NetPacketsSent, stats.packets_sent),
+        (Counter::NetBytesSent, stats.bytes_sent),
+        (Counter::NetAcksSent, stats.acks_sent),
+        (Counter::NetUnitsSent, stats.units_sent),
+        (Counter::NetUnitsResent, stats.units_resent),
+        (Counter::NetUnitsAhead, stats.units_ahead),
+        (Counter::NetPacketsReceived, stats.packets_received),
+        (Counter::NetBytesReceived, stats.bytes_received),
+        (Counter::NetDuplicates, stats.units_duplicate),
+        (Counter::NetForeign, stats.packets_foreign),
+        (Counter::NetForged, stats.packets_forged),
+        (Counter::NetReplayed, stats.packets_replayed),
+        (Counter::NetMalformed, stats.packets_malformed),
+        (Counter::NetFramesMalformed, stats.frames_malformed),
+        (Counter::NetSendsRefused, stats.sends_refused),
+        (Counter::NetReturnedHere, stats.returned_here),
+        (Counter::NetCreditsSent, stats.credits_sent),
+        (Counter::NetMarks, stats.marks_received),
+    ] {
+        counters.set(counter, value);
+    }
+    if let Some(paths) = stack.driver().paths() {
+        count_paths(counters, paths);
+    }
+}
+
+fn count_paths(counters: Counters<'_>, paths: &PathCounts) {
     let sent = [Counter::NetPath0, Counter::NetPath1, Counter::NetPath2, Counter::NetPath3];
     for (counter, value) in sent.into_iter().zip(paths.sent) {
         counters.set(counter, value);

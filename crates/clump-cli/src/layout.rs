@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use clump_agent::JobSpec;
 use clump_boot::NetDriver;
 use clump_wire::Security;
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
 use std::str::FromStr;
 
 const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
@@ -160,12 +160,24 @@ impl Layout {
         spec.cables = self.cables;
         let addresses = self.addresses.into_iter().flat_map(|all| all.0);
         spec.addresses = addresses.flatten().collect();
+        spec.addresses.iter().try_for_each(|&address| is_here(address))?;
         spec.security = match self.security {
             Protection::Aead => Security::Aead,
             Protection::Crc => Security::Crc,
         };
         Ok(())
     }
+}
+
+/// Whether this machine can be reached at an address: asked before anything of a job is started.
+fn is_here(address: IpAddr) -> anyhow::Result<()> {
+    let Err(why) = UdpSocket::bind((address, 0)) else { return Ok(()) };
+    if why.kind() == std::io::ErrorKind::AddrNotAvailable {
+        anyhow::bail!(
+            "{address} is no address of this machine (--addresses); `ip -brief address` shows those that it has"
+        );
+    }
+    anyhow::bail!("nodes cannot be reached at {address} (--addresses): {why}");
 }
 
 #[cfg(test)]

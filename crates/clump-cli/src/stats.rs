@@ -6,7 +6,7 @@ use clump_agent::{report, scene};
 use clump_os::{clock, process, procfs};
 use clump_shm::node::NodeMemory;
 use clump_trace::text::Table;
-use clump_trace::{Counter, Monitor, Summary};
+use clump_trace::{Counter, Monitor, Snapshot, Summary};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
@@ -79,8 +79,9 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
     let node = nodes.first().context("a job without nodes")?;
     let first = ranks.iter().map(|all| all[Counter::Joined]).filter(|&ns| ns != 0).min();
     let elapsed_ns = first.map_or(0, |first| clock::now_ns().saturating_sub(first));
-    let summary = Summary::of(&ranks, elapsed_ns);
     let interfaces: Vec<_> = nodes.iter().flat_map(scene::monitors).collect();
+    let stacks: Vec<_> = interfaces.iter().map(|one| one.network.clone()).collect();
+    let summary = Summary::of(&ranks, &stacks, elapsed_ns);
     let id = format!("{:016x}", node.job().id());
     if json {
         let all = serde_json::json!({
@@ -104,9 +105,12 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
         text += &line;
         text.push('\n');
     }
-    let mut text = format!("{text}\n{}\n{summary}", Table { ranks: &ranks });
+    let mut text = format!("{text}\n{}\n{summary}", Table { what: "rank", all: &ranks });
     if !interfaces.is_empty() {
         text += &format!("\n{}\n", Monitor::lines(&interfaces).join("\n"));
+    }
+    if stacks.iter().any(|stack| *stack != Snapshot::ZERO) {
+        text += &format!("\n{}", Table { what: "interface", all: &stacks });
     }
     Ok(text)
 }

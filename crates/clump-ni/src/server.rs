@@ -9,7 +9,7 @@ use crate::monitor::Watcher;
 use crate::outlets::Outlets;
 use crate::routes::Routes;
 use clump_am::{
-    ErrorKind, Result, credit_bytes, gone, gone_peers, peer_address, remote_interfaces,
+    ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, peer_address, remote_interfaces,
     remote_ranks,
 };
 use clump_net::{Arrival, Batch, Doors, PeerAddress, Push, Sort, Stack};
@@ -17,11 +17,13 @@ use clump_os::alarm::Alarm;
 use clump_rma::NodeSegments;
 use clump_rma::engine::{Engine, Outlet, Request};
 use clump_rma::protocol::interface_name;
+use clump_shm::block::EndpointBlock;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::park::Announced;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
+use clump_trace::Counters;
 use clump_wire::frame::Kind;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -51,6 +53,8 @@ pub struct Server<C> {
     inlet: Option<Inlet>,
     outlets: Outlets,
     watcher: Watcher,
+    /// Where what the stack counts is copied to: the block of the interface's first endpoint.
+    tally: Shared<EndpointBlock>,
     turns: u32,
     clock: C,
 }
@@ -90,6 +94,7 @@ impl<C: Clock> Server<C> {
         let block = memory.rank(id).ok_or_else(missing)?;
         let place = block.place().ok_or_else(missing)?;
         let watcher = Watcher::new(block, &clock);
+        let tally = memory.endpoint_block(id, 0)?;
         let routes = Routes::new(memory.clone(), which);
         let name = (which == 0).then(|| interface_name(memory, node));
         let proxies = memory.proxies() != 0;
@@ -120,6 +125,7 @@ impl<C: Clock> Server<C> {
             inlet,
             outlets,
             watcher,
+            tally,
             turns,
             clock,
         })
@@ -218,8 +224,9 @@ impl<C: Clock> Server<C> {
 
     /// Gives up who died or finalized, on other nodes and on this one.
     pub fn attend(&mut self) {
-        let Self { memory, stack, engine, inlet, outlets, watcher, clock, .. } = self;
+        let Self { memory, stack, engine, inlet, outlets, watcher, clock, tally, .. } = self;
         watcher.on_attend(stack);
+        count_stack(Counters::over(tally.counters()), stack);
         for (peer, why) in gone_peers(stack, memory) {
             stack.lose(peer, why);
         }

@@ -9,6 +9,7 @@
 //! its first part is what is timed.
 
 use crate::block::CAPACITY;
+use crate::snapshot::Snapshot;
 use clump_os::sync::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 
@@ -174,16 +175,21 @@ pub struct Monitor {
     pub little: Option<f64>,
     /// Where the time of messages went.
     pub stages: Vec<Times>,
+    /// What its stack has counted.
+    #[serde(default)]
+    pub network: Snapshot,
 }
 
 /// Timed messages that make an average.
 const ENOUGH: u64 = 64;
 
 impl Monitor {
-    /// Reads the cells of an interface at `now_ns` of the machine's clock; `None` before it has started.
+    /// Reads the cells of an interface, and the counters of its stack, at `now_ns` of the machine's clock; `None`
+    /// before it has started.
     pub fn read(
         (node, which): (u32, u32),
         cells: &[AtomicU64; CAPACITY],
+        network: Snapshot,
         now_ns: u64,
     ) -> Option<Self> {
         let gauges = Gauges::over(cells);
@@ -217,6 +223,7 @@ impl Monitor {
             queue_most: gauges.get(Gauge::QueueMost),
             little: (timed >= ENOUGH && expected > 0.0).then(|| queue_mean / expected),
             stages,
+            network,
         })
     }
 
@@ -282,7 +289,7 @@ mod tests {
 
     #[test]
     fn an_interface_that_never_started_shows_nothing() {
-        assert_eq!(Monitor::read((0, 0), &cells(), 5), None);
+        assert_eq!(Monitor::read((0, 0), &cells(), Snapshot::ZERO, 5), None);
     }
 
     #[test]
@@ -296,7 +303,7 @@ mod tests {
             gauges.add(Gauge::QueueTime, 500);
             gauges.time(Stage::ToWire, false, 500);
         }
-        let monitor = Monitor::read((1, 2), &cells, 1_001_000).unwrap();
+        let monitor = Monitor::read((1, 2), &cells, Snapshot::ZERO, 1_001_000).unwrap();
         assert!((monitor.queue_mean - 0.5).abs() < 1e-9);
         assert!((monitor.little.unwrap() - 1.0).abs() < 1e-9);
         assert_eq!((monitor.stages.len(), monitor.stages[0].timed), (1, 1_000));
@@ -313,7 +320,7 @@ mod tests {
         for ns in [3_000, 1_000, 2_000] {
             gauges.time(Stage::Delivery, true, ns);
         }
-        let monitor = Monitor::read((0, 0), &cells, 10).unwrap();
+        let monitor = Monitor::read((0, 0), &cells, Snapshot::ZERO, 10).unwrap();
         let times = &monitor.stages[0];
         assert_eq!((times.stage, times.large, times.timed), (Stage::Delivery, true, 3));
         assert!((times.mean_us - 2.0).abs() < 1e-9 && (times.least_us - 1.0).abs() < 1e-9);

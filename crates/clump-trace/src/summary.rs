@@ -60,6 +60,12 @@ pub struct NetworkSummary {
     pub resent_percent: f64,
     /// Packets thrown away: forged, foreign, malformed or replayed.
     pub refused: u64,
+    /// Packets sent by each address, where nodes have several.
+    #[serde(default)]
+    pub by_path: Vec<u64>,
+    /// Times that a path was left because nothing came back by it, and that one came back.
+    #[serde(default)]
+    pub paths_out_and_back: (u64, u64),
 }
 
 impl NetworkSummary {
@@ -67,6 +73,8 @@ impl NetworkSummary {
         let (packets, units) = (all[Counter::NetPacketsSent], all[Counter::NetUnitsSent]);
         let refused =
             [Counter::NetForged, Counter::NetForeign, Counter::NetMalformed, Counter::NetReplayed];
+        let paths = [Counter::NetPath0, Counter::NetPath1, Counter::NetPath2, Counter::NetPath3];
+        let used = paths.iter().rposition(|&path| all[path] != 0).map_or(0, |last| last + 1);
         (packets != 0).then(|| Self {
             packets_per_rank: real(packets) / ranks,
             messages_per_packet: real(between) / real(units.max(1)),
@@ -77,6 +85,8 @@ impl NetworkSummary {
             },
             resent_percent: percent(all[Counter::NetUnitsResent], units),
             refused: refused.into_iter().map(|counter| all[counter]).sum(),
+            by_path: paths.into_iter().map(|path| all[path]).take(used).collect(),
+            paths_out_and_back: (all[Counter::NetPathsOut], all[Counter::NetPathsBack]),
         })
     }
 }
@@ -92,9 +102,10 @@ fn percent(part: u64, whole: u64) -> f64 {
 
 impl Summary {
     /// Works the figures out from what each rank did (`ranks`, differences of two snapshots or whole
-    /// lives) in `elapsed_ns`. Anything per time is zero for an empty span.
-    pub fn of(ranks: &[Snapshot], elapsed_ns: u64) -> Self {
-        let all: Snapshot = ranks.iter().sum();
+    /// lives) in `elapsed_ns`, and what the stacks of their nodes' network interfaces sent for them meanwhile.
+    /// Anything per time is zero for an empty span.
+    pub fn of(ranks: &[Snapshot], interfaces: &[Snapshot], elapsed_ns: u64) -> Self {
+        let all: Snapshot = ranks.iter().chain(interfaces).sum();
         let local = all.messages_sent();
         let all = all.over_all_paths();
         let sent = all.messages_sent();
@@ -127,9 +138,9 @@ impl Summary {
     }
 
     /// The same, over the time from the first joining to the last leaving that the ranks recorded.
-    pub fn of_lives(ranks: &[Snapshot]) -> Self {
+    pub fn of_lives(ranks: &[Snapshot], interfaces: &[Snapshot]) -> Self {
         let all: Snapshot = ranks.iter().sum();
-        Self::of(ranks, all.lifetime_ns().unwrap_or(0))
+        Self::of(ranks, interfaces, all.lifetime_ns().unwrap_or(0))
     }
 }
 
@@ -153,13 +164,20 @@ fn to_count(value: f64) -> u64 {
     value.round() as u64
 }
 
+/// Two figures on a line.
+#[expect(clippy::needless_pass_by_value, reason = "figures are made for it")]
+fn pair(f: &mut fmt::Formatter<'_>, a: &str, x: String, b: &str, y: String) -> fmt::Result {
+    writeln!(f, "  {a:<32}{x:>14}    {b:<32}{y:>14}")
+}
+
+/// A share as people write it.
+fn share(percent: f64) -> String {
+    format!("{percent:.2} %")
+}
+
 impl fmt::Display for Summary {
     /// Two figures a line, within 100 columns.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pair = |f: &mut fmt::Formatter<'_>, a: &str, x: String, b: &str, y: String| {
-            writeln!(f, "  {a:<32}{x:>14}    {b:<32}{y:>14}")
-        };
-        let percent = |v: f64| format!("{v:.2} %");
         let seconds = self.elapsed_ms / 1e3;
         writeln!(f, "communication summary: {} ranks, {seconds:.3} s", self.ranks)?;
         pair(
@@ -186,41 +204,53 @@ impl fmt::Display for Summary {
         pair(
             f,
             "bulk messages",
-            percent(self.bulk_percent),
+            share(self.bulk_percent),
             "bulk payload per rank, kB/s",
             figure(Some(self.bulk_kb_s)),
         )?;
         pair(
             f,
             "reads (answered and answers)",
-            percent(self.read_percent),
+            share(self.read_percent),
             "small payload per rank, kB/s",
             figure(Some(self.small_kb_s)),
         )?;
         pair(
             f,
             "stayed on the node",
-            percent(self.local_percent),
+            share(self.local_percent),
             "time in barriers",
-            percent(self.barrier_percent),
+            share(self.barrier_percent),
         )?;
         writeln!(f, "  {:<32}{:>14}", "returned messages", grouped(self.returned))?;
-        let Some(network) = &self.network else { return Ok(()) };
+        self.network.as_ref().map_or(Ok(()), |network| network.show(f))
+    }
+}
+
+impl NetworkSummary {
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         pair(
             f,
             "packets between nodes, per rank",
-            figure(Some(network.packets_per_rank)),
+            figure(Some(self.packets_per_rank)),
             "messages per packet",
-            figure(Some(network.messages_per_packet)),
+            figure(Some(self.messages_per_packet)),
         )?;
         pair(
             f,
             "bytes of those per rank, kB/s",
-            figure(Some(network.kb_s)),
+            figure(Some(self.kb_s)),
             "sent again",
-            percent(network.resent_percent),
+            share(self.resent_percent),
         )?;
-        writeln!(f, "  {:<32}{:>14}", "packets thrown away", grouped(network.refused))
+        writeln!(f, "  {:<32}{:>14}", "packets thrown away", grouped(self.refused))?;
+        let (out, back) = self.paths_out_and_back;
+        if self.by_path.len() > 1 {
+            let by_path: Vec<_> = self.by_path.iter().map(|&sent| grouped(sent)).collect();
+            writeln!(f, "  {:<32}{}", "packets by address", by_path.join(", "))?;
+            pair(f, "paths left", grouped(out), "paths taken again", grouped(back))?;
+        }
+        Ok(())
     }
 }
 
@@ -264,7 +294,7 @@ mod tests {
 
     #[test]
     fn figures_match_those_worked_out_by_hand() {
-        let s = Summary::of_lives(&two_ranks());
+        let s = Summary::of_lives(&two_ranks(), &[]);
         assert_eq!(s.ranks, 2);
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9 * b.abs().max(1.0), "{a} != {b}");
         close(s.elapsed_ms, 2.0);
@@ -292,7 +322,7 @@ mod tests {
         ranks[1][C::NetPacketsSent] = 60;
         ranks[1][C::NetUnitsResent] = 5;
         ranks[1][C::NetForged] = 7;
-        let s = Summary::of_lives(&ranks);
+        let s = Summary::of_lives(&ranks, &[]);
         assert_eq!((s.messages_per_rank, s.messages_most, s.local_percent), (500.0, 600, 50.0));
         let network = s.network.clone().unwrap();
         assert_eq!((network.packets_per_rank, network.messages_per_packet), (30.0, 10.0));
@@ -304,7 +334,7 @@ mod tests {
 
     #[test]
     fn text_fits_and_shows_the_figures() {
-        let text = Summary::of_lives(&two_ranks()).to_string();
+        let text = Summary::of_lives(&two_ranks(), &[]).to_string();
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         for shown in ["250.0", "1.60", "100,000", "40.00 %", "0.4000", "0.002 s"] {
             assert!(text.contains(shown), "{shown} is missing in\n{text}");
@@ -316,7 +346,7 @@ mod tests {
         for (ranks, elapsed_ns) in
             [(vec![], 0), (vec![Snapshot::ZERO; 3], 0), (vec![Snapshot::ZERO], 10)]
         {
-            let s = Summary::of(&ranks, elapsed_ns);
+            let s = Summary::of(&ranks, &[], elapsed_ns);
             assert_eq!(
                 (s.message_interval_us, s.barrier_interval_ms, s.balance),
                 (None, None, None)
@@ -329,7 +359,7 @@ mod tests {
     #[test]
     fn json_keeps_every_figure() {
         let ranks = two_ranks();
-        let s = Summary::of_lives(&ranks);
+        let s = Summary::of_lives(&ranks, &[]);
         let again: Summary = serde_json::from_str(&serde_json::to_string(&s).unwrap()).unwrap();
         assert_eq!(again, s);
         let text = serde_json::to_string(&ranks[1]).unwrap();

@@ -8,22 +8,26 @@ use std::fmt;
 /// Counters that are zero everywhere are left out. Fits 100 columns.
 #[derive(Debug)]
 pub struct Table<'a> {
-    /// One snapshot per rank, in rank order.
-    pub ranks: &'a [Snapshot],
+    /// Whose they are, as in `rank`.
+    pub what: &'static str,
+    /// One snapshot of each, in order.
+    pub all: &'a [Snapshot],
 }
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let total: Snapshot = self.ranks.iter().sum();
-        writeln!(f, "{:<34}{:>24}   {:>24} at rank", "counter", "all ranks", "most")?;
+        let Self { what, all } = self;
+        let total: Snapshot = all.iter().sum();
+        let sums = format!("all {what}s");
+        writeln!(f, "{:<34}{sums:>24}   {:>24} at {what}", "counter", "most")?;
         for &counter in Counter::ALL.iter().filter(|&&c| total[c] != 0) {
             let unit = counter.unit().symbol();
             write!(f, "{:<34}{:>24} {unit:<2}", counter.name(), grouped(total[counter]))?;
-            let most = self.ranks.iter().enumerate().max_by_key(|(rank, s)| {
+            let most = all.iter().enumerate().max_by_key(|(rank, s)| {
                 (s[counter], std::cmp::Reverse(*rank)) // of equals the lowest rank
             });
             match most {
-                Some((rank, snapshot)) if self.ranks.len() > 1 => {
+                Some((rank, snapshot)) if all.len() > 1 => {
                     writeln!(f, "{:>24} {rank:>7}", grouped(snapshot[counter]))?;
                 }
                 _ => writeln!(f)?,
@@ -65,7 +69,7 @@ mod tests {
         ranks[1][Counter::Parks] = 1200;
         ranks[2][Counter::Parks] = 34;
         ranks[0][Counter::BarrierWait] = u64::MAX / 4;
-        let text = Table { ranks: &ranks }.to_string();
+        let text = Table { what: "rank", all: &ranks }.to_string();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
         let parks = lines.iter().find(|l| l.starts_with("wait.parks")).unwrap();

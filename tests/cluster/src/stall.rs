@@ -92,7 +92,9 @@ fn check(ended: &Finished, sorted: &str, from: &str) {
 /// # Panics
 /// The job was not asked for JSON.
 pub fn counted(ended: &Finished, counter: &str) -> u64 {
-    let counters = ended.json()["counters"].clone();
-    let of = |rank: &serde_json::Value| rank[counter].as_u64().unwrap_or(0);
-    counters.as_array().expect("a list of ranks").iter().map(of).sum()
+    let all = ended.json();
+    let list = |what: &str| all[what].as_array().expect("a list").clone();
+    let interfaces = list("interfaces").into_iter().map(|interface| interface["network"].clone());
+    let of = |counters: serde_json::Value| counters[counter].as_u64().unwrap_or(0);
+    list("counters").into_iter().chain(interfaces).map(of).sum()
 }
