@@ -55,7 +55,7 @@ pub fn monitors(node: &NodeMemory) -> Vec<Monitor> {
         // The stack's own counters stand where those of a rank's first endpoint would.
         let network = node.endpoint_block(id, 0).ok()?;
         let network = Snapshot::of(Counters::over(network.counters()));
-        Monitor::read((node.node(), which), block.counters(), network, now_ns)
+        Monitor::read((node.node(), which, node.proxies() != 0), block.counters(), network, now_ns)
     };
     node.own_interfaces().zip(0..).filter_map(read).collect()
 }

@@ -27,6 +27,7 @@ pub(crate) struct Watcher {
     pending: HashMap<u32, VecDeque<Pending>>,
     taken: u64,
     brought: u64,
+    executed: u64,
     dice: Dice,
 }
 
@@ -39,7 +40,8 @@ impl Watcher {
         let now = clock.now_ns();
         let zero = now.saturating_sub(clock.ticked_ns());
         let (pending, dice) = (HashMap::new(), Dice::new(now));
-        let watcher = Self { block, zero, pending, taken: 0, brought: 0, dice };
+        let (taken, brought, executed) = (0, 0, 0);
+        let watcher = Self { block, zero, pending, taken, brought, executed, dice };
         watcher.gauges().set(Gauge::Changed, now);
         watcher.gauges().set(Gauge::Started, now);
         watcher
@@ -145,10 +147,35 @@ impl Watcher {
         }
     }
 
-    /// A one-sided operation was executed.
+    /// One-sided operations have arrived, to an interface that does nothing else.
     #[inline]
-    pub(crate) fn on_executed(&self) {
-        self.gauges().add(Gauge::Executed, 1);
+    pub(crate) fn on_operations(&self, arrived: u64, count: usize) {
+        if count > 0 {
+            self.change_queue(arrived, i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// A one-sided operation was executed. With `arrived` it was in the queue, since then.
+    #[inline]
+    pub(crate) fn on_executed(&mut self, clock: &impl Clock, arrived: Option<u64>, bytes: usize) {
+        self.executed += 1;
+        let gauges = Gauges::over(self.block.counters());
+        gauges.set(Gauge::Executed, self.executed);
+        let Some(arrived) = arrived else { return };
+        let now = clock.ticked_ns();
+        if self.dice.is_timed() {
+            gauges.time(Stage::Delivery, bytes > SMALL, now.saturating_sub(arrived));
+        }
+        self.change_queue(now, -1);
+    }
+
+    /// None is left that has arrived; what was no operation was counted as one.
+    #[inline]
+    pub(crate) fn on_none_left(&self, clock: &impl Clock) {
+        let left = self.gauges().get(Gauge::Queue);
+        if left > 0 {
+            self.change_queue(clock.ticked_ns(), -i64::try_from(left).unwrap_or(i64::MAX));
+        }
     }
 
     /// Now and then: what channels know of the wire.

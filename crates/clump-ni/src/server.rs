@@ -9,8 +9,8 @@ use crate::monitor::Watcher;
 use crate::outlets::Outlets;
 use crate::routes::Routes;
 use clump_am::{
-    ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, peer_address, remote_interfaces,
-    remote_ranks,
+    ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, peer_address,
+    remote_interfaces, remote_ranks,
 };
 use clump_net::{Arrival, Batch, Doors, PeerAddress, Push, Sort, Stack};
 use clump_os::alarm::Alarm;
@@ -179,6 +179,11 @@ impl<C: Clock> Server<C> {
             let mut out = Answers { stack, clock, routes, name: executor.name };
             executor.engine.handle_room(&mut out);
         }
+        // Where ranks drive the network themselves all that comes here is for the engine, and is this queue.
+        let arrived = inlet.is_none().then(|| stack.looked_at());
+        if let Some(arrived) = arrived {
+            watcher.on_operations(arrived, batch.len());
+        }
         for at in 0..batch.len() {
             let Some(arrival) = batch.arrival(at) else { break };
             match engine {
@@ -186,7 +191,7 @@ impl<C: Clock> Server<C> {
                     clock.spend(Work::Execute(arrival.payload.len()));
                     let mut out = Answers { stack, clock, routes, name: executor.name };
                     take(&mut executor.engine, &arrival, &mut out);
-                    watcher.on_executed();
+                    watcher.on_executed(clock, arrived, arrival.payload.len());
                 }
                 _ if arrival.route.to == *business => {
                     let token = arrival.words().first().copied().unwrap_or(0);
@@ -207,6 +212,9 @@ impl<C: Clock> Server<C> {
                     watcher.on_brought(clock, stack.looked_at(), arrival.payload.len());
                 }
             }
+        }
+        if arrived.is_some() {
+            watcher.on_none_left(clock);
         }
         if let Some(executor) = engine
             && executor.engine.has_waits()

@@ -7,6 +7,10 @@
 //! eight messages is timed ([`crate::Dice`]), but not on the wire: there each channel gives one sample, its smoothed
 //! round trip, each time the interface looks who is gone, whatever went by it meanwhile. A long message is one, and
 //! its first part is what is timed.
+//!
+//! Where ranks drive the network themselves an interface executes one-sided operations and nothing else. Then the queue
+//! is of those that have arrived and are not executed, and *delivery* is from the arrival of one until it is executed.
+//! What ranks' own stacks do is in their counters.
 
 use crate::block::CAPACITY;
 use crate::snapshot::Snapshot;
@@ -30,7 +34,7 @@ pub enum Gauge {
     Brought,
     /// One-sided operations executed.
     Executed,
-    /// Messages taken and not yet sent, now.
+    /// Messages taken and not yet sent, or operations not yet executed, now.
     Queue,
     /// The most that ever was.
     QueueMost,
@@ -52,7 +56,7 @@ pub enum Stage {
     ToWire,
     /// Between the nodes.
     Wire,
-    /// From its arrival to its endpoint's lane.
+    /// From its arrival to its endpoint's lane, or until it is executed.
     Delivery,
 }
 
@@ -156,6 +160,10 @@ pub struct Monitor {
     pub node: u32,
     /// Its number there.
     pub which: u32,
+    /// Whether ranks hand to it what they send; otherwise they drive the network themselves, and it executes one-sided
+    /// operations only.
+    #[serde(default)]
+    pub carries: bool,
     /// For how long it has run, in ms.
     pub elapsed_ms: f64,
     /// Share of that in which it was busy, 0 to 1.
@@ -166,7 +174,7 @@ pub struct Monitor {
     pub brought: u64,
     /// One-sided operations executed.
     pub executed: u64,
-    /// Messages taken and not yet sent, on average over time.
+    /// Messages taken and not yet sent, or operations not yet executed, on average over time.
     pub queue_mean: f64,
     /// The most there were at one time.
     pub queue_most: u64,
@@ -187,7 +195,7 @@ impl Monitor {
     /// Reads the cells of an interface, and the counters of its stack, at `now_ns` of the machine's clock; `None`
     /// before it has started.
     pub fn read(
-        (node, which): (u32, u32),
+        (node, which, carries): (u32, u32, bool),
         cells: &[AtomicU64; CAPACITY],
         network: Snapshot,
         now_ns: u64,
@@ -204,21 +212,25 @@ impl Monitor {
         let both = Stage::ALL.into_iter().flat_map(|stage| [(stage, false), (stage, true)]);
         let stages: Vec<Times> =
             both.filter_map(|(stage, large)| gauges.times(stage, large)).collect();
-        let taken = gauges.get(Gauge::Taken);
-        let stays = stages.iter().filter(|times| times.stage == Stage::ToWire);
+        let (taken, executed) = (gauges.get(Gauge::Taken), gauges.get(Gauge::Executed));
+        // Who stands in the queue: what ranks handed over, or else operations until they are executed.
+        let (customers, stay) =
+            if taken > 0 { (taken, Stage::ToWire) } else { (executed, Stage::Delivery) };
+        let stays = stages.iter().filter(|times| times.stage == stay);
         let (timed, sum) = stays.fold((0, 0.0), |(timed, sum), times| {
             (timed + times.timed, sum + times.mean_us * real(times.timed))
         });
         let stay_ns = sum * 1e3 / real(timed.max(1));
-        let expected = real(taken) / elapsed * stay_ns;
+        let expected = real(customers) / elapsed * stay_ns;
         Some(Self {
             node,
             which,
+            carries,
             elapsed_ms: elapsed / 1e6,
             utilisation: (real(gauges.get(Gauge::Busy)) / elapsed).min(1.0),
             taken,
             brought: gauges.get(Gauge::Brought),
-            executed: gauges.get(Gauge::Executed),
+            executed,
             queue_mean,
             queue_most: gauges.get(Gauge::QueueMost),
             little: (timed >= ENOUGH && expected > 0.0).then(|| queue_mean / expected),
@@ -229,10 +241,18 @@ impl Monitor {
 
     /// As lines for people.
     pub fn lines(all: &[Self]) -> Vec<String> {
-        let mut lines = vec![format!(
-            "{:<12} {:>6} {:>10} {:>10} {:>10} {:>10} {:>6} {:>7}",
-            "interface", "busy", "taken", "brought", "executed", "queue", "most", "Little"
-        )];
+        let what = if all.iter().any(|one| one.carries) {
+            "interfaces, which carry all messages between nodes:"
+        } else {
+            "interfaces, which execute one-sided operations; what ranks send themselves is counted by rank:"
+        };
+        let mut lines = vec![
+            what.to_owned(),
+            format!(
+                "{:<12} {:>6} {:>10} {:>10} {:>10} {:>10} {:>6} {:>7}",
+                "interface", "busy", "taken", "brought", "executed", "queue", "most", "Little"
+            ),
+        ];
         for one in all {
             lines.push(format!(
                 "{:<12} {:>4.0} % {:>10} {:>10} {:>10} {:>10.3} {:>6} {:>7}",
@@ -289,7 +309,7 @@ mod tests {
 
     #[test]
     fn an_interface_that_never_started_shows_nothing() {
-        assert_eq!(Monitor::read((0, 0), &cells(), Snapshot::ZERO, 5), None);
+        assert_eq!(Monitor::read((0, 0, false), &cells(), Snapshot::ZERO, 5), None);
     }
 
     #[test]
@@ -303,13 +323,27 @@ mod tests {
             gauges.add(Gauge::QueueTime, 500);
             gauges.time(Stage::ToWire, false, 500);
         }
-        let monitor = Monitor::read((1, 2), &cells, Snapshot::ZERO, 1_001_000).unwrap();
+        let monitor = Monitor::read((1, 2, true), &cells, Snapshot::ZERO, 1_001_000).unwrap();
         assert!((monitor.queue_mean - 0.5).abs() < 1e-9);
         assert!((monitor.little.unwrap() - 1.0).abs() < 1e-9);
         assert_eq!((monitor.stages.len(), monitor.stages[0].timed), (1, 1_000));
         let lines = Monitor::lines(&[monitor]);
         assert!(lines.iter().any(|line| line.starts_with("1.2")), "{lines:?}");
         assert!(lines.iter().any(|line| line.starts_with("to wire")), "{lines:?}");
+    }
+
+    #[test]
+    fn the_queue_of_an_interface_that_only_executes_is_of_operations() {
+        let cells = cells();
+        let gauges = Gauges::over(&cells);
+        gauges.set(Gauge::Started, 1_000);
+        for _ in 0..1_000 {
+            gauges.add(Gauge::Executed, 1);
+            gauges.add(Gauge::QueueTime, 250);
+            gauges.time(Stage::Delivery, true, 250);
+        }
+        let monitor = Monitor::read((0, 0, false), &cells, Snapshot::ZERO, 1_001_000).unwrap();
+        assert!((monitor.little.unwrap() - 1.0).abs() < 1e-9);
     }
 
     #[test]
@@ -320,7 +354,7 @@ mod tests {
         for ns in [3_000, 1_000, 2_000] {
             gauges.time(Stage::Delivery, true, ns);
         }
-        let monitor = Monitor::read((0, 0), &cells, Snapshot::ZERO, 10).unwrap();
+        let monitor = Monitor::read((0, 0, false), &cells, Snapshot::ZERO, 10).unwrap();
         let times = &monitor.stages[0];
         assert_eq!((times.stage, times.large, times.timed), (Stage::Delivery, true, 3));
         assert!((times.mean_us - 2.0).abs() < 1e-9 && (times.least_us - 1.0).abs() < 1e-9);

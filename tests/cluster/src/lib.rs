@@ -14,6 +14,7 @@
 
 pub mod c_programs;
 pub mod cables;
+pub mod lock_storm;
 pub mod stall;
 pub mod storm;
 

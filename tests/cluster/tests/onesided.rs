@@ -57,3 +57,22 @@ fn operations_on_a_lost_node_end() {
     assert_ne!(ended.code, 0, "{}", ended.err);
     assert!(ended.out.contains("rank 0 goes on"), "{}\n{}", ended.out, ended.err);
 }
+
+#[test]
+fn the_monitor_shows_what_interfaces_execute() {
+    let tickets = [OsString::from("1000")];
+    let ended = Job::of_program("-n 4 --nodes 2 --json", program("counter"), tickets).finish();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let outcome = ended.json();
+    let all = outcome["interfaces"].as_array().unwrap();
+    let busiest = all.iter().max_by_key(|one| one["executed"].as_u64()).unwrap();
+    assert!(busiest["executed"].as_u64().unwrap() >= 1000, "{outcome}");
+    assert_eq!((&busiest["taken"], &busiest["carries"]), (&0.into(), &false.into()));
+    let delivery = busiest["stages"].as_array().unwrap();
+    let delivery = delivery.iter().find(|times| times["stage"] == "delivery").unwrap();
+    assert!(delivery["mean_us"].as_f64().unwrap() > 0.0, "{delivery}");
+    // One operation in eight is timed, so that a pause of the machine may count for more or for less.
+    let little = busiest["little"].as_f64().unwrap();
+    assert!(little > 0.02 && little < 50.0, "{busiest}");
+    assert!(busiest["network"]["net.packets.sent"].as_u64().unwrap() > 100, "{busiest}");
+}

@@ -16,7 +16,7 @@ use clump_ni::{Bed, Server, Wiring};
 use clump_os::alarm::Alarm;
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_shm::rank::Place;
-use clump_trace::Monitor;
+use clump_trace::{Monitor, Snapshot};
 use clump_wire::Security;
 use std::time::Duration;
 
@@ -190,7 +190,12 @@ impl World {
     fn cell(&self, now: Time) -> anyhow::Result<Cell> {
         let monitors = self.proxies.iter().filter_map(|proxy| {
             let block = proxy.memory.rank(proxy.id)?;
-            Monitor::read((proxy.memory.node(), proxy.which), block.counters(), now)
+            Monitor::read(
+                (proxy.memory.node(), proxy.which, true),
+                block.counters(),
+                Snapshot::ZERO,
+                now,
+            )
         });
         let mut monitors: Vec<Monitor> = monitors.collect();
         monitors.sort_by_key(|monitor| (monitor.node, monitor.which));

@@ -1,0 +1,192 @@
+//! Ranks that contend for locks of all homes until they are told who has died: `contend FOLDER SEED`.
+//!
+//! Each watches that nobody else is inside, and that calls fail for deaths that there were. The file `FOLDER/end`
+//! ends it; its words are the ranks that have died.
+
+use clump::rma::{Lock, Rma, Segment, Target, Why};
+use clump_cluster_tests::storm::Dice;
+use clump_os::clock;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Locks of each home.
+const EACH: u64 = 2;
+/// Turns of each survivor once it knows who has died.
+const AFTER: u32 = 40;
+
+/// How long a death may stay unknown, and a lock held.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A lock, and a word of its home that says who is inside.
+struct Place {
+    home: usize,
+    at: u64,
+    lock: Lock,
+    /// Why it cannot be had any more.
+    lost: Option<Why>,
+}
+
+fn main() -> Result<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [folder, seed] = &words[..] else { return Err("contend FOLDER SEED".into()) };
+    let (folder, cl) = (PathBuf::from(folder), clump::init()?);
+    let rma = Rma::open(&cl)?;
+    let (_inside, insides) = cl.allocate(&rma, 64 * EACH)?;
+    let locks: Segment = rma.export_locks(EACH)?;
+    let homes = cl.exchange(locks.name())?;
+    cl.barrier()?;
+    std::fs::write(folder.join(format!("ready-{}", cl.rank())), "")?;
+    let dice = Dice(seed.parse::<u64>()? ^ (cl.rank() as u64) << 32);
+    let mut places = Vec::new();
+    for (home, name) in homes.into_iter().enumerate() {
+        for index in 0..EACH {
+            let lock = rma.lock(name, index)?;
+            places.push(Place { home, at: 64 * index, lock, lost: None });
+        }
+    }
+    let mut rank = Contender { rank: cl.rank(), rma, insides, places, dice, held: 0 };
+    let result = rank.contend(&folder);
+    // Others may still want what this rank exports.
+    std::fs::write(folder.join(format!("done-{}", cl.rank())), "")?;
+    let dead = dead(&folder)?;
+    for other in (0..cl.nranks()).filter(|rank| !dead.contains(rank)) {
+        while !folder.join(format!("done-{other}")).exists() {
+            clock::yield_now();
+        }
+    }
+    result
+}
+
+/// One rank.
+struct Contender {
+    rank: usize,
+    rma: Rma,
+    insides: Vec<Target>,
+    places: Vec<Place>,
+    dice: Dice,
+    held: u64,
+}
+
+impl Contender {
+    fn contend(&mut self, folder: &Path) -> Result<()> {
+        while !folder.join("end").exists() {
+            for _ in 0..8 {
+                self.turn()?;
+            }
+        }
+        for _ in 0..AFTER {
+            self.turn()?;
+        }
+        check_end(&self.places, &self.insides, &dead(folder)?)?;
+        settle(&self.rma);
+        let lost = self.places.iter().filter(|place| place.lost.is_some()).count();
+        println!("rank {} had locks {} times and lost {lost} of them", self.rank, self.held);
+        Ok(())
+    }
+    /// Takes one lock that is not lost, in one of three ways, and looks whether anybody else is inside.
+    fn turn(&mut self) -> Result<()> {
+        let Self { rank, rma, insides, places, dice, held } = self;
+        let way = dice.of(0..=2);
+        let Some(last) = places.len().checked_sub(1) else { return Ok(()) };
+        let Place { home, at, lock, lost } = &mut places[dice.of(0..=last as u32) as usize];
+        if lost.is_some() {
+            return Ok(());
+        }
+        let got = match way {
+            0 => lock.acquire().map(Some),
+            1 => lock.try_acquire(),
+            _ => lock.acquire_within(Duration::from_micros(u64::from(dice.of(0..=2_000)))),
+        };
+        let guard = match got {
+            Ok(Some(guard)) => guard,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                *lost = Some(error.why().ok_or(error)?);
+                return Ok(());
+            }
+        };
+        let (inside, me) = (&insides[*home], *rank as u64 + 1);
+        let seen = inside.get::<u64>(*at).and_then(|before| {
+            inside.put(*at, me)?;
+            settle(rma);
+            for _ in 0..dice.of(0..=3) {
+                clock::yield_now();
+            }
+            let after = inside.get::<u64>(*at)?;
+            inside.put(*at, 0_u64)?;
+            settle(rma);
+            Ok((before, after))
+        });
+        match seen {
+            Ok(seen) if seen != (0, me) => {
+                return Err(
+                    format!("two inside a lock of rank {home}: {seen:?}, not (0, {me})").into()
+                );
+            }
+            Ok(_) => {}
+            // The home is gone, and the lock with it.
+            Err(error) => *lost = Some(error.why().ok_or(error)?),
+        }
+        if let Err(error) = guard.release() {
+            *lost = Some(error.why().ok_or(error)?);
+        }
+        *held += 1;
+        Ok(())
+    }
+}
+
+/// What was ever refused was refused for a death that there was; every lock is free, or refused for good. But the
+/// locks of a rank that has died go on between ranks of its own node, as long as no other has one.
+fn check_end(places: &[Place], insides: &[Target], dead: &[usize]) -> Result<()> {
+    for Place { home, lock, lost, .. } in places {
+        let home_died = dead.contains(home);
+        let goes_on = home_died && insides.get(*home).is_some_and(Target::is_near);
+        let why = refusal(lock, home_died && !goes_on)
+            .map_err(|why| format!("a lock of rank {home} {why}"))?;
+        if let (None, Some(lost), false) = (why, lost, goes_on) {
+            return Err(format!("a lock of rank {home} came back: {lost:?}").into());
+        }
+        let fits = match why {
+            None => !home_died || goes_on,
+            Some(Why::OwnerDead | Why::NodeLost | Why::NoSuchSegment) => home_died,
+            Some(Why::HolderDied) => !dead.is_empty(),
+            Some(_) => false,
+        };
+        if !fits {
+            return Err(format!("a lock of rank {home}: {why:?}, dead: {dead:?}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Why a lock cannot be had; `None` if it can. `ends`: it will be refused, once its home's death is known.
+fn refusal(lock: &Lock, ends: bool) -> Result<Option<Why>> {
+    let begun = clock::instant();
+    loop {
+        match lock.acquire_within(PATIENCE) {
+            Ok(None) => return Err("stays held".into()),
+            Ok(Some(guard)) => drop(guard),
+            Err(error) => return Ok(Some(error.why().ok_or(error)?)),
+        }
+        if !ends {
+            return Ok(None);
+        }
+        if begun.elapsed() > PATIENCE {
+            return Err("can be had though its home has died".into());
+        }
+        clock::yield_now();
+    }
+}
+
+/// The ranks that have died.
+fn dead(folder: &Path) -> Result<Vec<usize>> {
+    let text = std::fs::read_to_string(folder.join("end"))?;
+    Ok(text.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?)
+}
+
+/// Waits until everything has been done that can be. It fails for as long as a node is lost to which something was sent.
+fn settle(rma: &Rma) {
+    drop(rma.quiet());
+}

@@ -1,0 +1,89 @@
+//! Kills ranks and agents, with their proxies, of jobs whose ranks contend for locks, and checks what survivors see.
+
+use crate::storm::Dice;
+use crate::{Folder, Job, program, signals};
+use clump_os::clock;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// Who drives the network.
+const DRIVES: [&str; 3] = ["direct", "proxy:1", "proxy:2"];
+
+/// What a storm showed.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// Jobs that lost a rank.
+    pub ranks: u32,
+    /// Jobs that lost a node, with the homes of its locks and its proxies.
+    pub nodes: u32,
+    /// Times that survivors had locks.
+    pub held: u64,
+    /// Locks that survivors were refused after.
+    pub lost: u64,
+    /// Longest from the kill to the end of the launcher.
+    pub end: Duration,
+}
+
+/// Kills once in each of `kills` jobs, at a random moment: a rank, which may hold a lock, wait for one or be the home of
+/// some, or the agent of a node. Survivors must be alone in what they hold, hear of deaths that there were and of no
+/// others, and end. `say` hears about each.
+///
+/// # Panics
+/// When one does not; the message names the seed.
+pub fn lock_storm(kills: u32, seed: u64, mut say: impl FnMut(&str)) -> Seen {
+    let mut seen = Seen::default();
+    for number in 0..kills {
+        // A seed of its own for each job, so that one job can be repeated alone.
+        let own = seed.wrapping_add(u64::from(number));
+        let mut dice = Dice(own);
+        let nodes = dice.of(2..=3);
+        let ranks = dice.of(nodes..=6);
+        let drives = DRIVES[dice.of(0..=2) as usize];
+        let wait = Duration::from_micros(u64::from(dice.of(0..=30_000)));
+        let node = (dice.of(0..=3) == 0).then(|| dice.of(0..=nodes - 1));
+        let victim = dice.of(0..=ranks - 1);
+        let dead: Vec<u32> = match node {
+            Some(node) => (0..ranks).filter(|rank| rank * nodes / ranks == node).collect(),
+            None => vec![victim],
+        };
+        let what = format!(
+            "kill {number} (seed {own}): of {ranks} ranks on {nodes} nodes by {drives} {}",
+            node.map_or(format!("rank {victim}"), |node| format!("node {node}, ranks {dead:?}"))
+        );
+        say(&what);
+        let folder = Folder::new();
+        let options = format!("-n {ranks} --nodes {nodes} --ni {drives} --on-death continue");
+        let args = [folder.path().display().to_string(), own.to_string()].map(OsString::from);
+        let job = Job::of_program(&options, program("contend"), args).start();
+        job.await_ready(folder.path(), 0..ranks);
+        let pid =
+            node.map_or_else(|| job.rank(victim), |node| job.agents(nodes as usize)[node as usize]);
+        // The moment of the kill is the point of this: not a condition to wait for.
+        let start = clock::instant();
+        while start.elapsed() < wait {
+            clock::yield_now();
+        }
+        job.signal(pid, signals::KILL);
+        let names = dead.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+        std::fs::write(folder.path().join("new"), names).expect("writing who died");
+        std::fs::rename(folder.path().join("new"), folder.path().join("end")).expect("the end");
+        let ended = job.finish();
+        let code = if node.is_some() { 125 } else { 137 };
+        let survivors: Vec<&str> =
+            ended.out.lines().filter(|line| line.contains(" had locks ")).collect();
+        let well = ended.code == code && survivors.len() == ranks as usize - dead.len();
+        assert!(well, "{what}: exit code {}\n{}\n{}", ended.code, ended.out, ended.err);
+        for line in survivors {
+            let words = line.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+            let &[_, held, lost] = &words.collect::<Vec<_>>()[..] else {
+                panic!("{what}: `{line}`")
+            };
+            seen.held += held;
+            seen.lost += lost;
+        }
+        (seen.ranks, seen.nodes) =
+            (seen.ranks + u32::from(node.is_none()), seen.nodes + u32::from(node.is_some()));
+        seen.end = seen.end.max(ended.took);
+    }
+    seen
+}
