@@ -130,9 +130,12 @@ impl Mtu {
         self.at = now.saturating_add(RAISE);
     }
 
-    /// The peer got a probe of so many bytes.
-    pub(crate) fn on_probe_ack(&mut self, now: Nanos, bytes: usize) {
-        if self.probe.is_none_or(|probe| probe.bytes != bytes) {
+    /// The peer got a probe of so many bytes; the newest packet that it had received by then was sent at `echo`.
+    pub(crate) fn on_probe_ack(&mut self, now: Nanos, bytes: usize, echo: Option<Ticks>) {
+        // A peer that was away answers old probes first, and long units wait behind those: that says nothing of
+        // whether they pass.
+        let answers = |probe: Probe| probe.bytes == bytes && echo >= Some(probe.sent);
+        if !self.probe.is_some_and(answers) {
             return;
         }
         self.probe = None;
@@ -206,5 +209,35 @@ impl Mtu {
         } else if self.probe.is_some_and(|probe| probe.bytes == bytes) {
             self.give_up(now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_answer_to_the_newest_short_probe_says_that_long_units_vanish() {
+        let config = Config {
+            base_datagram_bytes: 1472,
+            datagram_candidates: vec![65_507],
+            ..Config::default()
+        };
+        let mut mtu = Mtu::new(&config);
+        mtu.on_first_arrival(0);
+        assert_eq!(mtu.poll_probe(64), Some(65_507));
+        mtu.on_probe_ack(128, 65_507, Some(ticks(64)));
+        let silences = |mtu: &mut Mtu, now| {
+            (0..BLACK_HOLE).for_each(|_| mtu.on_silence(now));
+            assert_eq!(mtu.poll_probe(now), Some(1472));
+        };
+        // The peer is away, takes in what it finds, and is away again before it comes to the probe.
+        silences(&mut mtu, 1_000_000);
+        mtu.on_acked(65_000);
+        silences(&mut mtu, 9_000_000);
+        mtu.on_probe_ack(17_000_000, 1472, Some(ticks(1_000_000)));
+        assert_eq!((mtu.current(), mtu.black_holes()), (65_507, 0));
+        mtu.on_probe_ack(17_100_000, 1472, Some(ticks(9_000_000)));
+        assert_eq!((mtu.current(), mtu.black_holes()), (1472, 1));
     }
 }

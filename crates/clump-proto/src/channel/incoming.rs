@@ -80,7 +80,9 @@ impl Channel {
                 Unit::None
             }
             Kind::ProbeAck => {
-                self.mtu.on_probe_ack(now, usize::try_from(header.unit).unwrap_or(0));
+                let (bytes, echo) =
+                    (usize::try_from(header.unit).unwrap_or(0), self.echo_of(now, header));
+                self.mtu.on_probe_ack(now, bytes, echo);
                 Unit::None
             }
             _ => Unit::None,
