@@ -2,6 +2,7 @@
 
 use clump_os::secret::{Secret, scrub_registers};
 use clump_wire::Security;
+use crc_fast::{CrcAlgorithm, Digest};
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
 /// Bodies up to so many bytes are summed up at once, without the preparations that longer ones pay for.
@@ -114,9 +115,9 @@ fn nonce(number: u64) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// CRC-32C of both, one behind the other. By the crate crc32c: of the two well-kept ones (ns for a head of
-/// 64 B and a body of 64 B / 1336 B / 60 KiB on a virtual AMD EPYC) it took 20 / 115 / 2890, crc-fast
-/// 18 / 131 / 3350, and it brings no further crates along.
+/// CRC-32C of both, one behind the other. By the crate crc-fast: of the two well-kept ones (ns for a body of
+/// 64 B / 1400 B / 60 KiB on a virtual AMD EPYC with carry-less products of 512 bits) it took 5 / 44 / 1040,
+/// crc32c 8 / 94 / 2290.
 #[inline]
 fn checksum(head: &[u8], body: &[u8]) -> [u8; 4] {
     if body.len() <= SHORT
@@ -124,5 +125,9 @@ fn checksum(head: &[u8], body: &[u8]) -> [u8; 4] {
     {
         return sum.to_le_bytes();
     }
-    crc32c::crc32c_append(crc32c::crc32c(head), body).to_le_bytes()
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    digest.update(head);
+    digest.update(body);
+    // The upper half of what it gives is zero.
+    (digest.finalize() as u32).to_le_bytes()
 }
