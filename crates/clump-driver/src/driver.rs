@@ -74,6 +74,12 @@ pub trait Driver: Send {
     /// others later. An error names the datagram that it is about; those before it were taken.
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError>;
 
+    /// The same for datagrams whose memory nobody changes until their receiver has them, as far as the caller can
+    /// know: a driver may show it to the kernel where it lies. Worth asking for from [`LEAST_KEPT`] bytes up.
+    fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        self.send(batch)
+    }
+
     /// Receives without blocking, appends to `into`, and says how many datagrams it appended: at least
     /// one if there is one and `into` has room, maybe not all. `Ok(0)`: nothing is there (or no room).
     fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError>;
@@ -103,6 +109,9 @@ pub trait Driver: Send {
     }
 }
 
+/// Least bytes of a datagram for which [`Driver::send_kept`] may be cheaper than [`Driver::send`].
+pub const LEAST_KEPT: usize = 32 << 10;
+
 /// Most paths of a driver.
 pub const MOST_PATHS: usize = 4;
 
@@ -128,6 +137,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         (**self).send(batch)
+    }
+
+    fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        (**self).send_kept(batch)
     }
 
     fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {

@@ -7,6 +7,7 @@
 
 mod connections;
 mod density;
+mod kept;
 mod options;
 mod receive;
 mod send;
@@ -21,6 +22,7 @@ use clump_os::OsError;
 use clump_os::udp::{self, Inbox, Outbox};
 use connections::Connections;
 use density::Density;
+use kept::Showing;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -49,6 +51,8 @@ pub struct Udp {
     counts: UdpCounts,
     outbox: Outbox,
     inbox: Inbox,
+    /// How datagrams go whose memory is kept.
+    showing: Showing,
     /// Where small parts are put together.
     scratch: Box<[u8; send::COPY_LIMIT]>,
     /// Which socket is asked first, so that none starves behind another.
@@ -95,6 +99,7 @@ impl Udp {
             counts: UdpCounts::default(),
             outbox: Outbox::new(send::MESSAGES, send::MESSAGES * 3 * udp::MAX_SEGMENTS),
             inbox: Inbox::new(receive::MESSAGES),
+            showing: Showing::default(),
             scratch: Box::new([0; send::COPY_LIMIT]),
             first: 0,
             large_runs: false,
@@ -164,10 +169,11 @@ impl Driver for Udp {
 
     #[inline]
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
-        match batch {
-            [one] => Ok(usize::from(self.send_alone(0, one)?)),
-            many => self.send_many(many),
-        }
+        self.send_copied(batch)
+    }
+
+    fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        self.send_shown(batch)
     }
 
     #[inline]

@@ -191,3 +191,34 @@ fn path_hints_come_from_the_interface() {
     assert_eq!(largest, 65_507);
     assert!(driver.capabilities().receive_buffer >= 200_000);
 }
+
+#[test]
+fn kept_datagrams_are_shown_where_they_lie_by_sockets_that_are_connected() {
+    let memory: Vec<u8> = (0..1_u32 << 18).map(|i| (i % 249) as u8).collect();
+    // The kernel is shown whole pages of it; a datagram that begins elsewhere lies in too many.
+    let page = memory.as_ptr().addr().wrapping_neg() % 4096;
+    let mut to = bind(UdpOptions::default());
+    for connections in [0, 1] {
+        let mut from = bind(UdpOptions { connections, ..UdpOptions::default() });
+        let there = to.local();
+        let datagram = |head| Outgoing { to: there, head, body: &[], tail: &[] };
+        let long = |at: usize| &memory[page + at..][..65_507];
+        let batch = [long(0), long(1 << 16), long(2 << 16), long(4000), &memory[..100]];
+        let batch = batch.map(datagram);
+        assert_eq!(from.send_kept(&batch).unwrap(), 5);
+        let arrived = receive(&mut to, 5);
+        assert!(arrived.iter().zip(&batch).all(|(bytes, sent)| bytes == sent.head));
+        assert_eq!(from.counts().sent, 5);
+        // Where the kernel has no such way, all are copied.
+        let shown = from.counts().shown;
+        assert!(shown == 3 * connections as u64 || shown == 0, "{shown} shown");
+        let too_long = vec![0; 66_000];
+        assert!(from.send_kept(&[datagram(&too_long)]).is_err());
+        assert_eq!(
+            from.send_kept(&batch[..1]).unwrap(),
+            1,
+            "what is refused spoils nothing behind it"
+        );
+        assert!(receive(&mut to, 1)[0] == batch[0].head);
+    }
+}

@@ -3,11 +3,15 @@
 //! Each unit has a buffer of its own, with room for a header before it and a trailer behind it, so that a
 //! packet that is not encrypted is never copied again.
 
+mod buffer;
+mod flying;
 mod gathering;
 mod pieces;
 mod urgent;
 
+use buffer::Buffer;
 use clump_wire::frame::{self, Frames, Head, Kind, Route};
+use flying::Flying;
 use gathering::Gathering;
 use std::collections::VecDeque;
 use urgent::Urgent;
@@ -18,27 +22,9 @@ const LEAST_PIECE: usize = 256;
 /// Room before a unit and behind it.
 const HEADROOM: usize = clump_wire::HEADER_BYTES;
 const TAILROOM: usize = 16;
-/// Buffers kept for reuse, in bytes: few enough to stay in the cache.
-const MOST_SPARE: usize = 256 << 10;
-
-/// A unit under way.
-#[derive(Debug)]
-struct Flying {
-    buffer: Vec<u8>,
-    /// Where the unit ends in it.
-    end: usize,
-    acked: bool,
-    /// The unit that ends the message that this one has a piece of, whose payload would have to be
-    /// returned whole.
-    kept_for: u64,
-}
-
-impl Flying {
-    #[inline]
-    fn body(&self) -> Option<&[u8]> {
-        self.buffer.get(HEADROOM..self.end)
-    }
-}
+/// Buffers kept for reuse, in bytes: as many as a window has under way, so that a stream takes none from the
+/// system. The one that came back last, which the cache is likely to hold, goes first.
+const MOST_SPARE: usize = 2 << 20;
 
 /// A long message that is under way: what to return if it does not arrive.
 #[derive(Debug, Clone)]
@@ -94,9 +80,9 @@ pub(crate) struct Unsent {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    open: Vec<u8>,
+    open: Buffer,
     open_route: Option<Route>,
-    closed: VecDeque<Vec<u8>>,
+    closed: VecDeque<Buffer>,
     /// Goes ahead of those.
     urgent: Urgent,
     /// Whether anything does.
@@ -109,7 +95,7 @@ pub(crate) struct Outbox {
     /// Messages of several units: first and last unit.
     spans: VecDeque<(u64, u64)>,
     begun: VecDeque<Begun>,
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Buffer>,
     spare_bytes: usize,
     waiting: usize,
     capacity: usize,
@@ -122,7 +108,7 @@ impl Outbox {
         Self {
             urgent: Urgent::default(),
             control_first,
-            open: Vec::new(),
+            open: Buffer::default(),
             open_route: None,
             closed: VecDeque::new(),
             flying: VecDeque::new(),
@@ -206,28 +192,35 @@ impl Outbox {
 
     #[inline]
     fn put(&mut self, head: &Head, same: bool, words: &[u64], payload: &[u8]) {
-        if self.open.capacity() == 0 {
+        if self.open.is_empty() {
             self.open = self.fresh();
         }
         let before = self.open.len();
-        frame::append(&mut self.open, head, same, words, payload);
+        frame::append(self.open.end(), head, same, words, payload);
         self.waiting += self.open.len() - before;
         if head.kind != Kind::Part {
             self.open_route = Some(head.route);
         }
     }
 
-    fn fresh(&mut self) -> Vec<u8> {
+    fn fresh(&mut self) -> Buffer {
         match self.spare.pop() {
             Some(buffer) => {
                 self.spare_bytes -= buffer.capacity();
                 buffer
             }
-            None => {
-                let mut buffer = Vec::with_capacity(HEADROOM + self.capacity + TAILROOM);
-                buffer.resize(HEADROOM, 0);
-                buffer
-            }
+            None => Buffer::new(self.capacity),
+        }
+    }
+
+    /// Keeps a buffer that nothing needs any more for the next unit.
+    #[inline]
+    fn keep(&mut self, mut buffer: Buffer) {
+        let room = buffer.capacity();
+        if room >= HEADROOM + self.capacity + TAILROOM && self.spare_bytes + room <= MOST_SPARE {
+            buffer.clear();
+            self.spare_bytes += room;
+            self.spare.push(buffer);
         }
     }
 
@@ -278,8 +271,7 @@ impl Outbox {
             let covers = |&&(first, last): &&(u64, u64)| first <= number && number <= last;
             let span = self.spans.iter().rev().find(covers);
             let kept_for = span.map_or(number, |&(_, last)| last);
-            let end = buffer.len();
-            self.flying.push_back(Flying { buffer, end, acked: false, kept_for });
+            self.flying.push_back(Flying::new(buffer, kept_for));
         }
     }
 
@@ -288,22 +280,6 @@ impl Outbox {
     pub(crate) fn unit(&self, number: u64) -> Option<&[u8]> {
         let at = usize::try_from(number.checked_sub(self.base)?).ok()?;
         self.flying.get(at)?.body()
-    }
-
-    /// A unit under way as the packet that carries it, with room for header and trailer, to be filled in.
-    #[inline]
-    pub(crate) fn packet_mut(&mut self, number: u64, trailer: usize) -> Option<&mut [u8]> {
-        let at = usize::try_from(number.checked_sub(self.base)?).ok()?;
-        let Flying { buffer, end, .. } = self.flying.get_mut(at)?;
-        buffer.resize(*end + trailer, 0);
-        Some(buffer)
-    }
-
-    /// That packet as it was filled in.
-    #[inline]
-    pub(crate) fn packet(&self, number: u64) -> Option<&[u8]> {
-        let at = usize::try_from(number.checked_sub(self.base)?).ok()?;
-        self.flying.get(at).map(|unit| unit.buffer.as_slice())
     }
 
     /// Unit `number` has arrived.
@@ -332,12 +308,8 @@ impl Outbox {
             }
             let Some(mut done) = self.flying.pop_front() else { break };
             self.base += 1;
-            let room = done.buffer.capacity();
-            let fits = room >= HEADROOM + self.capacity + TAILROOM;
-            if fits && self.spare_bytes + room <= MOST_SPARE {
-                done.buffer.truncate(HEADROOM);
-                self.spare_bytes += room;
-                self.spare.push(done.buffer);
+            for buffer in [std::mem::take(&mut done.cover), done.buffer] {
+                self.keep(buffer);
             }
         }
         while self.spans.front().is_some_and(|&(_, last)| last < self.base) {
@@ -371,7 +343,7 @@ impl Outbox {
             }
         }
         for buffer in self.closed.drain(..) {
-            for frame in buffer.get(HEADROOM..).map(Frames::new).into_iter().flatten().flatten() {
+            for frame in Frames::new(buffer.unit()).flatten() {
                 gathering.on_frame(&frame, false);
             }
         }

@@ -5,6 +5,7 @@
 
 mod arena;
 mod ending;
+mod long;
 mod receive;
 mod relay;
 mod route;
@@ -16,7 +17,7 @@ use crate::doors::{Doors, Refusal};
 use crate::flow::{FlowId, Flows, REQUEST_COST};
 use crate::mail::Mail;
 use crate::order::Order;
-use crate::outbox::{Outbox, Progress, Stretch};
+use crate::outbox::Outbox;
 use crate::seal::{JobKey, KeyError, Opener, Sealer};
 use crate::slices::Slices;
 use crate::stats::Stats;
@@ -269,55 +270,6 @@ impl Stack {
             flow.spend(cost);
         }
         pushed
-    }
-
-    /// Sends a long request, or as much of it as there is room for; `progress` says how far it got.
-    /// Accepted once everything is packed.
-    pub fn request_long(
-        &mut self,
-        now: impl Fn() -> Nanos,
-        request: &Request<'_>,
-        payload: &[u8],
-        progress: &mut Progress,
-    ) -> Push {
-        let Some(flow) = self.flows.get(request.flow) else { return Push::Full };
-        let (peer, ordered) = (flow.peer, flow.ordered);
-        let begun = *progress != Progress::default();
-        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
-        let no_room = flow.outstanding() + REQUEST_COST > self.config.credit_bytes;
-        if let Some(refusal) = self.lost(peer) {
-            // What was begun has come back already.
-            return if begun { Push::Accepted } else { Push::Lost(refusal) };
-        }
-        let Some(conduit) = self.conduit(now(), peer) else { return Push::Full };
-        let waiting = conduit.outbox.waiting();
-        if waiting >= MOST_WAITING || (no_room && !begun) {
-            return Push::Full;
-        }
-        let order = ordered.then_some(conduit.next_order);
-        let (kind, handler) = (request.kind, request.handler);
-        let head = Head { kind, reply: false, handler, route, order, piece: None };
-        let all = conduit.outbox.append_some(
-            &head,
-            request.words,
-            Stretch::whole(payload),
-            progress,
-            MOST_WAITING - waiting,
-        );
-        if !begun {
-            conduit.next_order += u64::from(ordered);
-        }
-        if !begun && let Some(flow) = self.flows.get_mut(request.flow) {
-            flow.spend(REQUEST_COST);
-        }
-        let at = now();
-        if waiting == 0
-            && let Some(conduit) = self.conduit(at, peer)
-        {
-            conduit.opened_at = at;
-        }
-        self.kick(at, peer, false);
-        if all { Push::Accepted } else { Push::Full }
     }
 
     /// Answers a request: a reply, or the request itself on its way back (`Kind::Returned`).

@@ -6,9 +6,11 @@
 //! `recvmsg`. So there is a short and a full form of everything.
 
 mod name;
+mod passage;
 mod receive;
 mod send;
 
+pub use passage::Passage;
 pub use receive::{Arrived, Inbox, receive, receive_full};
 pub use send::{Outbox, Post, send, send_parts};
 

@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(mtu.poll_probe(64), Some(65_507));
         mtu.on_probe_ack(128, 65_507, Some(ticks(64)));
         let silences = |mtu: &mut Mtu, now| {
-            (0..BLACK_HOLE).for_each(|_| mtu.on_silence(now));
+            (0..BLACK_HOLE).for_each(|_| mtu.on_silence(now, 65_000));
             assert_eq!(mtu.poll_probe(now), Some(1472));
         };
         // The peer is away, takes in what it finds, and is away again before it comes to the probe.

@@ -75,6 +75,8 @@ pub struct UdpCounts {
     pub send_calls: u64,
     /// Those of `sent` that went in runs.
     pub segmented: u64,
+    /// Those of `sent` that the kernel was shown where they lie.
+    pub shown: u64,
     /// Datagrams received.
     pub received: u64,
     /// Receptions that held several datagrams.

@@ -42,6 +42,11 @@ fn verdict(e: Errno) -> Verdict {
     }
 }
 
+/// Whether an error says nothing of the way that was tried.
+pub(super) fn is_passing(e: Errno) -> bool {
+    !matches!(verdict(e), Verdict::Refused)
+}
+
 /// Errors by which kernels and devices refuse a run whose datagrams they may take one by one.
 fn refuses_runs(e: Errno) -> bool {
     matches!(e, Errno::IO | Errno::INVAL | Errno::MSGSIZE | Errno::OPNOTSUPP | Errno::NOPROTOOPT)
@@ -63,6 +68,15 @@ fn refused(e: Errno, index: usize, datagram: &Outgoing<'_>) -> DriverError {
 }
 
 impl Udp {
+    /// Sends in order, one datagram by the shortest way.
+    #[inline]
+    pub(super) fn send_copied(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        match batch {
+            [one] => Ok(usize::from(self.send_alone(0, one)?)),
+            many => self.send_many(many),
+        }
+    }
+
     /// Which socket datagrams to `to` leave by: one of its family, always the same.
     #[inline]
     pub(super) fn socket_towards(&self, to: &SocketAddr) -> usize {
@@ -83,7 +97,7 @@ impl Udp {
 
     /// The connection to a destination, where there is one.
     #[inline]
-    fn connection_to(&mut self, main: usize, to: &SocketAddr) -> Option<usize> {
+    pub(super) fn connection_to(&mut self, main: usize, to: &SocketAddr) -> Option<usize> {
         if self.options.connections == 0 {
             return None;
         }

@@ -57,6 +57,10 @@ impl Outbox {
             let Some(data) = rest.get(..bytes) else { break };
             self.put(&part, true, &[], data);
             progress.done += bytes;
+            if self.room() < LEAST_PIECE && progress.done < payload.total {
+                // It need not wait for the next piece to be sent.
+                self.close();
+            }
         }
         if progress.done < payload.total {
             return false;
@@ -156,7 +160,7 @@ mod tests {
         send_all(&mut outbox);
         assert_eq!(outbox.begun.len(), 1, "its parts may still come");
         outbox.abandon(progress);
-        let end = Frames::new(outbox.open.get(super::super::HEADROOM..).unwrap()).next();
+        let end = Frames::new(outbox.open.unit()).next();
         let end = end.unwrap().unwrap();
         let piece = Some(Piece { message: progress.message.unwrap(), at: 9_000 });
         assert_eq!((end.head.kind, end.head.piece, end.payload), (Kind::Part, piece, &[][..]));

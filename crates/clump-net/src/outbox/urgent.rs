@@ -6,6 +6,7 @@
 //! quarter of a unit between two units of bulk; what finds no room there waits in line. So bulk always goes on,
 //! and with nothing waiting everything shares packets as before.
 
+use super::buffer::Buffer;
 use super::{Flying, HEADROOM, Outbox};
 use clump_wire::frame::{self, Head, Kind, Route};
 
@@ -15,7 +16,7 @@ const LEAST_SHARE: usize = 256;
 /// The unit that goes ahead, and how much has gone ahead.
 #[derive(Debug, Default)]
 pub(super) struct Urgent {
-    buffer: Vec<u8>,
+    buffer: Buffer,
     route: Option<Route>,
     /// Bytes that went ahead since the last unit of bulk.
     ahead: usize,
@@ -30,11 +31,11 @@ impl Urgent {
 
     /// What waits in it.
     pub(super) fn body(&self) -> &[u8] {
-        self.buffer.get(HEADROOM..).unwrap_or_default()
+        self.buffer.unit()
     }
 
     pub(super) fn clear(&mut self) {
-        (self.buffer, self.route) = (Vec::new(), None);
+        (self.buffer, self.route) = (Buffer::default(), None);
     }
 
     /// How many unit numbers were given to units that went ahead of others.
@@ -74,11 +75,11 @@ impl Outbox {
         if self.urgent.body().len() + need > self.share() {
             return false;
         }
-        if self.urgent.buffer.capacity() == 0 {
+        if self.urgent.buffer.is_empty() {
             self.urgent.buffer = self.fresh();
         }
         let before = self.urgent.buffer.len();
-        frame::append(&mut self.urgent.buffer, head, same, words, &[]);
+        frame::append(self.urgent.buffer.end(), head, same, words, &[]);
         self.waiting += self.urgent.buffer.len() - before;
         self.urgent.route = Some(head.route);
         true
@@ -117,7 +118,6 @@ impl Outbox {
         for last in self.begun.iter_mut().filter_map(|begun| begun.last.as_mut()) {
             *last += u64::from(*last >= number);
         }
-        let end = buffer.len();
-        self.flying.push_back(Flying { buffer, end, acked: false, kept_for: number });
+        self.flying.push_back(Flying::new(buffer, number));
     }
 }

@@ -14,6 +14,8 @@ enum Shot {
     Copy(usize, usize),
     /// In the buffer of its unit.
     Unit(u64),
+    /// The same, and nobody touches it any more.
+    Kept(u64),
 }
 
 /// See the module. Sealed copies lie back to back, which is cheaper still.
@@ -37,8 +39,9 @@ impl Arena {
         self.shots.len()
     }
 
-    /// Adds the packet of a unit, and gives the bytes of the unit. What encryption would change is copied;
-    /// else header and checksum are written around it.
+    /// Adds the packet of a unit, and gives the bytes of the unit. What encryption would change is copied, and
+    /// so is what was sent before and may still be read where it lies; else header and checksum are written
+    /// around it.
     #[inline]
     pub(super) fn load_unit(
         &mut self,
@@ -46,20 +49,26 @@ impl Arena {
         sealer: &Sealer,
         outbox: &mut Outbox,
     ) -> usize {
-        if sealer.in_place() {
-            let body = outbox.unit(header.unit).unwrap_or_default();
+        let (unit, tag_bytes) = (header.unit, sealer.tag_bytes());
+        let kept = outbox.is_kept(unit);
+        if outbox.is_shown(unit) || (sealer.in_place() && !kept) {
+            let body = outbox.unit(unit).unwrap_or_default();
             self.load(header, false, sealer, body);
             return body.len();
         }
-        let Some(packet) = outbox.packet_mut(header.unit, sealer.tag_bytes()) else { return 0 };
-        let Some(body_bytes) = packet.len().checked_sub(HEADER_BYTES + sealer.tag_bytes()) else {
+        let packet = match sealer.in_place() {
+            true => outbox.cover_mut(unit, tag_bytes),
+            false => outbox.packet_mut(unit, tag_bytes),
+        };
+        let Some(packet) = packet else { return 0 };
+        let Some(body_bytes) = packet.len().checked_sub(HEADER_BYTES + tag_bytes) else {
             return 0;
         };
         let (head, rest) = packet.split_at_mut(HEADER_BYTES);
         let (body, tail) = rest.split_at_mut(body_bytes);
         head.copy_from_slice(&header.encode(0));
-        sealer.checksum(head, body, tail);
-        self.shots.push(Shot::Unit(header.unit));
+        sealer.seal(header.number, head, body, tail);
+        self.shots.push(if kept { Shot::Kept(unit) } else { Shot::Unit(unit) });
         body_bytes
     }
 
@@ -95,15 +104,19 @@ impl Arena {
         let outgoing = |shot: &Shot| {
             let packet = match *shot {
                 Shot::Copy(begin, end) => self.bytes.get(begin..end),
-                Shot::Unit(number) => outbox.packet(number),
+                Shot::Unit(number) | Shot::Kept(number) => outbox.packet(number),
             };
             Outgoing { to, head: packet.unwrap_or_default(), body: &[], tail: &[] }
         };
+        let kept = self.shots.iter().all(|shot| matches!(shot, Shot::Kept(_)));
+        let mut send = |all: &[Outgoing<'_>]| {
+            if kept { driver.send_kept(all) } else { driver.send(all) }
+        };
         if let [shot] = self.shots.as_slice() {
             let only = outgoing(shot);
-            return (driver.send(&[only]), only.bytes());
+            return (send(&[only]), only.bytes());
         }
         let all: Vec<Outgoing<'_>> = self.shots.iter().map(outgoing).collect();
-        (driver.send(&all), all.iter().map(Outgoing::bytes).sum())
+        (send(&all), all.iter().map(Outgoing::bytes).sum())
     }
 }

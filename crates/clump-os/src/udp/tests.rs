@@ -111,3 +111,29 @@ fn only_bound_udp_sockets_are_usable() {
     assert_eq!(bound(&unbound), None);
     assert!(bind("203.0.113.1:0".parse().unwrap()).is_err());
 }
+
+#[test]
+fn pages_that_are_shown_arrive_as_one_datagram_wherever_they_begin() {
+    let Some([(a, _), (b, to)]) = pair("127.0.0.1:0") else { return };
+    drop(a);
+    let socket = connect("127.0.0.1:0".parse().unwrap(), to, 1 << 20).unwrap();
+    let mut passage = Passage::new().unwrap();
+    let memory: Vec<u8> = (0..300_000_u32).map(|i| (i % 251) as u8).collect();
+    let page = memory.as_ptr().addr().wrapping_neg() % 4096;
+    let memory = &memory[page..];
+    assert!(!Passage::takes(&memory[4000..4000 + MAX_BYTES_V4]));
+    let mut into = vec![0; 70_000];
+    for (begin, bytes) in [(0, MAX_BYTES_V4), (21, MAX_BYTES_V4), (4095, 40_000), (77, 1)] {
+        let datagram = &memory[begin..begin + bytes];
+        assert!(Passage::takes(datagram));
+        passage.send(socket.as_fd(), datagram).unwrap();
+        let (got, _) = receive(b.as_fd(), &mut into).unwrap();
+        assert!(into[..got] == *datagram, "{got} bytes of {bytes} at {begin}");
+    }
+    // Too long for a datagram: refused as a whole.
+    assert!(passage.send(socket.as_fd(), &memory[..66_000]).is_err());
+    assert_eq!(receive(b.as_fd(), &mut into).unwrap_err(), Errno::AGAIN);
+    let mut passage = Passage::new().unwrap();
+    passage.send(socket.as_fd(), b"again").unwrap();
+    assert_eq!(receive(b.as_fd(), &mut into).unwrap().0, 5);
+}

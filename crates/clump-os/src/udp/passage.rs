@@ -1,0 +1,90 @@
+//! Sending without a copy: the kernel is shown the pages that a datagram lies in (vmsplice(2), splice(2)).
+
+use super::errno;
+use crate::error::{OsError, Result};
+use rustix::io::Errno;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+/// What the pipe must hold: the longest datagram in pages that it does not fill, and then some (F_SETPIPE_SZ).
+const PIPE_BYTES: libc::c_int = 1 << 17;
+
+/// Pages that splice(2) hands to a socket at a time, and the least that a page may be.
+const PIECE_PAGES: usize = 16;
+const LEAST_PAGE: usize = 4096;
+
+/// A pipe that leads pages into sockets.
+///
+/// A datagram of 64 KiB over loopback, us a send: 12 to 14 by `send`, most of it the copy into the kernel's
+/// pages; 5 to 7 by this way. Two system calls make it pay from some tens of KiB.
+#[derive(Debug)]
+pub struct Passage {
+    entrance: OwnedFd,
+    exit: OwnedFd,
+}
+
+impl Passage {
+    /// # Errors
+    /// There are too many descriptors, or this user has too many pages in pipes.
+    pub fn new() -> Result<Self> {
+        let failed = |what| OsError::new(what, errno());
+        let mut ends = [0; 2];
+        // SAFETY: the kernel writes two descriptors to `ends`.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {
+            return Err(failed("making a pipe"));
+        }
+        // SAFETY: both are open, and nobody else's.
+        let [exit, entrance] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+        // SAFETY: takes a number and gives one.
+        let bytes = unsafe { libc::fcntl(entrance.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE_BYTES) };
+        if bytes < PIPE_BYTES {
+            return Err(failed("making a pipe larger"));
+        }
+        Ok(Self { entrance, exit })
+    }
+
+    /// Whether a datagram lies in so few pages that the kernel sees it as one piece. Else it would compute the
+    /// checksum of UDP itself, slowly, and (seen with Linux 6.18) wrongly where pieces begin at odd addresses.
+    #[inline]
+    pub fn takes(bytes: &[u8]) -> bool {
+        let begin = bytes.as_ptr().addr() % LEAST_PAGE;
+        begin + bytes.len() <= PIECE_PAGES * LEAST_PAGE
+    }
+
+    /// Sends one datagram, one that it [takes](Self::takes), by a connected socket. As long as it may be under way the kernel reads `bytes` where
+    /// they lie: whoever changes them changes what arrives, and frees memory that still is in use there
+    /// (which is safe, the kernel keeps the pages).
+    ///
+    /// # Errors
+    /// The datagram was not sent. What is left in this passage is no use any more: drop it.
+    pub fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8]) -> std::result::Result<(), Errno> {
+        let flags = libc::SPLICE_F_NONBLOCK;
+        let piece =
+            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        // SAFETY: the piece is live for the call; into a pipe the kernel only reads it.
+        let shown =
+            unsafe { libc::vmsplice(self.entrance.as_raw_fd(), &raw const piece, 1, flags) };
+        if shown < 0 {
+            return Err(errno());
+        }
+        let mut left = bytes.len();
+        if shown.unsigned_abs() != left {
+            return Err(Errno::AGAIN);
+        }
+        while left > 0 {
+            let (exit, socket) = (self.exit.as_raw_fd(), socket.as_raw_fd());
+            // SAFETY: both are open; no offsets are given.
+            let sent = unsafe {
+                libc::splice(exit, ptr::null_mut(), socket, ptr::null_mut(), left, flags)
+            };
+            match usize::try_from(sent) {
+                // A signal came between two pieces of the datagram; the next call goes on with it.
+                Ok(sent) if sent > 0 => left = left.saturating_sub(sent),
+                Ok(_) => return Err(Errno::PIPE),
+                Err(_) if errno() == Errno::INTR => {}
+                Err(_) => return Err(errno()),
+            }
+        }
+        Ok(())
+    }
+}
