@@ -6,7 +6,7 @@
 use clump_am::{Dest, Endpoint, Handler, RankContext, Settings, SharedEndpoint, Tag};
 use clump_driver::Hub;
 use clump_net::seal::JobKey;
-use clump_net::{Batch, Doors, FlowId, PeerAddress, Refusal, Request, Stack, StackConfig};
+use clump_net::{Batch, Doors, FlowId, PeerAddress, Refusal, Request, Stack, StackConfig, Words};
 use clump_os::clock;
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_wire::Security;
@@ -75,20 +75,20 @@ extern "C" fn icount_request_medium_64(ep: &Endpoint, dest: Dest, data: &[u8; 64
 #[inline(never)]
 extern "C" fn icount_network_round_trip(pair: &mut Pair, i: u64) {
     black_box(9u8);
-    let now = clock::ticked_ns;
+    let (now, mut words) = (clock::ticked_ns, Words::default());
     let (tag, kind, handler) = (1, Kind::Short, 1);
     let request = Request { flow: pair.flow, tag, kind, handler, words: &[i] };
     let _ = black_box(pair.here.request(now, &request, &[]));
     pair.there.receive(now, Some(0), &mut pair.batch);
     for at in 0..pair.batch.len() {
-        let Some(arrival) = pair.batch.arrival(at) else { break };
+        let Some(arrival) = pair.batch.arrival(at, &mut words) else { break };
         let names = (arrival.route.to, arrival.route.from);
         let _ = pair.there.reply(now, 0, (Kind::Short, 2), names, (arrival.words(), &[]));
     }
     pair.there.service(now(), true);
     pair.here.receive(now, Some(0), &mut pair.batch);
     for at in 0..pair.batch.len() {
-        black_box(pair.batch.arrival(at).map(|arrival| arrival.words().len()));
+        black_box(pair.batch.arrival(at, &mut words).map(|arrival| arrival.words().len()));
     }
     pair.here.service(now(), true);
 }

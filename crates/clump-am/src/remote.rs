@@ -12,7 +12,7 @@ use crate::peer::Dest;
 use crate::returned::{Reason, Returned};
 use crate::token::{Back, MOST_CARRIED, Token};
 use clump_net::original::Original;
-use clump_net::{Arrival, Batch, FlowId, Mail, Polling, Push, REQUEST_COST, Request, Sort};
+use clump_net::{Arrival, Batch, FlowId, Mail, Polling, Push, REQUEST_COST, Request, Sort, Words};
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, Kind as SlotKind};
 use clump_trace::{Counter, Flow, Role, Size};
@@ -132,9 +132,9 @@ impl Core {
             remote.batch = Some(batch);
             return Ok((handled, handled > 0));
         }
-        let mut failure = None;
+        let (mut failure, mut words) = (None, Words::default());
         for at in 0..batch.len() {
-            let Some(arrival) = batch.arrival(at) else { break };
+            let Some(arrival) = batch.arrival(at, &mut words) else { break };
             if failure.is_some() {
                 remote.later.push_back(arrival.to_mail());
                 continue;

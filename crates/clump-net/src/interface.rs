@@ -11,8 +11,10 @@ use crate::stack::{Push, Request, Stack};
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_wire::frame::Kind;
+use spin::Yield;
+use spin::mutex::{SpinMutex, SpinMutexGuard};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -32,7 +34,9 @@ pub struct Interface {
 }
 
 struct Shared {
-    stack: Mutex<Stack>,
+    /// Taken for each message, and hardly ever by two at once: one that need not know at the end whether anybody
+    /// waits saves a locked instruction (8 of 65 ns). Who finds it taken yields.
+    stack: SpinMutex<Stack, Yield>,
     readiness: Option<OwnedFd>,
     /// Messages may wait for company; who waits for nothing but them sends them.
     unsettled: AtomicBool,
@@ -53,8 +57,8 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     #[inline]
-    fn stack(&self) -> MutexGuard<'_, Stack> {
-        self.stack.lock().unwrap_or_else(PoisonError::into_inner)
+    fn stack(&self) -> SpinMutexGuard<'_, Stack> {
+        self.stack.lock()
     }
 
     fn watch(&self) {
@@ -91,7 +95,7 @@ impl Interface {
     pub fn new(stack: Stack, wake: Box<dyn Fn(u32) + Send + Sync>) -> Self {
         let readiness = stack.driver().readiness().and_then(|fd| fd.try_clone_to_owned().ok());
         let shared = Shared {
-            stack: Mutex::new(stack),
+            stack: SpinMutex::new(stack),
             readiness,
             unsettled: AtomicBool::new(false),
             looked_at: AtomicU64::new(clock::ticked_ns()),
@@ -105,7 +109,7 @@ impl Interface {
 
     /// The stack, for everything rare.
     #[inline]
-    pub fn stack(&self) -> MutexGuard<'_, Stack> {
+    pub fn stack(&self) -> SpinMutexGuard<'_, Stack> {
         self.shared.stack()
     }
 

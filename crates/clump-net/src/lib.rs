@@ -34,7 +34,7 @@ mod stats;
 pub use doors::{Doors, Refusal};
 pub use flow::{Flow, FlowId, Flows, REQUEST_COST};
 pub use interface::Interface;
-pub use mail::{Arrival, Batch, Mail, Sort};
+pub use mail::{Arrival, Batch, Mail, Sort, Words};
 pub use outbox::Progress;
 pub use polling::Polling;
 pub use stack::{Mark, PeerAddress, Portion, Push, Request, Stack, StackConfig};

@@ -92,17 +92,19 @@ pub struct Arrival<'a> {
     pub handler: u8,
     /// Between which endpoints.
     pub route: Route,
-    words: [u64; MOST_WORDS],
-    count: usize,
+    words: &'a [u64],
     /// Its payload.
     pub payload: &'a [u8],
 }
+
+/// Where the words of an arrival are put: in a packet they may lie at any address.
+pub type Words = [u64; MOST_WORDS];
 
 impl Arrival<'_> {
     /// Its words.
     #[inline]
     pub fn words(&self) -> &[u64] {
-        self.words.get(..self.count).unwrap_or_default()
+        self.words
     }
 
     /// A copy that outlives the batch.
@@ -122,14 +124,10 @@ impl Mail {
     /// As the endpoint handles it.
     #[cold]
     pub fn arrival(&self) -> Arrival<'_> {
-        let mut words = [0; MOST_WORDS];
-        let count = self.words.len().min(MOST_WORDS);
-        for (to, from) in words.iter_mut().zip(&self.words) {
-            *to = *from;
-        }
         let Self { sort, reply, handler, route, payload, .. } = self;
         let (sort, reply, handler, route) = (*sort, *reply, *handler, *route);
-        Arrival { sort, reply, handler, route, words, count, payload }
+        let words = self.words.get(..self.words.len().min(MOST_WORDS)).unwrap_or_default();
+        Arrival { sort, reply, handler, route, words, payload }
     }
 }
 
@@ -176,9 +174,9 @@ impl Batch {
         self.found.entries.is_empty()
     }
 
-    /// Message number `at`.
+    /// Message number `at`, its words in `words`.
     #[inline]
-    pub fn arrival(&self, at: usize) -> Option<Arrival<'_>> {
+    pub fn arrival<'a>(&'a self, at: usize, words: &'a mut Words) -> Option<Arrival<'a>> {
         let item = match self.found.entries.get(at)? {
             Entry::Item(item) => item,
             Entry::Mail(mail) => return Some(mail.arrival()),
@@ -189,13 +187,13 @@ impl Batch {
         let count = usize::from(item.words);
         let (raw, rest) = rest.split_at_checked(count * 8)?;
         let payload = rest.get(..item.payload as usize)?;
-        let mut words = [0; MOST_WORDS];
+        let words = words.get_mut(..count)?;
         for (word, raw) in words.iter_mut().zip(raw.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*raw);
         }
         let sort = Sort::Message(item.kind);
         let (reply, handler) = (item.reply, item.handler);
-        Some(Arrival { sort, reply, handler, route, words, count, payload })
+        Some(Arrival { sort, reply, handler, route, words, payload })
     }
 }
 

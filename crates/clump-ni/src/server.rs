@@ -12,7 +12,7 @@ use clump_am::{
     ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, peer_address,
     remote_interfaces, remote_ranks,
 };
-use clump_net::{Arrival, Batch, Doors, PeerAddress, Push, Sort, Stack};
+use clump_net::{Arrival, Batch, Doors, PeerAddress, Push, Sort, Stack, Words};
 use clump_os::alarm::Alarm;
 use clump_rma::NodeSegments;
 use clump_rma::engine::{Engine, Outlet, Request};
@@ -185,7 +185,8 @@ impl<C: Clock> Server<C> {
             watcher.on_operations(arrived, batch.len());
         }
         for at in 0..batch.len() {
-            let Some(arrival) = batch.arrival(at) else { break };
+            let mut words = Words::default();
+            let Some(arrival) = batch.arrival(at, &mut words) else { break };
             match engine {
                 Some(executor) if executor.is_for(&arrival) => {
                     clock.spend(Work::Execute(arrival.payload.len()));

@@ -49,7 +49,8 @@ impl Ghost {
     ) {
         while self.stack.receive(|| now, Some(0), batch) > 0 {
             if !batch.is_empty() {
-                let arrival = batch.arrival(0);
+                let mut words = clump_net::Words::default();
+                let arrival = batch.arrival(0, &mut words);
                 let what = format!("a stack that does not belong was handed {arrival:x?}");
                 ledger::lock(ledger).complain(what);
             }

@@ -221,7 +221,8 @@ impl Rank {
         let found = around.batch.len();
         if let Some(endpoint) = wanted.and_then(|at| endpoints.get_mut(at)) {
             for number in 0..found {
-                if let Some(arrival) = around.batch.arrival(number) {
+                let mut words = clump_net::Words::default();
+                if let Some(arrival) = around.batch.arrival(number, &mut words) {
                     endpoint.handle(&mut desk, &arrival);
                 }
             }

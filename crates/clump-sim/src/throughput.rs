@@ -292,7 +292,8 @@ impl Station {
     fn act(&mut self, now: Time, batch: &mut Batch) -> Time {
         let received = self.stack.receive(|| now, Some(0), batch);
         for number in 0..batch.len() {
-            let Some(arrival) = batch.arrival(number) else { break };
+            let mut words = clump_net::Words::default();
+            let Some(arrival) = batch.arrival(number, &mut words) else { break };
             let (from, reply) = (arrival.route.from, arrival.reply);
             let (bytes, ask) = (arrival.payload.len() as u64, arrival.sort);
             if reply && self.role == Role::Ping {

@@ -203,7 +203,8 @@ impl Link {
         for _ in 0..ROUNDS {
             let received = stack.receive(clock::ticked_ns, Some(0), batch);
             for at in 0..batch.len() {
-                let Some(arrival) = batch.arrival(at) else { break };
+                let mut words = clump_net::Words::default();
+                let Some(arrival) = batch.arrival(at, &mut words) else { break };
                 let Sort::Message(Kind::Short | Kind::Medium) = arrival.sort else { continue };
                 handled = true;
                 if self.line.handle(arrival.handler, arrival.words(), arrival.payload) {

@@ -197,7 +197,8 @@ impl Pair {
         let now = self.now;
         let Side { stack, batch, .. } = &mut self.sides[at];
         stack.receive(|| now, wanted, batch);
-        let mail = (0..batch.len()).map(|i| batch.arrival(i).unwrap().to_mail()).collect();
+        let mail = |at| batch.arrival(at, &mut clump_net::Words::default()).unwrap().to_mail();
+        let mail = (0..batch.len()).map(mail).collect();
         stack.service(now, true);
         stack.acknowledge_all(now);
         mail

@@ -132,7 +132,8 @@ impl Line {
     ) -> Result<usize, String> {
         let received = self.stack.receive(|| at, Some(0), batch);
         for number in 0..batch.len() {
-            let Some(arrival) = batch.arrival(number) else { break };
+            let mut words = clump_net::Words::default();
+            let Some(arrival) = batch.arrival(number, &mut words) else { break };
             let (words, route) = (arrival.words(), arrival.route);
             match arrival.sort {
                 Sort::Message(Kind::Short | Kind::Medium) if arrival.reply => {
