@@ -258,6 +258,16 @@ mod tests {
     }
 
     #[test]
+    fn every_bug_of_the_list_can_be_planted() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let list: List =
+            toml::from_str(&std::fs::read_to_string(root.join(LIST)).unwrap()).unwrap();
+        let text = |mutant: &Mutant| std::fs::read_to_string(root.join(&mutant.file)).unwrap();
+        let void: Vec<_> = list.mutant.iter().filter_map(|m| replaced(&text(m), m).err()).collect();
+        assert!(void.is_empty(), "{void:#?}");
+    }
+
+    #[test]
     fn the_copy_follows_the_tree_and_the_tree_is_left_alone() {
         let dir = tree("copy");
         let list = "[[mutant]]\nname='a'\nfile='answer'\nfind='42'\nreplace='41'\n\
