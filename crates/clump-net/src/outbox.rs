@@ -12,6 +12,7 @@ mod urgent;
 use buffer::Buffer;
 use clump_wire::frame::{self, Frames, Head, Kind, Route};
 use flying::Flying;
+pub(crate) use flying::Making;
 use gathering::Gathering;
 use std::collections::VecDeque;
 use urgent::Urgent;
@@ -306,11 +307,12 @@ impl Outbox {
             if !front.acked || front.kept_for >= self.acked_through {
                 break;
             }
-            let Some(mut done) = self.flying.pop_front() else { break };
+            let Some(done) = self.flying.pop_front() else { break };
             self.base += 1;
-            for buffer in [std::mem::take(&mut done.cover), done.buffer] {
-                self.keep(buffer);
+            if let Some(cover) = done.cover {
+                self.keep(*cover);
             }
+            self.keep(done.buffer);
         }
         while self.spans.front().is_some_and(|&(_, last)| last < self.base) {
             self.spans.pop_front();

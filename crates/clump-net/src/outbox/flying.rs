@@ -4,6 +4,17 @@ use super::buffer::Buffer;
 use super::{HEADROOM, Outbox};
 use clump_driver::LEAST_KEPT;
 
+/// How the packet of a unit is to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Making {
+    /// Around the unit where it lies.
+    Around,
+    /// The same, but it is so long that it had better be shown to the kernel there, and stay as it is.
+    Kept,
+    /// Elsewhere: the last one must not be touched any more.
+    Apart,
+}
+
 /// A unit under way.
 #[derive(Debug)]
 pub(super) struct Flying {
@@ -15,7 +26,7 @@ pub(super) struct Flying {
     /// returned whole.
     pub(super) kept_for: u64,
     /// The packet, where sealing changes it; kept as long as the unit.
-    pub(super) cover: Buffer,
+    pub(super) cover: Option<Box<Buffer>>,
     /// The kernel may have been shown the packet where it lies: it stays as it is.
     shown: bool,
 }
@@ -24,7 +35,7 @@ impl Flying {
     #[inline]
     pub(super) fn new(buffer: Buffer, kept_for: u64) -> Self {
         let end = buffer.len();
-        Self { buffer, end, acked: false, kept_for, cover: Buffer::default(), shown: false }
+        Self { buffer, end, acked: false, kept_for, cover: None, shown: false }
     }
 
     #[inline]
@@ -40,20 +51,15 @@ impl Outbox {
         self.flying.get_mut(at)
     }
 
-    /// Whether the packet of a unit under way goes out for the first time, and is so long that it had better be
-    /// shown to the kernel where it lies.
+    /// How the packet of a unit is to be made.
     #[inline]
-    pub(crate) fn is_kept(&self, number: u64) -> bool {
+    pub(crate) fn making(&self, number: u64) -> Making {
         let at = number.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
-        let unit = at.and_then(|at| self.flying.get(at));
-        unit.is_some_and(|unit| unit.end >= LEAST_KEPT && !unit.shown)
-    }
-
-    /// Whether the packet of a unit must not be touched any more.
-    #[inline]
-    pub(crate) fn is_shown(&self, number: u64) -> bool {
-        let at = number.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
-        at.and_then(|at| self.flying.get(at)).is_some_and(|unit| unit.shown)
+        match at.and_then(|at| self.flying.get(at)) {
+            Some(unit) if unit.shown => Making::Apart,
+            Some(unit) if unit.end >= LEAST_KEPT => Making::Kept,
+            _ => Making::Around,
+        }
     }
 
     /// A unit under way as the packet that carries it, with room for header and trailer, to be filled in.
@@ -70,8 +76,8 @@ impl Outbox {
         let unit = self.flying(number)?;
         unit.shown = true;
         cover.end().extend_from_slice(unit.buffer.packet().get(HEADROOM..unit.end)?);
-        unit.cover = cover;
-        Some(unit.cover.packet_mut(unit.end + trailer))
+        let end = unit.end + trailer;
+        Some(unit.cover.insert(Box::new(cover)).packet_mut(end))
     }
 
     /// The packet as it was filled in.
@@ -79,6 +85,6 @@ impl Outbox {
     pub(crate) fn packet(&self, number: u64) -> Option<&[u8]> {
         let at = usize::try_from(number.checked_sub(self.base)?).ok()?;
         let unit = self.flying.get(at)?;
-        Some(if unit.cover.is_empty() { unit.buffer.packet() } else { unit.cover.packet() })
+        Some(unit.cover.as_deref().unwrap_or(&unit.buffer).packet())
     }
 }

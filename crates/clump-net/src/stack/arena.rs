@@ -1,6 +1,6 @@
 //! Packets about to be sent, each in one piece: the cheapest for a driver.
 
-use crate::outbox::Outbox;
+use crate::outbox::{Making, Outbox};
 use crate::seal::Sealer;
 use clump_driver::{Driver, DriverError, Outgoing};
 use clump_proto::SackBuf;
@@ -50,8 +50,8 @@ impl Arena {
         outbox: &mut Outbox,
     ) -> usize {
         let (unit, tag_bytes) = (header.unit, sealer.tag_bytes());
-        let kept = outbox.is_kept(unit);
-        if outbox.is_shown(unit) || (sealer.in_place() && !kept) {
+        let making = outbox.making(unit);
+        if making == Making::Apart || (sealer.in_place() && making == Making::Around) {
             let body = outbox.unit(unit).unwrap_or_default();
             self.load(header, false, sealer, body);
             return body.len();
@@ -68,6 +68,7 @@ impl Arena {
         let (body, tail) = rest.split_at_mut(body_bytes);
         head.copy_from_slice(&header.encode(0));
         sealer.seal(header.number, head, body, tail);
+        let kept = making == Making::Kept;
         self.shots.push(if kept { Shot::Kept(unit) } else { Shot::Unit(unit) });
         body_bytes
     }
@@ -108,15 +109,15 @@ impl Arena {
             };
             Outgoing { to, head: packet.unwrap_or_default(), body: &[], tail: &[] }
         };
-        let kept = self.shots.iter().all(|shot| matches!(shot, Shot::Kept(_)));
-        let mut send = |all: &[Outgoing<'_>]| {
-            if kept { driver.send_kept(all) } else { driver.send(all) }
-        };
         if let [shot] = self.shots.as_slice() {
             let only = outgoing(shot);
-            return (send(&[only]), only.bytes());
+            let kept = matches!(shot, Shot::Kept(_));
+            let sent = if kept { driver.send_kept(&[only]) } else { driver.send(&[only]) };
+            return (sent, only.bytes());
         }
+        let kept = self.shots.iter().all(|shot| matches!(shot, Shot::Kept(_)));
         let all: Vec<Outgoing<'_>> = self.shots.iter().map(outgoing).collect();
-        (send(&all), all.iter().map(Outgoing::bytes).sum())
+        let sent = if kept { driver.send_kept(&all) } else { driver.send(&all) };
+        (sent, all.iter().map(Outgoing::bytes).sum())
     }
 }
