@@ -3,7 +3,7 @@
 //! Judged once a round trip, from the least delay of that round. While it is low and the window is at its
 //! most, a packet costs a comparison.
 
-use crate::time::Ticks;
+use crate::time::{Ticks, nanos};
 use crate::{Config, Nanos};
 
 /// Multiplicative decrease by delay: Swift (SIGCOMM 2020), algorithm 1, beta.
@@ -24,6 +24,15 @@ const JUDGED_UNITS: u32 = 32;
 const TOLERATED_LOSS: u32 = 10;
 /// Rounds without any sign of congestion after which pacing ends.
 const CALM_AFTER: u32 = 16;
+
+/// How often a sender whose window is in use steps back to one unit for some rounds, so that a queue drains and the least
+/// round trip is seen (BBR's ProbeRTT: Cardwell et al., ACM Queue 14, 2016). Whoever began behind others' packets takes
+/// their queue for the path, and would keep it for as long as it lasts. Those who begin together step back together.
+const DRAIN_EVERY: Nanos = 100_000_000;
+/// And not before so many rounds have passed, so that on long paths it costs as little.
+const DRAIN_AFTER: u32 = 256;
+/// Rounds of a drain: in the first what was sent before comes back; in the others, what others send less.
+const DRAIN_ROUNDS: u32 = 4;
 
 /// Why the window was made smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +82,11 @@ pub(crate) struct Control {
     lost: u32,
     /// Rounds until pacing ends.
     restless: u32,
+    /// Rounds left of a drain, and when the last one ended.
+    draining: u32,
+    drained_at: Ticks,
+    /// Rounds since.
+    undrained: u32,
     /// What to return to should the losses turn out false: window, threshold, how many.
     before: Option<(usize, usize, u32)>,
 }
@@ -96,6 +110,9 @@ impl Control {
             judged: 0,
             lost: 0,
             restless: 0,
+            draining: 0,
+            drained_at: 0,
+            undrained: 0,
             before: None,
         }
     }
@@ -103,7 +120,7 @@ impl Control {
     /// Bytes that may be under way.
     #[inline]
     pub(crate) fn window(&self) -> usize {
-        self.window
+        if self.draining > 0 { self.window.min(self.unit) } else { self.window }
     }
 
     /// Whether there were signs of congestion of late, so that packets should not go out in bursts.
@@ -140,12 +157,21 @@ impl Control {
         if newest < self.round || self.units == 0 {
             return None;
         }
-        let cut = self.end_round();
+        let cut = if self.draining > 0 { self.drain(now) } else { self.end_round(now) };
         self.round = now;
         cut
     }
 
-    fn end_round(&mut self) -> Option<Cut> {
+    /// A round of a drain has ended: it says nothing about the window.
+    #[cold]
+    fn drain(&mut self, now: Ticks) -> Option<Cut> {
+        self.draining -= 1;
+        (self.drained_at, self.undrained) = (now, 0);
+        (self.units, self.marks, self.used, self.queueing) = (0, 0, false, Nanos::MAX);
+        None
+    }
+
+    fn end_round(&mut self, now: Ticks) -> Option<Cut> {
         let (units, marks) = (self.units, self.marks.min(self.units));
         let high = self.queueing != Nanos::MAX && self.queueing > self.target;
         self.high_rounds = if high { self.high_rounds + 1 } else { 0 };
@@ -158,6 +184,14 @@ impl Control {
         }
         if cut.is_none() && !high {
             self.restless = self.restless.saturating_sub(1);
+        }
+        self.undrained = self.undrained.saturating_add(1);
+        if self.undrained == 1 && self.drained_at == 0 {
+            self.drained_at = now; // nothing is known before the first round
+        }
+        let due = || nanos(now.wrapping_sub(self.drained_at)) > DRAIN_EVERY;
+        if self.used && self.undrained > DRAIN_AFTER && due() {
+            self.draining = DRAIN_ROUNDS;
         }
         (self.units, self.marks, self.used, self.queueing) = (0, 0, false, Nanos::MAX);
         cut.map(|(cut, _)| cut)

@@ -99,6 +99,22 @@ fn incast(senders: usize, queue: &Link, parts: u64) {
 }
 
 #[test]
+fn eight_senders_that_took_a_queue_for_the_path_learn_better() {
+    // Long enough for their first packets to queue by far more than the target of delay.
+    let queue = Link { rate: TEN_GBIT, delay: 10 * US, queue: 500_000, ..Link::default() };
+    let mut crowd = Crowd::new(8, queue);
+    for channel in 0..8 {
+        crowd.channels[channel][0].waiting = u64::MAX / 2;
+        crowd.service(channel, 0);
+    }
+    crowd.pass(320 * MS);
+    let rates = crowd.rates(100 * MS);
+    let fair = rates.iter().sum::<u64>() / 8;
+    println!("{rates:?}");
+    assert!(rates.iter().all(|rate| rate.abs_diff(fair) * 2 < fair), "not near {fair}: {rates:?}");
+}
+
+#[test]
 fn eight_senders_share_a_long_queue_a_marking_one_and_a_short_one() {
     let queue = Link { rate: TEN_GBIT, delay: 10 * US, queue: 2_000_000, ..Link::default() };
     incast(8, &queue, 5);
