@@ -113,6 +113,16 @@ pub enum Attempt {
 
 pub(crate) type OnReturned = Box<dyn FnMut(&Returned)>;
 
+/// Which poll comes next, and whether it has more to do than look for messages.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Pulse {
+    /// Polls so far; wraps.
+    pub(crate) polls: u32,
+    /// Number of the poll that looks at the network, or after what polls do not see.
+    pub(crate) due: u32,
+}
+
 /// An endpoint.
 pub struct Core {
     pub(crate) inbox: Inbox<Link>,
@@ -127,13 +137,11 @@ pub struct Core {
     pub(crate) remote: Option<Box<Remote>>,
     /// Where its segment lies, and the bytes reserved for it.
     segment_at: (u64, u64),
-    pub(crate) polls: u32,
+    pub(crate) pulse: Pulse,
     /// Number of the poll that looks at the network next.
     pub(crate) net_due: u32,
     /// Number of the poll that looks after what polls do not see next.
     pub(crate) attend_due: u32,
-    /// The sooner of the two.
-    pub(crate) due: u32,
     pub(crate) busy_polls: u32,
     pub(crate) counted_polls: u32,
 }
@@ -170,10 +178,9 @@ impl Core {
             links: HashMap::new(),
             remote,
             segment_at: (0, 0),
-            polls: 0,
+            pulse: Pulse { polls: 0, due: 1 },
             net_due: 1,
             attend_due: 1,
-            due: 1,
             busy_polls: 0,
             counted_polls: 0,
         })

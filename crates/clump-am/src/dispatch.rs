@@ -71,7 +71,7 @@ impl Core {
 
     #[inline(always)]
     fn poll_for(&mut self, caller: Caller) -> Result<usize> {
-        self.polls = self.polls.wrapping_add(1);
+        self.pulse.polls = self.pulse.polls.wrapping_add(1);
         if self.desk.block.doorbell().rung() {
             self.answer_bells()?;
         }
@@ -82,8 +82,9 @@ impl Core {
                 handled += self.take(at)?;
             }
         }
-        let rare =
-            self.inbox.anything_pending() | self.desk.backlog.busy | has_come(self.due, self.polls);
+        let rare = self.inbox.anything_pending()
+            | self.desk.backlog.busy
+            | has_come(self.pulse.due, self.pulse.polls);
         if rare {
             handled += self.poll_rare(caller)?;
         }
@@ -97,7 +98,7 @@ impl Core {
         self.desk.counters().add(Counter::LanesHeated, u64::from(heated));
         if std::mem::take(&mut self.inbox.mail) {
             // Somebody else looked at the network, and left something for this endpoint.
-            (self.net_due, self.due) = (self.polls, self.polls);
+            (self.net_due, self.pulse.due) = (self.pulse.polls, self.pulse.polls);
         }
         Ok(())
     }
@@ -109,22 +110,22 @@ impl Core {
         if self.desk.backlog.busy {
             self.settle()?;
         }
-        if !has_come(self.due, self.polls) {
+        if !has_come(self.pulse.due, self.pulse.polls) {
             return Ok(handled);
         }
-        if has_come(self.attend_due, self.polls) {
-            self.attend_due = self.polls.wrapping_add(ATTEND_EVERY);
+        if has_come(self.attend_due, self.pulse.polls) {
+            self.attend_due = self.pulse.polls.wrapping_add(ATTEND_EVERY);
             self.attend()?;
         }
         // Without a network the two are the same.
         let mut next = self.attend_due;
         if self.remote.is_some() {
-            if has_come(self.net_due, self.polls) {
+            if has_come(self.net_due, self.pulse.polls) {
                 let looked = self.poll_network();
                 let soonest = match (caller, &self.remote) {
-                    (Caller::Send, _) => self.polls.wrapping_add(LOOK_EVERY),
+                    (Caller::Send, _) => self.pulse.polls.wrapping_add(LOOK_EVERY),
                     (Caller::Wait, Some(remote)) => {
-                        self.polls.wrapping_add(remote.polling.interval_in_wait())
+                        self.pulse.polls.wrapping_add(remote.polling.interval_in_wait())
                     }
                     _ => self.net_due,
                 };
@@ -137,7 +138,7 @@ impl Core {
                 next = self.net_due;
             }
         }
-        self.due = next;
+        self.pulse.due = next;
         Ok(handled)
     }
 

@@ -153,6 +153,11 @@ impl Endpoint<Alone> {
         }
     }
 
+    /// The state, for one call.
+    pub(crate) fn borrow(&self) -> Result<RefMut<'_, Core>> {
+        self.hold.core()
+    }
+
     /// Which events end a [`Endpoint::wait`].
     pub fn set_event_mask(&self, events: Events) {
         self.events.set(events);

@@ -45,6 +45,7 @@ mod returned;
 mod send;
 mod token;
 mod upkeep;
+mod view;
 
 pub use berth::{Access, Berth, Inside, this_thread};
 pub use clump_driver::FaultPlan;
@@ -65,3 +66,4 @@ pub use peer::{Dest, Tag};
 pub use progress::{Pollable, WaitFor, block_on, look_at};
 pub use returned::{Reason, Returned};
 pub use token::{MOST_ARGUMENTS, MOST_CARRIED, MOST_DEFERRED, Parcel, Token};
+pub use view::{LANE_STRIDE, View, Way};

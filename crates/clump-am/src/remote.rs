@@ -103,8 +103,8 @@ impl Core {
     /// The next poll looks at the network.
     #[inline]
     pub(crate) fn urge(&mut self) {
-        self.net_due = self.polls.wrapping_add(1);
-        self.due = self.net_due;
+        self.net_due = self.pulse.polls.wrapping_add(1);
+        self.pulse.due = self.net_due;
     }
 
     /// Looks at the network and handles what is there. Returns how many messages.
@@ -113,8 +113,8 @@ impl Core {
         let Some(mut remote) = self.remote.take() else { return Ok(0) };
         let result = self.look(&mut remote);
         self.net_due = match &result {
-            Ok((_, found)) => self.polls.wrapping_add(remote.polling.on_look(*found)),
-            Err(_) => self.polls.wrapping_add(1),
+            Ok((_, found)) => self.pulse.polls.wrapping_add(remote.polling.on_look(*found)),
+            Err(_) => self.pulse.polls.wrapping_add(1),
         };
         self.remote = Some(remote);
         result.map(|(handled, _)| handled)

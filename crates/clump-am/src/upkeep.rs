@@ -103,7 +103,10 @@ impl Core {
 
     /// Polls are counted in private, a hundred times as often as anything else.
     pub(crate) fn count_polls(&mut self) {
-        let polls = self.polls.wrapping_sub(std::mem::replace(&mut self.counted_polls, self.polls));
+        let polls = self
+            .pulse
+            .polls
+            .wrapping_sub(std::mem::replace(&mut self.counted_polls, self.pulse.polls));
         let busy = std::mem::take(&mut self.busy_polls);
         let counters = self.desk.counters();
         counters.add(Counter::Polls, u64::from(polls));

@@ -2,10 +2,10 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-/// Version of the binary interface. It is in the name of the shared library (`libclump.so.0`), and
+/// Version of the binary interface. It is in the name of the shared library (`libclump.so.1`), and
 /// ::clump_init compares it with that of the headers that a program was compiled with. It changes when a
 /// function, a type or the layout that inline functions rely on changes in a way that programs notice.
-pub const CLUMP_ABI: c_int = 0;
+pub const CLUMP_ABI: c_int = 1;
 
 const VERSION: &CStr =
     match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {

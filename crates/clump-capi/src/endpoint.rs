@@ -2,6 +2,7 @@
 
 use crate::border::{guard, guard_or, guard_pointer, hot, to_int};
 use crate::fault::{Fault, Result, null, range};
+use crate::inline::{self, Table};
 use crate::job::{clump_t, with};
 use crate::slot::{Object, Slot};
 use crate::status::clump_status as S;
@@ -28,7 +29,7 @@ pub enum clump_events {
 
 /// An endpoint of one thread.
 #[derive(Debug)]
-pub(crate) struct Mine(pub(crate) Endpoint);
+pub(crate) struct Mine(pub(crate) Endpoint, pub(crate) Table);
 
 /// An endpoint that threads share.
 #[derive(Debug)]
@@ -101,7 +102,14 @@ pub extern "C" fn clump_ep_open(cl: *mut clump_t, tag: u64) -> *mut clump_ep {
     guard_pointer(|| {
         with(cl, |job| {
             let endpoint = Endpoint::open(&job.runtime, Tag(tag)).map_err(Fault::from)?;
-            Ok(Slot::fill(Mine(endpoint))?.pointer())
+            let table = Table::new(endpoint.view()?);
+            let slot = Slot::fill(Mine(endpoint, table))?;
+            // Nobody else knows it yet.
+            Slot::enter::<Mine, _>(slot.pointer::<()>().cast_const(), |mine, slot| {
+                inline::allow(mine, &slot.inline);
+                Ok(())
+            })?;
+            Ok(slot.pointer())
         })
     })
 }
@@ -187,7 +195,7 @@ pub extern "C" fn clump_ep_map(ep: *mut clump_ep, name: clump_name, tag: u64) ->
     guard(|| {
         let name = Name::from_bits(name);
         let dest = on_endpoint!(ep, |endpoint| Ok(endpoint.map(&name, Tag(tag))?))?;
-        Ok(to_int(dest.0 as usize))
+        note(ep, dest)
     })
 }
 
@@ -198,7 +206,7 @@ pub extern "C" fn clump_ep_map_ordered(ep: *mut clump_ep, name: clump_name, tag:
     guard(|| {
         let name = Name::from_bits(name);
         let dest = on_endpoint!(ep, |endpoint| Ok(endpoint.map_ordered(&name, Tag(tag))?))?;
-        Ok(to_int(dest.0 as usize))
+        note(ep, dest)
     })
 }
 
@@ -210,8 +218,18 @@ pub extern "C" fn clump_ep_unmap(ep: *mut clump_ep, dest: c_int) -> c_int {
     guard(|| {
         let dest = destination(dest)?;
         on_endpoint!(ep, |endpoint| endpoint.unmap(dest).map_err(Fault::from))?;
+        note(ep, dest)?;
         Ok(0)
     })
+}
+
+/// Tells inline functions what became of a destination; gives its index.
+fn note(ep: *mut clump_ep, dest: Dest) -> Result<c_int> {
+    let pointer: *const () = ep.cast_const().cast();
+    let noted =
+        Slot::enter_mine::<Mine, _>(pointer, |mine, slot| inline::note(mine, &slot.inline, dest));
+    noted.unwrap_or(Ok(()))?;
+    Ok(to_int(dest.0 as usize))
 }
 
 /// An index of a translation table.

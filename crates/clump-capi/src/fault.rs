@@ -213,3 +213,26 @@ fn of_refusal(why: Why) -> S {
         Why::NotHeld => S::CLUMP_ERR_NOT_HELD,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clump::rma::SegmentName;
+
+    #[test]
+    fn what_no_program_in_c_can_bring_about_has_its_status_too() {
+        let refused = |why| {
+            let segment = SegmentName::from_bits(0);
+            Fault::from(clump_rma::Error::from(Rma::Refused { why, segment, offset: 8 }))
+        };
+        for (fault, status) in [
+            (refused(Why::TimedOut), S::CLUMP_ERR_TIMED_OUT),
+            (refused(Why::LockBusy), S::CLUMP_ERR_LOCK_BUSY),
+            (refused(Why::Unknown), S::CLUMP_ERR_VERSION),
+            (clump_am::Error::from(Am::Network("no key".into())).into(), S::CLUMP_ERR_NETWORK),
+        ] {
+            assert_eq!(fault.status(), status);
+            assert!(!fault.whole().is_empty() && fault.links() >= 1);
+        }
+    }
+}

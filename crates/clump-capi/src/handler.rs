@@ -129,6 +129,8 @@ type RunReturned = unsafe extern "C-unwind" fn(*const clump_returned);
 /// While this lives, a handler of an endpoint runs in this thread.
 struct Inside {
     slot: &'static Slot,
+    /// Whose inline functions are paused.
+    inline: usize,
     _handling: Handling,
 }
 
@@ -139,7 +141,7 @@ impl Inside {
         slot.handling.store(handling.thread(), Ordering::Relaxed);
         slot.context.store(context.cast(), Ordering::Relaxed);
         slot.live.store(live, Ordering::Relaxed);
-        Self { slot, _handling: handling }
+        Self { slot, inline: slot.inline.pause(), _handling: handling }
     }
 }
 
@@ -148,6 +150,7 @@ impl Drop for Inside {
     fn drop(&mut self) {
         self.slot.live.store(std::ptr::null_mut(), Ordering::Relaxed);
         self.slot.handling.store(0, Ordering::Relaxed);
+        self.slot.inline.resume(self.inline);
     }
 }
 

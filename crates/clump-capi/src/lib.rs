@@ -26,6 +26,7 @@ pub mod endpoint;
 mod fault;
 pub mod flag;
 pub mod handler;
+mod inline;
 pub mod job;
 pub mod lock;
 pub mod rma;

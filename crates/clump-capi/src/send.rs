@@ -1,9 +1,10 @@
 //! Requests of all kinds, as C sends them.
 
-use crate::border::{guard, hot};
-use crate::endpoint::{clump_ep, destination, not_in_its_handler, on_endpoint};
+use crate::border::{guard, hot, to_int};
+use crate::endpoint::{Mine, clump_ep, destination, not_in_its_handler, on_endpoint};
 use crate::fault::{Fault, Result, null, range};
 use crate::handler::number;
+use crate::slot::Slot;
 use crate::status::clump_status as S;
 use clump::am::Attempt;
 use std::ffi::{c_int, c_void};
@@ -102,6 +103,26 @@ pub unsafe extern "C" fn clump_request_words(
         on_endpoint!(ep, |endpoint| {
             endpoint.request(dest, handler, words)?;
             Ok(0)
+        })
+    })
+}
+
+/// What inlined requests call after they have put a message where the target looks for it, and no program else:
+/// rings if `ring` is not 0, because the target does not look now, and polls if `poll` is not 0. Gives how many
+/// messages were handled.
+///
+/// Errors: as ::clump_poll.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_request_pushed(
+    ep: *mut clump_ep,
+    dest: c_int,
+    ring: c_int,
+    poll: c_int,
+) -> c_int {
+    hot(|| {
+        let dest = destination(dest)?;
+        Slot::enter::<Mine, _>(ep.cast_const().cast(), |mine, _| {
+            Ok(to_int(mine.0.after_push(dest, ring != 0, poll != 0)?))
         })
     })
 }

@@ -2,6 +2,7 @@
 //! was closed, or that this library never made, is recognised instead of followed.
 
 use crate::fault::{Fault, Result};
+use crate::inline::Inline;
 use crate::status::clump_status as S;
 use crate::thread;
 use clump_os::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -14,7 +15,7 @@ pub(crate) const SLOTS: usize = 1 << 17;
 /// in it is told.
 const REST: usize = 1024;
 
-/// The place of one object. What C's inline functions read comes first (`clump/inline.h` has it too).
+/// The place of one object. What C's inline functions read is asserted here and in their headers.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Slot {
@@ -36,13 +37,16 @@ pub(crate) struct Slot {
     inside: AtomicU32,
     /// The thread that runs a handler of it now; 0 if none does.
     pub(crate) handling: AtomicU32,
+    /// Of endpoints: what inline functions need.
+    pub(crate) inline: Inline,
 }
 
 const _: () = {
     assert!(std::mem::offset_of!(Slot, near_end) == 0);
     assert!(std::mem::offset_of!(Slot, near_base) == 8);
     assert!(std::mem::offset_of!(Slot, context) == 16);
-    assert!(size_of::<Slot>() == 64);
+    assert!(std::mem::offset_of!(Slot, inline) == 64);
+    assert!(size_of::<Slot>() == 128);
 };
 
 /// A slot is free.
@@ -98,6 +102,7 @@ impl Slot {
             users: AtomicU32::new(0),
             inside: AtomicU32::new(0),
             handling: AtomicU32::new(0),
+            inline: Inline::none(),
         }
     }
 
@@ -223,6 +228,7 @@ impl Slot {
         slot.shut::<T>(pointer)?;
         slot.kind.store(FREE, Ordering::SeqCst);
         slot.near_end.store(0, Ordering::Relaxed);
+        slot.inline.clear();
         let object = slot.object.swap(std::ptr::null_mut(), Ordering::Relaxed);
         let mut books = books();
         books.free.push_back((slot.pointer_addr() - TABLE.as_ptr().addr()) / size_of::<Self>());

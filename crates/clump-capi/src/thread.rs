@@ -78,7 +78,10 @@ impl Drop for Owned {
         // Newest first: a lock goes before what it is reached through. What is in use, because the thread
         // ends inside of a handler, stays for ever.
         for (slot, close) in std::mem::take(&mut self.0).into_iter().rev() {
-            let _ = close(slot);
+            let closed = close(slot);
+            // Another thread may lie in the same place.
+            slot.inline.clear();
+            let _ = closed;
         }
     }
 }

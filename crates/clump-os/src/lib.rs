@@ -36,6 +36,7 @@ pub mod secret;
 pub mod signal;
 pub mod socket;
 pub mod sync;
+pub mod thread;
 pub mod topology;
 pub mod udp;
 pub mod xdp;

@@ -59,6 +59,11 @@ impl EndpointBlock {
         self.access.state.load(Ordering::Acquire) == open_word && self.admits_tag(tag)
     }
 
+    /// The words that [`EndpointBlock::admits`] compares: state and tag.
+    pub(crate) fn access_words(&self) -> (&AtomicU64, &AtomicU64) {
+        (&self.access.state, &self.access.tag)
+    }
+
     /// Whether senders that know `tag` may send.
     #[inline(always)]
     pub fn admits_tag(&self, tag: u64) -> bool {

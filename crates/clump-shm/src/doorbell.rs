@@ -38,6 +38,11 @@ impl Doorbell {
         self.summary.fetch_or(1 << word, order(Site::DoorbellRing, Ordering::AcqRel));
     }
 
+    /// What says whether somebody rang: not zero then.
+    pub fn summary(&self) -> &AtomicU64 {
+        &self.summary
+    }
+
     /// Whether somebody rang since the last [`Doorbell::collect`].
     #[inline(always)]
     pub fn rung(&self) -> bool {

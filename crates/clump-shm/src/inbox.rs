@@ -11,6 +11,7 @@ use crate::geometry::{
     ENDPOINT_HEADER, ENDPOINTS, Geometry, LANE_CONTROL, LANE_FRONT, LANE_SLOTS, QUEUE_BLOCKS,
     QUEUE_SLOTS,
 };
+use crate::hot::HotLanes;
 use crate::lane::{LaneControl, LaneReceiver};
 use crate::name::Name;
 use crate::node::{NodeMemory, place, place_slice};
@@ -28,15 +29,16 @@ const KEEP_HOT: usize = 8;
 
 /// A lane that its receiver knows, with whatever (`L`) the layer above keeps for it.
 #[derive(Debug)]
+#[repr(C)]
 pub struct InLane<L> {
+    /// Its receiving half.
+    pub receiver: LaneReceiver,
     /// Index in the block.
     pub index: usize,
     /// The sending endpoint.
     pub from: Name,
     /// For a lane of requests: where replies go at the sender; `None` for a lane of replies.
     pub reply_lane: Option<usize>,
-    /// Its receiving half.
-    pub receiver: LaneReceiver,
     /// Messages read since lanes were last cooled.
     pub recent: u32,
     /// What the layer above keeps; nothing at first.
@@ -51,7 +53,7 @@ pub struct Inbox<L> {
     map: Mapping,
     block: Shared<EndpointBlock>,
     /// Hot lanes, polled in turn.
-    pub hot: Vec<InLane<L>>,
+    pub hot: HotLanes<L>,
     cold: Vec<InLane<L>>,
     /// The shared queue of requests.
     pub requests: QueueReceiver,
@@ -93,7 +95,7 @@ impl<L> Inbox<L> {
         let generation = block.generation() + 1;
         let name = Name::new(rank, index as u8, generation);
         block.open(generation, tag);
-        let (hot, cold) = (Vec::new(), Vec::new());
+        let (hot, cold) = (HotLanes::default(), Vec::new());
         let (node, pending) = (node.clone(), [true; 2]);
         Ok(Self {
             node,
@@ -148,12 +150,12 @@ impl<L> Inbox<L> {
 
     /// Lets go of a reply lane that nothing will be sent on any more.
     pub fn free_reply_lane(&mut self, lane: usize) {
-        for known in [&mut self.hot, &mut self.cold] {
-            if let Some(at) = known.iter().position(|l| l.index == lane) {
-                let mut gone = known.swap_remove(at);
-                gone.receiver.give_back();
-                gone.receiver.cool();
-            }
+        let hot = self.hot.iter().position(|l| l.index == lane).map(|at| self.hot.swap_remove(at));
+        let at = self.cold.iter().position(|l| l.index == lane);
+        let cold = at.map(|at| self.cold.swap_remove(at));
+        for mut gone in hot.into_iter().chain(cold) {
+            gone.receiver.give_back();
+            gone.receiver.cool();
         }
         if let Ok(control) =
             place::<LaneControl>(&self.map, self.node.geometry().lane_in_block(lane))
@@ -248,7 +250,7 @@ impl<L> Inbox<L> {
     /// Cools all lanes, for a receiver that is about to announce itself asleep (which fences).
     pub fn cool_all(&mut self) {
         self.give_back_all();
-        for lane in self.hot.drain(..) {
+        for lane in self.hot.take_all() {
             lane.receiver.cool();
             self.cold.push(lane);
         }
@@ -286,19 +288,18 @@ impl<L> Inbox<L> {
                 && !lane.receiver.has_message()
                 && lane.link.as_mut().is_none_or(&mut done)
         };
-        for lanes in [&mut self.hot, &mut self.cold] {
-            let mut at = 0;
-            while at < lanes.len() {
-                if retired(&mut lanes[at]) {
-                    let mut lane = lanes.swap_remove(at);
-                    lane.receiver.give_back();
-                    // Nobody looks at it from now on: its next sender has to ring.
-                    lane.receiver.cool();
-                    lane.receiver.control().free();
-                } else {
-                    at += 1;
-                }
+        let mut gone = Vec::new();
+        for at in (0..self.hot.len()).rev() {
+            if retired(&mut self.hot[at]) {
+                gone.push(self.hot.swap_remove(at));
             }
+        }
+        gone.extend(self.cold.extract_if(.., |lane| retired(lane)));
+        for mut lane in gone {
+            lane.receiver.give_back();
+            // Nobody looks at it from now on: its next sender has to ring.
+            lane.receiver.cool();
+            lane.receiver.control().free();
         }
     }
 

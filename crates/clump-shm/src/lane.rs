@@ -19,7 +19,8 @@ pub use crate::control::LaneControl;
 use crate::doorbell::Bell;
 use crate::shared::{Shared, SharedSlice};
 use crate::slot::{Header, INLINE, MOST_WORDS, Slot};
-use clump_os::sync::{Ordering, Site, order};
+use clump_os::fence::FenceKind;
+use clump_os::sync::{AtomicU32, Ordering, Site, order};
 
 /// There is no room; poll and try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,14 +33,36 @@ pub struct LaneSender {
     slots: SharedSlice<Slot>,
     bulk: Bulk,
     bell: Bell,
+    cursor: Cursor,
+    bulk_tail: u64,
+    seen_bulk: u64,
+}
+
+/// Where a sender stands. Inline code of other languages pushes short messages by it ([`Door`]).
+#[derive(Debug)]
+#[repr(C)]
+pub struct Cursor {
     tail: u64,
+    /// How far `tail` may go with what the receiver is known to have given back.
+    limit: u64,
     /// Slot of `tail`, and the lap that publishes it.
     at: usize,
     lap: u64,
-    /// How far `tail` may go with what the receiver is known to have given back.
-    limit: u64,
-    bulk_tail: u64,
-    seen_bulk: u64,
+}
+
+/// What it takes to push a short message of one slot: for inline code of other languages, which runs in the
+/// sender's thread while nobody else uses the [`LaneSender`]. It does what [`LaneSender::push`] does, and has
+/// the sender ring where `hot` is zero afterwards. docs/adr/0023.
+#[derive(Debug, Clone, Copy)]
+pub struct Door {
+    /// As many as [`Door::len`] says.
+    pub slots: *const Slot,
+    /// How many slots, a power of two.
+    pub len: usize,
+    /// Where the next message goes.
+    pub cursor: *mut Cursor,
+    /// Zero while the receiver does not look.
+    pub hot: *const AtomicU32,
 }
 
 impl LaneSender {
@@ -52,8 +75,18 @@ impl LaneSender {
     ) -> Self {
         let (tail, bulk_tail) = control.stand();
         let (at, lap) = (slot_of(tail, slots.len()), lap_of(tail, slots.len()));
-        let limit = tail + slots.len() as u64;
-        Self { control, slots, bulk, bell, tail, at, lap, limit, bulk_tail, seen_bulk: bulk_tail }
+        let cursor = Cursor { tail, limit: tail + slots.len() as u64, at, lap };
+        Self { control, slots, bulk, bell, cursor, bulk_tail, seen_bulk: bulk_tail }
+    }
+
+    /// What pushing takes, unless senders have to fence.
+    pub fn door(&mut self) -> Option<Door> {
+        (self.bell.fence == FenceKind::Asymmetric).then(|| Door {
+            slots: self.slots.as_ptr(),
+            len: self.slots.len(),
+            cursor: &raw mut self.cursor,
+            hot: &raw const self.control.temperature.hot,
+        })
     }
 
     /// Sends `words` (at most [`MOST_WORDS`], as `header` says).
@@ -61,7 +94,7 @@ impl LaneSender {
     pub fn push(&mut self, header: Header, words: &[u64]) -> Result<(), Full> {
         debug_assert!(words.len() == header.words() && words.len() <= MOST_WORDS);
         let need = if words.len() > INLINE { 2 } else { 1 };
-        if self.tail + need > self.limit && !self.more_room(need) {
+        if self.cursor.tail + need > self.cursor.limit && !self.more_room(need) {
             return Err(Full);
         }
         self.publish(header, words, need);
@@ -80,7 +113,7 @@ impl LaneSender {
         let need = if words.len() > INLINE { 2 } else { 1 };
         let start = self.bulk.place(self.bulk_tail, payload.len());
         let end = start + padded(payload.len());
-        let slots_full = self.tail + need > self.limit;
+        let slots_full = self.cursor.tail + need > self.cursor.limit;
         if slots_full || end - self.seen_bulk > self.bulk.len() as u64 {
             let room = self.more_room(need);
             if !room || end - self.seen_bulk > self.bulk.len() as u64 {
@@ -100,7 +133,7 @@ impl LaneSender {
 
     #[inline(always)]
     fn publish(&mut self, header: Header, words: &[u64], need: u64) {
-        let (first, lap) = (self.at, self.lap);
+        let (first, lap) = (self.cursor.at, self.cursor.lap);
         self.step();
         if need == 2 {
             self.fill_second(words);
@@ -117,9 +150,9 @@ impl LaneSender {
     /// Fills the second slot of a message, before its first is published.
     #[inline(never)]
     fn fill_second(&mut self, words: &[u64]) {
-        let slot = &self.slots[self.at];
+        let slot = &self.slots[self.cursor.at];
         // Else a slot that is a second one for 65,536 laps would look published in the next.
-        slot.header.store(self.lap, Ordering::Relaxed);
+        slot.header.store(self.cursor.lap, Ordering::Relaxed);
         for (cell, word) in slot.words.iter().zip(words.iter().skip(INLINE)) {
             cell.store(*word, Ordering::Relaxed);
         }
@@ -128,17 +161,17 @@ impl LaneSender {
 
     #[inline(always)]
     fn step(&mut self) {
-        self.tail += 1;
-        self.at += 1;
-        if self.at == self.slots.len() {
-            self.at = 0;
-            self.lap = (self.lap + 1) & 0xffff;
+        self.cursor.tail += 1;
+        self.cursor.at += 1;
+        if self.cursor.at == self.slots.len() {
+            self.cursor.at = 0;
+            self.cursor.lap = (self.cursor.lap + 1) & 0xffff;
         }
     }
 
     /// Whether a message of any number of words would find room now.
     pub fn has_room(&mut self) -> bool {
-        self.tail + 2 <= self.limit || self.more_room(2)
+        self.cursor.tail + 2 <= self.cursor.limit || self.more_room(2)
     }
 
     /// Looks how far the receiver is; true when `need` slots are free now.
@@ -149,24 +182,24 @@ impl LaneSender {
         let bulk = self.control.credit.bulk_head.load(Ordering::Acquire);
         // A head outside of what is under way was not written by a receiver of ours: keep what we knew.
         let slots = self.slots.len() as u64;
-        if head.saturating_add(slots) >= self.limit && head <= self.tail {
-            self.limit = head + slots;
+        if head.saturating_add(slots) >= self.cursor.limit && head <= self.cursor.tail {
+            self.cursor.limit = head + slots;
         }
         if bulk >= self.seen_bulk && bulk <= self.bulk_tail {
             self.seen_bulk = bulk;
         }
-        self.tail + need <= self.limit
+        self.cursor.tail + need <= self.cursor.limit
     }
 
     /// How far the receiver is known to be.
     fn seen_head(&self) -> u64 {
-        self.limit - self.slots.len() as u64
+        self.cursor.limit - self.slots.len() as u64
     }
 
     /// Messages sent and not yet given back by the receiver, at most (it gives back in quarters).
     pub fn outstanding_slots(&mut self) -> u64 {
         self.more_room(0);
-        self.tail - self.seen_head()
+        self.cursor.tail - self.seen_head()
     }
 
     /// The lane's control lines.
@@ -194,16 +227,26 @@ impl LaneSender {
         let mut receiver =
             LaneReceiver::at(self.control.clone(), self.slots.clone(), self.bulk, start);
         let mut words = [0; 2 * INLINE];
-        while receiver.head < self.tail {
+        while receiver.head < self.cursor.tail {
             let Peek::Message(header) = receiver.peek(&mut words) else { break };
             let mut bytes = vec![0; header.payload() as usize];
             receiver.payload(header).copy_to(&mut bytes);
             each(header, &words[..header.words()], &bytes);
             receiver.advance(header);
         }
-        self.limit = self.tail + self.slots.len() as u64;
+        self.cursor.limit = self.cursor.tail + self.slots.len() as u64;
     }
 }
+
+/// What inline code of other languages relies on.
+#[cfg(not(loom))]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(Cursor, tail) == 0 && offset_of!(Cursor, limit) == 8);
+    assert!(offset_of!(Cursor, at) == 16 && offset_of!(Cursor, lap) == 24);
+    assert!(offset_of!(LaneReceiver, slots) == 0 && offset_of!(LaneReceiver, at) == 32);
+    assert!(offset_of!(LaneReceiver, awaited) == 40 && size_of::<Slot>() == 64);
+};
 
 /// What lies at the head of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,15 +261,17 @@ pub enum Peek {
 
 /// The receiver's half of a lane.
 #[derive(Debug)]
+#[repr(C)]
 pub struct LaneReceiver {
-    control: Shared<LaneControl>,
+    // Inline code of other languages looks at these three (docs/adr/0023).
     slots: SharedSlice<Slot>,
-    bulk: Bulk,
-    head: u64,
     /// Slot of `head`.
     at: usize,
     /// What the header of the slot at `head` will hold in its low 16 bits.
     awaited: u64,
+    control: Shared<LaneControl>,
+    bulk: Bulk,
+    head: u64,
     bulk_head: u64,
     given_head: u64,
     given_bulk: u64,

@@ -53,6 +53,8 @@ pub mod block;
 #[cfg(not(loom))]
 pub mod cells;
 #[cfg(not(loom))]
+pub mod hot;
+#[cfg(not(loom))]
 pub mod inbox;
 #[cfg(not(loom))]
 pub mod node;

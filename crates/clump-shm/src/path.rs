@@ -3,7 +3,7 @@
 use crate::block::{EndpointBlock, Openness};
 use crate::doorbell::{Bell, REPLY_QUEUE, REQUEST_QUEUE, Tally};
 use crate::inbox::{lane_parts, queue_parts};
-use crate::lane::{Full, LaneSender};
+use crate::lane::{Door, Full, LaneSender};
 use crate::name::Name;
 use crate::node::{NodeMemory, place};
 use crate::queue::Queue;
@@ -12,6 +12,7 @@ use crate::shared::Shared;
 use crate::slot::{Header, Kind};
 use crate::{Error, Result};
 use clump_os::map::Mapping;
+use clump_os::sync::AtomicU64;
 
 /// Which queue of the target, when there is no lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +146,22 @@ impl Path {
     /// Where the target stands.
     pub fn openness(&self) -> Openness {
         self.block.openness(self.to.generation())
+    }
+
+    /// What pushing short messages takes, and what has to be compared before each: the word at the first address
+    /// with the number behind it, and with the tag that at the second.
+    pub fn door(&mut self) -> Option<(Door, (*const AtomicU64, u64), *const AtomicU64)> {
+        let Way::Lane(lane) = &mut self.way else { return None };
+        let (state, tag) = self.block.access_words();
+        Some((lane.door()?, (state, self.open_word), tag))
+    }
+
+    /// Asks the target to look, after a push through the [`Door`].
+    #[cold]
+    pub fn ring(&self) {
+        if let Way::Lane(lane) = &self.way {
+            lane.bell().ring();
+        }
     }
 
     /// Sends words only.

@@ -67,6 +67,7 @@ impl<T> Deref for Shared<T> {
 
 /// A counted reference to a run of `T` in shared memory.
 #[derive(Debug)]
+#[repr(C)]
 pub struct SharedSlice<T> {
     ptr: NonNull<T>,
     len: usize,

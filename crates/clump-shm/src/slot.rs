@@ -64,6 +64,7 @@ impl Header {
     #[inline(always)]
     pub fn new(kind: Kind, handler: u8, words: usize, payload: u32) -> Self {
         debug_assert!(words <= MOST_WORDS);
+        // `am_fast_inline.h` of the C interface has the same for short messages.
         let low = (kind as u64) << 16 | (words as u64 & 0xf) << 20 | u64::from(handler) << 24;
         Self(low | u64::from(payload) << 32)
     }

@@ -35,7 +35,7 @@ pub fn workshop(test: &str) -> Option<Workshop> {
     }
     let folder = Folder::new();
     let shared = built("libclump_capi.so");
-    for name in ["libclump.so", "libclump.so.0"] {
+    for name in ["libclump.so", "libclump.so.1"] {
         std::os::unix::fs::symlink(&shared, folder.path().join(name)).expect("linking a library");
     }
     let archive = folder.path().join("libclump.a");

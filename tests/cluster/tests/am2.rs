@@ -1,8 +1,8 @@
 //! Programs of Active Messages II in C (`clump/am2.h`): alone, on one node, on two, over a network that loses
 //! packets; under valgrind.
 
-use clump_cluster_tests::Job;
 use clump_cluster_tests::c_programs::{Linked, Workshop, capi, workshop};
+use clump_cluster_tests::{Folder, Job};
 use std::path::Path;
 
 /// A network that loses, doubles, reorders and damages packets.
@@ -169,6 +169,16 @@ fn the_programs_of_the_documents_run() {
         let done = run(options, &table).finish();
         done.expect_clean();
         assert!(done.out.contains("2000 words are right"), "{}\n{}", done.out, done.err);
+    }
+    // A program that knows no more than Active Messages II: its processes find each other by files in a folder.
+    let flags = format!("-I{}", capi().join("include/clump").display());
+    let stencil = shop.build_with("examples/c/am2_stencil.c", Linked::Static, &[&flags]);
+    for (options, ranks) in [("-n 1", "1"), ("-n 3", "3"), ("-n 4 --nodes 2", "4")] {
+        let folder = Folder::new();
+        let folder = folder.path().display().to_string();
+        let done = run(options, &stencil).with_args(&[&folder, ranks, "600", "40"]).finish();
+        done.expect_clean();
+        assert!(done.out.contains("all 600 cells are right"), "{}\n{}", done.out, done.err);
     }
     let page = capi().join("../../docs/am2.md");
     let page = std::fs::read_to_string(page).expect("the page about am2.h");

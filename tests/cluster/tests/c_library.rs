@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_cluster_tests::Job;
-use clump_cluster_tests::c_programs::{Linked, capi, workshop};
+use clump_cluster_tests::c_programs::{Linked, Workshop, capi, workshop};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -65,35 +66,104 @@ fn the_shared_library_exports_only_ours() {
     assert!(foreign.is_empty(), "{foreign:?}");
 }
 
-/// Every function of the headers is called by a test.
+/// Symbols of an object file, each with its letter (nm(1)): `U` for what it calls, `t` for what it has of its own.
+fn symbols(object: &Path) -> Vec<(char, String)> {
+    let named = Command::new("nm").arg(object).output().unwrap();
+    let said = String::from_utf8_lossy(&named.stdout).into_owned();
+    let of_line = |line: &str| {
+        let mut words = line.split_whitespace().rev();
+        let name = words.next()?.to_owned();
+        Some((words.next()?.chars().next()?, name))
+    };
+    said.lines().filter_map(of_line).collect()
+}
+
+/// Compiles without inlining, so that inline functions which are called, and no others, are in the object.
+fn object_of(shop: &Workshop, source: &Path, flags: &[&str]) -> Vec<(char, String)> {
+    let c = source.extension().is_some_and(|ending| ending == "c");
+    let object = shop.folder().join("symbols.o");
+    let mut command = Command::new(if c { "cc" } else { "c++" });
+    command.args([if c { "-std=c11" } else { "-std=c++20" }, "-O0", "-c", "-I"]);
+    command.arg(capi().join("include")).args(flags).arg(source).arg("-o").arg(&object);
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    symbols(&object)
+}
+
+/// Every function that the library exports, and every inline one of the headers, is called by a test: what the
+/// compiler left in the tests' objects counts, no text.
 #[test]
 fn every_function_is_tested() {
     let Some(shop) = workshop("which functions are tested") else { return };
-    let Ok(named) = Command::new("nm")
+    if Command::new("nm").arg("--version").output().is_err() {
+        eprintln!("SKIPPED which functions are tested: no `nm` here; install binutils");
+        return;
+    }
+    let ours = |name: &String| name.starts_with("clump_") || name.starts_with("AM_");
+    let mut called = BTreeSet::new();
+    for entry in std::fs::read_dir(capi().join("tests/c")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending != "h") {
+            called.extend(object_of(&shop, &path, &[]).into_iter().map(|(_, name)| name));
+        }
+    }
+    let all = shop.folder().join("all.c");
+    std::fs::write(&all, "#include <clump.h>\n#include <clump/am2.h>\n").unwrap();
+    let inline = object_of(&shop, &all, &["-fkeep-inline-functions"]);
+    let inline = inline.into_iter().filter(|(kind, _)| *kind == 't').map(|(_, name)| name);
+    let exported = Command::new("nm")
         .args(["-D", "--defined-only"])
         .arg(shop.folder().join("libclump.so"))
         .output()
-    else {
-        eprintln!("SKIPPED which functions are tested: no `nm` here; install binutils");
-        return;
-    };
-    let folder = capi().join("tests/c");
-    let sources = std::fs::read_dir(&folder).unwrap();
-    let inline = ["am_inline.h", "rma_inline.h", "job_inline.h"];
-    let inline = inline.map(|name| capi().join("include/clump").join(name));
-    let text: String = sources
-        .map(|entry| entry.unwrap().path())
-        .chain(inline)
-        .map(|path| std::fs::read_to_string(path).unwrap())
-        .collect();
-    let named = String::from_utf8_lossy(&named.stdout).into_owned();
-    let ours = named.lines().filter_map(|line| line.split_whitespace().nth(2));
-    let missing: Vec<_> = ours
-        .filter(|name| name.starts_with("clump_") && !text.contains(&format!("{name}(")))
-        // Called by the macros of rma_inline.h, which paste their names; and what am2.h stands on.
-        .filter(|name| !name.starts_with("clump_rma_atomic_u") && !name.starts_with("clump_am_"))
-        .collect();
+        .unwrap();
+    let exported = String::from_utf8_lossy(&exported.stdout).into_owned();
+    let exported = exported.lines().filter_map(|line| line.split_whitespace().nth(2));
+    let all: Vec<String> =
+        inline.chain(exported.map(str::to_owned)).filter(|name| ours(name)).collect();
+    assert!(all.len() > 250, "only {} functions: {all:?}", all.len());
+    let missing: Vec<_> = all.iter().filter(|name| !called.contains(*name)).collect();
     assert!(missing.is_empty(), "no test calls {missing:?}");
+}
+
+/// The address sanitizer of the compiler, and that for undefined behaviour, find nothing in programs that do
+/// everything.
+#[test]
+fn sanitizers_are_content() {
+    let Some(shop) = workshop("C programs under sanitizers") else { return };
+    // Leaks are valgrind's: the sanitizer's search for them needs rights that not every place gives.
+    let sane = |job: Job| {
+        job.with(|command| {
+            command.env("ASAN_OPTIONS", "detect_leaks=0:exitcode=42");
+        })
+    };
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1"];
+    let empty = shop.folder().join("empty.c");
+    std::fs::write(&empty, "int main(void) { return 0; }\n").unwrap();
+    let mut cc = Command::new("cc");
+    cc.args(flags).arg(&empty).arg("-o").arg(shop.folder().join("empty"));
+    let works = cc.output().is_ok_and(|done| done.status.success())
+        && sane(Job::any(shop.folder().join("empty"))).finish().code == 0;
+    if !works {
+        println!(
+            "SKIPPED C programs under sanitizers: this compiler has none; install libasan, libubsan"
+        );
+        eprintln!(
+            "SKIPPED C programs under sanitizers: this compiler has none; install libasan, libubsan"
+        );
+        return;
+    }
+    for source in ["job.c", "collectives.c", "messages.c", "rma.c", "threads.c", "layer.cpp"] {
+        let program = shop.build_with(&format!("tests/c/{source}"), Linked::Shared, &flags);
+        for job in [Job::any(&program), Job::of_program("-n 2 --nodes 2", &program, [])] {
+            let done = sane(job).finish();
+            assert_eq!(done.code, 0, "{source}:\n{}\n{}", done.out, done.err);
+        }
+    }
+    for source in ["am2_kinds.c", "am2_refusals.c", "am2_misuse.c", "am2_async.c"] {
+        let program = shop.build_with(&format!("tests/c/{source}"), Linked::Static, &flags);
+        let done = sane(Job::of_program("-n 2", &program, [])).finish();
+        assert_eq!(done.code, 0, "{source}:\n{}\n{}", done.out, done.err);
+    }
 }
 
 /// Valgrind finds no wrong access and no leak in programs that do everything.

@@ -19,7 +19,7 @@ impl Core {
     pub(super) fn note_from_afar(&mut self, before: usize) -> usize {
         let came = self.waiting_from_afar() - before;
         if came > 0 {
-            (self.net_due, self.due) = (self.polls, self.polls);
+            (self.net_due, self.pulse.due) = (self.pulse.polls, self.pulse.polls);
         }
         came
     }

@@ -450,6 +450,18 @@ int clump_defer_bulk_words(struct clump_token *token,
 int clump_request_words(struct clump_ep *ep, int dest, int handler, const uint64_t *given, int nwords);
 
 /**
+ * What inlined requests call after they have put a message where the target looks for it, and no program else:
+ * rings if `ring` is not 0, because the target does not look now, and polls if `poll` is not 0. Gives how many
+ * messages were handled.
+ *
+ * Errors: as ::clump_poll.
+ */
+int clump_request_pushed(struct clump_ep *ep,
+                         int dest,
+                         int ring,
+                         int poll);
+
+/**
  * Sends a short request if there is room now; gives 1 if it was sent, 0 if there is none. Does not poll.
  *
  * Errors: as ::clump_request_words.

@@ -245,7 +245,7 @@ class endpoint {
 
     template <class... W> result<void> request(dest d, handler_of<W...> h, std::type_identity_t<W>... words) {
         const detail::packed<W...> p(words...);
-        return detail::nothing(clump_request_words(get(), d.index, h.number, p.all, p.count));
+        return detail::nothing(clump_request_inline(get(), d.index, h.number, p.all, p.count));
     }
     template <class... W>
     result<void> request_bulk(dest d, handler_of<W...> h, bytes payload, std::type_identity_t<W>... words) {

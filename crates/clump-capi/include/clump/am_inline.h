@@ -21,18 +21,7 @@
 #ifndef CLUMP_AM_INLINE_H
 #define CLUMP_AM_INLINE_H
 
-/* How an endpoint begins, as far as programs look at it; crates/clump-capi/src/slot.rs asserts the same. */
-typedef struct clump_layout_ep {
-    uint64_t near_end_;
-    unsigned char *near_base_;
-    void *context;
-} clump_layout_ep;
-
-#ifdef __cplusplus
-static_assert(offsetof(clump_layout_ep, context) == 16, "the layout that the library has");
-#else
-_Static_assert(offsetof(clump_layout_ep, context) == 16, "the layout that the library has");
-#endif
+#include "clump/am_fast_inline.h"
 
 /* What was given with the handler that runs (clump_ep_handler_with); `token` must be its. */
 static inline void *clump_token_context(const clump_token *token) {
@@ -46,10 +35,10 @@ static inline void *clump_token_context(const clump_token *token) {
 #define CLUMP_COUNT_(...) ((int)(sizeof(CLUMP_WORDS_(__VA_ARGS__)) / sizeof(uint64_t)) - 1)
 
 static inline int clump_request_(clump_ep *ep, int dest, const uint64_t *all, int count) {
-    return clump_request_words(ep, dest, (int)all[0], all + 1, count);
+    return clump_request_inline(ep, dest, (int)all[0], all + 1, count);
 }
 static inline int clump_try_request_(clump_ep *ep, int dest, const uint64_t *all, int count) {
-    return clump_try_request_words(ep, dest, (int)all[0], all + 1, count);
+    return clump_try_request_inline(ep, dest, (int)all[0], all + 1, count);
 }
 static inline int clump_request_bulk_(clump_ep *ep, int dest, int handler, const void *payload,
                                       const uint64_t *all, int count) {
@@ -110,11 +99,11 @@ template <class... Numbers> struct clump_words_ {
 
 template <class... Words> int clump_request(clump_ep *ep, int dest, int handler, Words... words) {
     const clump_words_<Words...> w(words...);
-    return clump_request_words(ep, dest, handler, w.all, w.count);
+    return clump_request_inline(ep, dest, handler, w.all, w.count);
 }
 template <class... Words> int clump_try_request(clump_ep *ep, int dest, int handler, Words... words) {
     const clump_words_<Words...> w(words...);
-    return clump_try_request_words(ep, dest, handler, w.all, w.count);
+    return clump_try_request_inline(ep, dest, handler, w.all, w.count);
 }
 template <class... Words>
 int clump_request_bulk(clump_ep *ep, int dest, int handler, const void *payload, size_t bytes,

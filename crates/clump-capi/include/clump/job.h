@@ -12,11 +12,11 @@
 
 
 /**
- * Version of the binary interface. It is in the name of the shared library (`libclump.so.0`), and
+ * Version of the binary interface. It is in the name of the shared library (`libclump.so.1`), and
  * ::clump_init compares it with that of the headers that a program was compiled with. It changes when a
  * function, a type or the layout that inline functions rely on changes in a way that programs notice.
  */
-#define CLUMP_ABI 0
+#define CLUMP_ABI 1
 
 /**
  * What a function gives that returns `int`: 0 or a number of things if it went well, one of these if not.

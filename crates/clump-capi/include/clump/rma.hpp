@@ -5,8 +5,11 @@
 #include "clump/rma.h"
 #include "clump/world.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 namespace clump {
 
@@ -18,6 +21,40 @@ template <auto Close> struct closer {
 template <class P, auto Close> using owned = std::unique_ptr<P, closer<Close>>;
 template <class T> constexpr bool is_rma_word = std::is_same_v<T, uint64_t> || std::is_same_v<T, uint32_t>;
 } // namespace detail
+
+/* How a word is compared to a value. */
+enum class comparison : int {
+    equal = CLUMP_EQUAL,
+    not_equal = CLUMP_NOT_EQUAL,
+    at_least = CLUMP_AT_LEAST,
+    at_most = CLUMP_AT_MOST,
+};
+/* Blocks of equal length at equal distances: offset, block and stride, in bytes. */
+using strides = clump_strides;
+
+/* An operation that was begun, and that nobody has waited for yet: T is what it gives, or void. One that goes before
+ * that happens all the same. */
+template <class T> class [[nodiscard]] pending {
+  public:
+    /* Takes what a function of C gave; throws failure if that is null. */
+    explicit pending(clump_pending *it) : it_(detail::or_throw(it)) {}
+    /* Whether it has happened, or failed; an error if it was waited for. Polls. */
+    result<bool> test() {
+        const int done = clump_pending_test(it_.get());
+        return detail::either(done, done == 1);
+    }
+    /* Waits until it has happened; once. */
+    result<T> wait() {
+        uint64_t value = 0;
+        const int done = clump_pending_wait(it_.release(), &value);
+        if constexpr (std::is_void_v<T>) return detail::nothing(done);
+        else return detail::either(done, static_cast<T>(value));
+    }
+    clump_pending *get() const noexcept { return it_.get(); }
+
+  private:
+    detail::owned<clump_pending, clump_pending_drop> it_;
+};
 
 /* The global name of a segment; may be exchanged. */
 struct segment_name {
@@ -91,10 +128,81 @@ class target {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_get(get(), offset, to.data(), to.size_bytes()));
     }
+    /* Whole blocks, one behind the other in `from` and `to`, to and from those of this target. */
+    template <class T> result<void> put_strided(const strides &to, std::span<const T> from) {
+        static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
+        return detail::nothing(clump_rma_put_strided(get(), &to, from.data(), from.size_bytes()));
+    }
+    template <class T> result<void> get_strided(const strides &from, std::span<T> to) {
+        static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
+        return detail::nothing(clump_rma_get_strided(get(), &from, to.data(), to.size_bytes()));
+    }
+    /* Puts, and then a signal: who sees that sees what was put. */
+    template <class T> result<void> put_signal(uint64_t offset, std::span<const T> from, const clump_signal &then) {
+        static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
+        return detail::nothing(clump_rma_put_signal(get(), offset, from.data(), from.size_bytes(), &then));
+    }
+    result<void> signal(uint64_t offset, uint64_t value, bool adds = false) {
+        return detail::nothing(clump_rma_signal(get(), offset, value, adds));
+    }
+    /* Waits until a word of this node's memory compares so; gives what it is then. */
+    result<uint64_t> wait_until(uint64_t offset, comparison how, uint64_t value) {
+        uint64_t seen = 0;
+        const int done = clump_rma_wait_until_u64(get(), offset, static_cast<int>(how), value, &seen);
+        return detail::either(done, seen);
+    }
+
+    /* In two phases: begun here, waited for by what these give. They throw failure if nothing could be begun. */
+    template <class T> pending<void> start_put(uint64_t offset, std::span<const T> from) {
+        static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
+        return pending<void>(clump_rma_put_start(get(), offset, from.data(), from.size_bytes()));
+    }
+    template <class T> pending<T> start_atomic(uint64_t offset, clump_atomic op, T operand, T other = 0) {
+        static_assert(detail::is_rma_word<T>, "a word is uint64_t or uint32_t");
+        if constexpr (sizeof(T) == 8)
+            return pending<T>(clump_rma_atomic_start_u64(get(), offset, op, operand, other));
+        else
+            return pending<T>(clump_rma_atomic_start_u32(get(), offset, op, operand, other));
+    }
+    /* Begins to read into `to`, which is not to be used, and has to stay, until rma::sync has returned. */
+    template <class T> result<void> start_get(uint64_t offset, std::span<T> to) {
+        static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
+        return detail::nothing(clump_rma_get_start(get(), offset, to.data(), to.size_bytes()));
+    }
     clump_target *get() const noexcept { return it_.get(); }
 
   private:
     detail::owned<clump_target, clump_target_close> it_;
+};
+
+/* A word that ranks set and add to, and wait for. */
+class flag {
+  public:
+    explicit flag(clump_flag *it) : it_(detail::or_throw(it)) {}
+    result<void> set(uint64_t value) { return detail::nothing(clump_flag_set(get(), value)); }
+    result<void> add(uint64_t value) { return detail::nothing(clump_flag_add(get(), value)); }
+    result<uint64_t> value() {
+        uint64_t value = 0;
+        const int done = clump_flag_get(get(), &value);
+        return detail::either(done, value);
+    }
+    /* Waits until the flag compares so; gives what it is then. */
+    result<uint64_t> wait(comparison how, uint64_t value) {
+        uint64_t seen = 0;
+        const int done = clump_flag_wait(get(), static_cast<int>(how), value, &seen);
+        return detail::either(done, seen);
+    }
+    /* The same for so long at most; nothing if the time has passed. */
+    result<std::optional<uint64_t>> wait_within(comparison how, uint64_t value, std::chrono::nanoseconds limit) {
+        uint64_t seen = 0;
+        const auto ns = static_cast<uint64_t>(std::max<int64_t>(limit.count(), 0));
+        const int done = clump_flag_wait_within(get(), static_cast<int>(how), value, ns, &seen);
+        return detail::either(done, done == 1 ? std::optional(seen) : std::nullopt);
+    }
+    clump_flag *get() const noexcept { return it_.get(); }
+
+  private:
+    detail::owned<clump_flag, clump_flag_close> it_;
 };
 
 /* A fair lock of all ranks, for std::scoped_lock and the like; its functions throw failure. */
@@ -135,11 +243,15 @@ class rma {
     explicit rma(world &cl) : it_(detail::or_throw(clump_rma_open(cl.get()))) {}
     result<void> fence() { return detail::nothing(clump_rma_fence(get())); }
     result<void> quiet() { return detail::nothing(clump_rma_quiet(get())); }
+    /* Waits for everything that target::start_get began. */
+    result<void> sync() { return detail::nothing(clump_rma_sync(get())); }
     /* Throws failure, as those below. */
     segment export_segment(uint64_t size, uint64_t reserved = 0) {
         return segment(clump_segment_export(get(), size, reserved));
     }
     segment export_locks(uint64_t count) { return segment(clump_locks_export(get(), count)); }
+    segment export_flags(uint64_t count) { return segment(clump_flags_export(get(), count)); }
+    flag open_flag(segment_name name, uint64_t index) { return flag(clump_flag_open(get(), name.value, index)); }
     target open(segment_name name) { return target(clump_target_open(get(), name.value)); }
     lock open_lock(segment_name name, uint64_t index) { return lock(clump_lock_open(get(), name.value, index)); }
     /* Memory on each rank: this one's, and everybody's by rank. Collective. */

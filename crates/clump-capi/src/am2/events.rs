@@ -1,7 +1,7 @@
 //! Polling, and waiting for events.
 
 use super::bundle::{All, BUNDLES, Bundle, Named, eb_t};
-use super::status::{Result, bad, call, give, in_handler};
+use super::status::{Result, bad, call, call_hot, give, in_handler};
 use super::{start, token};
 use clump_am::{ErrorKind, WaitFor, block_on};
 use clump_os::clock;
@@ -58,7 +58,7 @@ fn seen(bundle: &Bundle) -> u64 {
 /// See `AM_Poll` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_Poll(bundle: eb_t) -> c_int {
-    call(|| {
+    call_hot(|| {
         if token::is_handling() {
             return Err(in_handler("AM_Poll"));
         }

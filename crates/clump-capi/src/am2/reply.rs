@@ -4,7 +4,7 @@ use super::invoke::TokenValue;
 use super::limits::{checked_bytes, most_long, most_medium};
 use super::message::{Kind, Packed};
 use super::send::pack;
-use super::status::{Code, Failure, Result, bad, call};
+use super::status::{Code, Failure, Result, bad, call, call_hot};
 use super::token;
 use clump_am::{Handler, Parcel};
 use std::ffi::{c_int, c_void};
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn clump_am_reply(
     count: u32,
     arguments: *const i32,
 ) -> c_int {
-    call(|| {
+    call_hot(|| {
         let mut words = Packed::new();
         // SAFETY: the caller's.
         unsafe { pack(&mut words, Kind::Short, count, arguments) }?;

@@ -3,7 +3,7 @@
 use super::endpoint::{Named, ep_t};
 use super::limits::{checked_bytes, most_long, most_medium};
 use super::message::{Kind, MOST_ARGUMENTS, Packed};
-use super::status::{Code, Failure, Result, bad, call};
+use super::status::{Code, Failure, Result, bad, call, call_hot};
 use super::{bundle, returned, token};
 use clump_am::{Attempt, Handler, Parcel};
 use std::ffi::{c_int, c_void};
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn clump_am_request(
     count: u32,
     arguments: *const i32,
 ) -> c_int {
-    call(|| {
+    call_hot(|| {
         let mut words = Packed::new();
         // SAFETY: the caller's.
         unsafe { pack(&mut words, Kind::Short, count, arguments) }?;

@@ -89,6 +89,22 @@ pub(super) fn call(run: impl FnOnce() -> Result<()>) -> c_int {
     if given == 0 { 0 } else { code as c_int }
 }
 
+/// The same for what a round trip consists of, which a landing place for panics would slow down: there a panic ends
+/// the process at the border.
+#[inline(always)]
+pub(super) fn call_hot(run: impl FnOnce() -> Result<()>) -> c_int {
+    match run() {
+        Ok(()) => 0,
+        Err(failure) => failed(failure),
+    }
+}
+
+#[cold]
+fn failed(failure: Failure) -> c_int {
+    failure.fault.keep();
+    failure.code as c_int
+}
+
 /// Writes a result to where C wants it.
 #[inline]
 pub(super) fn give<T>(to: *mut T, what: &str, value: T) -> Result<()> {

@@ -167,6 +167,87 @@ static void memory(clump::world &cl) {
     GOOD(cl.barrier());
 }
 
+// Strided puts and gets, operations in two phases, signals and flags, around a ring.
+static void more_memory(clump::world &cl) {
+    clump::rma rma(cl);
+    auto [mine, all] = rma.allocate(cl, 8192);
+    clump::target &next = all.at((cl.rank() + 1) % cl.nranks()), &own = all.at(cl.rank());
+    const auto *words = static_cast<const uint64_t *>(mine.base());
+
+    // Every third word of the next rank, from the second on.
+    std::vector<uint64_t> out(40), in(40, 0);
+    std::iota(out.begin(), out.end(), 100 * uint64_t(cl.rank()));
+    const clump::strides thirds{8, 8, 24};
+    GOOD(next.put_strided(thirds, std::span<const uint64_t>(out)));
+    GOOD(rma.quiet());
+    GOOD(next.get_strided(thirds, std::span<uint64_t>(in)));
+    EXPECT(in == out);
+    EXPECT(next.get_strided(clump::strides{0, 16, 24}, std::span<uint64_t>(in).first(3)).error().status ==
+           CLUMP_ERR_BOUNDS);
+    GOOD(cl.barrier());
+    const uint64_t before = 100 * uint64_t((cl.rank() + cl.nranks() - 1) % cl.nranks());
+    for (size_t i = 0; i < 40; i++) EXPECT(words[1 + 3 * i] == before + i && words[3 * i] == 0);
+    GOOD(cl.barrier());
+
+    // Begun, then waited for; and begun, and left alone.
+    auto put = next.start_put(2048, std::span<const uint64_t>(out));
+    GOOD(put.wait());
+    EXPECT(put.test().error().status == CLUMP_ERR_ARGUMENT && put.wait().error().status == CLUMP_ERR_ARGUMENT);
+    auto swapped = next.start_atomic<uint64_t>(2048, CLUMP_SWAP, 7);
+    while (!swapped.test().value()) {}
+    EXPECT(swapped.wait().value() == out[0]);
+    auto compared = next.start_atomic<uint32_t>(2048, CLUMP_COMPARE_SWAP, 9, 7);
+    EXPECT(compared.wait().value() == 7);
+    { auto left = next.start_atomic<uint64_t>(4096, CLUMP_ADD, 5); }
+    GOOD(rma.quiet());
+    EXPECT(next.load<uint64_t>(4096).value() == 5);
+    bool refused = false;
+    try {
+        refused = !next.start_put(8190, std::span<const uint64_t>(out)).wait();
+    } catch (const clump::failure &f) {
+        refused = f.status() == CLUMP_ERR_BOUNDS; // on this node it cannot even be begun
+    }
+    EXPECT(refused);
+    std::ranges::fill(in, 0);
+    GOOD(next.start_get(2056, std::span<uint64_t>(in).first(20)));
+    GOOD(next.start_get(2056 + 160, std::span<uint64_t>(in).subspan(20, 19)));
+    GOOD(rma.sync());
+    EXPECT(std::equal(in.begin(), in.begin() + 39, out.begin() + 1));
+    GOOD(cl.barrier());
+
+    // What was put is there when its signal is.
+    const clump_signal then{next.name().value, 6000, 1, 1};
+    GOOD(next.put_signal(5000, std::span<const uint64_t>(out), then));
+    EXPECT(own.wait_until(6000, clump::comparison::at_least, 1).value() == 1);
+    EXPECT(words[625] == before && words[664] == before + 39);
+    GOOD(cl.barrier());
+    GOOD(next.signal(6000, 50));
+    EXPECT(own.wait_until(6000, clump::comparison::equal, 50).value() == 50);
+
+    // A flag at each rank, which the one before raises.
+    clump::segment flags = rma.export_flags(2);
+    auto names = cl.exchange(flags.name()).value();
+    clump::flag there = rma.open_flag(names.at((cl.rank() + 1) % cl.nranks()), 1);
+    clump::flag here = rma.open_flag(names.at(cl.rank()), 1);
+    EXPECT(!here.wait_within(clump::comparison::at_least, 100, std::chrono::milliseconds(1)).value());
+    EXPECT(!here.wait_within(clump::comparison::equal, 100, std::chrono::seconds(-1)).value());
+    GOOD(there.set(3));
+    EXPECT(here.wait(clump::comparison::at_least, 3).value() == 3);
+    GOOD(cl.barrier());
+    GOOD(there.add(4));
+    EXPECT(here.wait_within(clump::comparison::not_equal, 3, std::chrono::seconds(100)).value() == 7);
+    EXPECT(here.value().value() == 7);
+    bool none = false;
+    try {
+        clump::flag beyond = rma.open_flag(names.at(0), 1 << 20);
+        none = !beyond.set(1) || !rma.quiet();
+    } catch (const clump::failure &f) {
+        none = f.status() == CLUMP_ERR_BOUNDS;
+    }
+    EXPECT(none);
+    GOOD(cl.barrier());
+}
+
 int main(int argc, char **argv) {
     clump::world cl(argc, argv);
     EXPECT(!clump::world::join().has_value());
@@ -187,6 +268,7 @@ int main(int argc, char **argv) {
     messages(cl);
     goes_in_its_handler(cl);
     memory(cl);
+    more_memory(cl);
     GOOD(cl.finalize());
     EXPECT(cl.barrier().error().status == CLUMP_ERR_ARGUMENT);
     std::printf("rank %d: the layers are right\n", rank);

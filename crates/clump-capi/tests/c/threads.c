@@ -51,6 +51,7 @@ static int all_counted(void *unused) {
 static void *work(void *mine) {
     EXPECT(clump_error() == CLUMP_OK); /* failures of other threads are not this one's */
     FAILS(CLUMP_ERR_THREAD, clump_poll(alone));
+    FAILS(CLUMP_ERR_THREAD, clump_poll_inline(alone));
     FAILS(CLUMP_ERR_THREAD, clump_request(alone, 0, COUNT, 1));
     FAILS(CLUMP_ERR_THREAD, clump_ep_close(alone));
     FAILS(CLUMP_ERR_THREAD, clump_rma_quiet(rma));

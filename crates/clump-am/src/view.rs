@@ -1,0 +1,117 @@
+//! Where inline code of other languages finds what it looks at, instead of a call: whether a poll would find
+//! anything, and the way of a short message to an endpoint of the same node.
+//!
+//! Such code runs in the endpoint's thread while nothing of the endpoint runs, and does what `Core::poll` and
+//! `Core::attempt_short` do in their best cases; in all others it calls. docs/adr/0023.
+
+use crate::core::{Core, Pulse};
+use crate::endpoint::Endpoint;
+use crate::error::Result;
+use crate::link::Link;
+use crate::peer::Dest;
+use clump_os::sync::AtomicU64;
+use clump_shm::hot::HotLanes;
+use clump_shm::inbox::InLane;
+use clump_shm::lane::Door;
+use clump_trace::Counter;
+
+/// What a poll looks at, and what a send counts. Valid while the endpoint is open.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct View {
+    /// Not zero: somebody rang.
+    pub bell: *const AtomicU64,
+    /// Where the first hot lane is, and how many there are; `LANE_STRIDE` bytes each.
+    pub hot: *const (),
+    /// Two bytes, either not zero: the shared queues may hold messages.
+    pub pending: *const [bool; 2],
+    /// Whether handlers have left something to do.
+    pub busy: *const bool,
+    /// Polls so far, and the number of the next that has more to do; `u32` each. A poll in vain counts itself.
+    pub pulse: *mut [u32; 2],
+    /// Short requests sent, and their bytes: as many cells of the counters, written by the owner.
+    pub sent: [*const AtomicU64; 2],
+}
+
+/// Bytes from one hot lane to the next.
+pub const LANE_STRIDE: usize = size_of::<InLane<Link>>();
+
+const _: () = assert!(size_of::<Pulse>() == size_of::<[u32; 2]>());
+
+/// The way to a destination on this node, while it is mapped.
+#[derive(Debug, Clone, Copy)]
+pub struct Way {
+    /// How to push.
+    pub door: Door,
+    /// What has to lie at that address for the endpoint to be open.
+    pub state: (*const AtomicU64, u64),
+    /// What has to lie at that address for this sender to be admitted.
+    pub tag: (*const AtomicU64, u64),
+    /// Set by each push: the endpoint looks after what becomes of it.
+    pub unchecked: *mut bool,
+}
+
+impl Core {
+    fn way(&mut self, dest: Dest) -> Option<Way> {
+        let peer = self.peers.get_mut(dest.0 as usize)?.as_mut()?;
+        let (door, state, tag) = peer.path.as_mut()?.door()?;
+        let (tag, unchecked) = ((tag, peer.tag), &raw mut peer.unchecked);
+        Some(Way { door, state, tag, unchecked })
+    }
+}
+
+impl Endpoint {
+    /// What a poll looks at. Stays where it is until the endpoint is closed.
+    ///
+    /// # Errors
+    /// Inside one of the endpoint's handlers.
+    pub fn view(&self) -> Result<View> {
+        let mut core = self.borrow()?;
+        let cells = core.desk.block.counters();
+        let cell = |counter| &raw const cells[counter as usize];
+        let sent = [cell(Counter::RequestShortSent), cell(Counter::RequestShortSentBytes)];
+        let hot: *const HotLanes<Link> = &raw const core.inbox.hot;
+        Ok(View {
+            bell: core.inbox.block().doorbell().summary(),
+            hot: hot.cast(),
+            pending: &raw const core.inbox.pending,
+            busy: &raw const core.desk.backlog.busy,
+            pulse: (&raw mut core.pulse).cast(),
+            sent,
+        })
+    }
+
+    /// Where the translation table lies now. When that changes, all [`Way`]s have.
+    ///
+    /// # Errors
+    /// Inside one of the endpoint's handlers.
+    pub fn table_at(&self) -> Result<(usize, usize)> {
+        let core = self.borrow()?;
+        Ok((core.peers.as_ptr().addr(), core.peers.len()))
+    }
+
+    /// The way to `dest`; `None` if it is not mapped, or messages go there in another way than by a lane.
+    ///
+    /// # Errors
+    /// Inside one of the endpoint's handlers.
+    pub fn way(&self, dest: Dest) -> Result<Option<Way>> {
+        Ok(self.borrow()?.way(dest))
+    }
+
+    /// What follows a push through a [`Door`]: asks the target to look (`ring`), and polls (`poll`). Returns how
+    /// many messages were handled.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::request`].
+    #[cold]
+    pub fn after_push(&self, dest: Dest, ring: bool, poll: bool) -> Result<usize> {
+        let mut core = self.borrow()?;
+        if ring
+            && let Some(Some(peer)) = core.peers.get(dest.0 as usize)
+            && let Some(path) = &peer.path
+        {
+            path.ring();
+        }
+        if poll { core.poll_after_send() } else { Ok(0) }
+    }
+}

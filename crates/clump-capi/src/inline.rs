@@ -1,0 +1,154 @@
+//! What inline functions of `clump/am_fast_inline.h` look at, so that looking for messages and sending a short one
+//! to the same node take no call. docs/adr/0023.
+//!
+//! They run in the endpoint's thread, outside of its handlers, and touch nothing else: [`Inline::thread`] is that
+//! thread then, and no thread otherwise.
+
+use crate::endpoint::Mine;
+use crate::fault::Result;
+use clump::am::Dest;
+use clump_am::{LANE_STRIDE, View, Way};
+use clump_os::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use clump_os::thread;
+use std::cell::RefCell;
+use std::ptr::null_mut;
+
+/// A part of each slot: where an endpoint has what inline functions look at.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Inline {
+    /// Which thread may use this now; 0: none.
+    thread: AtomicUsize,
+    view: AtomicPtr<View>,
+    /// Ways to the destinations of the translation table, by index.
+    ways: AtomicPtr<clump_layout_way>,
+    count: AtomicU64,
+    /// Bytes from one hot lane to the next.
+    stride: AtomicU64,
+}
+
+/// How `Way` lies in memory, for C. All null where inline functions have to call.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(crate) struct clump_layout_way {
+    cursor: *const (),
+    slots: *const (),
+    len: u64,
+    hot: *const (),
+    state: *const (),
+    state_wanted: u64,
+    tag: *const (),
+    tag_wanted: u64,
+    unchecked: *const (),
+}
+
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(Inline, thread) == 0 && offset_of!(Inline, view) == 8);
+    assert!(offset_of!(Inline, ways) == 16 && offset_of!(Inline, count) == 24);
+    assert!(offset_of!(Inline, stride) == 32);
+    assert!(offset_of!(View, bell) == 0 && offset_of!(View, hot) == 8);
+    assert!(offset_of!(View, pending) == 16 && offset_of!(View, busy) == 24);
+    assert!(offset_of!(View, pulse) == 32 && offset_of!(View, sent) == 40);
+    assert!(offset_of!(clump_layout_way, state_wanted) == 40);
+    assert!(size_of::<clump_layout_way>() == 72);
+};
+
+impl clump_layout_way {
+    const NONE: Self = Self {
+        cursor: null_mut(),
+        slots: null_mut(),
+        len: 0,
+        hot: null_mut(),
+        state: null_mut(),
+        state_wanted: 0,
+        tag: null_mut(),
+        tag_wanted: 0,
+        unchecked: null_mut(),
+    };
+
+    fn of(way: Way) -> Self {
+        Self {
+            cursor: way.door.cursor.cast_const().cast(),
+            slots: way.door.slots.cast(),
+            len: way.door.len as u64,
+            hot: way.door.hot.cast(),
+            state: way.state.0.cast(),
+            state_wanted: way.state.1,
+            tag: way.tag.0.cast(),
+            tag_wanted: way.tag.1,
+            unchecked: way.unchecked.cast_const().cast(),
+        }
+    }
+}
+
+impl Inline {
+    pub(crate) const fn none() -> Self {
+        Self {
+            thread: AtomicUsize::new(0),
+            view: AtomicPtr::new(null_mut()),
+            ways: AtomicPtr::new(null_mut()),
+            count: AtomicU64::new(0),
+            stride: AtomicU64::new(0),
+        }
+    }
+
+    /// From now on inline functions call.
+    pub(crate) fn clear(&self) {
+        self.thread.store(0, Ordering::Relaxed);
+    }
+
+    /// The same for a while; gives what [`Inline::resume`] takes.
+    #[inline(always)]
+    pub(crate) fn pause(&self) -> usize {
+        let thread = self.thread.load(Ordering::Relaxed);
+        self.thread.store(0, Ordering::Relaxed);
+        thread
+    }
+
+    #[inline(always)]
+    pub(crate) fn resume(&self, thread: usize) {
+        self.thread.store(thread, Ordering::Relaxed);
+    }
+}
+
+/// What an endpoint keeps where inline functions find it.
+#[derive(Debug)]
+pub(crate) struct Table {
+    view: Box<View>,
+    ways: RefCell<Vec<clump_layout_way>>,
+    /// Where the translation table lay when the ways were taken.
+    at: RefCell<usize>,
+}
+
+impl Table {
+    pub(crate) fn new(view: View) -> Self {
+        Self { view: Box::new(view), ways: RefCell::default(), at: RefCell::new(0) }
+    }
+}
+
+/// Lets inline functions of this thread use an endpoint that it has just opened.
+pub(crate) fn allow(mine: &Mine, inline: &Inline) {
+    inline.view.store(std::ptr::from_ref(&*mine.1.view).cast_mut(), Ordering::Relaxed);
+    inline.count.store(0, Ordering::Relaxed);
+    inline.stride.store(LANE_STRIDE as u64, Ordering::Relaxed);
+    inline.thread.store(thread::pointer(), Ordering::Relaxed);
+}
+
+/// Notes what became of a destination: mapped, or not any more. All others are looked up again if they have moved.
+pub(crate) fn note(mine: &Mine, inline: &Inline, dest: Dest) -> Result<()> {
+    let (endpoint, table) = (&mine.0, &mine.1);
+    let (at, count) = endpoint.table_at()?;
+    let mut ways = table.ways.borrow_mut();
+    let moved = table.at.replace(at) != at;
+    ways.resize(count, clump_layout_way::NONE);
+    for (index, way) in ways.iter_mut().enumerate() {
+        if moved || index == dest.0 as usize {
+            let there = endpoint.way(Dest(index as u32))?;
+            *way = there.map_or(clump_layout_way::NONE, clump_layout_way::of);
+        }
+    }
+    inline.ways.store(ways.as_mut_ptr(), Ordering::Relaxed);
+    inline.count.store(count as u64, Ordering::Relaxed);
+    Ok(())
+}
