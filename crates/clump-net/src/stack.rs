@@ -105,6 +105,8 @@ pub(crate) struct Conduit {
     outbox: Outbox,
     /// Length of datagrams that the outbox packs for.
     datagram: usize,
+    /// Of those what is no body of a unit.
+    overhead: usize,
     /// And the longest that it ever packed for.
     longest: usize,
     slices: Slices,
@@ -113,6 +115,8 @@ pub(crate) struct Conduit {
     next_order: u64,
     /// When a packet last went out.
     sent_at: Nanos,
+    /// Until then data leaves room for control messages at the other end.
+    control_until: Nanos,
     /// When the open unit got its first frame.
     opened_at: Nanos,
     /// Bytes that waited when it was looked after last.
@@ -405,12 +409,14 @@ impl Stack {
                 channel,
                 outbox: Outbox::new(capacity, config.control_first),
                 datagram,
+                overhead,
                 longest: datagram,
                 slices: Slices::default(),
                 assembly: Assembly::default(),
                 order_in: Order::default(),
                 next_order: 0,
                 sent_at: 0,
+                control_until: 0,
                 opened_at: now,
                 looked_at: 0,
                 touched: false,

@@ -32,6 +32,8 @@ pub(crate) struct World {
     steps: Vec<Step>,
     healed_at: Option<Time>,
     settled_at: Option<Time>,
+    /// How many messages were open, and since when it is as many.
+    open: (u64, Time),
     events: u64,
     turns: u64,
     digest: u64,
@@ -76,6 +78,7 @@ impl World {
             steps: Vec::new(),
             healed_at: None,
             settled_at: None,
+            open: (0, 0),
             events: 0,
             turns: 0,
             digest: 0,
@@ -355,7 +358,10 @@ impl World {
         if self.events > MOST_EVENTS {
             return Some(format!("after {MOST_EVENTS} events there is no end in sight"));
         }
-        let since = self.settled_at.or(self.healed_at)?;
+        if ledger.open() != self.open.0 {
+            self.open = (ledger.open(), now);
+        }
+        let since = self.settled_at.unwrap_or(self.open.1.max(self.healed_at?));
         if now <= since + PATIENCE {
             return None;
         }
@@ -363,7 +369,7 @@ impl World {
         drop(ledger);
         let lives: Vec<_> = self.ranks.iter().map(|rank| (rank.id, rank.life)).collect();
         let what = if self.settled_at.is_some() { "ranks do not end" } else { "nothing moves" };
-        Some(format!("{} s after healing {what}: {lives:?}; {open}", PATIENCE / SECOND))
+        Some(format!("for {} s after healing {what}: {lives:?}; {open}", PATIENCE / SECOND))
     }
 
     /// Once all is settled ranks leave; when all have left the run is over.

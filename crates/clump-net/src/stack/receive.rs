@@ -46,8 +46,6 @@ impl Stack {
                 found.push_mail(mail);
             }
         }
-        // What comes now must not overtake mail that is left.
-        let wanted = wanted.filter(|&index| !self.has_mail(index));
         // A driver that cannot receive now will say so again; what is missing will be sent again.
         let received = self.driver.receive(inbound).unwrap_or(0);
         let now = now();
@@ -60,6 +58,8 @@ impl Stack {
             // What is not known is no longer than since the last look.
             let late = datagram.waited_ns.unwrap_or(unseen);
             found.begin(at);
+            // What comes now must not overtake mail that is left, or that came by slices a moment ago.
+            let wanted = wanted.filter(|&index| !self.has_mail(index));
             let path = datagram.path;
             self.on_datagram((now, late), wanted, datagram.bytes, (marked, path), found);
         }

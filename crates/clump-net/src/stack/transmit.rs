@@ -15,6 +15,9 @@ const BURST: usize = 64;
 /// Bytes of one call of the driver, as much as one segmented send takes.
 const BURST_BYTES: usize = 128 << 10;
 
+/// Control messages that had to go ahead are expected to go on for so long.
+const CONTROL_NS: Nanos = 2_000_000;
+
 /// What it takes to send to one peer.
 struct Way<'a> {
     arena: &'a mut Arena,
@@ -324,12 +327,18 @@ impl Conduit {
                 return Some(unit);
             }
         }
-        let room = self.channel.room(now);
-        if let Some(bytes) = self.outbox.urgent_bytes()
+        let beside_control = now < self.control_until;
+        let room = if beside_control {
+            self.channel.room_beside_control(now)
+        } else {
+            self.channel.room(now)
+        };
+        if let Some(bytes) = self.outbox.urgent_bytes().map(|body| body + self.overhead)
             && (room > 0 || self.channel.admits_control(bytes))
         {
             let unit = self.channel.send_unit(now, bytes);
             self.outbox.launch_urgent();
+            self.control_until = now + CONTROL_NS;
             stats.units_sent += 1;
             stats.units_ahead += 1;
             return Some(unit);
@@ -340,7 +349,7 @@ impl Conduit {
         if !self.outbox.has_whole() && close_open {
             self.outbox.close();
         }
-        let bytes = self.outbox.next_bytes()?;
+        let bytes = self.outbox.next_bytes()? + self.overhead;
         let unit = self.channel.send_unit(now, bytes);
         self.outbox.launch();
         stats.units_sent += 1;

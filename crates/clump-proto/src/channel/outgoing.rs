@@ -5,12 +5,24 @@ use crate::time::ticks;
 use crate::{Nanos, SackBuf};
 use clump_wire::{Flags, Header, Kind};
 
+/// Bytes that may be under way beside control messages on a path without length (ADR 20).
+const BESIDE_CONTROL: usize = 128 << 10;
+
 impl Channel {
     /// Bytes of new units that may go out now, less the fewer are under way; 0: none. Lost units go first.
     /// With nothing under way and the peer's window open it is enough for any one unit.
     #[inline]
     pub fn room(&self, now: Nanos) -> usize {
         self.window.room(now, &self.send, &self.rtt)
+    }
+
+    /// The same beside control messages, which handle what lies before them in the peer's socket: so little that it
+    /// is soon done, and still 1.3 GB/s over the shortest round trip that was seen.
+    pub fn room_beside_control(&self, now: Nanos) -> usize {
+        let (_, _, least) = self.rtt.estimates();
+        let path = usize::try_from(least.saturating_mul(13) / 10).unwrap_or(usize::MAX);
+        let most = BESIDE_CONTROL.max(path);
+        self.room(now).min(most.saturating_sub(self.send.flying_bytes()))
     }
 
     /// Whether a unit of control messages of so many bytes may go out although there is no room for data: a
