@@ -70,7 +70,9 @@ impl Workshop {
     pub fn build_with(&self, source: &str, linked: Linked, flags: &[&str]) -> PathBuf {
         let is_c = source.ends_with(".c");
         let stem = Path::new(source).file_stem().expect("a file").to_string_lossy().into_owned();
-        let out = self.folder.path().join(format!("{stem}-{linked:?}{}", flags.join("")));
+        // A flag may name a folder.
+        let flagged: String = flags.iter().filter_map(|flag| flag.rsplit('/').next()).collect();
+        let out = self.folder.path().join(format!("{stem}-{linked:?}{flagged}"));
         let mut command = Command::new(if is_c { "cc" } else { "c++" });
         command.arg(if is_c { "-std=c11" } else { "-std=c++20" });
         command.args(["-O2", "-g", "-Wall", "-Wextra", "-pedantic", "-Werror"]).args(flags);
