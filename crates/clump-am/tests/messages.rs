@@ -139,6 +139,10 @@ fn long_messages_land_in_the_segment_and_nowhere_else() {
                 assert_eq!(before, [0; 7]);
                 seen.set(seen.get() + 1);
             });
+            // The other side's messages find this endpoint open.
+            let over = Rc::new(Cell::new(false));
+            let told = over.clone();
+            ep.set_handler(PONG, move |_, _, _| told.set(true));
             let log = Log::default();
             let to = ready(&ep, name_of(1 - context.rank()));
             let sink = log.clone();
@@ -151,6 +155,8 @@ fn long_messages_land_in_the_segment_and_nowhere_else() {
             assert_eq!(log.reasons(), [Reason::BadOffset, Reason::BadLength]);
             assert_eq!(log.0.borrow()[1].words, [5]);
             assert_eq!(log.0.borrow()[1].deposit, Some((50_000, 90_000)));
+            ep.request(to, PONG, &[]).unwrap();
+            ep.poll_until(|| over.get()).unwrap();
             ep.drain().unwrap();
         },
         drop,

@@ -278,6 +278,12 @@ fn the_counters_of_all_nodes_are_shown_whichever_process_is_asked_for() {
     let talk = format!("talk 0 --ready {}", folder.path().display());
     let job = Job::of("-n 5 --nodes 3", &talk).start();
     job.await_ready(folder.path(), 0..5);
+    let all_sent = || {
+        let json = Job::command(&format!("stats --json --pid {}", job.launcher())).finish().json();
+        let sent = |rank: &serde_json::Value| rank["net.packets.sent"].as_u64() > Some(0);
+        json["counters"].as_array().unwrap().iter().all(sent).then_some(())
+    };
+    until("packets of all ranks", all_sent);
     for pid in [job.launcher(), job.agents(3)[1], job.rank(4)] {
         let seen = Job::command(&format!("stats --pid {pid}")).finish();
         seen.expect_clean();

@@ -306,7 +306,8 @@ impl Pollable for Bundle {
     }
 
     fn anything_waiting(&self) -> bool {
-        self.members().any(|slot| slot.berth.anything_waiting())
+        // Each is asked: what was asked to ring, and had been sent to before it was, is found by this alone.
+        self.members().fold(false, |busy, slot| slot.berth.anything_waiting() | busy)
     }
 }
 
@@ -341,7 +342,7 @@ impl Pollable for All {
     }
 
     fn anything_waiting(&self) -> bool {
-        Self::each().any(Bundle::anything_waiting)
+        Self::each().fold(false, |busy, bundle| bundle.anything_waiting() | busy)
     }
 }
 
