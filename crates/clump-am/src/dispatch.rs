@@ -231,6 +231,7 @@ impl Core {
     #[cold]
     fn drain_queues(&mut self) -> Result<usize> {
         let mut handled = 0;
+        self.inbox.settle_late();
         for which in [1, 0] {
             while self.inbox.pending[which] && handled < LANE_BUDGET {
                 match self.take_queued(which == 0)? {

@@ -331,7 +331,8 @@ impl Core {
     pub(crate) fn anything_waiting(&mut self) -> bool {
         let index = self.desk.name.index();
         let mail = self.desk.context.network().is_some_and(|n| n.has_mail(index));
-        mail || self.inbox.anything_waiting()
+        // Asked in any case: what a sender left in a lane before it was told to ring is found by this alone.
+        self.inbox.anything_waiting() || mail
     }
 
     /// Whether everything sent to other nodes was consumed, or came back; asks those who have not said.

@@ -112,6 +112,36 @@ fn a_berth_is_its_threads_until_that_lets_go() {
 }
 
 #[test]
+fn what_lay_there_before_a_sleep_that_another_thread_prepared_is_found() {
+    let context = alone();
+    let ((from, _), (to, _)) = (berth(&context, Access::Nobody), berth(&context, Access::Everyone));
+    let heard = Arc::new(AtomicU64::new(0));
+    let count = heard.clone();
+    to.enter().unwrap().set_handler(ASK, move |_, _, _| {
+        count.fetch_add(1, Relaxed);
+    });
+    let dest = map(&from, &to, Tag(0));
+    let send = || from.enter().unwrap().send(&*from, (dest, ASK), &[], Parcel::Short).unwrap();
+    // The first rings, the others do not: the lane is hot then.
+    for sent in 1..=3 {
+        send();
+        if sent > 1 {
+            // Whoever wants to sleep asks it to ring from now on, and never comes to look again, because the
+            // berth has become another thread's meanwhile.
+            clump_am::Pollable::cool(&*to);
+            let owner = to.clone();
+            std::thread::spawn(move || owner.take().and_then(|()| owner.let_go()))
+                .join()
+                .unwrap()
+                .unwrap();
+        }
+        poll(&to);
+        poll(&to);
+        assert_eq!(heard.load(Relaxed), sent);
+    }
+}
+
+#[test]
 fn handlers_are_inside_and_come_in_no_second_time() {
     for mine in [true, false] {
         let context = alone();

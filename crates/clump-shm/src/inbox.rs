@@ -63,6 +63,8 @@ pub struct Inbox<L> {
     pub pending: [bool; 2],
     /// Whether the network has rung since this was last cleared.
     pub mail: bool,
+    /// Whether lanes were cooled, and not looked at since: a message may lie in one that nobody rang for.
+    unsettled: bool,
     ticks: u32,
 }
 
@@ -108,6 +110,7 @@ impl<L> Inbox<L> {
             replies,
             pending,
             mail: false,
+            unsettled: false,
             ticks: 0,
         })
     }
@@ -164,7 +167,7 @@ impl<L> Inbox<L> {
         }
     }
 
-    /// Whether a shared queue may hold messages.
+    /// Whether a shared queue, or a lane that [`Inbox::settle_late`] finds, may hold messages.
     #[inline(always)]
     pub fn anything_pending(&self) -> bool {
         self.pending[0] | self.pending[1]
@@ -247,9 +250,13 @@ impl<L> Inbox<L> {
         }
     }
 
-    /// Cools all lanes, for a receiver that is about to announce itself asleep (which fences).
+    /// Cools all lanes, for a receiver that is about to announce itself asleep (which fences). Until
+    /// [`Inbox::anything_waiting`] the queues count as pending, so that the next poll, if somebody polls
+    /// before or the question is never asked, comes to [`Inbox::settle_late`].
     pub fn cool_all(&mut self) {
         self.give_back_all();
+        self.unsettled = true;
+        self.pending = [true; 2];
         for lane in self.hot.take_all() {
             lane.receiver.cool();
             self.cold.push(lane);
@@ -260,8 +267,19 @@ impl<L> Inbox<L> {
     pub fn anything_waiting(&mut self) -> bool {
         let lanes = std::mem::take(&mut self.cold);
         self.settle(lanes);
-        let queues = self.requests.has_message() || self.replies.has_message();
-        !self.hot.is_empty() || self.block.doorbell().rung() || queues
+        self.unsettled = false;
+        self.pending = [self.requests.has_message(), self.replies.has_message()];
+        !self.hot.is_empty() || self.block.doorbell().rung() || self.anything_pending()
+    }
+
+    /// What lies in lanes that were cooled for a sleep that did not come about. Every poll that finds
+    /// something pending calls this first.
+    #[inline]
+    pub fn settle_late(&mut self) {
+        if self.unsettled {
+            fence::heavy(self.node.fence());
+            self.anything_waiting();
+        }
     }
 
     /// Lanes that were marked cold stay so only if nothing was published before the fence.
