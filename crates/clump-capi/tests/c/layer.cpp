@@ -17,10 +17,11 @@ static void messages(clump::world &cl) {
     clump::endpoint ep(cl, clump::tag{7});
     uint64_t sum = 0;
     size_t payload = 0;
-    int empty = 0;
+    int empty = 0, answers = 0;
     auto add = ep.handler([&](clump::token t, uint64_t v) {
         EXPECT(!t.may_reply() && !t.reply(clump::handler_of<>{1}).has_value());
         sum += v;
+        answers++;
     });
     auto typed = ep.handler([=](clump::token t, colour c, pair p, double d, int negative) {
         EXPECT(c == colour::green && p.a == -2 && p.b == 0.5f && d == 1e300 && negative == -1 && t.may_reply());
@@ -78,6 +79,8 @@ static void messages(clump::world &cl) {
            std::string::npos);
     GOOD(ep.request(self, clump::handler_of<int>{200}, 5));
     GOOD(ep.poll_until([&] { return back == CLUMP_BACK_BAD_HANDLER; }));
+    // What is not read here before the endpoint closes comes back to who sent it.
+    GOOD(ep.poll_until([&] { return answers == 4; }));
     GOOD(ep.unmap(next));
     EXPECT(ep.request(next, nothing).error().status == CLUMP_ERR_DESTINATION);
     bool caught = false;
