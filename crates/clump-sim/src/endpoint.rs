@@ -2,6 +2,7 @@
 
 use crate::content;
 use crate::doors::{OUTSIDE, TOO_LONG, offset_of};
+use crate::inflow::Inflow;
 use crate::ledger::{self, Aim, Ledger, NO_HANDLER};
 use crate::plan::Wishes;
 use crate::random::Random;
@@ -49,14 +50,6 @@ struct Owed {
     to: u64,
     words: Vec<u64>,
     payload: Vec<u8>,
-}
-
-/// What one other endpoint has sent here.
-#[derive(Debug, Default)]
-struct Inflow {
-    consumed: u64,
-    reported: u64,
-    asked: Option<u64>,
 }
 
 /// See the module.
@@ -250,10 +243,8 @@ impl Endpoint {
         match kind {
             Kind::Returned => self.take_back(desk, arrival),
             Kind::Ask => {
-                let inflow = self.inflows.entry(route.from).or_default();
-                // Questions overtake each other. The least is surely reached; then the other asks again.
                 let asked = arrival.words().first().copied().unwrap_or_default();
-                inflow.asked = Some(inflow.asked.map_or(asked, |earlier| earlier.min(asked)));
+                self.inflows.entry(route.from).or_default().ask(asked);
                 self.report(desk, route.from);
             }
             Kind::Credit | Kind::Part => {
@@ -295,8 +286,7 @@ impl Endpoint {
             REPLY => self.reply(desk, from),
             _ => {}
         }
-        let inflow = self.inflows.entry(from).or_default();
-        inflow.consumed += REQUEST_COST + arrival.payload.len() as u64;
+        self.inflows.entry(from).or_default().consume(arrival.payload.len());
         self.report(desk, from);
     }
 
@@ -331,21 +321,19 @@ impl Endpoint {
 
     /// Before it closes: tells all others what was consumed of them. Nobody could answer them later.
     pub(crate) fn report_all(&self, stack: &mut Stack, at: Time) {
-        for (&from, inflow) in self.inflows.iter().filter(|(_, i)| i.consumed != i.reported) {
-            stack.report(|| at, stack_of(from), self.name, from, inflow.consumed);
+        for (&from, inflow) in &self.inflows {
+            if let Some(consumed) = inflow.untold() {
+                stack.report(|| at, stack_of(from), self.name, from, consumed);
+            }
         }
     }
 
     /// Tells another endpoint what was consumed of it, when it is time to.
     fn report(&mut self, desk: &mut Desk<'_>, from: u64) {
-        let Some(inflow) = self.inflows.get_mut(&from) else { return };
-        let due = inflow.consumed - inflow.reported >= desk.credit / 4
-            || inflow.asked.is_some_and(|asked| inflow.consumed >= asked);
-        if due {
-            inflow.reported = inflow.consumed;
-            inflow.asked = None;
+        let due = self.inflows.get_mut(&from).and_then(|inflow| inflow.due(desk.credit));
+        if let Some(consumed) = due {
             let now = desk.now;
-            desk.stack.report(|| now, stack_of(from), self.name, from, inflow.consumed);
+            desk.stack.report(|| now, stack_of(from), self.name, from, consumed);
         }
     }
 }

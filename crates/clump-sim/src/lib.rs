@@ -22,11 +22,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod booth;
 mod content;
 mod doors;
 mod driver;
 mod endpoint;
 mod ghost;
+mod inflow;
+mod interface;
 mod ledger;
 pub mod onesided;
 mod outcome;
@@ -34,9 +37,11 @@ mod plan;
 pub mod proxies;
 mod random;
 mod rank;
+mod sleeper;
 mod switch;
 pub mod throughput;
 mod time;
+mod turns;
 mod world;
 
 pub use outcome::{Failure, Outcome};

@@ -165,6 +165,8 @@ impl SharedSwitch {
     }
 }
 
+/// What every port carries once healed, at least.
+const HEALED_RATE: u64 = 50_000_000;
 const FIRST_PORT: u16 = 1000;
 
 /// The address of a seat.
@@ -215,6 +217,14 @@ impl Switch {
 
     pub(crate) fn ports_mut(&mut self) -> impl Iterator<Item = &mut Port> {
         self.seats.iter_mut().map(|seat| &mut seat.port)
+    }
+
+    /// From now on ports carry enough, and refuse nothing.
+    pub(crate) fn heal_ports(&mut self) {
+        for port in self.ports_mut() {
+            port.rate = port.rate.max(HEALED_RATE);
+            port.refuse = 0;
+        }
     }
 
     pub(crate) fn port(&self, seat: u32) -> &Port {

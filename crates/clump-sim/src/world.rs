@@ -16,8 +16,6 @@ const PATIENCE: Time = 60 * SECOND;
 const MOST_EVENTS: u64 = 3_000_000;
 /// Turns between two looks at the memory of a rank.
 const MEMORY_EVERY: u64 = 16;
-/// The rates that every port has once healed, at least.
-const HEALED_RATE: u64 = 50_000_000;
 
 /// See the module.
 pub(crate) struct World {
@@ -341,10 +339,7 @@ impl World {
                 }
             }
         }
-        for port in switch.ports_mut() {
-            port.rate = port.rate.max(HEALED_RATE);
-            port.refuse = 0;
-        }
+        switch.heal_ports();
         drop(switch);
         self.wake_all(now);
     }

@@ -6,15 +6,16 @@ use super::line::{Line, Load};
 use super::model::Model;
 use super::plan::Plan;
 use super::program::Doing;
+use crate::interface::Trade;
 use crate::random::Random;
 use crate::rank::{BACKSTOP, BACKSTOP_IDLE, Mode};
-use crate::switch::{SharedSwitch, Time};
+use crate::sleeper::Sleeper;
+use crate::switch::Time;
 use clump_am::gone_peers;
 use clump_net::Batch;
-use clump_net::seal::{JobKey, KeyError};
+use clump_net::seal::KeyError;
 use clump_rma::{Fate, Requester, Why};
 use clump_shm::node::NodeMemory;
-use clump_shm::park::Announced;
 
 /// How long a rank that waits for memory of its node sleeps at most (`clump-rma`).
 const NAP: Time = 10_000_000;
@@ -37,7 +38,6 @@ pub(crate) struct Caller {
     pub(crate) rank: u32,
     pub(crate) node: u32,
     pub(crate) mode: Mode,
-    pub(crate) turn_at: Time,
     pub(crate) line: Option<Line>,
     pub(crate) requester: Requester,
     pub(crate) doing: Doing,
@@ -45,8 +45,8 @@ pub(crate) struct Caller {
     pub(crate) random: Random,
     /// By how much its clock is ahead.
     clock: Time,
-    /// It sleeps; whoever changes what it waits for must ring.
-    bed: Option<Announced>,
+    /// When it sleeps, whoever changes what it waits for must ring.
+    pub(crate) sleeper: Sleeper,
     /// It has done everything, after the faults.
     pub(crate) finished: bool,
 }
@@ -56,22 +56,20 @@ impl Caller {
         rank: u32,
         plan: &Plan,
         memory: &NodeMemory,
-        key: &JobKey,
-        switch: &SharedSwitch,
+        trade: &Trade<'_>,
     ) -> Result<Self, KeyError> {
         let mut random = Random::new(plan.seed ^ u64::from(rank + 1) << 48);
         Ok(Self {
             rank,
             node: memory.node(),
             mode: Mode::Polling,
-            turn_at: Time::MAX,
-            line: Some(Line::new(rank, plan, memory, key, switch)?),
+            line: Some(Line::new(rank, memory, trade)?),
             requester: Requester::new(plan.nodes()),
             doing: Doing::Nothing,
             next_at: random.wait(plan.think),
             random,
             clock: plan.clocks[rank as usize],
-            bed: None,
+            sleeper: Sleeper::new(memory, rank),
             finished: false,
         })
     }
@@ -80,9 +78,14 @@ impl Caller {
         self.line.is_none()
     }
 
+    /// Whether it neither acts nor looks now.
+    pub(crate) fn is_away(&self, now: Time) -> bool {
+        matches!(self.mode, Mode::Frozen(until) if now < until)
+    }
+
     /// It dies: its stack is gone, and what it holds stays as it is.
     pub(crate) fn die(&mut self) {
-        (self.line, self.turn_at, self.finished) = (None, Time::MAX, true);
+        (self.line, self.finished) = (None, true);
     }
 
     /// What it is like, for a report of failure.
@@ -91,11 +94,6 @@ impl Caller {
         let Some(line) = &self.line else { return format!("rank {rank} of node {node}: dead") };
         let (sent, stack) = (line.has_sent_all(), line.stack.describe());
         format!("rank {rank} of node {node}: {mode:?} {doing:?}, all sent {sent}, {stack}")
-    }
-
-    /// Whether it sleeps, so that its alarm wakes it.
-    pub(crate) fn sleeps(&self) -> bool {
-        self.bed.is_some()
     }
 
     /// Acts; gives when it acts next.
@@ -109,7 +107,7 @@ impl Caller {
             Mode::Computing(until) => return self.look_behind(around).min(until),
             Mode::Polling => {}
         }
-        let slept = self.wake(around.memory);
+        let slept = self.sleeper.get_up();
         let at = now + self.clock;
         let Self { line, requester, .. } = self;
         let Some(line) = line else { return Time::MAX };
@@ -128,7 +126,7 @@ impl Caller {
         let waited = self.doing.waits_near() && now < self.doing.due(Time::MAX);
         let was = if waited { format!("{:?}", self.doing) } else { String::new() };
         let moved = self.go_on(around);
-        if moved && waited && slept == Slept::Unheard {
+        if moved && waited && slept == Some(false) {
             let rank = self.rank;
             let what = format!("rank {rank} waited for what was there, and nobody woke it: {was}");
             around.model.complain(what);
@@ -161,20 +159,8 @@ impl Caller {
         stack.acknowledge_all(at);
         let timer = stack.next_timeout().map_or(Time::MAX, |due| due.saturating_sub(self.clock));
         let nap = if self.doing.waits() { now + NAP } else { Time::MAX };
-        if let Some(block) = around.memory.rank(self.rank) {
-            self.bed = Some(block.park().announce(around.memory.fence()));
-        }
+        self.sleeper.lie_down(|| false);
         timer.min(wish).min(nap).max(now + around.plan.turn)
-    }
-
-    /// Wakes up, and says what it had heard.
-    fn wake(&mut self, memory: &NodeMemory) -> Slept {
-        let Some(announced) = self.bed.take() else { return Slept::Not };
-        if let Some(block) = memory.rank(self.rank) {
-            block.park().withdraw(announced);
-        }
-        let rung = memory.alarm(self.rank).is_some_and(|alarm| alarm.clear());
-        if rung { Slept::Rung } else { Slept::Unheard }
     }
 
     /// Sends a request; the words are at most seven. False when its node is lost.
@@ -216,13 +202,4 @@ impl Caller {
         }
         Some(end)
     }
-}
-
-/// How a sleep ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Slept {
-    /// There was none.
-    Not,
-    Rung,
-    Unheard,
 }

@@ -78,16 +78,13 @@ impl Caller {
     pub(super) fn await_grant(
         &mut self,
         (home, cookie): (u32, u64),
-        (until, cancelled): (Time, bool),
+        limit: (Time, bool),
         around: &mut Around<'_>,
     ) -> Option<Doing> {
-        let node = around.layout.node(home);
-        let Some((fate, _)) = self.end_of(cookie, (node, home), around) else {
-            if cancelled || around.now < until {
-                return None;
-            }
-            self.cancel(node, cookie);
-            return Some(Doing::AsksLock { home, cookie, until, cancelled: true });
+        let given_up = Doing::AsksLock { home, cookie, until: limit.0, cancelled: true };
+        let fate = match self.await_end((home, cookie), limit, around) {
+            Ok(fate) => fate,
+            Err(now) => return now.then_some(given_up),
         };
         Some(match fate {
             Fate::Granted(position, word) => {
@@ -106,10 +103,25 @@ impl Caller {
         })
     }
 
-    fn cancel(&mut self, node: u32, cookie: u64) {
+    /// How a request for a lock or a flag has ended; else whether it was given up just now, as it was time to. There
+    /// will be an answer all the same.
+    fn await_end(
+        &mut self,
+        (home, cookie): (u32, u64),
+        (until, cancelled): (Time, bool),
+        around: &mut Around<'_>,
+    ) -> Result<Fate, bool> {
+        let node = around.layout.node(home);
+        if let Some((fate, _)) = self.end_of(cookie, (node, home), around) {
+            return Ok(fate);
+        }
+        if cancelled || around.now < until {
+            return Err(false);
+        }
         if let (Some(line), Some(worded)) = (&mut self.line, self.requester.cancel(node, cookie)) {
             line.post(node, worded, Load::Nothing);
         }
+        Err(true)
     }
 
     pub(super) fn await_turn(
@@ -213,16 +225,13 @@ impl Caller {
     pub(super) fn await_told(
         &mut self,
         (home, cookie, value): (u32, u64, u64),
-        (until, cancelled): (Time, bool),
+        limit: (Time, bool),
         around: &mut Around<'_>,
     ) -> Option<Doing> {
-        let node = around.layout.node(home);
-        let Some((fate, _)) = self.end_of(cookie, (node, home), around) else {
-            if cancelled || around.now < until {
-                return None;
-            }
-            self.cancel(node, cookie);
-            return Some(Doing::AsksFlag { home, cookie, value, until, cancelled: true });
+        let given_up = Doing::AsksFlag { home, cookie, value, until: limit.0, cancelled: true };
+        let fate = match self.await_end((home, cookie), limit, around) {
+            Ok(fate) => fate,
+            Err(now) => return now.then_some(given_up),
         };
         if let Fate::Done(seen) = fate {
             around.model.counts.flags_awaited += 1;

@@ -1,10 +1,10 @@
 //! A rank's way to the interfaces of other nodes: a stack of its own, and what waits to be sent on it.
 
 use crate::driver::SimDriver;
-use crate::onesided::plan::Plan;
-use crate::switch::{SharedSwitch, Time, address_of};
+use crate::interface::Trade;
+use crate::switch::{Time, address_of};
 use clump_net::original::Original;
-use clump_net::seal::{JobKey, KeyError};
+use clump_net::seal::KeyError;
 use clump_net::{
     Batch, Doors, FlowId, PeerAddress, Progress, Push, Refusal, Request, Sort, Stack, StackConfig,
 };
@@ -65,13 +65,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(
-        rank: u32,
-        plan: &Plan,
-        memory: &NodeMemory,
-        key: &JobKey,
-        switch: &SharedSwitch,
-    ) -> Result<Self, KeyError> {
+    pub(crate) fn new(rank: u32, memory: &NodeMemory, trade: &Trade<'_>) -> Result<Self, KeyError> {
         let interfaces = memory.interface_id(0);
         let others = (0..memory.nnodes()).filter(|&node| node != memory.node());
         let peer = |node| {
@@ -81,15 +75,15 @@ impl Line {
         let config = StackConfig {
             me: rank,
             epoch: 1,
-            security: plan.security,
-            channel: plan.channel.clone(),
+            security: trade.security,
+            channel: trade.channel.clone(),
             credit_bytes: clump_am::credit_bytes(memory),
             peers: others.map(peer).collect(),
         };
         let me = Name::new(rank, 0, 1).to_bits();
-        let driver = Box::new(SimDriver::new(switch, rank));
-        let stack = Stack::new(config, key, driver, Box::new(OneDoor(me)))?;
-        switch.lock().attach(rank, true);
+        let driver = Box::new(SimDriver::new(trade.switch, rank));
+        let stack = Stack::new(config, trade.key, driver, Box::new(OneDoor(me)))?;
+        trade.switch.lock().attach(rank, true);
         let memory = memory.clone();
         Ok(Self { stack, me, interfaces, memory, outbox: VecDeque::new() })
     }

@@ -1,21 +1,16 @@
 //! A rank whose messages proxies carry: a real portal, a real inbox, and a small program.
 
 use super::{Destinations, Load, Setting};
+use crate::booth::Booth;
+use crate::inflow::Inflow;
 use crate::random::Random;
+use crate::sleeper::Sleeper;
 use crate::switch::Time;
-use clump_am::{Accept, Forward, Portal, Spill};
-use clump_net::{FlowId, Push, REQUEST_COST, Request, Sort};
-use clump_os::alarm::Alarm;
-use clump_os::sync::{AtomicU64, Ordering};
-use clump_shm::inbox::Inbox;
-use clump_shm::lane::Peek;
+use clump_net::{FlowId, Push, Request, Sort};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
-use clump_shm::park::Announced;
-use clump_shm::slot::INLINE;
 use clump_wire::frame::Kind;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 const TAG: u64 = 7;
 /// Handlers: of requests that are answered, of answers, of what streams.
@@ -63,25 +58,14 @@ struct Answer {
     bytes: usize,
 }
 
-/// What an endpoint of another node has sent here, in bytes.
-#[derive(Debug, Default)]
-struct Inflow {
-    consumed: u64,
-    reported: u64,
-    asked: Option<u64>,
-}
-
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Station {
     pub(crate) rank: u32,
     pub(crate) node: u32,
-    pub(crate) turn_at: Time,
-    name: Name,
-    portal: Portal,
-    inbox: Inbox<()>,
+    booth: Booth,
+    pub(crate) sleeper: Sleeper,
     memory: NodeMemory,
-    now: Arc<AtomicU64>,
     random: Random,
     ranks: u32,
     /// Operations that are left.
@@ -90,7 +74,6 @@ pub(crate) struct Station {
     next_at: Option<Time>,
     answers: VecDeque<Answer>,
     inflows: BTreeMap<u64, Inflow>,
-    bed: Option<Announced>,
     /// What computing took in all.
     pub(crate) thought: Time,
     /// When its last operation had ended.
@@ -104,30 +87,21 @@ impl Station {
         setting: &Setting,
         begin: Time,
     ) -> anyhow::Result<Self> {
-        let inbox = Inbox::open(memory, rank, TAG)?;
-        let now = Arc::new(AtomicU64::new(begin));
-        let clock = now.clone();
-        let clock = Box::new(move || clock.load(Ordering::Relaxed));
-        let portal = Portal::with_clock(memory, rank, setting.dispatch, clock);
-        let portal = portal.map_err(|e| anyhow::anyhow!("no portal: {e}"))?;
+        let booth = Booth::open(memory, (rank, TAG), setting.dispatch, begin)?;
         let node = memory.node();
         let sends = setting.load == Load::Asks || node == 0;
         let mut station = Self {
             rank,
             node,
-            turn_at: Time::MAX,
-            name: inbox.name(),
-            portal,
-            inbox,
+            booth,
+            sleeper: Sleeper::new(memory, rank),
             memory: memory.clone(),
-            now,
             random: Random::new(setting.seed ^ u64::from(rank + 1) << 40),
             ranks: setting.nodes * setting.ranks,
             left: if sends { setting.operations } else { 0 },
             next_at: None,
             answers: VecDeque::new(),
             inflows: BTreeMap::new(),
-            bed: None,
             thought: 0,
             finished_at: (!sends).then_some(begin),
         };
@@ -143,10 +117,6 @@ impl Station {
         self.next_at = Some(now + think);
     }
 
-    pub(crate) fn sleeps(&self) -> bool {
-        self.bed.is_some()
-    }
-
     /// Acts; gives when it acts next.
     pub(crate) fn act(
         &mut self,
@@ -154,16 +124,9 @@ impl Station {
         setting: &Setting,
         tally: &mut Tally,
     ) -> anyhow::Result<Time> {
-        self.now.store(now, Ordering::Relaxed);
-        if let Some(announced) = self.bed.take()
-            && let Some(block) = self.memory.rank(self.rank)
-        {
-            block.park().withdraw(announced);
-            if let Some(alarm) = self.memory.alarm(self.rank) {
-                Alarm::clear(alarm);
-            }
-        }
-        self.portal.flush();
+        self.booth.set_time(now);
+        self.sleeper.get_up();
+        self.booth.portal.flush();
         let handled = self.poll(now, setting, tally)?;
         let mut full = !self.send_answers(now, tally);
         while let Some(due) = self.next_at
@@ -178,51 +141,20 @@ impl Station {
         if full {
             return Ok(now + 1_000);
         }
-        self.inbox.cool_all();
-        if let Some(block) = self.memory.rank(self.rank) {
-            let announced = block.park().announce(self.memory.fence());
-            if self.inbox.anything_waiting() {
-                block.park().withdraw(announced);
-                return Ok(now + setting.handle);
-            }
-            self.bed = Some(announced);
+        self.booth.cool();
+        if !self.sleeper.lie_down(|| self.booth.anything_waiting()) {
+            return Ok(now + setting.handle);
         }
         Ok(self.next_at.unwrap_or(Time::MAX))
     }
 
     /// Handles what lies in its lanes; how many messages that was.
     fn poll(&mut self, now: Time, setting: &Setting, tally: &mut Tally) -> anyhow::Result<u64> {
-        self.inbox.answer_bells()?;
-        if self.inbox.anything_pending() {
-            let queued = self.inbox.requests.has_message() || self.inbox.replies.has_message();
-            anyhow::ensure!(!queued, "a proxy found no lane to rank {}", self.rank);
-            self.inbox.pending = [false; 2];
-        }
-        let mut hot = std::mem::take(&mut self.inbox.hot);
-        let mut came = Vec::new();
-        for lane in &mut hot {
-            let mut words = [0; 2 * INLINE];
-            while let Peek::Message(header) = lane.receiver.peek(&mut words) {
-                let (mut beside, mut spill) = (Vec::new(), Spill::default());
-                lane.receiver.payload(header).append_to(&mut beside);
-                if let Some((forward, payload)) =
-                    Forward::decode(header, &words[..header.words()], &beside, &mut spill)
-                {
-                    came.push(forward.to_mail(payload.to_vec()));
-                }
-                lane.receiver.advance(header);
-                lane.recent = lane.recent.wrapping_add(1);
-            }
-        }
-        self.inbox.hot = hot;
         let mut handled = 0;
-        for mail in came {
-            if self.portal.accept(&mail) != Accept::Handle {
-                continue;
-            }
+        for mail in self.booth.take()? {
             if mail.sort == Sort::Message(Kind::Ask) {
                 let asked = mail.words.first().copied().unwrap_or(0);
-                self.inflows.entry(mail.route.from).or_default().asked = Some(asked);
+                self.inflows.entry(mail.route.from).or_default().ask(asked);
                 self.report(mail.route.from);
                 continue;
             }
@@ -239,8 +171,7 @@ impl Station {
                 _ => {}
             }
             if !mail.reply {
-                let inflow = self.inflows.entry(mail.route.from).or_default();
-                inflow.consumed += REQUEST_COST + mail.payload.len() as u64;
+                self.inflows.entry(mail.route.from).or_default().consume(mail.payload.len());
                 self.report(mail.route.from);
             }
         }
@@ -250,13 +181,10 @@ impl Station {
     /// Tells a sender what was consumed, when it is time to: as endpoints do.
     fn report(&mut self, from: u64) {
         let credit = clump_am::credit_bytes(&self.memory);
-        let Some(inflow) = self.inflows.get_mut(&from) else { return };
-        let due = inflow.consumed - inflow.reported >= credit / 4
-            || inflow.asked.is_some_and(|asked| inflow.consumed >= asked);
-        if due {
-            (inflow.reported, inflow.asked) = (inflow.consumed, None);
-            let names = (self.name.to_bits(), from);
-            self.portal.reply_anyway((Kind::Credit, 0), names, (&[inflow.consumed], &[]));
+        let due = self.inflows.get_mut(&from).and_then(|inflow| inflow.due(credit));
+        if let Some(consumed) = due {
+            let names = (self.booth.name.to_bits(), from);
+            self.booth.portal.reply_anyway((Kind::Credit, 0), names, (&[consumed], &[]));
         }
     }
 
@@ -281,11 +209,11 @@ impl Station {
         }
         let bytes = if self.random.one_in(2) { setting.payload } else { setting.other_payload };
         let name = Name::new(to, 0, 1).to_bits();
-        let flow: FlowId = self.portal.open_flow(self.name.to_bits(), name, to, false);
+        let flow: FlowId = self.booth.portal.open_flow(self.booth.name.to_bits(), name, to, false);
         let kind = if bytes == 0 { Kind::Short } else { Kind::Medium };
         let (handler, words) = (if streams { STREAM } else { ASK }, [now]);
         let request = Request { flow, tag: TAG, kind, handler, words: &words };
-        if self.portal.request(&request, &vec![0; bytes]) != Push::Accepted {
+        if self.booth.portal.request(&request, &vec![0; bytes]) != Push::Accepted {
             return false;
         }
         tally.change(now, 1);
@@ -318,10 +246,10 @@ impl Station {
     fn send_answers(&mut self, now: Time, tally: &mut Tally) -> bool {
         while let Some(answer) = self.answers.front() {
             let kind = if answer.bytes == 0 { Kind::Short } else { Kind::Medium };
-            let names = (self.name.to_bits(), answer.to);
+            let names = (self.booth.name.to_bits(), answer.to);
             let peer = Name::from_bits(answer.to).rank();
             let (words, payload) = ([now], vec![0; answer.bytes]);
-            let pushed = self.portal.reply(peer, (kind, ANSWER), names, (&words, &payload));
+            let pushed = self.booth.portal.reply(peer, (kind, ANSWER), names, (&words, &payload));
             if pushed != Push::Accepted {
                 return false;
             }

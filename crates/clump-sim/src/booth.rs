@@ -1,0 +1,82 @@
+//! What a rank has where proxies carry its messages: a real portal, and the inbox of its one endpoint.
+
+use crate::switch::Time;
+use clump_am::{Accept, Dispatch, Forward, Portal, Spill};
+use clump_net::Mail;
+use clump_os::sync::{AtomicU64, Ordering};
+use clump_shm::inbox::Inbox;
+use clump_shm::lane::Peek;
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+use clump_shm::slot::INLINE;
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Booth {
+    pub(crate) name: Name,
+    pub(crate) portal: Portal,
+    inbox: Inbox<()>,
+    now: Arc<AtomicU64>,
+}
+
+impl Booth {
+    pub(crate) fn open(
+        memory: &NodeMemory,
+        (rank, tag): (u32, u64),
+        dispatch: Dispatch,
+        now: Time,
+    ) -> anyhow::Result<Self> {
+        let inbox = Inbox::open(memory, rank, tag)?;
+        let now = Arc::new(AtomicU64::new(now));
+        let clock = now.clone();
+        let clock = Box::new(move || clock.load(Ordering::Relaxed));
+        let portal = Portal::with_clock(memory, rank, dispatch, clock);
+        let portal = portal.map_err(|e| anyhow::anyhow!("no portal: {e}"))?;
+        Ok(Self { name: inbox.name(), portal, inbox, now })
+    }
+
+    pub(crate) fn set_time(&self, now: Time) {
+        self.now.store(now, Ordering::Relaxed);
+    }
+
+    /// Takes what lies in the lanes, but for what is about room only.
+    pub(crate) fn take(&mut self) -> anyhow::Result<Vec<Mail>> {
+        self.inbox.answer_bells()?;
+        if self.inbox.anything_pending() {
+            self.inbox.settle_late();
+            let queued = self.inbox.requests.has_message() || self.inbox.replies.has_message();
+            anyhow::ensure!(!queued, "a proxy found no lane to rank {}", self.name.rank());
+            self.inbox.pending = [false; 2];
+        }
+        let mut hot = std::mem::take(&mut self.inbox.hot);
+        let mut came = Vec::new();
+        for lane in &mut hot {
+            let mut words = [0; 2 * INLINE];
+            while let Peek::Message(header) = lane.receiver.peek(&mut words) {
+                let (mut beside, mut spill) = (Vec::new(), Spill::default());
+                lane.receiver.payload(header).append_to(&mut beside);
+                if let Some((forward, payload)) =
+                    Forward::decode(header, &words[..header.words()], &beside, &mut spill)
+                {
+                    came.push(forward.to_mail(payload.to_vec()));
+                }
+                lane.receiver.advance(header);
+                lane.recent = lane.recent.wrapping_add(1);
+            }
+        }
+        self.inbox.hot = hot;
+        came.retain(|mail| self.portal.accept(mail) == Accept::Handle);
+        Ok(came)
+    }
+
+    /// Cools all lanes, before a sleep is announced.
+    pub(crate) fn cool(&mut self) {
+        self.inbox.cool_all();
+    }
+
+    /// Whether anything has come meanwhile; after the announcement.
+    pub(crate) fn anything_waiting(&mut self) -> bool {
+        self.inbox.anything_waiting()
+    }
+}

@@ -1,0 +1,131 @@
+//! A node in a simulation: its memory, and its network interfaces, which are the real ones.
+
+use crate::driver::SimDriver;
+use crate::switch::{SharedSwitch, Time, address_of};
+use crate::time::{Costs, SeatClock};
+use anyhow::Context as _;
+use clump_net::seal::JobKey;
+use clump_net::{Batch, Stack, StackConfig};
+use clump_ni::{Bed, Server, Wiring};
+use clump_os::alarm::Alarm;
+use clump_shm::node::{NodeConfig, NodeMemory};
+use clump_shm::rank::Place;
+use clump_wire::Security;
+
+/// The memory of a node, with alarms, its ranks joined, and the addresses of all actors.
+pub(crate) fn memory_of(config: &NodeConfig<'_>) -> anyhow::Result<NodeMemory> {
+    let mut memory = NodeMemory::create(config).context("no memory for a node")?;
+    let awake = memory.local_ranks().chain(memory.own_interfaces());
+    let alarms = awake.map(|actor| Ok((actor, Alarm::new()?)));
+    let alarms = alarms.collect::<Result<Vec<_>, clump_os::error::OsError>>();
+    memory.set_alarms(alarms.context("no alarm")?);
+    for actor in 0..memory.all_interfaces().end {
+        let place = Place { address: address_of(actor), others: Default::default(), epoch: 1 };
+        memory.rank(actor).context("no block")?.set_place(place);
+    }
+    for rank in memory.local_ranks() {
+        let joined = memory.rank(rank).context("no block")?.join(std::process::id());
+        joined.map_err(|pid| anyhow::anyhow!("{pid} has joined already"))?;
+    }
+    Ok(memory)
+}
+
+/// What the interfaces of a job have in common.
+pub(crate) struct Trade<'a> {
+    pub(crate) switch: &'a SharedSwitch,
+    pub(crate) key: &'a JobKey,
+    pub(crate) security: Security,
+    pub(crate) channel: clump_proto::Config,
+    /// What steps cost; nothing where that does not matter.
+    pub(crate) costs: Option<Costs>,
+    /// How long one that finds nothing goes on looking before it acknowledges and sleeps.
+    pub(crate) spin: Time,
+}
+
+/// An interface of a node: a proxy, or what executes one-sided operations only.
+pub(crate) struct Interface {
+    pub(crate) memory: NodeMemory,
+    pub(crate) id: u32,
+    pub(crate) server: Server<SeatClock>,
+    /// By how much its clock is ahead.
+    ahead: Time,
+    spin: Time,
+    pub(crate) frozen_until: Time,
+    bed: Option<Bed>,
+    idle_since: Option<Time>,
+}
+
+impl Interface {
+    /// Interface number `which` of a node, at time `begin`.
+    pub(crate) fn new(
+        memory: &NodeMemory,
+        which: u32,
+        (begin, ahead): (Time, Time),
+        trade: &Trade<'_>,
+    ) -> anyhow::Result<Self> {
+        let clock = SeatClock::new(trade.costs.unwrap_or_default());
+        clock.set(begin + ahead);
+        let time = trade.costs.map(|_| clock.clone());
+        let server = Server::new(memory, which, clock, |wiring| {
+            let Wiring { me: (me, epoch), peers, doors } = wiring;
+            let config = StackConfig {
+                me,
+                epoch,
+                security: trade.security,
+                channel: trade.channel.clone(),
+                credit_bytes: clump_am::credit_bytes(memory),
+                peers,
+            };
+            let driver = match time {
+                Some(time) => SimDriver::with_clock(trade.switch, me, time),
+                None => SimDriver::new(trade.switch, me),
+            };
+            trade.switch.lock().attach(me, true);
+            let stack = Stack::new(config, trade.key, Box::new(driver), doors);
+            stack.map_err(|e| clump_am::ErrorKind::Network(e.to_string()).into())
+        });
+        let server = server.map_err(|e| anyhow::anyhow!("no interface: {e}"))?;
+        let id = memory.interface_id(memory.node()) + which;
+        let (memory, spin, bed, idle_since) = (memory.clone(), trade.spin, None, None);
+        Ok(Self { memory, id, server, ahead, spin, frozen_until: 0, bed, idle_since })
+    }
+
+    pub(crate) fn sleeps(&self) -> bool {
+        self.bed.is_some()
+    }
+
+    /// One turn, which takes `least` if it finds anything; gives when the next is due.
+    pub(crate) fn turn(&mut self, now: Time, least: Time, batch: &mut Batch) -> Time {
+        if let Some(alarm) = self.memory.alarm(self.id) {
+            match self.bed.take() {
+                Some(bed) => bed.leave(alarm),
+                None => drop(alarm.clear()),
+            }
+        }
+        let began = now.max(self.ends());
+        self.server.clock().set(began + self.ahead);
+        if self.server.turn(batch) {
+            self.idle_since = None;
+            return self.ends().max(now + least);
+        }
+        // What it finds nothing in takes no time from anybody: it has a core of its own.
+        self.server.clock().set(began + self.ahead);
+        let spun = *self.idle_since.get_or_insert(began) + self.spin;
+        let due = if began < spun {
+            let timer = self.server.stack().next_timeout();
+            timer.map_or(spun, |at| spun.min(at.saturating_sub(self.ahead)))
+        } else {
+            self.server.attend();
+            let nap = self.server.before_sleep();
+            self.ends() + nap.as_nanos() as Time
+        };
+        // While it spins ranks need not ring in truth; here that is how it learns that it finds something.
+        self.bed = self.server.announce();
+        if self.bed.is_some() { due } else { self.ends().max(now + least) }
+    }
+
+    /// When its turn has ended.
+    pub(crate) fn ends(&self) -> Time {
+        self.server.clock().get() - self.ahead
+    }
+}

@@ -1,0 +1,43 @@
+//! A rank's sleep: announced in its block, so that whoever has something for it rings, as `clump-am` does.
+
+use clump_shm::node::NodeMemory;
+use clump_shm::park::Announced;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Sleeper {
+    memory: NodeMemory,
+    rank: u32,
+    bed: Option<Announced>,
+}
+
+impl Sleeper {
+    pub(crate) fn new(memory: &NodeMemory, rank: u32) -> Self {
+        Self { memory: memory.clone(), rank, bed: None }
+    }
+
+    pub(crate) fn sleeps(&self) -> bool {
+        self.bed.is_some()
+    }
+
+    /// Goes to sleep, unless `something` is there after the announcement.
+    pub(crate) fn lie_down(&mut self, something: impl FnOnce() -> bool) -> bool {
+        let Some(block) = self.memory.rank(self.rank) else { return false };
+        let announced = block.park().announce(self.memory.fence());
+        if something() {
+            block.park().withdraw(announced);
+            return false;
+        }
+        self.bed = Some(announced);
+        true
+    }
+
+    /// Gets up: whether somebody rang; `None` when it did not sleep.
+    pub(crate) fn get_up(&mut self) -> Option<bool> {
+        let announced = self.bed.take()?;
+        if let Some(block) = self.memory.rank(self.rank) {
+            block.park().withdraw(announced);
+        }
+        Some(self.memory.alarm(self.rank).is_some_and(|alarm| alarm.clear()))
+    }
+}

@@ -1,0 +1,25 @@
+//! What seeds have shown: which are kept, and that networks did them all kinds of harm.
+
+use clump_sim::NetCounts;
+
+/// The seeds of a list: one a line, with what it found behind a `#`.
+pub fn kept(list: &str) -> Vec<u64> {
+    let number = |line: &str| line.split('#').next().unwrap_or_default().trim().parse::<u64>().ok();
+    let seeds: Vec<u64> = list.lines().filter_map(number).collect();
+    assert!(!seeds.is_empty());
+    seeds
+}
+
+/// Links did all kinds of harm. Nothing here says how much; it must not have been nothing.
+pub fn assert_all_harm(nets: &(impl Iterator<Item = NetCounts> + Clone)) {
+    let sum = |what: fn(&NetCounts) -> u64| nets.clone().map(|net| what(&net)).sum::<u64>();
+    for (name, count) in [
+        ("lost", sum(|net| net.lost)),
+        ("cut", sum(|net| net.cut)),
+        ("doubled", sum(|net| net.doubled)),
+        ("held back", sum(|net| net.held)),
+        ("spoilt", sum(|net| net.spoilt)),
+    ] {
+        assert!(count > 0, "no datagram was {name}");
+    }
+}
