@@ -8,7 +8,7 @@
 const REMEMBERED: u32 = 32;
 
 /// So much rarer are looks in a wait while nothing comes (ADR 13).
-const COLD_FACTOR: u32 = 4;
+const COLD_FACTOR: u32 = 8;
 
 /// When to look at the network next, counted in looks at shared memory.
 #[derive(Debug, Clone)]
@@ -79,7 +79,7 @@ mod tests {
         }
         assert_eq!(polling.interval_in_wait(), polling.interval());
         assert_eq!(polling.on_look(false), 512, "after 32 failures nothing is remembered");
-        assert_eq!(polling.interval_in_wait(), 4 * 512);
+        assert_eq!(polling.interval_in_wait(), 8 * 512);
     }
 
     #[test]
