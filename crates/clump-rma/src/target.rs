@@ -24,10 +24,13 @@ pub struct Target {
     pub(crate) inner: Rc<Inner>,
     pub(crate) name: SegmentName,
     pub(crate) node: u32,
-    pub(crate) near: Option<Near>,
-    /// Where a near segment begins, and how far whole words of it are known to reach; of others none do.
+    /// Behind a pointer, so that nothing of this itself ever changes: a loop keeps what it needs of it in
+    /// registers.
+    pub(crate) near: Option<Box<Near>>,
+    /// Where a near segment begins, and how far whole words of it reached when this was made; of others
+    /// none do.
     base: NonNull<u8>,
-    words_end: Cell<u64>,
+    words_end: u64,
 }
 
 /// A segment of this node.
@@ -53,14 +56,14 @@ impl Target {
         let memory = inner.context.node();
         let node = memory.node_of(name.rank());
         let (mut near, mut base) = (None, NonNull::dangling());
-        let words_end = Cell::new(0);
+        let mut words_end = 0;
         if memory.is_local(name.rank()) {
             let missing = || refused(name, 0, Why::NoSuchSegment);
             let (cells, extent) = memory.exported(name)?.ok_or_else(missing)?;
             let block = memory.rank(name.rank()).ok_or_else(missing)?;
             base = cells.base();
-            words_end.set(extent.bytes & !7);
-            near = Some(Near { cells, bytes: Cell::new(extent.bytes), block });
+            words_end = extent.bytes & !7;
+            near = Some(Box::new(Near { cells, bytes: Cell::new(extent.bytes), block }));
         } else if node >= memory.nnodes() {
             return Err(refused(name, 0, Why::NoSuchSegment));
         }
@@ -70,7 +73,7 @@ impl Target {
     /// The whole words of a near segment, as far as it is known to reach, for loops that cannot afford a
     /// comparison for each: `None` if it is far. Remote operations on them go on.
     pub fn near_words(&self) -> Option<&[AtomicU64]> {
-        let words = usize::try_from(self.words_end.get() / 8).ok()?;
+        let words = usize::try_from(self.near_end() / 8).ok()?;
         self.near.as_ref()?.cells.words(0, words)
     }
 
@@ -90,14 +93,14 @@ impl Target {
 
     /// How far whole words of a near segment are known to reach, in bytes; 0 if it is far.
     pub fn near_end(&self) -> u64 {
-        self.words_end.get()
+        self.near.as_ref().map_or(0, |near| near.bytes.get() & !7)
     }
 
-    /// A word of a near segment; `None` if it is far, or not known to be inside and aligned.
+    /// A word of a near segment; `None` if it is far, not aligned, or was not inside when this was made.
     #[inline(always)]
     fn cell<T: Word>(&self, offset: u64) -> Option<&T::Cell> {
         let aligned = offset.is_multiple_of(size_of::<T>() as u64);
-        if offset >= self.words_end.get() || !aligned {
+        if offset >= self.words_end || !aligned {
             return None;
         }
         // SAFETY: the end is that of whole words of eight bytes in the mapping that `near` keeps, so an
@@ -123,7 +126,6 @@ impl Target {
         match near.block.exports().look_up(self.name.index()) {
             Some((generation, extent)) if generation == self.name.generation() => {
                 near.bytes.set(extent.bytes.min(near.cells.bytes()));
-                self.words_end.set(near.bytes.get() & !7);
             }
             _ => return no(Why::NoSuchSegment),
         }

@@ -134,7 +134,12 @@ impl Target {
         if let Some(cell) = self.cell::<T>(offset) {
             return Ok(T::read(cell));
         }
-        self.load(offset)
+        let zero = T::from_bits(0);
+        let mut value = zero;
+        match self.fetch_slowly(offset, AtomicOp::Load, (zero, zero), &mut value) {
+            Ok(()) => Ok(value),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads a word, and sees whatever was written before the word was, by its writer.
@@ -208,7 +213,11 @@ impl Target {
         if let Some(cell) = self.cell::<T>(offset) {
             return Ok(T::apply(cell, op, operand, other));
         }
-        self.fetch_slowly(offset, op, operand, other)
+        let mut value = operand;
+        match self.fetch_slowly(offset, op, (operand, other), &mut value) {
+            Ok(()) => Ok(value),
+            Err(error) => Err(error),
+        }
     }
 
     #[inline(always)]
@@ -220,21 +229,33 @@ impl Target {
         self.atomic_slowly(offset, op, operand)
     }
 
-    /// On a near segment that may have grown.
+    /// On a near segment that has grown since the target was made, or may have.
     fn near_again<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
-        let cells = self.reach_again(offset, bytes::<T>())?;
+        let known = self.near.as_ref().and_then(|near| near.reach(offset, bytes::<T>()));
+        let cells = known.map_or_else(|| self.reach_again(offset, bytes::<T>()), Ok)?;
         let cell = T::find(cells, offset);
         let cell = cell.ok_or_else(|| refused(self.name, offset, Why::Misaligned))?;
         Ok(T::apply(cell, op, operand, other))
     }
 
+    /// Gives the word in `before`: a result of two words would stay one to the compiler, and be tested for
+    /// an error where the word is near.
+    #[cold]
     #[inline(never)]
-    fn fetch_slowly<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
+    fn fetch_slowly<T: Word>(
+        &self,
+        offset: u64,
+        op: AtomicOp,
+        (operand, other): (T, T),
+        before: &mut T,
+    ) -> Result<()> {
         if self.near.is_some() {
-            return self.near_again(offset, op, operand, other);
+            *before = self.near_again(offset, op, operand, other)?;
+            return Ok(());
         }
         let cookie = self.begin_atomic(offset, op, operand, other)?;
-        Ok(T::from_bits(self.inner.await_one(cookie)?))
+        *before = T::from_bits(self.inner.await_one(cookie)?);
+        Ok(())
     }
 
     fn begin_atomic<T: Word>(
@@ -262,6 +283,7 @@ impl Target {
         begin(if op == AtomicOp::Load { 3 } else { 5 })
     }
 
+    #[cold]
     #[inline(never)]
     fn atomic_slowly<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<()> {
         if self.near.is_some() {

@@ -5,15 +5,16 @@
 //! counterpart between nodes is a thread of rank 1 that blocks in `recv` and echoes: a round trip of UDP and
 //! one wake-up.
 
+mod near;
+
 use clump::rma::{Comparison, Lock, Rma, Target};
 use clump_os::clock;
-use clump_os::sync::{AtomicU64, Ordering};
 use std::net::UdpSocket;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// The word of rank 1 that tells it to stop computing.
-const STOP: u64 = 0;
+const STOP: u64 = BYTES - 8;
 const BYTES: u64 = 4 << 20;
 
 fn main() -> Result<()> {
@@ -35,7 +36,7 @@ fn main() -> Result<()> {
                 echo.connect((host, port))?;
                 measure_far(&rma, &all[1], &echo)?;
             } else {
-                measure_near(&all[1])?;
+                near::measure(&all[1])?;
             }
             all[1].store(STOP, 1_u64)?;
             rma.quiet()?;
@@ -127,54 +128,6 @@ fn measure_far(rma: &Rma, target: &Target, socket: &UdpSocket) -> Result<()> {
         Ok(rma.quiet()?)
     })?;
     println!("put of 1 MiB, until it is there         {:8.2} GB/s", large.len() as f64 / put / 1e3);
-    Ok(())
-}
-
-/// Nanoseconds of one of many.
-fn each(count: u64, mut once: impl FnMut(u64)) -> f64 {
-    let mut best = f64::MAX;
-    for _ in 0..20 {
-        let start = clock::instant();
-        (0..count).for_each(&mut once);
-        best = best.min(start.elapsed().as_secs_f64() * 1e9 / count as f64);
-    }
-    best
-}
-
-fn measure_near(target: &Target) -> Result<()> {
-    const WORDS: u64 = 256 << 10;
-    // The counterpart: plain words of this process, in as much memory.
-    let plain: Vec<AtomicU64> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
-    let near = target.near_words().ok_or("rank 1 is on another node")?;
-    for (order, step) in [("one after the other, in cache", 0), ("in any order, in 2 MiB", 1)] {
-        let place = |i: u64| match step {
-            0 => i & 1023,
-            _ => i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 46,
-        };
-        let (at, cell) = (|i| place(i) * 8 + 4096, |i| &plain[place(i) as usize]);
-        let count = 1_000_000;
-        let put = each(count, |i| assert!(target.put(at(i), i).is_ok()));
-        let store = each(count, |i| cell(i).store(i, Ordering::Relaxed));
-        let mut sum = 0;
-        let get = each(count, |i| sum += target.get::<u64>(at(i)).unwrap_or(0));
-        let load = each(count, |i| sum += cell(i).load(Ordering::Relaxed));
-        let add = each(count, |i| assert!(target.add(at(i), i).is_ok()));
-        let bare = each(count, |i| sum += cell(i).fetch_add(i, Ordering::AcqRel));
-        let cell = |i| &near[place(i) as usize + 512];
-        let near_store = each(count, |i| cell(i).store(i, Ordering::Relaxed));
-        let near_load = each(count, |i| sum += cell(i).load(Ordering::Relaxed));
-        println!("words {order} ({sum:x})");
-        let beside = |call: f64, near: f64, plain: f64| {
-            format!(
-                "{call:6.2} ns  {:.2} x; through `near_words` {:.2} x",
-                call / plain,
-                near / plain
-            )
-        };
-        println!("  put {}; plain store {store:.2} ns", beside(put, near_store, store));
-        println!("  get {}; plain load {load:.2} ns", beside(get, near_load, load));
-        println!("  add {add:6.2} ns, plain add   {bare:6.2} ns  {:.2} x", add / bare);
-    }
     Ok(())
 }
 
