@@ -133,6 +133,7 @@ impl From<clump_rma::Error> for Fault {
             Rma::Messages(below) => of_messages(below),
             Rma::Memory(error) => of_memory(error),
             Rma::Refused { why, .. } | Rma::RefusedBefore { why, .. } => of_refusal(*why),
+            Rma::NodeLost { .. } => S::CLUMP_ERR_NODE_LOST,
             Rma::TooManySegments(_) | Rma::CannotGrow { .. } => S::CLUMP_ERR_LIMIT,
         };
         Self::caused(status, &error)

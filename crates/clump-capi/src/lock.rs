@@ -107,7 +107,8 @@ pub extern "C" fn clump_lock_acquire(lock: *mut clump_lock) -> c_int {
     })
 }
 
-/// Takes the lock if it is free: gives 1 if so, 0 if not.
+/// Takes the lock if it is free: gives 1 if so, 0 if not. About a holder that has died it gives 0 until the home of
+/// the lock knows of that, and then always ::CLUMP_ERR_HOLDER_DIED.
 ///
 /// Errors: as ::clump_lock_acquire.
 #[unsafe(no_mangle)]

@@ -147,7 +147,8 @@ pub extern "C" fn clump_rma_fence(rma: *mut clump_rma) -> c_int {
 ///
 /// Errors: of what was begun without waiting since the last time, the first that was refused
 /// (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), and the text says how
-/// many; ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED.
+/// many; ::CLUMP_ERR_NODE_LOST (a node was lost with such operations under way; told once, then the other nodes are
+/// answered for); ::CLUMP_ERR_RANK_DIED.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_rma_quiet(rma: *mut clump_rma) -> c_int {
     guard(|| {

@@ -70,6 +70,7 @@ impl Error {
     pub fn why(&self) -> Option<Why> {
         match *self.0 {
             ErrorKind::Refused { why, .. } | ErrorKind::RefusedBefore { why, .. } => Some(why),
+            ErrorKind::NodeLost { .. } => Some(Why::NodeLost),
             _ => None,
         }
     }
@@ -141,6 +142,14 @@ pub enum ErrorKind {
         offset: u64,
         /// Why.
         why: Why,
+    },
+    /// A node was lost with operations without an answer under way.
+    #[error(
+        "node {node} is lost: what this thread began there since the last quiet may or may not have happened"
+    )]
+    NodeLost {
+        /// The node.
+        node: u32,
     },
     /// A rank exports too many segments.
     #[error("a rank exports at most {0} segments at one time; drop some, or make one larger one")]

@@ -103,7 +103,9 @@ impl Lock {
         self.acquire_until(Some(clock::now_ns().saturating_add(limit)))
     }
 
-    /// Takes the lock if it is free.
+    /// Takes the lock if it is free. `None` while somebody has it or waits for it. That is also the answer
+    /// about a holder that has died, until its node or the launcher has told the home of the lock; from then
+    /// on every try says [`Why::HolderDied`], as every wait does.
     ///
     /// # Errors
     /// As [`Lock::acquire`].

@@ -79,11 +79,28 @@ struct Way {
     known: u64,
     /// What is sent from now on comes after so many.
     fence: u64,
+    /// The last of those sent whose end nobody but `quiet` tells.
+    silent: u64,
     /// Refused ones without an answer: how many it has told, and how many the program knows of.
     failed: u64,
     reported: u64,
     failure: Option<(Why, u64, u64)>,
+    /// Silent ones were under way when it was lost, and the program does not know that yet.
+    unsure: bool,
     lost: bool,
+}
+
+impl Way {
+    /// Nothing more will be heard of what is under way: whoever asks next is told so, once.
+    fn give_up(&mut self) {
+        self.unsure |= self.silent > self.known;
+        self.known = self.sent;
+    }
+
+    fn take_back(&mut self) {
+        self.sent = self.sent.saturating_sub(1);
+        self.silent = self.silent.min(self.sent);
+    }
 }
 
 /// See the module.
@@ -129,6 +146,9 @@ impl Requester {
     pub fn word(&mut self, node: u32, handler: u8, words: &[u64]) -> Option<Worded> {
         let way = self.ways.get_mut(node as usize).filter(|way| !way.lost)?;
         way.sent += 1;
+        if cookie_of(handler, words).1 == 0 {
+            way.silent = way.sent;
+        }
         let after = (way.fence > way.known).then_some(way.fence);
         Some(Worded::new(handler, words, after))
     }
@@ -136,7 +156,7 @@ impl Requester {
     /// What was worded was not sent after all.
     pub fn unsend(&mut self, node: u32) {
         if let Some(way) = self.ways.get_mut(node as usize) {
-            way.sent = way.sent.saturating_sub(1);
+            way.take_back();
         }
     }
 
@@ -198,6 +218,10 @@ impl Requester {
         let entry = self.entry(cookie)?;
         let fate = entry.fate.take();
         let bytes = std::mem::take(&mut entry.bytes);
+        let node = entry.node as usize;
+        if let (Some(Fate::Waiting), Some(way)) = (fate, self.ways.get_mut(node)) {
+            way.silent = way.sent;
+        }
         self.free.push((cookie & 0xffff_ffff) as u32);
         fate.map(|fate| (fate, bytes))
     }
@@ -264,10 +288,12 @@ impl Requester {
         entry.fate = Some(fate.unwrap_or(Fate::Refused(Why::Unknown, 0, 0)));
     }
 
-    /// A node is lost: nothing of what it was asked will be answered.
+    /// A node is lost: nothing of what it was asked will be answered. [`Requester::loss`] tells of what has no
+    /// entry.
     pub fn lose(&mut self, node: u32) {
         let Some(way) = self.ways.get_mut(node as usize).filter(|way| !way.lost) else { return };
         way.lost = true;
+        way.give_up();
         for entry in self.entries.iter_mut().filter(|entry| entry.node == node) {
             if entry.fate == Some(Fate::Waiting) {
                 entry.fate = Some(Fate::Refused(Why::NodeLost, 0, 0));
@@ -294,8 +320,14 @@ impl Requester {
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         let (counted, cookie) = cookie_of(handler, words);
         let Some(way) = self.ways.get_mut(node as usize) else { return };
-        way.sent = way.sent.saturating_sub(u64::from(counted));
-        if cookie == 0 {
+        if counted {
+            way.take_back();
+        }
+        if handler & !ask::AFTER == ask::QUIET {
+            way.give_up();
+        }
+        // What was under way to a lost node has been told of, all together.
+        if cookie == 0 && !way.lost {
             way.failed += 1;
             way.failure.get_or_insert((Why::NodeLost, word(0), word(1)));
         }
@@ -307,12 +339,19 @@ impl Requester {
     pub fn failure(&mut self, node: u32) -> Option<(u64, Why, u64, u64)> {
         let way = self.ways.get_mut(node as usize)?;
         let (why, segment, offset) = way.failure.take()?;
+        way.unsure &= why != Why::NodeLost;
         let count = way.failed - std::mem::replace(&mut way.reported, way.failed);
         Some((count, why, segment, offset))
     }
+
+    /// Whether `node` was lost with operations under way of which nobody can say whether they have happened;
+    /// once.
+    pub fn loss(&mut self, node: u32) -> bool {
+        self.ways.get_mut(node as usize).is_some_and(|way| std::mem::take(&mut way.unsure))
+    }
 }
 
-/// Whether a request that came back counts as one, and its cookie, or 0.
+/// Whether a request is one that the interface counts, and its cookie, or 0.
 fn cookie_of(handler: u8, words: &[u64]) -> (bool, u64) {
     let handler = handler & !ask::AFTER;
     let word = |at: usize| words.get(at).copied().unwrap_or(0);
@@ -322,3 +361,6 @@ fn cookie_of(handler: u8, words: &[u64]) -> (bool, u64) {
         None => (true, word(2)),
     }
 }
+
+#[cfg(test)]
+mod tests;

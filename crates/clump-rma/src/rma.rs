@@ -84,17 +84,31 @@ impl Rma {
 
     /// Waits until everything that this thread began has happened everywhere.
     ///
+    /// An error is told once, one node at a time, and what this thread began on other nodes has happened
+    /// then. If a node is lost with operations under way of which nobody else will say how they ended, the
+    /// next `quiet` says so; after that it answers for the nodes that are left. What begins on a lost node
+    /// fails by itself.
+    ///
     /// # Errors
     /// Operations without an answer were refused since the last time: which was the first and why; a node
-    /// or rank is lost.
+    /// is lost ([`Why::NodeLost`]); a rank is lost, and survivors do not go on.
     pub fn quiet(&self) -> Result<()> {
         fence(Ordering::SeqCst);
+        self.inner.notice_losses();
         let nodes = 0..self.inner.context.node().nnodes();
-        let asked: Result<Vec<u64>> =
-            nodes.clone().filter_map(|node| self.inner.ask_quiet(node).transpose()).collect();
-        let waited = asked.and_then(|cookies| self.inner.await_all(&cookies));
-        let told = nodes.filter_map(|node| self.inner.failure(node)).next();
-        waited.and(told.map_or(Ok(()), Err))
+        let asked: Vec<_> = nodes.clone().map(|node| self.inner.ask_quiet(node)).collect();
+        let mut result = Ok(());
+        for asked in asked {
+            let ended = asked.and_then(|cookie| match cookie {
+                Some(cookie) => self.inner.await_one(cookie).map(drop),
+                None => Ok(()),
+            });
+            // The books know whether anything was lost with a node.
+            let lost = ended.as_ref().is_err_and(|error| error.why() == Some(Why::NodeLost));
+            result = if lost { result } else { result.and(ended) };
+        }
+        result?;
+        nodes.filter_map(|node| self.inner.failure(node)).next().map_or(Ok(()), Err)
     }
 
     /// Handles what has arrived; every call that waits does so too.
@@ -213,9 +227,22 @@ impl Inner {
 
     /// What operations without an answer failed with on a node since that was last asked.
     fn failure(&self, node: u32) -> Option<crate::Error> {
-        let (count, why, segment, offset) = self.books.borrow_mut().failure(node)?;
+        let mut books = self.books.borrow_mut();
+        let Some((count, why, segment, offset)) = books.failure(node) else {
+            return books.loss(node).then(|| ErrorKind::NodeLost { node }.into());
+        };
         let segment = SegmentName::from_bits(segment);
         Some(ErrorKind::RefusedBefore { count, segment, offset, why }.into())
+    }
+
+    /// Enters nodes that are lost by now.
+    fn notice_losses(&self) {
+        let node = self.context.node();
+        if node.job().deaths() == 0 {
+            return;
+        }
+        let lost = (0..node.nnodes()).filter(|&number| node.is_node_lost(number));
+        lost.for_each(|number| self.books.borrow_mut().lose(number));
     }
 
     /// Waits for the end of an operation; gives its value.
@@ -236,15 +263,6 @@ impl Inner {
             }
             _ => Err(lost()),
         }
-    }
-
-    /// Waits for the ends of operations; gives the first failure.
-    pub(crate) fn await_all(&self, cookies: &[u64]) -> Result<()> {
-        let mut result = Ok(());
-        for &cookie in cookies {
-            result = result.and(self.await_one(cookie).map(drop));
-        }
-        result
     }
 
     /// Whether an operation has ended. Notices nodes that are lost.

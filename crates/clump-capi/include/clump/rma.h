@@ -190,7 +190,8 @@ int clump_rma_fence(struct clump_rma *rma);
  *
  * Errors: of what was begun without waiting since the last time, the first that was refused
  * (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), and the text says how
- * many; ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED.
+ * many; ::CLUMP_ERR_NODE_LOST (a node was lost with such operations under way; told once, then the other nodes are
+ * answered for); ::CLUMP_ERR_RANK_DIED.
  */
 int clump_rma_quiet(struct clump_rma *rma);
 
@@ -502,7 +503,8 @@ int clump_lock_close(struct clump_lock *lock);
 int clump_lock_acquire(struct clump_lock *lock);
 
 /**
- * Takes the lock if it is free: gives 1 if so, 0 if not.
+ * Takes the lock if it is free: gives 1 if so, 0 if not. About a holder that has died it gives 0 until the home of
+ * the lock knows of that, and then always ::CLUMP_ERR_HOLDER_DIED.
  *
  * Errors: as ::clump_lock_acquire.
  */

@@ -277,6 +277,49 @@ fn a_rank_that_is_gone_leaves_its_place_in_the_queue() {
     assert_eq!((told.handler, told.words[1]), (tell::FAILED, Why::HolderDied as u64));
 }
 
+#[test]
+fn a_try_says_that_a_lock_is_taken_until_the_death_of_its_holder_is_known() {
+    let (mut engine, mut wire) = (engine(), Wire::default());
+    let mut ask = |engine: &mut Engine<Bench>, from: u32, tries: u64| {
+        let words = [own(), 64, 10 + u64::from(from), tries];
+        let (from, payload) = (asker(from), &[]);
+        let request = Request { from, handler: ask::LOCK, words: &words, payload, deposited: 0 };
+        engine.handle_request(&request, &mut wire);
+        let told = wire.answers.pop().map(|answer| (answer.handler, answer.words[1]));
+        told.unwrap_or((0, 0))
+    };
+    assert_eq!(ask(&mut engine, 1, 1), (tell::GRANTED, 0));
+    // Rank 1 may have died by now; as long as the home does not know it, it has the lock.
+    let (busy, died) = (Why::LockBusy as u64, Why::HolderDied as u64);
+    assert_eq!(ask(&mut engine, 2, 1), (tell::FAILED, busy));
+    assert_eq!(ask(&mut engine, 3, 1), (tell::FAILED, busy));
+    engine.memory.dead.push(1);
+    engine.forget(1);
+    for rank in [2, 3, 2] {
+        assert_eq!(ask(&mut engine, rank, 1), (tell::FAILED, died));
+    }
+    assert_eq!(ask(&mut engine, 3, 0), (tell::FAILED, died));
+}
+
+#[test]
+fn a_try_passes_over_who_died_waiting() {
+    let (mut engine, mut wire) = (engine(), Wire::default());
+    // Rank 2, of the home's node, claims behind rank 1 and dies; rank 1 gives back what it has.
+    send(&mut engine, &mut wire, ask::LOCK, &[own(), 64, 11, 0], &[]);
+    let count = clump_shm::queue_lock::lock_words(RANKS as usize);
+    let cells = engine.memory.cells.clone();
+    let lock = clump_shm::queue_lock::QueueLock::over(cells.words(64, count).unwrap()).unwrap();
+    assert_eq!(lock.claim(2), clump_shm::queue_lock::Claim::At(1));
+    send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 64, 0, 0, 5], &[]);
+    send(&mut engine, &mut wire, ask::LOCK, &[own(), 64, 12, 1], &[]);
+    let told = wire.answers.last().unwrap();
+    assert_eq!((told.handler, told.words[1]), (tell::FAILED, Why::LockBusy as u64));
+    engine.memory.dead.push(2);
+    send(&mut engine, &mut wire, ask::LOCK, &[own(), 64, 13, 1], &[]);
+    let told = wire.answers.last().unwrap();
+    assert_eq!((told.handler, told.words.as_slice()), (tell::GRANTED, &[13, 2, 5][..]));
+}
+
 /// Words near what is right, and far from it.
 fn word() -> impl Strategy<Value = u64> {
     prop_oneof![

@@ -52,10 +52,14 @@ impl<M: Memory> Engine<M> {
         out: &mut impl Outlet,
     ) -> Result<(), Why> {
         let from = self.accounts[at].name;
+        if tries {
+            // Claims of ranks that died waiting do not count.
+            self.pass_on(segment, offset);
+        }
         let lock = queue_lock(&mut self.memory, self.ranks, segment, offset)?;
         let claim = if tries { lock.claim_free(from.rank()) } else { lock.claim(from.rank()) };
         let position = match claim {
-            Claim::None if tries => return Err(Why::LockBusy),
+            Claim::None if tries => return Err(self.why_taken(segment, offset)),
             Claim::None => None,
             Claim::At(position) => Some(position),
         };
@@ -147,6 +151,18 @@ impl<M: Memory> Engine<M> {
     /// Whether anybody waits.
     pub fn has_waits(&self) -> bool {
         !self.waits.is_empty()
+    }
+
+    /// Why a lock that is not free cannot be had now, or never.
+    fn why_taken(&mut self, segment: SegmentName, offset: u64) -> Why {
+        let dead = self.memory.dead();
+        match queue_lock(&mut self.memory, self.ranks, segment, offset) {
+            Ok(lock) => match lock.settle(|_| false) {
+                Head::Held(holder) if dead.contains(&holder) => Why::HolderDied,
+                _ => Why::LockBusy,
+            },
+            Err(why) => why,
+        }
     }
 
     /// Answers if it is time to.

@@ -367,6 +367,7 @@ impl Caller {
                     }
                     cookies.push((node, cookie));
                 }
+                None if self.requester.is_lost(node) => {}
                 None => around.model.on_quiet(self.rank, node),
             }
         }

@@ -118,6 +118,10 @@ fn lost(cl: &clump::Clump) -> Result<()> {
         assert_eq!(waited, Err(Some(Why::NodeLost)));
         assert_eq!(refusal(last)?, Some(Why::NodeLost));
         assert_eq!(last.put(0, 2_u64).map_err(|e| e.why()), Err(Some(Why::NodeLost)));
+        // Of the first put nobody has said that it happened. That is told once; survivors go on.
+        assert_eq!(rma.quiet().map_err(|e| e.why()), Err(Some(Why::NodeLost)));
+        mine.put(8, 3_u64)?;
+        rma.quiet()?;
         println!("rank 0 goes on");
     } else {
         mine.wait_until(0, Comparison::Equal, u64::MAX)?;
