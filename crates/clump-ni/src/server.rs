@@ -263,8 +263,11 @@ impl<C: Clock> Server<C> {
     }
 
     /// Announces to ranks, where they hand messages over, that it goes to sleep: they ring from now on. `None`
-    /// when something has come meanwhile.
+    /// when something has come meanwhile, or a peer was lost: what was on its way there has come back.
     pub fn announce(&mut self) -> Option<Bed> {
+        if self.stack.has_mail(INDEX) {
+            return None;
+        }
         let (Some(inlet), Some(block)) = (&mut self.inlet, self.memory.rank(self.id)) else {
             return Some(Bed(None));
         };
