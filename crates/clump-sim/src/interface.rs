@@ -11,6 +11,7 @@ use clump_os::alarm::Alarm;
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_shm::rank::Place;
 use clump_wire::Security;
+use std::time::Duration;
 
 /// The memory of a node, with alarms, its ranks joined, and the addresses of all actors.
 pub(crate) fn memory_of(config: &NodeConfig<'_>) -> anyhow::Result<NodeMemory> {
@@ -53,6 +54,9 @@ pub(crate) struct Interface {
     pub(crate) frozen_until: Time,
     bed: Option<Bed>,
     idle_since: Option<Time>,
+    switch: SharedSwitch,
+    /// Something lay there while it slept, and nothing woke it.
+    pub(crate) overslept: bool,
 }
 
 impl Interface {
@@ -86,8 +90,18 @@ impl Interface {
         });
         let server = server.map_err(|e| anyhow::anyhow!("no interface: {e}"))?;
         let id = memory.interface_id(memory.node()) + which;
-        let (memory, spin, bed, idle_since) = (memory.clone(), trade.spin, None, None);
-        Ok(Self { memory, id, server, ahead, spin, frozen_until: 0, bed, idle_since })
+        Ok(Self {
+            memory: memory.clone(),
+            id,
+            server,
+            ahead,
+            spin: trade.spin,
+            frozen_until: 0,
+            bed: None,
+            idle_since: None,
+            switch: trade.switch.clone(),
+            overslept: false,
+        })
     }
 
     pub(crate) fn sleeps(&self) -> bool {
@@ -96,16 +110,12 @@ impl Interface {
 
     /// One turn, which takes `least` if it finds anything; gives when the next is due.
     pub(crate) fn turn(&mut self, now: Time, least: Time, batch: &mut Batch) -> Time {
-        if let Some(alarm) = self.memory.alarm(self.id) {
-            match self.bed.take() {
-                Some(bed) => bed.leave(alarm),
-                None => drop(alarm.clear()),
-            }
-        }
+        let unheard = self.get_up();
         let began = now.max(self.ends());
         self.server.clock().set(began + self.ahead);
         if self.server.turn(batch) {
             self.idle_since = None;
+            self.overslept |= unheard;
             return self.ends().max(now + least);
         }
         // What it finds nothing in takes no time from anybody: it has a core of its own.
@@ -122,6 +132,22 @@ impl Interface {
         // While it spins ranks need not ring in truth; here that is how it learns that it finds something.
         self.bed = self.server.announce();
         if self.bed.is_some() { due } else { self.ends().max(now + least) }
+    }
+
+    /// Whether it slept, and neither a rank nor a datagram has woken it.
+    fn get_up(&mut self) -> bool {
+        let Some(alarm) = self.memory.alarm(self.id) else { return false };
+        let rung = alarm.wait(None, Some(Duration::ZERO)).rung;
+        match self.bed.take() {
+            Some(bed) => {
+                bed.leave(alarm);
+                !rung && !self.switch.lock().has_datagrams(self.id)
+            }
+            None => {
+                alarm.clear();
+                false
+            }
+        }
     }
 
     /// When its turn has ended.

@@ -1,6 +1,8 @@
 //! One-sided operations in virtual time: the real requesters ([`clump_rma::Requester`]), the real interfaces
 //! ([`clump_ni::Server`] with the engine of `clump-rma`) and the real memory of nodes, on simulated links.
 //!
+//! Ranks drive stacks of their own, or hand messages to the proxies of their nodes, which are the real ones too.
+//!
 //! Ranks on some nodes do random operations: additions with and without an answer, puts, strided and long ones,
 //! gets, mail with signals, locks, flags, fences and quiets. Links lose, double, delay and spoil, nodes are cut off,
 //! ranks compute, freeze and die, interfaces freeze, nodes are lost. After the faults everything heals, nothing new
@@ -18,7 +20,7 @@ mod world;
 use crate::outcome::Failure;
 use crate::switch::NetCounts;
 pub use model::Counts;
-pub use plan::{Fault, Plan};
+pub use plan::{Fault, Plan, Way};
 
 /// Of a run in which everything was as it must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,7 @@ pub struct Outcome {
     pub seed: u64,
     pub ranks: u32,
     pub nodes: u32,
+    pub proxies: u32,
     /// Virtual time until the last rank had finished.
     pub network_ns: u64,
     pub events: u64,
@@ -41,9 +44,9 @@ pub struct Outcome {
 /// # Errors
 /// Something was not as it must be.
 pub fn run(plan: Plan, trace: bool) -> Result<Outcome, Box<Failure>> {
-    let seed = plan.seed;
+    let (seed, task) = (plan.seed, plan.way().task());
     let world = world::World::new(plan, trace).map_err(|error| Failure {
-        task: "one-sided ",
+        task,
         seed,
         at_ns: 0,
         healed: false,

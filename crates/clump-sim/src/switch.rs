@@ -239,6 +239,10 @@ impl Switch {
         seat.inbox_bytes = 0;
     }
 
+    pub(crate) fn has_datagrams(&self, seat: u32) -> bool {
+        !self.seats[seat as usize].inbox.is_empty()
+    }
+
     pub(crate) fn schedule(&mut self, at: Time, event: Event) {
         self.sequence += 1;
         self.events.push(Reverse((at.max(self.now), self.sequence, event)));

@@ -2,16 +2,16 @@
 
 mod evidence;
 
-use clump_sim::onesided::{Counts, Outcome, Plan, run as run_plan};
+use clump_sim::onesided::{Counts, Outcome, Plan, Way, run as run_plan};
 
 #[allow(clippy::panic, reason = "that is how a test says what failed")]
-fn run(seed: u64) -> Outcome {
-    run_plan(Plan::new(seed), false).unwrap_or_else(|failure| panic!("{failure}"))
+fn run(way: Way, seed: u64) -> Outcome {
+    run_plan(Plan::by(way, seed), false).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-#[test]
-fn memory_is_what_the_model_says_under_all_kinds_of_faults() {
-    let outcomes: Vec<_> = (1..=100).map(run).collect();
+/// A hundred seeds, whose messages are carried so.
+fn memory_is_what_the_model_says(way: Way) {
+    let outcomes: Vec<_> = (1..=100).map(|seed| run(way, seed)).collect();
     let mut counts = Counts::default();
     outcomes.iter().for_each(|outcome| counts.add(&outcome.counts));
     // Nothing here says how much; it must not have been nothing.
@@ -33,15 +33,30 @@ fn memory_is_what_the_model_says_under_all_kinds_of_faults() {
 }
 
 #[test]
+fn memory_is_what_the_model_says_under_all_kinds_of_faults() {
+    memory_is_what_the_model_says(Way::Direct);
+}
+
+#[test]
+fn it_is_so_where_proxies_carry_messages() {
+    memory_is_what_the_model_says(Way::Proxies);
+    let ways: Vec<_> = (1..=100).map(|seed| Plan::new(seed).way()).collect();
+    assert!(ways.contains(&Way::Direct) && ways.contains(&Way::Proxies), "a seed says the way");
+}
+
+#[test]
 fn seeds_that_failed_once_do_not_again() {
     for seed in evidence::kept(include_str!("../failed-seeds-onesided.txt")) {
-        run(seed);
+        run(Way::Direct, seed);
+        run(Way::Proxies, seed);
     }
 }
 
 #[test]
 fn a_seed_says_everything() {
     for seed in [3, 11] {
-        assert_eq!(run(seed), run(seed));
+        for way in [Way::Direct, Way::Proxies] {
+            assert_eq!(run(way, seed), run(way, seed));
+        }
     }
 }

@@ -144,7 +144,7 @@ impl Portal {
     }
 
     /// Sends a long request, or as much of it as there is room for.
-    pub(crate) fn request_long(
+    pub fn request_long(
         &self,
         request: &Request<'_>,
         payload: &[u8],
@@ -230,7 +230,7 @@ impl Portal {
     }
 
     /// Takes leave of all proxies: they say when everything has arrived.
-    pub(crate) fn take_leave(&self) {
+    pub fn take_leave(&self) {
         let mut inner = self.inner();
         let inner = &mut *inner;
         let from = Name::new(inner.rank, 0, 0).to_bits();
@@ -245,7 +245,7 @@ impl Portal {
     }
 
     /// What a rank that goes to sleep has to do before, and when it should look again.
-    pub(crate) fn before_sleep(&self) -> Option<Duration> {
+    pub fn before_sleep(&self) -> Option<Duration> {
         (!self.flush()).then_some(NAP_FOR_ROOM)
     }
 
@@ -255,7 +255,7 @@ impl Portal {
     }
 
     /// Looks who has died or finalized on other nodes.
-    pub(crate) fn attend(&self) {
+    pub fn attend(&self) {
         self.inner().attend();
     }
 

@@ -45,9 +45,22 @@ enum Task {
     /// Print what loss and crowding cost: goodput, round trips, eight senders to one.
     Throughput,
     /// Simulate clusters whose ranks use each other's memory instead.
-    OneSided,
+    OneSided {
+        /// What carries messages, in all runs; else a seed says it.
+        #[arg(long)]
+        ni: Option<Ni>,
+    },
     /// Paper 002's experiment: message time, queues, utilisation and slowdown by ranks, proxies and dispatch.
     Proxies(Experiment),
+}
+
+/// What carries messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Ni {
+    /// Each rank drives a stack of its own.
+    Direct,
+    /// The proxies of its node.
+    Proxy,
 }
 
 /// What the experiment with proxies assumes.
@@ -106,6 +119,9 @@ struct Summary {
     /// What ranks did to each other's memory, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     one_sided: Option<onesided::Counts>,
+    /// In how many of those runs proxies carried messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_proxies: Option<u64>,
     failed_seeds: Vec<u64>,
 }
 
@@ -133,6 +149,7 @@ impl Summary {
     fn add_one_sided(&mut self, outcome: &onesided::Outcome) {
         self.add_time(outcome.network_ns, outcome.ranks, outcome.events);
         self.one_sided.get_or_insert_default().add(&outcome.counts);
+        *self.by_proxies.get_or_insert_default() += u64::from(outcome.proxies != 0);
         self.add_net(outcome.net);
     }
 
@@ -201,8 +218,13 @@ fn main() -> Result<ExitCode> {
 
 /// Runs one seed, and adds up what it came to.
 fn run_one(options: &Options, seed: u64, summary: &mut Summary) -> Result<(), Box<Failure>> {
-    if let Some(Task::OneSided) = options.task {
-        let outcome = onesided::run(onesided::Plan::new(seed), options.trace)?;
+    if let Some(Task::OneSided { ni }) = options.task {
+        let plan = match ni {
+            None => onesided::Plan::new(seed),
+            Some(Ni::Direct) => onesided::Plan::by(onesided::Way::Direct, seed),
+            Some(Ni::Proxy) => onesided::Plan::by(onesided::Way::Proxies, seed),
+        };
+        let outcome = onesided::run(plan, options.trace)?;
         summary.add_one_sided(&outcome);
         return Ok(());
     }

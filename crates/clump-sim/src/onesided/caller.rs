@@ -4,16 +4,14 @@
 use super::layout::Layout;
 use super::line::{Line, Load};
 use super::model::Model;
-use super::plan::Plan;
+use super::plan::{Plan, Way};
 use super::program::Doing;
 use crate::interface::Trade;
 use crate::random::Random;
 use crate::rank::{BACKSTOP, BACKSTOP_IDLE, Mode};
 use crate::sleeper::Sleeper;
 use crate::switch::Time;
-use clump_am::gone_peers;
 use clump_net::Batch;
-use clump_net::seal::KeyError;
 use clump_rma::{Fate, Requester, Why};
 use clump_shm::node::NodeMemory;
 
@@ -42,6 +40,8 @@ pub(crate) struct Caller {
     pub(crate) requester: Requester,
     pub(crate) doing: Doing,
     pub(crate) next_at: Time,
+    /// From then on nothing new is begun. Where proxies carry messages some ranks leave before faults end.
+    pub(crate) leaves_at: Time,
     pub(crate) random: Random,
     /// By how much its clock is ahead.
     clock: Time,
@@ -57,7 +57,7 @@ impl Caller {
         plan: &Plan,
         memory: &NodeMemory,
         trade: &Trade<'_>,
-    ) -> Result<Self, KeyError> {
+    ) -> anyhow::Result<Self> {
         let mut random = Random::new(plan.seed ^ u64::from(rank + 1) << 48);
         Ok(Self {
             rank,
@@ -67,6 +67,10 @@ impl Caller {
             requester: Requester::new(plan.nodes()),
             doing: Doing::Nothing,
             next_at: random.wait(plan.think),
+            leaves_at: match plan.way() {
+                Way::Direct => Time::MAX,
+                Way::Proxies => plan.heal_at / 2 + random.below(plan.heal_at),
+            },
             random,
             clock: plan.clocks[rank as usize],
             sleeper: Sleeper::new(memory, rank),
@@ -80,7 +84,13 @@ impl Caller {
 
     /// Whether it neither acts nor looks now.
     pub(crate) fn is_away(&self, now: Time) -> bool {
-        matches!(self.mode, Mode::Frozen(until) if now < until)
+        match self.mode {
+            Mode::Frozen(until) => now < until,
+            Mode::Computing(until) => {
+                now < until && self.line.as_ref().is_some_and(Line::is_by_proxies)
+            }
+            Mode::Polling => false,
+        }
     }
 
     /// It dies: its stack is gone, and what it holds stays as it is.
@@ -92,8 +102,8 @@ impl Caller {
     pub(crate) fn tell(&self) -> String {
         let Self { rank, node, doing, mode, .. } = self;
         let Some(line) = &self.line else { return format!("rank {rank} of node {node}: dead") };
-        let (sent, stack) = (line.has_sent_all(), line.stack.describe());
-        format!("rank {rank} of node {node}: {mode:?} {doing:?}, all sent {sent}, {stack}")
+        let (sent, line) = (line.has_sent_all(), line.tell());
+        format!("rank {rank} of node {node}: {mode:?} {doing:?}, all sent {sent}, {line}")
     }
 
     /// Acts; gives when it acts next.
@@ -116,10 +126,13 @@ impl Caller {
             Ok(received) => busy += received,
             Err(what) => around.model.complain(what),
         }
-        for (peer, why) in gone_peers(&line.stack, around.memory) {
-            line.stack.lose(peer, why);
+        if busy > 0 && slept == Some(false) && line.is_by_proxies() {
+            let what =
+                format!("{busy} messages lay there for rank {}, and nobody woke it", self.rank);
+            around.model.complain(what);
         }
-        line.stack.service(at, busy > 0);
+        line.attend();
+        line.service(at, busy > 0);
         if self.finished {
             return self.sleep(now, around, Time::MAX);
         }
@@ -141,26 +154,25 @@ impl Caller {
         self.sleep(now, around, wish)
     }
 
-    /// What the backstop does (`clump_net::Interface`).
+    /// What is done for it while it computes.
     fn look_behind(&mut self, around: &mut Around<'_>) -> Time {
         let at = around.now + self.clock;
-        let Some(Line { stack, .. }) = &mut self.line else { return Time::MAX };
-        while stack.receive(|| at, None, around.batch) > 0 {}
-        stack.service(at, true);
-        stack.acknowledge_all(at);
-        let _ = stack.take_mailed();
-        around.now + if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP }
+        let quiet = self.line.as_mut().and_then(|line| line.look_behind(at, around.batch));
+        let idle = |quiet| if quiet { BACKSTOP_IDLE } else { BACKSTOP };
+        quiet.map_or(Time::MAX, |quiet| around.now + idle(quiet))
     }
 
     fn sleep(&mut self, now: Time, around: &Around<'_>, wish: Time) -> Time {
         let at = now + self.clock;
-        let Some(Line { stack, .. }) = &mut self.line else { return Time::MAX };
-        stack.service(at, true);
-        stack.acknowledge_all(at);
-        let timer = stack.next_timeout().map_or(Time::MAX, |due| due.saturating_sub(self.clock));
+        let Self { line, sleeper, clock, .. } = self;
+        let Some(line) = line else { return Time::MAX };
+        let timer = line.before_sleep(at).map_or(Time::MAX, |due| due.saturating_sub(*clock));
         let nap = if self.doing.waits() { now + NAP } else { Time::MAX };
-        self.sleeper.lie_down(|| false);
-        timer.min(wish).min(nap).max(now + around.plan.turn)
+        let soon = now + around.plan.turn;
+        if !sleeper.lie_down(|| line.anything_waiting()) {
+            return soon;
+        }
+        timer.min(wish).min(nap).max(soon)
     }
 
     /// Sends a request; the words are at most seven. False when its node is lost.

@@ -64,6 +64,10 @@ impl Layout {
         self.node_of[rank as usize]
     }
 
+    pub(crate) fn nodes(&self) -> u32 {
+        self.node_of.last().map_or(0, |last| last + 1)
+    }
+
     /// The lowest rank of a rank's node.
     pub(crate) fn first_of_node(&self, rank: u32) -> u32 {
         let node = self.node(rank);

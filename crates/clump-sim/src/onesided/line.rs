@@ -1,12 +1,15 @@
-//! A rank's way to the interfaces of other nodes: a stack of its own, and what waits to be sent on it.
+//! A rank's way to the interfaces of other nodes: a stack of its own, or the proxies of its node; and what waits to be
+//! sent on it.
 
+use crate::booth::Booth;
 use crate::driver::SimDriver;
 use crate::interface::Trade;
 use crate::switch::{Time, address_of};
+use clump_am::{Dispatch, gone_peers};
 use clump_net::original::Original;
-use clump_net::seal::KeyError;
 use clump_net::{
-    Batch, Doors, FlowId, PeerAddress, Progress, Push, Refusal, Request, Sort, Stack, StackConfig,
+    Arrival, Batch, Doors, FlowId, PeerAddress, Progress, Push, Refusal, Request, Sort, Stack,
+    StackConfig,
 };
 use clump_rma::protocol::{TAG, interface_name};
 use clump_rma::{Requester, Worded};
@@ -14,6 +17,9 @@ use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_wire::frame::Kind;
 use std::collections::VecDeque;
+
+/// How soon a rank looks again whether its proxy has room (`clump-am`).
+const NAP_FOR_ROOM: Time = 200_000;
 
 /// What a request carries besides words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,38 +60,107 @@ impl Doors for OneDoor {
     }
 }
 
+/// What carries a rank's messages.
+#[derive(Debug)]
+enum Way {
+    Own(Box<Stack>),
+    Proxies(Box<Booth>),
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Line {
-    pub(crate) stack: Stack,
+    way: Way,
     me: u64,
-    interfaces: u32,
     memory: NodeMemory,
     outbox: VecDeque<Posted>,
 }
 
 impl Line {
-    pub(crate) fn new(rank: u32, memory: &NodeMemory, trade: &Trade<'_>) -> Result<Self, KeyError> {
-        let interfaces = memory.interface_id(0);
-        let others = (0..memory.nnodes()).filter(|&node| node != memory.node());
-        let peer = |node| {
-            let id = interfaces + node;
-            PeerAddress { id, address: address_of(id), epoch: 1 }
-        };
-        let config = StackConfig {
-            me: rank,
-            epoch: 1,
-            security: trade.security,
-            channel: trade.channel.clone(),
-            credit_bytes: clump_am::credit_bytes(memory),
-            peers: others.map(peer).collect(),
-        };
+    /// Of a rank of a node, whose interfaces are there already.
+    pub(crate) fn new(rank: u32, memory: &NodeMemory, trade: &Trade<'_>) -> anyhow::Result<Self> {
         let me = Name::new(rank, 0, 1).to_bits();
-        let driver = Box::new(SimDriver::new(trade.switch, rank));
-        let stack = Stack::new(config, trade.key, driver, Box::new(OneDoor(me)))?;
-        trade.switch.lock().attach(rank, true);
-        let memory = memory.clone();
-        Ok(Self { stack, me, interfaces, memory, outbox: VecDeque::new() })
+        let way = if memory.proxies() == 0 {
+            Way::Own(Box::new(own_stack((rank, me), memory, trade)?))
+        } else {
+            Way::Proxies(Box::new(Booth::open(memory, (rank, TAG), Dispatch::RoundRobin, 0)?))
+        };
+        Ok(Self { way, me, memory: memory.clone(), outbox: VecDeque::new() })
+    }
+
+    pub(crate) fn is_by_proxies(&self) -> bool {
+        matches!(self.way, Way::Proxies(_))
+    }
+
+    /// What it is like, for a report of failure.
+    pub(crate) fn tell(&self) -> String {
+        match &self.way {
+            Way::Own(stack) => stack.describe(),
+            Way::Proxies(_) => "by proxies".to_owned(),
+        }
+    }
+
+    /// Looks who is gone.
+    pub(crate) fn attend(&mut self) {
+        match &mut self.way {
+            Way::Own(stack) => {
+                for (peer, why) in gone_peers(stack, &self.memory) {
+                    stack.lose(peer, why);
+                }
+            }
+            Way::Proxies(booth) => booth.portal.attend(),
+        }
+    }
+
+    /// Sends what is due.
+    pub(crate) fn service(&mut self, at: Time, busy: bool) {
+        match &mut self.way {
+            Way::Own(stack) => stack.service(at, busy),
+            Way::Proxies(booth) => drop(booth.portal.flush()),
+        }
+    }
+
+    /// What the backstop does (`clump_net::Interface`) while the rank computes; gives whether nothing was left to do.
+    /// `None`: proxies need none.
+    pub(crate) fn look_behind(&mut self, at: Time, batch: &mut Batch) -> Option<bool> {
+        let Way::Own(stack) = &mut self.way else { return None };
+        while stack.receive(|| at, None, batch) > 0 {}
+        stack.service(at, true);
+        stack.acknowledge_all(at);
+        let _ = stack.take_mailed();
+        Some(stack.is_quiet())
+    }
+
+    /// What a rank that goes to sleep has to do before, and when it should look again.
+    pub(crate) fn before_sleep(&mut self, at: Time) -> Option<Time> {
+        match &mut self.way {
+            Way::Own(stack) => {
+                stack.service(at, true);
+                stack.acknowledge_all(at);
+                stack.next_timeout()
+            }
+            Way::Proxies(booth) => {
+                booth.cool();
+                let full = booth.portal.before_sleep().is_some() || !self.outbox.is_empty();
+                full.then_some(at + NAP_FOR_ROOM)
+            }
+        }
+    }
+
+    /// Whether anything has come meanwhile; after a sleep was announced.
+    pub(crate) fn anything_waiting(&mut self) -> bool {
+        match &mut self.way {
+            Way::Own(_) => false,
+            Way::Proxies(booth) => booth.anything_waiting(),
+        }
+    }
+
+    /// Takes leave of proxies, if there are any: so many say when everything has arrived.
+    pub(crate) fn take_leave(&mut self) -> u32 {
+        if let Way::Proxies(booth) = &self.way {
+            booth.portal.take_leave();
+        }
+        self.memory.proxies()
     }
 
     /// Whether everything that was posted is on its way.
@@ -101,10 +176,9 @@ impl Line {
     pub(crate) fn send(&mut self, at: Time, requester: &mut Requester) -> usize {
         let mut sent = 0;
         while let Some(posted) = self.outbox.front_mut() {
-            let peer = self.interfaces + posted.node;
+            let peer = self.memory.interface_id(posted.node);
             let to = interface_name(&self.memory, posted.node).to_bits();
-            let flow = self.stack.open_flow(self.me, to, peer, false);
-            match attempt(&mut self.stack, at, flow, posted) {
+            match self.way.attempt(at, (self.me, to, peer), posted) {
                 Push::Full => break,
                 Push::Accepted => sent += 1,
                 Push::Lost(_) => {
@@ -124,37 +198,85 @@ impl Line {
         batch: &mut Batch,
         requester: &mut Requester,
     ) -> Result<usize, String> {
-        let received = self.stack.receive(|| at, Some(0), batch);
-        for number in 0..batch.len() {
-            let mut words = clump_net::Words::default();
-            let Some(arrival) = batch.arrival(number, &mut words) else { break };
-            let (words, route) = (arrival.words(), arrival.route);
-            match arrival.sort {
-                Sort::Message(Kind::Short | Kind::Medium) if arrival.reply => {
-                    requester.on_answer(arrival.handler, words, |to| {
-                        let part = arrival.payload.len().min(to.len());
-                        to[..part].copy_from_slice(&arrival.payload[..part]);
-                        part
-                    });
+        let memory = &self.memory;
+        match &mut self.way {
+            Way::Own(stack) => {
+                let received = stack.receive(|| at, Some(0), batch);
+                for number in 0..batch.len() {
+                    let mut words = clump_net::Words::default();
+                    let Some(arrival) = batch.arrival(number, &mut words) else { break };
+                    hear(memory, &arrival, requester)?;
                 }
-                Sort::Message(Kind::Returned) => {
-                    let (first, words) = words.split_first().unwrap_or((&0, &[]));
-                    let original = Original::unpack(*first);
-                    let words = own_words(original.kind == 3, words);
-                    let node = Name::from_bits(route.from).rank() - self.interfaces;
-                    requester.on_returned(node, original.handler, words);
+                Ok(received + batch.len())
+            }
+            Way::Proxies(booth) => {
+                booth.set_time(at);
+                let came = booth.take().map_err(|e| e.to_string())?;
+                for mail in &came {
+                    hear(memory, &mail.arrival(), requester)?;
                 }
-                Sort::Lost(kind @ (Kind::Short | Kind::Medium | Kind::Long), _) => {
-                    let node = Name::from_bits(route.to).rank() - self.interfaces;
-                    let words = own_words(kind == Kind::Long, words);
-                    requester.on_returned(node, arrival.handler, words);
-                }
-                Sort::Lost(..) => {}
-                Sort::Message(_) => return Err(format!("a rank was handed {arrival:x?}")),
+                Ok(came.len())
             }
         }
-        Ok(received + batch.len())
     }
+}
+
+fn own_stack(
+    (rank, me): (u32, u64),
+    memory: &NodeMemory,
+    trade: &Trade<'_>,
+) -> anyhow::Result<Stack> {
+    let others = (0..memory.nnodes()).filter(|&node| node != memory.node());
+    let peer = |node| {
+        let id = memory.interface_id(node);
+        PeerAddress { id, address: address_of(id), epoch: 1 }
+    };
+    let config = StackConfig {
+        me: rank,
+        epoch: 1,
+        security: trade.security,
+        channel: trade.channel.clone(),
+        credit_bytes: clump_am::credit_bytes(memory),
+        peers: others.map(peer).collect(),
+    };
+    let driver = Box::new(SimDriver::new(trade.switch, rank));
+    let stack = Stack::new(config, trade.key, driver, Box::new(OneDoor(me)))?;
+    trade.switch.lock().attach(rank, true);
+    Ok(stack)
+}
+
+/// Takes an answer in, or a request that came back.
+fn hear(
+    memory: &NodeMemory,
+    arrival: &Arrival<'_>,
+    requester: &mut Requester,
+) -> Result<(), String> {
+    let (words, route) = (arrival.words(), arrival.route);
+    let node_of = |name| memory.node_of_interface(Name::from_bits(name).rank());
+    match arrival.sort {
+        Sort::Message(Kind::Short | Kind::Medium) if arrival.reply => {
+            requester.on_answer(arrival.handler, words, |to| {
+                let part = arrival.payload.len().min(to.len());
+                to[..part].copy_from_slice(&arrival.payload[..part]);
+                part
+            });
+        }
+        Sort::Message(Kind::Returned) => {
+            let (first, words) = words.split_first().unwrap_or((&0, &[]));
+            let original = Original::unpack(*first);
+            let words = own_words(original.kind == 3, words);
+            let node = node_of(route.from).ok_or("a rank returned a request")?;
+            requester.on_returned(node, original.handler, words);
+        }
+        Sort::Lost(kind @ (Kind::Short | Kind::Medium | Kind::Long), _) => {
+            let node = node_of(route.to).ok_or("a request to a rank was lost")?;
+            let words = own_words(kind == Kind::Long, words);
+            requester.on_returned(node, arrival.handler, words);
+        }
+        Sort::Lost(..) => {}
+        Sort::Message(_) => return Err(format!("a rank was handed {arrival:x?}")),
+    }
+    Ok(())
 }
 
 /// A long message carries offset and length before its words.
@@ -162,15 +284,35 @@ fn own_words(long: bool, words: &[u64]) -> &[u64] {
     words.get(if long { 2 } else { 0 }..).unwrap_or_default()
 }
 
-fn attempt(stack: &mut Stack, at: Time, flow: FlowId, posted: &mut Posted) -> Push {
-    let Posted { worded, load, progress, .. } = posted;
-    let request = |kind, words| Request { flow, tag: TAG, kind, handler: worded.handler, words };
-    match load {
-        Load::Nothing => stack.request(|| at, &request(Kind::Short, worded.words()), &[]),
-        Load::Bytes(bytes) => stack.request(|| at, &request(Kind::Medium, worded.words()), bytes),
-        Load::Deposit(place, bytes) => {
-            let words = [&[*place, bytes.len() as u64], worded.words()].concat();
-            stack.request_long(|| at, &request(Kind::Long, &words), bytes, progress)
+impl Way {
+    fn open_flow(&mut self, (from, to, peer): (u64, u64, u32)) -> FlowId {
+        match self {
+            Self::Own(stack) => stack.open_flow(from, to, peer, false),
+            Self::Proxies(booth) => booth.portal.open_flow(from, to, peer, false),
+        }
+    }
+
+    fn attempt(&mut self, at: Time, ends: (u64, u64, u32), posted: &mut Posted) -> Push {
+        let flow = self.open_flow(ends);
+        let Posted { worded, load, progress, .. } = posted;
+        let handler = worded.handler;
+        let request = |kind, words| Request { flow, tag: TAG, kind, handler, words };
+        let (kind, bytes): (_, &[u8]) = match load {
+            Load::Nothing => (Kind::Short, &[]),
+            Load::Bytes(bytes) => (Kind::Medium, bytes),
+            Load::Deposit(place, bytes) => {
+                let words = [&[*place, bytes.len() as u64], worded.words()].concat();
+                let request = request(Kind::Long, &words);
+                return match self {
+                    Self::Own(stack) => stack.request_long(|| at, &request, bytes, progress),
+                    Self::Proxies(booth) => booth.portal.request_long(&request, bytes, progress),
+                };
+            }
+        };
+        let request = request(kind, worded.words());
+        match self {
+            Self::Own(stack) => stack.request(|| at, &request, bytes),
+            Self::Proxies(booth) => booth.portal.request(&request, bytes),
         }
     }
 }

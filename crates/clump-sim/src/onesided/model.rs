@@ -7,6 +7,7 @@
 //! 3. Nobody gets a lock while somebody has it, nor after a holder died with it; its word is the last holder's; claims
 //!    are served in the order in which they reached its home.
 //! 4. Flags and signals never lose an addition.
+//! 5. When proxies bid a rank farewell all that it sent has happened.
 
 use super::layout::{Layout, PART, SLOT, SLOTS, TICKETS};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -179,6 +180,16 @@ impl Model {
         }
     }
 
+    /// The proxies of a rank say that all it has handed over has arrived. Nobody owes it an answer, so all of it has been
+    /// executed.
+    pub(crate) fn on_farewell(&mut self, layout: &Layout, rank: u32) {
+        (0..layout.nodes()).for_each(|node| self.on_quiet(rank, node));
+        let missing = self.missing_of(layout, rank);
+        if let Some(first) = missing.into_iter().min() {
+            self.complain(format!("proxies bade rank {rank} farewell too early: {first}"));
+        }
+    }
+
     /// What a flag is surely going to be at least.
     pub(crate) fn sure(&self, sum: Sum) -> u64 {
         self.sums.get(&sum).map_or(0, |added| added.sure)
@@ -304,6 +315,31 @@ impl Model {
         }
     }
 
+    /// What a rank has put into segments of living ranks and is not there, all of which must be.
+    fn missing_of(&self, layout: &Layout, writer: u32) -> Vec<String> {
+        let mut missing = Vec::new();
+        if self.is_dead(writer) {
+            return missing;
+        }
+        for owner in (0..self.ranks).filter(|&owner| !self.is_dead(owner)) {
+            if let Some(part) = self.parts.get(&(owner, writer)) {
+                let mut got = vec![0; PART as usize];
+                layout.cells(owner).read(Layout::part(writer), &mut got);
+                let at = got.iter().zip(part).position(|(a, b)| a != b);
+                let what = format!("the part of rank {writer} at rank {owner} is wrong from");
+                missing.extend(at.map(|at| format!("{what} {at} on")));
+            }
+            let (sent, seen) =
+                (self.mails(writer, owner), layout.word(owner, Layout::signal(writer)));
+            if seen != sent {
+                missing.push(format!(
+                    "signal {sent} of rank {writer} to rank {owner} is lost; it has {seen}"
+                ));
+            }
+        }
+        missing
+    }
+
     /// Everything has ended: memory of living nodes must be what the model says.
     pub(crate) fn check_end(&mut self, layout: &Layout) {
         let mut wrong = Vec::new();
@@ -320,27 +356,7 @@ impl Model {
                 ));
             }
         }
-        for (&(owner, writer), part) in &self.parts {
-            if self.is_dead(owner) || self.is_dead(writer) {
-                continue;
-            }
-            let mut got = vec![0; PART as usize];
-            layout.cells(owner).read(Layout::part(writer), &mut got);
-            if got != *part {
-                let at = got.iter().zip(part).position(|(a, b)| a != b);
-                wrong.push(format!(
-                    "the part of rank {writer} at rank {owner} is wrong from {at:?} on"
-                ));
-            }
-        }
-        for (&(from, to), &sent) in &self.mail {
-            let seen = layout.word(to, Layout::signal(from));
-            if !self.is_dead(from) && !self.is_dead(to) && seen != sent {
-                wrong.push(format!(
-                    "signal {sent} of rank {from} to rank {to} is lost; it has {seen}"
-                ));
-            }
-        }
+        (0..self.ranks).for_each(|writer| wrong.extend(self.missing_of(layout, writer)));
         wrong.sort();
         if let Some(first) = wrong.into_iter().next() {
             self.complain(first);

@@ -31,7 +31,7 @@ pub enum Fault {
         /// For how long.
         span: Time,
     },
-    /// A rank, or the interface of a node (numbered behind the ranks), is stopped.
+    /// A rank, or an interface of a node (numbered behind the ranks), is stopped.
     Freeze {
         /// Which.
         actor: u32,
@@ -63,6 +63,25 @@ pub enum Fault {
     Heal,
 }
 
+/// What carries ranks' messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Each rank drives a stack of its own.
+    Direct,
+    /// The proxies of its node.
+    Proxies,
+}
+
+impl Way {
+    /// What of `soak` goes it.
+    pub(super) fn task(self) -> &'static str {
+        match self {
+            Self::Direct => "one-sided --ni direct ",
+            Self::Proxies => "one-sided --ni proxy ",
+        }
+    }
+}
+
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -70,6 +89,10 @@ pub struct Plan {
     pub seed: u64,
     /// The node of each rank, ascending.
     pub node_of: Vec<u32>,
+    /// Proxies of each node; 0: ranks drive stacks of their own.
+    pub proxies: u32,
+    /// How long a proxy that finds nothing goes on looking before it sleeps.
+    pub spin: Time,
     /// How packets are protected.
     pub security: Security,
     /// Of every channel.
@@ -93,8 +116,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a seed.
+    /// The plan of a seed, which also says what carries messages.
     pub fn new(seed: u64) -> Self {
+        let by_proxies = Random::new(!seed).one_in(2);
+        Self::by(if by_proxies { Way::Proxies } else { Way::Direct }, seed)
+    }
+
+    /// The plan of a seed, whose messages are carried so.
+    pub fn by(way: Way, seed: u64) -> Self {
+        let mut random = Random::new(seed ^ 0x7072_6f78);
+        let (proxies, spin) = match way {
+            Way::Direct => (0, 0),
+            Way::Proxies => (if random.one_in(4) { 2 } else { 1 }, random.below(40 * MICROSECOND)),
+        };
         let mut random = Random::new(seed ^ 0x6f6e_6573_6964_6564);
         let nodes = random.between(2, 4) as usize;
         let ranks = random.between(nodes as u64, 8) as usize;
@@ -108,10 +142,12 @@ impl Plan {
         }
         let mut port = port(&mut random, datagram, span);
         port.rate = port.rate.max(20_000_000);
-        let actors = ranks + nodes;
+        let actors = ranks + nodes * proxies.max(1) as usize;
         let mut plan = Self {
             seed,
             node_of,
+            proxies,
+            spin,
             security: if random.one_in(6) { Security::Aead } else { Security::Crc },
             channel: channel(&mut random),
             port,
@@ -123,6 +159,9 @@ impl Plan {
             faults: Vec::new(),
             heal_at: span,
         };
+        if way == Way::Proxies {
+            plan.share_clocks();
+        }
         plan.add_faults(&mut random);
         plan.faults.push((span, Fault::Heal));
         plan.faults.sort_by_key(|(at, _)| *at);
@@ -137,6 +176,28 @@ impl Plan {
     /// Nodes of the job.
     pub fn nodes(&self) -> u32 {
         self.node_of.last().map_or(0, |last| last + 1)
+    }
+
+    /// Interfaces of a node.
+    pub fn interfaces(&self) -> u32 {
+        self.proxies.max(1)
+    }
+
+    /// What carries messages.
+    pub fn way(&self) -> Way {
+        if self.proxies == 0 { Way::Direct } else { Way::Proxies }
+    }
+
+    /// Ranks and proxies of a node have one clock: messages carry its time.
+    fn share_clocks(&mut self) {
+        let (ranks, each) = (self.node_of.len(), self.interfaces() as usize);
+        let (of_ranks, of_interfaces) = self.clocks.split_at_mut(ranks);
+        for own in of_interfaces.chunks_mut(each) {
+            own.fill(own[0]);
+        }
+        for (clock, &node) in of_ranks.iter_mut().zip(&self.node_of) {
+            *clock = of_interfaces[node as usize * each];
+        }
     }
 
     fn add_faults(&mut self, random: &mut Random) {
@@ -171,7 +232,8 @@ impl Plan {
                 }
                 4..6 => Fault::Compute { rank, span: pause },
                 6 => {
-                    let actor = random.below(u64::from(ranks + nodes)) as u32;
+                    let actors = ranks + nodes * self.interfaces();
+                    let actor = random.below(u64::from(actors)) as u32;
                     Fault::Freeze { actor, span: pause }
                 }
                 _ => match self.end_of(random, rank, &mut ended) {

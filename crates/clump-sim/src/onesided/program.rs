@@ -3,7 +3,7 @@
 use super::caller::{Around, Caller};
 use super::guards::wake;
 use super::layout::{Layout, PART, SLOT, TICKETS};
-use super::line::Load;
+use super::line::{Line, Load};
 use super::model::{Model, Sum};
 use crate::switch::Time;
 use clump_os::sync::Ordering;
@@ -86,14 +86,19 @@ pub(crate) enum Doing {
         value: u64,
         until: Time,
     },
+    /// It waits until so many proxies say that all it sent has arrived.
+    Leaving(u32),
 }
 
 impl Doing {
-    /// Whether it waits for memory of its own node.
+    /// Whether it waits for what it finds in memory of its own node.
     pub(crate) fn waits_near(&self) -> bool {
         matches!(
             self,
-            Self::AwaitsSignal { .. } | Self::AwaitsLock { .. } | Self::AwaitsFlag { .. }
+            Self::AwaitsSignal { .. }
+                | Self::AwaitsLock { .. }
+                | Self::AwaitsFlag { .. }
+                | Self::Leaving(_)
         )
     }
 
@@ -188,13 +193,21 @@ impl Caller {
                 around.model.counts.flags_awaited += u64::from(seen);
                 Some(Doing::Nothing)
             }
+            Doing::Leaving(proxies) => {
+                let block = around.memory.rank(self.rank)?;
+                self.finished = block.farewells() >= proxies;
+                self.finished.then(|| {
+                    around.model.on_farewell(around.layout, self.rank);
+                    Doing::Nothing
+                })
+            }
         }
     }
 
     /// Begins the next operation.
     fn begin(&mut self, around: &mut Around<'_>) -> Option<Doing> {
-        if around.healed {
-            return Some(self.quiet(Next::Finish, around));
+        if around.healed || around.now >= self.leaves_at {
+            return self.finish(around);
         }
         if around.now < self.next_at {
             return None;
@@ -227,6 +240,15 @@ impl Caller {
             _ => self.quiet(Next::Nothing, around),
         };
         Some(doing)
+    }
+
+    /// Begins the end: asks all nodes how far they are; or, half of the time, lets proxies say that all has arrived.
+    fn finish(&mut self, around: &mut Around<'_>) -> Option<Doing> {
+        let line = self.line.as_mut()?;
+        if !line.is_by_proxies() || self.random.one_in(2) {
+            return Some(self.quiet(Next::Finish, around));
+        }
+        line.has_sent_all().then(|| Doing::Leaving(line.take_leave()))
     }
 
     pub(super) fn is_near(&self, owner: u32, around: &Around<'_>) -> bool {
@@ -404,10 +426,7 @@ impl Caller {
         }
         Some(match next {
             Next::Nothing => Doing::Nothing,
-            Next::Finish => {
-                self.finished = true;
-                Doing::Nothing
-            }
+            Next::Finish => Doing::Leaving(self.line.as_mut().map_or(0, Line::take_leave)),
             Next::PutLong { owner, at, len, seed } => self.put_long((owner, at, len), seed, around),
             Next::Verify { owner, at, len } => self.verify((owner, at, len), around),
         })

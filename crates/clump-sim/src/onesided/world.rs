@@ -44,7 +44,7 @@ impl World {
     pub(crate) fn new(plan: Plan, trace: bool) -> anyhow::Result<Self> {
         let (ranks, nodes) = (plan.ranks(), plan.nodes());
         let random = Random::new(mix(plan.seed));
-        let ports = vec![plan.port.clone(); (ranks + nodes) as usize];
+        let ports = vec![plan.port.clone(); plan.clocks.len()];
         let switch = SharedSwitch::new(Switch::new(0, ports, &plan.link, random));
         let key = key_of(plan.seed).context("no key")?;
         let memory = |node| {
@@ -52,7 +52,7 @@ impl World {
                 ranks: ranks as usize,
                 node,
                 node_of: &plan.node_of,
-                proxies: 0,
+                proxies: plan.proxies,
                 job_id: plan.seed,
                 survive: true,
                 spin_ns: 0,
@@ -67,13 +67,8 @@ impl World {
             security: plan.security,
             channel: plan.channel.clone(),
             costs: None,
-            spin: 0,
+            spin: plan.spin,
         };
-        let caller = |rank: u32| {
-            let memory = &memories[plan.node_of[rank as usize] as usize];
-            Caller::new(rank, &plan, memory, &trade).context("no rank")
-        };
-        let callers = (0..ranks).map(caller).collect::<anyhow::Result<Vec<_>>>()?;
         let mut interfaces = Vec::new();
         for memory in &memories {
             for (which, id) in (0..).zip(memory.own_interfaces()) {
@@ -81,6 +76,11 @@ impl World {
                 interfaces.push(Interface::new(memory, which, times, &trade)?);
             }
         }
+        let caller = |rank: u32| {
+            let memory = &memories[plan.node_of[rank as usize] as usize];
+            Caller::new(rank, &plan, memory, &trade)
+        };
+        let callers = (0..ranks).map(caller).collect::<anyhow::Result<Vec<_>>>()?;
         let actors = ranks + interfaces.len() as u32;
         let mut world = Self {
             turns: Turns::new(switch, actors),
@@ -147,6 +147,10 @@ impl World {
             Some(_) => interface.turn(now, self.plan.turn, &mut self.batch),
             None => frozen_until,
         };
+        if interface.overslept {
+            let what = format!("something lay there for interface {actor}, and nobody woke it");
+            self.model.complain(what);
+        }
         self.turns.wake(actor, next.max(now + 1));
         node
     }
@@ -284,6 +288,7 @@ impl World {
             seed: self.plan.seed,
             ranks: self.plan.ranks(),
             nodes: self.plan.nodes(),
+            proxies: self.plan.proxies,
             network_ns: now,
             events: self.events,
             counts: Counts { ..self.model.counts },
@@ -310,7 +315,14 @@ impl World {
         }
         let healed = self.healed_at.is_some();
         let detail = format!("{counts:?}\n{:?}\n{}", self.model.counts, states.join("\n"));
-        Failure { task: "one-sided ", seed: self.plan.seed, at_ns: now, healed, what, detail }
+        Failure {
+            task: self.plan.way().task(),
+            seed: self.plan.seed,
+            at_ns: now,
+            healed,
+            what,
+            detail,
+        }
     }
 
     fn say(&self, now: Time, line: &str) {
