@@ -6,6 +6,7 @@
 use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
+use crate::network::Network;
 use clump_os::clock;
 use clump_shm::rank::{RankState, Waiting};
 use clump_shm::waiter::{Next, Waiter};
@@ -264,6 +265,7 @@ pub fn block_on(
     let alone = bundle_size() <= usize::from(mine.in_bundle());
     let mut noted = false;
     let mut yields = 0;
+    let mut heard = network.map_or(0, Network::heard);
     let result = loop {
         let handled = if alone { mine.poll_once() } else { poll_all(mine) };
         let mut next = Next::Look;
@@ -288,6 +290,12 @@ pub fn block_on(
             Next::Yielded => yields % ATTEND_YIELDS == 0,
             Next::Sleep => true,
         };
+        if next == Next::Sleep && network.is_some_and(|network| network.heard() != heard) {
+            // Pieces of something long come, or acknowledgements: whoever went to sleep would be woken at once.
+            heard = network.map_or(0, Network::heard);
+            waiter.reset();
+            next = Next::Yielded;
+        }
         if attend && let Err(error) = idle(context, mine, what, next, &mut noted) {
             break Err(error);
         }

@@ -42,6 +42,8 @@ struct Shared {
     unsettled: AtomicBool,
     /// When a thread of the rank last looked.
     looked_at: AtomicU64,
+    /// Packets of peers that looks have found so far.
+    heard: AtomicU64,
     ending: Mutex<bool>,
     ended: Condvar,
     started: AtomicBool,
@@ -99,6 +101,7 @@ impl Interface {
             readiness,
             unsettled: AtomicBool::new(false),
             looked_at: AtomicU64::new(clock::ticked_ns()),
+            heard: AtomicU64::new(0),
             ending: Mutex::new(false),
             ended: Condvar::new(),
             started: AtomicBool::new(false),
@@ -169,6 +172,7 @@ impl Interface {
         let received = stack.receive(clock::ticked_ns, Some(wanted), batch);
         let now = stack.looked_at();
         self.shared.looked_at.store(now, Ordering::Relaxed);
+        self.shared.heard.store(stack.stats().packets_received, Ordering::Relaxed);
         if batch.is_empty() {
             stack.service(now, false);
         } else {
@@ -184,6 +188,11 @@ impl Interface {
             (self.shared.wake)(others);
         }
         received
+    }
+
+    /// Packets of peers that looks have found so far.
+    pub fn heard(&self) -> u64 {
+        self.shared.heard.load(Ordering::Relaxed)
     }
 
     /// Sends what messages since the last look have left to be sent; says whether there was anything.

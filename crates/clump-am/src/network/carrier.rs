@@ -119,6 +119,14 @@ impl Network {
         }
     }
 
+    /// Packets of peers that looks have found: grows while something comes, be it no message yet.
+    pub(crate) fn heard(&self) -> u64 {
+        match &self.carrier {
+            Carrier::Own(interface) => interface.heard(),
+            Carrier::Proxies(_) => 0,
+        }
+    }
+
     /// Sends what messages since the last look have left to be sent; says whether there was anything.
     #[inline]
     pub(crate) fn settle(&self) -> bool {
