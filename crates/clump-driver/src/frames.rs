@@ -168,7 +168,19 @@ impl<L: Link> Driver for Frames<L> {
 
     #[inline]
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
-        if batch.len() <= send::SHORT { self.send_short(batch) } else { self.send_long(batch) }
+        if batch.len() <= send::SHORT {
+            self.send_short(batch)
+        } else {
+            self.send_long(batch, false)
+        }
+    }
+
+    fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        if batch.len() <= send::SHORT {
+            self.send_short(batch)
+        } else {
+            self.send_long(batch, true)
+        }
     }
 
     #[inline]

@@ -222,3 +222,25 @@ fn kept_datagrams_are_shown_where_they_lie_by_sockets_that_are_connected() {
         assert!(receive(&mut to, 1)[0] == batch[0].head);
     }
 }
+
+#[test]
+fn a_kept_run_is_shown_at_once_and_what_is_longer_is_not_cut_behind_it() {
+    let memory: Vec<u8> = (0..1_u32 << 17).map(|i| (i % 249) as u8).collect();
+    let page = memory.as_ptr().addr().wrapping_neg() % 4096;
+    let mut to = bind(UdpOptions::default());
+    let mut from = bind(UdpOptions { connections: 1, ..UdpOptions::default() });
+    let there = to.local();
+    let datagram = |head| Outgoing { to: there, head, body: &[], tail: &[] };
+    let run: Vec<_> = memory[page..][..44 * 1468].chunks(1468).map(datagram).collect();
+    let long = datagram(&memory[..5000]);
+    for (shown, lone) in [(44, &[long][..]), (88, &[long, datagram(&memory[..40])])] {
+        assert_eq!(from.send_kept(&run).unwrap(), 44);
+        let arrived = receive(&mut to, 44);
+        assert!(arrived.iter().zip(&run).all(|(bytes, sent)| bytes == sent.head));
+        let counted = from.counts().shown;
+        assert!(counted == shown || counted == 0, "{counted} shown of {shown}");
+        assert_eq!(from.send(lone).unwrap(), lone.len());
+        let arrived = receive(&mut to, lone.len());
+        assert!(arrived.iter().zip(lone).all(|(bytes, sent)| bytes == sent.head));
+    }
+}

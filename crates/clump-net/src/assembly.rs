@@ -33,6 +33,9 @@ pub(crate) struct Nonsense;
 /// Messages of one peer that are being put together. Units arrive once, so no piece comes twice.
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
+    /// The message that a piece came for last, with its number: mostly the next is for it too.
+    last: Option<(u64, Building)>,
+    /// The others.
     building: HashMap<u64, Building>,
     early: HashMap<u64, Vec<(u64, Vec<u8>)>>,
     early_bytes: usize,
@@ -71,15 +74,31 @@ impl Assembly {
         if building.got == building.total {
             return Ok(Some(building.whole));
         }
-        match self.building.insert(piece.message, building) {
-            None => Ok(None),
-            Some(_) => Err(Nonsense),
+        if self.find(piece.message).is_some() {
+            return Err(Nonsense);
         }
+        if let Some((number, before)) = self.last.replace((piece.message, building)) {
+            self.building.insert(number, before);
+        }
+        Ok(None)
+    }
+
+    /// A message that has begun; it is the last from now on.
+    #[inline]
+    fn find(&mut self, message: u64) -> Option<&mut Building> {
+        if self.last.as_ref().is_none_or(|(number, _)| *number != message) {
+            let found = self.building.remove(&message)?;
+            if let Some((number, before)) = self.last.replace((message, found)) {
+                self.building.insert(number, before);
+            }
+        }
+        self.last.as_mut().map(|(_, building)| building)
     }
 
     /// Bytes kept.
     pub(crate) fn bytes(&self) -> usize {
-        let building = self.building.values();
+        let last = self.last.iter().map(|(_, building)| building);
+        let building = self.building.values().chain(last);
         self.early_bytes + building.map(|building| building.whole.payload.len()).sum::<usize>()
     }
 
@@ -90,7 +109,7 @@ impl Assembly {
         data: &[u8],
         doors: &dyn Doors,
     ) -> Result<Option<Whole>, Nonsense> {
-        let Some(building) = self.building.get_mut(&piece.message) else {
+        let Some(building) = self.find(piece.message) else {
             self.early_bytes += data.len();
             if self.early_bytes > MOST_EARLY {
                 return Err(Nonsense);
@@ -102,7 +121,7 @@ impl Assembly {
         if building.got < building.total {
             return Ok(None);
         }
-        Ok(self.building.remove(&piece.message).map(|building| building.whole))
+        Ok(self.last.take().map(|(_, building)| building.whole))
     }
 }
 

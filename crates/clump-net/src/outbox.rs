@@ -1,30 +1,29 @@
 //! What goes to one peer: frames packed into units, units waiting, units under way.
 //!
-//! Each unit has a buffer of its own, with room for a header before it and a trailer behind it, so that a
-//! packet that is not encrypted is never copied again.
+//! Units lie in rows, with room for a header before each and a checksum behind it, so that a packet that is not
+//! encrypted is never copied again.
 
-mod buffer;
 mod flying;
 mod gathering;
 mod pieces;
+mod row;
 mod urgent;
 
-use buffer::Buffer;
 use clump_wire::frame::{self, Frames, Head, Kind, Route};
 use flying::Flying;
 pub(crate) use flying::Making;
 use gathering::Gathering;
+use row::{Place, Row};
 use std::collections::VecDeque;
 use urgent::Urgent;
 pub(crate) use urgent::is_control;
 
 /// Least room for payload for which a message is begun in a packet that is not empty.
 const LEAST_PIECE: usize = 256;
-/// Room before a unit and behind it.
+/// Room before a unit, and most behind it.
 const HEADROOM: usize = clump_wire::HEADER_BYTES;
 const TAILROOM: usize = 16;
-/// Buffers kept for reuse, in bytes: as many as a window has under way, so that a stream takes none from the
-/// system. The one that came back last, which the cache is likely to hold, goes first.
+/// Rows kept for reuse, in bytes: as many as a window has under way, so that a stream takes none from the system.
 const MOST_SPARE: usize = 2 << 20;
 
 /// A long message that is under way: what to return if it does not arrive.
@@ -81,9 +80,14 @@ pub(crate) struct Unsent {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    open: Buffer,
+    /// The row that is being filled, those before it that something still needs, and the number of the first.
+    row: Row,
+    rows: VecDeque<Row>,
+    first_row: u64,
+    /// Where in its row the unit begins that may still grow.
+    open: Option<usize>,
     open_route: Option<Route>,
-    closed: VecDeque<Buffer>,
+    closed: VecDeque<Place>,
     /// Goes ahead of those.
     urgent: Urgent,
     /// Whether anything does.
@@ -96,20 +100,26 @@ pub(crate) struct Outbox {
     /// Messages of several units: first and last unit.
     spans: VecDeque<(u64, u64)>,
     begun: VecDeque<Begun>,
-    spare: Vec<Buffer>,
+    spare: Vec<Row>,
     spare_bytes: usize,
     waiting: usize,
     capacity: usize,
+    /// Bytes behind a unit, for its checksum.
+    tail: usize,
     next_message: u64,
 }
 
 impl Outbox {
-    /// Units of at most `capacity` bytes, a multiple of 8. Whether small messages go ahead of what waits.
-    pub(crate) fn new(capacity: usize, control_first: bool) -> Self {
+    /// Units of at most `capacity` bytes, a multiple of 8, with room for `tail` bytes behind each. Whether small messages
+    /// go ahead of what waits.
+    pub(crate) fn new(capacity: usize, tail: usize, control_first: bool) -> Self {
         Self {
             urgent: Urgent::default(),
             control_first,
-            open: Buffer::default(),
+            row: Row::default(),
+            rows: VecDeque::new(),
+            first_row: 0,
+            open: None,
             open_route: None,
             closed: VecDeque::new(),
             flying: VecDeque::new(),
@@ -121,6 +131,7 @@ impl Outbox {
             spare_bytes: 0,
             waiting: 0,
             capacity,
+            tail,
             next_message: 0,
         }
     }
@@ -188,40 +199,22 @@ impl Outbox {
 
     #[inline]
     fn room(&self) -> usize {
-        (self.capacity + HEADROOM).saturating_sub(self.open.len().max(HEADROOM))
+        match self.open {
+            Some(at) => (at + HEADROOM + self.capacity).saturating_sub(self.row.len()),
+            None => self.capacity,
+        }
     }
 
     #[inline]
     fn put(&mut self, head: &Head, same: bool, words: &[u64], payload: &[u8]) {
-        if self.open.is_empty() {
-            self.open = self.fresh();
+        if self.open.is_none() {
+            self.begin_unit();
         }
-        let before = self.open.len();
-        frame::append(self.open.end(), head, same, words, payload);
-        self.waiting += self.open.len() - before;
+        let before = self.row.len();
+        frame::append(self.row.end(), head, same, words, payload);
+        self.waiting += self.row.len() - before;
         if head.kind != Kind::Part {
             self.open_route = Some(head.route);
-        }
-    }
-
-    fn fresh(&mut self) -> Buffer {
-        match self.spare.pop() {
-            Some(buffer) => {
-                self.spare_bytes -= buffer.capacity();
-                buffer
-            }
-            None => Buffer::new(self.capacity),
-        }
-    }
-
-    /// Keeps a buffer that nothing needs any more for the next unit.
-    #[inline]
-    fn keep(&mut self, mut buffer: Buffer) {
-        let room = buffer.capacity();
-        if room >= HEADROOM + self.capacity + TAILROOM && self.spare_bytes + room <= MOST_SPARE {
-            buffer.clear();
-            self.spare_bytes += room;
-            self.spare.push(buffer);
         }
     }
 
@@ -233,7 +226,7 @@ impl Outbox {
     /// How far what has been packed up to now reaches: for [`Outbox::has_arrived_before`]. Units that go ahead
     /// are not counted, since they move the numbers of others.
     pub(crate) fn end(&self) -> u64 {
-        (self.next_unit() + u64::from(!self.open.is_empty())).saturating_sub(self.urgent.units())
+        (self.next_unit() + u64::from(self.open.is_some())).saturating_sub(self.urgent.units())
     }
 
     /// Whether all that was packed when [`Outbox::end`] said so has been sent.
@@ -249,8 +242,9 @@ impl Outbox {
 
     /// Closes the open unit, if it holds anything.
     pub(crate) fn close(&mut self) {
-        if !self.open.is_empty() {
-            self.closed.push_back(std::mem::take(&mut self.open));
+        if let Some(at) = self.open.take() {
+            let number = self.first_row + self.rows.len() as u64;
+            self.closed.push_back(self.row.finish(number, at, self.tail));
             self.open_route = None;
         }
     }
@@ -258,29 +252,22 @@ impl Outbox {
     /// Bytes of the next unit to send for the first time; `None` when none is whole.
     #[inline]
     pub(crate) fn next_bytes(&self) -> Option<usize> {
-        self.closed.front().map(|buffer| buffer.len() - HEADROOM)
+        self.closed.front().map(Place::bytes)
     }
 
     /// Moves the next whole unit under way.
     #[inline]
     pub(crate) fn launch(&mut self) {
-        if let Some(buffer) = self.closed.pop_front() {
+        if let Some(place) = self.closed.pop_front() {
             self.urgent.on_bulk();
-            self.waiting -= buffer.len() - HEADROOM;
+            self.waiting -= place.bytes();
             let number = self.base + self.flying.len() as u64;
             // Where one message ends another may begin: the last of them needs this unit for longest.
             let covers = |&&(first, last): &&(u64, u64)| first <= number && number <= last;
             let span = self.spans.iter().rev().find(covers);
             let kept_for = span.map_or(number, |&(_, last)| last);
-            self.flying.push_back(Flying::new(buffer, kept_for));
+            self.flying.push_back(Flying::new(place, kept_for));
         }
-    }
-
-    /// The body of a unit under way.
-    #[inline]
-    pub(crate) fn unit(&self, number: u64) -> Option<&[u8]> {
-        let at = usize::try_from(number.checked_sub(self.base)?).ok()?;
-        self.flying.get(at)?.body()
     }
 
     /// Unit `number` has arrived.
@@ -309,10 +296,12 @@ impl Outbox {
             }
             let Some(done) = self.flying.pop_front() else { break };
             self.base += 1;
+            if done.is_in_row() {
+                self.release(done.place.row);
+            }
             if let Some(cover) = done.cover {
                 self.keep(*cover);
             }
-            self.keep(done.buffer);
         }
         while self.spans.front().is_some_and(|&(_, last)| last < self.base) {
             self.spans.pop_front();
@@ -328,7 +317,7 @@ impl Outbox {
 
     /// Bytes under way or waiting.
     pub(crate) fn bytes(&self) -> usize {
-        self.waiting + self.flying.iter().map(|unit| unit.end - HEADROOM).sum::<usize>()
+        self.waiting + self.flying.iter().map(|unit| unit.place.bytes()).sum::<usize>()
     }
 
     /// The peer is lost: every message that has not arrived whole, in the order they were sent. `arrived`
@@ -339,13 +328,16 @@ impl Outbox {
             unit.acked |= arrived(number);
         }
         let mut gathering = Gathering::new(std::mem::take(&mut self.begun));
-        for unit in self.flying.drain(..) {
-            for frame in unit.body().map(Frames::new).into_iter().flatten().flatten() {
+        let (flying, closed) = (std::mem::take(&mut self.flying), std::mem::take(&mut self.closed));
+        for unit in &flying {
+            for frame in self.body_of(unit).map(Frames::new).into_iter().flatten().flatten() {
                 gathering.on_frame(&frame, unit.acked);
             }
         }
-        for buffer in self.closed.drain(..) {
-            for frame in Frames::new(buffer.unit()).flatten() {
+        for place in closed {
+            let row = self.row(place.row);
+            let body = row.and_then(|row| row.get(place.at + HEADROOM, place.end));
+            for frame in body.map(Frames::new).into_iter().flatten().flatten() {
                 gathering.on_frame(&frame, false);
             }
         }
@@ -353,6 +345,7 @@ impl Outbox {
             gathering.on_frame(&frame, false);
         }
         self.urgent.clear();
+        (self.row, self.rows) = (Row::default(), VecDeque::new());
         (self.waiting, self.spans) = (0, VecDeque::new());
         gathering.finish()
     }

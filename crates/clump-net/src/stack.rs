@@ -405,9 +405,12 @@ impl Stack {
             let channel = Channel::new(&config, now);
             let datagram = channel.datagram_bytes();
             let capacity = datagram.saturating_sub(overhead) & !7;
+            // Encrypted packets are made elsewhere.
+            let in_place = known.sealer.in_place();
+            let tail = if in_place { 0 } else { known.sealer.tag_bytes() };
             known.conduit = Some(Box::new(Conduit {
                 channel,
-                outbox: Outbox::new(capacity, config.control_first),
+                outbox: Outbox::new(capacity, tail, config.control_first),
                 datagram,
                 overhead,
                 longest: datagram,

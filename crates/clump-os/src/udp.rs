@@ -124,6 +124,12 @@ pub fn set_gro(socket: BorrowedFd<'_>, on: bool) -> Result<()> {
         .map_err(|e| OsError::new("UDP_GRO", e))
 }
 
+/// Lets the kernel cut what is sent into datagrams of so many bytes, unless a call says otherwise; 0: nothing is cut.
+pub fn set_segment(socket: BorrowedFd<'_>, bytes: u16) -> Result<()> {
+    set(socket, libc::IPPROTO_UDP, libc::UDP_SEGMENT, i32::from(bytes))
+        .map_err(|e| OsError::new("UDP_SEGMENT", e))
+}
+
 /// Lets the kernel report the traffic class (ECN mark) of datagrams to [`receive_full`] and [`Inbox`].
 pub fn set_marks(socket: BorrowedFd<'_>, on: bool) -> Result<()> {
     let on = i32::from(on);

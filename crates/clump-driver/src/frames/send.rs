@@ -44,8 +44,12 @@ impl<L: Link> Frames<L> {
         Ok(first + sent)
     }
 
-    /// Sends a long burst by UDP.
-    pub(super) fn send_long(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+    /// Sends a long burst by UDP; `kept`: its memory stays as it is.
+    pub(super) fn send_long(
+        &mut self,
+        batch: &[Outgoing<'_>],
+        kept: bool,
+    ) -> Result<usize, DriverError> {
         let mut before = None;
         for datagram in batch {
             if before != Some(datagram.to)
@@ -56,7 +60,7 @@ impl<L: Link> Frames<L> {
                 before = Some(datagram.to);
             }
         }
-        let sent = self.udp.send(batch)?;
+        let sent = if kept { self.udp.send_kept(batch)? } else { self.udp.send(batch)? };
         if let Some(first) = batch.first() {
             self.ask_if_due(&first.to);
         }

@@ -13,8 +13,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     /// A destination that has none is sent to by the socket that receives.
-    all: Vec<(SocketAddr, Option<OwnedFd>)>,
+    all: Vec<Connection>,
     last: usize,
+}
+
+#[derive(Debug)]
+struct Connection {
+    to: SocketAddr,
+    socket: Option<OwnedFd>,
+    /// What the kernel cuts into datagrams of so many bytes, where no call says otherwise; 0: nothing.
+    segment: u16,
 }
 
 impl Connections {
@@ -26,13 +34,13 @@ impl Connections {
         to: &SocketAddr,
         options: &UdpOptions,
     ) -> Option<usize> {
-        if self.all.get(self.last).is_none_or(|(known, _)| known != to) {
-            self.last = match self.all.iter().position(|(known, _)| known == to) {
+        if self.all.get(self.last).is_none_or(|known| known.to != *to) {
+            self.last = match self.all.iter().position(|known| known.to == *to) {
                 Some(at) => at,
                 None => self.make(local, to, options)?,
             };
         }
-        self.all.get(self.last)?.1.is_some().then_some(self.last)
+        self.all.get(self.last)?.socket.is_some().then_some(self.last)
     }
 
     #[cold]
@@ -41,19 +49,34 @@ impl Connections {
             return None;
         }
         let socket = udp::connect(SocketAddr::new(local.ip(), 0), *to, options.buffer_bytes);
-        self.all.push((*to, socket.ok()));
+        self.all.push(Connection { to: *to, socket: socket.ok(), segment: 0 });
         Some(self.all.len() - 1)
     }
 
     pub(super) fn socket(&self, number: usize) -> Option<BorrowedFd<'_>> {
-        self.all.get(number)?.1.as_ref().map(AsFd::as_fd)
+        self.all.get(number)?.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Lets a connection cut what is sent into datagrams of `segment` bytes, or nothing (0), if it does not yet and
+    /// `bytes` would come out otherwise; whether it does.
+    #[inline]
+    pub(super) fn cut(&mut self, number: usize, segment: u16, bytes: usize) -> bool {
+        let Some(known) = self.all.get_mut(number) else { return false };
+        let due = known.segment != segment && (segment != 0 || bytes > usize::from(known.segment));
+        if due && let Some(socket) = &known.socket {
+            if udp::set_segment(socket.as_fd(), segment).is_err() {
+                return false;
+            }
+            known.segment = segment;
+        }
+        true
     }
 
     /// A connection that does not work any more is not used again: its address may be gone.
     #[cold]
     pub(super) fn drop(&mut self, number: Option<usize>) {
-        if let Some((_, socket)) = number.and_then(|number| self.all.get_mut(number)) {
-            *socket = None;
+        if let Some(known) = number.and_then(|number| self.all.get_mut(number)) {
+            known.socket = None;
         }
     }
 }

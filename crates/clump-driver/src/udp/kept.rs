@@ -1,7 +1,7 @@
 //! Datagrams whose memory is kept until they have arrived: their pages are shown to the kernel.
 
 use super::Udp;
-use super::send::is_passing;
+use super::send::{is_passing, run_length};
 use crate::driver::{LEAST_KEPT, Outgoing};
 use crate::error::DriverError;
 use clump_os::udp::Passage;
@@ -18,35 +18,47 @@ pub(super) struct Showing {
 }
 
 impl Udp {
-    /// Sends in order, by showing pages as far as that works.
+    /// Sends in order, by showing pages as far as that works: of long datagrams, and of runs of equal ones.
     pub(super) fn send_shown(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
-        for (taken, datagram) in batch.iter().enumerate() {
-            if !self.show(datagram) {
-                let rest = self.send_copied(&batch[taken..]);
-                return rest.map(|sent| taken + sent).map_err(|e| e.behind(taken));
+        let longest = if self.capabilities.gso { self.options.gso_segments } else { 1 };
+        let mut taken = 0;
+        while taken < batch.len() {
+            let rest = &batch[taken..];
+            let run = run_length(rest, longest, self.options.gso_bytes);
+            if !self.show(&rest[..run]) {
+                let sent = self.send_copied(rest);
+                return sent.map(|sent| taken + sent).map_err(|e| e.behind(taken));
             }
+            taken += run;
         }
-        Ok(batch.len())
+        Ok(taken)
     }
 
-    /// Whether a datagram was sent. Only connected sockets can: a page bears no address.
-    fn show(&mut self, datagram: &Outgoing<'_>) -> bool {
-        let Outgoing { to, head, body, tail } = datagram;
-        let whole =
-            body.is_empty() && tail.is_empty() && head.len() >= LEAST_KEPT && Passage::takes(head);
-        if !whole || self.showing.failures >= MOST_FAILURES {
+    /// Whether a run was sent. Only connected sockets can: a page bears no address.
+    fn show(&mut self, run: &[Outgoing<'_>]) -> bool {
+        let Some(first) = run.first() else { return false };
+        let bytes = run.iter().map(Outgoing::bytes).sum::<usize>();
+        let whole = run.iter().all(|one| one.body.is_empty() && one.tail.is_empty());
+        if !whole || bytes < LEAST_KEPT || self.showing.failures >= MOST_FAILURES {
             return false;
         }
-        let main = self.socket_towards(to);
-        let connection = self.connection_to(main, to);
-        let Some(socket) = connection.and_then(|number| self.connections.socket(number)) else {
+        let segment = if run.len() == 1 { Ok(0) } else { u16::try_from(first.bytes()) };
+        let Ok(segment) = segment else { return false };
+        let main = self.socket_towards(&first.to);
+        let Some(number) = self.connection_to(main, &first.to) else { return false };
+        if !self.connections.cut(number, segment, bytes) {
             return false;
-        };
+        }
+        let Some(socket) = self.connections.socket(number) else { return false };
         let passage = self.showing.passage.take().map_or_else(Passage::new, Ok);
         let result = match passage {
             Err(_) => Err(Errno::MFILE),
             Ok(mut passage) => {
-                let sent = passage.send(socket, head);
+                let sent = passage.send(socket, run.iter().map(|one| one.head));
+                let Some(sent) = sent else {
+                    self.showing.passage = Some(passage);
+                    return false;
+                };
                 // What is left in it after a failure must not get into the next datagram.
                 self.showing.passage = sent.is_ok().then_some(passage);
                 sent
@@ -55,8 +67,9 @@ impl Udp {
         self.counts.send_calls += 1;
         match result {
             Ok(()) => {
-                self.counts.sent += 1;
-                self.counts.shown += 1;
+                self.counts.sent += run.len() as u64;
+                self.counts.shown += run.len() as u64;
+                self.counts.segmented += if run.len() > 1 { run.len() as u64 } else { 0 };
             }
             // Whether it is too long is told when it is copied.
             Err(e) => self.showing.failures += u32::from(!is_passing(e) && e != Errno::MSGSIZE),

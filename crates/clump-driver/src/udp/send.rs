@@ -113,6 +113,9 @@ impl Udp {
     ) -> Result<bool, DriverError> {
         let main = self.socket_towards(&datagram.to);
         let mut connection = self.connection_to(main, &datagram.to);
+        if let Some(number) = connection {
+            self.connections.cut(number, 0, datagram.bytes());
+        }
         let Outgoing { to, head, body, tail } = datagram;
         let mut result = Err(Errno::AGAIN);
         for _ in 0..LATE_ERRORS {
@@ -215,6 +218,10 @@ impl Udp {
         let to = rest[0].to;
         let socket = self.socket_towards(&to);
         let connection = self.connection_to(socket, &to);
+        if let Some(number) = connection {
+            let longest = rest.iter().map(Outgoing::bytes).max().unwrap_or(0);
+            self.connections.cut(number, 0, longest);
+        }
         let connected = connection.and_then(|number| self.connections.socket(number));
         let several = self.sockets.len() > 1;
         let (mut messages, mut next) = (0, 0);
@@ -250,7 +257,7 @@ impl Udp {
 
 /// How many datagrams at the beginning of `batch` may go as one run: equal ones to one destination, of
 /// which the last may be shorter.
-fn run_length(batch: &[Outgoing<'_>], longest: usize, most_bytes: usize) -> usize {
+pub(super) fn run_length(batch: &[Outgoing<'_>], longest: usize, most_bytes: usize) -> usize {
     let Some(first) = batch.first() else { return 0 };
     let bytes = first.bytes();
     if bytes == 0 {

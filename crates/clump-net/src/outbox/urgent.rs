@@ -6,7 +6,7 @@
 //! quarter of a unit between two units of bulk; what finds no room there waits in line. So bulk always goes on,
 //! and with nothing waiting everything shares packets as before.
 
-use super::buffer::Buffer;
+use super::row::Row;
 use super::{Flying, HEADROOM, Outbox};
 use clump_wire::frame::{self, Head, Kind, Route};
 
@@ -16,7 +16,7 @@ const LEAST_SHARE: usize = 256;
 /// The unit that goes ahead, and how much has gone ahead.
 #[derive(Debug, Default)]
 pub(super) struct Urgent {
-    buffer: Buffer,
+    row: Option<Row>,
     route: Option<Route>,
     /// Bytes that went ahead since the last unit of bulk.
     ahead: usize,
@@ -26,16 +26,16 @@ pub(super) struct Urgent {
 
 impl Urgent {
     pub(super) fn is_empty(&self) -> bool {
-        self.buffer.is_empty()
+        self.row.is_none()
     }
 
     /// What waits in it.
     pub(super) fn body(&self) -> &[u8] {
-        self.buffer.unit()
+        self.row.as_ref().and_then(|row| row.packets().get(HEADROOM..)).unwrap_or_default()
     }
 
     pub(super) fn clear(&mut self) {
-        (self.buffer, self.route) = (Buffer::default(), None);
+        (self.row, self.route) = (None, None);
     }
 
     /// How many unit numbers were given to units that went ahead of others.
@@ -75,12 +75,15 @@ impl Outbox {
         if self.urgent.body().len() + need > self.share() {
             return false;
         }
-        if self.urgent.buffer.is_empty() {
-            self.urgent.buffer = self.fresh();
-        }
-        let before = self.urgent.buffer.len();
-        frame::append(self.urgent.buffer.end(), head, same, words, &[]);
-        self.waiting += self.urgent.buffer.len() - before;
+        let share = self.share();
+        let row = self.urgent.row.get_or_insert_with(|| {
+            let mut row = Row::for_one(share);
+            row.begin();
+            row
+        });
+        let before = row.len();
+        frame::append(row.end(), head, same, words, &[]);
+        self.waiting += row.len() - before;
         self.urgent.route = Some(head.route);
         true
     }
@@ -99,10 +102,10 @@ impl Outbox {
     /// Moves the unit that goes ahead under way. It takes the number that the next of the others would have
     /// had; what was noted of their numbers moves by one.
     pub(crate) fn launch_urgent(&mut self) {
-        let buffer = std::mem::take(&mut self.urgent.buffer);
+        let Some(mut own) = self.urgent.row.take() else { return };
         self.urgent.route = None;
-        let (number, bytes) =
-            (self.base + self.flying.len() as u64, buffer.len().saturating_sub(HEADROOM));
+        let place = own.finish(0, 0, self.tail);
+        let (number, bytes) = (self.base + self.flying.len() as u64, place.bytes());
         self.urgent.ahead += bytes;
         self.urgent.units += 1;
         self.waiting -= bytes;
@@ -118,6 +121,6 @@ impl Outbox {
         for last in self.begun.iter_mut().filter_map(|begun| begun.last.as_mut()) {
             *last += u64::from(*last >= number);
         }
-        self.flying.push_back(Flying::new(buffer, number));
+        self.flying.push_back(Flying::apart(own, place, number));
     }
 }

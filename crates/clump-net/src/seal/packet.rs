@@ -2,11 +2,13 @@
 
 use clump_os::secret::{Secret, scrub_registers};
 use clump_wire::Security;
-use crc_fast::{CrcAlgorithm, Digest};
+use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
 /// Bodies up to so many bytes are summed up at once, without the preparations that longer ones pay for.
 const SHORT: usize = 192;
+/// Bytes of a checksum.
+const CRC_BYTES: usize = size_of::<u32>();
 
 /// Seals the packets of one path.
 #[derive(Debug)]
@@ -74,6 +76,18 @@ impl Sealer {
             tag.fill(0);
         }
     }
+
+    /// The same of a packet that lies in one piece: what lies before its body, the body from `body_at` on, and room for
+    /// the checksum. A long one is summed up in one go, which takes half of the time of two.
+    #[inline]
+    pub fn checksum_whole(&self, packet: &mut [u8], body_at: usize) {
+        let Some((covered, tag)) = packet.split_last_chunk_mut::<CRC_BYTES>() else { return };
+        if self.0.is_none() && covered.len() > body_at + SHORT {
+            *tag = crc32_iscsi(covered).to_le_bytes();
+        } else if let Some((head, body)) = covered.split_at_checked(body_at) {
+            self.checksum(head, body, tag);
+        }
+    }
 }
 
 impl Opener {
@@ -96,6 +110,20 @@ impl Opener {
         let opened = key.open_in_place(nonce(number), Aad::from(head), sealed).ok();
         scrub_registers();
         opened
+    }
+
+    /// The same of a packet that lies in one piece, with its body and tag from `sealed_at` on; gives where the body
+    /// ends.
+    #[inline]
+    pub fn open_whole(&self, number: u64, packet: &mut [u8], sealed_at: usize) -> Option<usize> {
+        if self.0.is_none()
+            && let Some((covered, tag)) = packet.split_last_chunk::<CRC_BYTES>()
+            && covered.len() > sealed_at + SHORT
+        {
+            return (crc32_iscsi(covered).to_le_bytes() == *tag).then_some(covered.len());
+        }
+        let (head, sealed) = packet.split_at_mut_checked(sealed_at)?;
+        self.open(number, head, sealed).map(|body| sealed_at + body.len())
     }
 }
 

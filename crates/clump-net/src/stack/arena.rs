@@ -2,7 +2,7 @@
 
 use crate::outbox::{Making, Outbox};
 use crate::seal::Sealer;
-use clump_driver::{Driver, DriverError, Outgoing};
+use clump_driver::{Driver, DriverError, LEAST_KEPT, Outgoing};
 use clump_proto::SackBuf;
 use clump_wire::{HEADER_BYTES, Header};
 use std::net::SocketAddr;
@@ -12,10 +12,8 @@ use std::net::SocketAddr;
 enum Shot {
     /// Here.
     Copy(usize, usize),
-    /// In the buffer of its unit.
+    /// Where its unit lies.
     Unit(u64),
-    /// The same, and nobody touches it any more.
-    Kept(u64),
 }
 
 /// See the module. Sealed copies lie back to back, which is cheaper still.
@@ -56,20 +54,13 @@ impl Arena {
             self.load(header, false, sealer, body);
             return body.len();
         }
-        let packet = match sealer.in_place() {
-            true => outbox.cover_mut(unit, tag_bytes),
-            false => outbox.packet_mut(unit, tag_bytes),
+        let body_bytes = match sealer.in_place() {
+            true => seal_cover(header, sealer, outbox.cover_mut(unit, tag_bytes)),
+            false => sum_up(header, sealer, outbox.packet_mut(unit)),
         };
-        let Some(packet) = packet else { return 0 };
-        let Some(body_bytes) = packet.len().checked_sub(HEADER_BYTES + tag_bytes) else {
-            return 0;
-        };
-        let (head, rest) = packet.split_at_mut(HEADER_BYTES);
-        let (body, tail) = rest.split_at_mut(body_bytes);
-        head.copy_from_slice(&header.encode(0));
-        sealer.seal(header.number, head, body, tail);
-        let kept = making == Making::Kept;
-        self.shots.push(if kept { Shot::Kept(unit) } else { Shot::Unit(unit) });
+        if body_bytes > 0 {
+            self.shots.push(Shot::Unit(unit));
+        }
         body_bytes
     }
 
@@ -94,30 +85,66 @@ impl Arena {
         shots.push(Shot::Copy(begin, bytes.len()));
     }
 
-    /// Sends everything that was loaded; gives how many packets the driver took, and the bytes of all.
+    /// Sends everything that was loaded; gives how many packets the driver took, and the bytes of all. Packets that
+    /// lie with their units stay there, so where they are long together the driver may show them to the kernel.
     #[inline]
     pub(super) fn fire(
         &self,
         driver: &mut dyn Driver,
         to: SocketAddr,
-        outbox: &Outbox,
+        outbox: &mut Outbox,
     ) -> (Result<usize, DriverError>, usize) {
         let outgoing = |shot: &Shot| {
             let packet = match *shot {
                 Shot::Copy(begin, end) => self.bytes.get(begin..end),
-                Shot::Unit(number) | Shot::Kept(number) => outbox.packet(number),
+                Shot::Unit(number) => outbox.packet(number),
             };
             Outgoing { to, head: packet.unwrap_or_default(), body: &[], tail: &[] }
         };
         if let [shot] = self.shots.as_slice() {
             let only = outgoing(shot);
-            let kept = matches!(shot, Shot::Kept(_));
-            let sent = if kept { driver.send_kept(&[only]) } else { driver.send(&[only]) };
-            return (sent, only.bytes());
+            let bytes = only.bytes();
+            if bytes < LEAST_KEPT || matches!(shot, Shot::Copy(..)) {
+                return (driver.send(&[only]), bytes);
+            }
         }
-        let kept = self.shots.iter().all(|shot| matches!(shot, Shot::Kept(_)));
         let all: Vec<Outgoing<'_>> = self.shots.iter().map(outgoing).collect();
-        let sent = if kept { driver.send_kept(&all) } else { driver.send(&all) };
-        (sent, all.iter().map(Outgoing::bytes).sum())
+        let bytes = all.iter().map(Outgoing::bytes).sum();
+        let lie_there = self.shots.iter().all(|shot| matches!(shot, Shot::Unit(_)));
+        if bytes < LEAST_KEPT || !lie_there {
+            return (driver.send(&all), bytes);
+        }
+        let sent = driver.send_kept(&all);
+        for shot in &self.shots {
+            if let Shot::Unit(number) = *shot {
+                outbox.on_shown(number);
+            }
+        }
+        (sent, bytes)
     }
+}
+
+/// Writes header and checksum around a unit where it lies; gives its bytes.
+#[inline]
+fn sum_up(header: &Header, sealer: &Sealer, packet: Option<&mut [u8]>) -> usize {
+    let Some(packet) = packet else { return 0 };
+    let Some(body) = packet.len().checked_sub(HEADER_BYTES + sealer.tag_bytes()) else { return 0 };
+    if let Some(head) = packet.first_chunk_mut() {
+        *head = header.encode(0);
+    }
+    sealer.checksum_whole(packet, HEADER_BYTES);
+    body
+}
+
+/// Encrypts the copy of a unit; gives the bytes of the unit.
+fn seal_cover(header: &Header, sealer: &Sealer, cover: Option<&mut [u8]>) -> usize {
+    let Some((head, rest)) = cover.and_then(|cover| cover.split_at_mut_checked(HEADER_BYTES))
+    else {
+        return 0;
+    };
+    let Some(body_bytes) = rest.len().checked_sub(sealer.tag_bytes()) else { return 0 };
+    let (body, tail) = rest.split_at_mut(body_bytes);
+    head.copy_from_slice(&header.encode(0));
+    sealer.seal(header.number, head, body, tail);
+    body_bytes
 }

@@ -5,8 +5,7 @@ use crate::flow::REQUEST_COST;
 use crate::outbox::{Progress, Stretch};
 use clump_wire::frame::{Head, Route};
 
-/// Bytes that are packed before the driver is given what is whole: as much as one call of it takes. The
-/// receiver has something to do meanwhile, and the kernel finds in the cache what was just packed.
+/// Bytes that are packed ahead of the window before it is looked at again.
 const STEP: usize = 64 << 10;
 
 impl Stack {
@@ -41,20 +40,31 @@ impl Stack {
                 flow.spend(REQUEST_COST);
             }
         }
-        while let Some(conduit) = self.conduit(now(), peer) {
-            let waiting = conduit.outbox.waiting();
-            if waiting >= MOST_WAITING {
-                break;
-            }
-            let most = STEP.min(MOST_WAITING - waiting);
-            let stretch = Stretch::whole(payload);
-            let all = conduit.outbox.append_some(&head, request.words, stretch, progress, most);
+        let stretch = Stretch::whole(payload);
+        let mut all = false;
+        loop {
             let at = now();
-            if waiting == 0 {
+            let Some(conduit) = self.conduit(at, peer) else { break };
+            if !conduit.outbox.has_waiting() {
                 conduit.opened_at = at;
             }
-            self.kick(at, peer, false);
+            let goes_on = self.feed(at, peer, |outbox| {
+                let more = !all;
+                all = all || outbox.append_some(&head, request.words, stretch, progress, 1);
+                more
+            });
+            if !all && !goes_on {
+                // What the window does not let out is packed ahead, while its acknowledgements come.
+                let Some(conduit) = self.conduit(at, peer) else { break };
+                let waiting = conduit.outbox.waiting();
+                if waiting >= MOST_WAITING {
+                    break;
+                }
+                let most = STEP.min(MOST_WAITING - waiting);
+                all = conduit.outbox.append_some(&head, request.words, stretch, progress, most);
+            }
             if all {
+                self.kick(now(), peer, false);
                 return Push::Accepted;
             }
         }

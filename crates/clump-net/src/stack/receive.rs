@@ -101,19 +101,17 @@ impl Stack {
         }
         // Nothing above costs more than a look, and nothing below happens to a packet that is not the
         // peer's: no state, no answer.
-        let (head, sealed) = datagram.split_at_mut(packet.sealed_at);
-        let Some(body) = known.opener.open(header.number, head, sealed) else {
+        let opened = known.opener.open_whole(header.number, datagram, packet.sealed_at);
+        let Some(end) = opened else {
             self.stats.packets_forged += 1;
             return;
         };
-        let body_bytes = body.len();
         if self.many_paths {
             self.driver.on_genuine(known.address, path);
         }
         self.stats.packets_received += 1;
         self.stats.bytes_received += bytes as u64;
         self.stats.marks_received += u64::from(marked);
-        let end = packet.sealed_at + body_bytes;
         self.on_packet((now, late), wanted, (&packet, datagram, end), marked, found);
     }
 

@@ -2,10 +2,10 @@
 
 use super::arena::Arena;
 use super::{COALESCE_NS, Conduit, FLOOD_NS, Nanos, Peer, Stack};
-use crate::outbox::is_control;
+use crate::outbox::{Outbox, is_control};
 use crate::seal::Sealer;
 use crate::stats::Stats;
-use clump_driver::{Driver, DriverError};
+use clump_driver::{Driver, DriverError, LEAST_KEPT};
 use clump_wire::frame::Head;
 use clump_wire::{HEADER_BYTES, Header, Kind, SLICE_BYTES, Slice};
 use std::net::SocketAddr;
@@ -168,7 +168,31 @@ impl Stack {
             return true;
         }
         let Some((mut way, conduit)) = self.way(peer) else { return true };
-        while way.volley(now, conduit, close_open) {}
+        while way.volley(now, conduit, close_open, |_| false) {}
+        self.follow_up(now, peer, close_open, overhead)
+    }
+
+    /// Sends one burst of whole units, which `feed` packs one by one as long as it says so: what was just packed is
+    /// summed up and sent while the nearest cache has it. False when the window, or the driver, takes no more.
+    pub(super) fn feed(
+        &mut self,
+        now: Nanos,
+        peer: u32,
+        feed: impl FnMut(&mut Outbox) -> bool,
+    ) -> bool {
+        let overhead = self.overhead;
+        let Some((mut way, conduit)) = self.way(peer) else { return false };
+        way.volley(now, conduit, false, feed);
+        let goes_on = !conduit.outbox.has_whole();
+        self.touch(peer);
+        self.follow_up(now, peer, false, overhead);
+        goes_on
+    }
+
+    /// What goes along with units, or instead of them. False when something is left that only waits for company.
+    #[inline]
+    fn follow_up(&mut self, now: Nanos, peer: u32, close_open: bool, overhead: usize) -> bool {
+        let Some((mut way, conduit)) = self.way(peer) else { return true };
         let datagram = conduit.channel.datagram_bytes();
         if datagram != conduit.datagram {
             conduit.datagram = datagram;
@@ -203,10 +227,23 @@ impl Stack {
 }
 
 impl Way<'_> {
-    /// Sends one burst; true when another may follow.
+    /// Sends one burst; true when another may follow. Where nothing whole waits any more `feed` is asked for more.
     #[inline]
-    fn volley(&mut self, now: Nanos, conduit: &mut Conduit, close_open: bool) -> bool {
-        let Some(mut unit) = conduit.next_unit(now, close_open, self.stats) else { return false };
+    fn volley(
+        &mut self,
+        now: Nanos,
+        conduit: &mut Conduit,
+        close_open: bool,
+        mut feed: impl FnMut(&mut Outbox) -> bool,
+    ) -> bool {
+        let mut next_unit = |conduit: &mut Conduit, stats: &mut Stats| {
+            let next = conduit.next_unit(now, close_open, stats);
+            if next.is_none() && !conduit.outbox.has_whole() && feed(&mut conduit.outbox) {
+                return conduit.next_unit(now, close_open, stats);
+            }
+            next
+        };
+        let Some(mut unit) = next_unit(conduit, self.stats) else { return false };
         conduit.sent_at = now;
         self.arena.clear();
         let mut bytes = 0;
@@ -218,10 +255,15 @@ impl Way<'_> {
             // A full packet has no room for selective acknowledgements; pure ones carry them.
             conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
             bytes += self.arena.load_unit(&header, self.sealer, &mut conduit.outbox);
-            if self.arena.len() == BURST || bytes >= BURST_BYTES {
+            let loaded = self.arena.len();
+            if loaded == BURST || bytes >= BURST_BYTES {
                 break true;
             }
-            let Some(next) = conduit.next_unit(now, close_open, self.stats) else { break false };
+            // A row in one piece costs less than one and a part of the next.
+            if loaded > 1 && bytes >= LEAST_KEPT && conduit.outbox.turns_to_next_row() {
+                break true;
+            }
+            let Some(next) = next_unit(conduit, self.stats) else { break false };
             unit = next;
         };
         self.fire(now, conduit) && more
@@ -262,7 +304,7 @@ impl Way<'_> {
     #[inline]
     fn fire(&mut self, now: Nanos, conduit: &mut Conduit) -> bool {
         let count = self.arena.len();
-        let (result, bytes) = self.arena.fire(self.driver, self.to, &conduit.outbox);
+        let (result, bytes) = self.arena.fire(self.driver, self.to, &mut conduit.outbox);
         self.stats.packets_sent += count as u64;
         self.stats.bytes_sent += bytes as u64;
         if let Err(DriverError::Oversized { bytes, .. }) = result {

@@ -1,6 +1,7 @@
 //! Sending without a copy: the kernel is shown the pages that a datagram lies in (vmsplice(2), splice(2)).
 
 use super::errno;
+use super::send::in_one_piece;
 use crate::error::{OsError, Result};
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -43,31 +44,38 @@ impl Passage {
         Ok(Self { entrance, exit })
     }
 
-    /// Whether a datagram lies in so few pages that the kernel sees it as one piece. Else it would compute the
-    /// checksum of UDP itself, slowly, and (seen with Linux 6.18) wrongly where pieces begin at odd addresses.
-    #[inline]
-    pub fn takes(bytes: &[u8]) -> bool {
-        let begin = bytes.as_ptr().addr() % LEAST_PAGE;
-        begin + bytes.len() <= PIECE_PAGES * LEAST_PAGE
-    }
-
-    /// Sends one datagram, one that it [takes](Self::takes), by a connected socket. As long as it may be under way the kernel reads `bytes` where
-    /// they lie: whoever changes them changes what arrives, and frees memory that still is in use there
-    /// (which is safe, the kernel keeps the pages).
+    /// Sends one datagram, or a run of them that lie back to back and that the socket is told to cut
+    /// ([`set_segment`](super::set_segment)), by a connected socket; `None`: they do not lie so. As long as they may be
+    /// under way the kernel reads them where they lie: whoever changes them changes what arrives, and frees memory that
+    /// still is in use there (which is safe, the kernel keeps the pages).
     ///
     /// # Errors
-    /// The datagram was not sent. What is left in this passage is no use any more: drop it.
-    pub fn send(&mut self, socket: BorrowedFd<'_>, bytes: &[u8]) -> std::result::Result<(), Errno> {
+    /// Nothing was sent. What is left in this passage is no use any more: drop it.
+    pub fn send<'a>(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        datagrams: impl Iterator<Item = &'a [u8]>,
+    ) -> Option<std::result::Result<(), Errno>> {
+        let (start, bytes) = in_one_piece(datagrams.map(|datagram| [datagram]))?;
+        takes(start, bytes).then(|| self.lead(socket, start, bytes))
+    }
+
+    /// `start` and `bytes` are of memory that is live and borrowed by the caller of [`Passage::send`].
+    fn lead(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        start: *const u8,
+        bytes: usize,
+    ) -> std::result::Result<(), Errno> {
         let flags = libc::SPLICE_F_NONBLOCK;
-        let piece =
-            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-        // SAFETY: the piece is live for the call; into a pipe the kernel only reads it.
+        let piece = libc::iovec { iov_base: start.cast_mut().cast(), iov_len: bytes };
+        // SAFETY: the piece is live for the call, one borrow or several that touch; into a pipe the kernel only reads it.
         let shown =
             unsafe { libc::vmsplice(self.entrance.as_raw_fd(), &raw const piece, 1, flags) };
         if shown < 0 {
             return Err(errno());
         }
-        let mut left = bytes.len();
+        let mut left = bytes;
         if shown.unsigned_abs() != left {
             return Err(Errno::AGAIN);
         }
@@ -87,4 +95,11 @@ impl Passage {
         }
         Ok(())
     }
+}
+
+/// Whether this lies in so few pages that the kernel sees it as one piece. Else it would compute the checksum of UDP
+/// itself, slowly, and (seen with Linux 6.18) wrongly where pieces begin at odd addresses.
+#[inline]
+fn takes(start: *const u8, bytes: usize) -> bool {
+    start.addr() % LEAST_PAGE + bytes <= PIECE_PAGES * LEAST_PAGE
 }

@@ -258,7 +258,7 @@ impl<'a> Post<'_, 'a> {
 /// Where `datagrams` begin and how long they are together, if their parts lie back to back in memory and are
 /// long enough for that to matter.
 #[inline]
-fn in_one_piece<'a, const N: usize>(
+pub(super) fn in_one_piece<'a, const N: usize>(
     datagrams: impl Iterator<Item = [&'a [u8]; N]>,
 ) -> Option<(*const u8, usize)> {
     let mut start: *const u8 = ptr::null();

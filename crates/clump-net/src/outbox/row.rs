@@ -1,0 +1,252 @@
+//! Where units lie: in rows, each as the packet that carries it, with room for a header before it and for a checksum
+//! behind it.
+//!
+//! Packets of one row lie back to back, so that what leaves in one burst is one piece of memory for the kernel. A row is
+//! as long as one segmented send, or as one unit that is longer than half of that.
+
+use super::{HEADROOM, Outbox, TAILROOM};
+use clump_driver::LEAST_KEPT;
+
+/// Packets that are shown to the kernel begin with a page, so that they lie in as few as possible.
+const PAGE: usize = 4096;
+
+/// Most bytes of a row that holds several packets: what a segmented send takes.
+const MOST_BYTES: usize = 65_507;
+
+/// See the module. One that was never made is empty and has no room.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    bytes: Vec<u8>,
+    /// Where the first packet begins.
+    start: usize,
+    /// Where the last may end.
+    most: usize,
+    /// Units in it that something still needs.
+    pub(super) units: u32,
+}
+
+/// Where a unit lies: which row, where its packet begins there, and where it ends itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) row: u64,
+    pub(super) at: usize,
+    pub(super) end: usize,
+}
+
+impl Place {
+    /// Bytes of the unit.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        self.end - self.at - HEADROOM
+    }
+}
+
+impl Row {
+    /// For as many units of up to `capacity` bytes, with `tail` bytes behind each, as one send takes; one at least.
+    pub(super) fn new(capacity: usize, tail: usize) -> Self {
+        let packet = HEADROOM + capacity + tail;
+        Self::of((MOST_BYTES / packet).max(1) * packet)
+    }
+
+    /// For one unit of up to `capacity` bytes.
+    pub(super) fn for_one(capacity: usize) -> Self {
+        Self::of(HEADROOM + capacity)
+    }
+
+    fn of(packets: usize) -> Self {
+        let room = packets + TAILROOM;
+        let slack = if room < LEAST_KEPT { 0 } else { PAGE };
+        let mut bytes: Vec<u8> = Vec::with_capacity(room + slack);
+        // Nothing depends on it: were the memory to move, packets would lie in one page more.
+        let start = if slack == 0 { 0 } else { bytes.as_ptr().addr().wrapping_neg() % PAGE };
+        bytes.resize(start, 0);
+        Self { bytes, start, most: start + packets, units: 0 }
+    }
+
+    /// Whether another unit of up to `capacity` bytes has room.
+    #[inline]
+    pub(super) fn has_room(&self, capacity: usize, tail: usize) -> bool {
+        self.bytes.len() + HEADROOM + capacity + tail <= self.most
+    }
+
+    /// Bytes that its packets may have.
+    #[inline]
+    fn capacity(&self) -> usize {
+        self.most - self.start
+    }
+
+    /// Begins a packet; gives where.
+    #[inline]
+    pub(super) fn begin(&mut self) -> usize {
+        let at = self.bytes.len();
+        self.bytes.resize(at + HEADROOM, 0);
+        self.units += 1;
+        at
+    }
+
+    /// Where the packets end so far.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Where frames are appended.
+    #[inline]
+    pub(super) fn end(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Ends the packet that begins at `at`, with `tail` bytes behind its unit.
+    #[inline]
+    pub(super) fn finish(&mut self, row: u64, at: usize, tail: usize) -> Place {
+        let end = self.bytes.len();
+        self.bytes.resize(end + tail, 0);
+        Place { row, at, end }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, from: usize, to: usize) -> Option<&[u8]> {
+        self.bytes.get(from..to)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, from: usize, to: usize) -> Option<&mut [u8]> {
+        self.bytes.get_mut(from..to)
+    }
+
+    /// All its packets.
+    #[inline]
+    pub(super) fn packets(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    /// The same, to be filled in.
+    #[inline]
+    pub(super) fn packets_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start..).unwrap_or_default()
+    }
+
+    /// Forgets what it holds.
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.bytes.truncate(self.start);
+        self.units = 0;
+    }
+}
+
+impl Outbox {
+    /// The row that is called `row`: rows that are not forgotten are numbered one by one, the last is being filled.
+    #[inline]
+    pub(super) fn row(&self, row: u64) -> Option<&Row> {
+        let at = usize::try_from(row.checked_sub(self.first_row)?).ok()?;
+        if at == self.rows.len() { Some(&self.row) } else { self.rows.get(at) }
+    }
+
+    #[inline]
+    pub(super) fn row_mut(&mut self, row: u64) -> Option<&mut Row> {
+        let at = usize::try_from(row.checked_sub(self.first_row)?).ok()?;
+        if at == self.rows.len() { Some(&mut self.row) } else { self.rows.get_mut(at) }
+    }
+
+    /// Begins a unit: behind the last one, or in a row of its own.
+    #[inline]
+    pub(super) fn begin_unit(&mut self) -> usize {
+        if !self.row.has_room(self.capacity, self.tail) {
+            self.next_row();
+        }
+        let at = self.row.begin();
+        self.open = Some(at);
+        at
+    }
+
+    pub(super) fn fresh_row(&mut self) -> Row {
+        match self.spare.pop() {
+            Some(row) => {
+                self.spare_bytes -= row.capacity();
+                row
+            }
+            None => Row::new(self.capacity, self.tail),
+        }
+    }
+
+    fn next_row(&mut self) {
+        let fresh = self.fresh_row();
+        let full = std::mem::replace(&mut self.row, fresh);
+        if full.units > 0 {
+            self.rows.push_back(full);
+        } else {
+            self.keep(full);
+        }
+    }
+
+    /// Keeps a row that nothing needs any more. The one that came back last, which the cache is likely to hold, is
+    /// taken first.
+    #[inline]
+    pub(super) fn keep(&mut self, mut row: Row) {
+        let room = row.capacity();
+        let least = HEADROOM + self.capacity + self.tail;
+        if room >= least && self.spare_bytes + room <= super::MOST_SPARE {
+            row.clear();
+            self.spare_bytes += room;
+            self.spare.push(row);
+        }
+    }
+
+    /// A unit of this row is not needed any more.
+    #[inline]
+    pub(super) fn release(&mut self, row: u64) {
+        let Some(row) = self.row_mut(row) else { return };
+        row.units = row.units.saturating_sub(1);
+        if row.units > 0 {
+            return;
+        }
+        while self.rows.front().is_some_and(|row| row.units == 0) {
+            let Some(row) = self.rows.pop_front() else { break };
+            self.first_row += 1;
+            self.keep(row);
+        }
+        if self.row.units == 0 {
+            self.row.clear();
+        }
+    }
+
+    /// Whether the next unit to send lies, or will lie, in another row than the last that was sent.
+    #[inline]
+    pub(crate) fn turns_to_next_row(&self) -> bool {
+        match (self.closed.front(), self.flying.back()) {
+            (Some(next), Some(last)) => next.row != last.place.row,
+            _ => self.open.is_none() && !self.row.has_room(self.capacity, self.tail),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_packet_begins_with_a_page_and_stays_there() {
+        for capacity in [1400, 65_432] {
+            let mut row = Row::new(capacity, 4);
+            let first = row.begin();
+            let at = row.packets().as_ptr();
+            assert!(at.addr().is_multiple_of(PAGE), "both hold as much as a send takes");
+            row.end().extend_from_slice(&vec![1; capacity]);
+            let place = row.finish(0, first, 4);
+            assert_eq!((row.packets().as_ptr(), place.bytes()), (at, capacity));
+        }
+    }
+
+    #[test]
+    fn packets_lie_back_to_back_as_far_as_one_send_goes() {
+        let mut row = Row::new(1400, 4);
+        let mut places = Vec::new();
+        while row.has_room(1400, 4) {
+            let at = row.begin();
+            row.end().extend_from_slice(&[7; 1400]);
+            places.push(row.finish(0, at, 4));
+        }
+        assert_eq!(places.len(), 65_507 / 1468);
+        assert!(places.windows(2).all(|two| matches!(two, [a, b] if a.end + 4 == b.at)));
+    }
+}
