@@ -162,3 +162,28 @@ fn the_key_is_taken_and_not_shown() {
     let shown = format!("{job:?}");
     assert_eq!(shown, format!("JobKey {{ extracted: Secret(..), tag: {} }}", job.job_tag()));
 }
+
+/// What lies in one piece is summed up in one go where it is long: the same sum.
+#[test]
+fn a_packet_in_one_piece_has_the_same_checksum() {
+    let job = job(1);
+    let sealer = job.sealer(Security::Crc, 0, 1, 5).unwrap();
+    let opener = job.opener(Security::Crc, 0, 1, 5).unwrap();
+    let head = [3; 64];
+    for bytes in [0, 8, 191, 192, 193, 200, 1400, 60_000] {
+        let body: Vec<u8> = (0..bytes as u32).map(|i| (i % 253) as u8).collect();
+        let mut tag = [0; 4];
+        sealer.checksum(&head, &body, &mut tag);
+        let mut packet = [&head[..], &body, &[0; 4]].concat();
+        sealer.checksum_whole(&mut packet, head.len());
+        assert_eq!(packet[head.len() + bytes..], tag, "{bytes} bytes");
+        assert_eq!(opener.open_whole(9, &mut packet, head.len()), Some(head.len() + bytes));
+        for at in [0, head.len() - 1, head.len() + bytes / 2, head.len() + bytes + 3] {
+            packet[at] ^= 16;
+            assert_eq!(opener.open_whole(9, &mut packet, head.len()), None, "{bytes}, {at}");
+            packet[at] ^= 16;
+        }
+    }
+    assert_eq!(opener.open_whole(9, &mut [0; 3], 0), None);
+    assert_eq!(opener.open_whole(9, &mut [0; 300], 301), None);
+}
