@@ -10,7 +10,7 @@ mod passage;
 mod receive;
 mod send;
 
-pub use passage::Passage;
+pub use passage::{Passage, withdraw};
 pub use receive::{Arrived, Inbox, receive, receive_full};
 pub use send::{Outbox, Post, send, send_parts};
 

@@ -55,7 +55,8 @@ impl Row {
 
     fn of(packets: usize) -> Self {
         let room = packets + TAILROOM;
-        let slack = if room < LEAST_KEPT { 0 } else { PAGE };
+        // So much that all pages its packets lie in are its own.
+        let slack = if room < LEAST_KEPT { 0 } else { 2 * PAGE };
         let mut bytes: Vec<u8> = Vec::with_capacity(room + slack);
         // Nothing depends on it: were the memory to move, packets would lie in one page more.
         let start = if slack == 0 { 0 } else { bytes.as_ptr().addr().wrapping_neg() % PAGE };
@@ -131,6 +132,20 @@ impl Row {
     pub(super) fn clear(&mut self) {
         self.bytes.truncate(self.start);
         self.units = 0;
+    }
+}
+
+impl Drop for Row {
+    /// A packet of it may wait to be sent yet, to a peer that was given up for example: what this memory is used for
+    /// next must not go out with it.
+    fn drop(&mut self) {
+        if self.bytes.capacity() < LEAST_KEPT {
+            return;
+        }
+        self.bytes.clear();
+        if !clump_os::udp::withdraw(self.bytes.spare_capacity_mut()) {
+            std::mem::forget(std::mem::take(&mut self.bytes));
+        }
     }
 }
 

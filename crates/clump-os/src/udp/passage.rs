@@ -4,6 +4,8 @@ use super::errno;
 use super::send::in_one_piece;
 use crate::error::{OsError, Result};
 use rustix::io::Errno;
+use rustix::mm::{Advice, madvise};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
@@ -46,8 +48,8 @@ impl Passage {
 
     /// Sends one datagram, or a run of them that lie back to back and that the socket is told to cut
     /// ([`set_segment`](super::set_segment)), by a connected socket; `None`: they do not lie so. As long as they may be
-    /// under way the kernel reads them where they lie: whoever changes them changes what arrives, and frees memory that
-    /// still is in use there (which is safe, the kernel keeps the pages).
+    /// under way the kernel reads them where they lie: whoever changes them changes what arrives. Memory that is given
+    /// back before that certainly has ended goes through [`withdraw`] first, or whatever lies there next may be sent.
     ///
     /// # Errors
     /// Nothing was sent. What is left in this passage is no use any more: drop it.
@@ -95,6 +97,19 @@ impl Passage {
         }
         Ok(())
     }
+}
+
+/// Parts from the pages that lie wholly inside of `memory`, which the kernel may have been shown: it keeps them, with
+/// what they held, as long as it needs them, and here there are others from now on, of zeroes. Returns whether that was
+/// possible.
+pub fn withdraw(memory: &mut [MaybeUninit<u8>]) -> bool {
+    let skipped = memory.as_ptr().addr().wrapping_neg() % LEAST_PAGE;
+    let Some(pages) = memory.get_mut(skipped..).filter(|pages| pages.len() >= LEAST_PAGE) else {
+        return true;
+    };
+    let bytes = pages.len() / LEAST_PAGE * LEAST_PAGE;
+    // SAFETY: these pages lie inside of memory that nobody else has, and which may hold any bytes.
+    unsafe { madvise(pages.as_mut_ptr().cast(), bytes, Advice::LinuxDontNeed) }.is_ok()
 }
 
 /// Whether this lies in so few pages that the kernel sees it as one piece. Else it would compute the checksum of UDP

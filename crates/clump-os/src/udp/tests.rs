@@ -158,3 +158,22 @@ fn a_run_that_lies_back_to_back_is_shown_at_once_and_cut() {
     let apart = memory.chunks(1468).step_by(2);
     assert!(passage.send(socket.as_fd(), apart).is_none(), "they do not lie back to back");
 }
+
+#[test]
+fn what_was_shown_is_sent_whatever_lies_there_once_it_is_withdrawn() {
+    const PAGE: usize = 4096;
+    let [to, from] = ["127.0.0.1:0"; 2].map(|any| std::net::UdpSocket::bind(any).unwrap());
+    from.connect(to.local_addr().unwrap()).unwrap();
+    let mut memory: Vec<u8> = Vec::with_capacity(12 * PAGE);
+    let start = memory.as_ptr().addr().wrapping_neg() % PAGE;
+    memory.resize(start + 10 * PAGE, 7);
+    let mut passage = Passage::new().unwrap();
+    passage.send(from.as_fd(), std::iter::once(&memory[start..])).unwrap().unwrap();
+    memory.clear();
+    assert!(withdraw(memory.spare_capacity_mut()));
+    memory.resize(memory.capacity(), 9);
+    let mut got = vec![0; 11 * PAGE];
+    let bytes = to.recv(&mut got).unwrap();
+    assert_eq!(bytes, 10 * PAGE);
+    assert!(got[..bytes].iter().all(|&byte| byte == 7));
+}
