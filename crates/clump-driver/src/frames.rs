@@ -7,7 +7,8 @@
 //! driver reaches whoever the UDP driver reaches, and both may be in one job.
 //!
 //! A look at frames is a load from memory, one at UDP a system call. While frames are in use and nothing
-//! comes by UDP, a look goes there only when the last is [`UDP_PAUSE_NS`] past.
+//! comes by UDP, a look goes there only when the last is [`UDP_PAUSE_NS`] past, and if it finds no frame: one that
+//! is there waits for nothing, not even for the clock.
 
 mod format;
 mod link;
@@ -35,6 +36,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const UDP_PAUSE_NS: u64 = 4_000;
 /// Looks at UDP in vain after which nothing is said to come by it.
 const UDP_QUIET: u32 = 64;
+/// Looks that find frames after which the next goes to UDP whatever waits.
+const FRAMES_IN_TURN: u32 = 16;
 
 /// What happened to a driver by frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,6 +75,8 @@ pub struct Frames<L> {
     /// Looks at UDP in vain since one found something, and when the last of them was.
     quiet: u32,
     looked_ns: u64,
+    /// Looks that found frames, since the last at UDP.
+    in_turn: u32,
 }
 
 /// Frames by a packet socket (AF_PACKET).
@@ -142,6 +147,7 @@ impl<L: Link> Frames<L> {
             frame: Box::new([0; packet::MOST_BYTES]),
             quiet: 0,
             looked_ns: 0,
+            in_turn: 0,
         })
     }
 
@@ -185,10 +191,18 @@ impl<L: Link> Driver for Frames<L> {
 
     #[inline]
     fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
-        let mut received = 0;
-        if self.udp_is_due() {
-            received = self.receive_udp(into)?;
+        if self.is_udp_quiet() && self.in_turn < FRAMES_IN_TURN {
+            let received = self.receive_frames(into);
+            if received > 0 {
+                self.in_turn += 1;
+                return Ok(received);
+            }
+            if !self.udp_is_due() {
+                return Ok(0);
+            }
         }
+        self.in_turn = 0;
+        let received = self.receive_udp(into)?;
         Ok(received + self.receive_frames(into))
     }
 

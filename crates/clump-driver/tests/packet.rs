@@ -122,6 +122,23 @@ fn a_peer_that_does_not_look_gets_few_frames_and_loses_none() {
 }
 
 #[test]
+fn udp_has_its_turn_while_every_look_finds_a_frame() {
+    let Some([mut a, mut b]) = acquainted() else { return };
+    let mut udp = Udp::bind("127.0.0.1:0".parse().unwrap(), UdpOptions::default()).unwrap();
+    let to = b.local();
+    hear(&mut b);
+    say(&mut udp, to, b"by udp");
+    let (mut inbound, mut all) = (Inbound::new(64), Vec::new());
+    for _ in 0..17 {
+        say(&mut a, to, b"by frame");
+        inbound.clear();
+        assert!(b.receive(&mut inbound).unwrap() > 0);
+        all.extend((0..inbound.len()).map(|i| inbound.bytes(i).to_vec()));
+    }
+    assert!(all.contains(&b"by udp".to_vec()), "{} looks that found frames", all.len());
+}
+
+#[test]
 fn strangers_are_neither_heard_nor_answered() {
     let Some([mut a, b]) = acquainted() else { return };
     let (SocketAddr::V4(a_at), SocketAddr::V4(b_at)) = (a.local(), b.local()) else { return };

@@ -38,7 +38,7 @@ impl Polling {
     #[inline]
     pub fn interval(&self) -> u32 {
         let hits = self.history.count_ones();
-        if hits == 0 {
+        if hits == 0 || self.least == self.most {
             return self.most;
         }
         let span = (self.most / self.least).max(1).ilog2();

@@ -39,7 +39,7 @@ const MOST_WAITING: usize = 256 << 10;
 const COALESCE_NS: Nanos = 100_000;
 /// A message that comes so soon after a packet waits whether others follow: less than a round trip, more
 /// than it takes to send a packet.
-const FLOOD_NS: Nanos = 6_000;
+const FLOOD_NS: Nanos = 2_500;
 /// Datagram that every path carries: 1500 bytes less IPv4 and UDP headers.
 const BASE_DATAGRAM: usize = 1472;
 

@@ -11,12 +11,15 @@ use clump_os::clock;
 const AT_ONCE: usize = 64;
 
 impl<L: Link> Frames<L> {
-    /// Whether this look goes to UDP too.
+    /// Whether frames are in use, and nothing comes by UDP.
     #[inline]
-    pub(super) fn udp_is_due(&mut self) -> bool {
-        if self.quiet < UDP_QUIET || !self.paths.any_open() {
-            return true;
-        }
+    pub(super) fn is_udp_quiet(&self) -> bool {
+        self.quiet >= UDP_QUIET && self.paths.any_open()
+    }
+
+    /// Whether it is time to look there all the same.
+    #[inline]
+    pub(super) fn udp_is_due(&self) -> bool {
         clock::ticked_ns().wrapping_sub(self.looked_ns) >= UDP_PAUSE_NS
     }
 
