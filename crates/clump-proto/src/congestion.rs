@@ -16,6 +16,11 @@ const MARK_SHIFT: u32 = 4;
 const WHOLE: u32 = 1 << 16;
 /// RFC 6928, 2: ten packets of 1460 bytes.
 const LEAST_WINDOW: usize = 14_600;
+/// Below this window more delay is borne, by the root of the window as in Swift, 3.5: else whoever has little keeps little,
+/// for of fewer packets the least delay is higher (ADR 12).
+const SMALL_WINDOW: usize = 64 << 10;
+/// At [`LEAST_WINDOW`] so much more, as a share of the target.
+const SMALL_SHARE: f64 = 0.5;
 /// Rounds in a row with high delay before it is believed: one alone is a peer that computed (ADR 12).
 const HIGH_ROUNDS: u32 = 2;
 /// Loss is judged over at least so many units.
@@ -31,6 +36,9 @@ const CALM_AFTER: u32 = 16;
 const DRAIN_EVERY: Nanos = 100_000_000;
 /// And not before so many rounds have passed, so that on long paths it costs as little.
 const DRAIN_AFTER: u32 = 256;
+/// After its window was made smaller for the first time it does so sooner, then after twice as long each time: what it
+/// took for the path while others began need not last (ADR 12).
+const FIRST_DRAIN: (Nanos, u32) = (5_000_000, 32);
 /// Rounds of a drain: in the first what was sent before comes back; in the others, what others send less.
 const DRAIN_ROUNDS: u32 = 4;
 
@@ -87,6 +95,8 @@ pub(crate) struct Control {
     drained_at: Ticks,
     /// Rounds since.
     undrained: u32,
+    /// Drains since the window was first made smaller, as far as they count.
+    drains: u32,
     /// What to return to should the losses turn out false: window, threshold, how many.
     before: Option<(usize, usize, u32)>,
 }
@@ -113,6 +123,7 @@ impl Control {
             draining: 0,
             drained_at: 0,
             undrained: 0,
+            drains: 0,
             before: None,
         }
     }
@@ -173,10 +184,11 @@ impl Control {
 
     fn end_round(&mut self, now: Ticks) -> Option<Cut> {
         let (units, marks) = (self.units, self.marks.min(self.units));
-        let high = self.queueing != Nanos::MAX && self.queueing > self.target;
+        let target = self.target_now();
+        let high = self.queueing != Nanos::MAX && self.queueing > target;
         self.high_rounds = if high { self.high_rounds + 1 } else { 0 };
         self.judged += units;
-        let cut = self.judge(units, marks);
+        let cut = self.judge(units, marks, target);
         match cut {
             Some((_, share)) => self.shrink(share),
             None if self.used && !high => self.grow(),
@@ -189,16 +201,41 @@ impl Control {
         if self.undrained == 1 && self.drained_at == 0 {
             self.drained_at = now; // nothing is known before the first round
         }
-        let due = || nanos(now.wrapping_sub(self.drained_at)) > DRAIN_EVERY;
-        if self.used && self.undrained > DRAIN_AFTER && due() {
+        if self.used && self.is_drain_due(now) {
             self.draining = DRAIN_ROUNDS;
         }
         (self.units, self.marks, self.used, self.queueing) = (0, 0, false, Nanos::MAX);
         cut.map(|(cut, _)| cut)
     }
 
+    fn is_drain_due(&mut self, now: Ticks) -> bool {
+        let mut wait = (DRAIN_EVERY, DRAIN_AFTER);
+        // Not while windows still double: those who do not step back would take what the others leave.
+        let early = self.threshold != usize::MAX;
+        if early {
+            let (time, rounds) = FIRST_DRAIN;
+            wait = (wait.0.min(time << self.drains), wait.1.min(rounds << self.drains));
+        }
+        let due = self.undrained > wait.1 && nanos(now.wrapping_sub(self.drained_at)) > wait.0;
+        if due && early {
+            self.drains = (self.drains + 1).min(DRAIN_AFTER.ilog2());
+        }
+        due
+    }
+
+    /// The delay that is borne with this window.
+    fn target_now(&self) -> Nanos {
+        if self.window >= SMALL_WINDOW {
+            return self.target;
+        }
+        let inverse = |window: usize| 1.0 / (window as f64).sqrt();
+        let (least, most) = (inverse(SMALL_WINDOW), inverse(LEAST_WINDOW));
+        let smallness = ((inverse(self.window) - least) / (most - least)).min(1.0);
+        self.target + (self.target as f64 * SMALL_SHARE * smallness) as Nanos
+    }
+
     /// Whether and by which share to make the window smaller.
-    fn judge(&mut self, units: u32, marks: u32) -> Option<(Cut, f64)> {
+    fn judge(&mut self, units: u32, marks: u32, target: Nanos) -> Option<(Cut, f64)> {
         // RFC 8257, 3.3 and 3.4: while nothing is marked the share decays, from 1, so that the first mark halves.
         self.marked -= self.marked >> MARK_SHIFT;
         if marks > 0 {
@@ -209,7 +246,7 @@ impl Control {
         }
         if self.high_rounds >= HIGH_ROUNDS {
             // Swift, algorithm 1: by the share of the delay that is above the target.
-            let over = (self.queueing - self.target) as f64;
+            let over = (self.queueing - target) as f64;
             return Some((Cut::Delay, (DELAY_SHARE * over / self.round_trip as f64).min(MOST_CUT)));
         }
         if self.judged + self.lost < JUDGED_UNITS {

@@ -111,7 +111,7 @@ fn eight_senders_that_took_a_queue_for_the_path_learn_better() {
     let rates = crowd.rates(100 * MS);
     let fair = rates.iter().sum::<u64>() / 8;
     println!("{rates:?}");
-    assert!(rates.iter().all(|rate| rate.abs_diff(fair) * 2 < fair), "not near {fair}: {rates:?}");
+    assert!(rates.iter().all(|rate| rate.abs_diff(fair) * 5 < fair), "not near {fair}: {rates:?}");
 }
 
 #[test]
@@ -120,5 +120,5 @@ fn eight_senders_share_a_long_queue_a_marking_one_and_a_short_one() {
     incast(8, &queue, 5);
     incast(8, &Link { mark_from: 60_000, ..queue.clone() }, 5);
     // Chance decides whose packets a full queue drops, and only loss tells: less even, and no collapse.
-    incast(8, &Link { queue: 150_000, ..queue }, 1);
+    incast(8, &Link { queue: 150_000, ..queue }, 3);
 }

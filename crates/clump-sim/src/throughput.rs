@@ -379,4 +379,13 @@ mod tests {
         let [median, ..] = report.round_trip_ns;
         assert!((20 * MICROSECOND..30 * MICROSECOND).contains(&median), "{report:?}");
     }
+
+    #[test]
+    fn eight_senders_share_a_link_from_the_first_second_on() {
+        for network in networks() {
+            let report = measure(&network).unwrap();
+            let [least, most] = report.incast_shares;
+            assert!(least > 0.8 && most < 1.2 && report.incast_ratio > 0.9, "{report:?}");
+        }
+    }
 }
