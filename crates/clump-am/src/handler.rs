@@ -46,7 +46,8 @@ impl Outcome for Option<Box<Failure>> {
     }
 }
 
-type Boxed = Box<dyn FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<Box<Failure>>>;
+/// A handler as tables keep it.
+pub(crate) type Boxed = Box<dyn FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<Box<Failure>>>;
 
 /// 256 handlers, most of them unset.
 pub(crate) struct Table {
@@ -63,9 +64,14 @@ impl Table {
         handler: Handler,
         mut run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + 'static,
     ) {
-        let boxed: Boxed =
-            Box::new(move |token, words, payload| run(token, words, payload).failure());
-        self.entries[usize::from(handler.0)] = Some(boxed);
+        self.set_boxed(
+            handler,
+            Box::new(move |token, words, payload| run(token, words, payload).failure()),
+        );
+    }
+
+    pub(crate) fn set_boxed(&mut self, handler: Handler, run: Boxed) {
+        self.entries[usize::from(handler.0)] = Some(run);
     }
 
     #[inline(always)]

@@ -37,6 +37,12 @@ impl Link {
         self.stash.is_empty() && self.path.push_any(header, words, payload).is_ok()
     }
 
+    /// The same for words alone.
+    #[inline(always)]
+    pub(crate) fn send_words(&mut self, header: Header, words: &[u64]) -> bool {
+        self.stash.is_empty() && self.path.push(header, words).is_ok()
+    }
+
     /// Sends, or puts aside; true when it was put aside.
     #[inline(always)]
     pub(crate) fn send(&mut self, header: Header, words: &[u64], payload: &[u8]) -> bool {

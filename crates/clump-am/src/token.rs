@@ -9,7 +9,7 @@ use crate::remote::{Answer, Requester};
 use crate::returned::{Reason, Returned};
 use clump_net::Progress;
 use clump_shm::name::Name;
-use clump_shm::slot::{Header, Kind};
+use clump_shm::slot::{Header, INLINE, Kind};
 use clump_trace::{Counter, Flow, Role, Size};
 use std::cell::Cell;
 
@@ -136,6 +136,25 @@ impl Token<'_> {
         }
         self.answer_short(handler, words);
         Ok(())
+    }
+
+    /// Answers with words of one slot, and uses the right to answer up, if nothing is in the way: false, and nothing
+    /// has been done, where [`Token::reply`] has more to do.
+    #[inline(always)]
+    pub fn reply_at_once(&mut self, handler: Handler, words: &[u64]) -> bool {
+        let Back::Local(link) = &mut self.back else { return false };
+        if words.len() > INLINE || !link.path.is_open() {
+            return false;
+        }
+        if !link.send_words(Header::short(handler.0, words.len()), words) {
+            return false;
+        }
+        self.back = Back::None;
+        let counters = self.desk.counters();
+        counters.bump(Counter::messages(Role::Reply, Size::Short, Flow::Sent));
+        let bytes = words.len() as u64 * 8;
+        counters.add(Counter::bytes(Role::Reply, Size::Short, Flow::Sent), bytes);
+        true
     }
 
     #[inline(always)]

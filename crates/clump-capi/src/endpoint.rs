@@ -1,6 +1,7 @@
 //! Endpoints: opening and closing, names and tags, the translation table, segments for deposits.
 
 use crate::border::{guard, guard_or, guard_pointer, hot, to_int};
+use crate::crossing::Crossing;
 use crate::fault::{Fault, Result, null, range};
 use crate::inline::{self, Table};
 use crate::job::{clump_t, with};
@@ -57,14 +58,11 @@ macro_rules! on_endpoint {
         }) {
             Some(done) => done,
             // Shared, or an error.
-            None => {
-                $crate::slot::Slot::enter::<$crate::endpoint::Ours, _>(pointer, |ours, $slot| {
-                    $crate::endpoint::not_in_its_handler($slot)?;
-                    let $endpoint = &ours.0;
-                    $body
-                })
-                .map_err(|fault| $crate::endpoint::why_not(pointer, fault))
-            }
+            None => $crate::endpoint::enter_shared(pointer, |ours, $slot| {
+                let $endpoint = &ours.0;
+                $body
+            })
+            .map_err(|fault| $crate::endpoint::why_not(pointer, fault)),
         }
     }};
     ($ep:expr, |$endpoint:ident| $body:expr) => {
@@ -72,6 +70,19 @@ macro_rules! on_endpoint {
     };
 }
 pub(crate) use on_endpoint;
+
+/// Uses an endpoint that threads share, unless that would wait for ever.
+#[inline(always)]
+pub(crate) fn enter_shared<R>(
+    pointer: *const (),
+    run: impl FnOnce(&Ours, &'static Slot) -> Result<R>,
+) -> Result<R> {
+    Slot::enter::<Ours, _>(pointer, |ours, slot| {
+        not_in_its_handler(slot)?;
+        let _crossing = Crossing::begin(slot)?;
+        run(ours, slot)
+    })
+}
 
 /// What was wrong with an endpoint that is neither this thread's nor shared.
 #[cold]
@@ -118,6 +129,9 @@ pub extern "C" fn clump_ep_open(cl: *mut clump_t, tag: u64) -> *mut clump_ep {
 /// polls, one at a time. It is polled by calls on it alone: a thread that waits for something else, in a
 /// barrier for example, does not poll it, and replies that wait for room go when somebody does
 /// (::clump_drain sees to it).
+///
+/// It is locked while a handler of it runs; calls of other threads wait. A handler that uses another shared
+/// endpoint, whose handler runs in another thread and waits for this one, gets ::CLUMP_ERR_BUSY.
 ///
 /// Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, or by ::clump_finalize.
 #[unsafe(no_mangle)]
@@ -299,7 +313,17 @@ pub extern "C" fn clump_ep_set_events(ep: *mut clump_ep, events: c_int) -> c_int
 /// Errors: ::CLUMP_ERR_HANDLER_FAILED, ::CLUMP_ERR_RETURNED, ::CLUMP_ERR_DAMAGED, ::CLUMP_ERR_IN_HANDLER.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_poll(ep: *mut clump_ep) -> c_int {
-    hot(|| on_endpoint!(ep, |endpoint| Ok(to_int(endpoint.poll()?))))
+    hot(|| match Slot::here(ep.cast_const().cast()) {
+        Some(mine) => Ok(to_int(mine.0.poll()?)),
+        None => poll_slowly(ep),
+    })
+}
+
+/// Apart, so that the short way is short.
+#[cold]
+#[inline(never)]
+fn poll_slowly(ep: *const clump_ep) -> Result<c_int> {
+    on_endpoint!(ep, |endpoint| Ok(to_int(endpoint.poll()?)))
 }
 
 /// Waits until at least one message was handled (or what ::clump_ep_set_events says); gives how many were.

@@ -1,12 +1,13 @@
 //! Handlers in C: how a message reaches them, and what comes back.
 
 use crate::border::guard;
-use crate::endpoint::{Mine, Ours, clump_ep, clump_name, not_in_its_handler};
+use crate::endpoint::{Mine, Ours, clump_ep, clump_name, enter_shared, not_in_its_handler};
 use crate::fault::{Result, null, range};
 use crate::slot::Slot;
-use crate::thread::Handling;
+use crate::thread::{Handling, Here};
 use crate::token::{Live, clump_token};
 use clump::am::{Handler, Payload, Returned, Token};
+use clump_am::Outcome;
 use clump_os::sync::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -129,44 +130,50 @@ type RunReturned = unsafe extern "C-unwind" fn(*const clump_returned);
 /// While this lives, a handler of an endpoint runs in this thread.
 struct Inside {
     slot: &'static Slot,
-    /// Whose inline functions are paused.
-    inline: usize,
     _handling: Handling,
 }
 
 impl Inside {
+    /// # Safety
+    /// `here` was found in this thread.
     #[inline(always)]
-    fn begin(slot: &'static Slot, live: *mut (), context: *mut c_void) -> Self {
-        let handling = Handling::begin();
+    unsafe fn begin<F>(callee: &Callee<F>, here: Here, live: *mut ()) -> Self {
+        // SAFETY: the caller's.
+        let handling = unsafe { Handling::begin(here) };
+        let slot = callee.slot;
         slot.handling.store(handling.thread(), Ordering::Relaxed);
-        slot.context.store(context.cast(), Ordering::Relaxed);
+        slot.context.store(callee.context.cast(), Ordering::Relaxed);
         slot.live.store(live, Ordering::Relaxed);
-        Self { slot, inline: slot.inline.pause(), _handling: handling }
+        slot.inline.pause();
+        Self { slot, _handling: handling }
     }
 }
 
 impl Drop for Inside {
     #[inline(always)]
     fn drop(&mut self) {
-        self.slot.live.store(std::ptr::null_mut(), Ordering::Relaxed);
+        // What `live` leads to is gone, but nobody looks there while no handler runs.
         self.slot.handling.store(0, Ordering::Relaxed);
-        self.slot.inline.resume(self.inline);
+        self.slot.inline.resume();
     }
 }
 
 impl Callee<Run> {
+    /// # Safety
+    /// `here` was found in this thread.
     #[inline(always)]
-    fn call(
+    unsafe fn call(
         &self,
-        token: Token<'_>,
+        here: Here,
+        token: &mut Token<'_>,
         words: &[u64],
         payload: &Payload<'_>,
     ) -> std::result::Result<(), Box<str>> {
         let (at, bytes) = (payload.as_ptr(), payload.len());
-        let mut live = Live::new(token, payload.offset());
-        let inside = Inside::begin(self.slot, (&raw mut live).cast(), self.context);
-        // SAFETY: the program gave this function as a handler; everything lives until it returns.
-        unsafe {
+        let mut live = Live::new(token, payload);
+        // SAFETY: the caller's. The program gave this function as a handler; everything lives until it returns.
+        let inside = unsafe {
+            let inside = Inside::begin(self, here, (&raw mut live).cast());
             (self.run)(
                 self.slot.pointer(),
                 words.as_ptr(),
@@ -174,7 +181,8 @@ impl Callee<Run> {
                 if bytes == 0 { std::ptr::null() } else { at.cast() },
                 bytes,
             );
-        }
+            inside
+        };
         drop(inside);
         live.outcome()
     }
@@ -199,9 +207,11 @@ impl Callee<RunReturned> {
             offset,
             deposit_bytes,
         };
-        let _inside = Inside::begin(self.slot, std::ptr::null_mut(), self.context);
         // SAFETY: the program gave this function for this; everything lives until it returns.
-        unsafe { (self.run)(&raw const returned) };
+        unsafe {
+            let _inside = Inside::begin(self, Here::find(), std::ptr::null_mut());
+            (self.run)(&raw const returned);
+        }
     }
 }
 
@@ -237,13 +247,13 @@ pub extern "C" fn clump_ep_handler_with(
         }
         let pointer: *const () = ep.cast_const().cast();
         if Slot::at(pointer).is_some_and(Slot::is::<Ours>) {
-            return Slot::enter::<Ours, _>(pointer, |ours, slot| {
-                not_in_its_handler(slot)?;
+            return enter_shared(pointer, |ours, slot| {
                 let callee = Callee { run, context, slot };
-                let call = move |token: Token<'_>, words: &[u64], payload: Payload<'_>| {
+                let call = move |mut token: Token<'_>, words: &[u64], payload: Payload<'_>| {
                     // Whole, so that it is known to be Send.
                     let callee = &callee;
-                    callee.call(token, words, &payload)
+                    // SAFETY: just found.
+                    unsafe { callee.call(Here::find(), &mut token, words, &payload) }
                 };
                 ours.0.set_handler(number, call);
                 Ok(0)
@@ -251,10 +261,12 @@ pub extern "C" fn clump_ep_handler_with(
         }
         Slot::enter::<Mine, _>(pointer, |mine, slot| {
             not_in_its_handler(slot)?;
-            let callee = Callee { run, context, slot };
-            mine.0.set_handler(number, move |token, words, payload| {
-                callee.call(token, words, &payload)
-            });
+            let (callee, here) = (Callee { run, context, slot }, Here::find());
+            let call = move |mut token: Token<'_>, words: &[u64], payload: Payload<'_>| {
+                // SAFETY: the endpoint, and so its handlers, are this thread's alone.
+                unsafe { callee.call(here, &mut token, words, &payload) }.failure()
+            };
+            mine.0.set_handler_in_place(number, call);
             Ok(0)
         })
     })
@@ -274,8 +286,7 @@ pub extern "C" fn clump_ep_on_returned(
         let run = run.ok_or_else(|| null("a function for returned messages"))?;
         let pointer: *const () = ep.cast_const().cast();
         if Slot::at(pointer).is_some_and(Slot::is::<Ours>) {
-            return Slot::enter::<Ours, _>(pointer, |ours, slot| {
-                not_in_its_handler(slot)?;
+            return enter_shared(pointer, |ours, slot| {
                 let callee = Callee::<RunReturned> { run, context, slot };
                 ours.0.on_returned(move |message| {
                     let callee = &callee;

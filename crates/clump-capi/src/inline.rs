@@ -25,6 +25,8 @@ pub(crate) struct Inline {
     count: AtomicU64,
     /// Bytes from one hot lane to the next.
     stride: AtomicU64,
+    /// Which thread that was, while a handler of the endpoint runs; else 0. For the library alone.
+    paused: AtomicUsize,
 }
 
 /// How `Way` lies in memory, for C. All null where inline functions have to call.
@@ -90,26 +92,47 @@ impl Inline {
             ways: AtomicPtr::new(null_mut()),
             count: AtomicU64::new(0),
             stride: AtomicU64::new(0),
+            paused: AtomicUsize::new(0),
         }
     }
 
     /// From now on inline functions call.
     pub(crate) fn clear(&self) {
         self.thread.store(0, Ordering::Relaxed);
+        self.paused.store(0, Ordering::Relaxed);
     }
 
-    /// The same for a while; gives what [`Inline::resume`] takes.
+    /// The same while a handler runs.
     #[inline(always)]
-    pub(crate) fn pause(&self) -> usize {
-        let thread = self.thread.load(Ordering::Relaxed);
+    pub(crate) fn pause(&self) {
+        self.paused.store(self.thread.load(Ordering::Relaxed), Ordering::Relaxed);
         self.thread.store(0, Ordering::Relaxed);
-        thread
     }
 
+    /// The handler has returned.
     #[inline(always)]
-    pub(crate) fn resume(&self, thread: usize) {
-        self.thread.store(thread, Ordering::Relaxed);
+    pub(crate) fn resume(&self) {
+        self.thread.store(self.paused.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.paused.store(0, Ordering::Relaxed);
     }
+
+    /// Whether this is an open endpoint of this thread alone, and no handler of it runs. False says nothing.
+    #[inline(always)]
+    pub(crate) fn is_here(&self) -> bool {
+        is_this_thread(&self.thread)
+    }
+
+    /// Whether a handler of this endpoint runs in this thread, to which alone it belongs. False says nothing.
+    #[inline(always)]
+    pub(crate) fn is_handling_here(&self) -> bool {
+        is_this_thread(&self.paused)
+    }
+}
+
+/// Where threads have no such pointers, all are 0, and nothing is known.
+#[inline(always)]
+fn is_this_thread(pointer: &AtomicUsize) -> bool {
+    cfg!(target_arch = "x86_64") && pointer.load(Ordering::Relaxed) == thread::pointer()
 }
 
 /// What an endpoint keeps where inline functions find it.

@@ -22,6 +22,7 @@ pub mod abi;
 pub mod am2;
 mod border;
 pub mod collective;
+mod crossing;
 pub mod endpoint;
 mod fault;
 pub mod flag;

@@ -1,6 +1,7 @@
 //! What a program's pointers lead to: slots that are never given back, so that a pointer to something that
 //! was closed, or that this library never made, is recognised instead of followed.
 
+use crate::endpoint::Mine;
 use crate::fault::{Fault, Result};
 use crate::inline::Inline;
 use crate::status::clump_status as S;
@@ -187,6 +188,15 @@ impl Slot {
         };
         // SAFETY: invariant 2: counted as used before it was seen to be there.
         run(unsafe { slot.object::<T>() }, slot)
+    }
+
+    /// The object of a slot that is an endpoint of this thread, none of whose handlers runs: by a single comparison,
+    /// for calls that run nothing of the program but its handlers, in which it cannot be closed.
+    #[inline(always)]
+    pub(crate) fn here<'a>(pointer: *const ()) -> Option<&'a Mine> {
+        let slot = Self::at(pointer).filter(|slot| slot.inline.is_here())?;
+        // SAFETY: invariant 2, and see above: what inline functions may use is an open endpoint of this thread.
+        Some(unsafe { slot.object::<Mine>() })
     }
 
     /// Uses the object of a slot if it is this thread's; the short way of what is done most.

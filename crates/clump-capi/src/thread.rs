@@ -41,31 +41,50 @@ pub(crate) fn is_handling() -> bool {
     ME.with(|me| me.depth.get() > 0) || crate::am2::is_handling()
 }
 
+/// Where this thread keeps what it is: in a shared library, finding that takes a call. Only for this thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Here(*const Me);
+
+impl Here {
+    #[inline(always)]
+    pub(crate) fn find() -> Self {
+        ME.with(|me| Self(std::ptr::from_ref(me)))
+    }
+}
+
 /// A handler runs in this thread, while this lives.
 #[derive(Debug)]
-pub(crate) struct Handling(u32);
+pub(crate) struct Handling(*const Me);
 
 impl Handling {
+    /// # Safety
+    /// `here` was found in this thread.
     #[inline(always)]
-    pub(crate) fn begin() -> Self {
-        ME.with(|me| {
-            me.depth.set(me.depth.get() + 1);
-            // Whoever runs a handler has called this library, and so has a number.
-            Self(me.number.get())
-        })
+    pub(crate) unsafe fn begin(here: Here) -> Self {
+        let this = Self(here.0);
+        let depth = &this.me().depth;
+        depth.set(depth.get() + 1);
+        this
     }
 
-    /// The number of this thread.
+    #[inline(always)]
+    fn me(&self) -> &Me {
+        // SAFETY: what `begin` was given; it lies there until the thread ends, and is nobody else's.
+        unsafe { &*self.0 }
+    }
+
+    /// The number of this thread. Whoever runs a handler has called this library, and so has one.
     #[inline(always)]
     pub(crate) fn thread(&self) -> u32 {
-        self.0
+        self.me().number.get()
     }
 }
 
 impl Drop for Handling {
     #[inline(always)]
     fn drop(&mut self) {
-        ME.with(|me| me.depth.set(me.depth.get().wrapping_sub(1)));
+        let depth = &self.me().depth;
+        depth.set(depth.get().wrapping_sub(1));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::handler::number;
 use crate::send::{bytes, words};
 use crate::slot::Slot;
 use crate::status::clump_status as S;
-use clump::am::Token;
+use clump::am::{Handler, Payload, Token};
 use clump_os::sync::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -16,19 +16,20 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 #[derive(Debug)]
 pub struct clump_token(());
 
-/// What is behind a token while its handler runs.
+/// What is behind a token while its handler runs. It refers to what came in: a copy of what has just been written in
+/// smaller pieces would wait until all of that has reached the cache.
 #[derive(Debug)]
-pub(crate) struct Live<'a> {
-    token: Token<'a>,
-    offset: Option<u64>,
+pub(crate) struct Live<'a, 'b> {
+    token: &'a mut Token<'b>,
+    payload: &'a Payload<'a>,
     replied: bool,
     failure: Option<Box<str>>,
 }
 
-impl<'a> Live<'a> {
+impl<'a, 'b> Live<'a, 'b> {
     #[inline(always)]
-    pub(crate) fn new(token: Token<'a>, offset: Option<u64>) -> Self {
-        Self { token, offset, replied: false, failure: None }
+    pub(crate) fn new(token: &'a mut Token<'b>, payload: &'a Payload<'a>) -> Self {
+        Self { token, payload, replied: false, failure: None }
     }
 
     /// What the handler said in the end.
@@ -47,6 +48,14 @@ impl<'a> Live<'a> {
         Ok(self.token.take_reply())
     }
 
+    /// Answers if nothing is in the way.
+    #[inline(always)]
+    fn reply_at_once(&mut self, handler: Handler, words: &[u64]) -> bool {
+        let replied = self.token.reply_at_once(handler, words);
+        self.replied |= replied;
+        replied
+    }
+
     #[cold]
     fn spent(&self) -> Fault {
         let what = match self.replied {
@@ -59,16 +68,28 @@ impl<'a> Live<'a> {
 
 /// Does something with a token.
 #[inline(always)]
-fn with<R>(token: *const clump_token, run: impl FnOnce(&mut Live<'_>) -> Result<R>) -> Result<R> {
+fn with<R>(
+    token: *const clump_token,
+    run: impl FnOnce(&mut Live<'_, '_>) -> Result<R>,
+) -> Result<R> {
     let found = Slot::at(token.cast()).filter(|slot| slot.is::<Mine>() || slot.is::<Ours>());
     let Some(slot) = found else { return Err(unknown(token)) };
-    let live: *mut Live<'_> = slot.live.load(Ordering::Relaxed).cast();
+    let live: *mut Live<'_, '_> = slot.live.load(Ordering::Relaxed).cast();
     if live.is_null() || !slot.is_handling_here() {
         return Err(late());
     }
     // SAFETY: it is on the stack of the handler's caller, in this thread, and used by this call alone: a
     // handler's endpoint runs no other handler meanwhile, and `run` calls nothing of the program.
     run(unsafe { &mut *live })
+}
+
+/// What is behind a token of an endpoint of this thread alone, whose handler runs: the short way of what is done most.
+#[inline(always)]
+fn mine<'a>(token: *const clump_token) -> Option<&'a mut Live<'a, 'a>> {
+    let slot = Slot::at(token.cast()).filter(|slot| slot.inline.is_handling_here())?;
+    let live: *mut Live<'_, '_> = slot.live.load(Ordering::Relaxed).cast();
+    // SAFETY: as in `with`; null for what runs for messages that came back.
+    unsafe { live.as_mut() }
 }
 
 #[cold]
@@ -108,7 +129,7 @@ pub extern "C" fn clump_token_may_reply(token: *const clump_token) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_token_offset(token: *const clump_token, offset: *mut u64) -> c_int {
     guard(|| {
-        let found = with(token, |live| Ok(live.offset))?;
+        let found = with(token, |live| Ok(live.payload.offset()))?;
         if let Some(found) = found {
             crate::endpoint::write_to(offset, found, "the place for the offset")?;
         }
@@ -151,9 +172,19 @@ pub unsafe extern "C" fn clump_reply_words(
     hot(|| {
         // SAFETY: the caller's.
         let (handler, words) = (number(handler)?, unsafe { words(given, nwords) }?);
-        with(token, |live| Ok(live.reply()?.reply(handler, words)?))?;
-        Ok(0)
+        match mine(token).is_some_and(|live| live.reply_at_once(handler, words)) {
+            true => Ok(0),
+            false => reply_slowly(token, handler, words),
+        }
     })
+}
+
+/// Apart, so that the short way is short.
+#[cold]
+#[inline(never)]
+fn reply_slowly(token: *const clump_token, handler: Handler, words: &[u64]) -> Result<c_int> {
+    with(token, |live| Ok(live.reply()?.reply(handler, words)?))?;
+    Ok(0)
 }
 
 /// Answers with words and a payload of at most ::clump_max_medium bytes, which is copied.

@@ -139,8 +139,12 @@ impl LaneSender {
             self.fill_second(words);
         }
         let slot = &self.slots[first];
-        for (cell, word) in slot.words.iter().zip(words) {
+        // The first apart: most messages have few words, and a loop is made for many.
+        if let ([cell, cells @ ..], [word, words @ ..]) = (&slot.words, words) {
             cell.store(*word, Ordering::Relaxed);
+            for (cell, word) in cells.iter().zip(words) {
+                cell.store(*word, Ordering::Relaxed);
+            }
         }
         // SYNC 2: pairs with peek
         slot.header.store(header.bits() | lap, order(Site::LanePublish, Ordering::Release));

@@ -67,6 +67,17 @@ fn what_cannot_be_handled_comes_back_with_its_reason_and_all_of_it() {
 }
 
 #[test]
+fn what_finds_no_room_or_no_requester_comes_back() {
+    let Some(shop) = workshop("late returns of am2.h") else { return };
+    for lanes in ["0", "16"] {
+        let job = Job::any(build(&shop, "am2_backs", Linked::Shared));
+        right(job.with(|command| {
+            command.env("CLUMP_PATIENCE_MS", "50").env("CLUMP_LANES", lanes);
+        }));
+    }
+}
+
+#[test]
 fn misuse_is_an_error_and_never_a_crash() {
     everywhere("am2_misuse");
 }

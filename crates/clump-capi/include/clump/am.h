@@ -192,6 +192,9 @@ struct clump_ep *clump_ep_open(clump_t *cl, uint64_t tag);
  * barrier for example, does not poll it, and replies that wait for room go when somebody does
  * (::clump_drain sees to it).
  *
+ * It is locked while a handler of it runs; calls of other threads wait. A handler that uses another shared
+ * endpoint, whose handler runs in another thread and waits for this one, gets ::CLUMP_ERR_BUSY.
+ *
  * Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, or by ::clump_finalize.
  */
 struct clump_ep *clump_ep_open_shared(clump_t *cl, uint64_t tag);

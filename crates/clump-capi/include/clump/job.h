@@ -133,11 +133,11 @@ typedef enum clump_status {
    */
   CLUMP_ERR_HOLDER_DIED = -26,
   /**
-   * It took longer than it was allowed to.
+   * It took longer than it was allowed to. No function gives this today: those with a limit give 0.
    */
   CLUMP_ERR_TIMED_OUT = -27,
   /**
-   * Somebody else has the lock, or too many wait for it.
+   * Somebody else has the lock. No function gives this today: ::clump_lock_try gives 0.
    */
   CLUMP_ERR_LOCK_BUSY = -28,
   /**

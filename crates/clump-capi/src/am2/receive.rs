@@ -12,8 +12,8 @@ use std::cell::Cell;
 /// Lets the endpoint in `slot` take messages, for handlers that the program sets later.
 pub(super) fn install(inside: &mut Inside<'_>, slot: &'static Slot) {
     for number in 1..=u8::MAX {
-        inside.set_handler(Handler(number), move |token, words, payload| {
-            receive(slot, number, token, words, &payload)
+        inside.set_handler_in_place(Handler(number), move |mut token, words, payload| {
+            receive(slot, number, &mut token, words, &payload)
         });
     }
     inside.on_returned(move |back| returned::receive(slot, back));
@@ -23,7 +23,7 @@ pub(super) fn install(inside: &mut Inside<'_>, slot: &'static Slot) {
 fn receive(
     slot: &'static Slot,
     number: u8,
-    token: Token<'_>,
+    token: &mut Token<'_>,
     words: &[u64],
     payload: &Payload<'_>,
 ) -> Option<Box<Failure>> {
@@ -46,13 +46,13 @@ fn receive(
             slot.note_handled();
             failure
         }
-        Some(_) => refuse(slot, number, &token, Reason::BadHandler, words, payload),
-        None => refuse(slot, number, &token, Reason::BadArguments, words, payload),
+        Some(_) => refuse(slot, number, token, Reason::BadHandler, words, payload),
+        None => refuse(slot, number, token, Reason::BadArguments, words, payload),
     }
 }
 
 #[inline(always)]
-fn running<'a>(slot: &'static Slot, head: Head, token: Token<'a>) -> Running<'a> {
+fn running<'a, 'b>(slot: &'static Slot, head: Head, token: &'a mut Token<'b>) -> Running<'a, 'b> {
     let (from, request) = (token.from(), token.may_reply());
     let answer = Cell::new(Some(token));
     Running { slot, head, from, answer, request, back: None }
@@ -61,7 +61,7 @@ fn running<'a>(slot: &'static Slot, head: Head, token: Token<'a>) -> Running<'a>
 #[inline(never)]
 fn medium(
     function: Function,
-    running: &Running<'_>,
+    running: &Running<'_, '_>,
     words: &[u64],
     payload: &Payload<'_>,
 ) -> Option<Box<Failure>> {
@@ -88,7 +88,7 @@ fn medium(
 fn long(
     function: Function,
     number: u8,
-    running: Running<'_>,
+    running: Running<'_, '_>,
     words: &[u64],
     payload: &Payload<'_>,
 ) -> Option<Box<Failure>> {
@@ -100,7 +100,7 @@ fn long(
     if offset.checked_add(bytes).is_none_or(|end| end > len) {
         let reason = if offset > len { Reason::BadOffset } else { Reason::BadLength };
         let (slot, token) = (running.slot, running.answer.into_inner()?);
-        return refuse(slot, number, &token, reason, words, payload);
+        return refuse(slot, number, token, reason, words, payload);
     }
     let at = memory.wrapping_add(offset);
     if bytes != 0 {

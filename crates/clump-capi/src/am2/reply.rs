@@ -17,10 +17,10 @@ fn reply(token: TokenValue, handler: u8, parcel: Parcel<'_>, words: &mut Packed)
             let what = "a reply cannot be answered, and neither can what came back";
             return Err(Failure::new(Code::BadArg, what));
         }
-        let Some(answer) = running.answer.take() else {
+        let Some(token) = running.answer.take() else {
             return Err(bad("this request has been answered; each is at most once"));
         };
-        Ok(answer.answer(Handler(handler), words.tagged(running.head.tag), parcel)?)
+        Ok(token.take_reply().answer(Handler(handler), words.tagged(running.head.tag), parcel)?)
     })
 }
 

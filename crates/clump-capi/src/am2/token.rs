@@ -30,12 +30,13 @@ impl en_t {
 }
 
 /// A handler that runs, and its message.
-pub(super) struct Running<'a> {
+pub(super) struct Running<'a, 'b> {
     pub(super) slot: &'static Slot,
     pub(super) head: Head,
     pub(super) from: Name,
-    /// The right to answer, until it is used; never there for replies and what came back.
-    pub(super) answer: Cell<Option<Token<'a>>>,
+    /// The right to answer, until it is used; never there for what came back. Where it came in: a copy of what has
+    /// just been written in smaller pieces would wait until all of that has reached the cache.
+    pub(super) answer: Cell<Option<&'a mut Token<'b>>>,
     /// Whether it is a request, answered or not.
     pub(super) request: bool,
     /// The message that came back, in handler 0.
@@ -44,7 +45,7 @@ pub(super) struct Running<'a> {
 
 thread_local! {
     /// The handler of this thread that runs, and the number that C knows it by.
-    static RUNNING: Cell<(*const Running<'static>, usize)> =
+    static RUNNING: Cell<(*const Running<'static, 'static>, usize)> =
         const { Cell::new((std::ptr::null(), 0)) };
 }
 
@@ -55,7 +56,7 @@ pub(crate) fn is_handling() -> bool {
 }
 
 /// Puts back what ran before, however the handler ends.
-struct Restore(*const Running<'static>);
+struct Restore(*const Running<'static, 'static>);
 
 impl Drop for Restore {
     #[inline(always)]
@@ -69,12 +70,12 @@ const THREAD_BITS: u32 = 16;
 
 /// Runs `handler` with a token for `running`.
 #[inline(always)]
-pub(super) fn run(running: &Running<'_>, handler: impl FnOnce(TokenValue)) {
+pub(super) fn run(running: &Running<'_, '_>, handler: impl FnOnce(TokenValue)) {
     let (before, last) = RUNNING.get();
     let number = last.wrapping_add(1);
     let thread = clump_am::this_thread() as usize & ((1 << THREAD_BITS) - 1);
     let value = number << THREAD_BITS | thread;
-    let erased: *const Running<'_> = running;
+    let erased: *const Running<'_, '_> = running;
     RUNNING.set((erased.cast(), number));
     let _restore = Restore(before);
     handler(std::ptr::without_provenance_mut(value));
@@ -84,7 +85,7 @@ pub(super) fn run(running: &Running<'_>, handler: impl FnOnce(TokenValue)) {
 #[inline(always)]
 pub(super) fn with<R>(
     token: TokenValue,
-    look: impl FnOnce(&Running<'_>) -> Result<R>,
+    look: impl FnOnce(&Running<'_, '_>) -> Result<R>,
 ) -> Result<R> {
     let (running, number) = RUNNING.get();
     let thread = clump_am::this_thread() as usize & ((1 << THREAD_BITS) - 1);

@@ -3,7 +3,7 @@
 #include "expect.h"
 #include <pthread.h>
 
-enum { COUNT = 1, COUNTED = 2, THREADS = 4, EACH = 200 };
+enum { COUNT = 1, COUNTED, CROSS, THREADS = 4, EACH = 200 };
 
 static clump_t *cl;
 static clump_ep *shared, *alone;
@@ -86,6 +86,58 @@ static void intruders(void) {
     OK(clump_ep_close(mine));
 }
 
+/* Handlers of two shared endpoints, in two threads, that send through each other's: both would wait for ever, but the
+ * second is told so. */
+static struct crossing {
+    clump_ep *ep;
+    int to_other, to_itself;
+} crossings[2];
+static int sent, refused, crossed;
+static void cross(clump_token *t, const uint64_t *a, int n, const void *d, size_t len) {
+    (void)n, (void)d, (void)len;
+    const struct crossing *other = &crossings[1 - a[0]];
+    EXPECT(clump_token_context(t) == &crossings[a[0]]);
+    pthread_barrier_wait(&meet);
+    clump_error_clear();
+    int got = clump_request(other->ep, other->to_other, COUNT);
+    EXPECT(got == 0 || (got == CLUMP_ERR_BUSY && strstr(clump_error_text(), "neither would ever return")));
+    __atomic_fetch_add(got == 0 ? &sent : &refused, 1, __ATOMIC_RELAXED);
+}
+static void crossed_over(clump_token *t, const uint64_t *a, int n, const void *d, size_t len) {
+    (void)t, (void)a, (void)n, (void)d, (void)len;
+    __atomic_fetch_add(&crossed, 1, __ATOMIC_RELAXED);
+}
+static int is_crossed(void *unused) {
+    (void)unused;
+    return __atomic_load_n(&crossed, __ATOMIC_RELAXED) == 1;
+}
+static void *go_across(void *crossing) {
+    const struct crossing *own = crossing;
+    OK(clump_request(own->ep, own->to_itself, CROSS, (uint64_t)(own - crossings)));
+    OK(clump_poll_until(own->ep, is_crossed, NULL));
+    return NULL;
+}
+static void crossing_handlers(void) {
+    for (int i = 0; i < 2; i++) {
+        crossings[i].ep = clump_ep_open_shared(cl, 4);
+        EXPECT(crossings[i].ep != NULL);
+        OK(clump_ep_handler_with(crossings[i].ep, CROSS, cross, &crossings[i]));
+        OK(clump_ep_handler(crossings[i].ep, COUNT, crossed_over));
+    }
+    for (int i = 0; i < 2; i++) {
+        crossings[i].to_itself = clump_ep_map(crossings[i].ep, clump_ep_name(crossings[i].ep), 4);
+        crossings[i].to_other = clump_ep_map(crossings[i].ep, clump_ep_name(crossings[1 - i].ep), 4);
+        EXPECT(crossings[i].to_itself >= 0 && crossings[i].to_other >= 0);
+    }
+    pthread_t threads[2];
+    pthread_barrier_init(&meet, NULL, 2);
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, go_across, &crossings[i]);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    EXPECT(sent == 1 && refused == 1 && crossed == 1);
+    for (int i = 0; i < 2; i++) OK(clump_ep_close(crossings[i].ep));
+    pthread_barrier_destroy(&meet);
+}
+
 int main(int argc, char **argv) {
     cl = clump_init(&argc, &argv);
     EXPECT(cl != NULL);
@@ -101,6 +153,7 @@ int main(int argc, char **argv) {
     next = clump_ep_map(shared, names[(rank + 1) % clump_nranks(cl)], 3);
     free(names);
     intruders();
+    crossing_handlers();
     pthread_barrier_init(&meet, NULL, THREADS + 1);
     pthread_t threads[THREADS], server;
     clump_ep *theirs[THREADS];
