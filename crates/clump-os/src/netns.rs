@@ -16,7 +16,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Most namespaces: the cables are as many as there are pairs.
-pub const MOST: u32 = 8;
+pub const MOST: u32 = 16;
 
 /// Namespaces, joined.
 #[derive(Debug)]

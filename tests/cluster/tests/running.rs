@@ -172,8 +172,8 @@ fn wrong_command_lines() {
         ("run -n 2 --nodez 2 true", "unknown option `--nodez`"),
         ("run -n 2 --nodes 3 true", "2 ranks do not fill 3 nodes"),
         ("run -n 2 --nodes 0 true", "1..=64"),
-        ("run -n 2 --netns true", "--netns joins 2 to 8 nodes, not 1"),
-        ("run -n 9 --nodes 9 --netns true", "--netns joins 2 to 8 nodes, not 9"),
+        ("run -n 2 --netns true", "--netns joins 2 to 16 nodes, not 1"),
+        ("run -n 17 --nodes 17 --netns true", "--netns joins 2 to 16 nodes, not 17"),
         ("run -n 2 --nodes 2 --security rot13 true", "aead"),
         ("nonsense", "nonsense"),
     ] {
