@@ -20,7 +20,7 @@ pub fn sorts(site: &Site) -> Result<Outcome> {
     for nodes in ["2", "4"] {
         let outcome = apps::in_folder(site, "nodes", |folder| {
             // What the network keeps counts as memory.
-            let sort = Sort { nodes, loss_ppm: LOSS_PPM, ..Sort::on_one_node("4", "32M") };
+            let sort = Sort { nodes, loss_ppm: LOSS_PPM, ..Sort::on_one_node("4", "48M") };
             Ok(match apps::sort_and_validate(site, folder, &sort)? {
                 None => plain(true, ""),
                 Some(why) => plain(false, &format!("over {nodes} nodes: {why}")),
