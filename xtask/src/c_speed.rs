@@ -41,7 +41,7 @@ pub fn run(root: &Path) -> Result<bool> {
     for _ in 0..TURNS {
         for (program, times) in programs.iter().zip(&mut times) {
             let mut job = Command::new(prefix.join("bin/clump"));
-            job.args(["run", "-n", "2"]).arg(program);
+            job.args(["run", "-n", "2", "--bind", "cores"]).arg(program);
             let ended = command::run_quiet(&mut job, LIMIT)?;
             let ns: f64 = ended.stdout.trim().parse().with_context(|| {
                 format!("{} printed no time: {}", program.display(), ended.stdout)
@@ -61,7 +61,7 @@ pub fn run(root: &Path) -> Result<bool> {
         met &= ratio <= goal;
     }
     let mut job = Command::new(prefix.join("bin/clump"));
-    job.args(["run", "-n", "2"]).arg(&programs[1]).arg("words");
+    job.args(["run", "-n", "2", "--bind", "cores"]).arg(&programs[1]).arg("words");
     command::run(&mut job, LIMIT)?;
     println!("{}", if met { "goals met" } else { "goals not met in this run" });
     Ok(met)
