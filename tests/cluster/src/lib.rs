@@ -287,6 +287,19 @@ impl Finished {
         self
     }
 
+    /// Checks that the report says of rank 0 that it computed: alone, or with others that had not come to where they
+    /// wait for it when they were asked.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn expect_rank_0_computing(&self) -> &Self {
+        let mut computing = self.err.lines().filter(|line| line.contains(": computing"));
+        let named = computing.any(|line| line.contains("rank 0:") || line.contains("ranks 0, "));
+        assert!(named, "rank 0 is not said to compute:\n{}", self.err);
+        self
+    }
+
     /// Checks that all went well and clump had nothing to say.
     ///
     /// # Panics
