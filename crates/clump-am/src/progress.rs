@@ -290,11 +290,13 @@ pub fn block_on(
             Next::Yielded => yields % ATTEND_YIELDS == 0,
             Next::Sleep => true,
         };
-        if next == Next::Sleep && network.is_some_and(|network| network.heard() != heard) {
-            // Pieces of something long come, or acknowledgements: whoever went to sleep would be woken at once.
-            heard = network.map_or(0, Network::heard);
-            waiter.reset();
-            next = Next::Yielded;
+        if next == Next::Sleep {
+            let before = std::mem::replace(&mut heard, network.map_or(0, Network::heard));
+            if heard != before {
+                // Pieces of something long come, or acknowledgements: whoever went to sleep would be woken at once.
+                waiter.reset();
+                next = Next::Yielded;
+            }
         }
         if attend && let Err(error) = idle(context, mine, what, next, &mut noted) {
             break Err(error);

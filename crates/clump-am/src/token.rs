@@ -10,7 +10,7 @@ use crate::returned::{Reason, Returned};
 use clump_net::Progress;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, INLINE, Kind};
-use clump_trace::{Counter, Flow, Role, Size};
+use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::cell::Cell;
 
 /// Most requests that handlers of one endpoint may have queued.
@@ -150,10 +150,7 @@ impl Token<'_> {
             return false;
         }
         self.back = Back::None;
-        let counters = self.desk.counters();
-        counters.bump(Counter::messages(Role::Reply, Size::Short, Flow::Sent));
-        let bytes = words.len() as u64 * 8;
-        counters.add(Counter::bytes(Role::Reply, Size::Short, Flow::Sent), bytes);
+        count_sent(self.desk.counters(), Size::Short, words.len() as u64 * 8);
         true
     }
 
@@ -255,8 +252,7 @@ impl Token<'_> {
         // Sent first, counted afterwards: the requester waits for it.
         let stashed = link.send(header, words, payload);
         let counters = self.desk.counters();
-        counters.bump(Counter::messages(Role::Reply, size, Flow::Sent));
-        counters.add(Counter::bytes(Role::Reply, size, Flow::Sent), bytes);
+        count_sent(counters, size, bytes);
         if stashed {
             counters.bump(Counter::Stashed);
             self.desk.backlog.stuck_links += 1;
@@ -323,4 +319,11 @@ impl Token<'_> {
         self.desk.backlog.busy = true;
         Ok(())
     }
+}
+
+/// Counts a reply to a requester of this node.
+#[inline(always)]
+fn count_sent(counters: Counters<'_>, size: Size, bytes: u64) {
+    counters.bump(Counter::messages(Role::Reply, size, Flow::Sent));
+    counters.add(Counter::bytes(Role::Reply, size, Flow::Sent), bytes);
 }

@@ -174,19 +174,11 @@ impl<L: Link> Driver for Frames<L> {
 
     #[inline]
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
-        if batch.len() <= send::SHORT {
-            self.send_short(batch)
-        } else {
-            self.send_long(batch, false)
-        }
+        self.send_either(batch, false)
     }
 
     fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
-        if batch.len() <= send::SHORT {
-            self.send_short(batch)
-        } else {
-            self.send_long(batch, true)
-        }
+        self.send_either(batch, true)
     }
 
     #[inline]

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use std::net::SocketAddr;
 
 /// Longest burst that goes by frames. Each is a system call; of longer ones UDP sends several by one.
-pub(super) const SHORT: usize = 4;
+const SHORT: usize = 4;
 
 /// What became of a datagram that was to go by frame.
 enum Sent {
@@ -23,7 +23,7 @@ enum Sent {
 impl<L: Link> Frames<L> {
     /// Sends a short burst: by frames as far as those behind reach, the rest by UDP.
     #[inline]
-    pub(super) fn send_short(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+    fn send_short(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         for (taken, datagram) in batch.iter().enumerate() {
             match self.send_frame(datagram) {
                 Sent::Gone => {}
@@ -44,12 +44,18 @@ impl<L: Link> Frames<L> {
         Ok(first + sent)
     }
 
-    /// Sends a long burst by UDP; `kept`: its memory stays as it is.
-    pub(super) fn send_long(
+    /// Sends a short burst by frames as far as they are in use, a long one by UDP; `kept`: its memory stays as it is.
+    #[inline]
+    pub(super) fn send_either(
         &mut self,
         batch: &[Outgoing<'_>],
         kept: bool,
     ) -> Result<usize, DriverError> {
+        if batch.len() <= SHORT { self.send_short(batch) } else { self.send_long(batch, kept) }
+    }
+
+    /// Sends a long burst by UDP.
+    fn send_long(&mut self, batch: &[Outgoing<'_>], kept: bool) -> Result<usize, DriverError> {
         let mut before = None;
         for datagram in batch {
             if before != Some(datagram.to)

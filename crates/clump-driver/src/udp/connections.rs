@@ -58,8 +58,9 @@ impl Connections {
     }
 
     /// Lets a connection cut what is sent into datagrams of `segment` bytes, or nothing (0), if it does not yet and
-    /// `bytes` would come out otherwise; whether it does.
+    /// `bytes` would come out otherwise. If it does not, nothing may be sent by it.
     #[inline]
+    #[must_use]
     pub(super) fn cut(&mut self, number: usize, segment: u16, bytes: usize) -> bool {
         let Some(known) = self.all.get_mut(number) else { return false };
         let due = known.segment != segment && (segment != 0 || bytes > usize::from(known.segment));

@@ -112,10 +112,9 @@ impl Udp {
         datagram: &Outgoing<'_>,
     ) -> Result<bool, DriverError> {
         let main = self.socket_towards(&datagram.to);
-        let mut connection = self.connection_to(main, &datagram.to);
-        if let Some(number) = connection {
-            self.connections.cut(number, 0, datagram.bytes());
-        }
+        let connection = self.connection_to(main, &datagram.to);
+        let whole = |&number: &usize| self.connections.cut(number, 0, datagram.bytes());
+        let mut connection = connection.filter(whole);
         let Outgoing { to, head, body, tail } = datagram;
         let mut result = Err(Errno::AGAIN);
         for _ in 0..LATE_ERRORS {
@@ -217,11 +216,9 @@ impl Udp {
     ) -> (usize, Result<usize, Errno>) {
         let to = rest[0].to;
         let socket = self.socket_towards(&to);
+        let longest = rest.iter().map(Outgoing::bytes).max().unwrap_or(0);
         let connection = self.connection_to(socket, &to);
-        if let Some(number) = connection {
-            let longest = rest.iter().map(Outgoing::bytes).max().unwrap_or(0);
-            self.connections.cut(number, 0, longest);
-        }
+        let connection = connection.filter(|&number| self.connections.cut(number, 0, longest));
         let connected = connection.and_then(|number| self.connections.socket(number));
         let several = self.sockets.len() > 1;
         let (mut messages, mut next) = (0, 0);
