@@ -9,7 +9,7 @@ use crate::size::parse_bytes;
 use crate::threads;
 use anyhow::{Context, Result};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Sort 100-byte records by their first 10 bytes, from disk to disk, on all ranks of the job.
@@ -49,6 +49,11 @@ pub struct SortArgs {
 }
 
 impl SortArgs {
+    /// The folders that it writes to.
+    pub fn folders(&self) -> impl Iterator<Item = &Path> {
+        [Some(&self.output), self.scratch.as_ref()].into_iter().flatten().map(PathBuf::as_path)
+    }
+
     fn spec(&self) -> Spec {
         Spec {
             inputs: self.input.clone(),

@@ -145,6 +145,29 @@ pub fn retire(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Folders that are not there before a sort. A sort makes them on rank 0, which may be killed at any moment: whoever
+/// started the ranks takes away what holds nothing after them.
+#[derive(Debug)]
+pub struct NewFolders(Vec<PathBuf>);
+
+impl NewFolders {
+    /// What is missing now of `folders` and the folders above them.
+    pub fn of<'a>(folders: impl IntoIterator<Item = &'a Path>) -> Self {
+        let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let all = folders.into_iter().flat_map(|one| one.ancestors().take_while(missing));
+        Self(all.map(Path::to_path_buf).collect())
+    }
+
+    /// Removes those that are there and empty, innermost first.
+    pub fn remove_empty(mut self) {
+        self.0.sort_by_key(|folder| std::cmp::Reverse(folder.as_os_str().len()));
+        for folder in &self.0 {
+            // One that holds something, or was never made, stays as it is.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
 fn is_part(name: &str) -> bool {
     name.strip_prefix("part-")
         .is_some_and(|n| n.len() >= 5 && n.bytes().all(|b| b.is_ascii_digit()))
@@ -172,6 +195,23 @@ mod tests {
         assert!(!names(&dir).unwrap().iter().any(|n| is_part(n)));
         pending.publish().unwrap();
         assert_eq!(names(&dir).unwrap(), ["part-00003"]);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn folders_that_a_sort_made_and_left_empty_go_and_no_others() {
+        let dir = crate::test_dir("output-folders");
+        std::fs::create_dir(dir.join("old")).unwrap();
+        let [old, deep, full, never] = ["old", "new/deep", "full", "never"].map(|n| dir.join(n));
+        let made = NewFolders::of([&old, &deep, &full, &never].map(PathBuf::as_path));
+        for folder in [&deep, &full] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(full.join("part-00000"), b"sorted").unwrap();
+        made.remove_empty();
+        let mut left = names(&dir).unwrap();
+        left.sort();
+        assert_eq!(left, ["full", "old"]);
         std::fs::remove_dir_all(dir).unwrap();
     }
 

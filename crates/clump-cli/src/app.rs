@@ -5,6 +5,7 @@ use crate::layout::{self, Layout};
 use clap::{Args, Subcommand};
 use clump_sort::command::SortArgs;
 use clump_sort::gensort::{self, GensortArgs};
+use clump_sort::output::NewFolders;
 use clump_sort::valsort::{self, ValsortArgs};
 use std::process::ExitCode;
 
@@ -60,7 +61,13 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Some(App::Sort { ranks, layout, args }) => {
-            in_job(*ranks, *layout, || clump_sort::command::run(args))
+            let starts_ranks = !clump_boot::boot::started_as_rank();
+            let made = starts_ranks.then(|| NewFolders::of(args.folders()));
+            let ended = in_job(*ranks, *layout, || clump_sort::command::run(args));
+            if let Some(made) = made {
+                made.remove_empty();
+            }
+            ended
         }
         Some(App::Gensort(args)) => gensort::run(args).map(|()| ExitCode::SUCCESS),
         Some(App::Valsort(args)) => valsort::run(args),

@@ -126,6 +126,18 @@ impl FromStr for Drives {
     }
 }
 
+/// A command line that is understood and cannot be meant: the program ends with code 2, whichever command it was.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct WrongCommand(String);
+
+impl WrongCommand {
+    /// Why, and what to write instead.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
 impl Layout {
     /// Virtual nodes of this machine, everything else as by default.
     pub fn nodes(nodes: u32) -> Self {
@@ -143,16 +155,18 @@ impl Layout {
     /// Writes the layout into a job's description.
     ///
     /// # Errors
-    /// There are more nodes than ranks, or than can be joined.
-    pub fn apply(self, spec: &mut JobSpec) -> anyhow::Result<()> {
+    /// There are more nodes than ranks, or than can be joined, or an address is not one of this machine.
+    pub fn apply(self, spec: &mut JobSpec) -> Result<(), WrongCommand> {
         let (ranks, nodes) = (spec.ranks, self.nodes);
         if nodes > ranks {
-            anyhow::bail!(
+            return Err(WrongCommand(format!(
                 "{ranks} ranks do not fill {nodes} nodes: every node needs one (-n, --nodes)"
-            );
+            )));
         }
         if self.netns && !(2..=MOST_NAMESPACES).contains(&nodes) {
-            anyhow::bail!("--netns joins 2 to {MOST_NAMESPACES} nodes, not {nodes} (--nodes)");
+            return Err(WrongCommand(format!(
+                "--netns joins 2 to {MOST_NAMESPACES} nodes, not {nodes} (--nodes)"
+            )));
         }
         (spec.nodes, spec.netns, spec.driver) = (nodes, self.netns, self.driver);
         let cores = clump_os::topology::usable_cores();
@@ -170,14 +184,15 @@ impl Layout {
 }
 
 /// Whether this machine can be reached at an address: asked before anything of a job is started.
-fn is_here(address: IpAddr) -> anyhow::Result<()> {
+fn is_here(address: IpAddr) -> Result<(), WrongCommand> {
     let Err(why) = UdpSocket::bind((address, 0)) else { return Ok(()) };
-    if why.kind() == std::io::ErrorKind::AddrNotAvailable {
-        anyhow::bail!(
+    Err(WrongCommand(if why.kind() == std::io::ErrorKind::AddrNotAvailable {
+        format!(
             "{address} is no address of this machine (--addresses); `ip -brief address` shows those that it has"
-        );
-    }
-    anyhow::bail!("nodes cannot be reached at {address} (--addresses): {why}");
+        )
+    } else {
+        format!("nodes cannot be reached at {address} (--addresses): {why}")
+    }))
 }
 
 #[cfg(test)]

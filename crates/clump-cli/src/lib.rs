@@ -36,13 +36,21 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Exit code for a wrong command line, as of the parser.
+const WRONG_COMMAND: u8 = 2;
+
 /// The code to exit with after `error`.
 fn code_of(error: &anyhow::Error) -> u8 {
     if clump_boot::boot::started_as_rank() {
         return 1; // a rank's failure is its program's, not clump's
     }
+    if error.is::<layout::WrongCommand>() {
+        return WRONG_COMMAND;
+    }
     match error.downcast_ref::<clump_boot::Error>() {
-        Some(clump_boot::Error::BadValue { .. } | clump_boot::Error::BadFile { .. }) => 2,
+        Some(clump_boot::Error::BadValue { .. } | clump_boot::Error::BadFile { .. }) => {
+            WRONG_COMMAND
+        }
         _ => job::OWN_FAILURE,
     }
 }

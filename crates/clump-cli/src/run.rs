@@ -1,15 +1,12 @@
 //! `clump run`.
 
-use crate::layout::{self, Layout};
+use crate::layout::{self, Layout, WrongCommand};
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// Exit code for a wrong command line.
-const WRONG_COMMAND: u8 = 2;
 
 /// Where ranks may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -87,11 +84,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         anyhow::bail!("no program given; see clump run --help");
     };
     let mut spec = JobSpec::new(program, rest.to_vec(), args.ranks);
-    let laid_out = strange(program).and_then(|()| args.layout.apply(&mut spec));
-    if let Err(why) = laid_out {
-        eprintln!("clump: {why}");
-        return Ok(ExitCode::from(WRONG_COMMAND));
-    }
+    strange(program)?;
+    args.layout.apply(&mut spec)?;
     spec.bind = match args.bind {
         BindTo::Cores => Bind::Cores,
         BindTo::None => Bind::None,
@@ -121,13 +115,13 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 
 /// Refuses what looks like an option: everything from the first word that is no known option on belongs
 /// to the program.
-fn strange(program: &OsStr) -> anyhow::Result<()> {
+fn strange(program: &OsStr) -> Result<(), WrongCommand> {
     let name = program.to_string_lossy();
     if name.starts_with('-') {
-        anyhow::bail!(
+        return Err(WrongCommand::new(format!(
             "unknown option `{name}`; `clump run --help` lists them all (a program of that name would \
              be `./{name}`)"
-        );
+        )));
     }
     Ok(())
 }

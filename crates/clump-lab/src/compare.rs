@@ -14,7 +14,7 @@ use crate::logp::rounds;
 use crate::measure;
 use crate::pair::meeting::{self, Part, meet};
 use crate::pair::{Pair, Scope, Way};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
 use clump_os::clock;
 use clump_wire::Security;
@@ -61,7 +61,7 @@ pub struct Args {
     #[arg(long)]
     pub netns: bool,
     /// Turns of every contestant; figures are medians over them.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value = "5", value_parser = crate::some())]
     pub rounds: usize,
     /// One JSON object instead of text.
     #[arg(long)]
@@ -253,9 +253,6 @@ pub fn play(
     rounds: usize,
     mut progress: impl FnMut(&str),
 ) -> Result<Vec<Turns>> {
-    if rounds == 0 {
-        bail!("--rounds 0 measures nothing; give at least 1");
-    }
     let mut results: Vec<Turns> = contestants
         .iter()
         .map(|c| Turns { name: c.name(field.scope).to_owned(), rounds: Vec::new() })

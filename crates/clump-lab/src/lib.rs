@@ -55,6 +55,11 @@ pub enum Command {
     Urgent(urgent::command::Args),
 }
 
+/// A number on the command line that is not 0: as of turns, for none measure nothing.
+fn some() -> clap::builder::RangedU64ValueParser<usize> {
+    clap::builder::RangedU64ValueParser::new().range(1..)
+}
+
 /// Runs a command; the exit code for the program.
 pub fn main(command: &Command) -> anyhow::Result<u8> {
     match command {

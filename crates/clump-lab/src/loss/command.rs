@@ -4,7 +4,7 @@ use super::live::{self, Game};
 use super::{Goodput, Incast, LOSSES, Report, SENDERS, Stream, TRIP_LOSS, Tail, Text, Trips};
 use crate::compare::process;
 use crate::launch::{self, Shape};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clump_wire::Security;
 use serde::de::DeserializeOwned;
@@ -24,7 +24,7 @@ pub struct Args {
     #[arg(long)]
     pub netns: bool,
     /// Turns of every job with loss and without; figures are medians over them
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value = "5", value_parser = crate::some())]
     pub rounds: usize,
     /// Chooses the packets that are lost
     #[arg(long, default_value_t = 1)]
@@ -45,7 +45,6 @@ pub fn run(args: &Args) -> Result<u8> {
         }
         return Ok(0);
     }
-    ensure!(args.rounds > 0, "--rounds 0 measures nothing; give at least 1");
     let mut goodput = Vec::new();
     for loss in LOSSES {
         let turn = |round: usize| -> Result<(Stream, Stream)> {

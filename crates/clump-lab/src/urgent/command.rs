@@ -4,7 +4,7 @@ use super::live::{self, Game};
 use super::{Report, Row, Said};
 use crate::compare::process;
 use crate::launch::{self, Shape};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clump_wire::Security;
 
@@ -21,7 +21,7 @@ pub struct Args {
     #[arg(long)]
     pub netns: bool,
     /// Turns of every job with control ahead and without; figures are medians over them
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value = "7", value_parser = crate::some())]
     pub rounds: usize,
     /// One JSON object instead of text
     #[arg(long)]
@@ -39,7 +39,6 @@ pub fn run(args: &Args) -> Result<u8> {
         }
         return Ok(0);
     }
-    ensure!(args.rounds > 0, "--rounds 0 measures nothing; give at least 1");
     let mut rows = Vec::new();
     for (game, what) in
         [(Game::Trips, "round trip of 8 bytes"), (Game::Locks, "lock taken and given back")]
