@@ -9,7 +9,7 @@ use clump_boot::boot::{Line, NetOffer};
 use clump_boot::{Config, NetDriver};
 use clump_ni::Interface;
 use clump_os::alarm::Alarm;
-use clump_os::{process, topology};
+use clump_os::{OsError, process, topology};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::Place;
 use clump_wire::Security;
@@ -79,7 +79,8 @@ impl Net {
                 Ok((socket, address))
             };
             let (socket, address) = bound().map_err(|e: std::io::Error| {
-                Refusal::new(format!("node {node} cannot be reached at {at}: {e}"), 126)
+                let what = format!("node {node} cannot be reached at {at}");
+                Refusal::new(OsError::of(what, &e).to_string(), 126)
             })?;
             sockets.push(socket);
             addresses.push(address);
@@ -118,12 +119,13 @@ impl Net {
         let refused = |e: &dyn std::fmt::Display| {
             Refusal::new(format!("the network interface of node {node} cannot run: {e}"), 126)
         };
+        let not_cloned = |e: std::io::Error| refused(&OsError::of("handing it a socket", &e));
         let all = memory.all_interfaces().len();
         let spin = sharing + all <= topology::usable_cores();
         let spin_ns = if spin { memory.patience_ns().0 } else { 0 };
         let cloned = |all: &[OwnedFd]| {
             let clones = all.iter().map(OwnedFd::try_clone);
-            clones.collect::<Result<_, _>>().map_err(|e| refused(&e))
+            clones.collect::<Result<_, _>>().map_err(not_cloned)
         };
         let start = |(which, sockets): (usize, &Vec<OwnedFd>)| {
             let seat = NetworkSeat {

@@ -4,7 +4,8 @@ use clap::{Args, ValueEnum};
 use clump_agent::JobSpec;
 use clump_boot::NetDriver;
 use clump_wire::Security;
-use std::net::{IpAddr, UdpSocket};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::str::FromStr;
 
 const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
@@ -174,6 +175,9 @@ impl Layout {
         spec.cables = self.cables;
         let addresses = self.addresses.into_iter().flat_map(|all| all.0);
         spec.addresses = addresses.flatten().collect();
+        if nodes > 1 && !self.netns && spec.addresses.is_empty() {
+            is_here(Ipv4Addr::LOCALHOST.into())?;
+        }
         spec.addresses.iter().try_for_each(|&address| is_here(address))?;
         spec.security = match self.security {
             Protection::Aead => Security::Aead,
@@ -185,13 +189,17 @@ impl Layout {
 
 /// Whether this machine can be reached at an address: asked before anything of a job is started.
 fn is_here(address: IpAddr) -> Result<(), WrongCommand> {
-    let Err(why) = UdpSocket::bind((address, 0)) else { return Ok(()) };
-    Err(WrongCommand(if why.kind() == std::io::ErrorKind::AddrNotAvailable {
-        format!(
+    let reached = |socket: UdpSocket| socket.connect(socket.local_addr()?);
+    let Err(why) = UdpSocket::bind((address, 0)).and_then(reached) else { return Ok(()) };
+    Err(WrongCommand(match why.kind() {
+        ErrorKind::AddrNotAvailable => format!(
             "{address} is no address of this machine (--addresses); `ip -brief address` shows those that it has"
-        )
-    } else {
-        format!("nodes cannot be reached at {address} (--addresses): {why}")
+        ),
+        ErrorKind::NetworkUnreachable => format!(
+            "nodes cannot reach each other at {address}: its interface is down; `ip link` shows it, and root sets it up \
+             (ip link set lo up)"
+        ),
+        _ => format!("nodes cannot be reached at {address} (--addresses): {why}"),
     }))
 }
 

@@ -1,30 +1,47 @@
 //! One error type: which call failed, and why.
 
+use rustix::io::Errno;
+
 /// A system call that failed.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{call}: {errno}")]
+#[error("{call}: {errno}{}", remedy(*errno))]
 pub struct OsError {
     /// The call, with the argument that matters, as a person would say it.
     pub call: String,
     /// The kernel's reason.
-    pub errno: rustix::io::Errno,
+    pub errno: Errno,
 }
 
 impl OsError {
     /// Names the call that gave `errno`.
-    pub fn new(call: impl Into<String>, errno: rustix::io::Errno) -> Self {
+    pub fn new(call: impl Into<String>, errno: Errno) -> Self {
         Self { call: call.into(), errno }
     }
 
     /// Names the call that libc reported as failed, reading `errno` of this thread.
     pub fn last(call: impl Into<String>) -> Self {
         let raw = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        Self::new(call, rustix::io::Errno::from_raw_os_error(raw))
+        Self::new(call, Errno::from_raw_os_error(raw))
+    }
+
+    /// Names the call that gave `error`.
+    pub fn of(call: impl Into<String>, error: &std::io::Error) -> Self {
+        Self::new(call, error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))
     }
 
     /// The same as `std::io::Error`, for callers that already speak it.
     pub fn io(&self) -> std::io::Error {
         std::io::Error::from_raw_os_error(self.errno.raw_os_error())
+    }
+}
+
+/// What to do about reasons that are limits of the caller's.
+fn remedy(errno: Errno) -> &'static str {
+    match errno {
+        Errno::MFILE => {
+            "; raise the limit of open files (ulimit -Hn; `clump doctor`) or start fewer ranks"
+        }
+        _ => "",
     }
 }
 

@@ -144,14 +144,9 @@ fn join(namespace: BorrowedFd<'_>, kind: LinkNameSpaceType) -> Result<()> {
 }
 
 fn open(path: &str) -> Result<File> {
-    File::open(path).map_err(|e| named(&format!("opening {path}"), &e))
+    File::open(path).map_err(|e| OsError::of(format!("opening {path}"), &e))
 }
 
 fn write(path: &str, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|e| named(&format!("writing {path}"), &e))
-}
-
-fn named(what: &str, error: &std::io::Error) -> OsError {
-    let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
-    OsError::new(what, errno)
+    std::fs::write(path, text).map_err(|e| OsError::of(format!("writing {path}"), &e))
 }

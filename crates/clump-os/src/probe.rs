@@ -123,11 +123,7 @@ pub fn user_namespace() -> Result<()> {
     };
     // SAFETY: between fork and exec the closure makes one system call and allocates nothing.
     unsafe { child.pre_exec(enter) };
-    let name = |e: std::io::Error| {
-        let errno = Errno::from_raw_os_error(e.raw_os_error().unwrap_or(libc::EIO));
-        OsError::new("entering a user namespace", errno)
-    };
-    child.status().map(drop).map_err(name)
+    child.status().map(drop).map_err(|e| OsError::of("entering a user namespace", &e))
 }
 
 /// Opens a counter of this thread's instructions in user mode.

@@ -123,10 +123,6 @@ pub struct Child {
 
 /// Starts `program` in a process group of its own, with no signal blocked.
 pub fn start(program: &Program) -> Result<Child> {
-    let failed = |e: &std::io::Error, what: &str| {
-        let errno = e.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
-        OsError::new(what.to_owned(), errno)
-    };
     let name = program.file.to_string_lossy().into_owned();
     let mut command = Command::new(&program.file);
     command.args(&program.args).process_group(0);
@@ -148,7 +144,8 @@ pub fn start(program: &Program) -> Result<Child> {
         command.stderr(Stdio::piped());
     }
     prepare(&mut command, program);
-    let mut child = command.spawn().map_err(|e| failed(&e, &format!("cannot start `{name}`")))?;
+    let mut child =
+        command.spawn().map_err(|e| OsError::of(format!("cannot start `{name}`"), &e))?;
     let pid = child.id();
     let pidfd = pidfd(pid)?;
     let (output, errors) = (child.stdout.take(), child.stderr.take());

@@ -1,0 +1,42 @@
+//! What a job wants of its machine before it starts, and what is said where that is missing.
+
+use clump_cluster_tests::{Job, program};
+
+/// Runs a job by a shell that first does something to it.
+fn after(first: &str, job: &str) -> Job {
+    let clump = program("clump-under-test");
+    let line = format!("{first} && exec {} {job}", clump.display());
+    Job::any("sh").with_args(&["-c", &line])
+}
+
+#[test]
+fn too_few_open_files_are_named_with_a_remedy() {
+    for files in [16, 20, 24] {
+        let ended = after(&format!("ulimit -n {files}"), "run -n 8 --nodes 4 true").finish();
+        // Which of the two depends on whether the agents can be started.
+        assert!(matches!(ended.code, 125 | 126), "{}: {}", ended.code, ended.err);
+        ended.expect(ended.code, &["Too many open files", "ulimit -Hn"]);
+    }
+}
+
+#[test]
+fn an_interface_that_is_down_is_seen_before_anything_starts() {
+    let clump = program("clump-under-test").display().to_string();
+    let without_network = |command: &[&str]| {
+        // In a user namespace of its own, so that it takes no privilege.
+        let arguments = [&["--user", "--map-root-user", "--net"], command].concat();
+        Job::any("unshare").with_args(&arguments)
+    };
+    let tried = without_network(&["true"]).finish();
+    if tried.code != 0 {
+        println!("SKIPPED: no network namespace without privileges here: {}", tried.err);
+        return;
+    }
+    for options in [&[][..], &["--addresses", "127.0.0.2"]] {
+        let line = [&[&*clump, "run", "-n", "2", "--nodes", "2"], options, &["true"]].concat();
+        let ended = without_network(&line).finish();
+        ended.expect(2, &["127.0.0.", "interface is down", "ip link set lo up"]);
+    }
+    // One node needs no network.
+    without_network(&[&clump, "run", "-n", "2", "true"]).finish().expect_clean();
+}
