@@ -46,7 +46,8 @@ const ALL_CREDIT: u64 = 64 << 20;
 pub fn faults(config: &clump_boot::Config) -> Option<(FaultPlan, u64)> {
     let chance = |ppm: u64| ppm as f64 / 1e6;
     let plan = FaultPlan {
-        loss: chance(config.net_loss_ppm),
+        // On arrival, so that a stream without any other fault goes out as it does without loss.
+        loss_on_arrival: chance(config.net_loss_ppm),
         duplication: chance(config.net_duplicate_ppm),
         reordering: chance(config.net_reorder_ppm),
         corruption: chance(config.net_corrupt_ppm),

@@ -148,7 +148,7 @@ settings! {
     net_control_first: bool = 1 in 0..=1, "bool", "CLUMP_NET_CONTROL_FIRST",
         "Whether small messages go ahead of data that waits; 0 to compare.";
     net_loss_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_LOSS_PPM",
-        "Packets that each rank throws away instead of sending them, for tests.";
+        "Packets that each rank throws away as they arrive, for tests.";
     net_duplicate_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_DUPLICATE_PPM",
         "Packets that each rank sends twice, for tests.";
     net_reorder_ppm: u64 = 0 in 0..=1_000_000, "ppm", "CLUMP_NET_REORDER_PPM",

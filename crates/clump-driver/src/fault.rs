@@ -1,8 +1,8 @@
 //! A wrapper that disturbs: loses, doubles, holds back, spoils, delays and slows datagrams, and cuts
 //! addresses off. What it does follows from its seed, the clock, and the order of calls alone.
 //!
-//! Datagrams are disturbed as they are sent. Those under way move on inside `send` and `receive`; nothing
-//! here waits, so whoever sleeps must wake by [`FaultSwitch::next_due_ns`].
+//! Datagrams are disturbed as they are sent, but for loss and marks on arrival. Those under way move on inside
+//! `send` and `receive`; nothing here waits, so whoever sleeps must wake by [`FaultSwitch::next_due_ns`].
 
 mod dice;
 mod plan;
@@ -163,6 +163,38 @@ impl<D: Driver> Fault<D> {
         Ok(())
     }
 
+    /// Sends what is left as it is at once, `kept` where its memory stays; all else is copied.
+    fn send_either(&mut self, batch: &[Outgoing<'_>], kept: bool) -> Result<usize, DriverError> {
+        let switch = self.switch.clone();
+        let mut settings = switch.lock();
+        if settings.plan.spares_sent() && settings.cuts.is_empty() && self.waiting.is_empty() {
+            let result = if kept { self.inner.send_kept(batch) } else { self.inner.send(batch) };
+            let taken = match &result {
+                Ok(taken) => *taken,
+                Err(e) => e.index().unwrap_or(0),
+            };
+            settings.counts.taken += taken as u64;
+            settings.counts.passed += taken as u64;
+            return result;
+        }
+        let now_ns = self.clock.now_ns();
+        let mut taken = 0;
+        for datagram in batch {
+            let bytes = datagram.bytes();
+            if !self.carries(datagram.to, bytes) {
+                self.pump(now_ns, &mut settings)?;
+                return Err(DriverError::Oversized { index: taken, bytes, to: datagram.to });
+            }
+            if !self.admit(datagram, now_ns, &mut settings) {
+                break;
+            }
+            self.waiting.release(now_ns);
+            taken += 1;
+        }
+        self.pump(now_ns, &mut settings)?;
+        Ok(taken)
+    }
+
     /// Decides what becomes of one datagram; `false`: not taken.
     fn admit(&mut self, datagram: &Outgoing<'_>, now_ns: u64, settings: &mut Settings) -> bool {
         let Settings { plan, cuts, counts, .. } = settings;
@@ -230,15 +262,19 @@ impl<D: Driver> Fault<D> {
         }
     }
 
-    /// Takes what is cut off, and marks by chance, from `first` on.
+    /// Takes what is cut off, loses and marks by chance, from `first` on.
     fn disturb_received(&mut self, into: &mut Inbound, first: usize, settings: &mut Settings) {
         let Settings { plan, cuts, counts, .. } = settings;
-        if cuts.is_empty() && plan.congestion <= 0.0 {
+        if cuts.is_empty() && plan.spares_received() {
             return;
         }
         into.filter(first, |datagram| {
             if cuts.covers(&datagram.from) {
                 counts.cut += 1;
+                return false;
+            }
+            if plan.loss_on_arrival > 0.0 && self.dice.comes(plan.loss_on_arrival) {
+                counts.lost += 1;
                 return false;
             }
             if self.dice.comes(plan.congestion) {
@@ -264,34 +300,11 @@ impl<D: Driver> Driver for Fault<D> {
     }
 
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
-        let switch = self.switch.clone();
-        let mut settings = switch.lock();
-        if settings.plan.spares_sent() && settings.cuts.is_empty() && self.waiting.is_empty() {
-            let result = self.inner.send(batch);
-            let taken = match &result {
-                Ok(taken) => *taken,
-                Err(e) => e.index().unwrap_or(0),
-            };
-            settings.counts.taken += taken as u64;
-            settings.counts.passed += taken as u64;
-            return result;
-        }
-        let now_ns = self.clock.now_ns();
-        let mut taken = 0;
-        for datagram in batch {
-            let bytes = datagram.bytes();
-            if !self.carries(datagram.to, bytes) {
-                self.pump(now_ns, &mut settings)?;
-                return Err(DriverError::Oversized { index: taken, bytes, to: datagram.to });
-            }
-            if !self.admit(datagram, now_ns, &mut settings) {
-                break;
-            }
-            self.waiting.release(now_ns);
-            taken += 1;
-        }
-        self.pump(now_ns, &mut settings)?;
-        Ok(taken)
+        self.send_either(batch, false)
+    }
+
+    fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        self.send_either(batch, true)
     }
 
     fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {

@@ -1,7 +1,9 @@
 //! What only the UDP driver promises: runs, options, several sockets, what it counts.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
-use clump_driver::{Driver, DriverError, Inbound, Outgoing, Udp, UdpOptions};
+use clump_driver::{
+    Clock, Driver, DriverError, Fault, FaultPlan, Inbound, Outgoing, Udp, UdpOptions,
+};
 use std::net::SocketAddr;
 
 fn bind(options: UdpOptions) -> Udp {
@@ -243,4 +245,21 @@ fn a_kept_run_is_shown_at_once_and_what_is_longer_is_not_cut_behind_it() {
         let arrived = receive(&mut to, lone.len());
         assert!(arrived.iter().zip(lone).all(|(bytes, sent)| bytes == sent.head));
     }
+}
+
+#[test]
+fn a_sender_that_loses_only_what_arrives_shows_what_it_would_show_without() {
+    let memory: Vec<u8> = vec![7; 1 << 17];
+    let page = memory.as_ptr().addr().wrapping_neg() % 4096;
+    let to = bind(UdpOptions::default());
+    let there = to.local();
+    let datagram = |head| Outgoing { to: there, head, body: &[], tail: &[] };
+    let run: Vec<_> = memory[page..][..44 * 1468].chunks(1468).map(datagram).collect();
+    let mut plain = bind(UdpOptions { connections: 1, ..UdpOptions::default() });
+    assert_eq!(plain.send_kept(&run).unwrap(), 44);
+    let plan = FaultPlan { loss_on_arrival: 1.0, ..FaultPlan::default() };
+    let lossy = bind(UdpOptions { connections: 1, ..UdpOptions::default() });
+    let mut lossy = Fault::new(lossy, 1, plan, Clock::Steady);
+    assert_eq!(lossy.send_kept(&run).unwrap(), 44);
+    assert_eq!(lossy.inner().counts(), plain.counts());
 }

@@ -1,7 +1,8 @@
 //! `clump lab loss`: what lost packets and many senders at once cost between nodes.
 //!
 //! Jobs with and without loss take turns; the loss is that of the driver's fault wrapper, which every
-//! rank puts around its socket when the configuration says so. The figures are worked out here from
+//! rank puts around its socket when the configuration says so: packets are thrown away as they arrive, so
+//! that their sender does what it does without. The figures are worked out here from
 //! what the jobs' ranks ([`live`]) print; [`command`] starts them.
 
 pub mod command;

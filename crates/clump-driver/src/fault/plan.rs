@@ -2,11 +2,14 @@
 
 use std::net::SocketAddr;
 
-/// What befalls datagrams that are sent. Chances go from 0 (never) to 1 (always).
+/// What befalls datagrams, as they are sent if nothing else is said. Chances go from 0 (never) to 1 (always).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultPlan {
     /// Chance to be lost.
     pub loss: f64,
+    /// Chance of a received datagram to be lost after all. Alone it leaves what is sent as it is, in runs and where it
+    /// lies, so that a stream pays for what is lost and not for this wrapper.
+    pub loss_on_arrival: f64,
     /// Chance to be sent twice; each copy then has its own fate.
     pub duplication: f64,
     /// Chance to be held back until others have gone past.
@@ -35,6 +38,7 @@ impl Default for FaultPlan {
     fn default() -> Self {
         Self {
             loss: 0.0,
+            loss_on_arrival: 0.0,
             duplication: 0.0,
             reordering: 0.0,
             reorder_span: 3,
@@ -58,6 +62,11 @@ impl FaultPlan {
             && self.jitter_ns == 0
             && self.rate_bytes_per_s.is_none()
     }
+
+    /// Whether datagrams that are received pass untouched.
+    pub(super) fn spares_received(&self) -> bool {
+        self.loss_on_arrival <= 0.0 && self.congestion <= 0.0
+    }
 }
 
 /// What happened to datagrams.
@@ -67,7 +76,7 @@ pub struct FaultCounts {
     pub taken: u64,
     /// Handed to the driver inside, copies included.
     pub passed: u64,
-    /// Lost by chance.
+    /// Lost by chance, here or on arrival.
     pub lost: u64,
     /// Lost because the queue of a rated link was full.
     pub overflowed: u64,

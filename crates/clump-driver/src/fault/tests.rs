@@ -100,6 +100,27 @@ fn loss_alone_keeps_the_order() {
 }
 
 #[test]
+fn loss_on_arrival_leaves_what_is_sent_alone() {
+    let mut scene = scene(5, FaultPlan { loss_on_arrival: 0.25, ..FaultPlan::default() });
+    assert_eq!(scene.send(0..1000), 1000);
+    assert_eq!(scene.received().len(), 1000);
+    let to = scene.sender.local();
+    let numbers: Vec<_> = (0..1000_u32).map(u32::to_le_bytes).collect();
+    let batch: Vec<_> =
+        numbers.iter().map(|head| Outgoing { to, head, body: b"", tail: b"" }).collect();
+    assert_eq!(scene.receiver.send(&batch).unwrap(), 1000);
+    let (mut inbound, mut got) = (Inbound::new(64), Vec::new());
+    while scene.sender.receive(&mut inbound).unwrap() > 0 {
+        got.extend((0..inbound.len()).map(|i| inbound.bytes(i).to_vec()));
+        inbound.clear();
+    }
+    assert!(got.is_sorted_by_key(|bytes| u32::from_le_bytes(bytes[..].try_into().unwrap())));
+    let lost = scene.switch.counts().lost;
+    assert!((180..320).contains(&lost), "{lost}");
+    assert_eq!(got.len() as u64 + lost, 1000);
+}
+
+#[test]
 fn a_reordered_datagram_is_overtaken_by_few_and_never_stuck() {
     let plan = FaultPlan { reordering: 0.2, reorder_span: 3, ..FaultPlan::default() };
     let mut scene = scene(6, plan);
