@@ -110,17 +110,28 @@ impl Arena {
         }
         let all: Vec<Outgoing<'_>> = self.shots.iter().map(outgoing).collect();
         let bytes = all.iter().map(Outgoing::bytes).sum();
-        let lie_there = self.shots.iter().all(|shot| matches!(shot, Shot::Unit(_)));
-        if bytes < LEAST_KEPT || !lie_there {
+        // What goes out again is a copy, and goes ahead of what is new. That lies with its units, and one lost packet in a
+        // row must not be the reason to copy all of the row.
+        let copies = self.shots.iter().take_while(|shot| matches!(shot, Shot::Copy(..))).count();
+        let (again, new) = all.split_at(copies);
+        let (_, units) = self.shots.split_at(copies);
+        let lie_there = units.iter().all(|shot| matches!(shot, Shot::Unit(_)));
+        if !lie_there || new.iter().map(Outgoing::bytes).sum::<usize>() < LEAST_KEPT {
             return (driver.send(&all), bytes);
         }
-        let sent = driver.send_kept(&all);
-        for shot in &self.shots {
+        if !again.is_empty() {
+            match driver.send(again) {
+                Ok(taken) if taken == again.len() => {}
+                incomplete => return (incomplete, bytes),
+            }
+        }
+        let sent = driver.send_kept(new);
+        for shot in units {
             if let Shot::Unit(number) = *shot {
                 outbox.on_shown(number);
             }
         }
-        (sent, bytes)
+        (sent.map(|taken| copies + taken), bytes)
     }
 }
 
@@ -147,4 +158,107 @@ fn seal_cover(header: &Header, sealer: &Sealer, cover: Option<&mut [u8]>) -> usi
     head.copy_from_slice(&header.encode(0));
     sealer.seal(header.number, head, body, tail);
     body_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(
+        clippy::unwrap_used,
+        clippy::unimplemented,
+        reason = "a test that cannot begin has failed"
+    )]
+
+    use super::*;
+    use crate::seal::JobKey;
+    use clump_driver::{Capabilities, Inbound};
+    use clump_wire::frame::{Head, Kind, Route};
+    use clump_wire::{Packet, Security};
+    use std::os::fd::BorrowedFd;
+
+    /// Notes which units are sent, and whether as what stays where it is; takes at most `most` each time.
+    struct Notebook {
+        most: usize,
+        calls: Vec<(bool, Vec<u64>)>,
+    }
+
+    impl Notebook {
+        fn note(&mut self, kept: bool, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+            let unit = |one: &Outgoing<'_>| Packet::parse(one.head).unwrap().header.unit;
+            let taken = batch.len().min(self.most);
+            self.calls.push((kept, batch[..taken].iter().map(unit).collect()));
+            Ok(taken)
+        }
+    }
+
+    impl Driver for Notebook {
+        fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+            self.note(false, batch)
+        }
+
+        fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+            self.note(true, batch)
+        }
+
+        fn capabilities(&self) -> &Capabilities {
+            unimplemented!()
+        }
+
+        fn local(&self) -> SocketAddr {
+            unimplemented!()
+        }
+
+        fn receive(&mut self, _: &mut Inbound) -> Result<usize, DriverError> {
+            unimplemented!()
+        }
+
+        fn readiness(&self) -> Option<BorrowedFd<'_>> {
+            None
+        }
+
+        fn path_hint(&self, _: SocketAddr) -> Option<usize> {
+            None
+        }
+    }
+
+    /// An outbox of `units` whole units of 1400 bytes, all under way.
+    fn flying(units: u64) -> Outbox {
+        let mut outbox = Outbox::new(1400, 4, true);
+        let route = Route { from: 1, to: 2, tag: 3 };
+        let head =
+            Head { kind: Kind::Medium, reply: false, handler: 1, route, order: None, piece: None };
+        outbox.append(&head, &[], &vec![7; 1400 * units as usize]);
+        (0..units).for_each(|_| outbox.launch());
+        outbox
+    }
+
+    fn fire(most: usize, units: &[u64], outbox: &mut Outbox) -> (usize, Vec<(bool, Vec<u64>)>) {
+        let sealer = JobKey::new(&mut [3; 32]).unwrap().sealer(Security::Crc, 0, 1, 1).unwrap();
+        let (mut arena, mut driver) = (Arena::default(), Notebook { most, calls: Vec::new() });
+        for &unit in units {
+            let header = Header { kind: clump_wire::Kind::Data, unit, ..Header::default() };
+            arena.load_unit(&header, &sealer, outbox);
+        }
+        let (result, _) = arena.fire(&mut driver, "127.0.0.1:9".parse().unwrap(), outbox);
+        (result.unwrap(), driver.calls)
+    }
+
+    #[test]
+    fn units_that_go_out_again_do_not_keep_a_row_from_being_shown() {
+        let mut outbox = flying(80);
+        let row: Vec<_> = (0..40).collect();
+        assert_eq!(fire(64, &row, &mut outbox), (40, vec![(true, row)]));
+        let next: Vec<_> = (40..80).collect();
+        let both: Vec<_> = [&[3, 17][..], &next].concat();
+        let calls = vec![(false, vec![3, 17]), (true, next)];
+        assert_eq!(fire(64, &both, &mut outbox), (42, calls), "in the order of their numbers");
+        assert_eq!(fire(64, &[5, 41], &mut outbox), (2, vec![(false, vec![5, 41])]));
+        // What a full wire does not take, nothing goes past.
+        assert_eq!(fire(1, &[5, 41], &mut outbox).0, 1);
+        let mut outbox = flying(80);
+        assert!(!fire(64, &[0, 1], &mut outbox).1[0].0, "too short to be worth it");
+        let row: Vec<_> = (0..40).collect();
+        fire(64, &row, &mut outbox);
+        let both: Vec<_> = [0, 1].into_iter().chain(40..80).collect();
+        assert_eq!(fire(1, &both, &mut outbox), (1, vec![(false, vec![0])]));
+    }
 }
