@@ -359,8 +359,11 @@ impl Launcher {
                 }
             };
             self.printer.say(&self.poller, Stream::Errors, &text);
-            if !outcome.interfaces.is_empty() {
-                let lines = Monitor::lines(&outcome.interfaces).join("\n");
+            for monitors in [&outcome.stacks, &outcome.interfaces] {
+                if monitors.is_empty() {
+                    continue;
+                }
+                let lines = Monitor::lines(monitors).join("\n");
                 self.printer.say(&self.poller, Stream::Errors, &format!("\n{lines}\n"));
             }
         }

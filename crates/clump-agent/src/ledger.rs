@@ -43,7 +43,8 @@ impl Ledger<'_> {
         let (code, ending) = self.ending();
         let (mut counters, mut ranks, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
         let (mut leftovers, mut survivors) = (Vec::new(), Vec::new());
-        let (mut interfaces, mut config) = (Vec::new(), BTreeMap::new());
+        let (mut interfaces, mut stacks) = (Vec::new(), Vec::new());
+        let mut config = BTreeMap::new();
         let parts = std::mem::take(&mut self.parts);
         for (node, part) in (0..).zip(parts) {
             let here = self.spec.ranks_of(node);
@@ -62,11 +63,13 @@ impl Ledger<'_> {
             hosts.push(part.host);
             counters.extend(part.counters);
             interfaces.extend(part.interfaces);
+            stacks.extend(part.stacks);
             leftovers.extend(part.leftovers);
             survivors.extend(part.survivors);
             config.extend(part.config);
         }
-        let stacks: Vec<_> = interfaces.iter().map(|one: &Monitor| one.network.clone()).collect();
+        let of_interfaces: Vec<_> =
+            interfaces.iter().map(|one: &Monitor| one.network.clone()).collect();
         let anyone_joined = counters.iter().any(|all: &Snapshot| all[Counter::Joined] != 0);
         let ns = self.ended_ns.saturating_sub(self.started_ns);
         JobOutcome {
@@ -78,9 +81,10 @@ impl Ledger<'_> {
             wall_ms: std::time::Duration::from_nanos(ns).as_secs_f64() * 1e3,
             leftovers,
             survivors,
-            summary: anyone_joined.then(|| Summary::of_lives(&counters, &stacks)),
+            summary: anyone_joined.then(|| Summary::of_lives(&counters, &of_interfaces)),
             counters,
             interfaces,
+            stacks,
             config,
         }
     }

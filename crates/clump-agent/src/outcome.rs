@@ -171,6 +171,9 @@ pub struct NodePart {
     /// What its network interfaces saw of themselves.
     #[serde(default)]
     pub interfaces: Vec<Monitor>,
+    /// What its ranks saw of stacks of their own.
+    #[serde(default)]
+    pub stacks: Vec<Monitor>,
     /// Processes that its ranks had started and left running; they were killed.
     pub leftovers: Vec<String>,
     /// Processes that could not be killed.
@@ -243,6 +246,8 @@ pub struct JobOutcome {
     pub counters: Vec<Snapshot>,
     /// What the network interfaces of all nodes saw of themselves.
     pub interfaces: Vec<Monitor>,
+    /// What ranks that drive the network themselves saw of their stacks.
+    pub stacks: Vec<Monitor>,
     /// How the program communicated.
     pub summary: Option<Summary>,
     /// The effective configuration.
@@ -263,6 +268,7 @@ impl JobOutcome {
             survivors: Vec::new(),
             counters: Vec::new(),
             interfaces: Vec::new(),
+            stacks: Vec::new(),
             summary: None,
             config: BTreeMap::new(),
         }

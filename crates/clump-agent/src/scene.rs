@@ -55,9 +55,20 @@ pub fn monitors(node: &NodeMemory) -> Vec<Monitor> {
         // The stack's own counters stand where those of a rank's first endpoint would.
         let network = node.endpoint_block(id, 0).ok()?;
         let network = Snapshot::of(Counters::over(network.counters()));
-        Monitor::read((node.node(), which, node.proxies() != 0), block.counters(), network, now_ns)
+        Monitor::read((node.node(), which, node.proxies() != 0), block.gauges(), network, now_ns)
     };
     node.own_interfaces().zip(0..).filter_map(read).collect()
+}
+
+/// What the node's ranks show now of the stacks by which they drive the network themselves; `counters` are theirs, in
+/// order.
+pub fn stacks(node: &NodeMemory, counters: &[Snapshot]) -> Vec<Monitor> {
+    let now_ns = clock::now_ns();
+    let read = |(rank, counters)| {
+        let block = node.rank(rank)?;
+        Monitor::of_rank((node.node(), rank), block.gauges(), counters, now_ns)
+    };
+    node.local_ranks().zip(counters).filter_map(read).collect()
 }
 
 /// A rank in a barrier notes whom it misses when it goes to sleep; others may have come since. Names the

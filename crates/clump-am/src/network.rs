@@ -13,7 +13,9 @@ use carrier::Carrier;
 pub use clump_boot::Dispatch;
 use clump_driver::{Clock, Fault, FaultPlan, PathCounts, PeerPaths, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
-use clump_net::{Batch, Doors, Interface, PeerAddress, Polling, Refusal, Stack, StackConfig};
+use clump_net::{
+    Batch, Doors, Interface, PeerAddress, Polling, Refusal, Stack, StackConfig, Times,
+};
 use clump_os::fence::FenceKind;
 use clump_os::secret::Secret;
 use clump_os::{clock, socket};
@@ -21,7 +23,7 @@ use clump_proto::Congestion;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{Place, RankBlock, RankState};
 use clump_shm::segment::Segment;
-use clump_trace::{Counter, Counters};
+use clump_trace::{Counter, Counters, Gauge, Gauges, Stage};
 use clump_wire::Security;
 pub use forward::{Forward, Spill, stamped};
 pub use portal::{Portal, PortalClock, proxy_name};
@@ -235,6 +237,9 @@ impl Network {
         // A rank that is alone on its node has nothing else to look at.
         let (least, most) = if node.local_ranks().len() == 1 { (1, 1) } else { polling };
         let interface = Interface::new(stack, wake);
+        if let Some(block) = node.rank(rank) {
+            Gauges::over(block.gauges()).set(Gauge::Started, clock::now_ns());
+        }
         let (carrier, polling) = (Carrier::Own(interface), Polling::new(least, most));
         Ok(Self { carrier, registry, credit, polling })
     }
@@ -329,6 +334,29 @@ impl Network {
             stack.lose(peer, why);
         }
         count_stack(counters, &stack);
+        let round_trips: Vec<_> = stack.round_trips().collect();
+        let stack_number = stack.number();
+        drop(stack);
+        if let Some(block) = node.rank(stack_number) {
+            count_times(Gauges::over(block.gauges()), interface.times(), &round_trips);
+        }
+    }
+}
+
+/// Copies what the times of a rank's own stack are, and notes what its channels know of the wire.
+fn count_times(gauges: Gauges<'_>, times: Times, round_trips: &[u64]) {
+    for large in [false, true] {
+        for (stage, of) in [
+            (Stage::Source, times.source),
+            (Stage::ToWire, times.to_wire),
+            (Stage::Delivery, times.delivery),
+        ] {
+            gauges.set_times(stage, large, of[usize::from(large)]);
+        }
+    }
+    gauges.set(Gauge::Busy, times.busy);
+    for srtt in round_trips {
+        gauges.time(Stage::Wire, false, srtt / 2);
     }
 }
 

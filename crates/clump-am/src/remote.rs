@@ -124,7 +124,7 @@ impl Core {
         let mut handled = self.handle_later(remote)?;
         let Some(network) = self.desk.context.network() else { return Ok((0, false)) };
         let mut batch = remote.batch.take().unwrap_or_default();
-        let received = network.look(self.desk.name.index(), &mut batch);
+        let (received, timed) = network.look(self.desk.name.index(), &mut batch);
         let counters = self.desk.counters();
         counters.bump(Counter::NetLooks);
         if received == 0 && batch.is_empty() {
@@ -138,6 +138,11 @@ impl Core {
             if failure.is_some() {
                 remote.later.push_back(arrival.to_mail());
                 continue;
+            }
+            if timed == Some(at)
+                && let Some(network) = self.desk.context.network()
+            {
+                network.on_delivery(arrival.payload.len());
             }
             match self.handle_arrival(&arrival, &mut remote.requesters) {
                 Ok(true) => handled += 1,

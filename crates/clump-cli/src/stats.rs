@@ -74,7 +74,10 @@ fn all_nodes(found: NodeMemory) -> Vec<NodeMemory> {
 }
 
 fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
-    let ranks: Vec<_> = nodes.iter().flat_map(scene::counters).collect();
+    let by_node: Vec<_> = nodes.iter().map(scene::counters).collect();
+    let drivers = nodes.iter().zip(&by_node).flat_map(|(node, ranks)| scene::stacks(node, ranks));
+    let drivers: Vec<_> = drivers.collect();
+    let ranks = by_node.concat();
     let doing: Vec<_> = nodes.iter().flat_map(|node| scene::look(node, |_| None)).collect();
     let node = nodes.first().context("a job without nodes")?;
     let first = ranks.iter().map(|all| all[Counter::Joined]).filter(|&ns| ns != 0).min();
@@ -86,7 +89,7 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
     if json {
         let all = serde_json::json!({
             "job": id, "ranks": ranks.len(), "nodes": nodes.len(), "doing": doing, "counters": ranks,
-            "interfaces": interfaces, "summary": summary,
+            "interfaces": interfaces, "stacks": drivers, "summary": summary,
         });
         return Ok(format!("{all}\n"));
     }
@@ -106,8 +109,10 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
         text.push('\n');
     }
     let mut text = format!("{text}\n{}\n{summary}", Table { what: "rank", all: &ranks });
-    if !interfaces.is_empty() {
-        text += &format!("\n{}\n", Monitor::lines(&interfaces).join("\n"));
+    for monitors in [&drivers, &interfaces] {
+        if !monitors.is_empty() {
+            text += &format!("\n{}\n", Monitor::lines(monitors).join("\n"));
+        }
     }
     if stacks.iter().any(|stack| *stack != Snapshot::ZERO) {
         text += &format!("\n{}", Table { what: "interface", all: &stacks });

@@ -4,19 +4,25 @@
 //! thread looks after the stack when the rank does not (it computes): it receives, acknowledges and
 //! sends again, some hundred times a second, and runs no handlers.
 
+mod timing;
+
 use crate::flow::FlowId;
 use crate::mail::Batch;
 use crate::outbox::Progress;
 use crate::stack::{Push, Request, Stack};
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
+use clump_proto::Nanos;
 use clump_wire::frame::Kind;
 use spin::Yield;
 use spin::mutex::{SpinMutex, SpinMutexGuard};
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+pub use timing::Times;
+use timing::Timing;
 
 /// How often the backstop looks while something is under way, and how long nobody else must have.
 const BACKSTOP: Duration = Duration::from_millis(2);
@@ -33,10 +39,72 @@ pub struct Interface {
     backstop: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// A stack, and where the time of its messages goes.
+#[derive(Debug)]
+pub struct Watched {
+    stack: Stack,
+    timing: Timing,
+}
+
+impl Deref for Watched {
+    type Target = Stack;
+
+    #[inline]
+    fn deref(&self) -> &Stack {
+        &self.stack
+    }
+}
+
+impl DerefMut for Watched {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Stack {
+        &mut self.stack
+    }
+}
+
+impl Watched {
+    /// What was pushed that is due to be timed, or found no room.
+    #[cold]
+    fn on_pushed(&mut self, pushed: Push, began: Nanos, peer: Option<u32>, bytes: usize) {
+        let Self { stack, timing } = self;
+        let now = clock::ticked_ns();
+        match pushed {
+            Push::Accepted => timing.on_pushed(stack, (began, now), peer, bytes),
+            Push::Full => timing.on_refused(now),
+            Push::Lost(_) => {}
+        }
+        timing.on_sent(stack, now);
+    }
+
+    /// The stack has sent what it could.
+    #[inline]
+    fn on_sent(&mut self) {
+        if self.timing.is_waiting() {
+            self.timing.on_sent(&self.stack, clock::ticked_ns());
+        }
+    }
+
+    /// Begins a turn: when, if it is timed.
+    #[inline]
+    fn begin_turn(&mut self) -> Option<Nanos> {
+        self.timing.is_turn_due().then(clock::ticked_ns)
+    }
+
+    /// Ends a turn, which found something to do or not.
+    #[inline]
+    fn end_turn(&mut self, began: Option<Nanos>, found: bool) {
+        if let Some(began) = began {
+            let time = found.then(|| clock::ticked_ns().saturating_sub(began));
+            self.timing.on_turn(time);
+        }
+        self.on_sent();
+    }
+}
+
 struct Shared {
     /// Taken for each message, and hardly ever by two at once: one that need not know at the end whether anybody
     /// waits saves a locked instruction (8 of 65 ns). Who finds it taken yields.
-    stack: SpinMutex<Stack, Yield>,
+    stack: SpinMutex<Watched, Yield>,
     readiness: Option<OwnedFd>,
     /// Messages may wait for company; who waits for nothing but them sends them.
     unsettled: AtomicBool,
@@ -59,7 +127,7 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     #[inline]
-    fn stack(&self) -> SpinMutexGuard<'_, Stack> {
+    fn stack(&self) -> SpinMutexGuard<'_, Watched> {
         self.stack.lock()
     }
 
@@ -86,6 +154,7 @@ impl Shared {
             let now = stack.looked_at();
             stack.service(now, true);
             stack.acknowledge_all(now);
+            stack.on_sent();
             pause = if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP };
         }
     }
@@ -96,8 +165,9 @@ impl Interface {
     /// have these endpoints.
     pub fn new(stack: Stack, wake: Box<dyn Fn(u32) + Send + Sync>) -> Self {
         let readiness = stack.driver().readiness().and_then(|fd| fd.try_clone_to_owned().ok());
+        let timing = Timing::new(clock::ticked_ns());
         let shared = Shared {
-            stack: SpinMutex::new(stack),
+            stack: SpinMutex::new(Watched { stack, timing }),
             readiness,
             unsettled: AtomicBool::new(false),
             looked_at: AtomicU64::new(clock::ticked_ns()),
@@ -112,7 +182,7 @@ impl Interface {
 
     /// The stack, for everything rare.
     #[inline]
-    pub fn stack(&self) -> SpinMutexGuard<'_, Stack> {
+    pub fn stack(&self) -> SpinMutexGuard<'_, Watched> {
         self.shared.stack()
     }
 
@@ -123,9 +193,21 @@ impl Interface {
 
     /// Sends, and notes whether anything is left to be sent later.
     #[inline]
-    fn send(&self, send: impl FnOnce(&mut Stack) -> Push) -> Push {
+    fn send(
+        &self,
+        bytes: usize,
+        peer: impl FnOnce(&Stack) -> Option<u32>,
+        send: impl FnOnce(&mut Stack) -> Push,
+    ) -> Push {
         let mut stack = self.shared.stack();
+        let began = if stack.timing.is_due() { clock::ticked_ns() } else { 0 };
         let pushed = send(&mut stack);
+        if pushed == Push::Accepted && began == 0 {
+            stack.timing.on_taken();
+        } else {
+            let peer = peer(&stack);
+            stack.on_pushed(pushed, began, peer, bytes);
+        }
         self.shared.unsettled.store(stack.wants_service(), Ordering::Relaxed);
         pushed
     }
@@ -133,7 +215,8 @@ impl Interface {
     /// Sends a short or medium request.
     #[inline]
     pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Push {
-        self.send(|stack| stack.request(clock::ticked_ns, request, payload))
+        let peer = |stack: &Stack| stack.peer_of(request.flow);
+        self.send(payload.len(), peer, |stack| stack.request(clock::ticked_ns, request, payload))
     }
 
     /// Sends a long request, or as much of it as there is room for.
@@ -143,7 +226,10 @@ impl Interface {
         payload: &[u8],
         progress: &mut Progress,
     ) -> Push {
-        self.send(|stack| stack.request_long(clock::ticked_ns, request, payload, progress))
+        let peer = |stack: &Stack| stack.peer_of(request.flow);
+        self.send(payload.len(), peer, |stack| {
+            stack.request_long(clock::ticked_ns, request, payload, progress)
+        })
     }
 
     /// Answers a request.
@@ -155,7 +241,11 @@ impl Interface {
         names: (u64, u64),
         body: (&[u64], &[u8]),
     ) -> Push {
-        self.send(|stack| stack.reply(clock::ticked_ns, peer, head, names, body))
+        self.send(
+            body.1.len(),
+            |_| Some(peer),
+            |stack| stack.reply(clock::ticked_ns, peer, head, names, body),
+        )
     }
 
     /// Opens the way between two endpoints.
@@ -165,10 +255,11 @@ impl Interface {
     }
 
     /// Looks once. Messages of endpoint `wanted` are handed over in `batch`; if there are any, what they
-    /// set off is sent by [`Interface::settle`].
+    /// set off is sent by [`Interface::settle`]. Gives the number of packets, and which message is to be timed.
     #[inline]
-    pub fn look(&self, wanted: u8, batch: &mut Batch) -> usize {
+    pub fn look(&self, wanted: u8, batch: &mut Batch) -> (usize, Option<usize>) {
         let mut stack = self.shared.stack();
+        let began = stack.begin_turn();
         let received = stack.receive(clock::ticked_ns, Some(wanted), batch);
         let now = stack.looked_at();
         self.shared.looked_at.store(now, Ordering::Relaxed);
@@ -182,12 +273,27 @@ impl Interface {
             // Handling them takes long; nobody should have to wait for it.
             stack.acknowledge_all(now);
         }
+        stack.end_turn(began, received > 0 || !batch.is_empty());
+        let timed = stack.timing.arrival(batch.len());
         let others = stack.take_mailed() & !1_u32.wrapping_shl(u32::from(wanted));
         drop(stack);
         if others != 0 {
             (self.shared.wake)(others);
         }
-        received
+        (received, timed)
+    }
+
+    /// The message that a look said is to be timed, of so many bytes, is about to be handled.
+    #[cold]
+    pub fn on_delivery(&self, bytes: usize) {
+        let waited =
+            clock::ticked_ns().saturating_sub(self.shared.looked_at.load(Ordering::Relaxed));
+        self.shared.stack().timing.on_delivery(bytes, waited);
+    }
+
+    /// Where the time of messages has gone up to now.
+    pub fn times(&self) -> Times {
+        self.shared.stack().timing.times()
     }
 
     /// Packets of peers that looks have found so far.
@@ -204,7 +310,9 @@ impl Interface {
         let mut stack = self.shared.stack();
         self.shared.unsettled.store(false, Ordering::Relaxed);
         if stack.wants_service() {
+            let began = stack.begin_turn();
             stack.service(clock::ticked_ns(), true);
+            stack.end_turn(began, true);
         }
         true
     }
@@ -216,6 +324,7 @@ impl Interface {
         let now = clock::ticked_ns();
         stack.service(now, true);
         stack.acknowledge_all(now);
+        stack.on_sent();
         // A sleeper looks after the stack itself, in time.
         self.shared.looked_at.store(now, Ordering::Relaxed);
         stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)))

@@ -33,7 +33,7 @@ mod stats;
 
 pub use doors::{Doors, Refusal};
 pub use flow::{Flow, FlowId, Flows, REQUEST_COST};
-pub use interface::Interface;
+pub use interface::{Interface, Times, Watched};
 pub use mail::{Arrival, Batch, Mail, Sort, Words};
 pub use outbox::Progress;
 pub use polling::Polling;

@@ -3,8 +3,14 @@
 use crate::mail::Mail;
 use std::collections::BTreeMap;
 
-/// Messages that may wait for an earlier one: more than a window holds.
-const MOST_HELD: usize = 1 << 16;
+/// Units that a peer may send beyond one that is missing: what an acknowledgement can speak of.
+const SPAN: usize = clump_wire::MOST_SACK_WORDS * 64;
+/// Bytes of the longest unit, and of the shortest message that asks for order.
+const MOST_UNIT: usize = 65_507;
+const LEAST_FRAME: usize = 16;
+/// Messages that may wait for an earlier one: as many as can lie in the units beyond one that is missing. What is refused
+/// here is lost, so no correct peer may come so far.
+const MOST_HELD: usize = SPAN * MOST_UNIT / LEAST_FRAME;
 
 /// The messages of one peer that asked for order.
 #[derive(Debug, Default)]

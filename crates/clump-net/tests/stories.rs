@@ -426,3 +426,39 @@ fn a_long_message_whose_sender_is_gone_midway_holds_up_nothing_behind_it() {
         assert!(pair.sides.iter().all(|side| side.stack.memory_bytes() == 0));
     }
 }
+
+#[test]
+fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
+    // Six ways, each with all the credit there is, on a path that carries long datagrams of many messages each.
+    let mut pair = Pair::with_credit(Security::Crc, 65_507, 1 << 20);
+    let flows: Vec<_> = (0..6).map(|from| pair.ordered_from(from)).collect();
+    assert_eq!(pair.send(flows[0], &[0], &[]), Push::Accepted);
+    let [_, mut got] = pair.settle();
+    let headers = pair.sent(0);
+    let headers = headers.iter().map(|copy| clump_wire::Packet::parse(copy).unwrap().header);
+    let last = headers.rev().find(|header| header.kind == clump_wire::Kind::Data).unwrap();
+    pair.sides[0].wire.lock().unwrap().lose_unit = Some(last.unit + 1);
+    let mut sent = 1;
+    for _ in 0..400 {
+        for &flow in &flows {
+            while pair.send(flow, &[sent], &[]) == Push::Accepted {
+                sent += 1;
+            }
+        }
+        pair.look(0, None);
+        let came = pair.look(1, Some(0));
+        // Questions about room need no order.
+        let questions = came.iter().filter(|mail| mail.sort == Sort::Message(Kind::Ask)).count();
+        assert_eq!(questions, came.len(), "all others stand behind the gap");
+        pair.now += 10_000;
+    }
+    assert!(sent > 1 << 16, "so many come: {sent}");
+    pair.sides[0].wire.lock().unwrap().lose_unit = None;
+    while got.len() < sent as usize {
+        let before = got.len();
+        let [_, more] = pair.settle();
+        got.extend(more.into_iter().filter(|mail| mail.sort == Sort::Message(Kind::Short)));
+        assert!(got.len() > before, "{before} of {sent} have arrived");
+    }
+    assert_eq!(first_words(&got), (0..sent).collect::<Vec<_>>());
+}

@@ -6,7 +6,7 @@ use crate::farewell::Farewells;
 use crate::monitor::Watcher;
 use crate::routes::Routes;
 use clump_am::{Forward, Spill, gone, stamped};
-use clump_net::{Mail, Portion, Progress, Push, Refusal};
+use clump_net::{Mail, Portion, Progress, Push, Refusal, Stack};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::Inbox;
 use clump_shm::lane::Peek;
@@ -30,6 +30,21 @@ pub(crate) struct Inlet {
     pub(crate) farewells: Farewells,
     /// Messages that cannot be sent, on their way back to the ranks of this node.
     pub(crate) lost: Vec<Mail>,
+    /// How often a message had to stay where it was, because its channel was full.
+    pub(crate) full: u64,
+    /// What the last look left: a lane holds one such message at most, the first.
+    left: Vec<Left>,
+}
+
+/// A message that stays where it is, because its channel is full.
+#[derive(Debug)]
+struct Left {
+    /// In which lane; `None` in the shared queue.
+    lane: Option<usize>,
+    peer: u32,
+    head: Head,
+    ordered: bool,
+    short: bool,
 }
 
 /// What became of a message.
@@ -49,14 +64,15 @@ impl Inlet {
         let inbox = Inbox::open(memory, id, 0)?;
         let farewells = Farewells::new(memory, id);
         let (memory, begun) = (memory.clone(), BegunByRank::default());
-        let (scratch, lost) = (Vec::new(), Vec::new());
-        Ok(Self { inbox, memory, routes, begun, scratch, farewells, lost })
+        let (scratch, lost, left) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { inbox, memory, routes, begun, scratch, farewells, lost, full: 0, left })
     }
 
     /// Takes what ranks have handed over, as far as there is room. Gives how many messages.
     pub(crate) fn look(&mut self, wire: &mut Wire<'_, impl Clock>, watcher: &mut Watcher) -> usize {
         // What rang and is no lane was rung by a rank that writes nonsense.
         let _ = self.inbox.answer_bells();
+        self.left.clear();
         let mut hot = std::mem::take(&mut self.inbox.hot);
         let mut taken = 0;
         for lane in &mut hot {
@@ -67,6 +83,7 @@ impl Inlet {
                 if self.take((&mut *wire, watcher), lane.from, header, &words, payload)
                     == Took::NoRoom
                 {
+                    self.note_left(Some(lane.index));
                     break;
                 }
                 lane.receiver.advance(header);
@@ -101,6 +118,7 @@ impl Inlet {
                         message.payload,
                     );
                     if took == Took::NoRoom {
+                        self.note_left(None);
                         return taken;
                     }
                     self.inbox.requests.done(&message);
@@ -163,6 +181,12 @@ impl Inlet {
             Kind::Part => self.go_on(wire, from, &forward, bytes),
             _ => self.send(wire, &forward, bytes),
         };
+        if took == Took::NoRoom {
+            let peer = self.routes.stack_of(forward.route.to);
+            let (head, ordered, short) = (head_of(&forward), forward.ordered, bytes.is_empty());
+            self.left.push(Left { lane: None, peer, head, ordered, short });
+            self.full += 1;
+        }
         match (took, taking) {
             (Took::Yes, Some(taking)) => {
                 let peer = self.routes.stack_of(forward.route.to);
@@ -327,9 +351,28 @@ impl Inlet {
         self.inbox.cool_all();
     }
 
-    /// Whether anything came in meanwhile; after the announcement.
-    pub(crate) fn anything_waiting(&mut self) -> bool {
-        self.inbox.anything_waiting()
+    /// Where the message that was left last lies.
+    #[cold]
+    fn note_left(&mut self, lane: Option<usize>) {
+        if let Some(left) = self.left.last_mut() {
+            left.lane = lane;
+        }
+    }
+
+    /// Whether anything came in meanwhile that can be taken; after the announcement. What was left because its channel
+    /// is full waits for the channel: for a packet or a timer, which end a sleep by themselves.
+    pub(crate) fn anything_waiting(&mut self, stack: &Stack) -> bool {
+        if !self.inbox.anything_waiting() {
+            return false;
+        }
+        let Self { inbox, left, .. } = self;
+        let payload = |short: bool| if short { &[][..] } else { &[0][..] };
+        let stays =
+            |one: &Left| !stack.would_take(one.peer, &one.head, one.ordered, payload(one.short));
+        let is_left = |lane: Option<usize>| left.iter().any(|one| one.lane == lane && stays(one));
+        inbox.block().doorbell().rung()
+            || (inbox.anything_pending() && !(inbox.pending == [true, false] && is_left(None)))
+            || !inbox.hot.iter().all(|lane| is_left(Some(lane.index)))
     }
 }
 

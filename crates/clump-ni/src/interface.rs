@@ -46,9 +46,24 @@ impl Interface {
         let (over, bell) = (ending.clone(), alarm.clone());
         let thread = std::thread::Builder::new().name(format!("clump-ni-{which}"));
         let thread = thread
-            .spawn(move || serve(server, patience, &bell, &over))
+            .spawn(move || {
+                let _whole = OnPanic(|| std::process::abort());
+                serve(server, patience, &bell, &over);
+            })
             .map_err(|e| refused(&format!("no thread for it: {e}")))?;
         Ok(Self { ending, alarm, thread: Some(thread) })
+    }
+}
+
+/// What an interface that panics does. Nobody would take or bring messages while its agent, which lives, says that all is
+/// well: so the agent dies with it, and the node is lost as it is with any other agent that dies.
+struct OnPanic(fn());
+
+impl Drop for OnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            (self.0)();
+        }
     }
 }
 
@@ -87,5 +102,29 @@ fn serve(
             }
             idle_since = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static ENDED: AtomicBool = AtomicBool::new(false);
+
+    fn run(work: fn()) -> bool {
+        ENDED.store(false, Ordering::Relaxed);
+        let thread = std::thread::spawn(move || {
+            let _whole = OnPanic(|| ENDED.store(true, Ordering::Relaxed));
+            work();
+        });
+        let _ = thread.join();
+        ENDED.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    #[allow(clippy::panic, reason = "that is what is tested")]
+    fn only_an_interface_that_panics_ends_its_agent() {
+        assert!(!run(|| {}));
+        assert!(run(|| panic!("on purpose")));
     }
 }

@@ -48,7 +48,7 @@ impl Watcher {
     }
 
     fn gauges(&self) -> Gauges<'_> {
-        Gauges::over(self.block.counters())
+        Gauges::over(self.block.gauges())
     }
 
     /// A turn that found something took from `began` to `now`.
@@ -84,7 +84,7 @@ impl Watcher {
         (taking, handed_over): (Taking, Option<u64>),
         bytes: usize,
     ) {
-        let gauges = Gauges::over(self.block.counters());
+        let gauges = Gauges::over(self.block.gauges());
         self.taken += 1;
         gauges.set(Gauge::Taken, self.taken);
         let end = stack.packed_before(peer);
@@ -117,7 +117,7 @@ impl Watcher {
     /// The stack has sent what it could.
     pub(crate) fn on_sent(&mut self, stack: &Stack, clock: &impl Clock) {
         let Self { block, pending, .. } = self;
-        let gauges = Gauges::over(block.counters());
+        let gauges = Gauges::over(block.gauges());
         let mut left = 0;
         for (&peer, pending) in pending {
             while let Some(first) =
@@ -139,7 +139,7 @@ impl Watcher {
     #[inline]
     pub(crate) fn on_brought(&mut self, clock: &impl Clock, arrived: u64, bytes: usize) {
         self.brought += 1;
-        let gauges = Gauges::over(self.block.counters());
+        let gauges = Gauges::over(self.block.gauges());
         gauges.set(Gauge::Brought, self.brought);
         if self.dice.is_timed() {
             let now = clock.ticked_ns();
@@ -159,7 +159,7 @@ impl Watcher {
     #[inline]
     pub(crate) fn on_executed(&mut self, clock: &impl Clock, arrived: Option<u64>, bytes: usize) {
         self.executed += 1;
-        let gauges = Gauges::over(self.block.counters());
+        let gauges = Gauges::over(self.block.gauges());
         gauges.set(Gauge::Executed, self.executed);
         let Some(arrived) = arrived else { return };
         let now = clock.ticked_ns();

@@ -92,6 +92,11 @@ impl Outlets {
         self.waiting > 0
     }
 
+    /// How many wait now, and how many ever had to.
+    pub(crate) fn held(&self) -> (usize, u64) {
+        (self.waiting, self.came)
+    }
+
     /// Hands a message from another node to its endpoint.
     #[inline]
     pub(crate) fn deliver(&mut self, wire: &mut Wire<'_, impl Clock>, arrival: &Arrival<'_>) {

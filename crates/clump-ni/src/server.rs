@@ -23,7 +23,7 @@ use clump_shm::node::NodeMemory;
 use clump_shm::park::Announced;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
-use clump_trace::Counters;
+use clump_trace::{Counter, Counters};
 use clump_wire::frame::Kind;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -136,6 +136,11 @@ impl<C: Clock> Server<C> {
         &self.stack
     }
 
+    /// Messages that wait for room with endpoints of its node.
+    pub fn held(&self) -> usize {
+        self.outlets.held().0
+    }
+
     /// Its clock.
     pub fn clock(&self) -> &C {
         &self.clock
@@ -235,7 +240,10 @@ impl<C: Clock> Server<C> {
     pub fn attend(&mut self) {
         let Self { memory, stack, engine, inlet, outlets, watcher, clock, tally, .. } = self;
         watcher.on_attend(stack);
-        count_stack(Counters::over(tally.counters()), stack);
+        let counters = Counters::over(tally.counters());
+        count_stack(counters, stack);
+        counters.set(Counter::NetFull, inlet.as_ref().map_or(0, |inlet| inlet.full));
+        counters.set(Counter::NetHeld, outlets.held().1);
         for (peer, why) in gone_peers(stack, memory) {
             stack.lose(peer, why);
         }
@@ -273,7 +281,7 @@ impl<C: Clock> Server<C> {
         };
         inlet.cool();
         let announced = block.park().announce(self.memory.fence());
-        if inlet.anything_waiting() {
+        if inlet.anything_waiting(&self.stack) {
             block.park().withdraw(announced);
             return None;
         }

@@ -7,7 +7,7 @@
 //! Everything is an offset computed from the numbers of both, so nothing another process wrote decides
 //! where this process reads. Untouched parts cost no memory.
 
-use clump_os::map::PAGE;
+pub(crate) use clump_os::map::PAGE;
 
 /// Endpoints that a rank may have open at one time.
 pub const ENDPOINTS: usize = 32;

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
-const VERSION: u64 = 6;
+const VERSION: u64 = 7;
 const _: () = assert!(size_of::<JobBlock>() <= PAGE && size_of::<RankBlock>() <= PAGE);
 
 /// What the creator of a node's memory decides for everybody.

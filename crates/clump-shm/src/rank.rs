@@ -135,8 +135,11 @@ pub struct RankBlock {
     note: NoteLine,
     place: PlaceLine,
     counters: [AtomicU64; 128],
+    gauges: [AtomicU64; 40],
     exports: ExportTable,
 }
+
+const _: () = assert!(size_of::<RankBlock>() <= crate::geometry::PAGE);
 
 // SAFETY: atomics only.
 unsafe impl SharedLayout for RankBlock {}
@@ -266,5 +269,10 @@ impl RankBlock {
     /// The rank's own counters (those of its endpoints lie in their blocks).
     pub fn counters(&self) -> &[AtomicU64; 128] {
         &self.counters
+    }
+
+    /// What the monitor of the network interface, or of the rank's own stack, shows.
+    pub fn gauges(&self) -> &[AtomicU64; 40] {
+        &self.gauges
     }
 }

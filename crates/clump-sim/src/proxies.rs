@@ -12,7 +12,7 @@ mod tables;
 mod world;
 
 pub use crate::time::Costs;
-pub use cell::{Cell, StageTime};
+pub use cell::{Bounds, Cell, StageTime};
 pub use clump_am::Dispatch;
 pub use tables::{Options, Report, Scaled, Scaling, report};
 
@@ -67,6 +67,8 @@ pub struct Setting {
     pub costs: Costs,
     /// What a rank needs to notice and handle a message, in ns.
     pub handle: Time,
+    /// For how long ranks that only receive do not look what has come, at first, in ns.
+    pub deaf: Time,
     /// How long a proxy that finds nothing goes on looking before it acknowledges and sleeps, in ns.
     pub spin: Time,
     /// From one card to another, in ns.
@@ -106,6 +108,7 @@ impl Default for Setting {
             operations: 4_000,
             costs: Costs::measured(),
             handle: 120,
+            deaf: 0,
             spin: 20_000,
             delay: 5_000,
             rate: 1_250_000_000,

@@ -72,3 +72,35 @@ fn a_seed_says_everything() {
     let run = || format!("{:?}", measure(&setting).unwrap());
     assert_eq!(run(), run());
 }
+
+/// Two ranks stream as fast as they can over a slow link to two that at first look at nothing: whatever has a bound
+/// reaches it, keeps to it, and all arrive in the end.
+#[test]
+fn bounds_of_lanes_channels_and_endpoints_are_reached_and_hold() {
+    for (payload, other_payload) in [(0, 0), (100, 4_000), (8_000, 8_000)] {
+        let setting = Setting {
+            ranks: 2,
+            load: Load::Streams,
+            think: 1,
+            payload,
+            other_payload,
+            operations: 6_000_000 / (300 + (payload + other_payload) as u64 / 2),
+            deaf: 400_000_000,
+            rate: 20_000_000,
+            ..Setting::default()
+        };
+        let cell = measure(&setting).unwrap();
+        let what = format!("{payload}, {other_payload}: {:?}", cell.bounds);
+        assert_eq!(cell.messages, 2 * setting.operations, "{what}");
+        assert!(cell.bounds.ranks_refused > 0 && cell.bounds.endpoint_full > 0, "{what}");
+        assert!(payload + other_payload == 0 || cell.bounds.channel_full > 0, "{what}");
+        // A proxy that has to wait for its channel sleeps meanwhile, and does not look again and again.
+        assert!(cell.bounds.channel_full < 100 * cell.messages, "{what}");
+        // 256 KiB and a message wait in a channel, and no more than a window of 1 MiB is under way.
+        assert!(cell.bounds.stack_bytes <= (256 + 1024 + 64) << 10, "{what}");
+        assert!(cell.bounds.stack_bytes > 128 << 10, "{what}");
+        // What two ranks may leave unconsumed, 1 MiB each, less what fills the lanes.
+        let cost = 64 + (payload + other_payload) / 2;
+        assert!(cell.bounds.held <= (2 << 20) / cost * 11 / 10, "{what}");
+    }
+}

@@ -108,6 +108,7 @@ counters! {
     NetReplyLongReceivedBytes     "net.reply.long.received_bytes"     Bytes "Payload of those.";
 
     NetFull          "net.full"             Count "Times a sender found no room towards another node and had to wait.";
+    NetHeld          "net.held"             Count "Messages from other nodes that found no room with their endpoint and waited for it at its proxy.";
     NetLooks         "net.looks"            Count "Looks at the network.";
     NetLooksEmpty    "net.looks.empty"      Count "Looks at the network that found nothing.";
     NetPacketsSent   "net.packets.sent"     Count "Packets sent to other nodes, acknowledgements included.";

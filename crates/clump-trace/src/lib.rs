@@ -29,6 +29,7 @@
 pub mod block;
 pub mod counter;
 pub mod dice;
+pub mod gauge;
 pub mod monitor;
 pub mod snapshot;
 pub mod summary;
@@ -37,6 +38,7 @@ pub mod text;
 pub use block::{Block, CAPACITY, Counters};
 pub use counter::{Counter, Flow, LAYOUT, Role, Size, Unit};
 pub use dice::Dice;
-pub use monitor::{Gauge, Gauges, Monitor, SMALL, Stage};
+pub use gauge::{GAUGES, Gauge, Gauges, Stage, Timed};
+pub use monitor::{Monitor, SMALL};
 pub use snapshot::Snapshot;
 pub use summary::Summary;

@@ -10,126 +10,20 @@
 //!
 //! Where ranks drive the network themselves an interface executes one-sided operations and nothing else. Then the queue
 //! is of those that have arrived and are not executed, and *delivery* is from the arrival of one until it is executed.
-//! What ranks' own stacks do is in their counters.
+//!
+//! A rank that drives the network itself has a stack of its own, of which one message in 64 is timed, and one turn in 8,
+//! at random: a message there costs less than a look at the clock. *Source* is the time it waits for room in its rank's
+//! hands (most wait for none), *to wire* as above, and *delivery* from the look that found it until its handler begins.
+//! What is in the queue is not counted one by one: it is rate times stay, which is Little's law and so no test of it.
 
-use crate::block::CAPACITY;
+use crate::counter::{Counter, Flow, kinds};
+use crate::gauge::{GAUGES, Gauge, Gauges, Stage, Timed};
 use crate::snapshot::Snapshot;
-use clump_os::sync::{AtomicU64, Ordering};
+use clump_os::sync::AtomicU64;
 use serde::{Deserialize, Serialize};
 
 /// Longest payload of a small message, in bytes (paper 003, tables 3 and 4).
 pub const SMALL: usize = 256;
-
-/// One cell of the block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Gauge {
-    /// When the interface started, in ns of the machine's clock.
-    Started,
-    /// Time spent in turns that found something to do, in ns.
-    Busy,
-    /// Messages that ranks of the node handed over.
-    Taken,
-    /// Messages handed to endpoints of the node.
-    Brought,
-    /// One-sided operations executed.
-    Executed,
-    /// Messages taken and not yet sent, or operations not yet executed, now.
-    Queue,
-    /// The most that ever was.
-    QueueMost,
-    /// The same, times how long it was so: messages times ns.
-    QueueTime,
-    /// The last change of the queue, in ns of the machine's clock.
-    Changed,
-    /// First of the cells of stages.
-    Stages,
-}
-
-/// Where the time of a message goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stage {
-    /// In the rank's lane.
-    Source,
-    /// In the interface, until its packet is sent.
-    ToWire,
-    /// Between the nodes.
-    Wire,
-    /// From its arrival to its endpoint's lane, or until it is executed.
-    Delivery,
-}
-
-impl Stage {
-    /// All of them, in the order of a message's life.
-    pub const ALL: [Self; 4] = [Self::Source, Self::ToWire, Self::Wire, Self::Delivery];
-
-    /// As people write it.
-    pub fn name(self) -> &'static str {
-        ["source", "to wire", "wire", "delivery"][self as usize]
-    }
-}
-
-/// The cells of an interface, to be written by it alone.
-#[derive(Debug, Clone, Copy)]
-pub struct Gauges<'a> {
-    cells: &'a [AtomicU64; CAPACITY],
-}
-
-/// Cells of one stage and size: how often, how long in all, the least.
-const TIMES: usize = 3;
-
-fn at(stage: Stage, large: bool) -> usize {
-    Gauge::Stages as usize + (stage as usize * 2 + usize::from(large)) * TIMES
-}
-
-impl<'a> Gauges<'a> {
-    /// Over the cells of a block.
-    pub fn over(cells: &'a [AtomicU64; CAPACITY]) -> Self {
-        Self { cells }
-    }
-
-    /// What a cell holds.
-    #[inline]
-    pub fn get(self, gauge: Gauge) -> u64 {
-        self.cells[gauge as usize].load(Ordering::Relaxed)
-    }
-
-    /// Sets a cell.
-    #[inline]
-    pub fn set(self, gauge: Gauge, value: u64) {
-        self.cells[gauge as usize].store(value, Ordering::Relaxed);
-    }
-
-    /// Adds to a cell.
-    #[inline]
-    pub fn add(self, gauge: Gauge, value: u64) {
-        self.set(gauge, self.get(gauge).wrapping_add(value));
-    }
-
-    /// One message spent so long in a stage.
-    pub fn time(self, stage: Stage, large: bool, ns: u64) {
-        let first = at(stage, large);
-        let [count, sum, least] = [0, 1, 2].map(|cell| &self.cells[first + cell]);
-        let known = count.load(Ordering::Relaxed);
-        let before = if known == 0 { u64::MAX } else { least.load(Ordering::Relaxed) };
-        least.store(before.min(ns), Ordering::Relaxed);
-        sum.store(sum.load(Ordering::Relaxed).wrapping_add(ns), Ordering::Relaxed);
-        count.store(known + 1, Ordering::Relaxed);
-    }
-
-    fn times(self, stage: Stage, large: bool) -> Option<Times> {
-        let first = at(stage, large);
-        let [count, sum, least] =
-            [0, 1, 2].map(|cell| self.cells[first + cell].load(Ordering::Relaxed));
-        (count != 0).then(|| {
-            let mean_us = real(sum) / real(count) / 1e3;
-            let least_us = real(least) / 1e3;
-            let ratio = if least == 0 { 1.0 } else { mean_us / least_us };
-            Times { stage, large, timed: count, mean_us, least_us, ratio }
-        })
-    }
-}
 
 #[expect(clippy::cast_precision_loss, reason = "averages of counts far below 2^53")]
 fn real(count: u64) -> f64 {
@@ -149,17 +43,46 @@ pub struct Times {
     pub mean_us: f64,
     /// The least of all: what it takes when nothing else goes on.
     pub least_us: f64,
-    /// The average over the least: what contention costs.
-    pub ratio: f64,
+    /// The average over the least: what contention costs. `None` where the least is nothing.
+    pub ratio: Option<f64>,
 }
 
-/// What the monitor of an interface shows.
+impl Times {
+    fn of(gauges: Gauges<'_>, stage: Stage, large: bool) -> Option<Self> {
+        let Timed { count: timed, sum_ns, least_ns } = gauges.times(stage, large);
+        (timed != 0).then(|| {
+            let mean_us = real(sum_ns) / real(timed) / 1e3;
+            let least_us = real(least_ns) / 1e3;
+            let ratio = (least_ns != 0).then(|| mean_us / least_us);
+            Self { stage, large, timed, mean_us, least_us, ratio }
+        })
+    }
+
+    fn all(gauges: Gauges<'_>) -> Vec<Self> {
+        let both = Stage::ALL.into_iter().flat_map(|stage| [(stage, false), (stage, true)]);
+        both.filter_map(|(stage, large)| Self::of(gauges, stage, large)).collect()
+    }
+
+    /// How many of these were timed in a stage, and their average in ns.
+    fn stay(all: &[Self], stage: Stage) -> (u64, f64) {
+        let of = all.iter().filter(|times| times.stage == stage);
+        let (timed, sum) = of.fold((0, 0.0), |(timed, sum), times| {
+            (timed + times.timed, sum + times.mean_us * real(times.timed))
+        });
+        (timed, sum * 1e3 / real(timed.max(1)))
+    }
+}
+
+/// What the monitor of an interface shows, or that of a rank's own stack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Monitor {
     /// Its node.
     pub node: u32,
     /// Its number there.
     pub which: u32,
+    /// The rank whose own stack it is; `None` for an interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
     /// Whether ranks hand to it what they send; otherwise they drive the network themselves, and it executes one-sided
     /// operations only.
     #[serde(default)]
@@ -196,7 +119,7 @@ impl Monitor {
     /// before it has started.
     pub fn read(
         (node, which, carries): (u32, u32, bool),
-        cells: &[AtomicU64; CAPACITY],
+        cells: &[AtomicU64; GAUGES],
         network: Snapshot,
         now_ns: u64,
     ) -> Option<Self> {
@@ -209,22 +132,17 @@ impl Monitor {
         let since = now_ns.saturating_sub(gauges.get(Gauge::Changed));
         let still = gauges.get(Gauge::Queue).saturating_mul(since);
         let queue_mean = real(gauges.get(Gauge::QueueTime).saturating_add(still)) / elapsed;
-        let both = Stage::ALL.into_iter().flat_map(|stage| [(stage, false), (stage, true)]);
-        let stages: Vec<Times> =
-            both.filter_map(|(stage, large)| gauges.times(stage, large)).collect();
+        let stages = Times::all(gauges);
         let (taken, executed) = (gauges.get(Gauge::Taken), gauges.get(Gauge::Executed));
         // Who stands in the queue: what ranks handed over, or else operations until they are executed.
         let (customers, stay) =
             if taken > 0 { (taken, Stage::ToWire) } else { (executed, Stage::Delivery) };
-        let stays = stages.iter().filter(|times| times.stage == stay);
-        let (timed, sum) = stays.fold((0, 0.0), |(timed, sum), times| {
-            (timed + times.timed, sum + times.mean_us * real(times.timed))
-        });
-        let stay_ns = sum * 1e3 / real(timed.max(1));
+        let (timed, stay_ns) = Times::stay(&stages, stay);
         let expected = real(customers) / elapsed * stay_ns;
         Some(Self {
             node,
             which,
+            rank: None,
             carries,
             elapsed_ms: elapsed / 1e6,
             utilisation: (real(gauges.get(Gauge::Busy)) / elapsed).min(1.0),
@@ -239,61 +157,125 @@ impl Monitor {
         })
     }
 
-    /// As lines for people.
-    pub fn lines(all: &[Self]) -> Vec<String> {
-        let what = if all.iter().any(|one| one.carries) {
+    /// Reads the cells of a rank's own stack, at `now_ns` of the machine's clock; `counters` are all that the rank has.
+    /// `None` where it has no such stack.
+    pub fn of_rank(
+        (node, rank): (u32, u32),
+        cells: &[AtomicU64; GAUGES],
+        counters: &Snapshot,
+        now_ns: u64,
+    ) -> Option<Self> {
+        let gauges = Gauges::over(cells);
+        let started = gauges.get(Gauge::Started);
+        if started == 0 {
+            return None;
+        }
+        let ended = Some(counters[Counter::Finalized]).filter(|&ns| ns != 0).unwrap_or(now_ns);
+        let elapsed = real(ended.saturating_sub(started).max(1));
+        let messages = |wanted: Flow| -> u64 {
+            let of = kinds().filter(|&(_, _, flow)| flow == wanted);
+            of.map(|(role, size, flow)| {
+                counters[Counter::messages(role, size, flow).over_network()]
+            })
+            .sum()
+        };
+        let (taken, brought) = (messages(Flow::Sent), messages(Flow::Received));
+        let stages = Times::all(gauges);
+        let (_, stay_ns) = Times::stay(&stages, Stage::ToWire);
+        Some(Self {
+            node,
+            which: 0,
+            rank: Some(rank),
+            carries: true,
+            elapsed_ms: elapsed / 1e6,
+            utilisation: (real(gauges.get(Gauge::Busy)) / elapsed).min(1.0),
+            taken,
+            brought,
+            executed: 0,
+            queue_mean: real(taken) / elapsed * stay_ns,
+            queue_most: 0,
+            little: None,
+            stages,
+            network: Snapshot::ZERO,
+        })
+    }
+
+    /// Who it is, in few words.
+    fn name(&self) -> String {
+        match self.rank {
+            Some(rank) => format!("rank {rank}"),
+            None => format!("{}.{}", self.node, self.which),
+        }
+    }
+
+    fn title(all: &[Self]) -> &'static str {
+        if all.iter().any(|one| one.rank.is_some()) {
+            "stacks of ranks, which drive the network themselves; of a sample of messages:"
+        } else if all.iter().any(|one| one.carries) {
             "interfaces, which carry all messages between nodes:"
         } else {
-            "interfaces, which execute one-sided operations; what ranks send themselves is counted by rank:"
-        };
+            "interfaces, which execute one-sided operations of other nodes:"
+        }
+    }
+
+    /// As lines for people.
+    pub fn lines(all: &[Self]) -> Vec<String> {
         let mut lines = vec![
-            what.to_owned(),
+            Self::title(all).to_owned(),
             format!(
                 "{:<12} {:>6} {:>10} {:>10} {:>10} {:>10} {:>6} {:>7}",
-                "interface", "busy", "taken", "brought", "executed", "queue", "most", "Little"
+                "of", "busy", "taken", "brought", "executed", "queue", "most", "Little"
             ),
         ];
         for one in all {
+            let counted = |number: u64| match one.rank {
+                Some(_) => "-".to_owned(),
+                None => number.to_string(),
+            };
             lines.push(format!(
                 "{:<12} {:>4.0} % {:>10} {:>10} {:>10} {:>10.3} {:>6} {:>7}",
-                format!("{}.{}", one.node, one.which),
+                one.name(),
                 one.utilisation * 100.0,
                 one.taken,
                 one.brought,
-                one.executed,
+                counted(one.executed),
                 one.queue_mean,
-                one.queue_most,
+                counted(one.queue_most),
                 one.little.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")),
             ));
         }
-        let stages = || all.iter().flat_map(|one| &one.stages);
-        if stages().next().is_some() {
-            lines.push(String::new());
-            lines.push(format!(
-                "{:<12} {:>8} {:>10} {:>10} {:>8}",
-                "stage", "size", "mean, us", "least, us", "ratio"
-            ));
-        }
+        lines.extend(Self::stage_lines(all));
+        lines
+    }
+
+    fn stage_lines(all: &[Self]) -> Vec<String> {
+        let mut lines = Vec::new();
         for stage in Stage::ALL {
             for large in [false, true] {
-                let of = stages().filter(|times| (times.stage, times.large) == (stage, large));
+                let of = all.iter().flat_map(|one| &one.stages);
+                let of = of.filter(|times| (times.stage, times.large) == (stage, large));
                 let (timed, sum, least) = of.fold((0, 0.0, f64::MAX), |(n, sum, least), times| {
                     let sum = sum + times.mean_us * real(times.timed);
                     (n + times.timed, sum, f64::min(least, times.least_us))
                 });
-                if timed > 0 {
-                    let (name, mean) = (stage.name(), sum / real(timed));
-                    let size = match (stage, large) {
-                        (Stage::Wire, _) => "all",
-                        (_, true) => "large",
-                        (_, false) => "small",
-                    };
-                    let ratio = mean / least.max(1e-3);
-                    lines.push(format!(
-                        "{name:<12} {size:>8} {mean:>10.2} {least:>10.2} {ratio:>8.1}"
-                    ));
+                if timed == 0 {
+                    continue;
                 }
+                let (name, mean) = (stage.name(), sum / real(timed));
+                let size = match (stage, large) {
+                    (Stage::Wire, _) => "all",
+                    (_, true) => "large",
+                    (_, false) => "small",
+                };
+                let ratio = if least > 0.0 { format!("{:.1}", mean / least) } else { "-".into() };
+                lines.push(format!("{name:<12} {size:>8} {mean:>10.2} {least:>10.2} {ratio:>8}"));
             }
+        }
+        if !lines.is_empty() {
+            let [stage, size, mean] = ["stage", "size", "mean, us"];
+            let head =
+                format!("{stage:<12} {size:>8} {mean:>10} {:>10} {:>8}", "least, us", "ratio");
+            lines.splice(0..0, [String::new(), head]);
         }
         lines
     }
@@ -303,7 +285,7 @@ impl Monitor {
 mod tests {
     use super::*;
 
-    fn cells() -> [AtomicU64; CAPACITY] {
+    fn cells() -> [AtomicU64; GAUGES] {
         std::array::from_fn(|_| AtomicU64::new(0))
     }
 
@@ -347,6 +329,31 @@ mod tests {
     }
 
     #[test]
+    fn the_queue_of_a_ranks_stack_is_rate_times_stay_until_the_rank_ended() {
+        let cells = cells();
+        let gauges = Gauges::over(&cells);
+        let mut counters = Snapshot::ZERO;
+        assert_eq!(Monitor::of_rank((0, 3), &cells, &counters, 9), None);
+        gauges.set(Gauge::Started, 1_000);
+        gauges.set(Gauge::Busy, 250_000);
+        for _ in 0..10 {
+            gauges.time(Stage::Source, false, 0);
+            gauges.time(Stage::ToWire, false, 4_000);
+        }
+        counters[Counter::NetRequestShortSent] = 600;
+        counters[Counter::NetReplyMediumSent] = 40;
+        counters[Counter::NetReplyShortReceived] = 7;
+        counters[Counter::Finalized] = 1_001_000;
+        let monitor = Monitor::of_rank((0, 3), &cells, &counters, 77_000_000).unwrap();
+        assert_eq!((monitor.taken, monitor.brought, monitor.little), (640, 7, None));
+        assert!((monitor.queue_mean - 2.56).abs() < 1e-9, "{}", monitor.queue_mean);
+        assert!((monitor.utilisation - 0.25).abs() < 1e-9);
+        assert_eq!(monitor.stages[0].ratio, None, "nothing is no measure");
+        let lines = Monitor::lines(&[monitor]);
+        assert!(lines.iter().any(|line| line.starts_with("rank 3")), "{lines:?}");
+    }
+
+    #[test]
     fn the_least_and_the_mean_of_a_stage_are_kept() {
         let cells = cells();
         let gauges = Gauges::over(&cells);
@@ -358,6 +365,6 @@ mod tests {
         let times = &monitor.stages[0];
         assert_eq!((times.stage, times.large, times.timed), (Stage::Delivery, true, 3));
         assert!((times.mean_us - 2.0).abs() < 1e-9 && (times.least_us - 1.0).abs() < 1e-9);
-        assert!((times.ratio - 2.0).abs() < 1e-9);
+        assert!((times.ratio.unwrap() - 2.0).abs() < 1e-9);
     }
 }

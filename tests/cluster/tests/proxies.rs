@@ -121,7 +121,7 @@ fn owners_and_holders_that_die_are_reported_and_operations_on_a_lost_node_end() 
 
 #[test]
 fn the_monitor_shows_what_went_through() {
-    let ended = Job::of("-n 4 --nodes 2 --ni proxy:2 --json", "talk 3000").finish();
+    let ended = Job::of("-n 4 --nodes 2 --ni proxy:2 --json", "talk 300").finish();
     assert_eq!(ended.code, 0, "{}", ended.err);
     let outcome: serde_json::Value =
         serde_json::from_str(ended.out.lines().last().unwrap()).unwrap();
@@ -143,4 +143,36 @@ fn the_monitor_shows_what_went_through() {
             assert!(of("least_us") <= of("mean_us"), "{times}");
         }
     }
+}
+
+#[test]
+fn the_monitor_shows_what_stacks_of_ranks_did() {
+    let ended = Job::of("-n 4 --nodes 2 --ni direct --json --stats", "talk 500").finish();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert!(ended.err.contains("stacks of ranks") && ended.err.contains("rank 3"), "{}", ended.err);
+    let outcome = ended.json();
+    let stacks = outcome["stacks"].as_array().unwrap();
+    assert_eq!(stacks.len(), 4, "each rank has one");
+    for (rank, one) in stacks.iter().enumerate() {
+        let count = |what: &str| one[what].as_u64().unwrap();
+        let number = |what: &str| one[what].as_f64().unwrap();
+        assert_eq!(count("rank"), rank as u64);
+        assert!(count("taken") > 1000 && count("brought") > 1000, "{one}");
+        assert!(number("queue_mean") > 0.0 && number("utilisation") > 0.0, "{one}");
+        assert!(number("utilisation") <= 1.0 && number("elapsed_ms") > 0.0, "{one}");
+        let stages = one["stages"].as_array().unwrap();
+        for (stage, share) in [("source", 1024), ("to_wire", 1024), ("delivery", 65536)] {
+            let of = stages.iter().filter(|times| times["stage"] == stage);
+            let timed: u64 = of.clone().map(|times| times["timed"].as_u64().unwrap()).sum();
+            assert!(timed >= 1 && timed >= count("taken") / share, "{stage}: {one}");
+            assert!(timed <= count("taken").max(count("brought")) / 16, "a sample: {stage}: {one}");
+            for times in of {
+                let of = |what: &str| times[what].as_f64().unwrap();
+                assert!(of("least_us") <= of("mean_us"), "{times}");
+            }
+        }
+        assert!(stages.iter().any(|times| times["stage"] == "wire"), "{one}");
+    }
+    let proxied = Job::of("-n 2 --nodes 2 --ni proxy --json", "talk 300").finish();
+    assert!(proxied.json()["stacks"].as_array().unwrap().is_empty(), "ranks have none there");
 }

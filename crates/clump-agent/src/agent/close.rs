@@ -38,13 +38,15 @@ impl Agent {
         config.insert("yield_ns".into(), self.node.patience.yield_ns.to_string());
         config.insert("net_driver".into(), self.node.driver.to_string());
         let survivors = procfs::descendants(process::own_pid());
+        let counters = crate::scene::counters(&self.node.memory);
         NodePart {
             node: self.node.plan.node,
             host: process::host_name(),
             pids: self.ranks.iter().map(|rank| rank.child.pid).collect(),
             doing: self.scene.take().unwrap_or_default(),
-            counters: crate::scene::counters(&self.node.memory),
             interfaces: crate::scene::monitors(&self.node.memory),
+            stacks: crate::scene::stacks(&self.node.memory, &counters),
+            counters,
             leftovers: self.leftovers.iter().map(sweep::describe).collect(),
             survivors: survivors.iter().map(sweep::describe).collect(),
             config,

@@ -107,15 +107,23 @@ impl Network {
         }
     }
 
-    /// Looks once for messages of endpoint `wanted`.
+    /// Looks once for messages of endpoint `wanted`: the number of packets, and which message is to be timed.
     #[inline]
-    pub(crate) fn look(&self, wanted: u8, batch: &mut Batch) -> usize {
+    pub(crate) fn look(&self, wanted: u8, batch: &mut Batch) -> (usize, Option<usize>) {
         match &self.carrier {
             Carrier::Own(interface) => interface.look(wanted, batch),
             Carrier::Proxies(portal) => {
                 portal.flush();
-                0
+                (0, None)
             }
+        }
+    }
+
+    /// The message that is to be timed, of so many bytes, is about to be handled.
+    #[cold]
+    pub(crate) fn on_delivery(&self, bytes: usize) {
+        if let Carrier::Own(interface) = &self.carrier {
+            interface.on_delivery(bytes);
         }
     }
 

@@ -46,6 +46,18 @@ impl Stack {
         self.outbox_of(peer).is_none_or(|outbox| outbox.has_sent_before(number))
     }
 
+    /// Whether a message that found no room would find it now, or would come back.
+    pub fn would_take(&self, peer: u32, head: &Head, ordered: bool, payload: &[u8]) -> bool {
+        let known = self.peers.get(peer as usize).and_then(Option::as_ref);
+        let Some(conduit) = known.filter(|peer| peer.is_open()).and_then(|p| p.conduit.as_deref())
+        else {
+            return true;
+        };
+        let long = matches!(head.kind, Kind::Long | Kind::Part);
+        let most = if head.reply && !long { 2 * MOST_WAITING } else { MOST_WAITING };
+        conduit.outbox.waiting() < most || conduit.passes(head, ordered, payload)
+    }
+
     fn outbox_of(&self, peer: u32) -> Option<&Outbox> {
         let known = self.peers.get(peer as usize)?.as_ref()?;
         known.conduit.as_deref().filter(|_| known.lost.is_none()).map(|conduit| &conduit.outbox)

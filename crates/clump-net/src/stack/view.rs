@@ -11,9 +11,19 @@ impl Stack {
         &self.stats
     }
 
+    /// Its number: a rank's, or a network interface's.
+    pub fn number(&self) -> u32 {
+        self.config.me
+    }
+
     /// How packets are protected.
     pub fn security(&self) -> Security {
         self.config.security
+    }
+
+    /// Where a flow leads.
+    pub fn peer_of(&self, flow: FlowId) -> Option<u32> {
+        self.flows.get(flow).map(|flow| flow.peer)
     }
 
     /// Bytes of requests on a flow that are not known to be consumed.

@@ -65,6 +65,8 @@ pub struct Wire {
     pub lose: Vec<u64>,
     /// Those from this number on are lost.
     pub lose_from: Option<u64>,
+    /// Packets of this unit are lost.
+    pub lose_unit: Option<u64>,
     /// All are lost.
     pub cut: bool,
     /// Longer ones are lost.
@@ -104,11 +106,17 @@ impl Driver for Lossy {
                 return Err(DriverError::Oversized { index, bytes, to: outgoing.to });
             }
             let long = wire.most.is_some_and(|most| bytes > most);
+            let unit = clump_wire::Packet::parse(&copy).ok().map(|packet| packet.header);
+            let unit = unit.filter(|header| {
+                matches!(header.kind, clump_wire::Kind::Data | clump_wire::Kind::Slice)
+            });
+            let named =
+                wire.lose_unit.is_some() && unit.map(|header| header.unit) == wire.lose_unit;
             wire.copies.push(copy);
             let number = wire.sent;
             wire.sent += 1;
             let late = wire.lose_from.is_some_and(|from| number >= from);
-            if wire.cut || late || long || wire.lose.contains(&number) {
+            if wire.cut || late || long || named || wire.lose.contains(&number) {
                 continue;
             }
             drop(wire);
@@ -165,6 +173,11 @@ impl Pair {
 
     /// Over a path of which the driver says that it carries datagrams of `hint` bytes.
     pub fn over(security: Security, hint: usize) -> Self {
+        Self::with_credit(security, hint, CREDIT)
+    }
+
+    /// The same where so many bytes of requests may be unconsumed on each way.
+    pub fn with_credit(security: Security, hint: usize, credit_bytes: u64) -> Self {
         let hub = Hub::default();
         let key = JobKey::new(&mut [3; 32]).unwrap();
         let side = |me| {
@@ -172,7 +185,8 @@ impl Pair {
             let inside = hub.attach(address(me)).unwrap();
             let driver = Box::new(Lossy { inside, wire: wire.clone(), hint });
             let doors = TwoDoors::default();
-            let stack = Stack::new(config(me, security), &key, driver, Box::new(doors.clone()));
+            let config = StackConfig { credit_bytes, ..config(me, security) };
+            let stack = Stack::new(config, &key, driver, Box::new(doors.clone()));
             Side { stack: stack.unwrap(), doors, wire, batch: Batch::default() }
         };
         let sides = [side(0), side(1)];
@@ -183,6 +197,11 @@ impl Pair {
     /// The way from endpoint 0 of rank 0 to endpoint `index` of rank 1.
     pub fn flow(&mut self, index: u8, ordered: bool) -> FlowId {
         self.sides[0].stack.open_flow(name(0, 0), name(1, index), 1, ordered)
+    }
+
+    /// An ordered way from endpoint `from` of rank 0 to endpoint 0 of rank 1.
+    pub fn ordered_from(&mut self, from: u8) -> FlowId {
+        self.sides[0].stack.open_flow(name(0, from), name(1, 0), 1, true)
     }
 
     pub fn send(&mut self, flow: FlowId, words: &[u64], payload: &[u8]) -> Push {

@@ -16,6 +16,21 @@ pub struct StageTime {
     pub ratio: f64,
 }
 
+/// How often bounds were met, and the most that was kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Bounds {
+    /// A rank found no room: its lane to the proxy was full, or its credit with the other endpoint used up.
+    pub ranks_refused: u64,
+    /// A proxy left a message with its rank, because the channel was full.
+    pub channel_full: u64,
+    /// A proxy kept a message, because the lane of its endpoint was full.
+    pub endpoint_full: u64,
+    /// Most bytes that a stack kept for its peers.
+    pub stack_bytes: usize,
+    /// Most messages that a proxy kept for its endpoints.
+    pub held: usize,
+}
+
 /// See the module.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Cell {
@@ -43,6 +58,8 @@ pub struct Cell {
     pub little: [f64; 2],
     /// Little's law of messages between hand-over and handler: 1 is right.
     pub little_end_to_end: f64,
+    /// Which bounds were met.
+    pub bounds: Bounds,
 }
 
 /// What a run has come to.
@@ -52,11 +69,12 @@ pub(super) struct Run<'a> {
     pub(super) tally: &'a Tally,
     /// Of each rank that worked: what it took, and what it computed.
     pub(super) programs: &'a [(Time, Time)],
+    pub(super) bounds: Bounds,
 }
 
 impl Cell {
     pub(super) fn of(setting: &Setting, run: &Run<'_>) -> Self {
-        let Run { elapsed, monitors, tally, programs } = *run;
+        let Run { elapsed, monitors, tally, programs, bounds } = *run;
         let all = monitors.len() as f64;
         let mean = |what: fn(&Monitor) -> f64| monitors.iter().map(what).sum::<f64>() / all;
         let little = monitors.iter().filter_map(|monitor| monitor.little);
@@ -85,6 +103,7 @@ impl Cell {
             slowdown: slowdowns.sum::<f64>() / programs.len().max(1) as f64,
             little: [least, most],
             little_end_to_end: under_way / (rate * message_ns),
+            bounds,
         }
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Tally {
     pub(crate) handled: u64,
     /// The sum of their times from end to end.
     pub(crate) end_to_end: u128,
+    /// How often a rank found no room.
+    pub(crate) refused: u64,
 }
 
 impl Tally {
@@ -74,6 +76,8 @@ pub(crate) struct Station {
     next_at: Option<Time>,
     answers: VecDeque<Answer>,
     inflows: BTreeMap<u64, Inflow>,
+    /// Until then it does not look what has come.
+    deaf_until: Time,
     /// What computing took in all.
     pub(crate) thought: Time,
     /// When its last operation had ended.
@@ -102,6 +106,7 @@ impl Station {
             next_at: None,
             answers: VecDeque::new(),
             inflows: BTreeMap::new(),
+            deaf_until: begin + if sends { 0 } else { setting.deaf },
             thought: 0,
             finished_at: (!sends).then_some(begin),
         };
@@ -124,6 +129,9 @@ impl Station {
         setting: &Setting,
         tally: &mut Tally,
     ) -> anyhow::Result<Time> {
+        if now < self.deaf_until {
+            return Ok(self.deaf_until);
+        }
         self.booth.set_time(now);
         self.sleeper.get_up();
         self.booth.portal.flush();
@@ -214,6 +222,7 @@ impl Station {
         let (handler, words) = (if streams { STREAM } else { ASK }, [now]);
         let request = Request { flow, tag: TAG, kind, handler, words: &words };
         if self.booth.portal.request(&request, &vec![0; bytes]) != Push::Accepted {
+            tally.refused += 1;
             return false;
         }
         tally.change(now, 1);

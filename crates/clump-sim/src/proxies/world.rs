@@ -1,6 +1,6 @@
 //! Ranks, proxies and a network in virtual time: one thread, one queue of events.
 
-use super::cell::Run;
+use super::cell::{Bounds, Run};
 use super::station::{Station, Tally};
 use super::{Cell, Setting};
 use crate::interface::{Interface, Trade, memory_of};
@@ -12,7 +12,7 @@ use crate::world::key_of;
 use anyhow::Context as _;
 use clump_net::Batch;
 use clump_shm::node::NodeConfig;
-use clump_trace::{Monitor, Snapshot};
+use clump_trace::{Counter, Counters, Monitor, Snapshot};
 use clump_wire::Security;
 
 /// When everything begins: 0 says of a monitor that it has not.
@@ -28,6 +28,8 @@ pub(super) struct World {
     proxies: Vec<Interface>,
     batch: Batch,
     tally: Tally,
+    /// The most that any proxy has kept.
+    most: Bounds,
 }
 
 impl World {
@@ -84,7 +86,8 @@ impl World {
         let mut turns = Turns::new(switch, actors);
         (0..actors).for_each(|actor| turns.wake(actor, BEGIN));
         let (setting, tally, batch) = (setting.clone(), Tally::default(), Batch::default());
-        Ok(Self { setting, turns, stations, proxies: all, batch, tally })
+        let most = Bounds::default();
+        Ok(Self { setting, turns, stations, proxies: all, batch, tally, most })
     }
 
     /// Lets it run until all programs have ended, and all that was handed over is handled.
@@ -114,10 +117,11 @@ impl World {
     fn cell(&self, now: Time) -> anyhow::Result<Cell> {
         let monitors = self.proxies.iter().filter_map(|proxy| {
             let block = proxy.memory.rank(proxy.id)?;
+            let counted = proxy.memory.endpoint_block(proxy.id, 0).ok()?;
             Monitor::read(
                 (proxy.memory.node(), proxy.id - proxy.memory.own_interfaces().start, true),
-                block.counters(),
-                Snapshot::ZERO,
+                block.gauges(),
+                Snapshot::of(Counters::over(counted.counters())),
                 now,
             )
         });
@@ -129,10 +133,15 @@ impl World {
             .map(|station| (station.finished_at.unwrap_or(now) - BEGIN, station.thought))
             .collect();
         let (elapsed, tally) = (now - BEGIN, &self.tally);
-        Ok(Cell::of(
-            &self.setting,
-            &Run { elapsed, monitors: &monitors, tally, programs: &programs },
-        ))
+        let all = |counter| monitors.iter().map(|one| one.network[counter]).sum();
+        let bounds = Bounds {
+            ranks_refused: tally.refused,
+            channel_full: all(Counter::NetFull),
+            endpoint_full: all(Counter::NetHeld),
+            ..self.most
+        };
+        let run = Run { elapsed, monitors: &monitors, tally, programs: &programs, bounds };
+        Ok(Cell::of(&self.setting, &run))
     }
 }
 
@@ -152,12 +161,14 @@ impl Scene for World {
     }
 
     fn on_turn(&mut self, now: Time, actor: u32) -> anyhow::Result<()> {
-        let Self { setting, stations, proxies, batch, tally, .. } = self;
+        let Self { setting, stations, proxies, batch, tally, most, .. } = self;
         let (next, heard) = match actor.checked_sub(stations.len() as u32) {
             None => (stations[actor as usize].act(now, setting, tally)?, now),
             Some(proxy) => {
                 let proxy = &mut proxies[proxy as usize];
                 let next = proxy.turn(now, 0, batch);
+                most.stack_bytes = most.stack_bytes.max(proxy.server.stack().memory_bytes());
+                most.held = most.held.max(proxy.server.held());
                 // What its turn has brought is there when the turn ends.
                 (next, proxy.ends())
             }
