@@ -2,19 +2,24 @@
 //!
 //! Slices of one job take turns: nobody else sends; the enemy sends as many packets to a socket that is
 //! no part of the job, which is what his own work takes from the machine; he sends them to the rank that
-//! receives. [`live`] is what the ranks do, [`attack`] the enemy, [`command`] starts them.
+//! receives. [`live`] is what the ranks do, [`attack`] the enemy, [`command`] starts them. Apart from that,
+//! [`price`] takes what a stack pays for a packet of each kind, whoever sends it.
 
 pub mod attack;
 pub mod command;
 pub mod live;
+pub mod price;
 
 use crate::contrast::Contrast;
 use anyhow::{Context, Result, ensure};
+use price::Price;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
 /// Share of throughput that has to remain.
 const GOAL: f64 = 0.9;
+/// Share of a processor that the rank under attack may spend on throwing packets away.
+const DEAREST: f64 = 0.1;
 /// Share of the packets asked for that the enemy must have sent.
 const STRONG_ENOUGH: f64 = 0.9;
 
@@ -87,11 +92,20 @@ pub struct Report {
     pub bytes: Throughput,
     /// Messages of one word, per second.
     pub messages: Throughput,
+    /// What a packet costs the rank that throws it away, by kind.
+    pub prices: Vec<Price>,
+    /// The share of a processor that all of them cost it, if each comes alone and all kinds are as frequent.
+    pub processor: f64,
 }
 
 impl Report {
     /// From what the job said, of an enemy that was to send `wanted` packets per second.
-    pub fn of(security: &'static str, wanted: u32, said: &Said) -> Result<Self> {
+    pub fn of(
+        security: &'static str,
+        wanted: u32,
+        said: &Said,
+        prices: Vec<Price>,
+    ) -> Result<Self> {
         let Said { rate, sent, thrown, .. } = *said;
         ensure!(
             rate >= STRONG_ENOUGH * f64::from(wanted),
@@ -99,7 +113,10 @@ impl Report {
         );
         ensure!(thrown > 0, "of {sent} packets none was thrown away: the attack did not arrive");
         let (bytes, messages) = (Throughput::of(&said.bytes)?, Throughput::of(&said.messages)?);
-        Ok(Self { security, rate, sent, thrown, bytes, messages })
+        let kinds = u32::try_from(prices.len()).unwrap_or(u32::MAX).max(1);
+        let mean = prices.iter().map(|price| price.alone_ns).sum::<f64>() / f64::from(kinds);
+        let processor = mean * f64::from(wanted) / 1e9;
+        Ok(Self { security, rate, sent, thrown, bytes, messages, prices, processor })
     }
 }
 
@@ -109,7 +126,7 @@ pub struct Text<'a>(pub &'a Report);
 
 impl Display for Text<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Report { security, rate, sent, thrown, bytes, messages } = self.0;
+        let Report { security, rate, sent, thrown, bytes, messages, prices, processor } = self.0;
         writeln!(
             f,
             "an enemy beside a job on two nodes, packets protected by {security}\n\
@@ -139,7 +156,22 @@ impl Display for Text<'_> {
             f,
             "\ngoal: {GOAL} at least\n\
              next to it: the same enemy on the same machine sends to a socket that is no part of the job;\n\
-             what that takes is his own work, which an enemy elsewhere does on his own processors"
+             what that takes is his own work, which an enemy elsewhere does on his own processors\n"
+        )?;
+        writeln!(
+            f,
+            "{:<26}{:>12}{:>16}{:>22}",
+            "a packet thrown away, ns", "alone", "in a crowd", "the kernel's, alone"
+        )?;
+        for Price { name, alone_ns, crowd_ns, kernel_ns } in prices {
+            writeln!(f, "{name:<26}{alone_ns:>12.0}{crowd_ns:>16.0}{kernel_ns:>22.0}")?;
+        }
+        writeln!(
+            f,
+            "all kinds, each packet alone: {:.1} % of a processor (<= {:.0} % {})",
+            processor * 100.0,
+            DEAREST * 100.0,
+            if *processor <= DEAREST { "met" } else { "missed" }
         )
     }
 }
@@ -155,22 +187,26 @@ mod tests {
 
     #[test]
     fn an_enemy_that_did_not_come_is_not_believed() {
-        assert!(Report::of("aead", 50_000, &said(40_000.0, 1000)).is_err());
-        assert!(Report::of("aead", 50_000, &said(50_000.0, 0)).is_err());
+        assert!(Report::of("aead", 50_000, &said(40_000.0, 1000), vec![]).is_err());
+        assert!(Report::of("aead", 50_000, &said(50_000.0, 0), vec![]).is_err());
         let nothing = Said { bytes: Vec::new(), ..said(50_000.0, 1000) };
-        assert!(Report::of("aead", 50_000, &nothing).is_err());
+        assert!(Report::of("aead", 50_000, &nothing, vec![]).is_err());
     }
 
     #[test]
     fn the_report_fits_and_says_what_was_met() {
-        let report = Report::of("aead", 50_000, &said(50_000.0, 990)).unwrap();
+        let price =
+            |alone_ns| Price { name: "forged", alone_ns, crowd_ns: 300.0, kernel_ns: 900.0 };
+        let prices = vec![price(1000.0), price(2000.0)];
+        let report = Report::of("aead", 50_000, &said(50_000.0, 990), prices).unwrap();
+        assert!((report.processor - 0.075).abs() < 1e-9);
         assert!((report.bytes.attacked.ratio.value - 0.85).abs() < 1e-9);
         assert!((report.bytes.machine.ratio.value - 0.9).abs() < 1e-9);
         let text = Text(&report).to_string();
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         assert_eq!(
             (text.matches(" missed").count(), text.matches(" met").count()),
-            (3, 1),
+            (3, 2),
             "{text}"
         );
     }

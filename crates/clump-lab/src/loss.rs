@@ -52,6 +52,17 @@ pub struct Incast {
     pub alone: f64,
     /// Bytes per second of each while all send.
     pub together: Vec<f64>,
+    /// What the scheduler made of each meanwhile; empty where the kernel does not say.
+    pub times: Vec<Times>,
+}
+
+/// Shares of a while.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// Spent on a processor.
+    pub ran: f64,
+    /// Spent waiting for one.
+    pub queued: f64,
 }
 
 /// Goodput under one loss.
@@ -125,6 +136,17 @@ fn percentile(samples: &[f64], share: f64) -> Option<f64> {
     sorted.get(at).copied()
 }
 
+/// Largest deviation from the mean, as a share of it.
+fn farthest(rates: &[f64]) -> f64 {
+    let mean = mean(rates.iter().copied());
+    rates.iter().map(|rate| (rate / mean.max(1.0) - 1.0).abs()).fold(0.0, f64::max)
+}
+
+fn mean(all: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = f64::from(u32::try_from(all.len()).unwrap_or(u32::MAX)).max(1.0);
+    all.sum::<f64>() / count
+}
+
 impl Incast {
     /// All senders over one alone.
     pub fn over_alone(&self) -> f64 {
@@ -133,10 +155,14 @@ impl Incast {
 
     /// Largest deviation of a sender from the mean, as a share of it.
     pub fn unfairness(&self) -> f64 {
-        let senders = f64::from(u32::try_from(self.together.len()).unwrap_or(u32::MAX)).max(1.0);
-        let mean = self.together.iter().sum::<f64>() / senders;
-        let far = self.together.iter().map(|rate| (rate / mean.max(1.0) - 1.0).abs());
-        far.fold(0.0, f64::max)
+        farthest(&self.together)
+    }
+
+    /// The same of what senders sent in a second on a processor; `None` where that is not known.
+    pub fn unfairness_on_processor(&self) -> Option<f64> {
+        let known = !self.times.is_empty() && self.times.iter().all(|times| times.ran > 0.0);
+        let rates = self.together.iter().zip(&self.times);
+        known.then(|| farthest(&rates.map(|(rate, times)| rate / times.ran).collect::<Vec<_>>()))
     }
 }
 
@@ -216,6 +242,17 @@ impl Display for Text<'_> {
             unfair * 100.0,
             UNFAIR * 100.0,
             verdict(unfair <= UNFAIR)
+        )?;
+        let Some(on_processor) = incast.unfairness_on_processor() else { return Ok(()) };
+        let (ran, queued) = (|times: &Times| times.ran, |times: &Times| times.queued);
+        writeln!(
+            f,
+            "  senders ran for {:.0} % of the time and waited {:.0} % for a processor (farthest {:.0} %);\n  \
+             of what they sent in a second on one, the farthest is {:.0} % from the mean",
+            mean(incast.times.iter().map(ran)) * 100.0,
+            mean(incast.times.iter().map(queued)) * 100.0,
+            farthest(&incast.times.iter().map(|times| times.ran * 1e9).collect::<Vec<_>>()) * 100.0,
+            on_processor * 100.0
         )
     }
 }
@@ -256,10 +293,21 @@ mod tests {
 
     #[test]
     fn a_starved_sender_is_unfair() {
-        let mut incast = Incast { alone: 1e9, together: vec![1e8; 8] };
+        let mut incast = Incast { alone: 1e9, together: vec![1e8; 8], times: Vec::new() };
+        assert_eq!(incast.unfairness_on_processor(), None);
         assert!((incast.over_alone() - 0.8).abs() < 1e-9 && incast.unfairness() < 1e-9);
         incast.together[3] = 0.0;
         assert!(incast.unfairness() > 0.99);
+    }
+
+    #[test]
+    fn a_sender_that_did_not_run_is_told_from_one_that_was_held_back() {
+        let times = |ran| Times { ran, queued: 0.5 };
+        let mut incast =
+            Incast { alone: 1e9, together: vec![1e8, 1e8, 5e7], times: vec![times(0.2); 3] };
+        assert!((incast.unfairness_on_processor().unwrap() - 0.4).abs() < 1e-9);
+        incast.times[2] = times(0.1);
+        assert!(incast.unfairness_on_processor().unwrap() < 1e-9 && incast.unfairness() > 0.39);
     }
 
     #[test]
@@ -269,7 +317,11 @@ mod tests {
             security: "crc",
             goodput: LOSSES.map(|loss| Goodput::of(loss, &turns).unwrap()).into(),
             tail: Tail::of(&trips(5, 3), &trips(0, 0)).unwrap(),
-            incast: Incast { alone: 1e9, together: vec![1e8; 8] },
+            incast: Incast {
+                alone: 1e9,
+                together: vec![1e8; 8],
+                times: vec![Times { ran: 0.2, queued: 0.6 }; 8],
+            },
         };
         let text = Text(&report).to_string();
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");

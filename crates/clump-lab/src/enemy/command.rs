@@ -1,6 +1,6 @@
 //! `clump lab enemy`: options, and the job.
 
-use super::{Report, Said, Text, live};
+use super::{Report, Said, Text, live, price};
 use crate::compare::process;
 use crate::launch::{self, Shape};
 use anyhow::{Context, Result};
@@ -28,6 +28,7 @@ pub fn run(args: &Args) -> Result<u8> {
         }
         return Ok(0);
     }
+    let prices = price::measure(args.security)?;
     let shape = Shape { ranks: 2, nodes: 2, security: args.security, netns: false };
     let mut command = launch::job(shape, 0)?;
     command.args(["lab", "enemy", "--security", args.security.name()]);
@@ -35,7 +36,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let what = "a job that is attacked";
     let text = process::run(&mut command).context(what)?;
     let said: Said = serde_json::from_str(&text).context(what)?;
-    let report = Report::of(args.security.name(), args.rate, &said)?;
+    let report = Report::of(args.security.name(), args.rate, &said, prices)?;
     if args.json {
         println!("{}", serde_json::to_string(&report)?);
     } else {

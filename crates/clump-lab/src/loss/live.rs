@@ -1,6 +1,6 @@
 //! What the ranks of the jobs under loss do.
 
-use super::{Incast, Stream, Trips};
+use super::{Incast, Stream, Times, Trips};
 use crate::measure;
 use crate::pair::meeting::{Part, meet};
 use crate::pair::{Pair, Scope, Way};
@@ -128,18 +128,43 @@ fn incast(cl: &Clump) -> Result<Option<Incast>> {
     endpoint.set_handler(STOP, move |_, _, _| stop.set(stop.get() + 1));
     let names = cl.exchange(endpoint.name())?;
     let mut rates = Vec::new();
+    let mut mine = [0; 3];
     for (round, senders) in [(1, 1..2), (2, 1..cl.nranks())] {
         cl.barrier()?;
         if cl.rank() == 0 {
             rates.push(collect(&endpoint, &names, senders, &bytes)?);
         } else if senders.contains(&cl.rank()) {
+            let before = scheduled();
             send(&endpoint, &names, || stops.get() >= round || cl.rank() > 1 && stops.get() > 0)?;
+            mine = scheduled().zip(before).map_or([0; 3], |(after, before)| {
+                std::array::from_fn(|at| after[at].saturating_sub(before[at]))
+            });
         }
         cl.barrier()?;
     }
+    let times = times(&cl.exchange(mine)?[1..]);
     let together = rates.pop().unwrap_or_default();
     let alone = rates.pop().and_then(|rates| rates.first().copied());
-    Ok(alone.filter(|_| cl.rank() == 0).map(|alone| Incast { alone, together }))
+    Ok(alone.filter(|_| cl.rank() == 0).map(|alone| Incast { alone, together, times }))
+}
+
+/// Nanoseconds until now: in all, on a processor, waiting for one. The kernel's account of the main thread.
+fn scheduled() -> Option<[u64; 3]> {
+    let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
+    let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
+    Some([clock::now_ns(), numbers.next()??, numbers.next()??])
+}
+
+/// As shares; nothing where somebody's are not known.
+#[expect(clippy::cast_precision_loss, reason = "spans are far below 2^53")]
+fn times(all: &[[u64; 3]]) -> Vec<Times> {
+    if all.iter().any(|&[span, ran, _]| span == 0 || ran == 0) {
+        return Vec::new();
+    }
+    let share = |part: u64, span: u64| part as f64 / span as f64;
+    all.iter()
+        .map(|&[span, ran, queued]| Times { ran: share(ran, span), queued: share(queued, span) })
+        .collect()
 }
 
 /// Sends to rank 0 until told to stop.
