@@ -3,28 +3,31 @@
 //! Units lie in rows, with room for a header before each and a checksum behind it, so that a packet that is not
 //! encrypted is never copied again.
 
+mod covers;
 mod flying;
 mod gathering;
 mod pieces;
 mod row;
+mod shelf;
 mod urgent;
 
 use clump_wire::frame::{self, Frames, Head, Kind, Route};
+use covers::Covers;
 use flying::Flying;
-pub(crate) use flying::Making;
 use gathering::Gathering;
-use row::{Place, Row};
+pub(crate) use row::Place;
+use shelf::Shelf;
 use std::collections::VecDeque;
 use urgent::Urgent;
 pub(crate) use urgent::is_control;
 
 /// Least room for payload for which a message is begun in a packet that is not empty.
 const LEAST_PIECE: usize = 256;
+/// Bytes of units that one call of the driver sends for much less each than if they went one by one.
+const SALVO: usize = 16 << 10;
 /// Room before a unit, and most behind it.
 const HEADROOM: usize = clump_wire::HEADER_BYTES;
 const TAILROOM: usize = 16;
-/// Rows kept for reuse, in bytes: as many as a window has under way, so that a stream takes none from the system.
-const MOST_SPARE: usize = 2 << 20;
 
 /// A long message that is under way: what to return if it does not arrive.
 #[derive(Debug, Clone)]
@@ -80,10 +83,10 @@ pub(crate) struct Unsent {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// The row that is being filled, those before it that something still needs, and the number of the first.
-    row: Row,
-    rows: VecDeque<Row>,
-    first_row: u64,
+    /// The rows that units lie in.
+    shelf: Shelf,
+    /// Packets of units where sealing changes them.
+    covers: Covers,
     /// Where in its row the unit begins that may still grow.
     open: Option<usize>,
     open_route: Option<Route>,
@@ -100,25 +103,19 @@ pub(crate) struct Outbox {
     /// Messages of several units: first and last unit.
     spans: VecDeque<(u64, u64)>,
     begun: VecDeque<Begun>,
-    spare: Vec<Row>,
-    spare_bytes: usize,
     waiting: usize,
-    capacity: usize,
-    /// Bytes behind a unit, for its checksum.
-    tail: usize,
     next_message: u64,
 }
 
 impl Outbox {
-    /// Units of at most `capacity` bytes, a multiple of 8, with room for `tail` bytes behind each. Whether small messages
-    /// go ahead of what waits.
-    pub(crate) fn new(capacity: usize, tail: usize, control_first: bool) -> Self {
+    /// Units of at most `capacity` bytes, a multiple of 8, with `tail` bytes behind each, there or (`covered`) where sealed
+    /// packets are kept. Whether small messages go ahead of what waits.
+    pub(crate) fn new(capacity: usize, tail: usize, covered: bool, control_first: bool) -> Self {
         Self {
             urgent: Urgent::default(),
             control_first,
-            row: Row::default(),
-            rows: VecDeque::new(),
-            first_row: 0,
+            shelf: Shelf::new(capacity, if covered { 0 } else { tail }, !covered),
+            covers: Covers::new(capacity, tail),
             open: None,
             open_route: None,
             closed: VecDeque::new(),
@@ -127,22 +124,17 @@ impl Outbox {
             acked_through: 0,
             spans: VecDeque::new(),
             begun: VecDeque::new(),
-            spare: Vec::new(),
-            spare_bytes: 0,
             waiting: 0,
-            capacity,
-            tail,
             next_message: 0,
         }
     }
 
     /// The path carries more, or less, from now on. Units that exist stay as they are.
     pub(crate) fn set_capacity(&mut self, capacity: usize) {
-        if capacity != self.capacity {
+        if capacity != self.shelf.capacity() {
             self.close();
-            self.capacity = capacity;
-            self.spare.clear();
-            self.spare_bytes = 0;
+            self.shelf.set_capacity(capacity);
+            self.covers.set_capacity(capacity);
         }
     }
 
@@ -158,6 +150,18 @@ impl Outbox {
         self.waiting != 0
     }
 
+    /// Whether whole units wait, and so much that it is worth a call of the driver.
+    #[inline]
+    pub(crate) fn has_salvo(&self) -> bool {
+        self.waiting >= SALVO && self.has_whole()
+    }
+
+    /// Whole units that wait.
+    #[inline]
+    pub(crate) fn whole_units(&self) -> usize {
+        self.closed.len()
+    }
+
     /// Whether a whole unit waits.
     #[inline]
     pub(crate) fn has_whole(&self) -> bool {
@@ -167,7 +171,8 @@ impl Outbox {
     /// Packs a message: into the open unit, or a new one, or several.
     #[inline]
     pub(crate) fn append(&mut self, head: &Head, words: &[u64], payload: &[u8]) {
-        if self.has_whole()
+        // Whole units that are few are about to go anyway.
+        if self.has_salvo()
             && self.control_first
             && is_control(head, payload)
             && self.append_urgent(head, words)
@@ -184,8 +189,9 @@ impl Outbox {
 
     fn append_elsewhere(&mut self, head: &Head, words: &[u64], payload: &[u8]) {
         let need = frame::frame_bytes(head, false, words.len(), payload.len());
-        let small = need <= self.capacity / 4 || payload.len() <= LEAST_PIECE;
-        if need <= self.capacity && (small || self.room() < self.capacity / 4) {
+        let capacity = self.shelf.capacity();
+        let small = need <= capacity / 4 || payload.len() <= LEAST_PIECE;
+        if need <= capacity && (small || self.room() < capacity / 4) {
             self.close();
             return self.put(head, false, words, payload);
         }
@@ -200,8 +206,10 @@ impl Outbox {
     #[inline]
     fn room(&self) -> usize {
         match self.open {
-            Some(at) => (at + HEADROOM + self.capacity).saturating_sub(self.row.len()),
-            None => self.capacity,
+            Some(at) => {
+                (at + HEADROOM + self.shelf.capacity()).saturating_sub(self.shelf.filling().len())
+            }
+            None => self.shelf.capacity(),
         }
     }
 
@@ -210,9 +218,10 @@ impl Outbox {
         if self.open.is_none() {
             self.begin_unit();
         }
-        let before = self.row.len();
-        frame::append(self.row.end(), head, same, words, payload);
-        self.waiting += self.row.len() - before;
+        let row = self.shelf.filling_mut();
+        let before = row.len();
+        frame::append(row.end(), head, same, words, payload);
+        self.waiting += row.len() - before;
         if head.kind != Kind::Part {
             self.open_route = Some(head.route);
         }
@@ -243,8 +252,7 @@ impl Outbox {
     /// Closes the open unit, if it holds anything.
     pub(crate) fn close(&mut self) {
         if let Some(at) = self.open.take() {
-            let number = self.first_row + self.rows.len() as u64;
-            self.closed.push_back(self.row.finish(number, at, self.tail));
+            self.closed.push_back(self.shelf.finish(at));
             self.open_route = None;
         }
     }
@@ -297,12 +305,10 @@ impl Outbox {
             let Some(done) = self.flying.pop_front() else { break };
             self.base += 1;
             if done.is_in_row() {
-                self.release(done.place.row);
-            }
-            if let Some(cover) = done.cover {
-                self.keep(*cover);
+                self.shelf.release(done.place.row);
             }
         }
+        self.covers.release(self.base);
         while self.spans.front().is_some_and(|&(_, last)| last < self.base) {
             self.spans.pop_front();
         }
@@ -335,7 +341,7 @@ impl Outbox {
             }
         }
         for place in closed {
-            let row = self.row(place.row);
+            let row = self.shelf.get(place.row);
             let body = row.and_then(|row| row.get(place.at + HEADROOM, place.end));
             for frame in body.map(Frames::new).into_iter().flatten().flatten() {
                 gathering.on_frame(&frame, false);
@@ -345,7 +351,8 @@ impl Outbox {
             gathering.on_frame(&frame, false);
         }
         self.urgent.clear();
-        (self.row, self.rows) = (Row::default(), VecDeque::new());
+        self.shelf.clear();
+        self.covers.clear();
         (self.waiting, self.spans) = (0, VecDeque::new());
         gathering.finish()
     }

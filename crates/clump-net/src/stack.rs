@@ -368,13 +368,13 @@ impl Stack {
             head.order = Some(conduit.next_order);
             conduit.next_order += 1;
         }
-        let first = !conduit.outbox.has_waiting();
+        let (first, whole) = (!conduit.outbox.has_waiting(), conduit.outbox.whole_units());
         conduit.outbox.append(&head, words, payload);
         if first {
             let at = now();
             conduit.opened_at = at;
             self.kick(at, peer, false);
-        } else if conduit.outbox.has_whole() {
+        } else if conduit.outbox.whole_units() > whole || conduit.outbox.has_urgent() {
             let at = now();
             self.kick(at, peer, false);
         }
@@ -405,12 +405,10 @@ impl Stack {
             let channel = Channel::new(&config, now);
             let datagram = channel.datagram_bytes();
             let capacity = datagram.saturating_sub(overhead) & !7;
-            // Encrypted packets are made elsewhere.
-            let in_place = known.sealer.in_place();
-            let tail = if in_place { 0 } else { known.sealer.tag_bytes() };
+            let (tail, covered) = (known.sealer.tag_bytes(), known.sealer.in_place());
             known.conduit = Some(Box::new(Conduit {
                 channel,
-                outbox: Outbox::new(capacity, tail, config.control_first),
+                outbox: Outbox::new(capacity, tail, covered, config.control_first),
                 datagram,
                 overhead,
                 longest: datagram,

@@ -2,18 +2,6 @@
 
 use super::row::{Place, Row};
 use super::{HEADROOM, Outbox};
-use clump_driver::LEAST_KEPT;
-
-/// How the packet of a unit is to be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Making {
-    /// Around the unit where it lies.
-    Around,
-    /// The same, but it is so long that it had better be shown to the kernel there, and stay as it is.
-    Kept,
-    /// Elsewhere: the last one must not be touched any more.
-    Apart,
-}
 
 /// A unit under way.
 #[derive(Debug)]
@@ -25,16 +13,14 @@ pub(super) struct Flying {
     /// The unit that ends the message that this one has a piece of, whose payload would have to be
     /// returned whole.
     pub(super) kept_for: u64,
-    /// The packet, where sealing changes it; kept as long as the unit.
-    pub(super) cover: Option<Box<Row>>,
-    /// The kernel may have been shown the packet where it lies: it stays as it is.
+    /// The kernel may have been shown a packet of it where that lies, which stays as it is.
     shown: bool,
 }
 
 impl Flying {
     #[inline]
     pub(super) fn new(place: Place, kept_for: u64) -> Self {
-        Self { place, own: None, acked: false, kept_for, cover: None, shown: false }
+        Self { place, own: None, acked: false, kept_for, shown: false }
     }
 
     /// One that lies in a row of its own.
@@ -67,7 +53,7 @@ impl Outbox {
         let Place { row, at, end } = unit.place;
         let row = match &unit.own {
             Some(own) => own,
-            None => self.row(row)?,
+            None => self.shelf.get(row)?,
         };
         row.get(at + HEADROOM, end)
     }
@@ -78,38 +64,22 @@ impl Outbox {
         self.body_of(self.flying(number)?)
     }
 
-    /// How the packet of a unit is to be made.
+    /// Whether the packet of a unit is to be made elsewhere: the last one must not be touched any more.
     #[inline]
-    pub(crate) fn making(&self, number: u64) -> Making {
-        match self.flying(number) {
-            Some(unit) if unit.shown => Making::Apart,
-            Some(unit) if unit.place.bytes() >= LEAST_KEPT => Making::Kept,
-            _ => Making::Around,
-        }
+    pub(crate) fn is_shown(&self, number: u64) -> bool {
+        self.flying(number).is_some_and(|unit| unit.shown)
     }
 
     /// A unit under way as the packet that carries it, with room for header and checksum, to be filled in.
     #[inline]
     pub(crate) fn packet_mut(&mut self, number: u64) -> Option<&mut [u8]> {
-        let tail = self.tail;
+        let tail = self.shelf.tail();
         let unit = self.flying_mut(number)?;
         let Place { row, at, end } = unit.place;
         if unit.own.is_some() {
             return self.flying_mut(number)?.own.as_mut()?.get_mut(at, end + tail);
         }
-        self.row_mut(row)?.get_mut(at, end + tail)
-    }
-
-    /// The same with a copy of the unit and `trailer` bytes behind it, for a seal that changes it.
-    pub(crate) fn cover_mut(&mut self, number: u64, trailer: usize) -> Option<&mut [u8]> {
-        let mut cover = self.fresh_row();
-        cover.begin();
-        cover.end().extend_from_slice(self.unit(number)?);
-        let end = cover.len() + trailer;
-        cover.end().resize(end, 0);
-        let unit = self.flying_mut(number)?;
-        unit.shown = true;
-        Some(unit.cover.insert(Box::new(cover)).packets_mut())
+        self.shelf.get_mut(row)?.get_mut(at, end + tail)
     }
 
     /// The packet as it was filled in.
@@ -117,11 +87,11 @@ impl Outbox {
     pub(crate) fn packet(&self, number: u64) -> Option<&[u8]> {
         let unit = self.flying(number)?;
         let Place { row, at, end } = unit.place;
-        match (&unit.cover, &unit.own) {
-            (Some(cover), _) => Some(cover.packets()),
-            (None, Some(own)) => own.get(at, end + self.tail),
-            (None, None) => self.row(row)?.get(at, end + self.tail),
-        }
+        let row = match &unit.own {
+            Some(own) => own,
+            None => self.shelf.get(row)?,
+        };
+        row.get(at, end + self.shelf.tail())
     }
 
     /// The kernel is about to be shown the packet of a unit where it lies.

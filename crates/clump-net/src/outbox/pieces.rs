@@ -16,7 +16,7 @@ impl Outbox {
         let bytes = payload.bytes;
         let whole = frame::frame_bytes(head, false, words.len(), payload.total);
         let at_hand = bytes.len() == payload.total;
-        if at_hand && *progress == Progress::default() && whole <= self.capacity {
+        if at_hand && *progress == Progress::default() && whole <= self.shelf.capacity() {
             progress.done = bytes.len();
             self.append(head, words, bytes);
             return true;
@@ -71,6 +71,12 @@ impl Outbox {
             begun.last = Some(last);
         }
         true
+    }
+
+    /// Whether a long message is being packed, of which more is to come.
+    #[inline]
+    pub(super) fn is_packing(&self) -> bool {
+        self.begun.back().is_some_and(|begun| begun.last.is_none())
     }
 
     /// The rest of a long message will not be packed: whoever sends it is gone. The peer is told where it ends.
@@ -155,13 +161,15 @@ mod tests {
 
     #[test]
     fn what_is_abandoned_is_forgotten_and_holds_up_no_other() {
-        let mut outbox = Outbox::new(1400, 4, true);
+        let mut outbox = Outbox::new(1400, 4, false, true);
         let progress = long(&mut outbox, 100_000, 9_000);
         send_all(&mut outbox);
         assert_eq!(outbox.begun.len(), 1, "its parts may still come");
         outbox.abandon(progress);
         let begin = outbox.open.unwrap() + super::super::HEADROOM;
-        let end = Frames::new(outbox.row.get(begin, outbox.row.len()).unwrap()).next();
+        let end =
+            Frames::new(outbox.shelf.filling().get(begin, outbox.shelf.filling().len()).unwrap())
+                .next();
         let end = end.unwrap().unwrap();
         let piece = Some(Piece { message: progress.message.unwrap(), at: 9_000 });
         assert_eq!((end.head.kind, end.head.piece, end.payload), (Kind::Part, piece, &[][..]));

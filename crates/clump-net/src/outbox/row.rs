@@ -27,7 +27,7 @@ pub(super) struct Row {
 
 /// Where a unit lies: which row, where its packet begins there, and where it ends itself.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub(super) row: u64,
     pub(super) at: usize,
     pub(super) end: usize,
@@ -72,7 +72,7 @@ impl Row {
 
     /// Bytes that its packets may have.
     #[inline]
-    fn capacity(&self) -> usize {
+    pub(super) fn capacity(&self) -> usize {
         self.most - self.start
     }
 
@@ -121,12 +121,6 @@ impl Row {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// The same, to be filled in.
-    #[inline]
-    pub(super) fn packets_mut(&mut self) -> &mut [u8] {
-        self.bytes.get_mut(self.start..).unwrap_or_default()
-    }
-
     /// Forgets what it holds.
     #[inline]
     pub(super) fn clear(&mut self) {
@@ -150,87 +144,30 @@ impl Drop for Row {
 }
 
 impl Outbox {
-    /// The row that is called `row`: rows that are not forgotten are numbered one by one, the last is being filled.
-    #[inline]
-    pub(super) fn row(&self, row: u64) -> Option<&Row> {
-        let at = usize::try_from(row.checked_sub(self.first_row)?).ok()?;
-        if at == self.rows.len() { Some(&self.row) } else { self.rows.get(at) }
-    }
-
-    #[inline]
-    pub(super) fn row_mut(&mut self, row: u64) -> Option<&mut Row> {
-        let at = usize::try_from(row.checked_sub(self.first_row)?).ok()?;
-        if at == self.rows.len() { Some(&mut self.row) } else { self.rows.get_mut(at) }
-    }
-
     /// Begins a unit: behind the last one, or in a row of its own.
     #[inline]
-    pub(super) fn begin_unit(&mut self) -> usize {
-        if !self.row.has_room(self.capacity, self.tail) {
-            self.next_row();
-        }
-        let at = self.row.begin();
-        self.open = Some(at);
-        at
+    pub(super) fn begin_unit(&mut self) {
+        self.open = Some(self.shelf.begin());
     }
 
-    pub(super) fn fresh_row(&mut self) -> Row {
-        match self.spare.pop() {
-            Some(row) => {
-                self.spare_bytes -= row.capacity();
-                row
-            }
-            None => Row::new(self.capacity, self.tail),
-        }
+    /// Bytes of the whole units that wait and leave in one piece, if there are several.
+    pub(crate) fn row_bytes(&self) -> usize {
+        let Some(first) = self.closed.front() else { return 0 };
+        let count = self.closed.partition_point(|unit| unit.row <= first.row);
+        let last = count.checked_sub(1).and_then(|last| self.closed.get(last));
+        if count > 1 { last.map_or(0, |last| last.end - first.at) } else { 0 }
     }
 
-    fn next_row(&mut self) {
-        let fresh = self.fresh_row();
-        let full = std::mem::replace(&mut self.row, fresh);
-        if full.units > 0 {
-            self.rows.push_back(full);
-        } else {
-            self.keep(full);
-        }
-    }
-
-    /// Keeps a row that nothing needs any more. The one that came back last, which the cache is likely to hold, is
-    /// taken first.
+    /// Whether the next packet to send lies, or will lie, in another row than the last that was sent, also among the
+    /// sealed ones (`covers`).
     #[inline]
-    pub(super) fn keep(&mut self, mut row: Row) {
-        let room = row.capacity();
-        let least = HEADROOM + self.capacity + self.tail;
-        if room >= least && self.spare_bytes + room <= super::MOST_SPARE {
-            row.clear();
-            self.spare_bytes += room;
-            self.spare.push(row);
+    pub(crate) fn turns_to_next_row(&self, covers: bool) -> bool {
+        if covers {
+            return self.covers_turn();
         }
-    }
-
-    /// A unit of this row is not needed any more.
-    #[inline]
-    pub(super) fn release(&mut self, row: u64) {
-        let Some(row) = self.row_mut(row) else { return };
-        row.units = row.units.saturating_sub(1);
-        if row.units > 0 {
-            return;
-        }
-        while self.rows.front().is_some_and(|row| row.units == 0) {
-            let Some(row) = self.rows.pop_front() else { break };
-            self.first_row += 1;
-            self.keep(row);
-        }
-        if self.row.units == 0 {
-            self.row.clear();
-        }
-    }
-
-    /// Whether the next unit to send lies, or will lie, in another row than the last that was sent.
-    #[inline]
-    pub(crate) fn turns_to_next_row(&self) -> bool {
         match (self.closed.front(), self.flying.back()) {
             (Some(next), Some(last)) => next.row != last.place.row,
-            _ => self.open.is_none() && !self.row.has_room(self.capacity, self.tail),
+            _ => self.open.is_none() && !self.shelf.has_room(),
         }
     }
 }

@@ -60,12 +60,18 @@ pub(crate) fn is_control(head: &Head, payload: &[u8]) -> bool {
 impl Outbox {
     /// Bytes that may go ahead between two units of bulk.
     fn share(&self) -> usize {
-        (self.capacity / 4).max(LEAST_SHARE)
+        (self.shelf.capacity() / 4).max(LEAST_SHARE)
     }
 
     /// Whether a control message would find room ahead of what waits.
     pub(crate) fn has_urgent_room(&self) -> bool {
-        self.has_whole() && self.urgent.body().len() + LEAST_SHARE <= self.share()
+        self.has_salvo() && self.urgent.body().len() + LEAST_SHARE <= self.share()
+    }
+
+    /// Whether a unit of control messages waits.
+    #[inline]
+    pub(crate) fn has_urgent(&self) -> bool {
+        !self.urgent.is_empty()
     }
 
     /// Packs a control message to go ahead of the units that wait; false when there is no room for it there.
@@ -104,7 +110,7 @@ impl Outbox {
     pub(crate) fn launch_urgent(&mut self) {
         let Some(mut own) = self.urgent.row.take() else { return };
         self.urgent.route = None;
-        let place = own.finish(0, 0, self.tail);
+        let place = own.finish(0, 0, self.shelf.tail());
         let (number, bytes) = (self.base + self.flying.len() as u64, place.bytes());
         self.urgent.ahead += bytes;
         self.urgent.units += 1;

@@ -1,6 +1,6 @@
 //! Packets about to be sent, each in one piece: the cheapest for a driver.
 
-use crate::outbox::{Making, Outbox};
+use crate::outbox::{Outbox, Place};
 use crate::seal::Sealer;
 use clump_driver::{Driver, DriverError, LEAST_KEPT, Outgoing};
 use clump_proto::SackBuf;
@@ -14,6 +14,8 @@ enum Shot {
     Copy(usize, usize),
     /// Where its unit lies.
     Unit(u64),
+    /// Where sealed packets are kept.
+    Cover(Place),
 }
 
 /// See the module. Sealed copies lie back to back, which is cheaper still.
@@ -37,31 +39,46 @@ impl Arena {
         self.shots.len()
     }
 
-    /// Adds the packet of a unit, and gives the bytes of the unit. What encryption would change is copied, and
-    /// so is what was sent before and may still be read where it lies; else header and checksum are written
-    /// around it.
+    /// Adds the packet of a unit, and gives the bytes of the unit. Header and checksum are written around it, unless it
+    /// was sent before and may still be read where it lies, or encryption would change it. `much`: an encrypted packet is
+    /// one of so many that it had better stay as it is too.
     #[inline]
     pub(super) fn load_unit(
         &mut self,
         header: &Header,
         sealer: &Sealer,
         outbox: &mut Outbox,
+        much: bool,
     ) -> usize {
-        let (unit, tag_bytes) = (header.unit, sealer.tag_bytes());
-        let making = outbox.making(unit);
-        if making == Making::Apart || (sealer.in_place() && making == Making::Around) {
+        let unit = header.unit;
+        let again = outbox.is_shown(unit);
+        if again || sealer.in_place() {
             let body = outbox.unit(unit).unwrap_or_default();
+            let bytes = body.len();
             self.load(header, false, sealer, body);
-            return body.len();
+            if much && !again {
+                self.cover_last(unit, outbox);
+            }
+            return bytes;
         }
-        let body_bytes = match sealer.in_place() {
-            true => seal_cover(header, sealer, outbox.cover_mut(unit, tag_bytes)),
-            false => sum_up(header, sealer, outbox.packet_mut(unit)),
-        };
+        let body_bytes = sum_up(header, sealer, outbox.packet_mut(unit));
         if body_bytes > 0 {
             self.shots.push(Shot::Unit(unit));
         }
         body_bytes
+    }
+
+    /// Puts the packet that was loaded last where it can be kept. It was sealed here, since what lies there may be seen
+    /// by others, and since this memory is at hand.
+    fn cover_last(&mut self, unit: u64, outbox: &mut Outbox) {
+        let Some(Shot::Copy(begin, end)) = self.shots.last().copied() else { return };
+        let Some(packet) = self.bytes.get(begin..end) else { return };
+        if let Some(place) = outbox.cover(unit, packet)
+            && let Some(shot) = self.shots.last_mut()
+        {
+            *shot = Shot::Cover(place);
+            self.bytes.truncate(begin);
+        }
     }
 
     /// Adds a packet: its header, with selective acknowledgements if asked for, its body, and whatever
@@ -98,6 +115,7 @@ impl Arena {
             let packet = match *shot {
                 Shot::Copy(begin, end) => self.bytes.get(begin..end),
                 Shot::Unit(number) => outbox.packet(number),
+                Shot::Cover(place) => outbox.covered(place),
             };
             Outgoing { to, head: packet.unwrap_or_default(), body: &[], tail: &[] }
         };
@@ -115,7 +133,7 @@ impl Arena {
         let copies = self.shots.iter().take_while(|shot| matches!(shot, Shot::Copy(..))).count();
         let (again, new) = all.split_at(copies);
         let (_, units) = self.shots.split_at(copies);
-        let lie_there = units.iter().all(|shot| matches!(shot, Shot::Unit(_)));
+        let lie_there = units.iter().all(|shot| !matches!(shot, Shot::Copy(..)));
         if !lie_there || new.iter().map(Outgoing::bytes).sum::<usize>() < LEAST_KEPT {
             return (driver.send(&all), bytes);
         }
@@ -147,19 +165,6 @@ fn sum_up(header: &Header, sealer: &Sealer, packet: Option<&mut [u8]>) -> usize 
     body
 }
 
-/// Encrypts the copy of a unit; gives the bytes of the unit.
-fn seal_cover(header: &Header, sealer: &Sealer, cover: Option<&mut [u8]>) -> usize {
-    let Some((head, rest)) = cover.and_then(|cover| cover.split_at_mut_checked(HEADER_BYTES))
-    else {
-        return 0;
-    };
-    let Some(body_bytes) = rest.len().checked_sub(sealer.tag_bytes()) else { return 0 };
-    let (body, tail) = rest.split_at_mut(body_bytes);
-    head.copy_from_slice(&header.encode(0));
-    sealer.seal(header.number, head, body, tail);
-    body_bytes
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(
@@ -179,12 +184,14 @@ mod tests {
     struct Notebook {
         most: usize,
         calls: Vec<(bool, Vec<u64>)>,
+        packets: Vec<Vec<u8>>,
     }
 
     impl Notebook {
         fn note(&mut self, kept: bool, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
             let unit = |one: &Outgoing<'_>| Packet::parse(one.head).unwrap().header.unit;
             let taken = batch.len().min(self.most);
+            self.packets.extend(batch.iter().map(|one| one.head.to_vec()));
             self.calls.push((kept, batch[..taken].iter().map(unit).collect()));
             Ok(taken)
         }
@@ -221,8 +228,9 @@ mod tests {
     }
 
     /// An outbox of `units` whole units of 1400 bytes, all under way.
-    fn flying(units: u64) -> Outbox {
-        let mut outbox = Outbox::new(1400, 4, true);
+    fn flying(units: u64, security: Security) -> Outbox {
+        let covered = security == Security::Aead;
+        let mut outbox = Outbox::new(1400, security.trailer_bytes(), covered, true);
         let route = Route { from: 1, to: 2, tag: 3 };
         let head =
             Head { kind: Kind::Medium, reply: false, handler: 1, route, order: None, piece: None };
@@ -231,20 +239,52 @@ mod tests {
         outbox
     }
 
-    fn fire(most: usize, units: &[u64], outbox: &mut Outbox) -> (usize, Vec<(bool, Vec<u64>)>) {
-        let sealer = JobKey::new(&mut [3; 32]).unwrap().sealer(Security::Crc, 0, 1, 1).unwrap();
-        let (mut arena, mut driver) = (Arena::default(), Notebook { most, calls: Vec::new() });
+    /// What a driver that takes so many at a time is given when these units are sent.
+    fn sent(
+        most: usize,
+        units: &[u64],
+        outbox: &mut Outbox,
+        security: Security,
+    ) -> (usize, Notebook) {
+        let sealer = JobKey::new(&mut [3; 32]).unwrap().sealer(security, 0, 1, 1).unwrap();
+        let (calls, packets) = (Vec::new(), Vec::new());
+        let (mut arena, mut driver) = (Arena::default(), Notebook { most, calls, packets });
         for &unit in units {
-            let header = Header { kind: clump_wire::Kind::Data, unit, ..Header::default() };
-            arena.load_unit(&header, &sealer, outbox);
+            let kind = clump_wire::Kind::Data;
+            let header = Header { kind, unit, number: unit + 1, ..Header::default() };
+            arena.load_unit(&header, &sealer, outbox, true);
         }
         let (result, _) = arena.fire(&mut driver, "127.0.0.1:9".parse().unwrap(), outbox);
-        (result.unwrap(), driver.calls)
+        (result.unwrap(), driver)
+    }
+
+    fn fire(most: usize, units: &[u64], outbox: &mut Outbox) -> (usize, Vec<(bool, Vec<u64>)>) {
+        let (taken, driver) = sent(most, units, outbox, Security::Crc);
+        (taken, driver.calls)
+    }
+
+    #[test]
+    fn encrypted_packets_of_a_row_are_shown_where_nothing_else_ever_lies() {
+        let opener = JobKey::new(&mut [3; 32]).unwrap();
+        let opener = opener.opener(Security::Aead, 0, 1, 1).unwrap();
+        let mut outbox = flying(80, Security::Aead);
+        for from in [0, 40] {
+            let row: Vec<_> = (from..from + 40).collect();
+            let (_, driver) = sent(64, &row, &mut outbox, Security::Aead);
+            assert_eq!(driver.calls, [(true, row.clone())]);
+            for (unit, mut packet) in row.iter().zip(driver.packets) {
+                let end = opener.open_whole(unit + 1, &mut packet, HEADER_BYTES).unwrap();
+                assert_eq!(Some(&packet[HEADER_BYTES..end]), outbox.unit(*unit));
+            }
+        }
+        assert!(!outbox.covers_hold(&[7; 32]), "all of it is encrypted");
+        let (_, again) = sent(64, &[3], &mut outbox, Security::Aead);
+        assert_eq!(again.calls, [(false, vec![3])], "what lies there is not touched");
     }
 
     #[test]
     fn units_that_go_out_again_do_not_keep_a_row_from_being_shown() {
-        let mut outbox = flying(80);
+        let mut outbox = flying(80, Security::Crc);
         let row: Vec<_> = (0..40).collect();
         assert_eq!(fire(64, &row, &mut outbox), (40, vec![(true, row)]));
         let next: Vec<_> = (40..80).collect();
@@ -254,7 +294,7 @@ mod tests {
         assert_eq!(fire(64, &[5, 41], &mut outbox), (2, vec![(false, vec![5, 41])]));
         // What a full wire does not take, nothing goes past.
         assert_eq!(fire(1, &[5, 41], &mut outbox).0, 1);
-        let mut outbox = flying(80);
+        let mut outbox = flying(80, Security::Crc);
         assert!(!fire(64, &[0, 1], &mut outbox).1[0].0, "too short to be worth it");
         let row: Vec<_> = (0..40).collect();
         fire(64, &row, &mut outbox);

@@ -18,6 +18,17 @@ const BURST_BYTES: usize = 128 << 10;
 /// Control messages that had to go ahead are expected to go on for so long.
 const CONTROL_NS: Nanos = 2_000_000;
 
+/// What goes out now of what waits; the rest waits for company.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Least {
+    /// All of it.
+    Any,
+    /// Whole units.
+    Unit,
+    /// Nothing, unless there are many whole units.
+    Salvo,
+}
+
 /// What it takes to send to one peer.
 struct Way<'a> {
     arena: &'a mut Arena,
@@ -35,7 +46,7 @@ impl Stack {
     pub(super) fn kick(&mut self, now: Nanos, peer: u32, force: bool) {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         let Some(conduit) = known.conduit.as_deref_mut() else { return };
-        if !force && conduit.outbox.has_whole() {
+        if !force && (conduit.outbox.has_salvo() || conduit.outbox.has_urgent()) {
             // What has begun behind whole units may grow to one.
             self.touch(peer);
             self.pump(now, peer, false);
@@ -168,7 +179,8 @@ impl Stack {
             return true;
         }
         let Some((mut way, conduit)) = self.way(peer) else { return true };
-        while way.volley(now, conduit, close_open, |_| false) {}
+        let least = if close_open { Least::Any } else { Least::Salvo };
+        while way.volley(now, conduit, least, |_| false) {}
         self.follow_up(now, peer, close_open, overhead)
     }
 
@@ -182,7 +194,7 @@ impl Stack {
     ) -> bool {
         let overhead = self.overhead;
         let Some((mut way, conduit)) = self.way(peer) else { return false };
-        way.volley(now, conduit, false, feed);
+        way.volley(now, conduit, Least::Unit, feed);
         let goes_on = !conduit.outbox.has_whole();
         self.touch(peer);
         self.follow_up(now, peer, false, overhead);
@@ -233,13 +245,14 @@ impl Way<'_> {
         &mut self,
         now: Nanos,
         conduit: &mut Conduit,
-        close_open: bool,
+        least: Least,
         mut feed: impl FnMut(&mut Outbox) -> bool,
     ) -> bool {
+        let least = conduit.least(now, least);
         let mut next_unit = |conduit: &mut Conduit, stats: &mut Stats| {
-            let next = conduit.next_unit(now, close_open, stats);
+            let next = conduit.next_unit(now, least, stats);
             if next.is_none() && !conduit.outbox.has_whole() && feed(&mut conduit.outbox) {
-                return conduit.next_unit(now, close_open, stats);
+                return conduit.next_unit(now, least, stats);
             }
             next
         };
@@ -247,20 +260,24 @@ impl Way<'_> {
         conduit.sent_at = now;
         self.arena.clear();
         let mut bytes = 0;
+        let covers = self.sealer.in_place() && conduit.outbox.has_much();
         let more = loop {
             if conduit.has_shrunk() && self.is_too_long(conduit, unit) {
                 return self.fire(now, conduit) && self.slice(now, conduit, unit);
             }
             let mut header = Header { kind: Kind::Data, unit, ..self.header };
+            if now < conduit.control_until && conduit.outbox.turns_to_next_row(covers) {
+                conduit.channel.ask_soon();
+            }
             // A full packet has no room for selective acknowledgements; pure ones carry them.
             conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
-            bytes += self.arena.load_unit(&header, self.sealer, &mut conduit.outbox);
+            bytes += self.arena.load_unit(&header, self.sealer, &mut conduit.outbox, covers);
             let loaded = self.arena.len();
             if loaded == BURST || bytes >= BURST_BYTES {
                 break true;
             }
             // A row in one piece costs less than one and a part of the next.
-            if loaded > 1 && bytes >= LEAST_KEPT && conduit.outbox.turns_to_next_row() {
+            if loaded > 1 && bytes >= LEAST_KEPT && conduit.outbox.turns_to_next_row(covers) {
                 break true;
             }
             let Some(next) = next_unit(conduit, self.stats) else { break false };
@@ -354,6 +371,17 @@ impl Conduit {
         self.channel.datagram_bytes() < self.longest
     }
 
+    /// What goes out of what waits, if a burst begins now. Beside control messages data comes in whole bursts or not at
+    /// all, since a part of one costs as much.
+    #[inline]
+    fn least(&self, now: Nanos, least: Least) -> Least {
+        let (outbox, channel) = (&self.outbox, &self.channel);
+        if now < self.control_until && channel.waits_beside_control(now, outbox.row_bytes()) {
+            return Least::Salvo;
+        }
+        if least == Least::Salvo && outbox.has_salvo() { Least::Unit } else { least }
+    }
+
     /// Whether a message goes ahead of what waits, so that it needs no room behind it.
     #[cold]
     pub(super) fn passes(&self, head: &Head, ordered: bool, payload: &[u8]) -> bool {
@@ -361,7 +389,7 @@ impl Conduit {
     }
 
     /// The next unit to send: a lost one, or a new one if the window has room.
-    fn next_unit(&mut self, now: Nanos, close_open: bool, stats: &mut Stats) -> Option<u64> {
+    fn next_unit(&mut self, now: Nanos, least: Least, stats: &mut Stats) -> Option<u64> {
         while let Some(unit) = self.channel.poll_lost(now) {
             if self.outbox.unit(unit).is_some() {
                 self.channel.resend_unit(now, unit);
@@ -385,10 +413,10 @@ impl Conduit {
             stats.units_ahead += 1;
             return Some(unit);
         }
-        if !self.outbox.has_waiting() || room == 0 {
+        if !self.outbox.has_waiting() || room == 0 || least == Least::Salvo {
             return None;
         }
-        if !self.outbox.has_whole() && close_open {
+        if !self.outbox.has_whole() && least == Least::Any {
             self.outbox.close();
         }
         let bytes = self.outbox.next_bytes()? + self.overhead;

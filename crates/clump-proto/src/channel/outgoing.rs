@@ -25,6 +25,18 @@ impl Channel {
         self.room(now).min(most.saturating_sub(self.send.flying_bytes()))
     }
 
+    /// Whether a burst of so many bytes had better wait beside control messages: there is room for a part of it only,
+    /// and the acknowledgements of what is under way will make room for all.
+    pub fn waits_beside_control(&self, now: Nanos, bytes: usize) -> bool {
+        let room = self.room_beside_control(now);
+        room < bytes && self.send.flying_bytes() >= bytes && room < self.room(now)
+    }
+
+    /// The next packet asks for an acknowledgement at once: more waits for it than the peer can know.
+    pub fn ask_soon(&mut self) {
+        self.ask = true;
+    }
+
     /// Whether a unit of control messages of so many bytes may go out although there is no room for data: a
     /// little beyond the window, never beyond the 1024 units.
     #[inline]
