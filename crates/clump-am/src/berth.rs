@@ -8,7 +8,7 @@ use crate::context::RankContext;
 use crate::core::{Attempt, Body, Core, Deferred};
 use crate::endpoint::Hold;
 use crate::error::{ErrorKind, Result};
-use crate::handler::{Failure, Handler, Outcome};
+use crate::handler::{Handler, Outcome};
 use crate::payload::Payload;
 use crate::peer::{Dest, Tag};
 use crate::progress::{Guarded, Pollable};
@@ -384,15 +384,6 @@ impl<'a> Inside<'a> {
         run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + Send + 'static,
     ) {
         self.core.table.set(handler, run);
-    }
-
-    /// The same as [`crate::Endpoint::set_handler_in_place`].
-    pub fn set_handler_in_place(
-        &mut self,
-        handler: Handler,
-        run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<Box<Failure>> + Send + 'static,
-    ) {
-        self.core.table.set_boxed(handler, Box::new(run));
     }
 
     /// Sets handler 0, for messages that come back.

@@ -9,7 +9,7 @@ use crate::link::Link;
 use crate::payload::Payload;
 use crate::remote::Remote;
 use crate::returned::{Reason, Returned, pack_original, unpack_original};
-use crate::token::{Back, MOST_CARRIED, Token};
+use crate::token::{Back, MOST_CARRIED};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::InLane;
 use clump_shm::lane::Peek;
@@ -160,8 +160,7 @@ impl Core {
             // A short header admits at most seven words.
             let words = words.get(..header.words()).unwrap_or(&words);
             let back = Back::to(lane.link.as_mut());
-            let token = Token { from: lane.from, back, desk };
-            if let Some(failure) = handler(token, words, Payload::none()) {
+            if let Some(failure) = handler.run_short(lane.from, back, desk, words) {
                 return end_failed(lane, desk, header, words, *failure).map(usize::from);
             }
             lane.receiver.advance_short();
@@ -211,7 +210,7 @@ impl Core {
             let failure = match table.find(header.handler()) {
                 Some(handler) => {
                     let back = Back::to(lane.link.as_mut());
-                    handler(Token { from: lane.from, back, desk }, words, Payload::none())
+                    handler.run_short(lane.from, back, desk, words)
                 }
                 None => Some(Box::new(Failure::Refused(Reason::BadHandler))),
             };
@@ -365,14 +364,14 @@ impl Handling<'_> {
         match (header.kind(), all) {
             (Kind::Short, _) if all.len() <= MOST_CARRIED => {
                 self.count(Size::Short, all.len() as u64 * 8);
-                self.run(from, header, all, Payload::none(), link, all)
+                self.run(from, header, all, &Payload::none(), link, all)
             }
             (Kind::Long, [offset, len, rest @ ..]) if rest.len() <= MOST_CARRIED => {
                 self.count(Size::Long, *len);
                 match self.desk.segment.as_ref().and_then(|segment| segment.bytes(*offset, *len)) {
                     Some(bytes) => {
                         let payload = Payload::new(bytes, Some(*offset));
-                        self.run(from, header, rest, payload, link, all)
+                        self.run(from, header, rest, &payload, link, all)
                     }
                     // The segment changed between the sender's check and now.
                     None => send_back(from, Reason::BadOffset, header, all, &[], link),
@@ -384,7 +383,7 @@ impl Handling<'_> {
             }
             (Kind::Medium, _) if all.len() <= MOST_CARRIED => {
                 self.count(Size::Medium, payload.len() as u64);
-                self.run(from, header, all, Payload::new(payload, None), link, all)
+                self.run(from, header, all, &Payload::new(payload, None), link, all)
             }
             _ => Err(ErrorKind::Corrupt(from).into()),
         }
@@ -402,21 +401,20 @@ impl Handling<'_> {
         from: Name,
         header: Header,
         words: &[u64],
-        payload: Payload<'_>,
+        payload: &Payload<'_>,
         mut link: Option<&mut Link>,
         all: &[u64],
     ) -> Result<bool> {
-        let again = payload.again();
         let failure = match self.table.find(header.handler()) {
             Some(handler) => {
                 let back = Back::to(link.as_deref_mut());
-                handler(Token { from, back, desk: self.desk }, words, payload)
+                handler.run(from, back, self.desk, words, payload)
             }
             None => Some(Box::new(Failure::Refused(Reason::BadHandler))),
         };
         let Some(failure) = failure else { return Ok(true) };
         failed(header, *failure, |reason| {
-            let bytes = if header.kind() == Kind::Medium { again.to_vec() } else { Vec::new() };
+            let bytes = if header.kind() == Kind::Medium { payload.to_vec() } else { Vec::new() };
             send_back(from, reason, header, all, &bytes, link)
         })
     }

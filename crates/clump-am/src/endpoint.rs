@@ -3,7 +3,7 @@
 use crate::context::RankContext;
 use crate::core::{Attempt, Body, Core};
 use crate::error::{ErrorKind, Result};
-use crate::handler::{Failure, Handler, Outcome};
+use crate::handler::{Handler, Outcome};
 use crate::payload::Payload;
 use crate::peer::{Dest, Tag};
 use crate::progress::{Condition, Guarded, Locked, Pollable, WaitFor, block_on, enroll};
@@ -143,19 +143,6 @@ impl Endpoint<Alone> {
         // From inside a handler the table is in use; programs set handlers before they talk.
         if let Ok(mut core) = self.hold.0.try_borrow_mut() {
             core.table.set(handler, run);
-        }
-    }
-
-    /// The same for an interface on top of this one, whose handlers refer to their token: it is not moved once more
-    /// on its way to them, as it is through [`Outcome`]. A copy of what has just been written in smaller pieces waits
-    /// until all of that has reached the cache.
-    pub fn set_handler_in_place(
-        &self,
-        handler: Handler,
-        run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<Box<Failure>> + 'static,
-    ) {
-        if let Ok(mut core) = self.hold.0.try_borrow_mut() {
-            core.table.set_boxed(handler, Box::new(run));
         }
     }
 

@@ -1,8 +1,11 @@
 //! Handlers and their table.
 
+use crate::core::Desk;
 use crate::payload::Payload;
 use crate::returned::Reason;
-use crate::token::Token;
+use crate::token::{Back, Token};
+use clump_shm::name::Name;
+use std::marker::PhantomData;
 
 /// Index into an endpoint's handler table. 0 is reserved for returned messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,7 +23,7 @@ pub enum Failure {
 
 /// What a handler may return: nothing, or a result whose error [`crate::Endpoint::poll`] reports, or that
 /// it does not take the message.
-pub trait Outcome {
+pub trait Outcome: 'static {
     /// What went wrong.
     fn failure(self) -> Option<Box<Failure>>;
 }
@@ -32,7 +35,7 @@ impl Outcome for () {
     }
 }
 
-impl<E: std::fmt::Display> Outcome for Result<(), E> {
+impl<E: std::fmt::Display + 'static> Outcome for Result<(), E> {
     #[inline(always)]
     fn failure(self) -> Option<Box<Failure>> {
         self.err().map(|e| Box::new(Failure::Said(e.to_string())))
@@ -46,12 +49,66 @@ impl Outcome for Option<Box<Failure>> {
     }
 }
 
-/// A handler as tables keep it.
-pub(crate) type Boxed = Box<dyn FnMut(Token<'_>, &[u64], Payload<'_>) -> Option<Box<Failure>>>;
+/// A handler as tables keep it. What makes up its token comes in pieces, by registers: a token that was put together
+/// before would be copied on its way to the handler, and a copy of what has just been written in smaller pieces waits
+/// until all of that has reached the cache.
+pub(crate) trait Run {
+    /// Runs it for a message without payload.
+    fn run_short(
+        &mut self,
+        from: Name,
+        back: Back<'_>,
+        desk: &mut Desk,
+        words: &[u64],
+    ) -> Option<Box<Failure>>;
+
+    /// Runs it for any message.
+    fn run(
+        &mut self,
+        from: Name,
+        back: Back<'_>,
+        desk: &mut Desk,
+        words: &[u64],
+        payload: &Payload<'_>,
+    ) -> Option<Box<Failure>>;
+}
+
+/// A program's function, and what it returns.
+struct Entry<F, R> {
+    function: F,
+    outcome: PhantomData<fn() -> R>,
+}
+
+impl<F, R> Run for Entry<F, R>
+where
+    F: FnMut(Token<'_>, &[u64], Payload<'_>) -> R,
+    R: Outcome,
+{
+    fn run_short(
+        &mut self,
+        from: Name,
+        back: Back<'_>,
+        desk: &mut Desk,
+        words: &[u64],
+    ) -> Option<Box<Failure>> {
+        (self.function)(Token { from, back, desk }, words, Payload::none()).failure()
+    }
+
+    fn run(
+        &mut self,
+        from: Name,
+        back: Back<'_>,
+        desk: &mut Desk,
+        words: &[u64],
+        payload: &Payload<'_>,
+    ) -> Option<Box<Failure>> {
+        (self.function)(Token { from, back, desk }, words, payload.again()).failure()
+    }
+}
 
 /// 256 handlers, most of them unset.
 pub(crate) struct Table {
-    entries: Box<[Option<Boxed>; 256]>,
+    entries: Box<[Option<Box<dyn Run>>; 256]>,
 }
 
 impl Table {
@@ -62,20 +119,14 @@ impl Table {
     pub(crate) fn set<R: Outcome>(
         &mut self,
         handler: Handler,
-        mut run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + 'static,
+        function: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + 'static,
     ) {
-        self.set_boxed(
-            handler,
-            Box::new(move |token, words, payload| run(token, words, payload).failure()),
-        );
-    }
-
-    pub(crate) fn set_boxed(&mut self, handler: Handler, run: Boxed) {
-        self.entries[usize::from(handler.0)] = Some(run);
+        let entry = Entry { function, outcome: PhantomData::<fn() -> R> };
+        self.entries[usize::from(handler.0)] = Some(Box::new(entry));
     }
 
     #[inline(always)]
-    pub(crate) fn find(&mut self, handler: u8) -> Option<&mut Boxed> {
+    pub(crate) fn find(&mut self, handler: u8) -> Option<&mut Box<dyn Run>> {
         self.entries[usize::from(handler)].as_mut()
     }
 }

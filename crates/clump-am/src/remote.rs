@@ -10,7 +10,7 @@ use crate::network::{Network, reason_of};
 use crate::payload::Payload;
 use crate::peer::Dest;
 use crate::returned::{Reason, Returned};
-use crate::token::{Back, MOST_CARRIED, Token};
+use crate::token::{Back, MOST_CARRIED};
 use clump_net::original::Original;
 use clump_net::{Arrival, Batch, FlowId, Mail, Polling, Push, REQUEST_COST, Request, Sort, Words};
 use clump_shm::name::Name;
@@ -267,9 +267,7 @@ impl Core {
         counters.bump(Counter::HandlerRuns);
         let header = header_of(kind, arrival.handler, all.len());
         let failure = match self.table.find(arrival.handler) {
-            Some(handler) => {
-                handler(Token { from, back: back.again(), desk: &mut self.desk }, words, payload)
-            }
+            Some(handler) => handler.run(from, back.again(), &mut self.desk, words, &payload),
             None => Some(Box::new(Failure::Refused(Reason::BadHandler))),
         };
         let Some(failure) = failure else { return Ok(()) };

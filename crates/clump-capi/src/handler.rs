@@ -7,7 +7,6 @@ use crate::slot::Slot;
 use crate::thread::{Handling, Here};
 use crate::token::{Live, clump_token};
 use clump::am::{Handler, Payload, Returned, Token};
-use clump_am::Outcome;
 use clump_os::sync::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -264,9 +263,9 @@ pub extern "C" fn clump_ep_handler_with(
             let (callee, here) = (Callee { run, context, slot }, Here::find());
             let call = move |mut token: Token<'_>, words: &[u64], payload: Payload<'_>| {
                 // SAFETY: the endpoint, and so its handlers, are this thread's alone.
-                unsafe { callee.call(here, &mut token, words, &payload) }.failure()
+                unsafe { callee.call(here, &mut token, words, &payload) }
             };
-            mine.0.set_handler_in_place(number, call);
+            mine.0.set_handler(number, call);
             Ok(0)
         })
     })

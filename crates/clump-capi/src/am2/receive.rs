@@ -12,7 +12,7 @@ use std::cell::Cell;
 /// Lets the endpoint in `slot` take messages, for handlers that the program sets later.
 pub(super) fn install(inside: &mut Inside<'_>, slot: &'static Slot) {
     for number in 1..=u8::MAX {
-        inside.set_handler_in_place(Handler(number), move |mut token, words, payload| {
+        inside.set_handler(Handler(number), move |mut token, words, payload| {
             receive(slot, number, &mut token, words, &payload)
         });
     }
