@@ -15,6 +15,7 @@ use crate::net::Net;
 use crate::outcome::{Doing, End};
 use crate::output::Outputs;
 use crate::rank::{Crew, Rank, Refusal};
+use crate::silence::Silence;
 use crate::spec::JobSpec;
 use crate::spec::Table;
 use crate::sweep;
@@ -76,6 +77,8 @@ struct Agent {
     node: Node,
     /// Beats to and from other agents, once all are known.
     heart: Option<Heart>,
+    /// Ranks of other nodes that do not answer though their agent does.
+    silence: Silence,
     /// What executes what ranks of other nodes ask of this node's memory.
     interfaces: Vec<Interface>,
     spec: JobSpec,

@@ -42,6 +42,7 @@ pub mod pulse;
 mod rank;
 pub mod report;
 pub mod scene;
+mod silence;
 pub mod spec;
 mod sweep;
 pub mod watch;

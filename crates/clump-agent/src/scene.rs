@@ -1,6 +1,7 @@
 //! What all ranks of a node are doing at one moment, read from the node's memory.
 
 use crate::outcome::Doing;
+use crate::silence;
 use clump_os::clock;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, RankState, Waiting};
@@ -25,7 +26,10 @@ pub fn look(node: &NodeMemory, known: impl Fn(u32) -> Option<String>) -> Vec<Doi
             (RankState::Joined, None) => ("computing (in no blocking call)".into(), 0),
             (RankState::Joined, Some((waiting, since))) => {
                 let since_ms = now_ns.saturating_sub(since) / 1_000_000;
-                (corrected(waiting, first, &waits).to_string(), since_ms)
+                let silent = block.unanswered().map(|(peer, _)| silence::name(node, peer));
+                let silent =
+                    silent.map_or(String::new(), |peer| format!("; {peer} does not answer"));
+                (format!("{}{silent}", corrected(waiting, first, &waits)), since_ms)
             }
         };
         Doing { rank, what, for_ms }

@@ -284,7 +284,7 @@ impl Network {
         };
         let mut batch = Batch::default();
         loop {
-            self.attend(node, Counters::over(block.counters()));
+            self.attend(node, &block);
             let mut stack = interface.stack();
             while stack.receive(clock::ticked_ns, None, &mut batch) > 0 {}
             let now = stack.looked_at();
@@ -324,7 +324,7 @@ impl Network {
     }
 
     /// Gives up peers that died or finalized, and copies what the stack has counted.
-    pub(crate) fn attend(&self, node: &NodeMemory, counters: Counters<'_>) {
+    pub(crate) fn attend(&self, node: &NodeMemory, block: &RankBlock) {
         let interface = match &self.carrier {
             Carrier::Own(interface) => interface,
             Carrier::Proxies(portal) => return portal.attend(),
@@ -333,13 +333,11 @@ impl Network {
         for (peer, why) in gone_peers(&stack, node) {
             stack.lose(peer, why);
         }
-        count_stack(counters, &stack);
+        count_stack(Counters::over(block.counters()), &stack);
+        note_unanswered(block, &stack, (clock::ticked_ns(), clock::now_ns()));
         let round_trips: Vec<_> = stack.round_trips().collect();
-        let stack_number = stack.number();
         drop(stack);
-        if let Some(block) = node.rank(stack_number) {
-            count_times(Gauges::over(block.gauges()), interface.times(), &round_trips);
-        }
+        count_times(Gauges::over(block.gauges()), interface.times(), &round_trips);
     }
 }
 
@@ -358,6 +356,16 @@ fn count_times(gauges: Gauges<'_>, times: Times, round_trips: &[u64]) {
     for srtt in round_trips {
         gauges.time(Stage::Wire, false, srtt / 2);
     }
+}
+
+/// Silence of a peer that is noted.
+const UNANSWERED_NS: u64 = 500_000_000;
+
+/// Notes which peer of a stack does not answer, for whoever has to explain why a job does not go on. The time is that of the
+/// stack, and that of the machine.
+pub fn note_unanswered(block: &RankBlock, stack: &Stack, (ticked_ns, now_ns): (u64, u64)) {
+    let long = stack.unanswered(ticked_ns).filter(|&(_, silent_ns)| silent_ns >= UNANSWERED_NS);
+    block.note_unanswered(long.map(|(peer, silent_ns)| (peer, now_ns.saturating_sub(silent_ns))));
 }
 
 /// Copies what a stack has counted, and its driver if that has several paths.

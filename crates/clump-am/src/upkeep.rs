@@ -91,7 +91,7 @@ impl Core {
         self.desk.counters().add(Counter::LanesCooled, cooled);
         self.inbox.give_back_all();
         if let Some(network) = self.desk.context.network() {
-            network.attend(self.desk.context.node(), self.desk.context.counters());
+            network.attend(self.desk.context.node(), self.desk.context.block());
         }
         self.check_peers();
         self.check_links();

@@ -9,7 +9,7 @@ use crate::monitor::Watcher;
 use crate::outlets::Outlets;
 use crate::routes::Routes;
 use clump_am::{
-    ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, peer_address,
+    ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, note_unanswered, peer_address,
     remote_interfaces, remote_ranks,
 };
 use clump_net::{Arrival, Batch, Doors, PeerAddress, Push, Sort, Stack, Words};
@@ -238,7 +238,7 @@ impl<C: Clock> Server<C> {
 
     /// Gives up who died or finalized, on other nodes and on this one.
     pub fn attend(&mut self) {
-        let Self { memory, stack, engine, inlet, outlets, watcher, clock, tally, .. } = self;
+        let Self { memory, id, stack, engine, inlet, outlets, watcher, clock, tally, .. } = self;
         watcher.on_attend(stack);
         let counters = Counters::over(tally.counters());
         count_stack(counters, stack);
@@ -246,6 +246,9 @@ impl<C: Clock> Server<C> {
         counters.set(Counter::NetHeld, outlets.held().1);
         for (peer, why) in gone_peers(stack, memory) {
             stack.lose(peer, why);
+        }
+        if let Some(block) = memory.rank(*id) {
+            note_unanswered(&block, stack, (clock.ticked_ns(), clock.now_ns()));
         }
         if let Some(executor) = engine {
             executor.attend();

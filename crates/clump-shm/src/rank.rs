@@ -114,6 +114,9 @@ struct NoteLine {
     what: AtomicU64,
     detail: AtomicU64,
     since_ns: AtomicU64,
+    /// One more than the rank or interface that does not answer, and since when; 0 for none.
+    unanswered: AtomicU64,
+    unanswered_ns: AtomicU64,
 }
 
 /// The number of the last barrier that a rank arrived at.
@@ -253,6 +256,20 @@ impl RankBlock {
         }
         self.note.detail.store(detail, Ordering::Relaxed);
         self.note.what.store(what, Ordering::Release);
+    }
+
+    /// Who takes nothing of what this rank or interface sent it, and since when ([`clump_os::clock::now_ns`]).
+    pub fn unanswered(&self) -> Option<(u32, u64)> {
+        let peer = self.note.unanswered.load(Ordering::Acquire).checked_sub(1)?;
+        Some((u32::try_from(peer).ok()?, self.note.unanswered_ns.load(Ordering::Relaxed)))
+    }
+
+    /// Notes who does not answer. Slow path only.
+    pub fn note_unanswered(&self, unanswered: Option<(u32, u64)>) {
+        let (peer, since_ns) =
+            unanswered.map_or((0, 0), |(peer, since)| (u64::from(peer) + 1, since));
+        self.note.unanswered_ns.store(since_ns, Ordering::Relaxed);
+        self.note.unanswered.store(peer, Ordering::Release);
     }
 
     /// Where the threads of this rank sleep.

@@ -77,6 +77,9 @@ impl Agent {
                 pulse::Action::Beat => {}
             }
         }
+        for text in self.silence.look(&self.node.memory, now_ns) {
+            self.outputs.say(&self.poller, &Frame::Notice(text))?;
+        }
         self.tell_leaving()
     }
 

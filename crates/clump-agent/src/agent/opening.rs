@@ -7,6 +7,7 @@ use crate::outcome::{Ending, JobOutcome};
 use crate::output::Outputs;
 use crate::patience::Patience;
 use crate::rank::Refusal;
+use crate::silence::Silence;
 use crate::spec::{JobSpec, NodePlan, OnDeath};
 use crate::watch::Watch;
 use crate::wiring;
@@ -61,6 +62,7 @@ impl Connection {
             Ok(node) => node,
             Err(refusal) => return refuse(&launcher, decides, refusal),
         };
+        let silence = Silence::new(node.plan.node_timeout_ms);
         Agent {
             launcher,
             poller: self.poller,
@@ -70,6 +72,7 @@ impl Connection {
             watch: decides.then(|| Watch::new(spec.ranks, spec.on_death, spec.linger_ms)),
             node,
             heart: None,
+            silence,
             interfaces: Vec::new(),
             spec,
             ranks: Vec::new(),

@@ -11,11 +11,6 @@ impl Stack {
         &self.stats
     }
 
-    /// Its number: a rank's, or a network interface's.
-    pub fn number(&self) -> u32 {
-        self.config.me
-    }
-
     /// How packets are protected.
     pub fn security(&self) -> Security {
         self.config.security
@@ -71,6 +66,15 @@ impl Stack {
     pub fn silent_for(&self, peer: u32, now: Nanos) -> Option<Nanos> {
         let known = self.peers.get(peer as usize)?.as_ref()?;
         known.conduit.as_deref().map(|conduit| conduit.channel.silent_for(now))
+    }
+
+    /// The peer that longest has not answered, and for how long; of those to whom something is under way.
+    pub fn unanswered(&self, now: Nanos) -> Option<(u32, Nanos)> {
+        let silence = |peer| {
+            let channel = &self.peers.get(peer as usize)?.as_ref()?.conduit.as_deref()?.channel;
+            (!channel.is_quiet()).then(|| (peer, channel.silent_for(now)))
+        };
+        self.talking_to().filter_map(silence).max_by_key(|&(_, silent_ns)| silent_ns)
     }
 
     /// Whether a peer has been given up.

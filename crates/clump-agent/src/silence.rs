@@ -1,0 +1,102 @@
+//! Peers that answer nothing though their node is there. Nobody is given up for that, since a stopped process may be
+//! continued and a way mended; but somebody has to say why the job stands still.
+
+use clump_shm::node::NodeMemory;
+use clump_shm::rank::{RankBlock, RankState};
+use clump_shm::shared::Shared;
+
+/// Node timeouts that such a silence may last before it is told. A node that is lost is given up after one.
+const TIMEOUTS: u64 = 5;
+
+/// Who has been told of.
+#[derive(Debug)]
+pub(crate) struct Silence {
+    limit_ns: u64,
+    told: Vec<(u32, u32)>,
+}
+
+impl Silence {
+    pub(crate) fn new(node_timeout_ms: u64) -> Self {
+        Self { limit_ns: TIMEOUTS * node_timeout_ms * 1_000_000, told: Vec::new() }
+    }
+
+    /// Looks at the ranks and interfaces of the node; what there is to tell, each once until there has been an answer.
+    pub(crate) fn look(&mut self, node: &NodeMemory, now_ns: u64) -> Vec<String> {
+        let own = node.local_ranks().chain(node.own_interfaces());
+        let now = own.filter_map(|id| self.long(node, id, now_ns)).collect::<Vec<_>>();
+        let new = now.iter().filter(|(who, _)| !self.told.contains(who));
+        let texts = new.map(|&((id, peer), silent_ns)| text(node, id, peer, silent_ns)).collect();
+        self.told = now.into_iter().map(|(who, _)| who).collect();
+        texts
+    }
+
+    /// Whom `id` has waited for too long for an answer, and how long.
+    fn long(&self, node: &NodeMemory, id: u32, now_ns: u64) -> Option<((u32, u32), u64)> {
+        let block = node.rank(id)?;
+        let (peer, since_ns) = block.unanswered().filter(|_| is_fresh(node, id, &block))?;
+        let silent_ns = now_ns.saturating_sub(since_ns);
+        (silent_ns >= self.limit_ns).then_some(((id, peer), silent_ns))
+    }
+}
+
+/// Whether what a block notes is as it is now: a rank that computes does not look.
+fn is_fresh(node: &NodeMemory, id: u32, block: &Shared<RankBlock>) -> bool {
+    node.node_of_interface(id).is_some()
+        || block.state() == RankState::Joined && block.waiting().is_some()
+}
+
+fn text(node: &NodeMemory, id: u32, peer: u32, silent_ns: u64) -> String {
+    let s = silent_ns as f64 / 1e9;
+    let (who, whom) = (name(node, id), name(node, peer));
+    format!(
+        "{who} has had no answer from {whom} for {s:.1} s, though agents hear each other: {whom} is stopped, or packets \
+         between the two are lost (a firewall?); they go on trying"
+    )
+}
+
+/// What people call a rank or an interface.
+pub(crate) fn name(node: &NodeMemory, id: u32) -> String {
+    match node.node_of_interface(id) {
+        Some(there) => format!("the network interface of node {there}"),
+        None => format!("rank {id}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clump_shm::node::NodeConfig;
+    use clump_shm::rank::Waiting;
+
+    #[test]
+    fn a_silent_peer_is_told_of_once_until_it_answers() {
+        let config = NodeConfig {
+            ranks: 2,
+            node: 0,
+            node_of: &[0, 1],
+            proxies: 0,
+            job_id: 1,
+            survive: false,
+            spin_ns: 1,
+            yield_ns: 1,
+        };
+        let node = NodeMemory::create(&config).unwrap();
+        let block = node.rank(0).unwrap();
+        block.join(1).unwrap();
+        let mut silence = Silence::new(2000);
+        let mut told = |now_s: u64| silence.look(&node, now_s * 1_000_000_000).len();
+        block.note_unanswered(Some((1, 1_000_000_000)));
+        assert_eq!(told(50), 0, "who computes does not look, and cannot know");
+        block.note_waiting(Some(Waiting::Condition));
+        assert_eq!([told(10), told(11), told(12)], [0, 1, 0]);
+        block.note_unanswered(None);
+        assert_eq!(told(13), 0);
+        block.note_unanswered(Some((1, 13_000_000_000)));
+        assert_eq!([told(22), told(23), told(24)], [0, 1, 0]);
+        let interface = node.own_interfaces().next().unwrap();
+        node.rank(interface).unwrap().note_unanswered(Some((interface + 1, 0)));
+        let said = silence.look(&node, 25_000_000_000);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("the network interface of node 1 for 25.0 s"), "{said:?}");
+    }
+}
