@@ -85,12 +85,17 @@ pub type Packet = Frames<PacketLink>;
 /// Frames by an AF_XDP socket.
 pub type Xdp = Frames<XdpLink>;
 
-/// A packet socket for who is reached at `local` by UDP: it hears frames for that address and no others.
+/// A packet socket for who is reached at `local` by UDP: it hears frames for that address and no others. Where one
+/// interface alone has the address, only those that come by it, and sending by it costs less.
 ///
 /// # Errors
 /// `PERM` without CAP_NET_RAW in this network namespace.
 pub fn packet_socket(local: SocketAddrV4) -> Result<OwnedFd, DriverError> {
-    Ok(packet::open(format::ETHERTYPE, &format::accept(local))?)
+    let interface = match *clump_os::link::interfaces_of(*local.ip()) {
+        [one] => Some(one),
+        _ => None,
+    };
+    Ok(packet::open(format::ETHERTYPE, interface, &format::accept(local))?)
 }
 
 impl Packet {
@@ -131,8 +136,8 @@ impl<L: Link> Frames<L> {
         };
         let udp = Udp::new(vec![socket], UdpOptions { timestamps, ..options })?;
         let mut capabilities = udp.capabilities().clone();
+        // The room for what waits is that of UDP: of frames, a peer that hears nothing sends 64 at most.
         capabilities.name = L::NAME.to_owned();
-        capabilities.receive_buffer = capabilities.receive_buffer.min(link.receive_buffer());
         let both = [link.readiness(), udp.readiness().unwrap_or(link.readiness())];
         let watch = watch(both)?;
         Ok(Self {

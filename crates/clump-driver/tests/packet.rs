@@ -80,6 +80,13 @@ fn short_bursts_go_by_frame_and_long_ones_by_udp() {
     let large = vec![7; 9000];
     say(&mut a, to, &large);
     assert_eq!((a.counts().sent, hear(&mut b)), (before + 1, vec![large]));
+    // Nor does it overtake what is too long for a frame, of which there may be few and kept.
+    let kept = vec![8; 40_000];
+    let batch = [Outgoing { to, head: &kept, body: b"", tail: b"" }; 2];
+    assert_eq!(a.send_kept(&batch).unwrap(), 2);
+    say(&mut a, to, b"behind");
+    assert_eq!(a.counts().sent, before + 1);
+    assert_eq!(hear(&mut b), [&kept[..], &kept[..], b"behind"]);
 }
 
 #[test]
@@ -142,7 +149,7 @@ fn udp_has_its_turn_while_every_look_finds_a_frame() {
 fn strangers_are_neither_heard_nor_answered() {
     let Some([mut a, b]) = acquainted() else { return };
     let (SocketAddr::V4(a_at), SocketAddr::V4(b_at)) = (a.local(), b.local()) else { return };
-    let raw = packet::open(0x88b6, &[]).unwrap();
+    let raw = packet::open(0x88b6, None, &[]).unwrap();
     let lo = Ways::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap().unwrap().interface.index;
     let frame = |kind: u8, to: SocketAddrV4, from: SocketAddrV4, says: u16, bytes: usize| {
         let mut frame = vec![0; 30 + bytes];

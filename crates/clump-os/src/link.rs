@@ -121,6 +121,36 @@ impl Ways {
     }
 }
 
+/// The interfaces that have `address`, in order of the kernel's list; several may share one.
+pub fn interfaces_of(address: Ipv4Addr) -> Vec<u32> {
+    let mut list = std::ptr::null_mut();
+    // SAFETY: the kernel's answer is put into a list that lives until freeifaddrs below.
+    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
+        return Vec::new();
+    }
+    let (mut at, mut found) = (list, Vec::new());
+    // SAFETY: every element of the list is live; an address of family AF_INET is a sockaddr_in, and a
+    // name ends in zero.
+    unsafe {
+        while let Some(one) = at.as_ref() {
+            let is_ip = one
+                .ifa_addr
+                .as_ref()
+                .is_some_and(|a| libc::c_int::from(a.sa_family) == libc::AF_INET);
+            if is_ip {
+                let has = one.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned().sin_addr.s_addr;
+                if Ipv4Addr::from_bits(u32::from_be(has)) == address {
+                    found.push(libc::if_nametoindex(one.ifa_name));
+                }
+            }
+            at = one.ifa_next;
+        }
+        libc::freeifaddrs(list);
+    }
+    found.retain(|index| *index != 0);
+    found
+}
+
 /// The value of the first attribute of a kind behind a fixed body.
 fn find(message: &[u8], body: usize, wanted: u16) -> Option<&[u8]> {
     let mut rest = message.get(body..)?;
@@ -155,6 +185,17 @@ mod tests {
         };
         assert!(interface.loopback && interface.mtu > 1500);
         assert_eq!((interface.address, to), ([0; 6], [0; 6]));
+    }
+
+    #[test]
+    fn interfaces_are_found_by_their_address() {
+        let lo = Ways::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap();
+        let Some(Way { interface, .. }) = lo else {
+            eprintln!("SKIPPED: loopback is down here (ip link set lo up)");
+            return;
+        };
+        assert_eq!(interfaces_of(Ipv4Addr::LOCALHOST), [interface.index]);
+        assert_eq!(interfaces_of(Ipv4Addr::new(203, 0, 113, 7)), []);
     }
 
     #[test]

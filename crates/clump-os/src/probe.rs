@@ -105,7 +105,7 @@ pub fn futex() -> Result<()> {
 
 /// Opens a packet socket here, as the driver `packet` needs.
 pub fn packet_socket() -> Result<()> {
-    crate::packet::open(0, &[]).map(drop)
+    crate::packet::open(0, None, &[]).map(drop)
 }
 
 /// Starts a child in a user and a network namespace of its own.

@@ -19,7 +19,6 @@ use crate::packet::Match;
 use ring::Ring;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Bytes of a frame's place.
@@ -127,35 +126,6 @@ fn prepare() -> Result<(OwnedFd, OwnedFd)> {
 /// Whether `socket` is an XDP socket.
 pub fn is_xdp_socket(socket: impl AsFd) -> bool {
     sockopt::socket_domain(socket).is_ok_and(|domain| domain == AddressFamily::XDP)
-}
-
-/// The interface that has `address`, if one has.
-pub fn interface_of(address: Ipv4Addr) -> Option<u32> {
-    let mut list = std::ptr::null_mut();
-    // SAFETY: the kernel's answer is put into a list that lives until freeifaddrs below.
-    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-        return None;
-    }
-    let (mut at, mut found) = (list, None);
-    // SAFETY: every element of the list is live; an address of family AF_INET is a sockaddr_in, and a
-    // name ends in zero.
-    unsafe {
-        while let Some(one) = at.as_ref() {
-            let is_ip = one
-                .ifa_addr
-                .as_ref()
-                .is_some_and(|a| libc::c_int::from(a.sa_family) == libc::AF_INET);
-            if is_ip && found.is_none() {
-                let has = one.ifa_addr.cast::<libc::sockaddr_in>().read_unaligned().sin_addr.s_addr;
-                if Ipv4Addr::from_bits(u32::from_be(has)) == address {
-                    found = Some(libc::if_nametoindex(one.ifa_name)).filter(|index| *index != 0);
-                }
-            }
-            at = one.ifa_next;
-        }
-        libc::freeifaddrs(list);
-    }
-    found
 }
 
 /// The rings of a socket from [`open`], mapped: one reader, one writer, the same thread.

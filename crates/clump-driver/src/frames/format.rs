@@ -61,12 +61,13 @@ pub(super) fn complete(head: &mut [u8; HEAD], kind: Kind, bytes: usize) {
     head[16..18].copy_from_slice(&(bytes as u16).to_be_bytes());
 }
 
-/// What frames for `local` contain: all that the kernel is to look at.
+/// What frames for `local` contain: all that the kernel is to look at. First what tells the ranks of a node apart, since
+/// each frame is shown to the sockets of all of them.
 pub(super) fn accept(local: SocketAddrV4) -> [Match; 3] {
     [
-        Match { at: 12, width: 2, value: u32::from(ETHERTYPE) },
         Match { at: 18, width: 2, value: u32::from(local.port()) },
         Match { at: 22, width: 4, value: local.ip().to_bits() },
+        Match { at: 12, width: 2, value: u32::from(ETHERTYPE) },
     ]
 }
 

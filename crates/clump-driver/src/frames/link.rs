@@ -13,9 +13,6 @@ pub trait Link: Send + std::fmt::Debug {
     /// Longest frame that is received, its Ethernet header included.
     fn most_bytes(&self) -> usize;
 
-    /// Bytes that wait to be received before more are lost.
-    fn receive_buffer(&self) -> usize;
-
     /// Whether it sends by this interface.
     fn reaches(&self, _interface: u32) -> bool {
         true
@@ -38,6 +35,9 @@ pub trait Link: Send + std::fmt::Debug {
 
     /// Frames lost since this was asked last, because nobody took those before.
     fn dropped(&mut self) -> u64;
+
+    /// Readiness may have been for something else than frames: forgets that.
+    fn calm(&mut self) {}
 }
 
 /// A packet socket with a ring.
@@ -45,6 +45,8 @@ pub trait Link: Send + std::fmt::Debug {
 pub struct PacketLink {
     socket: OwnedFd,
     ring: Ring,
+    /// The interface that the socket is bound to; 0: to none.
+    bound: u32,
 }
 
 impl PacketLink {
@@ -54,7 +56,8 @@ impl PacketLink {
             return Err(DriverError::Socket("a descriptor is no packet socket"));
         }
         let ring = Ring::over(socket.as_fd())?;
-        Ok(Self { socket, ring })
+        let bound = packet::bound(&socket).unwrap_or(0);
+        Ok(Self { socket, ring, bound })
     }
 }
 
@@ -65,12 +68,11 @@ impl Link for PacketLink {
         packet::MOST_BYTES
     }
 
-    fn receive_buffer(&self) -> usize {
-        packet::SLOTS * packet::SLOT_BYTES
-    }
-
     #[inline]
     fn send(&mut self, interface: u32, frame: &[u8]) -> Result<(), Errno> {
+        if interface == self.bound {
+            return packet::send_bound(self.socket.as_fd(), frame);
+        }
         packet::send(self.socket.as_fd(), interface, frame)
     }
 
@@ -95,5 +97,9 @@ impl Link for PacketLink {
 
     fn dropped(&mut self) -> u64 {
         packet::dropped(&self.socket)
+    }
+
+    fn calm(&mut self) {
+        packet::forget_errors(&self.socket);
     }
 }

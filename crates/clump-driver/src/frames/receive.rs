@@ -25,7 +25,12 @@ impl<L: Link> Frames<L> {
 
     pub(super) fn receive_udp(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
         let received = self.udp.receive(into)?;
-        self.quiet = if received > 0 { 0 } else { self.quiet.saturating_add(1) };
+        self.quiet = if received > 0 { 0 } else { self.quiet + 1 };
+        if self.quiet == 2 * UDP_QUIET {
+            // A sleeper may have been woken for nothing each time.
+            self.link.calm();
+            self.quiet = UDP_QUIET;
+        }
         if self.quiet >= UDP_QUIET {
             self.looked_ns = clock::ticked_ns();
         }

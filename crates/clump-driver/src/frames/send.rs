@@ -4,7 +4,7 @@ use super::format::{self, HEAD, Kind};
 use super::{Frames, Link};
 use crate::driver::{Driver, Outgoing};
 use crate::error::DriverError;
-use clump_os::clock;
+use clump_os::{clock, packet};
 use rustix::io::Errno;
 use std::net::SocketAddr;
 
@@ -51,7 +51,12 @@ impl<L: Link> Frames<L> {
         batch: &[Outgoing<'_>],
         kept: bool,
     ) -> Result<usize, DriverError> {
-        if batch.len() <= SHORT { self.send_short(batch) } else { self.send_long(batch, kept) }
+        // Over loopback few may be longer than any frame, and worth keeping.
+        let long = |datagram: &Outgoing<'_>| datagram.bytes() > packet::MOST_BYTES;
+        if batch.len() > SHORT || (kept && batch.iter().any(long)) {
+            return self.send_long(batch, kept);
+        }
+        self.send_short(batch)
     }
 
     /// Sends a long burst by UDP.

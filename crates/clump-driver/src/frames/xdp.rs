@@ -3,6 +3,7 @@
 use super::format;
 use super::link::Link;
 use crate::error::DriverError;
+use clump_os::link;
 use clump_os::xdp::{self, Mode, Opened, Rings};
 use rustix::io::Errno;
 use std::net::SocketAddrV4;
@@ -27,7 +28,7 @@ pub fn xdp_socket(local: SocketAddrV4, modes: &[Mode]) -> Result<Opened, DriverE
 }
 
 fn interface(local: SocketAddrV4) -> Result<u32, DriverError> {
-    let found = xdp::interface_of(*local.ip());
+    let found = link::interfaces_of(*local.ip()).first().copied();
     found.ok_or(DriverError::Socket("no interface has the address of this UDP socket"))
 }
 
@@ -51,10 +52,6 @@ impl Link for XdpLink {
 
     fn most_bytes(&self) -> usize {
         xdp::MOST_BYTES
-    }
-
-    fn receive_buffer(&self) -> usize {
-        xdp::RECEIVING * xdp::FRAME_BYTES
     }
 
     fn reaches(&self, interface: u32) -> bool {

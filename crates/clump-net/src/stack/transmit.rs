@@ -397,13 +397,17 @@ impl Conduit {
                 return Some(unit);
             }
         }
+        let urgent = self.outbox.urgent_bytes();
+        if urgent.is_none() && !self.outbox.has_waiting() {
+            return None; // as after most messages that go alone: what there is room for is not asked
+        }
         let beside_control = now < self.control_until;
         let room = if beside_control {
             self.channel.room_beside_control(now)
         } else {
             self.channel.room(now)
         };
-        if let Some(bytes) = self.outbox.urgent_bytes().map(|body| body + self.overhead)
+        if let Some(bytes) = urgent.map(|body| body + self.overhead)
             && (room > 0 || self.channel.admits_control(bytes))
         {
             let unit = self.channel.send_unit(now, bytes);
