@@ -154,6 +154,14 @@ pub enum ErrorKind {
     /// A rank exports too many segments.
     #[error("a rank exports at most {0} segments at one time; drop some, or make one larger one")]
     TooManySegments(usize),
+    /// A barrier was given names that are not one for each rank.
+    #[error("a barrier takes a name for each of {ranks} ranks, by rank, and was given {given}")]
+    NotAllNamed {
+        /// How many names it was given.
+        given: usize,
+        /// Ranks of the job.
+        ranks: u32,
+    },
     /// A segment cannot become that long.
     #[error(
         "{segment} can grow to {reserved} bytes, not to {asked}; reserve more when it is exported"

@@ -29,6 +29,7 @@
 //! 4. A buffer that a get writes to is borrowed until the get has ended, in whatever way.
 
 mod atomic;
+mod barrier;
 pub mod engine;
 mod error;
 mod lock;
@@ -43,6 +44,7 @@ mod target;
 pub use clump_shm::export::SegmentName;
 
 pub use atomic::{AtomicOp, Comparison, Width, Word};
+pub use barrier::Barrier;
 pub use error::{Error, ErrorKind, Result, Why};
 pub use lock::{Flag, FlagWords, Guard, Lock, Look, Turn};
 pub use memory::{Memory, NodeSegments};

@@ -54,8 +54,8 @@ pub mod conn {
 /// One-sided operations.
 pub mod rma {
     pub use clump_rma::{
-        AtomicOp, Comparison, Error, ErrorKind, Flag, Guard, Lock, Pending, Phase, Rma, Segment,
-        SegmentName, Signal, Strides, Target, Why, Word,
+        AtomicOp, Barrier, Comparison, Error, ErrorKind, Flag, Guard, Lock, Pending, Phase, Rma,
+        Segment, SegmentName, Signal, Strides, Target, Why, Word,
     };
 }
 

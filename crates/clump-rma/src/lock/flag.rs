@@ -145,20 +145,9 @@ impl Flag {
     ) -> Result<Option<u64>> {
         let Target { inner, node, name, near, .. } = &self.target;
         if near.is_some() {
-            let flag = self.near()?;
-            let (owner, seen) = (&self.target, None);
-            let mut wait = Becomes { owner, flag, comparison, value, until, seen };
-            if wait.look() {
-                return Ok(wait.seen);
-            }
-            flag.watch();
-            let waited = inner.endpoint.block_on(&mut wait);
-            flag.unwatch();
-            waited?;
-            if wait.seen.is_none() && self.target.is_owner_dead() {
-                return Err(refused(*name, self.offset, Why::OwnerDead));
-            }
-            return Ok(wait.seen);
+            let (owner, flag) = (&self.target, self.near()?);
+            let wait = Becomes { owner, flag, comparison, value, until, from: None, seen: None };
+            return self.wait_near(wait);
         }
         let words = |cookie| [name.to_bits(), self.offset, cookie, comparison as u64, value];
         let cookie = inner.begin(*node, ask::WAIT, Sink::Value, words, Load::Nothing)?;
@@ -175,12 +164,38 @@ impl Flag {
     }
 }
 
+impl Flag {
+    /// Waits until the flag, which lies on this node, is at least `value`; rank `from` has to set it.
+    pub(crate) fn wait_for(&self, value: u64, from: u32) -> Result<()> {
+        let (owner, flag, comparison) = (&self.target, self.near()?, Comparison::AtLeast);
+        let wait =
+            Becomes { owner, flag, comparison, value, until: None, from: Some(from), seen: None };
+        self.wait_near(wait).map(drop)
+    }
+
+    fn wait_near(&self, mut wait: Becomes<'_>) -> Result<Option<u64>> {
+        if wait.look() {
+            return Ok(wait.seen);
+        }
+        wait.flag.watch();
+        let waited = self.target.inner.endpoint.block_on(&mut wait);
+        wait.flag.unwatch();
+        waited?;
+        if wait.seen.is_none() && self.target.is_owner_dead() {
+            return Err(refused(self.target.name(), self.offset, Why::OwnerDead));
+        }
+        Ok(wait.seen)
+    }
+}
+
 struct Becomes<'a> {
     owner: &'a Target,
     flag: FlagWords<'a>,
     comparison: Comparison,
     value: u64,
     until: Option<u64>,
+    /// Who has to set it, if that is known.
+    from: Option<u32>,
     seen: Option<u64>,
 }
 
@@ -194,6 +209,10 @@ impl Becomes<'_> {
 
 impl WaitFor for Becomes<'_> {
     fn done(&mut self) -> clump_am::Result<bool> {
+        let death = self.owner.inner.context.node().job().first_death();
+        if let Some(death) = death.filter(|_| self.from.is_some() && !self.look()) {
+            return Err(clump_am::ErrorKind::RankDied(death).into());
+        }
         let until = self.until;
         let late = || until.is_some_and(|until| clock::now_ns() >= until);
         // Ranks of other nodes cannot change it any more once its rank is dead.
@@ -202,6 +221,10 @@ impl WaitFor for Becomes<'_> {
 
     fn waiting(&self) -> Waiting {
         Waiting::Condition
+    }
+
+    fn depends_on(&self) -> Option<u32> {
+        self.from
     }
 
     fn nap(&self) -> Duration {

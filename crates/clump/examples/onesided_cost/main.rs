@@ -7,7 +7,7 @@
 
 mod near;
 
-use clump::rma::{Comparison, Lock, Rma, Target};
+use clump::rma::{Barrier, Comparison, Lock, Rma, Target};
 use clump_os::clock;
 use std::net::UdpSocket;
 
@@ -60,7 +60,11 @@ fn main() -> Result<()> {
         _ => {}
     }
     cl.barrier()?;
-    transfer(&cl, &rma, &lock)?;
+    if cl.nranks() == 2 {
+        transfer(&cl, &rma, &lock)?;
+        cl.barrier()?;
+    }
+    meetings(&cl, &rma)?;
     cl.barrier()?;
     Ok(())
 }
@@ -131,12 +135,23 @@ fn measure_far(rma: &Rma, target: &Target, socket: &UdpSocket) -> Result<()> {
     Ok(())
 }
 
+/// All ranks meet, by flags and by messages.
+fn meetings(cl: &clump::Clump, rma: &Rma) -> Result<()> {
+    let flags = rma.export_flags(Barrier::flags(cl.nranks()))?;
+    let mut barrier = Barrier::over(rma, &cl.exchange(flags.name())?)?;
+    let by_flags = median(2000, || Ok(barrier.meet()?))?;
+    cl.barrier()?;
+    let by_messages = median(2000, || Ok(cl.barrier()?))?;
+    if cl.rank() == 0 {
+        println!("barrier of {:2} ranks by flags            {by_flags:8.2} us", cl.nranks());
+        println!("the same by messages (Clump::barrier)   {by_messages:8.2} us");
+    }
+    Ok(())
+}
+
 /// Both ranks take a lock of rank 1 in turn.
 fn transfer(cl: &clump::Clump, rma: &Rma, lock: &Lock) -> Result<()> {
     let rounds = 5000;
-    if cl.rank() > 1 {
-        return Ok(());
-    }
     let mut alone = 0.0;
     if cl.rank() == 0 {
         alone = median(1000, || {

@@ -1,0 +1,108 @@
+//! A barrier over flags, which network interfaces set: no rank has to look at messages so that others get on.
+//!
+//! Ranks of a node meet at the lowest of them by flags in shared memory, and the lowest ones of all nodes in rounds: in
+//! round r each tells the node 2^r further on (dissemination, as the barrier over messages between more than eight nodes,
+//! ADR 14). Flags only grow, so a number that comes early says nothing wrong.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::lock::Flag;
+use crate::rma::Rma;
+use clump_shm::export::SegmentName;
+
+/// Rounds between nodes, of which there are at most 64.
+const ROUNDS: u64 = 6;
+
+/// Whom to tell in a round, and from whom to hear.
+#[derive(Debug)]
+struct Round {
+    tell: Flag,
+    hear: Flag,
+    from: u32,
+}
+
+#[derive(Debug)]
+enum Part {
+    /// Of the lowest rank of a node: where the others say that they are there, and how nodes meet.
+    Lowest { members: Vec<(u32, Flag)>, rounds: Vec<Round>, go: Flag },
+    /// Of every other: where it says so, and where it hears that all are.
+    Other { here: Flag, go: Flag, lowest: u32 },
+}
+
+/// A barrier of all ranks over flags. A rank takes part by one thread, the one that has it.
+#[derive(Debug)]
+pub struct Barrier {
+    part: Part,
+    passed: u64,
+}
+
+impl Barrier {
+    /// Flags that each rank has to export for it ([`Rma::export_flags`]).
+    pub fn flags(ranks: usize) -> u64 {
+        1 + ROUNDS + ranks as u64
+    }
+
+    /// The barrier over the flags that ranks have exported under these names, by rank.
+    ///
+    /// # Errors
+    /// There is not a name for each rank ([`ErrorKind::NotAllNamed`]); as [`Rma::target`].
+    pub fn over(rma: &Rma, flags: &[SegmentName]) -> Result<Self> {
+        let memory = rma.inner.context.node();
+        let (me, node) = (rma.inner.context.rank(), memory.node());
+        let ranks = 0..memory.interface_id(0);
+        let not_all =
+            || Error::from(ErrorKind::NotAllNamed { given: flags.len(), ranks: ranks.end });
+        if flags.len() != ranks.len() {
+            return Err(not_all());
+        }
+        let lowest_of = |node| ranks.clone().find(|&rank| memory.node_of(rank) == node);
+        let lowest: Vec<u32> = (0..memory.nnodes()).filter_map(lowest_of).collect();
+        let flag = |rank: u32, index| {
+            let name = flags.get(rank as usize).copied();
+            rma.flag(name.ok_or_else(not_all)?, index)
+        };
+        let here = |of: u32| 1 + ROUNDS + u64::from(of);
+        let mine = lowest.get(node as usize).copied().unwrap_or(me);
+        if me != mine {
+            let (here, go) = (flag(mine, here(me))?, flag(mine, 0)?);
+            return Ok(Self { part: Part::Other { here, go, lowest: mine }, passed: 0 });
+        }
+        let others = ranks.clone().filter(|&rank| rank != me && memory.node_of(rank) == node);
+        let members = others.map(|rank| Ok((rank, flag(me, here(rank))?)));
+        let nodes = lowest.len();
+        let steps = (0..ROUNDS).map(|round| (round, 1_usize << round));
+        let rounds = steps.take_while(|&(_, step)| step < nodes).map(|(round, step)| {
+            let at =
+                |step: usize| lowest.get((node as usize + step) % nodes).copied().unwrap_or(me);
+            let (to, from) = (at(step), at(nodes - step));
+            Ok(Round { tell: flag(to, 1 + round)?, hear: flag(me, 1 + round)?, from })
+        });
+        let (members, rounds) = (members.collect::<Result<_>>()?, rounds.collect::<Result<_>>()?);
+        Ok(Self { part: Part::Lowest { members, rounds, go: flag(me, 0)? }, passed: 0 })
+    }
+
+    /// Returns once all ranks have called it as often as this one. What was put before has happened only after
+    /// [`Rma::quiet`].
+    ///
+    /// # Errors
+    /// A rank has died, or one that is waited for left.
+    pub fn meet(&mut self) -> Result<()> {
+        self.passed += 1;
+        let passed = self.passed;
+        match &self.part {
+            Part::Other { here, go, lowest } => {
+                here.add(1)?;
+                go.wait_for(passed, *lowest)
+            }
+            Part::Lowest { members, rounds, go } => {
+                for (rank, here) in members {
+                    here.wait_for(passed, *rank)?;
+                }
+                for Round { tell, hear, from } in rounds {
+                    tell.add(1)?;
+                    hear.wait_for(passed, *from)?;
+                }
+                go.add(1)
+            }
+        }
+    }
+}

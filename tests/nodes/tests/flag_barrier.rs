@@ -1,0 +1,64 @@
+//! The barrier over flags: nobody passes before all have come, and whoever waits for the dead is told.
+#![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
+
+use clump_am::Dispatch;
+use clump_node_tests::{Seat, Shape, run};
+use clump_rma::{Barrier, Rma, Segment};
+use clump_shm::job::{Death, How};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn open(seat: &Seat) -> (Rma, Segment, Barrier) {
+    let rma = Rma::open(&seat.context).unwrap();
+    let flags = rma.export_flags(Barrier::flags(seat.ranks())).unwrap();
+    let names = seat.exchange(flags.name());
+    let barrier = Barrier::over(&rma, &names).unwrap();
+    (rma, flags, barrier)
+}
+
+#[test]
+fn nobody_passes_before_all_have_come() {
+    const TIMES: u64 = 40;
+    let shapes = [
+        Shape::of(1, 1),
+        Shape::of(3, 1),
+        Shape::of(2, 2),
+        Shape::of(5, 2),
+        Shape::of(3, 3),
+        Shape::of(7, 5),
+        Shape::of(4, 2).troubled(),
+        Shape::of(6, 3).by_proxies(1, Dispatch::LeastLoaded),
+    ];
+    for (seed, shape) in (1..).zip(shapes) {
+        // Outside of all that the barrier is made of.
+        let arrived: Arc<[AtomicU64]> = (0..shape.ranks).map(|_| AtomicU64::new(0)).collect();
+        run(&shape, seed, move |seat| {
+            let (_rma, _flags, mut barrier) = open(seat);
+            for turn in 1..=TIMES {
+                arrived[seat.rank()].store(turn, Ordering::SeqCst);
+                barrier.meet().unwrap();
+                let all = arrived.iter().map(|rank| rank.load(Ordering::SeqCst));
+                let all: Vec<u64> = all.collect();
+                assert!(all.iter().all(|&at| at == turn || at == turn + 1), "{turn}: {all:?}");
+            }
+            seat.meet();
+        });
+    }
+}
+
+#[test]
+fn who_waits_for_the_dead_is_told() {
+    for (seed, dead) in (1..).zip([3, 2]) {
+        run(&Shape::of(4, 2).surviving(), seed, move |seat| {
+            let (_rma, _flags, mut barrier) = open(seat);
+            seat.meet();
+            if seat.rank() == dead {
+                seat.declare_dead(Death { rank: dead as u32, how: How::Signal(9) });
+            } else {
+                let said = barrier.meet().unwrap_err().to_string();
+                assert!(said.contains(&format!("rank {dead}")), "{said}");
+            }
+            seat.meet();
+        });
+    }
+}
