@@ -1,7 +1,7 @@
 //! What the UDP driver costs beside bare system calls: round trips of one small datagram, and a windowed
 //! stream of runs. Both kinds in turns within one run, so that what counts is their ratio.
 //!
-//! `cargo run --release -p clump-driver --example ping [bytes]`; a few seconds, two processors.
+//! `cargo run --release -p clump-driver --example udp_cost [bytes]`; a few seconds, two processors.
 #![allow(clippy::print_stdout, reason = "a program that prints what it measured")]
 
 mod round_trip;
