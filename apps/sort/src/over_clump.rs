@@ -131,6 +131,10 @@ impl ClumpRank {
         let sent = vec![0; peers.len()];
         let node_of: Vec<u32> = (0..).zip(&peers).map(|(r, _)| clump.node().node_of(r)).collect();
         let remote = most_remote(&node_of);
+        if let Some(network) = endpoint.context().network() {
+            // The memory is for records.
+            network.set_spare(0);
+        }
         Ok(Self { clump: clump.clone(), endpoint, peers, stream, sent, remote })
     }
 

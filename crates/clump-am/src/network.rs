@@ -309,6 +309,14 @@ impl Network {
         }
     }
 
+    /// Bytes of buffers that this rank's stack may keep for reuse, beyond what has been under way at one time. For programs
+    /// that count their memory.
+    pub fn set_spare(&self, bytes: usize) {
+        if let Carrier::Own(interface) = &self.carrier {
+            interface.stack().set_spare(bytes);
+        }
+    }
+
     /// What tells packets of this job from those of others; every packet says it. A rank that has proxies
     /// does not know.
     pub fn job_tag(&self) -> Option<u32> {

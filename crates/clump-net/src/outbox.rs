@@ -129,6 +129,12 @@ impl Outbox {
         }
     }
 
+    /// What is shown to the kernel may be kept in so many bytes, however little of it is under way.
+    pub(crate) fn set_growth(&mut self, bytes: usize) {
+        self.shelf.set_growth(bytes);
+        self.covers.set_growth(bytes);
+    }
+
     /// The path carries more, or less, from now on. Units that exist stay as they are.
     pub(crate) fn set_capacity(&mut self, capacity: usize) {
         if capacity != self.shelf.capacity() {

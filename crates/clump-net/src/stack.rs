@@ -42,6 +42,8 @@ const COALESCE_NS: Nanos = 100_000;
 const FLOOD_NS: Nanos = 2_500;
 /// Datagram that every path carries: 1500 bytes less IPv4 and UDP headers.
 const BASE_DATAGRAM: usize = 1472;
+/// Bytes of buffers kept for reuse beyond what is under way, unless the program says otherwise (ADR 22).
+const SPARE: usize = 8 << 20;
 
 /// Another stack of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +156,8 @@ pub struct Stack {
     /// Peers whose conduits want attention.
     touched: Vec<u32>,
     conduits: usize,
+    /// Bytes of buffers beyond what is under way.
+    spare: usize,
     /// No timer is due before.
     due_at: Nanos,
     arena: Arena,
@@ -223,6 +227,7 @@ impl Stack {
             closed: false,
             touched: Vec::new(),
             conduits: 0,
+            spare: SPARE,
             due_at: Nanos::MAX,
             arena: Arena::default(),
             stats: Stats::default(),
@@ -424,19 +429,29 @@ impl Stack {
                 listed: false,
             }));
             self.conduits += 1;
-            self.share_window();
+            self.share();
         }
         self.peers.get_mut(peer as usize)?.as_mut()?.conduit.as_deref_mut()
     }
 
+    /// For all peers together: bytes of buffers that may be kept for reuse beyond what has been under way at one time. Long
+    /// streams are faster with some; programs that count their memory set 0.
+    pub fn set_spare(&mut self, bytes: usize) {
+        self.spare = bytes;
+        self.share();
+    }
+
     /// What the socket can hold is shared by all channels, so that eight senders at once do not
-    /// overrun it.
-    fn share_window(&mut self) {
-        let buffer = self.driver.capabilities().receive_buffer / 2 / self.conduits.max(1);
+    /// overrun it, and so are buffers.
+    fn share(&mut self) {
+        let conduits = self.conduits.max(1);
+        let (buffer, spare) =
+            (self.driver.capabilities().receive_buffer / 2 / conduits, self.spare / conduits);
         let window = u32::try_from(buffer.max(16 << 10)).unwrap_or(u32::MAX);
         for peer in self.peers.iter_mut().flatten() {
             if let Some(conduit) = &mut peer.conduit {
                 conduit.channel.set_receive_window(window);
+                conduit.outbox.set_growth(spare);
             }
         }
     }

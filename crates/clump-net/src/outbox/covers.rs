@@ -28,6 +28,10 @@ impl Covers {
         self.shelf.set_capacity(capacity);
     }
 
+    pub(super) fn set_growth(&mut self, bytes: usize) {
+        self.shelf.set_growth(bytes);
+    }
+
     pub(super) fn clear(&mut self) {
         self.shelf.clear();
         self.units.clear();

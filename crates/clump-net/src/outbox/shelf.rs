@@ -4,8 +4,9 @@ use super::HEADROOM;
 use super::row::{Place, Row};
 use std::collections::VecDeque;
 
-/// Rows kept for reuse, in bytes: so much that a row which comes back has left the caches of the core that received it
-/// when it is filled again. Taking every line of it away from there costs five times as much (ADR 22).
+/// Bytes of rows kept for reuse of those that were under way at one time.
+const SPARE: usize = 1 << 20;
+/// Most bytes that rows which are shown may grow to.
 const MOST_SPARE: usize = 4 << 20;
 /// Every so many rows that are begun one is new until there are so many, so that only long streams have them all.
 const GROWING: u64 = 4;
@@ -19,6 +20,10 @@ pub(super) struct Shelf {
     first: u64,
     spare: VecDeque<Row>,
     spare_bytes: usize,
+    /// Rows that are shown become more than are needed until there are so many bytes: then one that comes back has left the
+    /// caches of the core that received it when it is filled again. Taking every line of it away from there costs five
+    /// times as much (ADR 22).
+    grows_to: usize,
     capacity: usize,
     tail: usize,
     /// Others read what lies here.
@@ -35,8 +40,19 @@ impl Shelf {
             first: 0,
             spare: VecDeque::new(),
             spare_bytes: 0,
+            grows_to: 0,
             capacity,
             tail,
+        }
+    }
+
+    /// Rows that are shown become more until they are so many bytes.
+    pub(super) fn set_growth(&mut self, bytes: usize) {
+        self.grows_to = bytes.min(MOST_SPARE);
+        while self.spare_bytes > self.grows_to.max(SPARE)
+            && let Some(row) = self.spare.pop_back()
+        {
+            self.spare_bytes -= row.capacity();
         }
     }
 
@@ -118,7 +134,7 @@ impl Shelf {
         let spare = if !self.shown {
             // The one that came back last, which the cache is likely to hold.
             self.spare.pop_back()
-        } else if there < MOST_SPARE && self.number().is_multiple_of(GROWING) {
+        } else if there < self.grows_to && self.number().is_multiple_of(GROWING) {
             None
         } else {
             self.spare.pop_front()
@@ -143,7 +159,7 @@ impl Shelf {
     fn keep(&mut self, mut row: Row) {
         let room = row.capacity();
         let least = HEADROOM + self.capacity + self.tail;
-        if room >= least && self.spare_bytes + room <= MOST_SPARE {
+        if room >= least && self.spare_bytes + room <= self.grows_to.max(SPARE) {
             row.clear();
             self.spare_bytes += room;
             self.spare.push_back(row);
