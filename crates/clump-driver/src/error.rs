@@ -44,7 +44,8 @@ pub enum DriverError {
 
 impl DriverError {
     /// The same about a batch of which the one refused was the part behind the first `before`.
-    pub(crate) fn behind(mut self, before: usize) -> Self {
+    #[must_use]
+    pub fn behind(mut self, before: usize) -> Self {
         if let Self::Oversized { index, .. } | Self::Send { index, .. } = &mut self {
             *index += before;
         }

@@ -17,9 +17,19 @@ impl Dice {
     /// Whether this message is timed.
     #[inline]
     pub fn is_timed(&mut self) -> bool {
+        self.roll() < u32::MAX / EVERY
+    }
+
+    /// How many messages, or turns, there are to the next one that is timed: any number from 1 on, `mean` on average.
+    pub fn gap(&mut self, mean: u32) -> u32 {
+        1 + (self.roll() >> 16) % (2 * mean - 1)
+    }
+
+    #[inline]
+    fn roll(&mut self) -> u32 {
         // A linear congruence (Knuth, The Art of Computer Programming, 3.3.4): its upper bits are good enough.
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        self.0 < u32::MAX / EVERY
+        self.0
     }
 }
 

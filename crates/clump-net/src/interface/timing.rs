@@ -7,7 +7,7 @@
 
 use crate::stack::Stack;
 use clump_proto::Nanos;
-use clump_trace::{SMALL, Timed};
+use clump_trace::{Dice, SMALL, Timed};
 use std::collections::VecDeque;
 
 /// Messages to one that is timed, on average.
@@ -44,7 +44,7 @@ struct Pending {
 /// See the module. Belongs to whoever holds the lock of the stack.
 #[derive(Debug)]
 pub(super) struct Timing {
-    seed: u32,
+    dice: Dice,
     /// Messages until one is timed; 0: the next one is looked at, for that or because one was refused.
     until: u32,
     /// What `until` was before a message was refused.
@@ -66,7 +66,7 @@ pub(super) struct Timing {
 impl Timing {
     pub(super) fn new(seed: u64) -> Self {
         let mut timing = Self {
-            seed: seed as u32,
+            dice: Dice::new(seed),
             until: 0,
             before: 0,
             refused: None,
@@ -78,19 +78,12 @@ impl Timing {
             turn_gap: 0,
             times: Times::default(),
         };
-        timing.gap = timing.roll(EVERY);
+        timing.gap = timing.dice.gap(EVERY);
         timing.until = timing.gap - 1;
-        timing.until_arrival = timing.roll(EVERY) - 1;
-        timing.turn_gap = timing.roll(TURNS);
+        timing.until_arrival = timing.dice.gap(EVERY) - 1;
+        timing.turn_gap = timing.dice.gap(TURNS);
         timing.until_turn = timing.turn_gap - 1;
         timing
-    }
-
-    /// Any number from 1 on, `mean` on average.
-    fn roll(&mut self, mean: u32) -> u32 {
-        // A linear congruence (Knuth, The Art of Computer Programming, 3.3.4): its upper bits are good enough.
-        self.seed = self.seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        1 + (self.seed >> 16) % (2 * mean - 1)
     }
 
     pub(super) fn times(&self) -> Times {
@@ -149,7 +142,7 @@ impl Timing {
             let end = stack.packed_before(peer);
             self.pending.push_back(Pending { peer, end, taken: began, size });
         }
-        self.gap = self.roll(EVERY);
+        self.gap = self.dice.gap(EVERY);
         self.until = self.gap - 1;
     }
 
@@ -181,7 +174,7 @@ impl Timing {
             return None;
         }
         // What follows in this batch is passed over.
-        self.until_arrival = self.roll(EVERY) - 1;
+        self.until_arrival = self.dice.gap(EVERY) - 1;
         Some(at)
     }
 
@@ -202,7 +195,7 @@ impl Timing {
     #[cold]
     pub(super) fn on_turn(&mut self, time: Option<Nanos>) {
         self.times.busy += time.unwrap_or(0) * Nanos::from(self.turn_gap);
-        self.turn_gap = self.roll(TURNS);
+        self.turn_gap = self.dice.gap(TURNS);
         self.until_turn = self.turn_gap - 1;
     }
 }

@@ -149,7 +149,7 @@ impl Arena {
                 outbox.on_shown(number);
             }
         }
-        (sent.map(|taken| copies + taken), bytes)
+        (sent.map(|taken| copies + taken).map_err(|e| e.behind(copies)), bytes)
     }
 }
 

@@ -209,8 +209,11 @@ impl Becomes<'_> {
 
 impl WaitFor for Becomes<'_> {
     fn done(&mut self) -> clump_am::Result<bool> {
-        let death = self.owner.inner.context.node().job().first_death();
-        if let Some(death) = death.filter(|_| self.from.is_some() && !self.look()) {
+        let job = self.owner.inner.context.node().job();
+        if self.from.is_some()
+            && !self.look()
+            && let Some(death) = job.first_death()
+        {
             return Err(clump_am::ErrorKind::RankDied(death).into());
         }
         let until = self.until;
