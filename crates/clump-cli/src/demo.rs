@@ -1,7 +1,7 @@
 //! `clump demo`: one sort from records to a checked result, and what this machine's messages cost.
 
 use crate::job::launch_self;
-use crate::layout::Layout;
+use crate::layout::{Layout, WrongCommand};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clump_agent::Display;
@@ -53,8 +53,13 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode> {
     // Between the jobs, which hear the user themselves, signals wait for the next look.
     let signals = Signals::block(&[signal::INTERRUPT, signal::TERMINATE, signal::HANGUP])?;
     let base = args.folder.clone().unwrap_or_else(std::env::temp_dir);
+    if !base.is_dir() {
+        let why =
+            format!("there is no folder {} (--folder); make it, or name another", base.display());
+        return Err(WrongCommand::new(why).into());
+    }
     let folder = base.join(format!("clump-demo-{:016x}", process::random()?));
-    std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    std::fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let folder = Temporary(folder);
     let steps = [make, sort, check, measure];
     for step in steps {

@@ -47,6 +47,15 @@ fn a_missing_input_is_said_once() {
 }
 
 #[test]
+fn a_demonstration_makes_no_folder_of_a_name_that_is_wrong() {
+    let folder = Folder::new();
+    let wrong = path(&folder, "mistyped");
+    let demo = Job::command(&format!("demo --records 1000 --folder {wrong}")).finish();
+    demo.expect(2, &["there is no folder", "mistyped"]);
+    assert!(!std::path::Path::new(&wrong).exists());
+}
+
+#[test]
 fn an_interrupted_demonstration_leaves_nothing() {
     let folder = Folder::new();
     let demo = Job::command(&format!("demo --records 300000 --folder {}", folder.path().display()))
