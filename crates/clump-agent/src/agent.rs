@@ -8,7 +8,7 @@ mod close;
 mod decide;
 mod opening;
 
-use crate::event::Event;
+use crate::event::{Event, Standing};
 use crate::frame::{Assembler, Frame, Stream};
 use crate::heart::Heart;
 use crate::net::Net;
@@ -283,8 +283,10 @@ impl Agent {
         if taken {
             return self.tell(Event::Joined(rank));
         }
-        let state = self.node.memory.rank(rank).map(|block| block.state());
-        if state == Some(RankState::Finalized) { self.tell(Event::Finalized(rank)) } else { Ok(()) }
+        match Standing::of(&self.node.memory, rank) {
+            Standing::Finalized(barrier) => self.tell(Event::Finalized(rank, barrier)),
+            _ => Ok(()),
+        }
     }
 
     /// Takes note of every child that ended, stopped or went on.
@@ -297,11 +299,10 @@ impl Agent {
             match change {
                 Change::Ended(exit) if self.ranks[at].end.is_none() => {
                     self.poller.remove(&self.ranks[at].child.pidfd)?;
-                    let block = self.node.memory.rank(rank);
-                    let state = block.map_or(RankState::Absent, |block| block.state());
+                    let standing = Standing::of(&self.node.memory, rank);
                     let end = End::from(exit);
-                    self.ranks[at].end = Some((end, state));
-                    self.tell(Event::Ended { rank, end, standing: state.into() })?;
+                    self.ranks[at].end = Some((end, standing.into()));
+                    self.tell(Event::Ended { rank, end, standing })?;
                     self.act()?;
                 }
                 Change::Ended(_) => {}

@@ -124,7 +124,7 @@ impl Coordinator {
     fn on_event(&mut self, from: u32, event: Event, now_ns: u64) {
         if let Event::Joined(rank)
         | Event::Leaving(rank)
-        | Event::Finalized(rank)
+        | Event::Finalized(rank, _)
         | Event::Ended { rank, .. } = event
             && !self.spec.ranks_of(from).contains(&rank)
         {
@@ -141,8 +141,10 @@ impl Coordinator {
         self.watch.handle(event, now_ns);
         let (rank, standing) = match event {
             Event::Joined(rank) => (rank, Standing::Joined),
-            Event::Finalized(rank) => (rank, Standing::Finalized),
-            Event::Ended { rank, standing: Standing::Finalized, .. } => (rank, Standing::Finalized),
+            Event::Finalized(rank, barrier) => (rank, Standing::Finalized(barrier)),
+            Event::Ended { rank, standing: standing @ Standing::Finalized(_), .. } => {
+                (rank, standing)
+            }
             _ => return,
         };
         for node in (0..self.spec.nodes).filter(|&node| node != from) {

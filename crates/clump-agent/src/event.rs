@@ -5,6 +5,7 @@
 use crate::outcome::{End, Manner};
 use clump_os::process::Exit;
 use clump_shm::job::Death;
+use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankState;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,8 @@ pub enum Event {
     Joined(u32),
     /// A rank has nothing more to do but to wait until other nodes have taken what it sent.
     Leaving(u32),
-    /// A rank finalized; its process may run on.
-    Finalized(u32),
+    /// A rank finalized after this barrier; its process may run on.
+    Finalized(u32, u64),
     /// The process of a rank ended.
     Ended {
         /// The rank.
@@ -63,19 +64,20 @@ pub enum Standing {
     Absent,
     /// Joined, not finalized.
     Joined,
-    /// Finalized.
-    Finalized,
+    /// Finalized; the last barrier that it arrived at.
+    Finalized(u64),
     /// Declared dead.
     Dead,
 }
 
-impl From<RankState> for Standing {
-    fn from(state: RankState) -> Self {
-        match state {
-            RankState::Absent => Standing::Absent,
-            RankState::Joined => Standing::Joined,
-            RankState::Finalized => Standing::Finalized,
-            RankState::Dead => Standing::Dead,
+impl Standing {
+    /// What the block of `rank`, of this node, says.
+    pub(crate) fn of(node: &NodeMemory, rank: u32) -> Self {
+        match node.rank(rank).map(|block| block.state()) {
+            None | Some(RankState::Absent) => Standing::Absent,
+            Some(RankState::Joined) => Standing::Joined,
+            Some(RankState::Finalized) => Standing::Finalized(node.last_barrier(rank)),
+            Some(RankState::Dead) => Standing::Dead,
         }
     }
 }
@@ -85,7 +87,7 @@ impl From<Standing> for RankState {
         match standing {
             Standing::Absent => RankState::Absent,
             Standing::Joined => RankState::Joined,
-            Standing::Finalized => RankState::Finalized,
+            Standing::Finalized(_) => RankState::Finalized,
             Standing::Dead => RankState::Dead,
         }
     }

@@ -234,7 +234,7 @@ mod tests {
             Frame::Go(Box::new(Table { agents: vec![at], interfaces: vec![at], ranks: vec![] })),
             Frame::Event(Event::Ended { rank: 3, end: End::Signal(9), standing: Standing::Joined }),
             Frame::Event(Event::Interrupted(15)),
-            Frame::Order(Order::Mirror(3, Standing::Finalized)),
+            Frame::Order(Order::Mirror(3, Standing::Finalized(12))),
             Frame::Order(Order::Declare(1, Manner::NodeLost)),
             Frame::Order(Order::Conclude),
             Frame::Refused("no program".into(), 127),

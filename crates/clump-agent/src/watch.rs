@@ -120,7 +120,7 @@ impl Watch {
             Event::Continued(rank) => self.on_continued(rank, now_ns),
             Event::Interrupted(signal) => self.on_interrupt(signal, now_ns),
             // Of nodes, or without consequence here.
-            Event::Finalized(_) | Event::Silent(_) | Event::Heard(_) => {}
+            Event::Finalized(..) | Event::Silent(_) | Event::Heard(_) => {}
             Event::Ended { end: End::Unknown, .. } => {}
         }
     }

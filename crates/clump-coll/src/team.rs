@@ -17,10 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const PART: Handler = Handler(1);
 /// The sender's node arrived at a barrier; words: its number.
 const TOLD: Handler = Handler(2);
-/// The sender leaves the job; words: the last barrier that it arrived at.
-const LEFT: Handler = Handler(3);
 /// A collective failed at the sender; words: its number, the rank that had left.
-const BROKEN: Handler = Handler(4);
+const BROKEN: Handler = Handler(3);
 
 /// All ranks of a job.
 #[derive(Debug)]
@@ -71,12 +69,6 @@ impl Team {
             let &[epoch] = words else { return Err("a barrier is told in one word") };
             ear.hear(token.from().rank(), epoch)
         });
-        let ear = barrier.ear().clone();
-        endpoint.set_handler(LEFT, move |token, words, _| {
-            let &[epoch] = words else { return Err("a rank leaves in one word") };
-            ear.leave(token.from().rank(), epoch);
-            Ok(())
-        });
         let box_of_handler = mailbox.clone();
         endpoint.set_handler(BROKEN, move |_, words, _| {
             let &[seq, by] = words else { return Err("a failure is told in two words") };
@@ -123,18 +115,6 @@ impl Team {
         self.count(Counter::Barriers, 1);
         self.count(Counter::BarrierWait, waited * 1000 / clock::cycles_per_us());
         Ok(())
-    }
-
-    /// Tells other nodes that this rank takes part in no more collectives, so that who waits for it there
-    /// can be told by name. Within the node its block says so.
-    fn leave(&self) {
-        let epoch = lock(&self.state).barrier.epoch();
-        for leader in self.layout.leaders() {
-            if leader != self.layout.leader() {
-                // Whoever is gone as well, or has no room, hears of it by waiting in vain.
-                let _ = self.desk.try_send(leader as u32, LEFT, &[epoch]);
-            }
-        }
     }
 
     pub(crate) fn count(&self, counter: Counter, amount: u64) {
@@ -223,14 +203,6 @@ impl Desk {
     fn try_send(&self, rank: u32, handler: Handler, words: &[u64]) -> Result<bool> {
         let dest = self.dest(rank)?;
         Ok(self.endpoint.try_request(dest, handler, words)? == Attempt::Sent)
-    }
-}
-
-impl Drop for Team {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            self.leave();
-        }
     }
 }
 

@@ -26,6 +26,7 @@ use clump_driver::Driver;
 use clump_proto::{Channel, Nanos};
 use clump_wire::frame::{Head, Kind, Route};
 use clump_wire::{HEADER_BYTES, Security};
+use ending::Farewell;
 pub use relay::{Mark, Portion};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -136,8 +137,7 @@ struct Peer {
     opener: Opener,
     conduit: Option<Box<Conduit>>,
     lost: Option<Refusal>,
-    /// It has seen that this stack is closed.
-    saw_close: bool,
+    farewell: Farewell,
 }
 
 /// See the module.
@@ -155,7 +155,8 @@ pub struct Stack {
     closed: bool,
     /// Peers whose conduits want attention.
     touched: Vec<u32>,
-    conduits: usize,
+    /// Peers that there is a conduit to.
+    talking: Vec<u32>,
     /// Bytes of buffers beyond what is under way.
     spare: usize,
     /// No timer is due before.
@@ -177,7 +178,7 @@ impl Peer {
 
 impl std::fmt::Debug for Stack {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "stack {} with {} channels", self.config.me, self.conduits)
+        write!(f, "stack {} with {} channels", self.config.me, self.talking.len())
     }
 }
 
@@ -207,7 +208,7 @@ impl Stack {
                 opener,
                 conduit: None,
                 lost: None,
-                saw_close: false,
+                farewell: Farewell::default(),
             };
             if let Some(place) = peers.get_mut(at) {
                 *place = Some(peer);
@@ -226,7 +227,7 @@ impl Stack {
             looked_at: 0,
             closed: false,
             touched: Vec::new(),
-            conduits: 0,
+            talking: Vec::new(),
             spare: SPARE,
             due_at: Nanos::MAX,
             arena: Arena::default(),
@@ -428,7 +429,7 @@ impl Stack {
                 touched: false,
                 listed: false,
             }));
-            self.conduits += 1;
+            self.talking.push(peer);
             self.share();
         }
         self.peers.get_mut(peer as usize)?.as_mut()?.conduit.as_deref_mut()
@@ -444,7 +445,7 @@ impl Stack {
     /// What the socket can hold is shared by all channels, so that eight senders at once do not
     /// overrun it, and so are buffers.
     fn share(&mut self) {
-        let conduits = self.conduits.max(1);
+        let conduits = self.talking.len().max(1);
         let (buffer, spare) =
             (self.driver.capabilities().receive_buffer / 2 / conduits, self.spare / conduits);
         let window = u32::try_from(buffer.max(16 << 10)).unwrap_or(u32::MAX);

@@ -202,6 +202,17 @@ impl Channel {
         self.keepalive.silent_for(now)
     }
 
+    /// How long the peer has not answered to what is under way; `None` while it may take its time, and when nothing is.
+    pub fn unanswered_for(&self, now: Nanos) -> Option<Nanos> {
+        let since = self.retransmit.silent_since().filter(|_| !self.is_quiet())?;
+        Some(now.saturating_sub(since).min(self.silent_for(now)))
+    }
+
+    /// The smoothed round trip; 0 while none has been seen.
+    pub fn srtt(&self) -> Nanos {
+        self.rtt.estimates().0
+    }
+
     /// Counts and estimates.
     pub fn stats(&self) -> Stats {
         let (srtt, rttvar, min_rtt) = self.rtt.estimates();

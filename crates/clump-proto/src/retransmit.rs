@@ -38,8 +38,9 @@ pub(crate) struct Retransmit {
     loss_at: Nanos,
     /// Last transmission or last news, whichever is later.
     quiet_since: Nanos,
-    /// Silences since the last news.
+    /// Silences since the last news, and when the first began.
     backoff: u32,
+    silent_since: Nanos,
     /// A unit is to be sent again whatever the window says.
     must_probe: bool,
 }
@@ -59,6 +60,7 @@ impl Retransmit {
             loss_at: Nanos::MAX,
             quiet_since: now,
             backoff: 0,
+            silent_since: now,
             must_probe: false,
         }
     }
@@ -110,6 +112,11 @@ impl Retransmit {
     /// Silences since the last news.
     pub(crate) fn backoff(&self) -> u32 {
         self.backoff
+    }
+
+    /// Since when there has been no news of units under way, if for longer than there should be.
+    pub(crate) fn silent_since(&self) -> Option<Nanos> {
+        (self.backoff > 0).then_some(self.silent_since)
     }
 
     /// Finds lost what was overtaken. The work is in proportion to what is found.
@@ -186,6 +193,9 @@ impl Retransmit {
     pub(crate) fn is_silent(&mut self, now: Nanos, send: &Send, rtt: &Rtt) -> bool {
         let silent = self.silence_ends(send, rtt) <= now;
         if silent {
+            if self.backoff == 0 {
+                self.silent_since = self.quiet_since;
+            }
             self.backoff = self.backoff.saturating_add(1);
             self.quiet_since = now;
             self.must_probe = true;

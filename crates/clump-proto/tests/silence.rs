@@ -136,6 +136,21 @@ fn silence_is_measured_and_ended_by_asking() {
 }
 
 #[test]
+fn who_had_nothing_to_answer_is_not_silent() {
+    let mut pair = warm(&Config::default());
+    pair.pass(3600 * SEC);
+    assert_eq!(pair.ends[0].channel.unanswered_for(pair.now), None);
+    pair.links[1].cut = true;
+    pair.offer(0, 1);
+    pair.pass(SEC);
+    let silent_ns = pair.ends[0].channel.unanswered_for(pair.now).unwrap();
+    assert!((SEC / 2..=SEC).contains(&silent_ns), "{silent_ns}: it was asked a second ago");
+    pair.links[1].cut = false;
+    pair.finish(60 * SEC);
+    assert_eq!(pair.ends[0].channel.unanswered_for(pair.now), None);
+}
+
+#[test]
 fn nobody_asks_for_nothing() {
     let mut pair = warm(&Config::default());
     pair.pass(SEC);

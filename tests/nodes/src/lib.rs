@@ -145,11 +145,13 @@ impl Seat {
     /// The rank has finalized, and all nodes know.
     pub fn finalize(&self) {
         let rank = self.context.rank();
+        let barrier = self.context.node().last_barrier(rank);
         for node in &self.shared.nodes {
             let block = node.rank(rank).unwrap();
             if node.is_local(rank) {
                 block.finalize();
             } else {
+                node.mirror_last_barrier(rank, barrier);
                 block.mirror_state(RankState::Finalized);
             }
         }

@@ -1,7 +1,7 @@
 //! Who decides, and what this agent does about it.
 
 use super::{Agent, Result, SWEEP_NS};
-use crate::event::{Event, Order};
+use crate::event::{Event, Order, Standing};
 use crate::frame::Frame;
 use crate::heart::Heart;
 use crate::pulse;
@@ -117,6 +117,10 @@ impl Agent {
             Order::Mirror(rank, standing) => {
                 let memory = &self.node.memory;
                 if let Some(block) = memory.rank(rank).filter(|_| !memory.is_local(rank)) {
+                    // Who sees the state looks for the barrier.
+                    if let Standing::Finalized(barrier) = standing {
+                        memory.mirror_last_barrier(rank, barrier);
+                    }
                     block.mirror_state(standing.into());
                 }
             }

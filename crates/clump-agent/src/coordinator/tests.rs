@@ -91,9 +91,9 @@ fn what_a_rank_does_is_mirrored_on_the_other_nodes() {
     let mut c = running(OnDeath::End);
     c.handle_frame(1, Frame::Event(Event::Joined(3)), MS);
     assert_eq!(effects(&mut c), [order(0, Order::Mirror(3, Standing::Joined))]);
-    c.handle_frame(0, Frame::Event(Event::Finalized(1)), MS);
-    assert_eq!(effects(&mut c), [order(1, Order::Mirror(1, Standing::Finalized))]);
-    c.handle_frame(0, Frame::Event(Event::Finalized(2)), MS);
+    c.handle_frame(0, Frame::Event(Event::Finalized(1, 7)), MS);
+    assert_eq!(effects(&mut c), [order(1, Order::Mirror(1, Standing::Finalized(7)))]);
+    c.handle_frame(0, Frame::Event(Event::Finalized(2, 7)), MS);
     assert_eq!(effects(&mut c), [], "rank 2 is not node 0's");
 }
 
@@ -101,7 +101,7 @@ fn what_a_rank_does_is_mirrored_on_the_other_nodes() {
 fn a_job_that_goes_well() {
     let mut c = running(OnDeath::End);
     for rank in 0..4 {
-        ended(&mut c, rank, End::Exit(0), Standing::Finalized, 5 * MS);
+        ended(&mut c, rank, End::Exit(0), Standing::Finalized(7), 5 * MS);
     }
     assert_eq!(effects(&mut c)[4..], both(Order::Conclude));
     leave(&mut c, 0, 6 * MS);
@@ -155,8 +155,8 @@ fn a_lost_node_ends_the_job_or_is_lived_without() {
         [0, 1].map(|rank| order(1, Order::Declare(rank, Manner::NodeLost)))
     );
     assert_eq!(c.next_deadline_ns(), None);
-    ended(&mut c, 2, End::Exit(0), Standing::Finalized, 900 * MS);
-    ended(&mut c, 3, End::Exit(0), Standing::Finalized, 900 * MS);
+    ended(&mut c, 2, End::Exit(0), Standing::Finalized(7), 900 * MS);
+    ended(&mut c, 3, End::Exit(0), Standing::Finalized(7), 900 * MS);
     assert_eq!(effects(&mut c), [order(1, Order::Conclude)]);
 }
 

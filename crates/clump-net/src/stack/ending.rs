@@ -1,10 +1,37 @@
 //! Endings: peers that are lost or leave, endpoints that close, and this stack's own good-bye.
 
-use super::{Conduit, Nanos, Peer, Stack};
+use super::{Conduit, Nanos, Stack};
 use crate::assembly::Assembly;
 use crate::doors::Refusal;
 use crate::mail::{Mail, Sort};
 use clump_wire::frame::{Head, Kind};
+
+/// After so long a peer that has not answered is told again that this stack is closed; every time after twice as long,
+/// up to 32 times. Every answer of one peer has the others looked at, so that without this they would all be told again
+/// each time.
+const AGAIN_NS: Nanos = 1_000_000;
+const MOST_DOUBLINGS: u32 = 5;
+
+/// How far a peer knows that this stack is closed.
+#[derive(Debug, Default)]
+pub(super) struct Farewell {
+    /// It has seen that.
+    pub(super) seen: bool,
+    told: u32,
+    next_at: Nanos,
+}
+
+impl Farewell {
+    /// Whether the peer is to be told now; then it counts as told.
+    fn is_due(&mut self, now: Nanos) -> bool {
+        let due = !self.seen && (self.told == 0 || now >= self.next_at);
+        if due {
+            self.next_at = now.saturating_add(AGAIN_NS << self.told.min(MOST_DOUBLINGS));
+            self.told += 1;
+        }
+        due
+    }
+}
 
 impl Stack {
     /// A peer is lost, or has finalized: what it did not acknowledge comes back, and so does whatever is
@@ -54,13 +81,14 @@ impl Stack {
         self.flows.forget(name);
     }
 
-    /// Takes nothing more from now on, and tells every peer what it has got. To be called again, with
-    /// time and packets passing, until [`Stack::is_closed`]; before, everything should be quiet.
+    /// Takes nothing more from now on, and tells every peer what it has got, again where that is due. To be
+    /// called again, with time and packets passing, until [`Stack::is_closed`]; before, everything should be quiet.
     pub fn close(&mut self, now: Nanos) {
         self.closed = true;
-        for peer in 0..self.peers.len() as u32 {
-            let Some(Some(known)) = self.peers.get(peer as usize) else { continue };
-            if known.is_open() && !known.saw_close {
+        for at in 0..self.talking.len() {
+            let Some(&peer) = self.talking.get(at) else { break };
+            let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
+            if known.is_open() && known.farewell.is_due(now) {
                 self.send_plain(now, peer, clump_wire::Kind::Close, 0);
             }
         }
@@ -68,8 +96,11 @@ impl Stack {
 
     /// Whether every peer knows that this stack is closed, or is lost.
     pub fn is_closed(&self) -> bool {
-        let open = |peer: &Peer| peer.is_open() && !peer.saw_close;
-        self.closed && !self.peers.iter().flatten().any(open)
+        let open = |id: &u32| {
+            let known = self.peers.get(*id as usize).and_then(Option::as_ref);
+            known.is_some_and(|known| known.is_open() && !known.farewell.seen)
+        };
+        self.closed && !self.talking.iter().any(open)
     }
 
     /// Sends messages that were handed over and not handled back to where they came from.
@@ -77,5 +108,19 @@ impl Stack {
         for mail in mail {
             self.send_back(&now, &mail, Refusal::EndpointGone);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peer_is_told_less_and_less_often_until_it_has_seen() {
+        let mut farewell = Farewell::default();
+        let told: Vec<_> = (0..200_u64).filter(|ms| farewell.is_due(ms * AGAIN_NS)).collect();
+        assert_eq!(told, [0, 1, 3, 7, 15, 31, 63, 95, 127, 159, 191]);
+        farewell.seen = true;
+        assert!(!farewell.is_due(Nanos::MAX));
     }
 }

@@ -178,7 +178,7 @@ impl Stack {
 
     fn on_close_ack(&mut self, peer: u32) {
         if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
-            known.saw_close = self.closed;
+            known.farewell.seen |= self.closed;
         }
     }
 

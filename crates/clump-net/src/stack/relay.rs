@@ -65,9 +65,7 @@ impl Stack {
 
     /// The smoothed round trip to each peer that is talked to, where it is known.
     pub fn round_trips(&self) -> impl Iterator<Item = Nanos> + '_ {
-        let open = self.peers.iter().flatten().filter(|peer| peer.is_open());
-        let known = open.filter_map(|peer| peer.conduit.as_deref());
-        known.map(|conduit| conduit.channel.stats().srtt).filter(|&srtt| srtt != 0)
+        self.open_conduits().map(|(_, conduit)| conduit.channel.srtt()).filter(|&srtt| srtt != 0)
     }
 
     /// Whether all that had been handed over at `mark` has arrived, or cannot.

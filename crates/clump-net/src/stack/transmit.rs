@@ -118,7 +118,8 @@ impl Stack {
 
     fn handle_timeouts(&mut self, now: Nanos) {
         self.due_at = Nanos::MAX;
-        for peer in 0..self.peers.len() as u32 {
+        for at in 0..self.talking.len() {
+            let Some(&peer) = self.talking.get(at) else { break };
             let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
             if !known.is_open() {
                 continue;
@@ -144,8 +145,9 @@ impl Stack {
 
     /// Acknowledges what was received and not acknowledged yet, everywhere: before a long sleep.
     pub fn acknowledge_all(&mut self, now: Nanos) {
-        for peer in 0..self.peers.len() as u32 {
-            let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
+        for at in 0..self.talking.len() {
+            let Some(&peer) = self.talking.get(at) else { break };
+            let Some(Some(known)) = self.peers.get(peer as usize) else { continue };
             let owes = known.conduit.as_deref().is_some_and(|conduit| conduit.channel.owes_ack());
             if owes && known.is_open() {
                 self.send_plain(now, peer, Kind::Ack, 0);

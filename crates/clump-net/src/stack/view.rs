@@ -1,6 +1,6 @@
 //! What others may see of a stack.
 
-use super::{Nanos, Peer, Stack};
+use super::{Conduit, Nanos, Stack};
 use crate::flow::FlowId;
 use crate::stats::Stats;
 use clump_wire::Security;
@@ -70,11 +70,9 @@ impl Stack {
 
     /// The peer that longest has not answered, and for how long; of those to whom something is under way.
     pub fn unanswered(&self, now: Nanos) -> Option<(u32, Nanos)> {
-        let silence = |peer| {
-            let channel = &self.peers.get(peer as usize)?.as_ref()?.conduit.as_deref()?.channel;
-            (!channel.is_quiet()).then(|| (peer, channel.silent_for(now)))
-        };
-        self.talking_to().filter_map(silence).max_by_key(|&(_, silent_ns)| silent_ns)
+        let silence =
+            |(peer, conduit): (u32, &Conduit)| Some((peer, conduit.channel.unanswered_for(now)?));
+        self.open_conduits().filter_map(silence).max_by_key(|&(_, silent_ns)| silent_ns)
     }
 
     /// Whether a peer has been given up.
@@ -84,21 +82,25 @@ impl Stack {
 
     /// Peers that this stack talks to and has not lost.
     pub fn talking_to(&self) -> impl Iterator<Item = u32> + '_ {
-        let open = |peer: &Option<Peer>| peer.as_ref().is_some_and(Peer::is_open);
-        (0..).zip(&self.peers).filter(move |(_, peer)| open(peer)).map(|(id, _)| id)
+        self.open_conduits().map(|(id, _)| id)
+    }
+
+    /// The conduits to them.
+    pub(super) fn open_conduits(&self) -> impl Iterator<Item = (u32, &Conduit)> + '_ {
+        self.talking.iter().filter_map(|&id| {
+            let known = self.peers.get(id as usize)?.as_ref().filter(|known| known.is_open())?;
+            Some((id, known.conduit.as_deref()?))
+        })
     }
 
     /// Whether anything waits to be sent for the first time.
     pub fn holds_back(&self) -> bool {
-        let open = self.peers.iter().flatten().filter(|peer| peer.is_open());
-        let mut conduits = open.filter_map(|peer| peer.conduit.as_deref());
-        conduits.any(|conduit| conduit.outbox.has_waiting())
+        self.open_conduits().any(|(_, conduit)| conduit.outbox.has_waiting())
     }
 
     /// Whether everything sent to anybody has been acknowledged.
     pub fn is_quiet(&self) -> bool {
-        let open = self.peers.iter().flatten().filter(|peer| peer.is_open());
-        let mut conduits = open.filter_map(|peer| peer.conduit.as_deref());
-        conduits.all(|conduit| conduit.channel.is_quiet() && !conduit.outbox.has_waiting())
+        let quiet = |conduit: &Conduit| conduit.channel.is_quiet() && !conduit.outbox.has_waiting();
+        self.open_conduits().all(|(_, conduit)| quiet(conduit))
     }
 }

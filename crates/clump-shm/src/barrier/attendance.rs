@@ -247,13 +247,6 @@ impl Listener {
             && self.from.iter().all(|&node| self.lines.heard(node) >= epoch)
     }
 
-    /// Rank `rank` of another node has left the job after barrier `epoch`.
-    pub fn leave(&self, rank: usize, epoch: u64) {
-        if self.node_of(rank).is_some_and(|node| node != self.places.node) {
-            self.lines.leave(rank, epoch);
-        }
-    }
-
     /// A rank of `node` that left before barrier `epoch`, if one is known.
     pub fn who_left(&self, node: usize, epoch: u64) -> Option<usize> {
         let mut ranks = self.places.ranks.get(node)?.clone();

@@ -122,10 +122,21 @@ impl Ear {
         }
         Ok(())
     }
+}
 
-    /// Rank `rank`, of another node, told that it leaves the job after barrier `epoch`.
-    pub fn leave(&self, rank: u32, epoch: u64) {
-        self.listener.leave(rank as usize, epoch);
+impl NodeMemory {
+    /// The barrier that `rank`, of this node, arrived at last.
+    pub fn last_barrier(&self, rank: u32) -> u64 {
+        let lines = self.lines().ok().filter(|_| self.is_local(rank));
+        lines.map_or(0, |lines| lines.arrived(rank as usize))
+    }
+
+    /// Notes that `rank`, of another node, leaves the job after barrier `epoch`.
+    pub fn mirror_last_barrier(&self, rank: u32, epoch: u64) {
+        let elsewhere = (rank as usize) < self.ranks() && !self.is_local(rank);
+        if let Some(lines) = self.lines().ok().filter(|_| elsewhere) {
+            lines.leave(rank as usize, epoch);
+        }
     }
 }
 
