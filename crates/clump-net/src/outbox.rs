@@ -11,6 +11,7 @@ mod row;
 mod shelf;
 mod urgent;
 
+use crate::seal::Sealer;
 use clump_wire::frame::{self, Frames, Head, Kind, Route};
 use covers::Covers;
 use flying::Flying;
@@ -108,13 +109,13 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Units of at most `capacity` bytes, a multiple of 8, with `tail` bytes behind each, there or (`covered`) where sealed
-    /// packets are kept. Whether small messages go ahead of what waits.
+    /// Units of at most `capacity` bytes, a multiple of 8, with `tail` bytes behind each. Where sealing changes them
+    /// (`covered`) others read their packets elsewhere. Whether small messages go ahead of what waits.
     pub(crate) fn new(capacity: usize, tail: usize, covered: bool, control_first: bool) -> Self {
         Self {
             urgent: Urgent::default(),
             control_first,
-            shelf: Shelf::new(capacity, if covered { 0 } else { tail }, !covered),
+            shelf: Shelf::new(capacity, tail, !covered),
             covers: Covers::new(capacity, tail),
             open: None,
             open_route: None,
@@ -333,8 +334,12 @@ impl Outbox {
     }
 
     /// The peer is lost: every message that has not arrived whole, in the order they were sent. `arrived`
-    /// says it of units.
-    pub(crate) fn take_all(&mut self, arrived: impl Fn(u64) -> bool) -> Vec<Unsent> {
+    /// says it of units; `sealer` made their packets.
+    pub(crate) fn take_all(
+        &mut self,
+        sealer: &Sealer,
+        arrived: impl Fn(u64) -> bool,
+    ) -> Vec<Unsent> {
         self.close();
         for (number, unit) in (self.base..).zip(&mut self.flying) {
             unit.acked |= arrived(number);
@@ -342,7 +347,8 @@ impl Outbox {
         let mut gathering = Gathering::new(std::mem::take(&mut self.begun));
         let (flying, closed) = (std::mem::take(&mut self.flying), std::mem::take(&mut self.closed));
         for unit in &flying {
-            for frame in self.body_of(unit).map(Frames::new).into_iter().flatten().flatten() {
+            let body = self.body_of(unit, sealer).unwrap_or_default();
+            for frame in Frames::new(&body).flatten() {
                 gathering.on_frame(&frame, unit.acked);
             }
         }

@@ -24,7 +24,7 @@
 //! 2. A key encrypts under each number at most once. The caller's: numbers of a path only grow.
 //! 3. [`Opener::open`] of a packet that was changed anywhere gives `None`, does not panic, and changes
 //!    nothing but the packet. (Crc: changed by accident, with a chance of 2^-32 where it is much.)
-//! 4. Sealing and opening allocate nothing and call no system.
+//! 4. Sealing and opening allocate nothing and call no system; only taking back what was sealed allocates.
 //!
 //! ```
 //! use clump_net::seal::JobKey;

@@ -37,6 +37,19 @@ impl Covers {
         self.units.clear();
     }
 
+    /// Keeps a packet behind the one before it; gives where.
+    fn keep(&mut self, unit: u64, packet: &[u8]) -> Place {
+        let at = self.shelf.begin();
+        let tail = self.shelf.tail();
+        let row = self.shelf.filling_mut();
+        row.end().truncate(at);
+        row.end().extend_from_slice(packet);
+        let end = row.len().saturating_sub(tail);
+        let row = self.shelf.number();
+        self.units.push_back((unit, row));
+        Place { row, at, end }
+    }
+
     /// Units below `base` are not needed any more.
     #[inline]
     pub(super) fn release(&mut self, base: u64) {
@@ -64,20 +77,30 @@ impl Outbox {
         bytes + self.waiting >= LEAST_KEPT || self.is_packing()
     }
 
-    /// Keeps a sealed packet of a unit, behind the one before it; `None`: it finds no place there.
-    pub(crate) fn cover(&mut self, unit: u64, packet: &[u8]) -> Option<Place> {
-        let shelf = &mut self.covers.shelf;
-        let body = packet.get(super::HEADROOM..packet.len().checked_sub(shelf.tail())?)?;
-        if body.len() > shelf.capacity() {
+    /// Makes the packet of a unit with `seal`, and keeps that, behind the one before it, instead of the unit: so its
+    /// memory is used for the next one while the nearest cache has it. `None`: nothing has happened, since there is no
+    /// place for it.
+    pub(crate) fn cover(&mut self, unit: u64, seal: impl FnOnce(&mut [u8])) -> Option<Place> {
+        let at = usize::try_from(unit.checked_sub(self.base)?).ok()?;
+        let Self { shelf, covers, flying, .. } = self;
+        let flown = flying.get_mut(at)?;
+        let Place { row, at, end } = flown.place;
+        if flown.covered || flown.place.bytes() > covers.shelf.capacity() {
             return None;
         }
-        let at = shelf.begin();
-        shelf.filling_mut().end().truncate(at);
-        shelf.filling_mut().end().extend_from_slice(packet);
-        let row = shelf.number();
-        self.covers.units.push_back((unit, row));
-        self.on_shown(unit);
-        Some(Place { row, at, end: at + super::HEADROOM + body.len() })
+        let end = end + shelf.tail();
+        let packet = match &mut flown.own {
+            Some(own) => own.get_mut(at, end)?,
+            None => shelf.get_mut(row)?.get_mut(at, end)?,
+        };
+        seal(packet);
+        let place = covers.keep(unit, packet);
+        flown.covered = true;
+        flown.place = place;
+        if flown.own.take().is_none() {
+            shelf.release(row);
+        }
+        Some(place)
     }
 
     /// A packet that is kept.

@@ -2,13 +2,17 @@
 
 use super::row::{Place, Row};
 use super::{HEADROOM, Outbox};
+use crate::seal::Sealer;
+use std::borrow::Cow;
 
 /// A unit under way.
 #[derive(Debug)]
 pub(super) struct Flying {
     pub(super) place: Place,
     /// Where it lies if it is in no row of the outbox.
-    own: Option<Box<Row>>,
+    pub(super) own: Option<Box<Row>>,
+    /// Its packet is kept among the covers, and the unit itself no more.
+    pub(super) covered: bool,
     pub(super) acked: bool,
     /// The unit that ends the message that this one has a piece of, whose payload would have to be
     /// returned whole.
@@ -20,7 +24,7 @@ pub(super) struct Flying {
 impl Flying {
     #[inline]
     pub(super) fn new(place: Place, kept_for: u64) -> Self {
-        Self { place, own: None, acked: false, kept_for, shown: false }
+        Self { place, own: None, covered: false, acked: false, kept_for, shown: false }
     }
 
     /// One that lies in a row of its own.
@@ -28,10 +32,10 @@ impl Flying {
         Self { own: Some(Box::new(own)), ..Self::new(place, number) }
     }
 
-    /// Whether it lies in a row of the outbox.
+    /// Whether it lies in a row of units.
     #[inline]
     pub(super) fn is_in_row(&self) -> bool {
-        self.own.is_none()
+        self.own.is_none() && !self.covered
     }
 }
 
@@ -48,26 +52,42 @@ impl Outbox {
         self.flying.get_mut(at)
     }
 
-    #[inline]
-    pub(super) fn body_of<'a>(&'a self, unit: &'a Flying) -> Option<&'a [u8]> {
+    /// The body of a unit under way, taken out of its packet if that is all there is.
+    pub(super) fn body_of<'a>(
+        &'a self,
+        unit: &'a Flying,
+        sealer: &Sealer,
+    ) -> Option<Cow<'a, [u8]>> {
         let Place { row, at, end } = unit.place;
+        if unit.covered {
+            return self
+                .covered(unit.place)
+                .and_then(|packet| sealer.reopen(packet))
+                .map(Cow::Owned);
+        }
         let row = match &unit.own {
             Some(own) => own,
             None => self.shelf.get(row)?,
         };
-        row.get(at + HEADROOM, end)
+        row.get(at + HEADROOM, end).map(Cow::Borrowed)
     }
 
     /// The body of a unit under way.
     #[inline]
-    pub(crate) fn unit(&self, number: u64) -> Option<&[u8]> {
-        self.body_of(self.flying(number)?)
+    pub(crate) fn unit(&self, number: u64, sealer: &Sealer) -> Option<Cow<'_, [u8]>> {
+        self.body_of(self.flying(number)?, sealer)
+    }
+
+    /// Bytes of a unit under way; `None`: there is none of that number.
+    #[inline]
+    pub(crate) fn unit_bytes(&self, number: u64) -> Option<usize> {
+        self.flying(number).map(|unit| unit.place.bytes())
     }
 
     /// Whether the packet of a unit is to be made elsewhere: the last one must not be touched any more.
     #[inline]
     pub(crate) fn is_shown(&self, number: u64) -> bool {
-        self.flying(number).is_some_and(|unit| unit.shown)
+        self.flying(number).is_some_and(|unit| unit.shown || unit.covered)
     }
 
     /// A unit under way as the packet that carries it, with room for header and checksum, to be filled in.

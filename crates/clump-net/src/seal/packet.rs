@@ -1,7 +1,7 @@
 //! One packet: sealed on its way out, opened on its way in.
 
 use clump_os::secret::{Secret, scrub_registers};
-use clump_wire::Security;
+use clump_wire::{Packet, Security};
 use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
@@ -61,6 +61,21 @@ impl Sealer {
                 tag.fill(0);
             }
         }
+    }
+
+    /// The body of a packet that this sealer encrypted; `None` for anything else. Needed for what goes out again, or
+    /// comes back; it allocates.
+    #[cold]
+    pub fn reopen(&self, packet: &[u8]) -> Option<Vec<u8>> {
+        let key = self.0.as_ref()?;
+        let parsed = Packet::parse(packet).ok()?;
+        let (head, sealed) = packet.split_at_checked(parsed.sealed_at)?;
+        let mut body = sealed.to_vec();
+        let opened = key.open_in_place(nonce(parsed.header.number), Aad::from(head), &mut body);
+        scrub_registers();
+        let bytes = opened.ok()?.len();
+        body.truncate(bytes);
+        Some(body)
     }
 
     /// Writes the checksum of `head` and `body`, which stay as they are. Only where

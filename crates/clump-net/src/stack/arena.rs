@@ -52,13 +52,18 @@ impl Arena {
     ) -> usize {
         let unit = header.unit;
         let again = outbox.is_shown(unit);
+        if much
+            && !again
+            && sealer.in_place()
+            && let Some(place) = outbox.cover(unit, |packet| seal(header, sealer, packet))
+        {
+            self.shots.push(Shot::Cover(place));
+            return outbox.unit_bytes(unit).unwrap_or_default();
+        }
         if again || sealer.in_place() {
-            let body = outbox.unit(unit).unwrap_or_default();
+            let body = outbox.unit(unit, sealer).unwrap_or_default();
             let bytes = body.len();
-            self.load(header, false, sealer, body);
-            if much && !again {
-                self.cover_last(unit, outbox);
-            }
+            self.load(header, false, sealer, &body);
             return bytes;
         }
         let body_bytes = sum_up(header, sealer, outbox.packet_mut(unit));
@@ -66,19 +71,6 @@ impl Arena {
             self.shots.push(Shot::Unit(unit));
         }
         body_bytes
-    }
-
-    /// Puts the packet that was loaded last where it can be kept. It was sealed here, since what lies there may be seen
-    /// by others, and since this memory is at hand.
-    fn cover_last(&mut self, unit: u64, outbox: &mut Outbox) {
-        let Some(Shot::Copy(begin, end)) = self.shots.last().copied() else { return };
-        let Some(packet) = self.bytes.get(begin..end) else { return };
-        if let Some(place) = outbox.cover(unit, packet)
-            && let Some(shot) = self.shots.last_mut()
-        {
-            *shot = Shot::Cover(place);
-            self.bytes.truncate(begin);
-        }
     }
 
     /// Adds a packet: its header, with selective acknowledgements if asked for, its body, and whatever
@@ -151,6 +143,16 @@ impl Arena {
         }
         (sent.map(|taken| copies + taken).map_err(|e| e.behind(copies)), bytes)
     }
+}
+
+/// Makes a packet of a unit where that lies.
+#[inline]
+fn seal(header: &Header, sealer: &Sealer, packet: &mut [u8]) {
+    let Some((head, rest)) = packet.split_first_chunk_mut::<HEADER_BYTES>() else { return };
+    *head = header.encode(0);
+    let body = rest.len().saturating_sub(sealer.tag_bytes());
+    let (body, tag) = rest.split_at_mut(body);
+    sealer.seal(header.number, head, body, tag);
 }
 
 /// Writes header and checksum around a unit where it lies; gives its bytes.
@@ -239,6 +241,10 @@ mod tests {
         outbox
     }
 
+    fn sealer(security: Security) -> Sealer {
+        JobKey::new(&mut [3; 32]).unwrap().sealer(security, 0, 1, 1).unwrap()
+    }
+
     /// What a driver that takes so many at a time is given when these units are sent.
     fn sent(
         most: usize,
@@ -246,7 +252,7 @@ mod tests {
         outbox: &mut Outbox,
         security: Security,
     ) -> (usize, Notebook) {
-        let sealer = JobKey::new(&mut [3; 32]).unwrap().sealer(security, 0, 1, 1).unwrap();
+        let sealer = sealer(security);
         let (calls, packets) = (Vec::new(), Vec::new());
         let (mut arena, mut driver) = (Arena::default(), Notebook { most, calls, packets });
         for &unit in units {
@@ -274,7 +280,9 @@ mod tests {
             assert_eq!(driver.calls, [(true, row.clone())]);
             for (unit, mut packet) in row.iter().zip(driver.packets) {
                 let end = opener.open_whole(unit + 1, &mut packet, HEADER_BYTES).unwrap();
-                assert_eq!(Some(&packet[HEADER_BYTES..end]), outbox.unit(*unit));
+                let body = outbox.unit(*unit, &sealer(Security::Aead)).unwrap();
+                assert_eq!(packet[HEADER_BYTES..end], *body);
+                assert!(body.ends_with(&[7; 1000]), "as it was packed");
             }
         }
         assert!(!outbox.covers_hold(&[7; 32]), "all of it is encrypted");

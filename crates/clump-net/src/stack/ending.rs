@@ -50,7 +50,7 @@ impl Stack {
         conduit.assembly = Assembly::default();
         // Units behind a gap are not acknowledged in order, but may have arrived.
         let Conduit { outbox, channel, .. } = conduit;
-        for unsent in outbox.take_all(|unit| channel.has_arrived(unit)) {
+        for unsent in outbox.take_all(&known.sealer, |unit| channel.has_arrived(unit)) {
             let Head { kind, reply, handler, route, .. } = unsent.head;
             if kind == Kind::Returned {
                 continue; // what it sent here, on the way back to it

@@ -291,7 +291,7 @@ impl Way<'_> {
     /// Whether the path does not carry a unit in one packet any more.
     #[cold]
     fn is_too_long(&self, conduit: &Conduit, unit: u64) -> bool {
-        let body = conduit.outbox.unit(unit).map_or(0, <[u8]>::len);
+        let body = conduit.outbox.unit_bytes(unit).unwrap_or_default();
         HEADER_BYTES + body + self.sealer.tag_bytes() > conduit.channel.datagram_bytes()
     }
 
@@ -300,7 +300,7 @@ impl Way<'_> {
     fn slice(&mut self, now: Nanos, conduit: &mut Conduit, unit: u64) -> bool {
         let overhead = HEADER_BYTES + SLICE_BYTES + self.sealer.tag_bytes();
         let most = conduit.channel.datagram_bytes().saturating_sub(overhead).max(1);
-        let body = conduit.outbox.unit(unit).unwrap_or_default().to_vec();
+        let body = conduit.outbox.unit(unit, self.sealer).unwrap_or_default().into_owned();
         self.arena.clear();
         for (number, part) in body.chunks(most).enumerate() {
             if self.arena.len() == BURST {
@@ -393,7 +393,7 @@ impl Conduit {
     /// The next unit to send: a lost one, or a new one if the window has room.
     fn next_unit(&mut self, now: Nanos, least: Least, stats: &mut Stats) -> Option<u64> {
         while let Some(unit) = self.channel.poll_lost(now) {
-            if self.outbox.unit(unit).is_some() {
+            if self.outbox.unit_bytes(unit).is_some() {
                 self.channel.resend_unit(now, unit);
                 stats.units_resent += 1;
                 return Some(unit);
