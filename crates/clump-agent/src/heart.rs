@@ -168,6 +168,7 @@ impl Heart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pulse::STARTING;
     use crate::spec::Where;
 
     const MS: u64 = 1_000_000;
@@ -196,10 +197,10 @@ mod tests {
         })
     }
 
-    /// Lets both run for two silences; gives what each said.
+    /// Lets both run until they must have noticed a peer that was never heard; gives what each said.
     fn run([a, b]: &mut [Heart; 2]) -> (Vec<Action>, Vec<Action>) {
         let mut said = (Vec::new(), Vec::new());
-        for now in (0..2 * SILENCE).step_by(100 * MS as usize) {
+        for now in (0..2 * STARTING * SILENCE).step_by(100 * MS as usize) {
             said.0.extend(a.handle_timeout(now));
             said.1.extend(b.handle_timeout(now));
         }

@@ -7,7 +7,9 @@
 //! 2. A peer is silent when nothing was heard of it for that time, and this agent has itself been awake
 //!    for at least [`MISSED`] beats since: whoever was not scheduled, or stopped, has heard nobody, and
 //!    that is nobody else's fault.
-//! 3. A peer that is heard again is said to be.
+//! 3. Of a peer that has not been heard at all [`STARTING`] times as long is waited: its agent may still be starting
+//!    ranks, each of which takes it some turns of the scheduler on a machine that many nodes share.
+//! 4. A peer that is heard again is said to be.
 
 use std::collections::VecDeque;
 
@@ -15,6 +17,8 @@ use std::collections::VecDeque;
 pub const BEATS: u64 = 12;
 /// Beats that must be missed one after another while this agent is awake.
 pub const MISSED: u64 = 6;
+/// The time after which silence counts, for a peer that has not been heard yet, as a multiple of that for others.
+pub const STARTING: u64 = 6;
 
 /// What the agent must do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +38,8 @@ struct Peer {
     /// Times that this agent looked, a beat apart, since it was heard.
     missed: u64,
     silent: bool,
+    /// It has been heard at some time.
+    known: bool,
 }
 
 /// The beats between agents, as one of them sees them.
@@ -49,7 +55,7 @@ pub struct Pulse {
 impl Pulse {
     /// Listens for `peers`; silence counts after `silence_ns`.
     pub fn new(peers: impl IntoIterator<Item = u32>, silence_ns: u64, now_ns: u64) -> Self {
-        let peer = |node| Peer { node, heard_ns: now_ns, missed: 0, silent: false };
+        let peer = |node| Peer { node, heard_ns: now_ns, missed: 0, silent: false, known: false };
         Self {
             peers: peers.into_iter().map(peer).collect(),
             silence_ns,
@@ -62,7 +68,7 @@ impl Pulse {
     /// A genuine beat of `node` came.
     pub fn on_heard(&mut self, node: u32, now_ns: u64) {
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.node == node) else { return };
-        (peer.heard_ns, peer.missed) = (now_ns, 0);
+        (peer.heard_ns, peer.missed, peer.known) = (now_ns, 0, true);
         if std::mem::take(&mut peer.silent) {
             self.actions.push_back(Action::Heard(node));
         }
@@ -83,7 +89,8 @@ impl Pulse {
         self.actions.push_back(Action::Beat);
         for peer in &mut self.peers {
             peer.missed += 1;
-            let quiet = now_ns.saturating_sub(peer.heard_ns) >= self.silence_ns;
+            let limit = self.silence_ns * if peer.known { 1 } else { STARTING };
+            let quiet = now_ns.saturating_sub(peer.heard_ns) >= limit;
             if quiet && peer.missed > MISSED && !peer.silent {
                 peer.silent = true;
                 self.actions.push_back(Action::Silent(peer.node));
@@ -148,6 +155,15 @@ mod tests {
         pulse.on_heard(2, 60_001 * MS);
         assert_eq!(actions(&mut pulse), [Action::Heard(2)]);
         assert_eq!(run(&mut pulse, &[1, 2], 61_000 * MS), []);
+    }
+
+    #[test]
+    fn a_peer_that_may_still_be_starting_is_waited_for_longer_but_not_for_ever() {
+        let mut pulse = Pulse::new([1, 2], SILENCE, 0);
+        assert_eq!(run(&mut pulse, &[2], 60_000 * MS), [(STARTING * SILENCE, Action::Silent(1))]);
+        pulse.on_heard(1, 60_001 * MS);
+        assert_eq!(actions(&mut pulse), [Action::Heard(1)]);
+        assert_eq!(run(&mut pulse, &[2], 90_000 * MS), [(61_300 * MS, Action::Silent(1))]);
     }
 
     #[test]
