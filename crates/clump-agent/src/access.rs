@@ -4,59 +4,157 @@
 
 use crate::rank::Refusal;
 use clump_boot::NetDriver;
-use clump_driver::{Attached, Direct, DriverError};
+use clump_driver::{Attached, Direct, DriverError, Opened};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::thread;
+
+/// Sockets for frames that may listen on a loopback interface before `auto` stays with UDP there: each is shown every
+/// frame. A round trip by frames is as long as one by UDP with some 48 of them, and still shorter by a quarter with 16
+/// (ADR 16); the ranks and interfaces of a job of 16 ranks are more, and those gain nothing by frames.
+pub const MOST_LISTENERS: usize = 16;
+/// Sockets opened and closed at one time. The kernel waits 10 to 30 ms at each until nobody looks at it any more.
+const AT_ONCE: usize = 16;
 
 /// What a node drives the network by.
 #[derive(Debug)]
 pub(crate) struct Access {
     /// The driver; never `Auto`.
     pub(crate) driver: NetDriver,
-    /// What the sockets of each process need besides themselves, in order.
-    pub(crate) direct: Vec<Vec<OwnedFd>>,
+    /// What the sockets of each process need besides themselves, in order. Kept until the job ends, so that no rank
+    /// has to wait until the kernel has closed its own.
+    direct: Vec<Vec<OwnedFd>>,
     /// To be kept until the job ends; undoes itself when dropped.
-    pub(crate) kept: Vec<Attached>,
+    _kept: Vec<Attached>,
 }
 
 impl Access {
-    /// Opens what `wanted` takes for processes with sockets that are bound to `places`.
+    /// Opens what `wanted` takes for processes with sockets that are bound to `places`; all nodes of the job have
+    /// `of_job` sockets.
     ///
     /// # Errors
     /// A driver was named that cannot be used here. `Auto` falls back to UDP instead.
-    pub(crate) fn open(wanted: NetDriver, places: &[Vec<SocketAddr>]) -> Result<Self, Refusal> {
-        let udp = || Self { driver: NetDriver::Udp, direct: Vec::new(), kept: Vec::new() };
-        let open = |driver| {
-            let mut access = Self { driver, ..udp() };
-            for (at, place) in places.iter().enumerate() {
-                // An interface has one socket of XDP; the form of frames is the same.
-                let first = driver == NetDriver::Xdp && at == 0;
-                let mechanism = if first { Direct::Xdp } else { Direct::Packet };
-                let mut descriptors = Vec::new();
-                for address in place {
-                    let opened = clump_driver::open(mechanism, *address)?;
-                    descriptors.extend(opened.descriptors);
-                    access.kept.extend(opened.kept);
-                }
-                access.direct.push(descriptors);
-            }
-            Ok(access)
-        };
+    pub(crate) fn open(
+        wanted: NetDriver,
+        places: &[Vec<SocketAddr>],
+        of_job: usize,
+    ) -> Result<Self, Refusal> {
         match wanted {
-            NetDriver::Udp => Ok(udp()),
-            // Over loopback there is no wire to get closer to, and UDP carries 64 KiB at once.
-            NetDriver::Auto if places.iter().flatten().any(|place| place.ip().is_loopback()) => {
-                Ok(udp())
+            NetDriver::Udp => Ok(Self::udp()),
+            NetDriver::Auto => {
+                let listeners = || places.iter().flatten().find_map(|p| listeners_beside(*p));
+                Ok(Self::automatic(places, of_job, listeners))
             }
-            NetDriver::Auto => Ok(open(NetDriver::Packet).unwrap_or_else(|_| udp())),
-            NetDriver::Packet | NetDriver::Xdp => open(wanted).map_err(|e| refused(wanted, &e)),
+            NetDriver::Packet | NetDriver::Xdp => {
+                Self::direct(wanted, places).map_err(|e| refused(wanted, &e))
+            }
         }
+    }
+
+    fn udp() -> Self {
+        Self::with_nothing(NetDriver::Udp)
+    }
+
+    fn with_nothing(driver: NetDriver) -> Self {
+        Self { driver, direct: Vec::new(), _kept: Vec::new() }
+    }
+
+    /// Frames where they may be had. Over loopback only while few sockets hear them, of this job and of all others;
+    /// that is looked at once more when this node's are open, so that of jobs which start at one time the last sees all.
+    fn automatic(
+        places: &[Vec<SocketAddr>],
+        of_job: usize,
+        listeners: impl Fn() -> Option<usize>,
+    ) -> Self {
+        let by_frames = || Self::direct(NetDriver::Packet, places).ok();
+        if !places.iter().flatten().any(|place| place.ip().is_loopback()) {
+            return by_frames().unwrap_or_else(Self::udp);
+        }
+        let own = places.iter().map(Vec::len).sum();
+        let leaves_room = |more| listeners().is_some_and(|open| open + more <= MOST_LISTENERS);
+        if of_job > MOST_LISTENERS || !leaves_room(own) {
+            return Self::udp();
+        }
+        by_frames().filter(|_| leaves_room(0)).unwrap_or_else(Self::udp)
+    }
+
+    fn direct(driver: NetDriver, places: &[Vec<SocketAddr>]) -> Result<Self, DriverError> {
+        let mut access = Self::with_nothing(driver);
+        let mut take = |opened: Vec<Opened>| {
+            let mut descriptors = Vec::new();
+            for one in opened {
+                descriptors.extend(one.descriptors);
+                access._kept.extend(one.kept);
+            }
+            access.direct.push(descriptors);
+        };
+        let mut rest = places;
+        // An interface has one socket of XDP; the form of frames is the same.
+        if let (NetDriver::Xdp, Some((first, others))) = (driver, places.split_first()) {
+            take(open_all(Direct::Xdp, first)?);
+            rest = others;
+        }
+        for some in rest.chunks(AT_ONCE) {
+            for opened in open_at_once(some) {
+                take(opened?);
+            }
+        }
+        Ok(access)
     }
 
     /// What the sockets at a place need.
     pub(crate) fn of(&self, at: usize) -> &[OwnedFd] {
         self.direct.get(at).map_or(&[], Vec::as_slice)
     }
+}
+
+impl Drop for Access {
+    fn drop(&mut self) {
+        while !self.direct.is_empty() {
+            let some = self.direct.split_off(self.direct.len().saturating_sub(AT_ONCE));
+            thread::scope(|scope| {
+                for one in some {
+                    // Without a thread they are closed here, one by one.
+                    let _ = thread::Builder::new().spawn_scoped(scope, move || drop(one));
+                }
+            });
+        }
+    }
+}
+
+fn open_all(mechanism: Direct, place: &[SocketAddr]) -> Result<Vec<Opened>, DriverError> {
+    place.iter().map(|address| clump_driver::open(mechanism, *address)).collect()
+}
+
+/// Packet sockets for each of these places, each by a thread of its own: it does little but wait.
+fn open_at_once(places: &[Vec<SocketAddr>]) -> Vec<Result<Vec<Opened>, DriverError>> {
+    let open = |place: &[SocketAddr]| open_all(Direct::Packet, place);
+    thread::scope(|scope| {
+        let start = |place: &'_ Vec<SocketAddr>| {
+            let place = place.clone();
+            thread::Builder::new().spawn_scoped(scope, move || open(&place))
+        };
+        let started: Vec<_> = places.iter().map(start).collect();
+        let failed = || Err(DriverError::Socket("the thread that opened it failed"));
+        let finish =
+            |(thread, place): (std::io::Result<thread::ScopedJoinHandle<'_, _>>, &Vec<_>)| {
+                match thread {
+                    Ok(thread) => thread.join().unwrap_or_else(|_| failed()),
+                    Err(_) => open(place),
+                }
+            };
+        started.into_iter().zip(places).map(finish).collect()
+    })
+}
+
+/// How many sockets hear frames over loopback now, in this network namespace; `None` where nobody can tell.
+pub fn loopback_listeners() -> Option<usize> {
+    listeners_beside(SocketAddr::from(([127, 0, 0, 1], 0)))
+}
+
+/// How many sockets hear frames to this loopback address.
+fn listeners_beside(place: SocketAddr) -> Option<usize> {
+    place.ip().is_loopback().then(|| clump_driver::listeners(place))?
 }
 
 fn refused(driver: NetDriver, why: &DriverError) -> Refusal {
@@ -75,28 +173,77 @@ fn refused(driver: NetDriver, why: &DriverError) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
+
+    fn places(count: u16) -> Vec<Vec<SocketAddr>> {
+        (0..count).map(|at| vec![SocketAddr::from(([127, 0, 0, 1], 9 + at))]).collect()
+    }
+
+    /// What `auto` takes over loopback for a node with `own` sockets in a job with `of_job`, when so many listen
+    /// before and after it has opened its own.
+    fn taken(own: u16, of_job: usize, before: Option<usize>, after: Option<usize>) -> NetDriver {
+        let next = Cell::new(before);
+        let listeners = || next.replace(after);
+        let access = Access::automatic(&places(own), of_job, listeners);
+        assert_eq!(access.of(0).len(), usize::from(access.driver == NetDriver::Packet));
+        assert!(access.of(usize::from(own)).is_empty());
+        access.driver
+    }
+
+    /// Frames, where this user may have them.
+    fn frames() -> NetDriver {
+        let access = Access::direct(NetDriver::Packet, &places(1));
+        access.map_or(NetDriver::Udp, |access| access.driver)
+    }
 
     #[test]
-    fn auto_takes_udp_over_loopback_and_never_fails() {
-        let here = [vec!["127.0.0.1:9".parse().unwrap()]];
-        for wanted in [NetDriver::Auto, NetDriver::Udp] {
-            let access = Access::open(wanted, &here).unwrap();
+    fn auto_takes_frames_over_loopback_while_few_hear_them() {
+        let (most, frames) = (MOST_LISTENERS, frames());
+        if frames == NetDriver::Udp {
+            println!("SKIPPED in part: packet sockets need CAP_NET_RAW (run as root)");
+        }
+        assert_eq!(taken(2, 4, Some(0), Some(2)), frames);
+        assert_eq!(taken(2, 4, Some(most - 2), Some(most)), frames, "room for just these");
+        assert_eq!(taken(2, 4, Some(most - 1), Some(most)), NetDriver::Udp, "too many listen");
+        assert_eq!(taken(2, 4, Some(0), Some(most + 1)), NetDriver::Udp, "others came at once");
+        assert_eq!(taken(2, most, Some(0), Some(2)), frames);
+        assert_eq!(taken(2, most + 1, Some(0), Some(2)), NetDriver::Udp, "the job has too many");
+        assert_eq!(taken(2, 4, None, None), NetDriver::Udp, "nobody knows");
+        assert_eq!(taken(2, 4, Some(0), None), NetDriver::Udp);
+    }
+
+    #[test]
+    fn auto_never_fails() {
+        let of_ip6 = vec![vec!["[::1]:9".parse().unwrap()]];
+        for (wanted, at) in [(NetDriver::Auto, &of_ip6), (NetDriver::Udp, &places(1))] {
+            let access = Access::open(wanted, at, 2).unwrap();
             assert_eq!((access.driver, access.of(0).len()), (NetDriver::Udp, 0));
         }
         let there = [vec!["203.0.113.7:9".parse().unwrap()]];
-        let access = Access::open(NetDriver::Auto, &there).unwrap();
+        let access = Access::open(NetDriver::Auto, &there, 1000).unwrap();
+        assert_eq!(access.driver, frames(), "a cable has no such bound");
         assert_eq!(access.of(0).len(), usize::from(access.driver == NetDriver::Packet));
-        assert_eq!(access.of(1).len(), 0);
+    }
+
+    #[test]
+    fn many_places_are_opened_in_order() {
+        let many = places(2 * AT_ONCE as u16 + 3);
+        let Ok(access) = Access::direct(NetDriver::Packet, &many) else {
+            println!("SKIPPED: packet sockets need CAP_NET_RAW (run as root)");
+            return;
+        };
+        assert!((0..many.len()).all(|at| access.of(at).len() == 1));
+        assert!(access.of(many.len()).is_empty());
     }
 
     #[test]
     fn a_driver_that_was_named_is_used_or_refused_with_the_remedy() {
-        match Access::open(NetDriver::Packet, &[vec!["127.0.0.1:9".parse().unwrap()]]) {
+        match Access::open(NetDriver::Packet, &places(1), 1000) {
             Ok(access) => assert_eq!(access.driver, NetDriver::Packet),
             Err(refusal) => assert!(refusal.why.contains("CAP_NET_RAW"), "{}", refusal.why),
         }
         let refusal =
-            Access::open(NetDriver::Packet, &[vec!["[::1]:9".parse().unwrap()]]).unwrap_err();
+            Access::open(NetDriver::Packet, &[vec!["[::1]:9".parse().unwrap()]], 1).unwrap_err();
         assert!(refusal.why.contains("IPv4") && refusal.code == 126);
     }
 }

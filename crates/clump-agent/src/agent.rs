@@ -119,6 +119,9 @@ impl Agent {
         while !self.outputs.all_sent() && !self.launcher_lost {
             self.turn(Some(Duration::from_secs(1)))?;
         }
+        // Before the access to the network, which then is the last to hold its sockets, and closes all at one time.
+        self.interfaces.clear();
+        self.node.access = None;
         if self.launcher_lost {
             let (job, ranks) = (self.spec.program_name(), self.ranks.len());
             let node = self.node.plan.node;
@@ -152,7 +155,8 @@ impl Agent {
             let silence_ns =
                 SILENCE_SHARE.0 * self.node.plan.node_timeout_ms * 1_000_000 / SILENCE_SHARE.1;
             let times = (silence_ns, clock::now_ns());
-            let Net { own, mut key, security, .. } = net;
+            let Net { own, mut key, security, access, .. } = net;
+            self.node.access = Some(access);
             let heart = Heart::new(own, &mut key, security, (self.node.plan.node, table), times)?;
             for socket in heart.sockets() {
                 self.poller.add(socket, token::HEART, Interest::Read)?;

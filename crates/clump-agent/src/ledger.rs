@@ -44,7 +44,7 @@ impl Ledger<'_> {
         let (mut counters, mut ranks, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
         let (mut leftovers, mut survivors) = (Vec::new(), Vec::new());
         let (mut interfaces, mut stacks) = (Vec::new(), Vec::new());
-        let mut config = BTreeMap::new();
+        let mut config: BTreeMap<String, String> = BTreeMap::new();
         let parts = std::mem::take(&mut self.parts);
         for (node, part) in (0..).zip(parts) {
             let here = self.spec.ranks_of(node);
@@ -66,7 +66,9 @@ impl Ledger<'_> {
             stacks.extend(part.stacks);
             leftovers.extend(part.leftovers);
             survivors.extend(part.survivors);
-            config.extend(part.config);
+            for (setting, value) in part.config {
+                add(config.entry(setting).or_default(), &value);
+            }
         }
         let of_interfaces: Vec<_> =
             interfaces.iter().map(|one: &Monitor| one.network.clone()).collect();
@@ -170,4 +172,12 @@ impl Ledger<'_> {
 
 fn returned(end: Option<End>, killed: bool) -> bool {
     !killed && matches!(end, Some(End::Exit(code)) if code != 0)
+}
+
+/// Adds what one more node says of a setting: nodes may have different drivers.
+fn add(all: &mut String, value: &str) {
+    if all != value && !all.split(", ").any(|one| one == value) {
+        let comma = if all.is_empty() { "" } else { ", " };
+        *all += &format!("{comma}{value}");
+    }
 }

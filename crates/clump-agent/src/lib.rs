@@ -48,6 +48,7 @@ mod sweep;
 pub mod watch;
 mod wiring;
 
+pub use access::{MOST_LISTENERS, loopback_listeners};
 pub use agent::agent_main;
 pub use display::Display;
 pub use launch::launch;

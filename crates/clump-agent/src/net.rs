@@ -61,7 +61,8 @@ impl Net {
         let (own, agent) = bind()?;
         let all = ranks.iter().chain(&interfaces);
         let places: Vec<Vec<_>> = all.map(|at| place(at).addresses().collect()).collect();
-        let access = Access::open(driver, &places)?;
+        let lines = if own_line { memory.ranks() } else { 0 } + memory.all_interfaces().len();
+        let access = Access::open(driver, &places, lines * plan.addresses.len())?;
         let bound = Bound { host: process::host_name(), agent, interfaces, ranks };
         Ok(Self { key, security, own, sockets, interfaces: own_sockets, access, bound })
     }

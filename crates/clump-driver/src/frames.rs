@@ -91,11 +91,21 @@ pub type Xdp = Frames<XdpLink>;
 /// # Errors
 /// `PERM` without CAP_NET_RAW in this network namespace.
 pub fn packet_socket(local: SocketAddrV4) -> Result<OwnedFd, DriverError> {
-    let interface = match *clump_os::link::interfaces_of(*local.ip()) {
+    Ok(packet::open(format::ETHERTYPE, interface_of(local), &format::accept(local))?)
+}
+
+/// How many packet sockets are shown each frame that reaches `local`, whoever has opened them; `None` where that is
+/// not to be known, or there are no frames (IPv6).
+pub fn listeners(local: SocketAddr) -> Option<usize> {
+    let SocketAddr::V4(local) = local else { return None };
+    clump_os::listeners::count(format::ETHERTYPE, interface_of(local))
+}
+
+fn interface_of(local: SocketAddrV4) -> Option<u32> {
+    match *clump_os::link::interfaces_of(*local.ip()) {
         [one] => Some(one),
         _ => None,
-    };
-    Ok(packet::open(format::ETHERTYPE, interface, &format::accept(local))?)
+    }
 }
 
 impl Packet {

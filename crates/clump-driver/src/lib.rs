@@ -49,7 +49,8 @@ pub use driver::{Capabilities, Driver, LEAST_KEPT, MOST_PATHS, Outgoing, PathCou
 pub use error::DriverError;
 pub use fault::{Fault, FaultCounts, FaultPlan, FaultSwitch};
 pub use frames::{
-    FrameCounts, Frames, Link, Packet, PacketLink, Xdp, XdpLink, packet_socket, xdp_socket,
+    FrameCounts, Frames, Link, Packet, PacketLink, Xdp, XdpLink, listeners, packet_socket,
+    xdp_socket,
 };
 pub use inbound::{Arrival, Datagram, Ecn, Inbound};
 pub use loopback::{Hub, HubCounts, HubLimits, Loopback, Overflow};

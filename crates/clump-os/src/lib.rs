@@ -22,6 +22,7 @@ pub mod fence;
 pub mod file;
 pub mod futex;
 pub mod link;
+pub mod listeners;
 pub mod map;
 pub mod memory;
 mod netlink;

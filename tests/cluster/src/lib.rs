@@ -321,6 +321,15 @@ impl Finished {
         serde_json::from_str(last)
             .unwrap_or_else(|e| panic!("{e} in the last line of\n{}", self.out))
     }
+
+    /// What that object says drove the network: one driver, or those of the nodes.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[track_caller]
+    pub fn driver(&self) -> String {
+        self.json()["config"]["net_driver"].as_str().expect("a driver").to_owned()
+    }
 }
 
 /// A folder of one test, removed when dropped.

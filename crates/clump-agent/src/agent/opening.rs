@@ -1,6 +1,7 @@
 //! The agent until its job is known: connection, node's memory, sockets.
 
 use super::{Agent, Result, token};
+use crate::access::Access;
 use crate::frame::{Assembler, Frame, Key, read_key};
 use crate::net::Net;
 use crate::outcome::{Ending, JobOutcome};
@@ -12,7 +13,6 @@ use crate::spec::{JobSpec, NodePlan, OnDeath};
 use crate::watch::Watch;
 use crate::wiring;
 use clump_boot::{Config, NetDriver};
-use clump_driver::Attached;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, process, socket, topology};
@@ -132,8 +132,8 @@ pub(super) struct Node {
     pub(super) patience: Patience,
     /// What carries packets to other nodes, if there are any.
     pub(super) driver: NetDriver,
-    /// What the driver needs as long as the job runs.
-    _kept: Vec<Attached>,
+    /// What the driver needs, once ranks are started and as long as the job runs.
+    pub(super) access: Option<Access>,
     /// On a job with several nodes, until ranks are started.
     pub(super) net: Option<Net>,
     /// Soft limit of descriptors that ranks get back, if it was raised.
@@ -170,7 +170,7 @@ impl Node {
         };
         let mut memory = NodeMemory::create(&node).map_err(|e| Refusal::new(e, 2))?;
         let descriptors = process::raise_descriptor_limit();
-        let mut net = match key {
+        let net = match key {
             Some(key) => {
                 let how = (spec.security, spec.driver.unwrap_or(config.net_driver));
                 Some(Net::bind(&plan, &mut memory, key, how)?)
@@ -178,16 +178,6 @@ impl Node {
             None => None,
         };
         let driver = net.as_ref().map_or(config.net_driver, |net| net.access.driver);
-        let kept = net.as_mut().map(|net| std::mem::take(&mut net.access.kept));
-        Ok(Self {
-            plan,
-            memory,
-            config,
-            patience,
-            driver,
-            _kept: kept.unwrap_or_default(),
-            net,
-            descriptors,
-        })
+        Ok(Self { plan, memory, config, patience, driver, access: None, net, descriptors })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::facts::{Attempt, Facts};
 use super::{Finding, Verdict, limits};
+use clump_agent::MOST_LISTENERS;
 use clump_os::probe;
 
 /// Oldest kernel with everything that the agent relies on: pidfd_open is of 5.3, and waiting on one by
@@ -263,11 +264,7 @@ fn packet(facts: &Facts) -> Finding {
     const REMEDY: &str =
         "root, or setcap cap_net_raw+ep on the clump program; until then UDP is used";
     match (&facts.packet_socket, &facts.user_namespace) {
-        (Ok(()), _) => ok(
-            "driver packet",
-            "works",
-            "Short messages between nodes go past the kernel's IP: half the round trip of UDP.",
-        ),
+        (Ok(()), _) => hearing(facts),
         (Err(error), Ok(())) => ok("driver packet", error.to_string(), "").but(
             Verdict::Degraded,
             "Used only between nodes in namespaces of their own (`clump run --netns`).",
@@ -279,6 +276,27 @@ fn packet(facts: &Facts) -> Finding {
             REMEDY,
         ),
     }
+}
+
+/// The least job of several nodes has a rank and an interface on each of two.
+fn hearing(facts: &Facts) -> Finding {
+    let heard = match facts.listeners {
+        Some(listeners) => format!("works; heard on loopback by {listeners} sockets"),
+        None => "works; by how many sockets it is heard on loopback is not known".into(),
+    };
+    let finding = ok(
+        "driver packet",
+        heard,
+        "Short messages between nodes go past the kernel's IP: half the round trip of UDP, over loopback three quarters.",
+    );
+    if facts.listeners.is_some_and(|listeners| listeners.saturating_add(4) <= MOST_LISTENERS) {
+        return finding;
+    }
+    finding.but(
+        Verdict::Degraded,
+        "Jobs over loopback take UDP: each frame would be shown to too many sockets.",
+        "end other jobs over loopback, or ask for frames all the same (`--driver packet`)",
+    )
 }
 
 fn xdp(facts: &Facts) -> Finding {

@@ -39,6 +39,8 @@ pub struct Facts {
     pub membarrier: Result<bool, OsError>,
     /// Packet sockets in the network namespace of this process.
     pub packet_socket: Attempt,
+    /// How many of clump's listen on loopback there.
+    pub listeners: Option<usize>,
     /// XDP programs and sockets.
     pub xdp: Attempt,
     /// Namespaces without root.
@@ -82,6 +84,7 @@ pub fn gather() -> Facts {
         futex: probe::futex(),
         membarrier: probe::global_membarrier(),
         packet_socket: probe::packet_socket(),
+        listeners: clump_agent::loopback_listeners(),
         xdp: clump_os::xdp::probe(),
         user_namespace: probe::user_namespace(),
         instructions: probe::instruction_counter(),

@@ -35,6 +35,7 @@ fn good() -> Facts {
         futex: Ok(()),
         membarrier: Ok(true),
         packet_socket: Ok(()),
+        listeners: Some(0),
         xdp: Ok(()),
         user_namespace: Ok(()),
         instructions: Ok(()),
@@ -208,6 +209,14 @@ fn this_machine_can_be_asked() {
 fn drivers_say_whether_they_are_offered_and_what_to_do() {
     let here = finding(&good(), "driver packet");
     assert_eq!((here.verdict, here.essential), (Verdict::Ok, false));
+    let crowded = |listeners| finding(&Facts { listeners, ..good() }, "driver packet");
+    let most = clump_agent::MOST_LISTENERS;
+    assert_eq!(crowded(Some(most - 4)).verdict, Verdict::Ok);
+    for full in [Some(most - 3), Some(usize::MAX), None] {
+        let full = crowded(full);
+        assert_eq!(full.verdict, Verdict::Degraded);
+        assert!(full.remedy.contains("--driver packet"), "{}", full.remedy);
+    }
     let facts = Facts { packet_socket: Err(refused("opening a packet socket")), ..good() };
     let lacking = finding(&facts, "driver packet");
     assert_eq!(lacking.verdict, Verdict::Degraded);
