@@ -5,13 +5,14 @@ use crate::layout::{Layout, WrongCommand};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clump_agent::Display;
-use clump_os::process;
-use clump_os::signal::{self, Signals};
+use clump_os::scratch::Scratch;
+use clump_os::signal;
+use clump_os::tied::Tied;
 use clump_sort::gensort::{self, GensortArgs};
 use clump_sort::valsort::{self, ValsortArgs};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 
 /// Options of `clump demo`.
 #[derive(Debug, Args)]
@@ -34,37 +35,23 @@ pub struct DemoArgs {
     folder: Option<PathBuf>,
 }
 
-/// A folder that is gone when the demonstration is over, however it ends.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("clump: {} is left behind: {error}", self.0.display());
-        }
-    }
-}
-
 /// Makes records, sorts them on several ranks, checks the result, measures messages.
 ///
 /// # Errors
 /// Any step that fails; the temporary folder is removed all the same.
 pub fn run(args: &DemoArgs) -> Result<ExitCode> {
-    // Between the jobs, which hear the user themselves, signals wait for the next look.
-    let signals = Signals::block(&[signal::INTERRUPT, signal::TERMINATE, signal::HANGUP])?;
     let base = args.folder.clone().unwrap_or_else(std::env::temp_dir);
     if !base.is_dir() {
         let why =
             format!("there is no folder {} (--folder); make it, or name another", base.display());
         return Err(WrongCommand::new(why).into());
     }
-    let folder = base.join(format!("clump-demo-{:016x}", process::random()?));
-    std::fs::create_dir(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    let folder = Temporary(folder);
+    // Between the jobs, which hear the user themselves, signals wait for the next look.
+    let folder = Scratch::new(&base, "demo")?;
     let steps = [make, sort, check, measure];
     for step in steps {
-        let code = step(args, &folder.0)?;
-        if let Some(signal) = signals.next() {
+        let code = step(args, folder.path())?;
+        if let Some(signal) = folder.interrupted() {
             eprintln!("clump: the demonstration was interrupted ({})", signal::name(signal));
             return Ok(ExitCode::from(128_u8.saturating_add(signal)));
         }
@@ -146,7 +133,10 @@ fn measure(_: &DemoArgs, _: &Path) -> Result<u8> {
     );
     let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let words = ["lab", "logp", "--scope", "both", "--quick", "--table"];
-    let status = std::process::Command::new(program).args(words).status();
-    let code = status.context("starting the measurement")?.code();
-    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    // In a group of its own, which may not read from the terminal.
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null());
+    let mut measurement = Tied::start(&mut command).context("starting the measurement")?;
+    let status = measurement.wait_while(|| signal::pending(&signal::ENDS).is_none())?;
+    Ok(status.and_then(|status| u8::try_from(status.code()?).ok()).unwrap_or(1))
 }

@@ -16,12 +16,14 @@ use crate::pair::meeting::{self, Part, meet};
 use crate::pair::{Pair, Scope, Way};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
-use clump_os::clock;
+use clump_os::scratch::Scratch;
+use clump_os::{clock, signal};
 use clump_wire::Security;
 use contestant::Contestant;
 use peer::Peer;
 use score::Score;
 use serde::Serialize;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use table::Table;
@@ -91,9 +93,22 @@ pub fn run(args: &Args) -> Result<u8> {
         }
         return Ok(0);
     }
-    let folder = scratch_folder()?;
+    let folder = Scratch::new(&std::env::temp_dir(), "compare")?;
+    let done = compare(args, folder.path());
+    match folder.interrupted() {
+        // Whatever failed, failed for that.
+        Some(signal) => {
+            drop(folder);
+            eprintln!("clump: the comparison was interrupted ({})", signal::name(signal));
+            Ok(128_u8.saturating_add(signal))
+        }
+        None => done.map(|()| 0),
+    }
+}
+
+fn compare(args: &Args, folder: &Path) -> Result<()> {
     let field = Field { scope: args.scope, security: args.security, netns: args.netns };
-    let (contestants, missing) = contestant::gather(&field, folder.path());
+    let (contestants, missing) = contestant::gather(&field, folder);
     for peer in &missing {
         eprintln!("left out: {}: {}", peer.name, peer.remedy);
     }
@@ -106,30 +121,7 @@ pub fn run(args: &Args) -> Result<u8> {
     } else {
         print!("{}", table.text(&missing));
     }
-    Ok(0)
-}
-
-/// A folder that goes when its owner goes.
-struct Scratch(std::path::PathBuf);
-
-impl Scratch {
-    fn path(&self) -> &std::path::Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed lies in the machine's folder for temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn scratch_folder() -> Result<Scratch> {
-    let name = format!("clump-compare-{}-{}", std::process::id(), clock::now_ns());
-    let path = std::env::temp_dir().join(name);
-    std::fs::create_dir(&path).with_context(|| format!("creating {}", path.display()))?;
-    Ok(Scratch(path))
+    Ok(())
 }
 
 /// Our side of the games: what `peers/mpi_bench.c` does, in clump. Prints a score on rank 0.

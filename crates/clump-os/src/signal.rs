@@ -11,6 +11,8 @@ pub const INTERRUPT: u8 = libc::SIGINT as u8;
 pub const KILL: u8 = libc::SIGKILL as u8;
 /// The polite request to end.
 pub const TERMINATE: u8 = libc::SIGTERM as u8;
+/// Those by which a user ends a program.
+pub const ENDS: [u8; 3] = [INTERRUPT, TERMINATE, HANGUP];
 /// A child ended, stopped or continued.
 pub const CHILD: u8 = libc::SIGCHLD as u8;
 /// Goes on after a stop.
@@ -20,6 +22,7 @@ pub const CONTINUE: u8 = libc::SIGCONT as u8;
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
+    wanted: Vec<u8>,
     before: libc::sigset_t,
 }
 
@@ -45,7 +48,7 @@ impl Signals {
             if rc != 0 {
                 return Err(OsError::last("pthread_sigmask"));
             }
-            Ok(Self { fd, before })
+            Ok(Self { fd, wanted: signals.to_vec(), before })
         }
     }
 
@@ -57,6 +60,38 @@ impl Signals {
         (read == record.len())
             .then(|| u32::from_ne_bytes([record[0], record[1], record[2], record[3]]))
             .and_then(|signal| u8::try_from(signal).ok())
+    }
+}
+
+impl Signals {
+    /// The first of these signals that came and has not been read; it stays to be read.
+    pub fn pending(&self) -> Option<u8> {
+        pending(&self.wanted)
+    }
+}
+
+/// The first of `signals` that waits because it is blocked.
+pub fn pending(signals: &[u8]) -> Option<u8> {
+    // SAFETY: sigset_t is plain memory that sigpending fills; pointers are to a local.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        if libc::sigpending(&raw mut set) != 0 {
+            return None;
+        }
+        let is_in = |signal: u8| libc::sigismember(&raw const set, libc::c_int::from(signal)) == 1;
+        signals.iter().copied().find(|&signal| is_in(signal))
+    }
+}
+
+/// Sends `signal` to the calling thread alone.
+pub fn to_this_thread(signal: u8) -> Result<()> {
+    // SAFETY: names this thread, which lives; touches no memory.
+    match unsafe { libc::pthread_kill(libc::pthread_self(), libc::c_int::from(signal)) } {
+        0 => Ok(()),
+        number => Err(OsError::new(
+            format!("sending signal {signal}"),
+            rustix::io::Errno::from_raw_os_error(number),
+        )),
     }
 }
 
@@ -148,9 +183,9 @@ mod tests {
     #[test]
     fn a_blocked_signal_is_read() {
         let signals = Signals::block(&[libc::SIGUSR2 as u8]).unwrap();
-        assert_eq!(signals.next(), None);
-        // SAFETY: sends a blocked signal to this thread.
-        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };
+        assert_eq!((signals.next(), signals.pending()), (None, None));
+        to_this_thread(libc::SIGUSR2 as u8).unwrap();
+        assert_eq!(signals.pending(), Some(libc::SIGUSR2 as u8));
         assert_eq!(signals.next(), Some(libc::SIGUSR2 as u8));
         assert_eq!(signals.next(), None);
     }

@@ -11,7 +11,7 @@ use crate::launch::{self, Shape};
 use crate::pair::Scope;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use clump_os::clock;
+use clump_os::{clock, signal};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -150,8 +150,10 @@ fn compile(compiler: &Path, folder: &Path, suffix: &str) -> Result<PathBuf> {
     let source = folder.join("mpi_bench.c");
     let program = folder.join(format!("mpi_bench.{suffix}"));
     std::fs::write(&source, MPI_SOURCE).with_context(|| format!("writing {}", source.display()))?;
-    process::run(Command::new(compiler).arg("-O2").arg("-o").arg(&program).arg(&source))
-        .with_context(|| format!("compiling with {}", compiler.display()))?;
+    // What it writes on its way is to go with the folder, too.
+    let mut command = Command::new(compiler);
+    command.env("TMPDIR", folder).arg("-O2").arg("-o").arg(&program).arg(&source);
+    process::run(&mut command).with_context(|| format!("compiling with {}", compiler.display()))?;
     Ok(program)
 }
 
@@ -174,6 +176,9 @@ impl Contestant {
             Contestant::Mpi { mpi, launcher, program } => {
                 let run = |ranks| {
                     let mut command = mpi.command(launcher, field.scope, ranks);
+                    if let Some(folder) = program.parent() {
+                        command.env("TMPDIR", folder);
+                    }
                     command.arg(program).args(sizes(field.scope).iter().map(ToString::to_string));
                     process::run(&mut command)
                 };
@@ -248,7 +253,7 @@ pub fn ask(question: &Question, client: impl Fn() -> Command) -> Result<Score> {
         let text = process::run(&mut client());
         match text.and_then(|text| question.score(&text)) {
             Ok(score) => return Ok(score),
-            Err(why) if clock::now_ns() > deadline => {
+            Err(why) if clock::now_ns() > deadline || signal::pending(&signal::ENDS).is_some() => {
                 return Err(why.context(client().get_program().display().to_string()));
             }
             Err(_) => clock::pass(Duration::from_millis(20)),

@@ -1,10 +1,11 @@
 //! Other programs: found, run within a time limit, and never left behind.
 
 use anyhow::{Context, Result, bail};
-use clump_os::clock;
+use clump_os::tied::Tied;
+use clump_os::{clock, signal};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,10 +20,10 @@ pub fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A child that dies with its guard.
+/// A program that ends with its guard.
 #[derive(Debug)]
 pub struct Guard {
-    child: Child,
+    program: Tied,
     output: Option<Reader>,
     complaint: Option<Reader>,
 }
@@ -49,28 +50,23 @@ fn read(reader: Option<Reader>) -> Result<String> {
 impl Guard {
     /// Starts it.
     pub fn start(command: &mut Command) -> Result<Self> {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut program = Tied::start(command)
             .with_context(|| format!("starting {:?}", command.get_program()))?;
-        let output = child.stdout.take().map(reader);
-        let complaint = child.stderr.take().map(reader);
-        Ok(Self { child, output, complaint })
+        let output = program.child().stdout.take().map(reader);
+        let complaint = program.child().stderr.take().map(reader);
+        Ok(Self { program, output, complaint })
     }
 
-    /// Waits for its end; the output if it was successful, else why not.
+    /// Waits for its end; the output if it was successful, else why not. No longer than until the user interrupts,
+    /// where signals wait to be looked at.
     pub fn finish(mut self, limit: Duration) -> Result<String> {
         let deadline = clock::now_ns() + u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
-        let status = loop {
-            if let Some(status) = self.child.try_wait().context("waiting for a peer")? {
-                break status;
+        let Some(status) = self.await_end(deadline)? else {
+            match signal::pending(&signal::ENDS) {
+                Some(signal) => bail!("interrupted ({})", signal::name(signal)),
+                None => bail!("it did not end within {} s and was stopped", limit.as_secs()),
             }
-            if clock::now_ns() > deadline {
-                bail!("it did not end within {} s and was stopped", limit.as_secs());
-            }
-            clock::pass(Duration::from_millis(2));
         };
         let text = read(self.output.take())?;
         if !status.success() {
@@ -80,13 +76,11 @@ impl Guard {
         }
         Ok(text)
     }
-}
 
-impl Drop for Guard {
-    fn drop(&mut self) {
-        // Both fail when it is gone already, which is what they are for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    fn await_end(&mut self, deadline_ns: u64) -> Result<Option<ExitStatus>> {
+        let may_go_on =
+            || clock::now_ns() <= deadline_ns && signal::pending(&signal::ENDS).is_none();
+        Ok(self.program.wait_while(may_go_on)?)
     }
 }
 
