@@ -153,7 +153,9 @@ impl<'a> QueueLock<'a> {
         (head..head.saturating_add(lock.slots())).filter_map(move |position| {
             let slot = lock.slot(position).load(Ordering::SeqCst);
             let (mine, state) = (slot >> 18 == position.wrapping_add(1), state_of(slot));
-            (mine && state != GONE).then(|| (position, rank_of(slot), state == HELD))
+            // Behind the head, what is held is being handed over.
+            let held = state == HELD && position == head;
+            (mine && state != GONE).then(|| (position, rank_of(slot), held))
         })
     }
 
@@ -172,6 +174,24 @@ impl<'a> QueueLock<'a> {
     pub fn leave(&self, position: u64, rank: u32, word: u64) -> bool {
         let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
         if !held || self.head() != position {
+            return false;
+        }
+        self.words[WORD].store(word, Ordering::Release);
+        self.advance(position)
+    }
+
+    /// Gives the lock back with its word, to the claim of `next` behind it and to no other: nobody sees it free or
+    /// offered in between. False when `rank` does not hold it at that position, or `next` does not wait behind it.
+    pub fn hand_over(&self, position: u64, (rank, next): (u32, u32), word: u64) -> bool {
+        let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
+        if !held || self.head() != position {
+            return false;
+        }
+        // While it is behind the head nobody but whoever hands over looks at its state.
+        let after = position.wrapping_add(1);
+        let (waiting, taken) = (pack(after, WAITING, next), pack(after, HELD, next));
+        let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
+        if self.slot(after).compare_exchange(waiting, taken, new, old).is_err() {
             return false;
         }
         self.words[WORD].store(word, Ordering::Release);
@@ -270,6 +290,31 @@ mod tests {
         assert_eq!(lock.settle(|rank| rank == 3), Head::Offered(4));
         assert_eq!((lock.enter(2, 3), lock.enter(3, 4)), (None, Some(9)));
         assert_eq!(lock.settle(|rank| rank == 4), Head::Held(4));
+    }
+
+    #[test]
+    fn a_lock_is_handed_to_the_next_and_to_nobody_else() {
+        let words = words(4);
+        let lock = QueueLock::over(&words).unwrap();
+        for rank in [1, 2, 3] {
+            assert_eq!(lock.claim(rank), Claim::At(u64::from(rank) - 1));
+        }
+        assert!(!lock.hand_over(0, (1, 2), 5), "not held yet");
+        assert_eq!(lock.enter(0, 1), Some(0));
+        for (position, ranks) in [(0, (2, 2)), (0, (1, 3)), (1, (1, 2)), (1, (2, 3))] {
+            assert!(!lock.hand_over(position, ranks, 5), "{position} {ranks:?}");
+        }
+        assert!(lock.hand_over(0, (1, 2), 5) && !lock.hand_over(0, (1, 2), 6));
+        assert_eq!((lock.head(), lock.settle(alive)), (1, Head::Held(2)));
+        assert_eq!((lock.enter(1, 2), lock.give_up(1, 2)), (None, false));
+        assert!(lock.claims().eq([(1, 2, true), (2, 3, false)]));
+        // Who died with it on the way is named.
+        assert_eq!(lock.settle(|rank| rank == 2), Head::Held(2));
+        assert!(lock.give_up(2, 3) && !lock.hand_over(1, (2, 3), 7));
+        assert!(lock.leave(1, 2, 7));
+        assert_eq!(lock.settle(alive), Head::Free);
+        let Claim::At(position) = lock.claim_free(4) else { panic!("not free") };
+        assert_eq!(lock.enter(position, 4), Some(7));
     }
 
     #[test]

@@ -79,3 +79,23 @@ fn a_claim_given_up_is_passed_over_or_has_the_lock() {
         assert_eq!(shared.word(), 1);
     });
 }
+
+#[test]
+fn a_lock_handed_to_the_next_is_seen_by_nobody_else() {
+    loom::model(|| {
+        let shared = shared();
+        let lock = QueueLock::over(&shared.words).unwrap();
+        // Two ranks of other nodes, for whom one interface acts, and one of this node behind them.
+        assert_eq!((lock.claim(0), lock.claim(2)), (Claim::At(0), Claim::At(1)));
+        assert_eq!(lock.enter(0, 0), Some(0));
+        let other = shared.clone();
+        let thread = thread::spawn(move || other.pass(1));
+        shared.inside.fetch_add(1, Ordering::Relaxed);
+        assert!(lock.hand_over(0, (0, 2), 1));
+        shared.inside.fetch_sub(1, Ordering::Relaxed);
+        assert!(lock.leave(1, 2, 2));
+        shared.wake(lock);
+        thread.join().unwrap();
+        assert_eq!(shared.word(), 3);
+    });
+}
