@@ -238,7 +238,8 @@ impl<C: Clock> Server<C> {
 
     /// Gives up who died or finalized, on other nodes and on this one.
     pub fn attend(&mut self) {
-        let Self { memory, id, stack, engine, inlet, outlets, watcher, clock, tally, .. } = self;
+        let Self { memory, id, stack, engine, inlet, outlets, .. } = self;
+        let Self { watcher, clock, tally, routes, .. } = self;
         watcher.on_attend(stack);
         let counters = Counters::over(tally.counters());
         count_stack(counters, stack);
@@ -252,6 +253,10 @@ impl<C: Clock> Server<C> {
         }
         if let Some(executor) = engine {
             executor.attend();
+            if executor.engine.has_waits() {
+                let mut out = Answers { stack, clock, routes, name: executor.name };
+                executor.engine.handle_waits(&mut out);
+            }
         }
         if let Some(inlet) = inlet {
             inlet.attend(&mut Wire { stack, clock });

@@ -7,6 +7,8 @@
 
 mod account;
 mod execute;
+mod passing;
+mod places;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -17,6 +19,7 @@ use account::{Account, Kept};
 use clump_net::REQUEST_COST;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
+use places::Places;
 use std::collections::HashMap;
 use waits::Wait;
 
@@ -58,6 +61,12 @@ pub struct Engine<M> {
     scratch: Vec<u8>,
     /// Requests whose answer waits for somebody.
     waits: Vec<Wait>,
+    /// Claims on locks that wait or have them.
+    places: Places,
+    /// Some of those have to be told by us what a rank that is gone may have told them.
+    orphans: bool,
+    /// Accounts of which something was executed that had been kept.
+    moved: Vec<usize>,
     /// Accounts that keep answers back may not all be stuck any more.
     stuck: bool,
 }
@@ -75,6 +84,9 @@ impl<M: Memory> Engine<M> {
             last: 0,
             scratch: Vec::new(),
             waits: Vec::new(),
+            places: Places::default(),
+            orphans: false,
+            moved: Vec::new(),
             stuck: false,
         }
     }
@@ -122,6 +134,17 @@ impl<M: Memory> Engine<M> {
             return;
         }
         self.admit(at, request, out);
+        if !self.moved.is_empty() {
+            self.release_moved(out);
+        }
+    }
+
+    /// Executes what has waited for something that was kept.
+    #[cold]
+    fn release_moved(&mut self, out: &mut impl Outlet) {
+        while let Some(at) = self.moved.pop() {
+            self.release(at, out);
+        }
     }
 
     /// Executes a request if it waits for no other.
@@ -153,7 +176,7 @@ impl<M: Memory> Engine<M> {
 
     fn run(&mut self, at: usize, request: &Request<'_>, out: &mut impl Outlet) {
         let counts = !matches!(request.handler, ask::QUIET | ask::CANCEL);
-        self.execute(at, request, out);
+        let counts = self.execute(at, request, out) && counts;
         let account = &mut self.accounts[at];
         account.executed += u64::from(counts);
         account.consumed += REQUEST_COST + request.payload.len() as u64;
@@ -198,6 +221,7 @@ impl<M: Memory> Engine<M> {
             account.clear();
         }
         self.abandon_all(|name| name.rank() == rank);
+        self.orphan(rank);
     }
 
     /// Bytes kept for requesters.

@@ -49,7 +49,7 @@ pub use error::{Error, ErrorKind, Result, Why};
 pub use lock::{Flag, FlagWords, Guard, Lock, Look, Turn};
 pub use memory::{Memory, NodeSegments};
 pub use phase::{OpenPhase, Phase};
-pub use requester::{Fate, Requester, Worded};
+pub use requester::{Fate, Heir, Requester, Worded};
 pub use rma::Rma;
 pub use segment::Segment;
 pub use target::{Pending, Signal, Strides, Target};

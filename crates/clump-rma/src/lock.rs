@@ -7,7 +7,7 @@ pub use flag::{Flag, FlagWords};
 pub use turn::{Look, Turn};
 
 use crate::error::{Result, Why, refused};
-use crate::protocol::ask;
+use crate::protocol::{ask, how};
 use crate::requester::Sink;
 use crate::rma::{Inner, Load, Rma};
 use crate::segment::Segment;
@@ -41,6 +41,8 @@ pub struct Guard<'a> {
     lock: &'a Lock,
     position: u64,
     word: u64,
+    /// What its home knows it by; 0: it lies on this node.
+    cookie: u64,
 }
 
 impl Rma {
@@ -112,7 +114,7 @@ impl Lock {
     pub fn try_acquire(&self) -> Result<Option<Guard<'_>>> {
         let rank = self.rank();
         if self.target.near.is_none() {
-            let cookie = self.ask(1)?;
+            let cookie = self.ask(how::TRIES)?;
             return match self.await_grant(cookie, None) {
                 Err(error) if error.why() == Some(Why::LockBusy) => Ok(None),
                 granted => granted,
@@ -127,14 +129,14 @@ impl Lock {
             },
             Claim::At(position) => {
                 let word = lock.enter(position, rank);
-                Ok(word.map(|word| Guard { lock: self, position, word }))
+                Ok(word.map(|word| Guard { lock: self, position, word, cookie: 0 }))
             }
         }
     }
 
     fn acquire_until(&self, until: Option<u64>) -> Result<Option<Guard<'_>>> {
         if self.target.near.is_none() {
-            let cookie = self.ask(0)?;
+            let cookie = self.ask(if until.is_some() { how::WAITS } else { how::STAYS })?;
             return self.await_grant(cookie, until);
         }
         let lock = self.near()?;
@@ -155,7 +157,7 @@ impl Lock {
 
     fn end_of(&self, end: End) -> Result<Option<Guard<'_>>> {
         match end {
-            End::Taken(position, word) => Ok(Some(Guard { lock: self, position, word })),
+            End::Taken(position, word) => Ok(Some(Guard { lock: self, position, word, cookie: 0 })),
             End::Died(why) => Err(self.refused(why)),
             End::TimedOut => Ok(None),
         }
@@ -170,14 +172,14 @@ impl Lock {
             inner.cancel(self.target.node, cookie)?;
         }
         match inner.await_pair(cookie) {
-            Ok((position, word)) => Ok(Some(Guard { lock: self, position, word })),
+            Ok((position, word)) => Ok(Some(Guard { lock: self, position, word, cookie })),
             Err(error) if error.why() == Some(Why::TimedOut) => Ok(None),
             Err(error) => waited.map_err(Into::into).and(Err(error)),
         }
     }
 
-    fn ask(&self, tries: u64) -> Result<u64> {
-        let words = |cookie| [self.target.name().to_bits(), self.offset, cookie, tries];
+    fn ask(&self, how: u64) -> Result<u64> {
+        let words = |cookie| [self.target.name().to_bits(), self.offset, cookie, how];
         self.inner().begin(self.target.node, ask::LOCK, Sink::Value, words, Load::Nothing)
     }
 
@@ -195,10 +197,13 @@ impl Lock {
         }
     }
 
-    fn release(&self, position: u64, word: u64) -> Result<()> {
+    fn release(&self, (position, word): (u64, u64), cookie: u64) -> Result<()> {
         if self.target.near.is_none() {
-            let words = [self.target.name().to_bits(), self.offset, 0, position, word];
-            return self.inner().send(self.target.node, ask::UNLOCK, &words, Load::Nothing);
+            let (inner, node) = (self.inner(), self.target.node);
+            // Whoever waits for it is told before its home is.
+            let passed = u64::from(inner.pass(cookie, node, (position, word)));
+            let words = [self.target.name().to_bits(), self.offset, 0, position, word, passed];
+            return inner.send(node, ask::UNLOCK, &words, Load::Nothing);
         }
         let lock = self.near()?;
         if !lock.leave(position, self.rank(), word) {
@@ -249,22 +254,22 @@ impl Guard<'_> {
         self.word = word;
     }
 
-    /// Gives the lock back. What was put to other nodes meanwhile is there only after
+    /// Gives the lock back: on another node, to whoever is next in line, if that is known by now. What was put to other nodes meanwhile is there only after
     /// [`Rma::quiet`].
     ///
     /// # Errors
     /// Its home is lost.
     pub fn release(self) -> Result<()> {
-        let (lock, position, word) = (self.lock, self.position, self.word);
+        let Guard { lock, position, word, cookie } = self;
         std::mem::forget(self);
-        lock.release(position, word)
+        lock.release((position, word), cookie)
     }
 }
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         // A home that is lost takes the lock with it.
-        let _ = self.lock.release(self.position, self.word);
+        let _ = self.lock.release((self.position, self.word), self.cookie);
     }
 }
 

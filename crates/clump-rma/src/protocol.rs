@@ -35,9 +35,10 @@ pub mod ask {
     pub const QUIET: u8 = 6;
     /// `segment offset cookie comparison value`: answered once the word compares so.
     pub const WAIT: u8 = 7;
-    /// `segment offset cookie tries`: answered once the lock is this endpoint's; when it only tries, at once.
+    /// `segment offset cookie how`, one of [`super::how`]: answered once the lock is this endpoint's.
     pub const LOCK: u8 = 8;
-    /// `segment offset 0 position word`: gives a lock back, with its word.
+    /// `segment offset 0 position word passed`: gives a lock back, with its word. `passed` is 1 when the
+    /// requester has granted it to the next in line itself ([`super::tell::NEXT`]), else 0.
     pub const UNLOCK: u8 = 9;
     /// `cookie`: the requester waits no longer for that answer; answered by a failure, or as it was asked.
     pub const CANCEL: u8 = 10;
@@ -53,6 +54,16 @@ pub mod ask {
     pub const AFTER: u8 = 0x80;
 }
 
+/// How a lock is asked for.
+pub mod how {
+    /// Waits, until it is cancelled perhaps: the home alone grants it.
+    pub const WAITS: u64 = 0;
+    /// Only tries: answered at once.
+    pub const TRIES: u64 = 1;
+    /// Waits without an end: who has it before may grant it.
+    pub const STAYS: u64 = 2;
+}
+
 /// Answers; all begin with the cookie.
 pub mod tell {
     /// `cookie value`.
@@ -65,8 +76,11 @@ pub mod tell {
     pub const FAILED: u8 = 4;
     /// `cookie executed failed code segment offset`: the last three say what failed first.
     pub const QUIET: u8 = 5;
-    /// `cookie position word`: a lock has been taken.
+    /// `cookie position word`: a lock has been taken. From its home, or as a request from who had it before.
     pub const GRANTED: u8 = 6;
+    /// `cookie name cookie position`: behind the claim of the first cookie, waiting or with the lock, stands that of
+    /// the second, of the endpoint of that name. No answer to anything, and may come too late.
+    pub const NEXT: u8 = 7;
 }
 
 /// The number of the handler of an atomic operation.

@@ -2,8 +2,13 @@
 //! looks like on its way out, and what an answer means. Pure: no endpoint, clock or thread. [`crate::Rma`]
 //! drives it over an endpoint, simulations over whatever they have.
 
+mod heirs;
+
+pub use heirs::Heir;
+
 use crate::error::Why;
 use crate::protocol::{ask, atomic_of, tell};
+use heirs::Heirs;
 use std::ptr::NonNull;
 
 /// Where the answer to an operation goes.
@@ -109,13 +114,15 @@ pub struct Requester {
     entries: Vec<Entry>,
     free: Vec<u32>,
     ways: Vec<Way>,
+    /// Who gets the locks next that this thread waits for or has.
+    heirs: Heirs,
 }
 
 impl Requester {
     /// Of a job of so many nodes.
     pub fn new(nodes: u32) -> Self {
         let ways = (0..nodes).map(|_| Way::default()).collect();
-        Self { entries: Vec::new(), free: Vec::new(), ways }
+        Self { entries: Vec::new(), free: Vec::new(), ways, heirs: Heirs::default() }
     }
 
     /// A new operation on `node` that gives a value, a lock, or word that it is done; gives its cookie.
@@ -148,6 +155,9 @@ impl Requester {
         way.sent += 1;
         if cookie_of(handler, words).1 == 0 {
             way.silent = way.sent;
+        }
+        if let (ask::LOCK, [_, _, cookie, ..]) = (handler, words) {
+            self.heirs.expect(*cookie);
         }
         let after = (way.fence > way.known).then_some(way.fence);
         Some(Worded::new(handler, words, after))
@@ -188,6 +198,19 @@ impl Requester {
         self.ways.get(node as usize).is_some_and(|way| way.fence > way.known)
     }
 
+    /// Whether it is known who gets the lock of that cookie next.
+    pub fn has_heir(&self, cookie: u64) -> bool {
+        self.heirs.get(cookie).is_some()
+    }
+
+    /// The lock of that cookie, whose home is `node`, is given back from `position`: who may be granted it at once,
+    /// if anybody. Nobody where what was asked of its home has to be done first.
+    pub fn take_heir(&mut self, cookie: u64, node: u32, position: u64) -> Option<Heir> {
+        let heir = self.heirs.take(cookie)?;
+        let next = heir.position == position.wrapping_add(1);
+        (next && !self.is_fenced(node) && !self.is_lost(node)).then_some(heir)
+    }
+
     /// Whether `node` is known to be lost.
     pub fn is_lost(&self, node: u32) -> bool {
         self.ways.get(node as usize).is_none_or(|way| way.lost)
@@ -223,6 +246,9 @@ impl Requester {
             way.silent = way.sent;
         }
         self.free.push((cookie & 0xffff_ffff) as u32);
+        if !matches!(fate, Some(Fate::Granted(..))) {
+            self.heirs.take(cookie);
+        }
         fate.map(|fate| (fate, bytes))
     }
 
@@ -246,6 +272,9 @@ impl Requester {
             (tell::QUIET, _) => self.on_quiet(cookie, rest),
             (tell::GRANTED, &[position, word]) => {
                 self.settle(cookie, Fate::Granted(position, word));
+            }
+            (tell::NEXT, &[name, other, position]) => {
+                self.heirs.name(cookie, Heir::new(name, other, position));
             }
             (tell::FAILED, _) => {
                 self.settle(cookie, Fate::Refused(Why::from_bits(word(0)), word(1), word(2)));

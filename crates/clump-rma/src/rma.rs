@@ -2,13 +2,15 @@
 
 use crate::error::{ErrorKind, Result, Why, refused};
 use crate::protocol::{TAG, interface_name, tell};
-use crate::requester::{Fate, Requester, Sink, Worded};
+use crate::requester::{Fate, Heir, Requester, Sink, Worded};
 use crate::target::Target;
-use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, Tag, WaitFor};
+use clump_am::{AsContext, Attempt, Dest, Endpoint, Handler, RankContext, Tag, WaitFor};
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
+use clump_shm::name::Name;
 use clump_shm::rank::Waiting;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -39,6 +41,10 @@ pub(crate) struct Inner {
     pub(crate) books: Rc<RefCell<Requester>>,
     /// The interfaces of nodes, once they are mapped.
     ways: Vec<Cell<Option<Dest>>>,
+    /// Endpoints of other ranks that were granted locks from here, by rank and index.
+    heirs: RefCell<HashMap<(u32, u8), (Name, Dest)>>,
+    /// How many times that was.
+    passed: Cell<u64>,
 }
 
 /// What a request carries besides words.
@@ -62,7 +68,8 @@ impl Rma {
         let books = Rc::new(RefCell::new(Requester::new(nodes)));
         equip(&endpoint, &books, context.node().interface_id(0));
         let ways = (0..nodes).map(|_| Cell::new(None)).collect();
-        Ok(Self { inner: Rc::new(Inner { endpoint, context, books, ways }) })
+        let (heirs, passed) = Default::default();
+        Ok(Self { inner: Rc::new(Inner { endpoint, context, books, ways, heirs, passed }) })
     }
 
     /// The segment of that name, to operate on. Whether it is still exported on another node shows when
@@ -111,6 +118,11 @@ impl Rma {
         nodes.filter_map(|node| self.inner.failure(node)).next().map_or(Ok(()), Err)
     }
 
+    /// How many locks of other nodes this thread has handed to the next in line itself, past their homes.
+    pub fn locks_passed(&self) -> u64 {
+        self.inner.passed.get()
+    }
+
     /// Handles what has arrived; every call that waits does so too.
     ///
     /// # Errors
@@ -122,8 +134,7 @@ impl Rma {
 
 /// Sets the handlers of an endpoint.
 fn equip(endpoint: &Endpoint, books: &Rc<RefCell<Requester>>, interfaces: u32) {
-    let answers = [tell::VALUE, tell::BYTES, tell::DONE, tell::FAILED, tell::QUIET, tell::GRANTED];
-    for number in answers {
+    for number in tell::VALUE..=tell::NEXT {
         let books = books.clone();
         endpoint.set_handler(Handler(number), move |_, words, payload| {
             books.borrow_mut().on_answer(number, words, |to| payload.copy_to(to));
@@ -131,7 +142,8 @@ fn equip(endpoint: &Endpoint, books: &Rc<RefCell<Requester>>, interfaces: u32) {
     }
     let mine = books.clone();
     endpoint.on_returned(move |message| {
-        let node = message.dest.rank().saturating_sub(interfaces);
+        // Who would have got a lock is gone, and its home knows it.
+        let Some(node) = message.dest.rank().checked_sub(interfaces) else { return };
         mine.borrow_mut().on_returned(node, message.handler.0, &message.words);
     });
 }
@@ -168,6 +180,45 @@ impl Inner {
         let name = interface_name(self.context.node(), node);
         let dest = self.endpoint.map(&name, Tag(TAG))?;
         way.set(Some(dest));
+        Ok(dest)
+    }
+
+    /// Grants a lock whose home is `node` to whoever is known to come next: false when nobody is, or it cannot be
+    /// granted from here now. Never waits.
+    pub(crate) fn pass(&self, cookie: u64, node: u32, (position, word): (u64, u64)) -> bool {
+        if !self.books.borrow().has_heir(cookie) {
+            // Whoever asked since the last look may be known there. What else is found is told by who waits.
+            let _ = self.endpoint.look();
+        }
+        let heir = self.books.borrow_mut().take_heir(cookie, node, position);
+        let granted = heir.is_some_and(|heir| self.grant(heir, word).unwrap_or(false));
+        self.passed.set(self.passed.get() + u64::from(granted));
+        granted
+    }
+
+    fn grant(&self, heir: Heir, word: u64) -> Result<bool> {
+        let node = self.context.node();
+        let rank = heir.name.rank();
+        if rank >= node.interface_id(0) || node.death_of(rank).is_some() {
+            return Ok(false);
+        }
+        let dest = self.way_to(heir.name)?;
+        let granted = self.endpoint.try_request(dest, Handler(tell::GRANTED), &heir.grant(word))?;
+        Ok(granted == Attempt::Sent)
+    }
+
+    /// The way to an endpoint of another rank, which is opened first if need be.
+    fn way_to(&self, name: Name) -> Result<Dest> {
+        let place = (name.rank(), name.index());
+        let known = self.heirs.borrow().get(&place).copied();
+        match known {
+            Some((known, dest)) if known == name => return Ok(dest),
+            Some((_, dest)) => self.endpoint.unmap(dest)?,
+            None => {}
+        }
+        self.heirs.borrow_mut().remove(&place);
+        let dest = self.endpoint.map(&name, Tag(TAG))?;
+        self.heirs.borrow_mut().insert(place, (name, dest));
         Ok(dest)
     }
 

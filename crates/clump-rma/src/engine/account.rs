@@ -116,6 +116,11 @@ impl Account {
         }
     }
 
+    /// Tells what need not be told: false when there is no room now.
+    pub(super) fn offer(&mut self, out: &mut impl Outlet, handler: u8, words: &[u64]) -> bool {
+        !self.is_stuck() && out.answer(self.name, handler, words, &[])
+    }
+
     pub(super) fn send_kept(&mut self, out: &mut impl Outlet) {
         while let Some(first) = self.answers.front() {
             if !out.answer(self.name, first.handler, &first.words, &first.payload) {

@@ -1,5 +1,6 @@
 //! One request: checked, executed, answered.
 
+use super::places::At;
 use super::{Engine, Outlet, Request};
 use crate::atomic::{AtomicOp, Width, execute};
 use crate::error::Why;
@@ -15,6 +16,8 @@ enum Outcome {
     Done(u64),
     /// It answers by itself, at once or later.
     Later,
+    /// It was understood, and is executed later.
+    Kept,
     /// A value for this cookie.
     Value(u64, u64),
     /// The bytes in the engine's scratch.
@@ -26,12 +29,21 @@ enum Outcome {
 }
 
 impl<M: Memory> Engine<M> {
-    pub(super) fn execute(&mut self, at: usize, request: &Request<'_>, out: &mut impl Outlet) {
+    /// False when the request is kept, and counts when it is executed.
+    pub(super) fn execute(
+        &mut self,
+        at: usize,
+        request: &Request<'_>,
+        out: &mut impl Outlet,
+    ) -> bool {
         let outcome = self.perform(at, request, out);
         let outcome = outcome.unwrap_or(Outcome::Refused(0, Why::Unknown));
+        if matches!(outcome, Outcome::Kept) {
+            return false;
+        }
         let account = &mut self.accounts[at];
         match outcome {
-            Outcome::Done(0) | Outcome::Later => {}
+            Outcome::Done(0) | Outcome::Later | Outcome::Kept => {}
             Outcome::Done(cookie) => account.tell(out, tell::DONE, &[cookie], &[]),
             Outcome::Value(cookie, value) => account.tell(out, tell::VALUE, &[cookie, value], &[]),
             Outcome::Bytes(cookie) => account.tell(out, tell::BYTES, &[cookie, 0], &self.scratch),
@@ -52,6 +64,7 @@ impl<M: Memory> Engine<M> {
                 }
             }
         }
+        true
     }
 
     /// `None` when the request does not have the words that it should.
@@ -113,11 +126,13 @@ impl<M: Memory> Engine<M> {
             (ask::WAIT, &[comparison, value]) => self
                 .watch(at, (name, offset, cookie), (comparison, value), out)
                 .map(|()| Outcome::Later),
-            (ask::LOCK, &[tries]) => {
-                self.lock(at, (name, offset, cookie), tries != 0, out).map(|()| Outcome::Later)
+            (ask::LOCK, &[how]) => {
+                self.lock(at, (name, offset, cookie), how, out).map(|()| Outcome::Later)
             }
-            (ask::UNLOCK, &[position, word]) => {
-                self.unlock(at, (name, offset), (position, word)).map(|()| Outcome::Done(0))
+            (ask::UNLOCK, &[position, word, passed @ (0 | 1)]) => {
+                let place = At { segment: name, offset, position };
+                let done = self.unlock(at, place, (word, passed == 1));
+                done.map(|done| if done { Outcome::Done(0) } else { Outcome::Kept })
             }
             (ask::SET, &[adds, value]) => {
                 self.set_flag(name, offset, adds, value).map(|()| Outcome::Done(0))

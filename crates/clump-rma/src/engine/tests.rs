@@ -1,5 +1,7 @@
 //! The engine alone: what it does with good requests, with nonsense, and when there is no room.
 
+mod schedule;
+
 use super::{Engine, Outlet, Request};
 use crate::atomic::{AtomicOp, Width};
 use crate::error::Why;
@@ -194,7 +196,7 @@ fn a_lock_granted_without_room_is_told_when_there_is() {
         let request = Request { from, handler: ask::LOCK, words: &words, payload, deposited: 0 };
         engine.handle_request(&request, &mut wire);
     }
-    send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 64, 0, 0, 5], &[]);
+    send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 64, 0, 0, 5, 0], &[]);
     wire.room = Some(0);
     engine.handle_waits(&mut wire);
     assert!(wire.answers.len() == 1 && !engine.has_waits() && engine.wants_room());
@@ -260,7 +262,7 @@ fn a_rank_that_is_gone_leaves_its_place_in_the_queue() {
     assert_eq!(wire.answers.len(), 1);
     assert_eq!(wire.answers[0].words, [11, 0, 0]);
     engine.forget(2);
-    send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 64, 0, 0, 5], &[]);
+    send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 64, 0, 0, 5, 0], &[]);
     engine.handle_waits(&mut wire);
     let last = wire.answers.last().unwrap();
     assert_eq!(
@@ -310,7 +312,7 @@ fn a_try_passes_over_who_died_waiting() {
     let cells = engine.memory.cells.clone();
     let lock = clump_shm::queue_lock::QueueLock::over(cells.words(64, count).unwrap()).unwrap();
     assert_eq!(lock.claim(2), clump_shm::queue_lock::Claim::At(1));
-    send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 64, 0, 0, 5], &[]);
+    send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 64, 0, 0, 5, 0], &[]);
     send(&mut engine, &mut wire, ask::LOCK, &[own(), 64, 12, 1], &[]);
     let told = wire.answers.last().unwrap();
     assert_eq!((told.handler, told.words[1]), (tell::FAILED, Why::LockBusy as u64));

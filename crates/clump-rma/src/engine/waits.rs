@@ -1,11 +1,12 @@
 //! Requests whose answer has to wait for somebody: locks, and words that are to become something.
 
+use super::places::Place;
 use super::{Engine, Outlet};
 use crate::atomic::Comparison;
 use crate::error::Why;
 use crate::lock::{FLAG_BYTES, WATCHERS};
 use crate::memory::Memory;
-use crate::protocol::tell;
+use crate::protocol::{how, tell};
 use clump_os::sync::Ordering;
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
@@ -16,9 +17,9 @@ const MOST_WAITS: usize = 64;
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy)]
-enum For {
-    /// A lock: the position that was claimed, once there was room for a claim.
-    Lock(Option<u64>),
+pub(super) enum For {
+    /// A lock: the position that was claimed, once there was room for a claim; it waits for as long as it takes.
+    Lock { position: Option<u64>, stays: bool },
     /// A word that compares so to a value.
     Word(Comparison, u64),
 }
@@ -26,12 +27,14 @@ enum For {
 /// A request that waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wait {
-    account: usize,
-    from: Name,
-    cookie: u64,
-    segment: SegmentName,
-    offset: u64,
-    what: For,
+    pub(super) account: usize,
+    pub(super) from: Name,
+    pub(super) cookie: u64,
+    pub(super) segment: SegmentName,
+    pub(super) offset: u64,
+    pub(super) what: For,
+    /// Who is before it has been told, if anybody is to be.
+    lined_up: bool,
 }
 
 /// What has become of it.
@@ -43,14 +46,19 @@ enum Turn {
 }
 
 impl<M: Memory> Engine<M> {
-    /// `segment offset cookie tries`: takes a lock, or waits for it unless it only tries.
+    /// `segment offset cookie how`: takes a lock, or waits for it unless it only tries.
     pub(super) fn lock(
         &mut self,
         at: usize,
         (segment, offset, cookie): (SegmentName, u64, u64),
-        tries: bool,
+        how: u64,
         out: &mut impl Outlet,
     ) -> Result<(), Why> {
+        let tries = match how {
+            how::WAITS | how::STAYS => false,
+            how::TRIES => true,
+            _ => return Err(Why::Unknown),
+        };
         let from = self.accounts[at].name;
         if tries {
             // Claims of ranks that died waiting do not count.
@@ -63,35 +71,8 @@ impl<M: Memory> Engine<M> {
             Claim::None => None,
             Claim::At(position) => Some(position),
         };
-        let what = For::Lock(position);
-        self.wait(Wait { account: at, from, cookie, segment, offset, what }, out)
-    }
-
-    /// `segment offset cookie position word`: gives a lock back.
-    pub(super) fn unlock(
-        &mut self,
-        at: usize,
-        (segment, offset): (SegmentName, u64),
-        (position, word): (u64, u64),
-    ) -> Result<(), Why> {
-        let rank = self.accounts[at].name.rank();
-        let lock = queue_lock(&mut self.memory, self.ranks, segment, offset)?;
-        if !lock.leave(position, rank, word) {
-            return Err(Why::NotHeld);
-        }
-        self.pass_on(segment, offset);
-        Ok(())
-    }
-
-    /// Looks who is at the head of a lock that has moved on, and wakes whoever that is. Those of other nodes
-    /// are told by [`Engine::handle_waits`].
-    fn pass_on(&mut self, segment: SegmentName, offset: u64) {
-        let Self { memory, ranks, .. } = self;
-        let dead = memory.dead();
-        let Ok(lock) = queue_lock(memory, *ranks, segment, offset) else { return };
-        if let Head::Offered(rank) = lock.settle(|rank| dead.contains(&rank)) {
-            self.memory.wake(rank);
-        }
+        let what = For::Lock { position, stays: how == how::STAYS };
+        self.wait(Wait { account: at, from, cookie, segment, offset, what, lined_up: false }, out)
     }
 
     /// `segment offset cookie comparison value`: waits for a flag.
@@ -109,7 +90,7 @@ impl<M: Memory> Engine<M> {
         watchers.fetch_add(1, Ordering::SeqCst);
         let from = self.accounts[at].name;
         let what = For::Word(comparison, value);
-        let wait = Wait { account: at, from, cookie, segment, offset, what };
+        let wait = Wait { account: at, from, cookie, segment, offset, what, lined_up: true };
         self.wait(wait, out).inspect_err(|_| self.unwatch(segment, offset))
     }
 
@@ -130,31 +111,43 @@ impl<M: Memory> Engine<M> {
             self.abandon(&wait);
             return Err(Why::LockBusy);
         }
+        self.line_up_once(&mut wait, out);
         self.waits.push(wait);
         Ok(())
     }
 
+    /// A claim that waits takes its place in the line, once it is one.
+    fn line_up_once(&mut self, wait: &mut Wait, out: &mut impl Outlet) {
+        if !wait.lined_up && matches!(wait.what, For::Lock { position: Some(_), .. }) {
+            wait.lined_up = true;
+            self.line_up(wait, out);
+        }
+    }
+
     /// Something may have changed: answers whoever has waited for it.
     pub fn handle_waits(&mut self, out: &mut impl Outlet) {
+        self.tell_orphans(out);
+        self.release_moved(out);
         let mut at = 0;
         while let Some(&wait) = self.waits.get(at) {
             let mut wait = wait;
             if self.answer_wait(&mut wait, out) {
                 self.waits.remove(at);
             } else {
+                self.line_up_once(&mut wait, out);
                 self.waits[at] = wait;
                 at += 1;
             }
         }
     }
 
-    /// Whether anybody waits.
+    /// Whether anybody waits, or has to be told something.
     pub fn has_waits(&self) -> bool {
-        !self.waits.is_empty()
+        !self.waits.is_empty() || self.orphans || !self.moved.is_empty()
     }
 
     /// Why a lock that is not free cannot be had now, or never.
-    fn why_taken(&mut self, segment: SegmentName, offset: u64) -> Why {
+    pub(super) fn why_taken(&mut self, segment: SegmentName, offset: u64) -> Why {
         let dead = self.memory.dead();
         match queue_lock(&mut self.memory, self.ranks, segment, offset) {
             Ok(lock) => match lock.settle(|_| false) {
@@ -175,6 +168,9 @@ impl<M: Memory> Engine<M> {
             Turn::Value(value) => account.tell(out, tell::VALUE, &[cookie, value], &[]),
             Turn::Granted(position, word) => {
                 account.tell(out, tell::GRANTED, &[cookie, position, word], &[]);
+                self.stuck |= account.is_stuck();
+                self.note_grant(wait);
+                return true;
             }
             Turn::Refused(why) => {
                 let words = [cookie, why as u64, wait.segment.to_bits(), wait.offset];
@@ -203,12 +199,12 @@ impl<M: Memory> Engine<M> {
             });
         }
         let lock = queue_lock(&mut self.memory, self.ranks, segment, offset)?;
-        if let For::Lock(place @ None) = &mut wait.what
+        if let For::Lock { position: place @ None, .. } = &mut wait.what
             && let Claim::At(position) = lock.claim(from.rank())
         {
             *place = Some(position);
         }
-        if let For::Lock(Some(position)) = wait.what {
+        if let For::Lock { position: Some(position), .. } = wait.what {
             if let Some(word) = lock.enter(position, from.rank()) {
                 return Ok(Turn::Granted(position, word));
             }
@@ -226,21 +222,17 @@ impl<M: Memory> Engine<M> {
     fn abandon(&mut self, wait: &Wait) {
         match wait.what {
             For::Word(..) => self.unwatch(wait.segment, wait.offset),
-            For::Lock(None) => {}
-            For::Lock(Some(position)) => {
-                let rank = wait.from.rank();
-                let lock = queue_lock(&mut self.memory, self.ranks, wait.segment, wait.offset);
-                if lock.is_ok_and(|lock| lock.give_up(position, rank)) {
-                    self.pass_on(wait.segment, wait.offset);
-                }
-            }
+            For::Lock { .. } => self.leave_line(wait),
         }
     }
 
-    /// `cookie`: that wait has lasted too long.
+    /// `cookie`: that wait has lasted too long. One that said that it stays has to.
     pub(super) fn cancel(&mut self, at: usize, cookie: u64, out: &mut impl Outlet) {
         let is_it = |wait: &Wait| (wait.account, wait.cookie) == (at, cookie);
         let Some(place) = self.waits.iter().position(is_it) else { return };
+        if self.waits.get(place).is_none_or(|wait| self.is_promised(wait)) {
+            return;
+        }
         let wait = self.waits.remove(place);
         self.abandon(&wait);
         let words = [cookie, Why::TimedOut as u64, wait.segment.to_bits(), wait.offset];
@@ -249,17 +241,22 @@ impl<M: Memory> Engine<M> {
 
     /// Gives up what a rank has waited for, or an endpoint of it that was opened anew.
     pub(super) fn abandon_all(&mut self, gone: impl Fn(Name) -> bool) {
-        let (gone, rest) = std::mem::take(&mut self.waits).into_iter().partition(|w| gone(w.from));
+        let is_gone = |place: &Place| gone(place.from);
+        let (waits, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.waits).into_iter().partition(|wait| gone(wait.from));
         self.waits = rest;
-        let gone: Vec<Wait> = gone;
-        for wait in &gone {
-            self.abandon(wait);
+        for wait in &waits {
+            // The claim of one that is promised stays: see below.
+            if !self.is_promised(wait) {
+                self.abandon(wait);
+            }
         }
+        self.leave_all(is_gone);
     }
 }
 
 /// The lock at a place of a segment.
-fn queue_lock<M: Memory>(
+pub(super) fn queue_lock<M: Memory>(
     memory: &mut M,
     ranks: u32,
     segment: SegmentName,

@@ -1,0 +1,274 @@
+//! Locks that go from one rank to the next without this interface (paper 003, 2: who has a lock hands it to the next).
+//!
+//! The interface tells who has a lock, or waits for it, who comes next; what it then hears is that the lock *was
+//! passed*. As two tell of one lock in turn, the later may be heard first: it is kept until the earlier comes.
+
+use super::places::{At, Place, State};
+use super::waits::{For, Wait, queue_lock};
+use super::{Engine, Outlet};
+use crate::error::Why;
+use crate::memory::Memory;
+use crate::protocol::tell;
+use clump_shm::queue_lock::Head;
+
+/// A lock that is given back: by whom, with which word, and whether it went to the next at once.
+#[derive(Debug, Clone, Copy)]
+struct Return {
+    at: At,
+    rank: u32,
+    word: u64,
+    passed: bool,
+    /// It was heard earlier, and kept.
+    kept: bool,
+    /// Whoever returns it is gone by now.
+    gone: bool,
+}
+
+impl<M: Memory> Engine<M> {
+    /// `segment offset 0 position word passed`: gives a lock back. False when that is to happen later.
+    pub(super) fn unlock(
+        &mut self,
+        account: usize,
+        at: At,
+        (word, passed): (u64, bool),
+    ) -> Result<bool, Why> {
+        let from = self.accounts[account].name;
+        if let Err(why) = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset) {
+            // Nobody gets at it any more.
+            if self.places.get(at).is_some_and(|place| place.from == from) {
+                self.places.remove(at);
+                self.end_promise(at.next());
+            }
+            return Err(why);
+        }
+        if let Some(place) = self.places.get_mut(at)
+            && (place.state, place.from, place.gone) == (State::Promised, from, false)
+        {
+            place.state = State::Early(word, passed);
+            let cookie = place.cookie;
+            self.waits.retain(|wait| (wait.from, wait.cookie) != (from, cookie));
+            return Ok(false);
+        }
+        let (rank, kept, gone) = (from.rank(), false, false);
+        self.give_back(Return { at, rank, word, passed, kept, gone }).map(|()| true)
+    }
+
+    /// Plays what was heard, and what was heard too early after it.
+    fn give_back(&mut self, first: Return) -> Result<(), Why> {
+        let mut next = self.play(first)?;
+        while let Some(later) = next {
+            // What is wrong with it is not the fault of who was heard now, and nobody else waits to hear it.
+            next = self.play(later).unwrap_or(None);
+        }
+        Ok(())
+    }
+
+    /// Gives what is to be played next.
+    fn play(&mut self, one: Return) -> Result<Option<Return>, Why> {
+        let Return { at, rank, word, passed, kept, gone } = one;
+        if !passed {
+            let lock = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset)?;
+            if !lock.leave(at.position, rank, word) {
+                return Err(self.why_not_held(at));
+            }
+            self.places.remove(at);
+            self.end_promise(at.next());
+            self.pass_on(at.segment, at.offset);
+            return Ok(None);
+        }
+        let heir = self.places.get(at.next()).copied().filter(Place::is_promised);
+        let heir = heir.ok_or_else(|| self.why_not_held(at))?;
+        let dead = self.memory.dead();
+        if !kept && dead.contains(&rank) {
+            // Whoever waited may have been told so already.
+            return Err(Why::HolderDied);
+        }
+        let lock = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset)?;
+        let ranks = (rank, heir.from.rank());
+        if !lock.hand_over(at.position, ranks, word) {
+            return Err(self.why_not_held(at));
+        }
+        self.places.remove(at);
+        self.waits.retain(|wait| (wait.from, wait.cookie) != (heir.from, heir.cookie));
+        let (at, rank) = (at.next(), heir.from.rank());
+        let back = Return { at, rank, word, passed: false, kept: true, gone: heir.gone };
+        match heir.state {
+            State::Early(word, passed) => {
+                self.count_late(&heir);
+                return Ok(Some(Return { word, passed, ..back }));
+            }
+            _ if heir.gone && dead.contains(&rank) => {
+                // It may have had the lock: nobody gets it any more.
+                self.places.remove(at);
+                self.end_promise(at.next());
+                self.memory.wake_all();
+            }
+            // An endpoint that was opened anew, or has left, has no use for it.
+            _ if heir.gone => return Ok(Some(back)),
+            _ => {
+                let state = if gone { State::Orphaned(word) } else { State::Passed(ranks.0, word) };
+                self.orphans |= gone;
+                if let Some(place) = self.places.get_mut(at) {
+                    place.state = state;
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn why_not_held(&mut self, at: At) -> Why {
+        match self.why_taken(at.segment, at.offset) {
+            Why::HolderDied => Why::HolderDied,
+            _ => Why::NotHeld,
+        }
+    }
+
+    /// What was kept of an endpoint has come to its end: it counts as executed.
+    fn count_late(&mut self, place: &Place) {
+        let account = &mut self.accounts[place.account];
+        if account.name == place.from {
+            account.executed += 1;
+            self.moved.push(place.account);
+        }
+    }
+
+    /// Who is before a claim does not decide about it any more.
+    fn end_promise(&mut self, at: At) {
+        let mut at = at;
+        while let Some(place) = self.places.get_mut(at).filter(|place| place.is_promised()) {
+            let early = matches!(place.state, State::Early(..));
+            if !early && !place.gone {
+                place.state = State::Ours;
+                return;
+            }
+            let place = *place;
+            self.places.remove(at);
+            if early {
+                self.count_late(&place);
+                let account = &mut self.accounts[place.account];
+                account.failed += 1;
+                let refused = (Why::HolderDied, at.segment.to_bits(), at.offset);
+                account.first_failure.get_or_insert(refused);
+            }
+            self.give_up(at, place.from.rank());
+            at = at.next();
+        }
+    }
+
+    /// Gives up a claim that waits.
+    fn give_up(&mut self, at: At, rank: u32) {
+        let lock = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset);
+        if lock.is_ok_and(|lock| lock.give_up(at.position, rank)) {
+            self.pass_on(at.segment, at.offset);
+        }
+    }
+
+    /// A claim waits, or has the lock: notes it. Who is before it, if of another node too, is told of one that
+    /// stays.
+    pub(super) fn line_up(&mut self, wait: &Wait, out: &mut impl Outlet) {
+        let Some((at, stays)) = place_of(wait) else { return };
+        let Wait { account, from, cookie, .. } = *wait;
+        let place = Place { account, from, cookie, state: State::Ours, gone: false };
+        if !self.places.insert(at, place) || !stays {
+            return;
+        }
+        let before = at.before().and_then(|before| self.places.get(before));
+        let Some(&before) = before.filter(|b| !b.gone && b.from != from) else { return };
+        let given_back = matches!(before.state, State::Early(..));
+        if given_back || self.memory.dead().contains(&before.from.rank()) {
+            return;
+        }
+        let words = [before.cookie, from.to_bits(), cookie, at.position];
+        if self.accounts[before.account].offer(out, tell::NEXT, &words)
+            && let Some(place) = self.places.get_mut(at)
+        {
+            place.state = State::Promised;
+        }
+    }
+
+    /// A claim has been granted the lock by this interface.
+    pub(super) fn note_grant(&mut self, wait: &Wait) {
+        let Some((at, _)) = place_of(wait) else { return };
+        let Wait { account, from, cookie, .. } = *wait;
+        if self.places.get(at).is_none_or(|known| (known.from, known.cookie) != (from, cookie)) {
+            let place = Place { account, from, cookie, state: State::Ours, gone: false };
+            self.places.insert(at, place);
+        } else if let Some(place) = self.places.get_mut(at) {
+            place.state = State::Ours;
+        }
+    }
+
+    /// A wait for a lock is given up; unless the lock may be on its way to it.
+    pub(super) fn leave_line(&mut self, wait: &Wait) {
+        let Some((at, _)) = place_of(wait) else { return };
+        self.places.remove(at);
+        self.give_up(at, wait.from.rank());
+        self.end_promise(at.next());
+        self.pass_on(at.segment, at.offset);
+    }
+
+    /// Whether who is before it decides about a claim that waits.
+    pub(super) fn is_promised(&self, wait: &Wait) -> bool {
+        let place = place_of(wait).and_then(|(at, _)| self.places.get(at));
+        place.is_some_and(Place::is_promised)
+    }
+
+    /// Endpoints are gone: their claims too, but for those that may have got the lock, or may get it yet.
+    pub(super) fn leave_all(&mut self, gone: impl Fn(&Place) -> bool) {
+        for at in self.places.find(&gone) {
+            match self.places.get_mut(at) {
+                Some(place) if place.is_promised() => place.gone = true,
+                Some(_) => {
+                    self.places.remove(at);
+                    self.end_promise(at.next());
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// A rank is gone: to whom it has passed a lock that is told from here, too.
+    pub(super) fn orphan(&mut self, rank: u32) {
+        let by_it = |place: &Place| matches!(place.state, State::Passed(by, _) if by == rank);
+        for at in self.places.find(by_it) {
+            if let Some(place) = self.places.get_mut(at)
+                && let State::Passed(_, word) = place.state
+            {
+                place.state = State::Orphaned(word);
+                self.orphans = true;
+            }
+        }
+    }
+
+    /// Tells those to whom a rank that is gone has passed a lock. Who knows that already does not care.
+    pub(super) fn tell_orphans(&mut self, out: &mut impl Outlet) {
+        if !std::mem::take(&mut self.orphans) {
+            return;
+        }
+        for at in self.places.find(|place| matches!(place.state, State::Orphaned(_))) {
+            let Some(place) = self.places.get_mut(at) else { continue };
+            let State::Orphaned(word) = place.state else { continue };
+            place.state = State::Ours;
+            let account = &mut self.accounts[place.account];
+            account.tell(out, tell::GRANTED, &[place.cookie, at.position, word], &[]);
+            self.stuck |= account.is_stuck();
+        }
+    }
+
+    /// Looks who is at the head of a lock that has moved on, and wakes whoever that is. Those of other nodes
+    /// are told by [`Engine::handle_waits`].
+    pub(super) fn pass_on(&mut self, segment: clump_shm::export::SegmentName, offset: u64) {
+        let Self { memory, ranks, .. } = self;
+        let dead = memory.dead();
+        let Ok(lock) = queue_lock(memory, *ranks, segment, offset) else { return };
+        if let Head::Offered(rank) = lock.settle(|rank| dead.contains(&rank)) {
+            self.memory.wake(rank);
+        }
+    }
+}
+
+/// Where the claim of a wait is, once there is one, and whether it stays.
+fn place_of(wait: &Wait) -> Option<(At, bool)> {
+    let For::Lock { position: Some(position), stays } = wait.what else { return None };
+    Some((At { segment: wait.segment, offset: wait.offset, position }, stays))
+}

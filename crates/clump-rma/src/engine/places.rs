@@ -1,0 +1,116 @@
+//! What an interface knows of claims of ranks of other nodes on its locks, from the claim until the lock is given
+//! back: who comes after whom has been told, and from whom a lock will come.
+
+use clump_shm::export::SegmentName;
+use clump_shm::name::Name;
+use std::collections::HashMap;
+
+/// Claims of an endpoint that are known at one time; locks behind others it gets from here only.
+pub(super) const MOST_PLACES: u32 = 64;
+
+/// A claim: segment and offset of its lock, and its position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct At {
+    pub(super) segment: SegmentName,
+    pub(super) offset: u64,
+    pub(super) position: u64,
+}
+
+impl At {
+    pub(super) fn next(self) -> Self {
+        Self { position: self.position.wrapping_add(1), ..self }
+    }
+
+    pub(super) fn before(self) -> Option<Self> {
+        Some(Self { position: self.position.checked_sub(1)?, ..self })
+    }
+}
+
+/// What has become of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// It waits for this interface, or has been granted the lock by it.
+    Ours,
+    /// Who has the lock before it was told of it, and decides from whom it gets it.
+    Promised,
+    /// The same, and it was given back already, with this word, and passed on in turn or not: that was heard
+    /// before it was heard that it had been passed to it.
+    Early(u64, bool),
+    /// It was passed to it by this rank with this word.
+    Passed(u32, u64),
+    /// The same, and that rank has gone since: what it said may have gone with it.
+    Orphaned(u64),
+}
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) account: usize,
+    pub(super) from: Name,
+    pub(super) cookie: u64,
+    pub(super) state: State,
+    /// Its endpoint is gone. The claim stays as long as the lock may be on its way to it.
+    pub(super) gone: bool,
+}
+
+impl Place {
+    /// Whether who is before it decides about it.
+    pub(super) fn is_promised(&self) -> bool {
+        matches!(self.state, State::Promised | State::Early(..))
+    }
+}
+
+/// All such claims.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    all: HashMap<At, Place>,
+    /// How many of each endpoint.
+    counts: HashMap<Name, u32>,
+}
+
+impl Places {
+    pub(super) fn get(&self, at: At) -> Option<&Place> {
+        self.all.get(&at)
+    }
+
+    pub(super) fn get_mut(&mut self, at: At) -> Option<&mut Place> {
+        self.all.get_mut(&at)
+    }
+
+    /// False when the endpoint has too many.
+    pub(super) fn insert(&mut self, at: At, place: Place) -> bool {
+        // Of whoever overwrote the lock something may have stayed.
+        self.remove(at);
+        let count = self.counts.entry(place.from).or_default();
+        let fits = *count < MOST_PLACES;
+        if fits {
+            *count += 1;
+            self.all.insert(at, place);
+        }
+        fits
+    }
+
+    pub(super) fn remove(&mut self, at: At) -> Option<Place> {
+        let place = self.all.remove(&at)?;
+        if let Some(count) = self.counts.get_mut(&place.from) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.counts.remove(&place.from);
+            }
+        }
+        Some(place)
+    }
+
+    /// Where those lie that are like that, in an order that does not change.
+    pub(super) fn find(&self, like: impl Fn(&Place) -> bool) -> Vec<At> {
+        let found = self.all.iter().filter(|(_, place)| like(place));
+        let mut found: Vec<At> = found.map(|(at, _)| *at).collect();
+        found.sort_unstable_by_key(|at| (at.segment.to_bits(), at.offset, at.position));
+        found
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+}

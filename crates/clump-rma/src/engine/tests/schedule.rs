@@ -1,0 +1,452 @@
+//! A lock of a home, a rank there, and three ranks elsewhere, whose messages arrive in any order: random schedules with
+//! deaths at every step, checked against what a lock promises.
+
+use super::{Bench, own};
+use crate::engine::places::State;
+use crate::engine::{Engine, Outlet, Request};
+use crate::error::Why;
+use crate::lock::{Look, Turn};
+use crate::protocol::{ask, atomic_handler, how, tell};
+use crate::requester::{Fate, Requester};
+use crate::{AtomicOp, Width};
+use clump_os::sync::Ordering;
+use clump_shm::cells::Cells;
+use clump_shm::name::Name;
+use clump_shm::queue_lock::{Head, QueueLock, lock_words};
+
+const RANKS: u32 = 4;
+/// Where the lock lies, and the word that holders change.
+const LOCK: u64 = 64;
+const DATA: u64 = 8;
+const TURNS: u32 = 4;
+
+/// SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ z >> 31) % n
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Mail {
+    /// `None`: the home.
+    from: Option<Name>,
+    to: Option<Name>,
+    handler: u8,
+    words: Vec<u64>,
+}
+
+/// What the home sends; sometimes there is no room.
+struct Post<'a> {
+    mail: &'a mut Vec<Mail>,
+    dice: &'a mut Dice,
+}
+
+impl Outlet for Post<'_> {
+    fn answer(&mut self, to: Name, handler: u8, words: &[u64], _payload: &[u8]) -> bool {
+        let room = !self.dice.one_in(12);
+        if room {
+            self.mail.push(Mail { from: None, to: Some(to), handler, words: words.to_vec() });
+        }
+        room
+    }
+
+    fn report(&mut self, _to: Name, _consumed: u64) {}
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    Asks {
+        cookie: u64,
+        how: u64,
+        cancelled: bool,
+    },
+    Holds {
+        cookie: u64,
+        position: u64,
+        word: u64,
+    },
+    Quiet {
+        cookie: u64,
+    },
+    /// It has died, or left.
+    Gone {
+        dead: bool,
+        known: bool,
+        forgotten: bool,
+    },
+}
+
+struct Rank {
+    name: Name,
+    books: Requester,
+    doing: Doing,
+    left: u32,
+}
+
+#[derive(Default)]
+struct Seen {
+    passed: u32,
+    early: u32,
+    copies: u32,
+    broken: u32,
+    grants: u32,
+}
+
+struct World {
+    engine: Engine<Bench>,
+    cells: Cells,
+    ranks: Vec<Rank>,
+    /// The rank of the home: its turn, and what it holds.
+    local: Option<Turn>,
+    local_has: Option<(u64, u64)>,
+    local_left: u32,
+    mail: Vec<Mail>,
+    dice: Dice,
+    deaths: u32,
+    /// Its way to the home is slow; 0: nobody's.
+    slow: u32,
+    /// What a lock promises: who has it, its word, its last position, what its data is at least.
+    holder: Option<u32>,
+    broken: bool,
+    word: u64,
+    last: Option<u64>,
+    data: u64,
+    seen: Seen,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut dice = Dice(seed);
+        let bench = Bench::new();
+        let cells = bench.cells.clone();
+        let rank = |number| Rank {
+            name: Name::new(number, 3, 1),
+            books: Requester::new(1),
+            doing: Doing::Nothing,
+            left: TURNS,
+        };
+        let deaths = if dice.one_in(2) { 0 } else { 1 + dice.below(2) as u32 };
+        let slow = dice.below(u64::from(RANKS)) as u32;
+        Self {
+            engine: Engine::new(bench, RANKS, 1 << 16),
+            cells,
+            ranks: (1..RANKS).map(rank).collect(),
+            local: None,
+            local_has: None,
+            local_left: TURNS,
+            mail: Vec::new(),
+            dice,
+            deaths,
+            slow,
+            holder: None,
+            broken: false,
+            word: 0,
+            last: None,
+            data: 0,
+            seen: Seen::default(),
+        }
+    }
+
+    fn lock(&self) -> QueueLock<'_> {
+        QueueLock::over(self.cells.words(LOCK, lock_words(RANKS as usize)).unwrap()).unwrap()
+    }
+
+    fn granted(&mut self, rank: u32, (position, word): (u64, u64)) {
+        self.seen.grants += 1;
+        assert_eq!(self.holder, None, "rank {rank} got what another has");
+        assert!(!self.broken, "rank {rank} got what a rank died with");
+        assert!(self.last.is_none_or(|last| last < position), "rank {rank} jumped the line");
+        assert_eq!(word, self.word, "the word of rank {rank}");
+        let data = self.cells.word(DATA).unwrap().load(Ordering::SeqCst);
+        assert!(
+            data >= self.data,
+            "rank {rank} has the lock before what its holder put behind a fence"
+        );
+        (self.holder, self.last) = (Some(rank), Some(position));
+    }
+
+    fn send_home(&mut self, at: usize, handler: u8, words: &[u64]) {
+        let from = Some(self.ranks[at].name);
+        self.mail.push(Mail { from, to: None, handler, words: words.to_vec() });
+    }
+
+    fn ask_home(&mut self, at: usize, handler: u8, words: &[u64]) {
+        let worded = self.ranks[at].books.word(0, handler, words).unwrap();
+        self.send_home(at, worded.handler, worded.words());
+    }
+
+    fn deliver(&mut self) {
+        if self.mail.is_empty() {
+            return;
+        }
+        let at = self.dice.below(self.mail.len() as u64) as usize;
+        let slow = self.mail[at].from.is_some_and(|from| from.rank() == self.slow);
+        if slow && self.mail[at].to.is_none() && !self.dice.one_in(6) {
+            return;
+        }
+        let mail = self.mail.swap_remove(at);
+        let Self { engine, mail: bag, dice, ranks, .. } = self;
+        let Some(to) = mail.to else {
+            let (from, words) = (mail.from.unwrap(), &mail.words[..]);
+            let handler = mail.handler;
+            let request = Request { from, handler, words, payload: &[], deposited: 0 };
+            engine.handle_request(&request, &mut Post { mail: bag, dice });
+            let early =
+                |place: &super::super::places::Place| matches!(place.state, State::Early(..));
+            self.seen.early += u32::from(!self.engine.places.find(early).is_empty());
+            return;
+        };
+        let rank = &mut ranks[to.rank() as usize - 1];
+        if rank.name == to && !matches!(rank.doing, Doing::Gone { .. }) {
+            rank.books.on_answer(mail.handler, &mail.words, |_| 0);
+        }
+    }
+
+    /// A turn of the home's interface.
+    fn attend(&mut self) {
+        let Self { engine, mail, dice, .. } = self;
+        engine.handle_room(&mut Post { mail, dice });
+        engine.handle_waits(&mut Post { mail, dice });
+    }
+
+    fn is_known_dead(&self, rank: u32) -> bool {
+        self.engine.memory.dead.contains(&rank)
+    }
+
+    /// Nothing of it is on its way.
+    fn has_arrived(&self, name: Name) -> bool {
+        self.mail.iter().all(|mail| mail.from != Some(name))
+    }
+
+    fn act(&mut self, at: usize) {
+        let number = at as u32 + 1;
+        match self.ranks[at].doing {
+            Doing::Nothing if self.ranks[at].left == 0 || self.dice.one_in(20) => {
+                let name = self.ranks[at].name;
+                let asked = self.ranks[at].books.quiet(0);
+                if let Some((cookie, worded)) = asked {
+                    self.send_home(at, worded.handler, worded.words());
+                    self.ranks[at].doing = Doing::Quiet { cookie };
+                } else if self.ranks[at].left > 0 {
+                    // All that it asked for has happened: it closes its endpoint, and opens one anew.
+                    if self.has_arrived(name) {
+                        let name = Name::new(number, 3, name.generation() + 1);
+                        (self.ranks[at].name, self.ranks[at].books) = (name, Requester::new(1));
+                    }
+                } else if self.has_arrived(name) && self.dice.one_in(4) {
+                    let (dead, known, forgotten) = (false, true, false);
+                    self.ranks[at].doing = Doing::Gone { dead, known, forgotten };
+                }
+            }
+            Doing::Nothing => {
+                self.ranks[at].left -= 1;
+                let how = [how::STAYS, how::STAYS, how::STAYS, how::WAITS, how::TRIES];
+                let how = how[self.dice.below(5) as usize];
+                let cookie = self.ranks[at].books.begin(0);
+                self.ask_home(at, ask::LOCK, &[own(), LOCK, cookie, how]);
+                self.ranks[at].doing = Doing::Asks { cookie, how, cancelled: false };
+            }
+            Doing::Asks { cookie, how, cancelled } => {
+                if self.ranks[at].books.fate(cookie) == Some(Fate::Waiting) {
+                    if how == how::WAITS && !cancelled && self.dice.one_in(10) {
+                        let worded = self.ranks[at].books.cancel(0, cookie).unwrap();
+                        self.send_home(at, worded.handler, worded.words());
+                        self.ranks[at].doing = Doing::Asks { cookie, how, cancelled: true };
+                    }
+                    return;
+                }
+                self.ranks[at].doing = match self.ranks[at].books.take(cookie) {
+                    Some(Fate::Granted(position, word)) => {
+                        self.granted(number, (position, word));
+                        Doing::Holds { cookie, position, word }
+                    }
+                    Some(Fate::Refused(Why::HolderDied, ..)) => {
+                        assert!(!self.engine.memory.dead.is_empty(), "nobody has died");
+                        Doing::Nothing
+                    }
+                    Some(Fate::Refused(Why::TimedOut, ..)) if cancelled => Doing::Nothing,
+                    Some(Fate::Refused(Why::LockBusy, ..)) if how == how::TRIES => Doing::Nothing,
+                    other => panic!("rank {number} got {other:?}"),
+                };
+            }
+            Doing::Holds { cookie, position, word } => self.release(at, cookie, (position, word)),
+            Doing::Quiet { cookie } => match self.ranks[at].books.fate(cookie) {
+                Some(Fate::Waiting) => {}
+                _ => {
+                    self.ranks[at].books.take(cookie);
+                    let failed = self.ranks[at].books.failure(0);
+                    let died = !self.engine.memory.dead.is_empty();
+                    assert!(
+                        failed.is_none_or(|(_, why, ..)| why == Why::HolderDied && died),
+                        "{failed:?}"
+                    );
+                    self.ranks[at].doing = Doing::Nothing;
+                }
+            },
+            Doing::Gone { dead, known, forgotten } => self.end(at, (dead, known, forgotten)),
+        }
+    }
+
+    fn release(&mut self, at: usize, cookie: u64, (position, word): (u64, u64)) {
+        if self.dice.one_in(4) {
+            let store = atomic_handler(AtomicOp::Max, Width::Word, false);
+            self.data = position + 1;
+            let data = self.data;
+            self.ask_home(at, store, &[own(), DATA, data]);
+            self.ranks[at].books.fence();
+        }
+        (self.holder, self.word) = (None, word + 1);
+        let heir = self.ranks[at].books.take_heir(cookie, 0, position);
+        let room = !self.dice.one_in(10);
+        let mut passed = 0;
+        if let Some(heir) = heir.filter(|heir| room && !self.is_known_dead(heir.name.rank())) {
+            let (from, to) = (Some(self.ranks[at].name), Some(heir.name));
+            let words = heir.grant(word + 1).to_vec();
+            self.mail.push(Mail { from, to, handler: tell::GRANTED, words });
+            (passed, self.seen.passed) = (1, self.seen.passed + 1);
+        }
+        self.ask_home(at, ask::UNLOCK, &[own(), LOCK, 0, position, word + 1, passed]);
+        self.ranks[at].doing = Doing::Nothing;
+    }
+
+    fn die(&mut self, at: usize) {
+        let Rank { name, doing, .. } = self.ranks[at];
+        if matches!(doing, Doing::Gone { .. }) {
+            return;
+        }
+        self.deaths -= 1;
+        if self.holder == Some(at as u32 + 1) {
+            (self.broken, self.holder) = (true, None);
+            self.seen.broken += 1;
+        }
+        let (known, forgotten) = (false, false);
+        self.ranks[at].doing = Doing::Gone { dead: true, known, forgotten };
+        let Self { mail, dice, .. } = self;
+        mail.retain(|mail| mail.from != Some(name) || dice.one_in(2));
+    }
+
+    /// Others hear of an end, and its home forgets it.
+    fn end(&mut self, at: usize, (dead, known, forgotten): (bool, bool, bool)) {
+        let number = at as u32 + 1;
+        if !known {
+            self.engine.memory.dead.push(number);
+            self.ranks[at].doing = Doing::Gone { dead, known: true, forgotten };
+        } else if !forgotten {
+            // What it sent to other ranks may arrive all the same.
+            let name = self.ranks[at].name;
+            self.mail.retain(|mail| mail.from != Some(name) || mail.to.is_some());
+            self.engine.forget(number);
+            self.seen.copies += u32::from(self.engine.orphans);
+            self.ranks[at].doing = Doing::Gone { dead, known, forgotten: true };
+        }
+    }
+
+    fn act_at_home(&mut self) {
+        let dead = self.engine.memory.dead.clone();
+        if let Some((position, word)) = self.local_has.take() {
+            (self.holder, self.word) = (None, word + 1);
+            assert!(self.lock().leave(position, 0, word + 1));
+            self.lock().settle(|rank| dead.contains(&rank));
+        } else if let Some(mut turn) = self.local {
+            let look = turn.look(self.lock(), |rank| dead.contains(&rank));
+            self.local = Some(turn);
+            match look {
+                Look::Taken(position, word) => {
+                    self.granted(0, (position, word));
+                    (self.local, self.local_has) = (None, Some((position, word)));
+                }
+                Look::HolderDied => {
+                    assert!(!dead.is_empty());
+                    if turn.give_up(self.lock()) {
+                        self.lock().settle(|rank| dead.contains(&rank));
+                    }
+                    self.local = None;
+                }
+                Look::NotYet | Look::OwnerDied => {}
+            }
+        } else if self.local_left > 0 {
+            self.local_left -= 1;
+            self.local = Some(Turn::new(0, 0));
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let gone = |rank: &Rank| matches!(rank.doing, Doing::Gone { forgotten: true, .. });
+        let local = self.local_left == 0 && self.local.is_none() && self.local_has.is_none();
+        local && self.ranks.iter().all(gone) && self.mail.is_empty()
+    }
+
+    fn run(mut self) -> Seen {
+        for _ in 0..20_000 {
+            if self.is_over() {
+                self.check_end();
+                return self.seen;
+            }
+            match self.dice.below(20) {
+                0..8 => self.deliver(),
+                8..10 => self.attend(),
+                10..12 => self.act_at_home(),
+                12 if self.deaths > 0 && self.dice.one_in(6) => {
+                    let at = self.dice.below(3) as usize;
+                    self.die(at);
+                }
+                _ => {
+                    let at = self.dice.below(3) as usize;
+                    self.act(at);
+                }
+            }
+        }
+        let doing: Vec<_> = self.ranks.iter().map(|rank| rank.doing).collect();
+        let claims: Vec<_> = self.lock().claims().collect();
+        let Self { local, local_has, mail, .. } = &self;
+        let Engine { places, waits, .. } = &self.engine;
+        let home = format!("{local:?} {local_has:?} {claims:?} {waits:?} {places:?}");
+        panic!("somebody waits for ever: {doing:?} {mail:?} {home}");
+    }
+
+    fn check_end(&mut self) {
+        self.attend();
+        assert!(!self.engine.has_waits() || self.engine.wants_room());
+        let head = self.lock().settle(|_| false);
+        if self.engine.memory.dead.is_empty() {
+            assert_eq!((head, self.seen.grants), (Head::Free, self.word as u32));
+        } else if head != Head::Free {
+            assert!(matches!(head, Head::Held(rank) if self.is_known_dead(rank)), "{head:?}");
+        } else {
+            assert!(!self.broken, "a rank died with the lock, and it is free");
+        }
+        assert_eq!(self.engine.places.len(), 0, "claims that nobody has: {:?}", self.engine.places);
+    }
+}
+
+#[test]
+fn whatever_arrives_when_a_lock_has_one_holder_and_all_who_wait_are_told() {
+    let mut all = Seen::default();
+    for seed in 0..6000 {
+        let seen = std::panic::catch_unwind(|| World::new(seed).run());
+        let Ok(seen) = seen else { panic!("seed {seed} failed") };
+        all.passed += seen.passed;
+        all.early += seen.early;
+        all.copies += seen.copies;
+        all.broken += seen.broken;
+    }
+    // What it is about has happened, and often.
+    let Seen { passed, early, copies, broken, .. } = all;
+    let counts = [passed, early, copies, broken];
+    assert!(
+        counts.iter().zip([4000, 400, 40, 100]).all(|(count, least)| *count > least),
+        "{counts:?}"
+    );
+}
