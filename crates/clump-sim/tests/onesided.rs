@@ -2,7 +2,8 @@
 
 mod evidence;
 
-use clump_sim::onesided::{Counts, Outcome, Plan, Way, run as run_plan};
+use clump_sim::Link;
+use clump_sim::onesided::{Counts, Fault, Outcome, Plan, Way, run as run_plan};
 
 #[allow(clippy::panic, reason = "that is how a test says what failed")]
 fn run(way: Way, seed: u64) -> Outcome {
@@ -22,6 +23,7 @@ fn memory_is_what_the_model_says(way: Way) {
         ("gets", counts.gets, 1_000),
         ("signals awaited", counts.signals_awaited, 100),
         ("locks from other nodes", counts.locks_far, 1_000),
+        ("locks that were passed on", counts.locks_passed, 50),
         ("locks given up", counts.locks_timed_out, 1),
         ("deaths of holders told", counts.holders_dead, 1),
         ("flags awaited", counts.flags_awaited, 100),
@@ -50,6 +52,29 @@ fn seeds_that_failed_once_do_not_again() {
         run(Way::Direct, seed);
         run(Way::Proxies, seed);
     }
+}
+
+#[test]
+fn a_lock_goes_from_rank_to_rank_in_one_message() {
+    let mut counts = Counts::default();
+    let delay = 100_000;
+    for seed in 1..=20 {
+        let mut plan = Plan::by(Way::Direct, seed);
+        plan.faults.retain(|(_, fault)| *fault == Fault::Heal);
+        plan.node_of = (0..plan.ranks()).collect();
+        plan.clocks = vec![0; 2 * plan.node_of.len()];
+        plan.link = Link::clean(delay, 1472);
+        (plan.turn, plan.hold, plan.think) = (500, 20 * delay, 5 * delay);
+        plan.wanted = Some(0);
+        counts.add(&run_plan(plan, false).unwrap_or_else(|failure| panic!("{failure}")).counts);
+    }
+    // In delays of the link; those by way of the home are of claims that may be given up, and of fences.
+    let delays = |count: u64, sum: u64| sum as f64 / (count * delay) as f64;
+    let past = delays(counts.handed_past, counts.handed_past_ns);
+    let by_home = delays(counts.handed_by_home, counts.handed_by_home_ns);
+    println!("past the home {past:.3} delays, by way of it {by_home:.3}; {counts:?}");
+    assert!(counts.handed_past > 500 && counts.handed_by_home > 100, "{counts:?}");
+    assert!(past < 1.4 && by_home > 1.9, "past the home {past}, by way of it {by_home}");
 }
 
 #[test]

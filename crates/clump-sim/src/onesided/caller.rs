@@ -44,7 +44,7 @@ pub(crate) struct Caller {
     pub(crate) leaves_at: Time,
     pub(crate) random: Random,
     /// By how much its clock is ahead.
-    clock: Time,
+    pub(super) clock: Time,
     /// When it sleeps, whoever changes what it waits for must ring.
     pub(crate) sleeper: Sleeper,
     /// It has done everything, after the faults.

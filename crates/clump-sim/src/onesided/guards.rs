@@ -5,7 +5,7 @@ use super::line::Load;
 use super::model::Sum;
 use super::program::Doing;
 use crate::switch::Time;
-use clump_rma::protocol::ask;
+use clump_rma::protocol::{ask, how};
 use clump_rma::{Comparison, Fate, FlagWords, Look, Turn, Why};
 use clump_shm::node::NodeMemory;
 use clump_shm::queue_lock::{Claim, Head, QueueLock};
@@ -37,11 +37,15 @@ impl Caller {
     pub(super) fn ask_lock(&mut self, home: u32, around: &mut Around<'_>) -> Doing {
         let (node, tries) = (around.layout.node(home), self.random.one_in(5));
         let until = self.until(around);
-        around.model.on_ask(home, self.rank);
+        around.model.on_ask(home, self.rank, around.now);
         if !self.is_near(home, around) {
             let cookie = self.requester.begin(node);
-            let words =
-                [around.layout.bits(home), around.layout.lock_at(), cookie, u64::from(tries)];
+            let how = match (tries, until) {
+                (true, _) => how::TRIES,
+                (false, Time::MAX) => how::STAYS,
+                (false, _) => how::WAITS,
+            };
+            let words = [around.layout.bits(home), around.layout.lock_at(), cookie, how];
             if self.post(node, ask::LOCK, &words, Load::Nothing) {
                 return Doing::AsksLock { home, cookie, until, cancelled: false };
             }
@@ -57,7 +61,7 @@ impl Caller {
         lock.settle(|rank| around.memory.death_of(rank).is_some());
         match lock.claim_free(self.rank) {
             Claim::At(position) => match lock.enter(position, self.rank) {
-                Some(word) => self.hold(home, (position, word), around),
+                Some(word) => self.hold(home, (position, word), 0, around),
                 None => Doing::Nothing,
             },
             Claim::None => Doing::Nothing,
@@ -68,11 +72,13 @@ impl Caller {
         &mut self,
         home: u32,
         (position, word): (u64, u64),
+        cookie: u64,
         around: &mut Around<'_>,
     ) -> Doing {
         around.model.on_granted(home, self.rank, (position, word));
+        around.model.on_handed(around.layout, home, self.rank, around.now);
         let until = around.now + self.random.below(around.plan.hold + 1);
-        Doing::Holds { home, position, word: word + 1, until }
+        Doing::Holds { home, position, word: word + 1, cookie, until }
     }
 
     pub(super) fn await_grant(
@@ -89,7 +95,7 @@ impl Caller {
         Some(match fate {
             Fate::Granted(position, word) => {
                 around.model.counts.locks_far += 1;
-                self.hold(home, (position, word), around)
+                self.hold(home, (position, word), cookie, around)
             }
             Fate::Refused(Why::HolderDied, ..) => {
                 around.model.on_holder_died(home, self.rank);
@@ -136,7 +142,9 @@ impl Caller {
         let look = turn.look(lock, |rank| memory.death_of(rank).is_some());
         let late = around.now >= until;
         match look {
-            Look::Taken(position, word) => return Some(self.hold(home, (position, word), around)),
+            Look::Taken(position, word) => {
+                return Some(self.hold(home, (position, word), 0, around));
+            }
             Look::HolderDied => around.model.on_holder_died(home, self.rank),
             Look::OwnerDied => {}
             Look::NotYet if late => around.model.counts.locks_timed_out += 1,
@@ -155,12 +163,14 @@ impl Caller {
         &mut self,
         home: u32,
         (position, word): (u64, u64),
+        cookie: u64,
         around: &mut Around<'_>,
     ) -> Doing {
-        around.model.on_release(home, word);
+        around.model.on_release(home, self.rank, word, around.now);
         let layout = around.layout;
         if !self.is_near(home, around) {
-            let words = [layout.bits(home), layout.lock_at(), 0, position, word];
+            let passed = u64::from(self.pass(home, (position, word), cookie, around));
+            let words = [layout.bits(home), layout.lock_at(), 0, position, word, passed];
             self.post(layout.node(home), ask::UNLOCK, &words, Load::Nothing);
             return Doing::Nothing;
         }
@@ -173,6 +183,27 @@ impl Caller {
             pass_on(around.memory, lock);
         }
         Doing::Nothing
+    }
+
+    /// Grants a lock of another node to who is known to come next, if there is room for that.
+    fn pass(
+        &mut self,
+        home: u32,
+        (position, word): (u64, u64),
+        cookie: u64,
+        around: &mut Around<'_>,
+    ) -> bool {
+        let node = around.layout.node(home);
+        let heir = self.requester.take_heir(cookie, node, position);
+        let Some((heir, line)) = heir.zip(self.line.as_mut()) else { return false };
+        if around.memory.death_of(heir.name.rank()).is_some() {
+            return false;
+        }
+        let passed = line.grant(around.now + self.clock, &heir, word);
+        if passed {
+            around.model.on_passed(home);
+        }
+        passed
     }
 
     pub(super) fn add_to_flag(&mut self, home: u32, around: &mut Around<'_>) -> Doing {

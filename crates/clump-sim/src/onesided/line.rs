@@ -11,8 +11,8 @@ use clump_net::{
     Arrival, Batch, Doors, FlowId, PeerAddress, Progress, Push, Refusal, Request, Sort, Stack,
     StackConfig,
 };
-use clump_rma::protocol::{TAG, interface_name};
-use clump_rma::{Requester, Worded};
+use clump_rma::protocol::{TAG, interface_name, tell};
+use clump_rma::{Heir, Requester, Worded};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_wire::frame::Kind;
@@ -191,6 +191,28 @@ impl Line {
         sent
     }
 
+    /// Grants a lock to who comes next. False where there is no room now, and within a node, whose ranks' endpoints
+    /// have no way to each other here.
+    pub(crate) fn grant(&mut self, at: Time, heir: &Heir, word: u64) -> bool {
+        let rank = heir.name.rank();
+        if self.memory.is_local(rank) {
+            return false;
+        }
+        let peer = match &self.way {
+            Way::Own(_) => rank,
+            Way::Proxies(_) => self.memory.interface_id(self.memory.node_of(rank)),
+        };
+        let flow = self.way.open_flow((self.me, heir.name.to_bits(), peer));
+        let words = heir.grant(word);
+        let handler = tell::GRANTED;
+        let request = Request { flow, tag: TAG, kind: Kind::Short, handler, words: &words };
+        let pushed = match &mut self.way {
+            Way::Own(stack) => stack.request(|| at, &request, &[]),
+            Way::Proxies(booth) => booth.portal.request(&request, &[]),
+        };
+        pushed == Push::Accepted
+    }
+
     /// Receives once; gives how many packets and messages there were.
     pub(crate) fn receive(
         &mut self,
@@ -226,11 +248,11 @@ fn own_stack(
     memory: &NodeMemory,
     trade: &Trade<'_>,
 ) -> anyhow::Result<Stack> {
+    // Interfaces of other nodes, and their ranks, whom locks are passed to.
+    let ranks = (0..memory.interface_id(0)).filter(|&rank| !memory.is_local(rank));
     let others = (0..memory.nnodes()).filter(|&node| node != memory.node());
-    let peer = |node| {
-        let id = memory.interface_id(node);
-        PeerAddress { id, address: address_of(id), epoch: 1 }
-    };
+    let others = ranks.chain(others.map(|node| memory.interface_id(node)));
+    let peer = |id| PeerAddress { id, address: address_of(id), epoch: 1 };
     let config = StackConfig {
         me: rank,
         epoch: 1,
@@ -254,7 +276,9 @@ fn hear(
     let (words, route) = (arrival.words(), arrival.route);
     let node_of = |name| memory.node_of_interface(Name::from_bits(name).rank());
     match arrival.sort {
-        Sort::Message(Kind::Short | Kind::Medium) if arrival.reply => {
+        Sort::Message(Kind::Short | Kind::Medium)
+            if arrival.reply || arrival.handler == tell::GRANTED =>
+        {
             requester.on_answer(arrival.handler, words, |to| {
                 let part = arrival.payload.len().min(to.len());
                 to[..part].copy_from_slice(&arrival.payload[..part]);
@@ -265,11 +289,11 @@ fn hear(
             let (first, words) = words.split_first().unwrap_or((&0, &[]));
             let original = Original::unpack(*first);
             let words = own_words(original.kind == 3, words);
-            let node = node_of(route.from).ok_or("a rank returned a request")?;
+            let Some(node) = node_of(route.from) else { return of_heir(original.handler) };
             requester.on_returned(node, original.handler, words);
         }
         Sort::Lost(kind @ (Kind::Short | Kind::Medium | Kind::Long), _) => {
-            let node = node_of(route.to).ok_or("a request to a rank was lost")?;
+            let Some(node) = node_of(route.to) else { return of_heir(arrival.handler) };
             let words = own_words(kind == Kind::Long, words);
             requester.on_returned(node, arrival.handler, words);
         }
@@ -277,6 +301,12 @@ fn hear(
         Sort::Message(_) => return Err(format!("a rank was handed {arrival:x?}")),
     }
     Ok(())
+}
+
+/// A request to a rank came back. One that passed a lock may: its home knows who is gone.
+fn of_heir(handler: u8) -> Result<(), String> {
+    let passed = handler == tell::GRANTED;
+    passed.then_some(()).ok_or_else(|| format!("request {handler} to a rank came back"))
 }
 
 /// A long message carries offset and length before its words.

@@ -10,6 +10,7 @@
 //! 5. When proxies bid a rank farewell all that it sent has happened.
 
 use super::layout::{Layout, PART, SLOT, SLOTS, TICKETS};
+use crate::switch::Time;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A word that ranks add to.
@@ -37,6 +38,9 @@ struct LockState {
     /// Ranks that may have a claim at home or on its way there.
     asking: u64,
     last_position: Option<u64>,
+    /// By whom it was given back last, when, and whether it was passed to the next; and when each rank asked for it.
+    given_back: Option<(u32, Time, bool)>,
+    asked_at: BTreeMap<u32, Time>,
     /// Claims as they were first seen at home: turn, position, by rank.
     seen: BTreeMap<u64, (u64, u32)>,
 }
@@ -72,6 +76,13 @@ pub struct Counts {
     pub signals_awaited: u64,
     pub locks_granted: u64,
     pub locks_far: u64,
+    pub locks_passed: u64,
+    /// From one rank to another that had asked before, both of other nodes than its home and each other's: how often and
+    /// how long that took, past the home and by way of it.
+    pub handed_past: u64,
+    pub handed_past_ns: u64,
+    pub handed_by_home: u64,
+    pub handed_by_home_ns: u64,
     pub locks_timed_out: u64,
     pub holders_dead: u64,
     pub flags_awaited: u64,
@@ -94,6 +105,11 @@ impl Counts {
             (signals_awaited, other.signals_awaited),
             (&mut self.locks_granted, other.locks_granted),
             (&mut self.locks_far, other.locks_far),
+            (&mut self.locks_passed, other.locks_passed),
+            (&mut self.handed_past, other.handed_past),
+            (&mut self.handed_past_ns, other.handed_past_ns),
+            (&mut self.handed_by_home, other.handed_by_home),
+            (&mut self.handed_by_home_ns, other.handed_by_home_ns),
             (&mut self.locks_timed_out, other.locks_timed_out),
             (&mut self.holders_dead, other.holders_dead),
             (&mut self.flags_awaited, other.flags_awaited),
@@ -245,8 +261,10 @@ impl Model {
     }
 
     /// A rank asks for a lock.
-    pub(crate) fn on_ask(&mut self, home: u32, rank: u32) {
-        self.locks[home as usize].asking |= 1 << rank;
+    pub(crate) fn on_ask(&mut self, home: u32, rank: u32, now: Time) {
+        let lock = &mut self.locks[home as usize];
+        lock.asking |= 1 << rank;
+        lock.asked_at.insert(rank, now);
     }
 
     /// A rank got a lock.
@@ -270,9 +288,36 @@ impl Model {
     }
 
     /// A rank gives a lock back, with a word.
-    pub(crate) fn on_release(&mut self, home: u32, word: u64) {
+    pub(crate) fn on_release(&mut self, home: u32, rank: u32, word: u64, now: Time) {
         let lock = &mut self.locks[home as usize];
         (lock.holder, lock.word) = (None, word);
+        lock.given_back = Some((rank, now, false));
+    }
+
+    /// It has granted it to the next itself.
+    pub(crate) fn on_passed(&mut self, home: u32) {
+        self.counts.locks_passed += 1;
+        if let Some((.., passed)) = &mut self.locks[home as usize].given_back {
+            *passed = true;
+        }
+    }
+
+    /// A rank got a lock now: how long that took, if it was there for it in time.
+    pub(crate) fn on_handed(&mut self, layout: &Layout, home: u32, rank: u32, now: Time) {
+        let lock = &mut self.locks[home as usize];
+        let asked = lock.asked_at.get(&rank).copied().unwrap_or(now);
+        let Some((by, at, passed)) = lock.given_back.take() else { return };
+        let nodes = [home, rank, by].map(|rank| layout.node(rank));
+        let apart = nodes[0] != nodes[1] && nodes[1] != nodes[2] && nodes[2] != nodes[0];
+        if !apart || asked > at {
+            return;
+        }
+        let counts = &mut self.counts;
+        let (count, sum) = match passed {
+            true => (&mut counts.handed_past, &mut counts.handed_past_ns),
+            false => (&mut counts.handed_by_home, &mut counts.handed_by_home_ns),
+        };
+        (*count, *sum) = (*count + 1, *sum + (now - at));
     }
 
     /// A rank was told that a holder died with the lock.

@@ -107,6 +107,8 @@ pub struct Plan {
     pub think: Time,
     /// How long a lock is held, at most.
     pub hold: Time,
+    /// The rank whose lock all want most of the time, if there is one.
+    pub wanted: Option<u32>,
     /// By how much the clock of each actor is ahead.
     pub clocks: Vec<Time>,
     /// What happens when, in order.
@@ -155,10 +157,13 @@ impl Plan {
             turn: random.magnitude(300, 5 * MICROSECOND),
             think: span / random.between(30, 200),
             hold: random.magnitude(MICROSECOND, 1 + span / 20),
+            wanted: None,
             clocks: (0..actors).map(|_| random.below(1 << 40)).collect(),
             faults: Vec::new(),
             heal_at: span,
         };
+        let mut wants = Random::new(seed ^ 0x7761_6e74_6564);
+        plan.wanted = wants.one_in(3).then(|| wants.below(ranks as u64) as u32);
         if way == Way::Proxies {
             plan.share_clocks();
         }

@@ -72,6 +72,8 @@ pub(crate) enum Doing {
         home: u32,
         position: u64,
         word: u64,
+        /// What its home knows it by; 0: it lies on this node.
+        cookie: u64,
         until: Time,
     },
     AsksFlag {
@@ -178,8 +180,10 @@ impl Caller {
                 self.await_grant((home, cookie), (until, cancelled), around)
             }
             Doing::AwaitsLock { home, turn, until } => self.await_turn(home, turn, until, around),
-            Doing::Holds { home, position, word, until } => (now >= until || around.healed)
-                .then(|| self.release(home, (position, word), around)),
+            Doing::Holds { home, position, word, cookie, until } => {
+                let over = now >= until || around.healed;
+                over.then(|| self.release(home, (position, word), cookie, around))
+            }
             Doing::AsksFlag { home, cookie, value, until, cancelled } => {
                 self.await_told((home, cookie, value), (until, cancelled), around)
             }
@@ -220,6 +224,14 @@ impl Caller {
         let owner = self.random.below(u64::from(around.plan.ranks())) as u32;
         if around.memory.death_of(owner).is_some() {
             return Some(Doing::Nothing);
+        }
+        if let Some(wanted) = around.plan.wanted.filter(|_| !self.random.one_in(4)) {
+            let known_dead = around.memory.death_of(wanted).is_some();
+            return Some(match self.random.below(4) {
+                0 => self.quiet(Next::Nothing, around),
+                _ if known_dead => Doing::Nothing,
+                _ => self.ask_lock(wanted, around),
+            });
         }
         let doing = match self.random.below(20) {
             0..3 => self.add(owner, true, around),
