@@ -3,8 +3,10 @@
 
 use clump_am::Dispatch;
 use clump_node_tests::{Shape, run};
+use clump_os::sync::{AtomicU64, Ordering};
 use clump_rma::{Comparison, Rma, Why};
 use clump_shm::job::{Death, How};
+use std::sync::Arc;
 use std::time::Duration;
 
 fn shapes() -> Vec<Shape> {
@@ -51,6 +53,75 @@ fn ranks_exclude_each_other_and_the_word_counts_them() {
             rma.quiet().unwrap();
             seat.meet();
             assert_eq!(lock.acquire().unwrap().word(), TURNS * seat.ranks() as u64);
+            seat.meet();
+        });
+    }
+}
+
+#[test]
+fn a_lock_goes_from_rank_to_rank_past_its_home() {
+    const TURNS: u64 = 150;
+    let shapes = [
+        Shape::of(4, 4),
+        Shape::of(4, 2), // who contends is on one node, the home on the other
+        Shape::of(4, 4).troubled(),
+        Shape::of(6, 3).by_proxies(2, Dispatch::LeastLoaded),
+    ];
+    for (seed, shape) in (1..).zip(shapes) {
+        let passed = Arc::new(AtomicU64::new(0));
+        let sum = passed.clone();
+        run(&shape, seed, move |seat| {
+            let rma = Rma::open(&seat.context).unwrap();
+            let locks = rma.export_locks(1).unwrap();
+            let names = seat.exchange(locks.name());
+            let (_mine, all) = seat.allocate(&rma, 64);
+            let lock = rma.lock(names[0], 0).unwrap();
+            let counter = &all[0];
+            for _ in 0..TURNS {
+                // A rank of the home takes part now and then.
+                let mut guard = lock.acquire().unwrap();
+                let value = counter.get::<u64>(0).unwrap();
+                counter.put(0, value + 1).unwrap();
+                rma.quiet().unwrap();
+                assert_eq!(guard.word(), value);
+                guard.set_word(value + 1);
+                guard.release().unwrap();
+            }
+            sum.fetch_add(rma.locks_passed(), Ordering::Relaxed);
+            rma.quiet().unwrap();
+            seat.meet();
+            // All that was given back has been: nobody has it.
+            if seat.rank() == 1 {
+                let guard = lock.try_acquire().unwrap().unwrap();
+                assert_eq!(guard.word(), TURNS * seat.ranks() as u64);
+            }
+            seat.meet();
+        });
+        // While one works on its home the next has asked and been named.
+        assert_ne!(passed.load(Ordering::Relaxed), 0, "{shape:?}");
+    }
+}
+
+#[test]
+fn what_was_put_before_a_fence_is_there_for_the_next_holder() {
+    for (seed, shape) in (1..).zip([Shape::of(4, 4), Shape::of(4, 4).troubled()]) {
+        run(&shape, seed, |seat| {
+            let rma = Rma::open(&seat.context).unwrap();
+            let locks = rma.export_locks(1).unwrap();
+            let names = seat.exchange(locks.name());
+            let (_mine, all) = seat.allocate(&rma, 64);
+            let lock = rma.lock(names[0], 0).unwrap();
+            let counter = &all[0];
+            for _ in 0..100 {
+                let mut guard = lock.acquire().unwrap();
+                assert_eq!(counter.get::<u64>(0).unwrap(), guard.word());
+                let next = guard.word() + 1;
+                guard.set_word(next);
+                counter.put(0, next).unwrap();
+                rma.fence();
+                guard.release().unwrap();
+            }
+            rma.quiet().unwrap();
             seat.meet();
         });
     }

@@ -4,8 +4,12 @@
 //! Rank 0 works on memory of rank 1, which computes meanwhile, or sleeps if the argument is `idle`. The bare
 //! counterpart between nodes is a thread of rank 1 that blocks in `recv` and echoes: a round trip of UDP and
 //! one wake-up.
+//!
+//! On three nodes and more (`-n 3 --nodes 3`) all ranks but the last contend for a lock of the last one's node, beside a
+//! message that two of them send to and fro.
 
 mod near;
+mod relay;
 
 use clump::rma::{Barrier, Comparison, Lock, Rma, Target};
 use clump_os::clock;
@@ -63,6 +67,9 @@ fn main() -> Result<()> {
     if cl.nranks() == 2 {
         transfer(&cl, &rma, &lock)?;
         cl.barrier()?;
+    }
+    if cl.nranks() > 2 && cl.node().nnodes() > 2 {
+        relay::measure(&cl, &rma)?;
     }
     meetings(&cl, &rma)?;
     cl.barrier()?;

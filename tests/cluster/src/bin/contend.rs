@@ -1,7 +1,7 @@
 //! Ranks that contend for locks of all homes until they are told who has died: `contend FOLDER SEED`.
 //!
 //! Each watches that nobody else is inside, and that calls fail for deaths that there were. The file `FOLDER/end`
-//! ends it; its words are the ranks that have died.
+//! ends it; its words are the ranks that have died. With an odd seed all want the locks of one home, and wait for them.
 
 use clump::rma::{Lock, Rma, Segment, Target, Why};
 use clump_cluster_tests::storm::Dice;
@@ -46,7 +46,12 @@ fn main() -> Result<()> {
             places.push(Place { home, at: 64 * index, lock, lost: None });
         }
     }
-    let mut rank = Contender { rank: cl.rank(), rma, insides, places, dice, held: 0 };
+    let one = seed.parse::<usize>()?;
+    let crowded = one % 2 == 1;
+    if crowded {
+        places.retain(|place| place.home == one / 2 % cl.nranks());
+    }
+    let mut rank = Contender { rank: cl.rank(), rma, insides, places, dice, crowded, held: 0 };
     let result = rank.contend(&folder);
     // Others may still want what this rank exports.
     std::fs::write(folder.join(format!("done-{}", cl.rank())), "")?;
@@ -66,6 +71,7 @@ struct Contender {
     insides: Vec<Target>,
     places: Vec<Place>,
     dice: Dice,
+    crowded: bool,
     held: u64,
 }
 
@@ -87,8 +93,8 @@ impl Contender {
     }
     /// Takes one lock that is not lost, in one of three ways, and looks whether anybody else is inside.
     fn turn(&mut self) -> Result<()> {
-        let Self { rank, rma, insides, places, dice, held } = self;
-        let way = dice.of(0..=2);
+        let Self { rank, rma, insides, places, dice, crowded, held } = self;
+        let way = if *crowded && dice.of(0..=9) > 0 { 0 } else { dice.of(0..=2) };
         let Some(last) = places.len().checked_sub(1) else { return Ok(()) };
         let Place { home, at, lock, lost } = &mut places[dice.of(0..=last as u32) as usize];
         if lost.is_some() {
