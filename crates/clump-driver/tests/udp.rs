@@ -263,3 +263,28 @@ fn a_sender_that_loses_only_what_arrives_shows_what_it_would_show_without() {
     assert_eq!(lossy.send_kept(&run).unwrap(), 44);
     assert_eq!(lossy.inner().counts(), plain.counts());
 }
+
+#[test]
+fn the_end_of_one_row_is_no_reason_to_copy_the_next() {
+    let rows: [Vec<u8>; 2] =
+        [7, 9].map(|fill| (0..1_u32 << 17).map(|i| (i % fill) as u8).collect());
+    let [end, next] = rows.each_ref().map(|row| &row[row.as_ptr().addr().wrapping_neg() % 4096..]);
+    let mut to = bind(UdpOptions::default());
+    for ends in [2, 20] {
+        let mut from = bind(UdpOptions { connections: 1, ..UdpOptions::default() });
+        let there = to.local();
+        let datagram = |head| Outgoing { to: there, head, body: &[], tail: &[] };
+        let pieces = end[..ends * 1468].chunks(1468).chain(next[..44 * 1468].chunks(1468));
+        let batch: Vec<_> = pieces.map(datagram).collect();
+        assert_eq!(from.send_kept(&batch).unwrap(), batch.len());
+        let arrived = receive(&mut to, batch.len());
+        assert!(arrived.iter().zip(&batch).all(|(bytes, sent)| bytes == sent.head));
+        let counts = from.counts();
+        assert_eq!(counts.sent, batch.len() as u64);
+        if counts.shown > 0 {
+            // What is too short to be shown is copied, and nothing else.
+            let all = if ends < 12 { 44 } else { ends as u64 + 44 };
+            assert_eq!((counts.shown, counts.send_calls), (all, 2));
+        }
+    }
+}

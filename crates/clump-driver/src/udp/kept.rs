@@ -10,6 +10,9 @@ use rustix::io::Errno;
 /// Failures after which this machine is taken to have no such way.
 const MOST_FAILURES: u32 = 8;
 
+/// Part of a batch that is shown by itself, at least.
+const LEAST_RUN: usize = 16 << 10;
+
 /// The way for pages, made when it is needed first, and anew after a failure.
 #[derive(Debug, Default)]
 pub(super) struct Showing {
@@ -24,8 +27,16 @@ impl Udp {
         let mut taken = 0;
         while taken < batch.len() {
             let rest = &batch[taken..];
-            let run = run_length(rest, longest, self.options.gso_bytes);
-            if !self.show(&rest[..run]) {
+            let run = touching(&rest[..run_length(rest, longest, self.options.gso_bytes)]);
+            let (now, later) = rest.split_at(run);
+            // The end of one row is no reason to copy all of the next.
+            let short = bytes_of(now) < LEAST_RUN && bytes_of(later) >= LEAST_KEPT;
+            if short && self.showing.failures < MOST_FAILURES {
+                let sent = self.send_copied(now).map_err(|e| e.behind(taken))?;
+                if sent < run {
+                    return Ok(taken + sent);
+                }
+            } else if !self.show(now) {
                 let sent = self.send_copied(rest);
                 return sent.map(|sent| taken + sent).map_err(|e| e.behind(taken));
             }
@@ -37,9 +48,9 @@ impl Udp {
     /// Whether a run was sent. Only connected sockets can: a page bears no address.
     fn show(&mut self, run: &[Outgoing<'_>]) -> bool {
         let Some(first) = run.first() else { return false };
-        let bytes = run.iter().map(Outgoing::bytes).sum::<usize>();
+        let bytes = bytes_of(run);
         let whole = run.iter().all(|one| one.body.is_empty() && one.tail.is_empty());
-        if !whole || bytes < LEAST_KEPT || self.showing.failures >= MOST_FAILURES {
+        if !whole || bytes < LEAST_RUN || self.showing.failures >= MOST_FAILURES {
             return false;
         }
         let segment = if run.len() == 1 { Ok(0) } else { u16::try_from(first.bytes()) };
@@ -76,4 +87,14 @@ impl Udp {
         }
         result.is_ok()
     }
+}
+
+fn bytes_of(batch: &[Outgoing<'_>]) -> usize {
+    batch.iter().map(Outgoing::bytes).sum()
+}
+
+/// How many of them lie back to back, so that they can be shown as one piece.
+fn touching(run: &[Outgoing<'_>]) -> usize {
+    let apart = |two: &[Outgoing<'_>]| matches!(two, [one, next] if one.head.as_ptr_range().end != next.head.as_ptr());
+    run.windows(2).position(apart).map_or(run.len(), |at| at + 1)
 }
