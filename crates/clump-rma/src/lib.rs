@@ -27,6 +27,8 @@
 //! 3. Every request to an interface is executed or refused exactly once, and counted, or it is known to be
 //!    lost with its node.
 //! 4. A buffer that a get writes to is borrowed until the get has ended, in whatever way.
+//! 5. A claim on a lock is granted by its home, or by who has the lock just before it once the home has told that one
+//!    of it. Who gives back decides which; until its home has heard that, it does not grant the claim.
 
 mod atomic;
 mod barrier;

@@ -89,8 +89,8 @@ impl Lock {
     /// Waits for the lock. Claims are served in the order in which they reach its home.
     ///
     /// # Errors
-    /// The rank that held it died with it ([`Why::HolderDied`]), and so for everybody from then on; the rank
-    /// that exported it died ([`Why::OwnerDead`]); its home is lost; a rank died and survivors do not go on.
+    /// The rank that held it died with it, or as it was on its way to that rank ([`Why::HolderDied`]), and so for
+    /// everybody from then on; the rank that exported it died ([`Why::OwnerDead`]); its home is lost; a rank died and survivors do not go on.
     pub fn acquire(&self) -> Result<Guard<'_>> {
         let guard = self.acquire_until(None)?;
         guard.ok_or_else(|| refused(self.target.name(), self.offset, Why::TimedOut))
