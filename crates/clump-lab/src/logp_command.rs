@@ -66,6 +66,11 @@ pub fn run(args: &Args) -> Result<u8> {
     if launch::is_rank() {
         return run_rank(args);
     }
+    let folder = args.svg.as_deref().and_then(|file| file.parent());
+    let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        bail!("there is no folder {} (--svg); make it, or name another", folder.display());
+    }
     if args.scope == Paths::Shm {
         return launch::as_pair();
     }
@@ -273,5 +278,9 @@ mod tests {
         );
         assert!(line.ends_with("lab logp --scope net --security crc --quick --json"), "{line}");
         assert!(run(&Args { svg: Some("x.svg".into()), ..args(Paths::Both, None) }).is_err());
+        // Before anything is measured.
+        let svg = Some("/no/such/folder/x.svg".into());
+        let failed = run(&Args { svg, ..args(Paths::Shm, None) }).unwrap_err();
+        assert!(failed.to_string().contains("--svg"), "{failed:#}");
     }
 }
