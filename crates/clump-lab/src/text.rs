@@ -98,6 +98,14 @@ fn table(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     row(f, "1/G   bandwidth of long streams", &bandwidth, 2, "GB/s")?;
     writeln!(f, "{:<44}{:>14}", "n1/2  size that reaches half of it", bytes(e.half_power_bytes))?;
     row(f, "RTT   request out to reply handled", &e.rtt, 1, "ns")?;
+    if e.o_r.value < 0.0 {
+        writeln!(
+            f,
+            "o_r is negative: o_s is that of a lone request, whose system call is its own; those of a burst share packets, \
+             and all of it cost {:.1} ns each, sent and answered",
+            e.o_s.value + e.o_r.value
+        )?;
+    }
     if e.l.value < 0.0 {
         writeln!(f, "L is negative: sending and receiving overlap in time (paper 000, table 2)")?;
     }

@@ -47,7 +47,8 @@ pub struct Measurement {
 pub struct Estimate {
     /// o_s = T(1), nanoseconds.
     pub o_s: Median,
-    /// o_r = steady interval at the largest delay, minus that delay, minus o_s.
+    /// o_r = steady interval at the largest delay, minus that delay, minus o_s; negative where the messages of a burst
+    /// share packets, which the one of o_s does not.
     pub o_r: Median,
     /// L = RTT/2 - o_s - o_r; may be negative.
     pub l: Median,
