@@ -101,8 +101,8 @@ fn table(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     if e.o_r.value < 0.0 {
         writeln!(
             f,
-            "o_r is negative: o_s is that of a lone request, whose system call is its own; those of a burst share packets, \
-             and all of it cost {:.1} ns each, sent and answered",
+            "o_r is negative: o_s is that of a lone request, whose system call is its own; those of a paced burst share \
+             packets, and cost {:.1} ns each beside the delay",
             e.o_s.value + e.o_r.value
         )?;
     }

@@ -90,7 +90,8 @@ impl Lock {
     ///
     /// # Errors
     /// The rank that held it died with it, or as it was on its way to that rank ([`Why::HolderDied`]), and so for
-    /// everybody from then on; the rank that exported it died ([`Why::OwnerDead`]); its home is lost; a rank died and survivors do not go on.
+    /// everybody from then on; the rank that exported it died ([`Why::OwnerDead`]); its home is lost; a rank died and
+    /// survivors do not go on.
     pub fn acquire(&self) -> Result<Guard<'_>> {
         let guard = self.acquire_until(None)?;
         guard.ok_or_else(|| refused(self.target.name(), self.offset, Why::TimedOut))
@@ -254,8 +255,8 @@ impl Guard<'_> {
         self.word = word;
     }
 
-    /// Gives the lock back: on another node, to whoever is next in line, if that is known by now. What was put to other nodes meanwhile is there only after
-    /// [`Rma::quiet`].
+    /// Gives the lock back: on another node, to whoever is next in line, if that is known by now. What was put to other
+    /// nodes meanwhile is there only after [`Rma::quiet`].
     ///
     /// # Errors
     /// Its home is lost.
