@@ -27,7 +27,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Those of BENCHMARKS.md, *Between nodes: what a message consists of*: short messages and 1 KiB with AEAD over
+    /// Those of docs/benchmarks/message-cost.md: short messages and 1 KiB with AEAD over
     /// loopback, system calls as on a quiet machine; lanes by the instructions that they take.
     pub fn measured() -> Self {
         Self {
