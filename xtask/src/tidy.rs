@@ -6,6 +6,7 @@
 mod front;
 mod heads;
 mod layers;
+mod links;
 mod names;
 mod sizes;
 mod sync_pairs;
@@ -72,6 +73,7 @@ const RULES: &[Rule] = &[
     ("heads", heads::check),
     ("sync pairs", sync_pairs::check),
     ("front pages", front::check),
+    ("links", links::check),
 ];
 
 /// Checks the tree at `root` and prints what it finds.

@@ -253,6 +253,22 @@ fn missing_pages_and_commands_are_found() {
 }
 
 #[test]
+fn links_that_lead_nowhere_are_found() {
+    let tree = Planted::clean("links");
+    tree.file(
+        "docs/a.md",
+        "# A\n\n## One, *two*\n\n[page](../README.md) [place](#one-two) [folder](../crates)\n",
+    );
+    tree.file(
+        "docs/b.md",
+        "[other](a.md#one-two) [far](https://example.org/x)\n```\n[code](gone.md)\n```\n",
+    );
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file("docs/c.md", "\n[gone](gone.md)\n").finds("docs/c.md:2", "leads to no file");
+    tree.file("docs/c.md", "see [three](a.md#three)\n").finds("docs/c.md:1", "leads to no heading");
+}
+
+#[test]
 fn build_output_and_version_control_are_not_read() {
     let tree = Planted::clean("skipped");
     for dir in ["target", "target-other", ".git", ".cache"] {
