@@ -154,6 +154,7 @@ impl std::fmt::Debug for Core {
 
 impl Core {
     pub(crate) fn open(context: &Arc<RankContext>, tag: Tag) -> Result<Self> {
+        context.check_process()?;
         let inbox = Inbox::open(context.node(), context.rank(), tag.0)?;
         let network = context.network();
         if let Some(network) = network {
@@ -188,6 +189,7 @@ impl Core {
 
     /// Maps `name` into the translation table, at the first free index.
     pub(crate) fn map(&mut self, name: Name, tag: Tag, ordered: bool) -> Result<Dest> {
+        self.desk.context.check_process()?;
         let node = self.desk.context.node();
         // Behind the ranks come the network interfaces of nodes.
         let known = name.generation() != 0
@@ -333,6 +335,8 @@ impl Core {
             let tag = peer.tag;
             return self.attempt_remote((dest, flow, tag), handler, words, body);
         }
+        // The memory that a child looks at says that everybody is gone.
+        self.desk.context.check_process()?;
         self.refuse(dest, handler, words, body);
         Ok(Attempt::Sent)
     }
@@ -489,6 +493,10 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
+        // A child by `fork` has a copy of this, and the endpoint is its parent's.
+        if clump_os::forked::is_child() {
+            return;
+        }
         self.close();
     }
 }

@@ -50,6 +50,12 @@ pub enum ErrorKind {
         "rank {0} has finalized without taking part; all ranks must make the same collective calls"
     )]
     RankLeft(u32),
+    /// The process is a child by `fork` of a rank.
+    #[error(
+        "this process is a child by fork of a rank, and no rank itself: nothing of clump works in it; let it \
+         call exec or end"
+    )]
+    Forked,
     /// An endpoint was used from one of its own handlers.
     #[error(
         "an endpoint was used from inside one of its handlers: answer with Token::reply, or queue a \

@@ -57,6 +57,8 @@ impl Core {
         let Some(network) = self.desk.context.network() else {
             return Err(ErrorKind::NoSuchDestination(dest.0).into());
         };
+        // Before the stack's lock: who holds it may not be there in a child.
+        self.desk.context.check_process()?;
         let request = |kind, words| Request { flow, tag, kind, handler: handler.0, words };
         let (pushed, size, bytes) = match body {
             Body::Short => {
@@ -121,6 +123,7 @@ impl Core {
     }
 
     fn look(&mut self, remote: &mut Remote) -> Result<(usize, bool)> {
+        self.desk.context.check_process()?;
         let mut handled = self.handle_later(remote)?;
         let Some(network) = self.desk.context.network() else { return Ok((0, false)) };
         let mut batch = remote.batch.take().unwrap_or_default();

@@ -86,6 +86,7 @@ impl Core {
     /// Looks after everything that a poll does not: to be called now and then, and while waiting.
     #[cold]
     pub(crate) fn attend(&mut self) -> Result<()> {
+        self.desk.context.check_process()?;
         self.count_polls();
         let cooled = u64::from(self.inbox.tick());
         self.desk.counters().add(Counter::LanesCooled, cooled);

@@ -163,6 +163,7 @@ fn of_messages(error: &clump_am::Error) -> S {
         Am::Memory(error) => of_memory(error),
         Am::RankDied(_) => S::CLUMP_ERR_RANK_DIED,
         Am::RankLeft(_) => S::CLUMP_ERR_RANK_LEFT,
+        Am::Forked => S::CLUMP_ERR_FORKED,
         Am::InHandler => S::CLUMP_ERR_IN_HANDLER,
         Am::OtherThread => S::CLUMP_ERR_THREAD,
         Am::NoEndpoint => S::CLUMP_ERR_HANDLE,

@@ -47,6 +47,29 @@ fn cpp_layer() {
     in_all_ways("tests/c/layer.cpp", "the layers");
 }
 
+/// A job goes on, whatever becomes of children by `fork`, and ends without those that stay: each rank with a stack of its
+/// own, and by proxies.
+#[test]
+fn children_by_fork_are_no_ranks() {
+    let Some(shop) = workshop("children by fork") else { return };
+    let options = ["-n 3", "-n 4 --nodes 2", "-n 4 --nodes 2 --proxies 1"];
+    let c = shop.build("tests/c/fork.c", Linked::Static);
+    let cpp = shop.build("tests/c/forked.cpp", Linked::Shared);
+    for options in options {
+        for (program, args, says) in [
+            (&c, &[][..], "children are right"),
+            (&c, &["stays"][..], "children are right"),
+            (&cpp, &[], "destructors are right"),
+        ] {
+            let done = Job::of_program(options, program, []).with_args(args).finish();
+            done.expect_clean();
+            assert!(done.out.contains(&format!("rank 0: {says}\n")), "{}\n{}", done.out, done.err);
+        }
+        Job::of(options, "fork").finish().expect_clean();
+    }
+    Job::any(&c).finish().expect_clean();
+}
+
 /// Whatever a program does, it is an error or an end that `clump run` explains, never a hang.
 #[test]
 fn bad_ends() {

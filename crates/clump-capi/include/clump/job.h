@@ -145,6 +145,10 @@ typedef enum clump_status {
    */
   CLUMP_ERR_NOT_HELD = -29,
   /**
+   * The process is a child by `fork` of a rank: nothing of clump works in it. A program error here.
+   */
+  CLUMP_ERR_FORKED = -30,
+  /**
    * A fault of this library.
    */
   CLUMP_ERR_INTERNAL = -99,
@@ -292,7 +296,7 @@ int clump_error_depth(void);
  *
  * Gives null if it failed: ::CLUMP_ERR_ALREADY (called before in this process, or by another process of
  * this rank), ::CLUMP_ERR_SETTING, ::CLUMP_ERR_VERSION (of headers, library, launcher), ::CLUMP_ERR_SYSTEM,
- * ::CLUMP_ERR_RANK_DIED. Any thread, once.
+ * ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_FORKED. Any thread, once.
  *
  * Programs call it as `clump_init(&argc, &argv)`, a macro that passes on the version of their headers.
  */
