@@ -11,6 +11,7 @@ use crate::token::{MOST_ARGUMENTS, MOST_CARRIED};
 use clump_net::Progress;
 use clump_os::clock;
 use clump_shm::block::{EndpointBlock, Openness};
+use clump_shm::geometry::SEGMENT_SPACE;
 use clump_shm::inbox::Inbox;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
@@ -326,6 +327,18 @@ impl Core {
         }
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
         let Some(peer) = entry else { return Err(ErrorKind::NoSuchDestination(dest.0).into()) };
+        match body {
+            Body::Medium(data) if data.len() > self.desk.max_medium => {
+                let most = self.desk.max_medium;
+                return Err(ErrorKind::PayloadTooLong { given: data.len(), most }.into());
+            }
+            Body::Long(_, data, _) if data.len() as u64 > SEGMENT_SPACE => {
+                // No segment holds it, and a buffer of that length is none.
+                self.come_back(dest, Reason::BadLength, handler, words, body);
+                return Ok(Attempt::Sent);
+            }
+            _ => {}
+        }
         let open = peer.path.as_ref().is_some_and(|path| path.admits(peer.tag));
         if open && handler.0 != 0 {
             peer.unchecked = true;
@@ -358,13 +371,6 @@ impl Core {
                 words.len() * 8,
             ),
             Body::Medium(data) => {
-                if data.len() > self.desk.max_medium {
-                    return Err(ErrorKind::PayloadTooLong {
-                        given: data.len(),
-                        most: self.desk.max_medium,
-                    }
-                    .into());
-                }
                 let len = data.len() as u32;
                 let header = Header::new(Kind::Medium, handler.0, words.len(), len);
                 (path.push_payload(header, words, data), Size::Medium, data.len())

@@ -28,6 +28,11 @@ impl Core {
         Ok(())
     }
 
+    /// Messages that this endpoint has handled so far, those that came back included.
+    pub(crate) fn handled(&self) -> u64 {
+        self.desk.counters().get(Counter::HandlerRuns)
+    }
+
     /// Whether everything sent was read, or came back.
     pub(crate) fn is_drained(&mut self) -> bool {
         let remotely = self.is_drained_remotely();

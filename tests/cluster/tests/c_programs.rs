@@ -42,6 +42,23 @@ fn threads() {
     in_all_ways("tests/c/threads.c", "threads");
 }
 
+/// Drain waits for handlers, and requests can be held back: alone, on nodes with stacks of ranks, by proxies.
+#[test]
+fn phases() {
+    in_all_ways("tests/c/phases.c", "phases");
+    let Some(shop) = workshop("phases by proxies") else { return };
+    let program = shop.build("tests/c/phases.c", Linked::Shared);
+    let done = Job::of_program("-n 4 --nodes 2 --ni proxy:1", &program, []).finish();
+    done.expect_clean();
+    assert!(done.out.contains("rank 0: phases are right\n"), "{}", done.out);
+}
+
+/// Lengths and counts that no program means are errors.
+#[test]
+fn absurd_numbers() {
+    in_all_ways("tests/c/absurd.c", "refusals");
+}
+
 #[test]
 fn cpp_layer() {
     in_all_ways("tests/c/layer.cpp", "the layers");
@@ -52,7 +69,7 @@ fn cpp_layer() {
 #[test]
 fn children_by_fork_are_no_ranks() {
     let Some(shop) = workshop("children by fork") else { return };
-    let options = ["-n 3", "-n 4 --nodes 2", "-n 4 --nodes 2 --proxies 1"];
+    let options = ["-n 3", "-n 4 --nodes 2", "-n 4 --nodes 2 --ni proxy:1"];
     let c = shop.build("tests/c/fork.c", Linked::Static);
     let cpp = shop.build("tests/c/forked.cpp", Linked::Shared);
     for options in options {
@@ -62,7 +79,9 @@ fn children_by_fork_are_no_ranks() {
             (&cpp, &[], "destructors are right"),
         ] {
             let done = Job::of_program(options, program, []).with_args(args).finish();
-            done.expect_clean();
+            // Those that stay are said to have been ended.
+            assert_eq!(done.code, 0, "{options}: {}\n{}", done.out, done.err);
+            assert_eq!(done.err.contains("had left running"), !args.is_empty(), "{}", done.err);
             assert!(done.out.contains(&format!("rank 0: {says}\n")), "{}\n{}", done.out, done.err);
         }
         Job::of(options, "fork").finish().expect_clean();
