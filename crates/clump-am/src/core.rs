@@ -9,7 +9,6 @@ use crate::remote::Remote;
 use crate::returned::{Reason, Returned};
 use crate::token::{MOST_ARGUMENTS, MOST_CARRIED};
 use clump_net::Progress;
-use clump_os::clock;
 use clump_shm::block::{EndpointBlock, Openness};
 use clump_shm::geometry::SEGMENT_SPACE;
 use clump_shm::inbox::Inbox;
@@ -22,7 +21,6 @@ use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A request that a handler queued.
 #[derive(Debug)]
@@ -474,25 +472,6 @@ impl Core {
         }
         if self.desk.segment.take().is_some() {
             self.desk.context.give_back_segment(self.segment_at.0, self.segment_at.1);
-        }
-    }
-}
-
-/// How long a closing endpoint tries to get rid of replies that found no room.
-const LAST_REPLIES: Duration = Duration::from_millis(200);
-
-impl Core {
-    /// Replies that wait for room are owed to requesters; those that read nothing lose them.
-    fn send_stashed(&mut self) {
-        if self.desk.backlog.stuck_links == 0 {
-            return;
-        }
-        let started = clock::now_ns();
-        while self.desk.backlog.stuck_links != 0
-            && u128::from(clock::now_ns() - started) < LAST_REPLIES.as_nanos()
-        {
-            self.flush_links();
-            clock::yield_now();
         }
     }
 }

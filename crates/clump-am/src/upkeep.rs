@@ -9,6 +9,7 @@ use clump_os::clock;
 use clump_shm::block::Openness;
 use clump_shm::path::Path;
 use clump_trace::{Counter, Counters};
+use std::time::Duration;
 
 impl Core {
     /// Works off what handlers left behind, as far as there is room.
@@ -203,5 +204,24 @@ impl Core {
             }
         }
         Ok(())
+    }
+}
+
+/// How long a closing endpoint tries to get rid of replies that found no room.
+const LAST_REPLIES: Duration = Duration::from_millis(200);
+
+impl Core {
+    /// Replies that wait for room are owed to requesters; those that read nothing lose them.
+    pub(crate) fn send_stashed(&mut self) {
+        if self.desk.backlog.stuck_links == 0 {
+            return;
+        }
+        let started = clock::now_ns();
+        while self.desk.backlog.stuck_links != 0
+            && u128::from(clock::now_ns() - started) < LAST_REPLIES.as_nanos()
+        {
+            self.flush_links();
+            clock::yield_now();
+        }
     }
 }

@@ -9,7 +9,7 @@ static clump_t *cl;
 static clump_ep *ep;
 static clump_target *targets[64];
 static int dests[64], me, n;
-static uint64_t counted, answered, early, phase, lasts;
+static uint64_t counted, answered, early, phase = 1, lasts;
 
 /* Says that it has begun, takes its time, and says that it ends. */
 static void slow(clump_token *t, const uint64_t *a, int nwords, const void *d, size_t len) {
