@@ -160,8 +160,15 @@ impl RankContext {
         if self.node.job().survive() { None } else { self.node.job().first_death() }
     }
 
-    /// Fails when a rank died and survivors do not go on.
+    /// Fails in a child by `fork`, whose sockets and mappings are its parent's or gone.
+    #[inline]
+    pub fn check_process(&self) -> Result<()> {
+        if clump_os::forked::is_child() { Err(ErrorKind::Forked.into()) } else { Ok(()) }
+    }
+
+    /// Fails when a rank died and survivors do not go on, and in a child by `fork`.
     pub fn check_alive(&self) -> Result<()> {
+        self.check_process()?;
         self.fatal_death().map_or(Ok(()), |death| Err(ErrorKind::RankDied(death).into()))
     }
 }

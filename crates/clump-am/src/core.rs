@@ -9,8 +9,8 @@ use crate::remote::Remote;
 use crate::returned::{Reason, Returned};
 use crate::token::{MOST_ARGUMENTS, MOST_CARRIED};
 use clump_net::Progress;
-use clump_os::clock;
 use clump_shm::block::{EndpointBlock, Openness};
+use clump_shm::geometry::SEGMENT_SPACE;
 use clump_shm::inbox::Inbox;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
@@ -21,7 +21,6 @@ use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A request that a handler queued.
 #[derive(Debug)]
@@ -154,6 +153,7 @@ impl std::fmt::Debug for Core {
 
 impl Core {
     pub(crate) fn open(context: &Arc<RankContext>, tag: Tag) -> Result<Self> {
+        context.check_process()?;
         let inbox = Inbox::open(context.node(), context.rank(), tag.0)?;
         let network = context.network();
         if let Some(network) = network {
@@ -188,6 +188,7 @@ impl Core {
 
     /// Maps `name` into the translation table, at the first free index.
     pub(crate) fn map(&mut self, name: Name, tag: Tag, ordered: bool) -> Result<Dest> {
+        self.desk.context.check_process()?;
         let node = self.desk.context.node();
         // Behind the ranks come the network interfaces of nodes.
         let known = name.generation() != 0
@@ -324,6 +325,18 @@ impl Core {
         }
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
         let Some(peer) = entry else { return Err(ErrorKind::NoSuchDestination(dest.0).into()) };
+        match body {
+            Body::Medium(data) if data.len() > self.desk.max_medium => {
+                let most = self.desk.max_medium;
+                return Err(ErrorKind::PayloadTooLong { given: data.len(), most }.into());
+            }
+            Body::Long(_, data, _) if data.len() as u64 > SEGMENT_SPACE => {
+                // No segment holds it, and a buffer of that length is none.
+                self.come_back(dest, Reason::BadLength, handler, words, body);
+                return Ok(Attempt::Sent);
+            }
+            _ => {}
+        }
         let open = peer.path.as_ref().is_some_and(|path| path.admits(peer.tag));
         if open && handler.0 != 0 {
             peer.unchecked = true;
@@ -333,6 +346,8 @@ impl Core {
             let tag = peer.tag;
             return self.attempt_remote((dest, flow, tag), handler, words, body);
         }
+        // The memory that a child looks at says that everybody is gone.
+        self.desk.context.check_process()?;
         self.refuse(dest, handler, words, body);
         Ok(Attempt::Sent)
     }
@@ -354,13 +369,6 @@ impl Core {
                 words.len() * 8,
             ),
             Body::Medium(data) => {
-                if data.len() > self.desk.max_medium {
-                    return Err(ErrorKind::PayloadTooLong {
-                        given: data.len(),
-                        most: self.desk.max_medium,
-                    }
-                    .into());
-                }
                 let len = data.len() as u32;
                 let header = Header::new(Kind::Medium, handler.0, words.len(), len);
                 (path.push_payload(header, words, data), Size::Medium, data.len())
@@ -468,27 +476,12 @@ impl Core {
     }
 }
 
-/// How long a closing endpoint tries to get rid of replies that found no room.
-const LAST_REPLIES: Duration = Duration::from_millis(200);
-
-impl Core {
-    /// Replies that wait for room are owed to requesters; those that read nothing lose them.
-    fn send_stashed(&mut self) {
-        if self.desk.backlog.stuck_links == 0 {
-            return;
-        }
-        let started = clock::now_ns();
-        while self.desk.backlog.stuck_links != 0
-            && u128::from(clock::now_ns() - started) < LAST_REPLIES.as_nanos()
-        {
-            self.flush_links();
-            clock::yield_now();
-        }
-    }
-}
-
 impl Drop for Core {
     fn drop(&mut self) {
+        // A child by `fork` has a copy of this, and the endpoint is its parent's.
+        if clump_os::forked::is_child() {
+            return;
+        }
         self.close();
     }
 }

@@ -338,14 +338,58 @@ impl<H: Hold> Endpoint<H> {
     /// Blocks until an event of the mask: by default, until at least one message was handled. Returns
     /// how many were.
     pub fn wait(&self) -> Result<usize> {
-        let mut event = Event { endpoint: self, handled: 0, end: false };
+        let before = self.hold.core()?.handled();
+        let mut event = Event { endpoint: self, before, handled: 0 };
         block_on(&self.context, self.hold.cell(), &mut event)?;
         Ok(event.handled)
     }
 
-    /// Blocks until everything this endpoint sent has been read, or come back.
+    /// Blocks until every request that this endpoint has sent was handled, or came back: its handler has returned at
+    /// the target, or handler 0 here. Requests that handlers here have deferred count. Replies, those of the targets'
+    /// handlers to these requests too, are not waited for.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::poll_until`].
     pub fn drain(&self) -> Result<()> {
         block_on(&self.context, self.hold.cell(), &mut Drained(self))
+    }
+
+    /// Polls once, and says whether all is so that [`Endpoint::drain`] would return. Never blocks.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::poll`].
+    pub fn try_drain(&self) -> Result<bool> {
+        let mut core = self.hold.core()?;
+        core.urge();
+        core.poll()?;
+        core.attend()?;
+        Ok(core.is_drained())
+    }
+
+    /// Holds requests of others back until [`Endpoint::release`]: no handler runs for one, whatever polls, and in the
+    /// end their senders find no room. Replies, and messages that come back, are handled, so blocking calls go on as
+    /// ever. For a rank that is still inside of a collective, to which others send what belongs after it.
+    ///
+    /// Who waits for something that a held handler is to do waits in vain, and so does another rank's
+    /// [`Endpoint::drain`] until requests are let go. On a node with proxies, and only where this endpoint has more
+    /// senders than lanes, replies from other nodes may be held back with requests.
+    ///
+    /// # Errors
+    /// Inside of one of the endpoint's handlers.
+    pub fn hold(&self) -> Result<()> {
+        self.hold.core()?.inbox.hold();
+        Ok(())
+    }
+
+    /// Lets requests be handled again, from the next poll on. Without effect if they are not held.
+    ///
+    /// # Errors
+    /// Inside of one of the endpoint's handlers.
+    pub fn release(&self) -> Result<()> {
+        let mut core = self.hold.core()?;
+        core.inbox.release();
+        core.urge();
+        Ok(())
     }
 
     /// The rank's context.
@@ -359,19 +403,22 @@ impl<H: Hold> Endpoint<H> {
     }
 }
 
+/// The wait for a message. It counts what the endpoint handles, by whichever poll: the loop that waits polls too.
 struct Event<'a, H> {
     endpoint: &'a Endpoint<H>,
+    /// Messages that the endpoint had handled when the wait began.
+    before: u64,
     handled: usize,
-    end: bool,
 }
 
 impl<H: Hold> WaitFor for Event<'_, H> {
     fn done(&mut self) -> Result<bool> {
-        if !self.end {
-            self.handled += self.endpoint.hold.core()?.poll()?;
-            self.end = self.handled > 0 && self.endpoint.events.get() == Events::NotEmpty;
+        let mut core = self.endpoint.hold.core()?;
+        if self.handled == 0 {
+            core.poll()?;
         }
-        Ok(self.end)
+        self.handled = core.handled().wrapping_sub(self.before) as usize;
+        Ok(self.handled > 0 && self.endpoint.events.get() == Events::NotEmpty)
     }
 
     fn waiting(&self) -> Waiting {

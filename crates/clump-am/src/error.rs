@@ -50,6 +50,12 @@ pub enum ErrorKind {
         "rank {0} has finalized without taking part; all ranks must make the same collective calls"
     )]
     RankLeft(u32),
+    /// The process is a child by `fork` of a rank.
+    #[error(
+        "this process is a child by fork of a rank, and no rank itself: nothing of clump works in it; let it \
+         call exec or end"
+    )]
+    Forked,
     /// An endpoint was used from one of its own handlers.
     #[error(
         "an endpoint was used from inside one of its handlers: answer with Token::reply, or queue a \
@@ -62,6 +68,9 @@ pub enum ErrorKind {
     /// An endpoint was used after it was closed.
     #[error("there is no endpoint: it was closed")]
     NoEndpoint,
+    /// A copy found no memory.
+    #[error("there is no memory for a copy of {0} bytes; move less at one time")]
+    NoMemory(usize),
     /// A second endpoint was opened in one place.
     #[error("an endpoint is open there already; close it first")]
     Occupied,
@@ -77,6 +86,14 @@ pub enum ErrorKind {
         given: usize,
         /// The limit on this node.
         most: usize,
+    },
+    /// More than a deposit or a collective moves at one time.
+    #[error("{given} bytes are more than can be moved at one time, which is {most}; split them")]
+    TooMuch {
+        /// Bytes asked for.
+        given: u64,
+        /// The limit.
+        most: u64,
     },
     /// No destination was mapped under that index.
     #[error("destination {0} is not in this endpoint's translation table; map() it first")]

@@ -257,6 +257,7 @@ pub fn block_on(
     let mut waiter = Waiter::new(context.patience());
     let network = context.network();
     if let Some(network) = network {
+        context.check_process()?;
         // Who has just sent something is likely to wait for the answer.
         if network.settle() {
             mine.urge();

@@ -57,16 +57,15 @@ impl Core {
         let Some(network) = self.desk.context.network() else {
             return Err(ErrorKind::NoSuchDestination(dest.0).into());
         };
+        // Before the stack's lock: who holds it may not be there in a child.
+        self.desk.context.check_process()?;
         let request = |kind, words| Request { flow, tag, kind, handler: handler.0, words };
         let (pushed, size, bytes) = match body {
             Body::Short => {
                 (network.request(&request(Kind::Short, words), &[]), Size::Short, words.len() * 8)
             }
             Body::Medium(data) => {
-                let most = self.desk.max_medium;
-                if data.len() > most {
-                    return Err(ErrorKind::PayloadTooLong { given: data.len(), most }.into());
-                }
+                debug_assert!(data.len() <= self.desk.max_medium, "Core::attempt checks it");
                 (network.request(&request(Kind::Medium, words), data), Size::Medium, data.len())
             }
             Body::Long(offset, data, progress) => {
@@ -121,6 +120,7 @@ impl Core {
     }
 
     fn look(&mut self, remote: &mut Remote) -> Result<(usize, bool)> {
+        self.desk.context.check_process()?;
         let mut handled = self.handle_later(remote)?;
         let Some(network) = self.desk.context.network() else { return Ok((0, false)) };
         let mut batch = remote.batch.take().unwrap_or_default();
@@ -226,7 +226,7 @@ impl Core {
             return Ok(true);
         }
         let requester = requesters.of(from);
-        if requester.is_stuck() {
+        if requester.is_stuck() || self.inbox.is_holding() {
             return Ok(false);
         }
         let result = self.run_remote(arrival, kind, Back::Remote(requester));
@@ -342,7 +342,14 @@ impl Core {
     pub(crate) fn is_drained_remotely(&mut self) -> bool {
         let Some(network) = self.desk.context.network() else { return true };
         let Some(remote) = &mut self.remote else { return true };
-        let mut drained = remote.later.is_empty() && !network.has_mail(self.desk.name.index());
+        // Requests that are held back are others'.
+        let held = |mail: &Mail| {
+            matches!(mail.sort, Sort::Message(Kind::Short | Kind::Medium | Kind::Long))
+                && !mail.reply
+        };
+        let holding = self.inbox.is_holding();
+        let idle = remote.later.iter().all(|mail| holding && held(mail));
+        let mut drained = idle && !network.has_mail(self.desk.name.index());
         remote.old_flows.retain(|&flow| network.ask(flow));
         drained &= remote.old_flows.is_empty();
         for flow in self.peers.iter().flatten().filter_map(|peer| peer.remote) {

@@ -8,6 +8,7 @@ use crate::peer::Dest;
 use crate::remote::{Answer, Requester};
 use crate::returned::{Reason, Returned};
 use clump_net::Progress;
+use clump_shm::geometry::SEGMENT_SPACE;
 use clump_shm::name::Name;
 use clump_shm::slot::{Header, INLINE, Kind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
@@ -193,6 +194,10 @@ impl Token<'_> {
     ) -> Result<()> {
         if words.len() > MOST_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
+        }
+        if payload.len() as u64 > SEGMENT_SPACE {
+            let (given, most) = (payload.len() as u64, SEGMENT_SPACE);
+            return Err(ErrorKind::TooMuch { given, most }.into());
         }
         self.answer_long(handler, offset, payload, words)
     }

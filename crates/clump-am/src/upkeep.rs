@@ -9,6 +9,7 @@ use clump_os::clock;
 use clump_shm::block::Openness;
 use clump_shm::path::Path;
 use clump_trace::{Counter, Counters};
+use std::time::Duration;
 
 impl Core {
     /// Works off what handlers left behind, as far as there is room.
@@ -26,6 +27,11 @@ impl Core {
             || !backlog.deferred.is_empty()
             || !backlog.returned.is_empty();
         Ok(())
+    }
+
+    /// Messages that this endpoint has handled so far, those that came back included.
+    pub(crate) fn handled(&self) -> u64 {
+        self.desk.counters().get(Counter::HandlerRuns)
     }
 
     /// Whether everything sent was read, or came back.
@@ -86,6 +92,7 @@ impl Core {
     /// Looks after everything that a poll does not: to be called now and then, and while waiting.
     #[cold]
     pub(crate) fn attend(&mut self) -> Result<()> {
+        self.desk.context.check_process()?;
         self.count_polls();
         let cooled = u64::from(self.inbox.tick());
         self.desk.counters().add(Counter::LanesCooled, cooled);
@@ -197,5 +204,24 @@ impl Core {
             }
         }
         Ok(())
+    }
+}
+
+/// How long a closing endpoint tries to get rid of replies that found no room.
+const LAST_REPLIES: Duration = Duration::from_millis(200);
+
+impl Core {
+    /// Replies that wait for room are owed to requesters; those that read nothing lose them.
+    pub(crate) fn send_stashed(&mut self) {
+        if self.desk.backlog.stuck_links == 0 {
+            return;
+        }
+        let started = clock::now_ns();
+        while self.desk.backlog.stuck_links != 0
+            && u128::from(clock::now_ns() - started) < LAST_REPLIES.as_nanos()
+        {
+            self.flush_links();
+            clock::yield_now();
+        }
     }
 }

@@ -34,5 +34,5 @@ mod status;
 mod table;
 mod token;
 
-pub(crate) use start::close_all;
+pub(crate) use start::{abandon_all, close_all};
 pub(crate) use token::is_handling;

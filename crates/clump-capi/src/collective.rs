@@ -8,50 +8,21 @@ use crate::status::clump_status as S;
 use clump::op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
 use std::ffi::{c_int, c_void};
 
-/// What the elements of an all-reduce are.
+/// What the elements of an all-reduce are: one of ::CLUMP_U8 to ::CLUMP_F64. A type of its own, so that no compiler
+/// takes it for a ::clump_op.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum clump_type {
-    /// `uint8_t`
-    CLUMP_U8 = 1,
-    /// `uint16_t`
-    CLUMP_U16 = 2,
-    /// `uint32_t`
-    CLUMP_U32 = 3,
-    /// `uint64_t`
-    CLUMP_U64 = 4,
-    /// `int8_t`
-    CLUMP_I8 = 5,
-    /// `int16_t`
-    CLUMP_I16 = 6,
-    /// `int32_t`
-    CLUMP_I32 = 7,
-    /// `int64_t`
-    CLUMP_I64 = 8,
-    /// `float`
-    CLUMP_F32 = 9,
-    /// `double`
-    CLUMP_F64 = 10,
+pub struct clump_type {
+    /// Which, in numbers that never change.
+    pub code: c_int,
 }
 
-/// What an all-reduce does with two elements.
+/// What an all-reduce does with two elements: one of ::CLUMP_SUM to ::CLUMP_XOR.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum clump_op {
-    /// Adds; integers wrap around.
-    CLUMP_SUM = 1,
-    /// Multiplies; integers wrap around.
-    CLUMP_PRODUCT = 2,
-    /// The smaller; of floating-point numbers, a NaN loses.
-    CLUMP_MIN = 3,
-    /// The larger; of floating-point numbers, a NaN loses.
-    CLUMP_MAX = 4,
-    /// Bits that are set in both; integers only.
-    CLUMP_AND = 5,
-    /// Bits that are set in either; integers only.
-    CLUMP_OR = 6,
-    /// Bits that differ; integers only.
-    CLUMP_XOR = 7,
+pub struct clump_op {
+    /// Which, in numbers that never change.
+    pub code: c_int,
 }
 
 /// Gives every rank everybody's `mine_bytes` bytes, in rank order: `all` has room for as many as there are ranks.
@@ -152,15 +123,15 @@ pub unsafe extern "C" fn clump_all_reduce(
     from: *const c_void,
     to: *mut c_void,
     count: usize,
-    r#type: c_int,
-    op: c_int,
+    r#type: clump_type,
+    op: clump_op,
 ) -> c_int {
     guard(|| {
         outside_handlers(cl, "clump_all_reduce", |job| {
-            let given = Given { job, from, to, count };
+            let (given, op) = (Given { job, from, to, count }, op.code);
             // SAFETY: the caller's.
             unsafe {
-                match r#type {
+                match r#type.code {
                     1 => given.integers::<u8>(op),
                     2 => given.integers::<u16>(op),
                     3 => given.integers::<u32>(op),
@@ -244,7 +215,10 @@ impl Given<'_> {
             return Err(null("elements"));
         }
         // Copied, because they may lie anywhere, aligned or not, and be the same.
-        let mut values: Vec<T> = Vec::with_capacity(self.count);
+        let mut values: Vec<T> = Vec::new();
+        if values.try_reserve_exact(self.count).is_err() {
+            return Err(clump_am::Error::from(clump_am::ErrorKind::NoMemory(bytes)).into());
+        }
         // SAFETY: the caller has that many bytes; all bits are a number; the room was just made.
         unsafe {
             std::ptr::copy_nonoverlapping(

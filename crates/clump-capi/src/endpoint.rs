@@ -365,7 +365,12 @@ pub unsafe extern "C" fn clump_poll_until(
     })
 }
 
-/// Waits until everything that this endpoint has sent was read, or came back.
+/// Waits until every request that this endpoint has sent was handled, or came back: its handler has returned at
+/// the target, or the one of ::clump_ep_on_returned here. Requests that handlers of this endpoint have deferred
+/// count. Replies are not waited for, those to these requests neither.
+///
+/// So this and then ::clump_barrier on all ranks is the end of a phase, if handlers send no requests: all that was
+/// sent in it was handled.
 ///
 /// Errors: as ::clump_wait.
 #[unsafe(no_mangle)]
@@ -374,6 +379,54 @@ pub extern "C" fn clump_drain(ep: *mut clump_ep) -> c_int {
         on_endpoint!(ep, |endpoint, slot| {
             not_in_its_handler(slot)?;
             endpoint.drain()?;
+            Ok(0)
+        })
+    })
+}
+
+/// Polls once; gives 1 if all is so that ::clump_drain would return, else 0. Does not wait.
+///
+/// Errors: as ::clump_poll.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_try_drain(ep: *mut clump_ep) -> c_int {
+    guard(|| {
+        on_endpoint!(ep, |endpoint, slot| {
+            not_in_its_handler(slot)?;
+            Ok(c_int::from(endpoint.try_drain()?))
+        })
+    })
+}
+
+/// Holds requests of others back until ::clump_ep_release: no handler of this endpoint runs for one, whatever polls,
+/// and in the end their senders find no room. Replies, and messages that come back, are handled, so that calls that
+/// wait go on as ever. For a rank that is still inside of a collective while others, who have left it, send what
+/// belongs after it.
+///
+/// Who waits for something that a held handler is to do waits in vain, and ::clump_drain of another rank waits until
+/// requests are let go. On a node with proxies, and only where this endpoint has more senders than lanes, replies from
+/// other nodes may be held back with requests.
+///
+/// Errors: ::CLUMP_ERR_IN_HANDLER.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_hold(ep: *mut clump_ep) -> c_int {
+    guard(|| {
+        on_endpoint!(ep, |endpoint, slot| {
+            not_in_its_handler(slot)?;
+            endpoint.hold()?;
+            Ok(0)
+        })
+    })
+}
+
+/// Lets requests be handled again, from the next poll on. Does nothing if they are not held.
+///
+/// Errors: ::CLUMP_ERR_IN_HANDLER.
+#[unsafe(no_mangle)]
+pub extern "C" fn clump_ep_release(ep: *mut clump_ep) -> c_int {
+    guard(|| {
+        on_endpoint!(ep, |endpoint, slot| {
+            not_in_its_handler(slot)?;
+            endpoint.release()?;
             Ok(0)
         })
     })

@@ -163,11 +163,15 @@ fn of_messages(error: &clump_am::Error) -> S {
         Am::Memory(error) => of_memory(error),
         Am::RankDied(_) => S::CLUMP_ERR_RANK_DIED,
         Am::RankLeft(_) => S::CLUMP_ERR_RANK_LEFT,
+        Am::NoMemory(_) => S::CLUMP_ERR_SYSTEM,
+        Am::Forked => S::CLUMP_ERR_FORKED,
         Am::InHandler => S::CLUMP_ERR_IN_HANDLER,
         Am::OtherThread => S::CLUMP_ERR_THREAD,
         Am::NoEndpoint => S::CLUMP_ERR_HANDLE,
         Am::Occupied => S::CLUMP_ERR_BUSY,
-        Am::TooManyWords(_) | Am::PayloadTooLong { .. } => S::CLUMP_ERR_TOO_LONG,
+        Am::TooManyWords(_) | Am::PayloadTooLong { .. } | Am::TooMuch { .. } => {
+            S::CLUMP_ERR_TOO_LONG
+        }
         Am::NoSuchDestination(_) => S::CLUMP_ERR_DESTINATION,
         Am::HandlerReserved => S::CLUMP_ERR_ARGUMENT,
         Am::HasSegment(_) => S::CLUMP_ERR_BUSY,

@@ -43,12 +43,27 @@ static STATE: AtomicU32 = AtomicU32::new(0);
 
 /// Why nothing of clump works now, if that is so.
 pub(crate) fn not_running() -> Option<Fault> {
+    if clump_os::forked::is_child() {
+        return Some(forked());
+    }
     let what = match STATE.load(Ordering::Relaxed) {
         0 => "clump_init has not been called in this process",
         1 => return None,
         _ => "clump_finalize has been called; this process is no rank any more",
     };
     Some(Fault::new(S::CLUMP_ERR_NOT_RUNNING, what))
+}
+
+/// A child by `fork` has called.
+#[cold]
+pub(crate) fn forked() -> Fault {
+    clump_am::Error::from(clump_am::ErrorKind::Forked).into()
+}
+
+/// In each child that `fork` makes of a rank, before it returns there: takes no lock and allocates nothing.
+unsafe extern "C" fn abandon() {
+    slot::abandon_all();
+    crate::am2::abandon_all();
 }
 
 /// Does something with the job.
@@ -78,7 +93,7 @@ pub(crate) fn outside_handlers<R>(
 ///
 /// Gives null if it failed: ::CLUMP_ERR_ALREADY (called before in this process, or by another process of
 /// this rank), ::CLUMP_ERR_SETTING, ::CLUMP_ERR_VERSION (of headers, library, launcher), ::CLUMP_ERR_SYSTEM,
-/// ::CLUMP_ERR_RANK_DIED. Any thread, once.
+/// ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_FORKED. Any thread, once.
 ///
 /// Programs call it as `clump_init(&argc, &argv)`, a macro that passes on the version of their headers.
 #[unsafe(no_mangle)]
@@ -98,6 +113,7 @@ pub extern "C" fn clump_init_abi(
             return Err(Fault::new(S::CLUMP_ERR_VERSION, what));
         }
         let runtime = clump::init()?;
+        clump_os::forked::in_children(abandon);
         let slot = Slot::fill(Job { runtime })?;
         STATE.store(1, Ordering::Relaxed);
         CURRENT.store(slot.pointer(), Ordering::Relaxed);

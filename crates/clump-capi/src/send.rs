@@ -181,6 +181,35 @@ pub unsafe extern "C" fn clump_request_bulk_words(
     })
 }
 
+/// Sends words and a payload if there is room now; gives 1 if it was sent, 0 if there is none. Does not poll. Else as
+/// ::clump_request_bulk_words; ::clump_try_request_bulk is easier to write.
+///
+/// Errors: as ::clump_request_words.
+///
+/// # Safety
+/// `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_try_request_bulk_words(
+    ep: *mut clump_ep,
+    dest: c_int,
+    handler: c_int,
+    payload: *const c_void,
+    payload_bytes: usize,
+    given: *const u64,
+    nwords: c_int,
+) -> c_int {
+    guard(|| {
+        // SAFETY: the caller's.
+        let (words, payload) = unsafe { (words(given, nwords)?, bytes(payload, payload_bytes)?) };
+        let (dest, handler) = (destination(dest)?, number(handler)?);
+        on_endpoint!(ep, |endpoint, slot| {
+            not_in_its_handler(slot)?;
+            let sent = endpoint.try_request_bulk(dest, handler, payload, words)?;
+            Ok(c_int::from(sent == Attempt::Sent))
+        })
+    })
+}
+
 /// Deposits a payload of any length at `offset` bytes of the target's segment (::clump_ep_export), and then
 /// runs the handler there. The payload may be used again when this returns. ::clump_request_long is easier to
 /// write.

@@ -6,7 +6,7 @@ use crate::fault::{Fault, Result};
 use crate::inline::Inline;
 use crate::status::clump_status as S;
 use crate::thread;
-use clump_os::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use clump_os::sync::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -71,6 +71,8 @@ pub(crate) trait Object: Sized + 'static {
 pub(crate) type Close = fn(&'static Slot) -> bool;
 
 static TABLE: [Slot; SLOTS] = [const { Slot::empty() }; SLOTS];
+/// `Books::used`, for those who may take no lock.
+static USED: AtomicUsize = AtomicUsize::new(0);
 static BOOKS: Mutex<Books> =
     Mutex::new(Books { used: 0, free: VecDeque::new(), bound: 0, shared: Vec::new() });
 
@@ -116,6 +118,7 @@ impl Slot {
             return Err(Fault::new(S::CLUMP_ERR_LIMIT, what));
         };
         books.used += usize::from(fresh);
+        USED.store(books.used, Ordering::Relaxed);
         books.bound += usize::from(bound);
         Ok(slot)
     }
@@ -273,6 +276,16 @@ impl Slot {
 
     fn pointer_addr(&self) -> usize {
         std::ptr::from_ref(self).addr()
+    }
+}
+
+/// In a child by `fork`: no pointer of the program leads to an object any more, and inline functions call. What the
+/// objects held stays where it is.
+pub(crate) fn abandon_all() {
+    for slot in TABLE.iter().take(USED.load(Ordering::Relaxed)) {
+        slot.near_end.store(0, Ordering::Relaxed);
+        slot.inline.clear();
+        slot.kind.store(FREE, Ordering::SeqCst);
     }
 }
 

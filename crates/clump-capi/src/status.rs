@@ -70,6 +70,8 @@ pub enum clump_status {
     CLUMP_ERR_LOCK_BUSY = -28,
     /// The lock is not held.
     CLUMP_ERR_NOT_HELD = -29,
+    /// The process is a child by `fork` of a rank: nothing of clump works in it. A program error here.
+    CLUMP_ERR_FORKED = -30,
     /// A fault of this library.
     CLUMP_ERR_INTERNAL = -99,
 }
@@ -77,7 +79,7 @@ pub enum clump_status {
 use clump_status as S;
 
 /// Every status, for those who look one up.
-const ALL: [(S, &CStr); 31] = [
+const ALL: [(S, &CStr); 32] = [
     (S::CLUMP_OK, c"all went well"),
     (S::CLUMP_ERR_ARGUMENT, c"a null pointer, or a number outside of its range"),
     (S::CLUMP_ERR_HANDLE, c"no such object: closed, of another kind, or none of this library"),
@@ -108,6 +110,7 @@ const ALL: [(S, &CStr); 31] = [
     (S::CLUMP_ERR_TIMED_OUT, c"it took longer than it was allowed to"),
     (S::CLUMP_ERR_LOCK_BUSY, c"somebody else has the lock"),
     (S::CLUMP_ERR_NOT_HELD, c"the lock is not held"),
+    (S::CLUMP_ERR_FORKED, c"a child by fork is no rank"),
     (S::CLUMP_ERR_INTERNAL, c"a fault of libclump itself"),
 ];
 

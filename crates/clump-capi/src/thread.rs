@@ -94,6 +94,10 @@ struct Owned(Vec<(&'static Slot, Close)>);
 
 impl Drop for Owned {
     fn drop(&mut self) {
+        // A child by `fork` has a copy of these, and they are its parent's.
+        if clump_os::forked::is_child() {
+            return;
+        }
         // Newest first: a lock goes before what it is reached through. What is in use, because the thread
         // ends inside of a handler, stays for ever.
         for (slot, close) in std::mem::take(&mut self.0).into_iter().rev() {

@@ -1,5 +1,6 @@
 //! Exchange: everybody's values for all.
 
+use crate::team::{check_bytes, copy_of};
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use clump_trace::Counter;
@@ -21,8 +22,10 @@ impl Team {
     /// A rank died or left.
     pub fn exchange_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let lengths = self.exchange(mine.len() as u64)?;
+        // All ranks know the same lengths, so all refuse, or none.
+        check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len)))?;
         let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
-        self.gather(mine.to_vec(), &lengths)
+        self.gather(copy_of(mine)?, &lengths)
     }
 
     /// On one node all ranks pass parts on ([`Team::pass_round`]). On several, the ranks of each give their

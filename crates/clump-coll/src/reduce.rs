@@ -1,5 +1,6 @@
 //! All-reduce: everybody's values combined, for all.
 
+use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
 use clump_am::Result;
 use clump_trace::Counter;
@@ -24,6 +25,7 @@ impl Team {
     /// # Errors
     /// A rank died or left, or gave another number of values.
     pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
+        check_bytes(size_of_val(values) as u64)?;
         let even = self.layout.even().filter(|_| self.layout.is_spread());
         self.together(Counter::AllReduces, |seq| match even {
             Some(each) => self.reduce_by_node::<T, O>(seq, values, each),

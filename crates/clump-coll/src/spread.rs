@@ -1,6 +1,7 @@
 //! Broadcast: one rank's values for all.
 
 use crate::layout::{binomial, flat};
+use crate::team::{check_bytes, copy_of};
 use crate::{Plain, Team, step};
 use clump_am::Result;
 use clump_trace::Counter;
@@ -11,14 +12,18 @@ impl Team {
     /// binomial tree over the nodes and then one in each node: each node gets them once.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// A rank died or left; too many values for memory.
     pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
+        check_bytes(size_of_val(values) as u64)?;
         self.together(Counter::Broadcasts, |seq| self.spread(seq, root, values))
     }
 
     fn spread<T: Plain>(&self, seq: u64, root: usize, values: &mut [T]) -> Result<()> {
         let bytes = size_of_val(values);
-        let mut data = (self.rank() == root).then(|| values.as_bytes().to_vec());
+        let mut data = match self.rank() == root {
+            true => Some(copy_of(values.as_bytes())?),
+            false => None,
+        };
         let speakers = self.layout.speakers(root);
         if speakers.contains(&self.rank()) {
             data = Some(self.hand_down((seq, step::BETWEEN), &speakers, root, data, bytes)?);

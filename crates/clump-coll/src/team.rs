@@ -182,6 +182,26 @@ impl Team {
     }
 }
 
+/// Bytes that a collective moves at one time, at most: so many that no rank has them, and few enough that all ranks
+/// refuse more before one of them waits for another.
+const MAX_BYTES: u64 = 1 << 36;
+
+/// Fails if a collective would move `bytes` bytes or more to a rank, all parts together.
+pub(crate) fn check_bytes(bytes: u64) -> Result<()> {
+    if bytes <= MAX_BYTES {
+        return Ok(());
+    }
+    Err(ErrorKind::TooMuch { given: bytes, most: MAX_BYTES }.into())
+}
+
+/// A copy of what this rank gives, or an error where there is no memory for it.
+pub(crate) fn copy_of(bytes: &[u8]) -> Result<Vec<u8>> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len()).map_err(|_| ErrorKind::NoMemory(bytes.len()))?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
+}
+
 impl Desk {
     fn dest(&self, rank: u32) -> Result<Dest> {
         let mut dests = lock(&self.dests);

@@ -322,6 +322,10 @@ impl std::fmt::Debug for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        // The connection is the rank's, not its child's by `fork`.
+        if clump_os::forked::is_child() {
+            return;
+        }
         let linger = if std::thread::panicking() { Duration::ZERO } else { LINGER };
         // Nobody is left to be told.
         let _ = self.hang_up(Some(linger));

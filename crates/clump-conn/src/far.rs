@@ -176,6 +176,10 @@ impl Far {
 
 impl Drop for Far {
     fn drop(&mut self) {
+        // In a child by `fork` there is no such thread.
+        if clump_os::forked::is_child() {
+            return;
+        }
         if let Some(mut watch) = lock(&self.watch).take() {
             watch.shared.ending.store(true, Ordering::Release);
             watch.shared.alarm.ring();

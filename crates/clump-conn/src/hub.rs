@@ -250,6 +250,10 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Drop for Hub {
     fn drop(&mut self) {
+        // What is left to say is the rank's to say, not its child's by `fork`.
+        if clump_os::forked::is_child() {
+            return;
+        }
         let limit = crate::wait::after(LAST_WORDS);
         while !std::thread::panicking() && !lock(&self.book.notices).is_empty() {
             if self.step().is_err() || clock::now_ns() > limit {

@@ -161,6 +161,10 @@ impl std::fmt::Debug for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        // The listener is the rank's, not its child's by `fork`.
+        if clump_os::forked::is_child() {
+            return;
+        }
         self.hub.context.node().release_port(self.port.0, self.hub.endpoint.name());
         self.hub.book.forget_queue(self.port.0);
         self.hub.far.close_gates(&self.queue);

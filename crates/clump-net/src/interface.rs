@@ -344,6 +344,10 @@ impl Interface {
 
 impl Drop for Interface {
     fn drop(&mut self) {
+        // In a child by `fork` there is no such thread, and it may have held the lock.
+        if clump_os::forked::is_child() {
+            return;
+        }
         *self.shared.ending.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.shared.ended.notify_all();
         let thread = self.backstop.lock().unwrap_or_else(PoisonError::into_inner).take();

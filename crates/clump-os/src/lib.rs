@@ -10,7 +10,8 @@
 //! # Invariants
 //! 1. A [`map::Mapping`] stays mapped, at one address, for as long as any clone of it lives.
 //! 2. Memory of a mapping is never handed out behind `&T` or `&mut T` unless `T` is made of atomics.
-//! 3. No function here panics on what the kernel answers; errors name the call.
+//! 3. A child by `fork` has private memory in place of a [`map::Mapping`] ([`forked`]).
+//! 4. No function here panics on what the kernel answers; errors name the call.
 
 pub mod alarm;
 pub mod cable;
@@ -20,6 +21,8 @@ pub mod epoll;
 pub mod error;
 pub mod fence;
 pub mod file;
+#[cfg_attr(loom, path = "forked/model.rs")]
+pub mod forked;
 pub mod futex;
 pub mod link;
 pub mod listeners;

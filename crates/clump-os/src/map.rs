@@ -50,6 +50,8 @@ pub fn release(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<()> {
 struct Region {
     base: NonNull<u8>,
     bytes: usize,
+    /// Its number among those that are kept from children.
+    kept: usize,
 }
 
 // SAFETY: a Region is an address range; what it holds is accessed through atomics or raw copies only.
@@ -59,6 +61,11 @@ unsafe impl Sync for Region {}
 
 impl Drop for Region {
     fn drop(&mut self) {
+        if crate::forked::is_child() {
+            // Something else may lie there in a child.
+            return;
+        }
+        crate::forked::forget(self.kept);
         // SAFETY: invariant 1: this is the last user of exactly the range that mmap returned.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
@@ -90,7 +97,8 @@ impl Mapping {
         .map_err(|e| OsError::new(what(), e))?;
         let base = NonNull::new(base.cast::<u8>())
             .ok_or_else(|| OsError::new(what(), rustix::io::Errno::FAULT))?;
-        Ok(Self { region: Arc::new(Region { base, bytes }) })
+        let kept = crate::forked::keep(base, bytes);
+        Ok(Self { region: Arc::new(Region { base, bytes, kept }) })
     }
 
     /// First byte.

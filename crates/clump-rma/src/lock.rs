@@ -269,6 +269,10 @@ impl Guard<'_> {
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
+        // The rank holds the lock, not its child by `fork`.
+        if clump_os::forked::is_child() {
+            return;
+        }
         // A home that is lost takes the lock with it.
         let _ = self.lock.release((self.position, self.word), self.cookie);
     }

@@ -88,6 +88,10 @@ impl Deref for Segment {
 
 impl Drop for Export {
     fn drop(&mut self) {
+        // The segment is the rank's, not its child's by `fork`.
+        if clump_os::forked::is_child() {
+            return;
+        }
         self.context.block().exports().close(self.index);
         self.context.give_back_segment(self.offset, self.reserved);
     }

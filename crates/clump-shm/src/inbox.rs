@@ -55,6 +55,9 @@ pub struct Inbox<L> {
     /// Hot lanes, polled in turn.
     pub hot: HotLanes<L>,
     cold: Vec<InLane<L>>,
+    /// While requests are held back: lanes of requests that would be hot. Senders need not ring for them.
+    held: Vec<InLane<L>>,
+    holding: bool,
     /// The shared queue of requests.
     pub requests: QueueReceiver,
     /// The shared queue of replies.
@@ -106,6 +109,8 @@ impl<L> Inbox<L> {
             block,
             hot,
             cold,
+            held: Vec::new(),
+            holding: false,
             requests,
             replies,
             pending,
@@ -142,7 +147,46 @@ impl<L> Inbox<L> {
 
     /// All lanes that this side knows.
     pub fn lanes(&mut self) -> impl Iterator<Item = &mut InLane<L>> {
-        self.hot.iter_mut().chain(self.cold.iter_mut())
+        self.hot.iter_mut().chain(self.cold.iter_mut()).chain(self.held.iter_mut())
+    }
+
+    /// Holds requests back: until [`Inbox::release`] no poll finds one, and senders run out of room in the end. What
+    /// proxies bring is found, replies or not: who reads it tells them apart.
+    pub fn hold(&mut self) {
+        self.holding = true;
+        self.pending[0] = false;
+        for at in (0..self.hot.len()).rev() {
+            if self.hot[at].reply_lane.is_some() && !self.is_proxy(self.hot[at].from) {
+                let mut lane = self.hot.swap_remove(at);
+                lane.receiver.give_back();
+                self.held.push(lane);
+            }
+        }
+    }
+
+    /// Lets polls find requests again.
+    pub fn release(&mut self) {
+        self.holding = false;
+        self.pending = [true; 2];
+        for lane in std::mem::take(&mut self.held) {
+            self.hot.push(lane);
+        }
+    }
+
+    /// Whether requests are held back.
+    #[inline]
+    pub fn is_holding(&self) -> bool {
+        self.holding
+    }
+
+    fn is_proxy(&self, from: Name) -> bool {
+        from.rank() as usize >= self.node.ranks()
+    }
+
+    /// Puts a lane whose receiver is hot where it belongs.
+    fn admit(&mut self, lane: InLane<L>) {
+        let requests = lane.reply_lane.is_some() && !self.is_proxy(lane.from);
+        if self.holding && requests { self.held.push(lane) } else { self.hot.push(lane) }
     }
 
     /// Whether a reply lane has nothing unread.
@@ -183,7 +227,7 @@ impl<L> Inbox<L> {
         let mut heated = 0;
         for bit in rang {
             match bit {
-                REQUEST_QUEUE => self.pending[0] = true,
+                REQUEST_QUEUE => self.pending[0] = !self.holding,
                 REPLY_QUEUE => self.pending[1] = true,
                 MAIL => self.mail = true,
                 lane => heated += u32::from(self.heat(lane as usize)?),
@@ -193,13 +237,13 @@ impl<L> Inbox<L> {
     }
 
     fn heat(&mut self, index: usize) -> Result<bool> {
-        if self.hot.iter().any(|lane| lane.index == index) {
+        if self.hot.iter().chain(&self.held).any(|lane| lane.index == index) {
             return Ok(false);
         }
         if let Some(at) = self.cold.iter().position(|lane| lane.index == index) {
             let lane = self.cold.swap_remove(at);
             lane.receiver.heat();
-            self.hot.push(lane);
+            self.admit(lane);
             return Ok(true);
         }
         let g = self.node.geometry();
@@ -216,7 +260,7 @@ impl<L> Inbox<L> {
         let receiver = LaneReceiver::new(control, slots, bulk);
         receiver.heat();
         let from = Name::from_bits(owner);
-        self.hot.push(InLane { index, from, reply_lane, receiver, recent: 0, link: None });
+        self.admit(InLane { index, from, reply_lane, receiver, recent: 0, link: None });
         Ok(true)
     }
 
@@ -256,7 +300,7 @@ impl<L> Inbox<L> {
     pub fn cool_all(&mut self) {
         self.give_back_all();
         self.unsettled = true;
-        self.pending = [true; 2];
+        self.pending = [!self.holding, true];
         for lane in self.hot.take_all() {
             lane.receiver.cool();
             self.cold.push(lane);
@@ -268,7 +312,8 @@ impl<L> Inbox<L> {
         let lanes = std::mem::take(&mut self.cold);
         self.settle(lanes);
         self.unsettled = false;
-        self.pending = [self.requests.has_message(), self.replies.has_message()];
+        let requests = !self.holding && self.requests.has_message();
+        self.pending = [requests, self.replies.has_message()];
         !self.hot.is_empty() || self.block.doorbell().rung() || self.anything_pending()
     }
 
@@ -288,7 +333,7 @@ impl<L> Inbox<L> {
         for lane in lanes {
             if lane.receiver.has_message() {
                 lane.receiver.heat();
-                self.hot.push(lane);
+                self.admit(lane);
             } else {
                 self.cold.push(lane);
                 cooled += 1;
@@ -313,6 +358,7 @@ impl<L> Inbox<L> {
             }
         }
         gone.extend(self.cold.extract_if(.., |lane| retired(lane)));
+        gone.extend(self.held.extract_if(.., |lane| retired(lane)));
         for mut lane in gone {
             lane.receiver.give_back();
             // Nobody looks at it from now on: its next sender has to ring.
@@ -324,7 +370,7 @@ impl<L> Inbox<L> {
     /// Closes the endpoint: from now on nothing is read. Senders take back what is unread.
     pub fn close(&mut self) {
         // Unread messages of lanes this side never heated are found too: their heads were never moved.
-        for lane in self.hot.iter_mut().chain(self.cold.iter_mut()) {
+        for lane in self.lanes() {
             lane.receiver.give_back();
             lane.receiver.cool();
         }

@@ -34,8 +34,12 @@ struct Inner {
 /// not started by `clump run` is a job of one rank.
 ///
 /// # Errors
-/// Another process of this rank has joined, or this process has; bad settings; a rank died meanwhile.
+/// Another process of this rank has joined, or this process has; it is a child by `fork` of one that has; bad
+/// settings; a rank died meanwhile.
 pub fn init() -> Result<Clump> {
+    if clump_os::forked::is_child() {
+        return Err(clump_am::Error::from(clump_am::ErrorKind::Forked).into());
+    }
     if RUNNING.swap(true, Ordering::AcqRel) {
         return Err(Error::AlreadyRunning);
     }
@@ -195,7 +199,8 @@ struct Leave(Arc<RankContext>);
 
 impl Drop for Leave {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        // A child by `fork` has a copy of this, and is no rank that could leave.
+        if !std::thread::panicking() && !clump_os::forked::is_child() {
             self.0.close_network();
             self.0.block().finalize();
         }

@@ -38,12 +38,39 @@ fn headers_compile_alone_without_warnings() {
         let header = if name == "clump.h" { name.clone() } else { format!("clump/{name}") };
         let ways: &[(&str, &str)] = match name.ends_with(".hpp") {
             true => &[("c++", "-std=c++20")],
-            false => &[("cc", "-std=c11"), ("c++", "-std=c++17"), ("c++", "-std=c++20")],
+            false => &[
+                ("cc", "-std=c90"),
+                ("cc", "-std=c11"),
+                ("c++", "-std=c++17"),
+                ("c++", "-std=c++20"),
+            ],
         };
         for (compiler, standard) in ways {
             let said = compile_alone(shop.folder(), &header, compiler, standard);
             assert!(said.is_empty(), "{header} with {compiler} {standard}:\n{said}");
         }
+    }
+}
+
+/// Arguments that a program has swapped are an error of the compiler, without any flag; in their order they are none.
+#[test]
+fn swapped_arguments_do_not_compile() {
+    let Some(shop) = workshop("swapped arguments") else { return };
+    for (compiler, file) in [("cc", "swapped.c"), ("c++", "swapped.cpp")] {
+        let compiles = |given: &str| {
+            let text = format!(
+                "#include <clump.h>\nint reduce(clump_t *cl, void *at) {{ return clump_all_reduce(cl, at, at, 1, \
+                 {given}); }}\n"
+            );
+            let source = shop.folder().join(file);
+            std::fs::write(&source, text).unwrap();
+            let mut command = Command::new(compiler);
+            command.args(["-w", "-fsyntax-only", "-I"]).arg(capi().join("include")).arg(source);
+            command.output().unwrap().status.success()
+        };
+        assert!(compiles("CLUMP_U64, CLUMP_SUM"), "{compiler}");
+        assert!(!compiles("CLUMP_SUM, CLUMP_U64"), "{compiler}");
+        assert!(!compiles("4, 1"), "{compiler}");
     }
 }
 

@@ -42,9 +42,51 @@ fn threads() {
     in_all_ways("tests/c/threads.c", "threads");
 }
 
+/// Drain waits for handlers, and requests can be held back: alone, on nodes with stacks of ranks, by proxies.
+#[test]
+fn phases() {
+    in_all_ways("tests/c/phases.c", "phases");
+    let Some(shop) = workshop("phases by proxies") else { return };
+    let program = shop.build("tests/c/phases.c", Linked::Shared);
+    let done = Job::of_program("-n 4 --nodes 2 --ni proxy:1", &program, []).finish();
+    done.expect_clean();
+    assert!(done.out.contains("rank 0: phases are right\n"), "{}", done.out);
+}
+
+/// Lengths and counts that no program means are errors.
+#[test]
+fn absurd_numbers() {
+    in_all_ways("tests/c/absurd.c", "refusals");
+}
+
 #[test]
 fn cpp_layer() {
     in_all_ways("tests/c/layer.cpp", "the layers");
+}
+
+/// A job goes on, whatever becomes of children by `fork`, and ends without those that stay: each rank with a stack of its
+/// own, and by proxies.
+#[test]
+fn children_by_fork_are_no_ranks() {
+    let Some(shop) = workshop("children by fork") else { return };
+    let options = ["-n 3", "-n 4 --nodes 2", "-n 4 --nodes 2 --ni proxy:1"];
+    let c = shop.build("tests/c/fork.c", Linked::Static);
+    let cpp = shop.build("tests/c/forked.cpp", Linked::Shared);
+    for options in options {
+        for (program, args, says) in [
+            (&c, &[][..], "children are right"),
+            (&c, &["stays"][..], "children are right"),
+            (&cpp, &[], "destructors are right"),
+        ] {
+            let done = Job::of_program(options, program, []).with_args(args).finish();
+            // Those that stay are said to have been ended.
+            assert_eq!(done.code, 0, "{options}: {}\n{}", done.out, done.err);
+            assert_eq!(done.err.contains("had left running"), !args.is_empty(), "{}", done.err);
+            assert!(done.out.contains(&format!("rank 0: {says}\n")), "{}\n{}", done.out, done.err);
+        }
+        Job::of(options, "fork").finish().expect_clean();
+    }
+    Job::any(&c).finish().expect_clean();
 }
 
 /// Whatever a program does, it is an error or an end that `clump run` explains, never a hang.

@@ -2,6 +2,8 @@
 
 /// What a program that is linked statically needs besides.
 const SYSTEM: &str = "-lpthread -ldl -lm";
+/// What leaves out of such a program the functions that it does not use: each lies in a section of its own.
+const UNUSED_OUT: &str = "-Wl,--gc-sections";
 
 /// For pkg-config, which says where the file itself lies.
 pub fn pkg_config(version: &str) -> String {
@@ -14,7 +16,7 @@ Name: clump
 Description: Active messages and one-sided operations for clusters
 Version: {version}
 Libs: -L${{libdir}} -lclump
-Libs.private: {SYSTEM}
+Libs.private: {UNUSED_OUT} {SYSTEM}
 Cflags: -I${{includedir}}
 "
     )
@@ -36,7 +38,7 @@ if(NOT TARGET clump::clump)
   set_target_properties(clump::static PROPERTIES
     IMPORTED_LOCATION \"${{CLUMP_PREFIX}}/lib/libclump.a\"
     INTERFACE_INCLUDE_DIRECTORIES \"${{CLUMP_PREFIX}}/include\"
-    INTERFACE_LINK_LIBRARIES \"{system}\")
+    INTERFACE_LINK_LIBRARIES \"{UNUSED_OUT};{system}\")
 endif()
 set(CLUMP_RUN \"${{CLUMP_PREFIX}}/bin/clump\")
 "
@@ -99,7 +101,7 @@ done
 set -- -I"$prefix/include" "$@"
 if [ "$compile_only" = no ]; then
     if [ "$link" = static ]; then
-        set -- "$@" "$prefix/lib/libclump.a" {SYSTEM}
+        set -- "$@" "$prefix/lib/libclump.a" {UNUSED_OUT} {SYSTEM}
     else
         set -- "$@" -L"$prefix/lib" -Wl,-rpath,"$prefix/lib" -lclump
     fi
@@ -121,7 +123,9 @@ mod tests {
     fn files_name_the_library() {
         assert!(pkg_config("1.2.3").contains("Version: 1.2.3\nLibs: -L${libdir} -lclump\n"));
         assert!(cmake("1.2.3", "7").contains("IMPORTED_SONAME \"libclump.so.7\""));
-        assert!(cmake("1.2.3", "7").contains("\"pthread;dl;m\""));
+        assert!(cmake("1.2.3", "7").contains("\"-Wl,--gc-sections;pthread;dl;m\""));
+        assert!(pkg_config("1.2.3").contains("Libs.private: -Wl,--gc-sections -lpthread"));
+        assert!(wrapper("cc", "CLUMP_CC").contains("libclump.a\" -Wl,--gc-sections -lpthread"));
         assert!(cmake_version("1.2.3").contains("STREQUAL \"1.2\""));
         assert!(wrapper("cc", "CLUMP_CC").contains("compiler=${CLUMP_CC:-cc}"));
     }

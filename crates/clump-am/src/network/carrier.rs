@@ -3,7 +3,7 @@
 use super::Network;
 use super::portal::Portal;
 use clump_net::{Batch, FlowId, Interface, Mail, Progress, Push, Refusal, Request};
-use clump_os::clock;
+use clump_os::{clock, forked};
 use clump_wire::frame::Kind;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -65,6 +65,10 @@ impl Network {
         names: (u64, u64),
         body: (&[u64], &[u8]),
     ) -> Push {
+        if forked::is_child() {
+            // A child that was made in a handler answers nobody.
+            return Push::Lost(Refusal::EndpointGone);
+        }
         match &self.carrier {
             Carrier::Own(interface) => interface.reply(peer, head, names, body),
             Carrier::Proxies(portal) => portal.reply(peer, head, names, body),
@@ -79,6 +83,9 @@ impl Network {
         names: (u64, u64),
         body: (&[u64], &[u8]),
     ) {
+        if forked::is_child() {
+            return;
+        }
         match &self.carrier {
             Carrier::Own(interface) => {
                 interface.stack().reply_anyway(clock::ticked_ns, peer, head, names, body);
@@ -89,6 +96,9 @@ impl Network {
 
     /// Tells the endpoint `to` how many bytes of its requests `from` has consumed, ever.
     pub(crate) fn report(&self, peer: u32, from: u64, to: u64, total: u64) {
+        if forked::is_child() {
+            return;
+        }
         match &self.carrier {
             Carrier::Own(interface) => {
                 interface.stack().report(clock::ticked_ns, peer, from, to, total);

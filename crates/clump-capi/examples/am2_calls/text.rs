@@ -74,13 +74,17 @@ pub fn text() -> String {
         for count in 0..=MOST {
             let takes_arguments: String = (0..count).map(|at| format!(", int a{at}")).collect();
             let names: Vec<String> = (0..count).map(|at| format!("a{at}")).collect();
-            let _ =
-                writeln!(text, "\nstatic inline int {name}{count}({takes}{takes_arguments}) {{");
+            let _ = writeln!(
+                text,
+                "\nstatic __inline__ int {name}{count}({takes}{takes_arguments}) {{"
+            );
             if count == 0 {
                 let _ = writeln!(text, "  return {calls}, 0, NULL);\n}}");
             } else {
-                let names = names.join(", ");
-                let _ = writeln!(text, "  const int32_t arguments[{count}] = {{{names}}};");
+                let set = |(at, name): (usize, &String)| format!("  arguments[{at}] = {name};\n");
+                let sets: String = names.iter().enumerate().map(set).collect();
+                let _ = writeln!(text, "  int32_t arguments[{count}];");
+                text.push_str(&sets);
                 let _ = writeln!(text, "  return {calls}, {count}, arguments);\n}}");
             }
         }

@@ -34,7 +34,7 @@ pub const HEADERS: &[Header] = &[
         includes: &["<stddef.h>", "<stdint.h>"],
         sources: &["abi.rs", "status.rs", "job.rs", "collective.rs"],
         last: &["clump/job_inline.h"],
-        types: &["clump_status", "clump_type", "clump_op"],
+        types: &["clump_status"],
     },
     Header {
         name: "clump/am.h",
@@ -99,6 +99,19 @@ impl Header {
         let builder = sources.fold(start, Builder::with_src);
         let mut text = Vec::new();
         builder.generate().expect("sources that cbindgen reads").write(&mut text);
-        String::from_utf8(text).expect("sources in UTF-8")
+        of_1990(&String::from_utf8(text).expect("sources in UTF-8"))
     }
+}
+
+/// The same for compilers that are told to take C of 1990, which has neither such comments nor a comma behind the last
+/// enumerator.
+fn of_1990(text: &str) -> String {
+    let line = |line: &str| match line.split_once("//") {
+        Some((before, after)) if before.ends_with(' ') => {
+            format!("{}/*{after} */", before.trim_end().to_owned() + " ")
+        }
+        _ => line.to_owned(),
+    };
+    let lines: Vec<String> = text.lines().map(line).collect();
+    lines.join("\n").replace(",\n}", "\n}") + "\n"
 }

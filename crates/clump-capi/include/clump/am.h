@@ -26,7 +26,7 @@ typedef enum clump_events {
   /**
    * Nothing but an error: the thread serves its endpoints.
    */
-  CLUMP_EVENTS_NONE = 1,
+  CLUMP_EVENTS_NONE = 1
 } clump_events;
 
 /**
@@ -72,7 +72,7 @@ typedef enum clump_reason {
   /**
    * The requester of a reply closed its endpoint before it read the reply.
    */
-  CLUMP_BACK_REPLY_REJECTED = 10,
+  CLUMP_BACK_REPLY_REJECTED = 10
 } clump_reason;
 
 /**
@@ -176,7 +176,7 @@ typedef void (*clump_on_returned)(const struct clump_returned *message);
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
 /**
  * Opens an endpoint that only the calling thread may use. `tag` is the right to send to it.
@@ -308,11 +308,44 @@ int clump_wait(struct clump_ep *ep);
 int clump_poll_until(struct clump_ep *ep, int (*done)(void *argument), void *argument);
 
 /**
- * Waits until everything that this endpoint has sent was read, or came back.
+ * Waits until every request that this endpoint has sent was handled, or came back: its handler has returned at
+ * the target, or the one of ::clump_ep_on_returned here. Requests that handlers of this endpoint have deferred
+ * count. Replies are not waited for, those to these requests neither.
+ *
+ * So this and then ::clump_barrier on all ranks is the end of a phase, if handlers send no requests: all that was
+ * sent in it was handled.
  *
  * Errors: as ::clump_wait.
  */
 int clump_drain(struct clump_ep *ep);
+
+/**
+ * Polls once; gives 1 if all is so that ::clump_drain would return, else 0. Does not wait.
+ *
+ * Errors: as ::clump_poll.
+ */
+int clump_try_drain(struct clump_ep *ep);
+
+/**
+ * Holds requests of others back until ::clump_ep_release: no handler of this endpoint runs for one, whatever polls,
+ * and in the end their senders find no room. Replies, and messages that come back, are handled, so that calls that
+ * wait go on as ever. For a rank that is still inside of a collective while others, who have left it, send what
+ * belongs after it.
+ *
+ * Who waits for something that a held handler is to do waits in vain, and ::clump_drain of another rank waits until
+ * requests are let go. On a node with proxies, and only where this endpoint has more senders than lanes, replies from
+ * other nodes may be held back with requests.
+ *
+ * Errors: ::CLUMP_ERR_IN_HANDLER.
+ */
+int clump_ep_hold(struct clump_ep *ep);
+
+/**
+ * Lets requests be handled again, from the next poll on. Does nothing if they are not held.
+ *
+ * Errors: ::CLUMP_ERR_IN_HANDLER.
+ */
+int clump_ep_release(struct clump_ep *ep);
 
 /**
  * What a reason means, in words that live for ever. Any thread, at any time.
@@ -492,6 +525,23 @@ int clump_request_bulk_words(struct clump_ep *ep,
                              int nwords);
 
 /**
+ * Sends words and a payload if there is room now; gives 1 if it was sent, 0 if there is none. Does not poll. Else as
+ * ::clump_request_bulk_words; ::clump_try_request_bulk is easier to write.
+ *
+ * Errors: as ::clump_request_words.
+ *
+ * # Safety
+ * `payload` has `payload_bytes` bytes, `given` are `nwords` words.
+ */
+int clump_try_request_bulk_words(struct clump_ep *ep,
+                                 int dest,
+                                 int handler,
+                                 const void *payload,
+                                 size_t payload_bytes,
+                                 const uint64_t *given,
+                                 int nwords);
+
+/**
  * Deposits a payload of any length at `offset` bytes of the target's segment (::clump_ep_export), and then
  * runs the handler there. The payload may be used again when this returns. ::clump_request_long is easier to
  * write.
@@ -511,8 +561,8 @@ int clump_request_long_words(struct clump_ep *ep,
                              int nwords);
 
 #ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+} /* extern "C" */
+#endif /* __cplusplus */
 
 #endif  /* CLUMP_AM_H */
 

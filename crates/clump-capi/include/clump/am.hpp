@@ -263,6 +263,14 @@ class endpoint {
     result<int> poll() { return detail::count(clump_poll(get())); }
     result<int> wait() { return detail::count(clump_wait(get())); }
     result<void> drain() { return detail::nothing(clump_drain(get())); }
+    /* Polls once; whether drain would return. */
+    result<bool> try_drain() {
+        const int drained = clump_try_drain(get());
+        return detail::either(drained, drained == 1);
+    }
+    /* Holds requests of others back until release; see clump_ep_hold. */
+    result<void> hold() { return detail::nothing(clump_ep_hold(get())); }
+    result<void> release() { return detail::nothing(clump_ep_release(get())); }
     /* Polls until `done()`; an exception of it ends the wait, and is thrown on. */
     template <class F> result<void> poll_until(F done) {
         struct asked {

@@ -78,7 +78,7 @@ typedef struct clump_layout_ep {
 #ifdef __cplusplus
 #define CLUMP_ASSERT_LAYOUT_(condition) static_assert(condition, "the layout that the library has")
 #else
-#define CLUMP_ASSERT_LAYOUT_(condition) _Static_assert(condition, "the layout that the library has")
+#define CLUMP_ASSERT_LAYOUT_(condition) __extension__ _Static_assert(condition, "the layout that the library has")
 #endif
 CLUMP_ASSERT_LAYOUT_(sizeof(clump_layout_lane_slot) == 64 && sizeof(clump_layout_cursor) == 32);
 CLUMP_ASSERT_LAYOUT_(offsetof(clump_layout_cursor, at) == 16 && offsetof(clump_layout_cursor, lap) == 24);
@@ -90,7 +90,7 @@ CLUMP_ASSERT_LAYOUT_(offsetof(clump_layout_ep, ways) == 80 && offsetof(clump_lay
 #undef CLUMP_ASSERT_LAYOUT_
 
 /* The thread pointer of this thread; one that no thread has, where it is not known how to get it. */
-static inline uintptr_t clump_thread_pointer_(void) {
+static __inline__ uintptr_t clump_thread_pointer_(void) {
 #if defined(__x86_64__) && defined(__LP64__)
     uintptr_t at;
     __asm__("mov %%fs:0, %0" : "=r"(at));
@@ -101,7 +101,7 @@ static inline uintptr_t clump_thread_pointer_(void) {
 }
 
 /* The endpoint, if inline functions of this thread may use it now; else null. */
-static inline const clump_layout_ep *clump_ep_here_(const clump_ep *ep) {
+static __inline__ const clump_layout_ep *clump_ep_here_(const clump_ep *ep) {
     const clump_layout_ep *at = (const clump_layout_ep *)(const void *)ep;
     if (__builtin_expect(at == NULL || __atomic_load_n(&at->thread, __ATOMIC_RELAXED) != clump_thread_pointer_(), 0))
         return NULL;
@@ -109,15 +109,17 @@ static inline const clump_layout_ep *clump_ep_here_(const clump_ep *ep) {
 }
 
 /* Whether a poll would find nothing; it is counted as one then. */
-static inline int clump_poll_in_vain_(const clump_layout_ep *at) {
+static __inline__ int clump_poll_in_vain_(const clump_layout_ep *at) {
     const clump_layout_view *view = at->view;
     const clump_layout_lanes *hot = view->hot;
     const unsigned char *lane = (const unsigned char *)hot->first;
-    for (uint64_t left = hot->count; left != 0; left--, lane += at->lane_stride) {
+    uint64_t left;
+    uint32_t now;
+    for (left = hot->count; left != 0; left--, lane += at->lane_stride) {
         const clump_layout_lane *it = (const clump_layout_lane *)(const void *)lane;
         if ((__atomic_load_n(&it->slots[it->at].header, __ATOMIC_RELAXED) & 0xffff) == it->awaited) return 0;
     }
-    const uint32_t now = view->pulse[0] + 1;
+    now = view->pulse[0] + 1;
     if (__builtin_expect(__atomic_load_n(view->bell, __ATOMIC_RELAXED) != 0 || view->pending[0] != 0 ||
                              view->pending[1] != 0 || *view->busy != 0 || (int32_t)(view->pulse[1] - now) <= 0,
                          0))
@@ -127,28 +129,33 @@ static inline int clump_poll_in_vain_(const clump_layout_ep *at) {
 }
 
 /* Puts a message where its target looks for it. Gives 0 if that takes a call; 2 if the target has to be rung for. */
-static inline int clump_push_(const clump_layout_ep *at, int dest, int handler, const uint64_t *words, int count) {
+static __inline__ int clump_push_(const clump_layout_ep *at, int dest, int handler, const uint64_t *words, int count) {
+    const clump_layout_way *way;
+    clump_layout_cursor *cursor;
+    clump_layout_lane_slot *slot;
+    uint64_t header;
+    uint64_t *const *sent;
+    int i, looks;
     if ((uint64_t)(uint32_t)dest >= at->ways_count || (uint32_t)handler - 1 >= 255 || (uint32_t)count > 7) return 0;
-    const clump_layout_way *way = &at->ways[(uint32_t)dest];
-    clump_layout_cursor *cursor = way->cursor;
+    way = &at->ways[(uint32_t)dest];
+    cursor = way->cursor;
     if (cursor == NULL || __atomic_load_n(way->state, __ATOMIC_ACQUIRE) != way->state_wanted ||
         __atomic_load_n(way->tag, __ATOMIC_RELAXED) != way->tag_wanted || cursor->tail >= cursor->limit)
         return 0;
-    clump_layout_lane_slot *slot = &way->slots[cursor->at];
-    const uint64_t header = cursor->lap | 1u << 16 | (uint64_t)(uint32_t)count << 20 |
-                            (uint64_t)(uint32_t)handler << 24;
+    slot = &way->slots[cursor->at];
+    header = cursor->lap | 1u << 16 | (uint64_t)(uint32_t)count << 20 | (uint64_t)(uint32_t)handler << 24;
     cursor->tail++;
     if (++cursor->at == way->len) {
         cursor->at = 0;
         cursor->lap = (cursor->lap + 1) & 0xffff;
     }
-    for (int i = 0; i < count; i++) __atomic_store_n(&slot->words[i], words[i], __ATOMIC_RELAXED);
+    for (i = 0; i < count; i++) __atomic_store_n(&slot->words[i], words[i], __ATOMIC_RELAXED);
     __atomic_store_n(&slot->header, header, __ATOMIC_RELEASE);
     /* The other half of this fence is the receiver's, which executes it on all processors before it sleeps. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    const int looks = __atomic_load_n(way->hot, __ATOMIC_RELAXED) != 0;
+    looks = __atomic_load_n(way->hot, __ATOMIC_RELAXED) != 0;
     *way->unchecked = 1;
-    uint64_t *const *sent = at->view->sent;
+    sent = at->view->sent;
     __atomic_store_n(sent[0], __atomic_load_n(sent[0], __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
     __atomic_store_n(sent[1], __atomic_load_n(sent[1], __ATOMIC_RELAXED) + (uint64_t)(uint32_t)count * 8,
                      __ATOMIC_RELAXED);
@@ -158,14 +165,14 @@ static inline int clump_push_(const clump_layout_ep *at, int dest, int handler, 
 /* As clump_poll, and half its instructions where there is nothing: for programs that look now and then while they
  * compute. A loop that does nothing else had better use clump_poll: the line in which a message is to appear is taken
  * from its sender the more often the tighter the loop is, so that such a loop finds it later. */
-static inline int clump_poll_inline(clump_ep *ep) {
+static __inline__ int clump_poll_inline(clump_ep *ep) {
     const clump_layout_ep *at = clump_ep_here_(ep);
     if (__builtin_expect(at != NULL, 1) && clump_poll_in_vain_(at)) return 0;
     return clump_poll(ep);
 }
 
 /* As clump_request_words. */
-static inline int clump_request_inline(clump_ep *ep, int dest, int handler, const uint64_t *words, int count) {
+static __inline__ int clump_request_inline(clump_ep *ep, int dest, int handler, const uint64_t *words, int count) {
     const clump_layout_ep *at = clump_ep_here_(ep);
     if (__builtin_expect(at != NULL, 1)) {
         const int pushed = clump_push_(at, dest, handler, words, count);
@@ -179,7 +186,7 @@ static inline int clump_request_inline(clump_ep *ep, int dest, int handler, cons
 }
 
 /* As clump_try_request_words. */
-static inline int clump_try_request_inline(clump_ep *ep, int dest, int handler, const uint64_t *words, int count) {
+static __inline__ int clump_try_request_inline(clump_ep *ep, int dest, int handler, const uint64_t *words, int count) {
     const clump_layout_ep *at = clump_ep_here_(ep);
     if (__builtin_expect(at != NULL, 1)) {
         const int pushed = clump_push_(at, dest, handler, words, count);

@@ -7,6 +7,7 @@
  *   int clump_request(clump_ep *ep, int dest, int handler, words...)
  *   int clump_try_request(clump_ep *ep, int dest, int handler, words...)
  *   int clump_request_bulk(clump_ep *ep, int dest, int handler, const void *payload, size_t bytes, words...)
+ *   int clump_try_request_bulk(clump_ep *ep, int dest, int handler, const void *payload, size_t bytes, words...)
  *   int clump_request_long(clump_ep *ep, int dest, int handler, uint64_t offset, const void *payload,
  *                          size_t bytes, words...)
  *   int clump_reply(clump_token *token, int handler, words...)
@@ -24,45 +25,53 @@
 #include "clump/am_fast_inline.h"
 
 /* What was given with the handler that runs (clump_ep_handler_with); `token` must be its. */
-static inline void *clump_token_context(const clump_token *token) {
+static __inline__ void *clump_token_context(const clump_token *token) {
     return token ? ((const clump_layout_ep *)(const void *)token)->context : NULL;
 }
 
-#ifndef __cplusplus
+#if !defined(__cplusplus) && defined(__STRICT_ANSI__) && !defined(__STDC_VERSION__)
+
+/* C of 1990 has no macros with `...`: programs in it call the functions that end in `_words`. */
+
+#elif !defined(__cplusplus)
 
 /* The first of these words is no word of the message but the argument before them, so that there is one. */
 #define CLUMP_WORDS_(...) ((const uint64_t[]){__VA_ARGS__})
 #define CLUMP_COUNT_(...) ((int)(sizeof(CLUMP_WORDS_(__VA_ARGS__)) / sizeof(uint64_t)) - 1)
 
-static inline int clump_request_(clump_ep *ep, int dest, const uint64_t *all, int count) {
+static __inline__ int clump_request_(clump_ep *ep, int dest, const uint64_t *all, int count) {
     return clump_request_inline(ep, dest, (int)all[0], all + 1, count);
 }
-static inline int clump_try_request_(clump_ep *ep, int dest, const uint64_t *all, int count) {
+static __inline__ int clump_try_request_(clump_ep *ep, int dest, const uint64_t *all, int count) {
     return clump_try_request_inline(ep, dest, (int)all[0], all + 1, count);
 }
-static inline int clump_request_bulk_(clump_ep *ep, int dest, int handler, const void *payload,
+static __inline__ int clump_request_bulk_(clump_ep *ep, int dest, int handler, const void *payload,
                                       const uint64_t *all, int count) {
     return clump_request_bulk_words(ep, dest, handler, payload, (size_t)all[0], all + 1, count);
 }
-static inline int clump_request_long_(clump_ep *ep, int dest, int handler, uint64_t offset,
+static __inline__ int clump_try_request_bulk_(clump_ep *ep, int dest, int handler, const void *payload,
+                                          const uint64_t *all, int count) {
+    return clump_try_request_bulk_words(ep, dest, handler, payload, (size_t)all[0], all + 1, count);
+}
+static __inline__ int clump_request_long_(clump_ep *ep, int dest, int handler, uint64_t offset,
                                       const void *payload, const uint64_t *all, int count) {
     return clump_request_long_words(ep, dest, handler, offset, payload, (size_t)all[0], all + 1, count);
 }
-static inline int clump_reply_(clump_token *token, const uint64_t *all, int count) {
+static __inline__ int clump_reply_(clump_token *token, const uint64_t *all, int count) {
     return clump_reply_words(token, (int)all[0], all + 1, count);
 }
-static inline int clump_reply_bulk_(clump_token *token, int handler, const void *payload, const uint64_t *all,
+static __inline__ int clump_reply_bulk_(clump_token *token, int handler, const void *payload, const uint64_t *all,
                                     int count) {
     return clump_reply_bulk_words(token, handler, payload, (size_t)all[0], all + 1, count);
 }
-static inline int clump_reply_long_(clump_token *token, int handler, uint64_t offset, const void *payload,
+static __inline__ int clump_reply_long_(clump_token *token, int handler, uint64_t offset, const void *payload,
                                     const uint64_t *all, int count) {
     return clump_reply_long_words(token, handler, offset, payload, (size_t)all[0], all + 1, count);
 }
-static inline int clump_defer_(clump_token *token, int dest, const uint64_t *all, int count) {
+static __inline__ int clump_defer_(clump_token *token, int dest, const uint64_t *all, int count) {
     return clump_defer_words(token, dest, (int)all[0], all + 1, count);
 }
-static inline int clump_defer_bulk_(clump_token *token, int dest, int handler, const void *payload,
+static __inline__ int clump_defer_bulk_(clump_token *token, int dest, int handler, const void *payload,
                                     const uint64_t *all, int count) {
     return clump_defer_bulk_words(token, dest, handler, payload, (size_t)all[0], all + 1, count);
 }
@@ -73,6 +82,9 @@ static inline int clump_defer_bulk_(clump_token *token, int dest, int handler, c
     clump_try_request_((ep), (dest), CLUMP_WORDS_(__VA_ARGS__), CLUMP_COUNT_(__VA_ARGS__))
 #define clump_request_bulk(ep, dest, handler, payload, ...)                                                  \
     clump_request_bulk_((ep), (dest), (handler), (payload), CLUMP_WORDS_(__VA_ARGS__), CLUMP_COUNT_(__VA_ARGS__))
+#define clump_try_request_bulk(ep, dest, handler, payload, ...)                                              \
+    clump_try_request_bulk_((ep), (dest), (handler), (payload), CLUMP_WORDS_(__VA_ARGS__),                   \
+                            CLUMP_COUNT_(__VA_ARGS__))
 #define clump_request_long(ep, dest, handler, offset, payload, ...)                                          \
     clump_request_long_((ep), (dest), (handler), (offset), (payload), CLUMP_WORDS_(__VA_ARGS__),             \
                         CLUMP_COUNT_(__VA_ARGS__))
@@ -110,6 +122,12 @@ int clump_request_bulk(clump_ep *ep, int dest, int handler, const void *payload,
                        Words... words) {
     const clump_words_<Words...> w(words...);
     return clump_request_bulk_words(ep, dest, handler, payload, bytes, w.all, w.count);
+}
+template <class... Words>
+int clump_try_request_bulk(clump_ep *ep, int dest, int handler, const void *payload, size_t bytes,
+                           Words... words) {
+    const clump_words_<Words...> w(words...);
+    return clump_try_request_bulk_words(ep, dest, handler, payload, bytes, w.all, w.count);
 }
 template <class... Words>
 int clump_request_long(clump_ep *ep, int dest, int handler, uint64_t offset, const void *payload, size_t bytes,

@@ -145,99 +145,44 @@ typedef enum clump_status {
    */
   CLUMP_ERR_NOT_HELD = -29,
   /**
+   * The process is a child by `fork` of a rank: nothing of clump works in it. A program error here.
+   */
+  CLUMP_ERR_FORKED = -30,
+  /**
    * A fault of this library.
    */
-  CLUMP_ERR_INTERNAL = -99,
+  CLUMP_ERR_INTERNAL = -99
 } clump_status;
-
-/**
- * What the elements of an all-reduce are.
- */
-typedef enum clump_type {
-  /**
-   * `uint8_t`
-   */
-  CLUMP_U8 = 1,
-  /**
-   * `uint16_t`
-   */
-  CLUMP_U16 = 2,
-  /**
-   * `uint32_t`
-   */
-  CLUMP_U32 = 3,
-  /**
-   * `uint64_t`
-   */
-  CLUMP_U64 = 4,
-  /**
-   * `int8_t`
-   */
-  CLUMP_I8 = 5,
-  /**
-   * `int16_t`
-   */
-  CLUMP_I16 = 6,
-  /**
-   * `int32_t`
-   */
-  CLUMP_I32 = 7,
-  /**
-   * `int64_t`
-   */
-  CLUMP_I64 = 8,
-  /**
-   * `float`
-   */
-  CLUMP_F32 = 9,
-  /**
-   * `double`
-   */
-  CLUMP_F64 = 10,
-} clump_type;
-
-/**
- * What an all-reduce does with two elements.
- */
-typedef enum clump_op {
-  /**
-   * Adds; integers wrap around.
-   */
-  CLUMP_SUM = 1,
-  /**
-   * Multiplies; integers wrap around.
-   */
-  CLUMP_PRODUCT = 2,
-  /**
-   * The smaller; of floating-point numbers, a NaN loses.
-   */
-  CLUMP_MIN = 3,
-  /**
-   * The larger; of floating-point numbers, a NaN loses.
-   */
-  CLUMP_MAX = 4,
-  /**
-   * Bits that are set in both; integers only.
-   */
-  CLUMP_AND = 5,
-  /**
-   * Bits that are set in either; integers only.
-   */
-  CLUMP_OR = 6,
-  /**
-   * Bits that differ; integers only.
-   */
-  CLUMP_XOR = 7,
-} clump_op;
 
 /**
  * The job that this process is a rank of. One per process.
  */
 typedef struct clump_t clump_t;
 
+/**
+ * What the elements of an all-reduce are: one of ::CLUMP_U8 to ::CLUMP_F64. A type of its own, so that no compiler
+ * takes it for a ::clump_op.
+ */
+typedef struct clump_type {
+  /**
+   * Which, in numbers that never change.
+   */
+  int code;
+} clump_type;
+
+/**
+ * What an all-reduce does with two elements: one of ::CLUMP_SUM to ::CLUMP_XOR.
+ */
+typedef struct clump_op {
+  /**
+   * Which, in numbers that never change.
+   */
+  int code;
+} clump_op;
+
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
 /**
  * The version of the library as text, for people: `"0.1.0"`. Lives for ever. Any thread, also before
@@ -292,7 +237,7 @@ int clump_error_depth(void);
  *
  * Gives null if it failed: ::CLUMP_ERR_ALREADY (called before in this process, or by another process of
  * this rank), ::CLUMP_ERR_SETTING, ::CLUMP_ERR_VERSION (of headers, library, launcher), ::CLUMP_ERR_SYSTEM,
- * ::CLUMP_ERR_RANK_DIED. Any thread, once.
+ * ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_FORKED. Any thread, once.
  *
  * Programs call it as `clump_init(&argc, &argv)`, a macro that passes on the version of their headers.
  */
@@ -405,11 +350,16 @@ int clump_broadcast(struct clump_t *cl, int root, void *values, size_t values_by
  * # Safety
  * `from` has, and `to` has room for, `count` elements.
  */
-int clump_all_reduce(struct clump_t *cl, const void *from, void *to, size_t count, int type, int op);
+int clump_all_reduce(struct clump_t *cl,
+                     const void *from,
+                     void *to,
+                     size_t count,
+                     struct clump_type type,
+                     struct clump_op op);
 
 #ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+} /* extern "C" */
+#endif /* __cplusplus */
 
 #endif  /* CLUMP_JOB_H */
 

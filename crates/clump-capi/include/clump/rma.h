@@ -53,7 +53,7 @@ typedef enum clump_atomic {
   /**
    * Keeps the larger, as numbers without sign.
    */
-  CLUMP_MOST = 9,
+  CLUMP_MOST = 9
 } clump_atomic;
 
 /**
@@ -75,7 +75,7 @@ typedef enum clump_comparison {
   /**
    * Less or equal, as numbers without sign.
    */
-  CLUMP_AT_MOST = 3,
+  CLUMP_AT_MOST = 3
 } clump_comparison;
 
 /**
@@ -155,7 +155,7 @@ typedef struct clump_signal {
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
 /**
  * Opens one-sided operations for the calling thread.
@@ -610,8 +610,8 @@ int clump_flag_wait_within(struct clump_flag *flag,
                            uint64_t *seen);
 
 #ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+} /* extern "C" */
+#endif /* __cplusplus */
 
 #endif  /* CLUMP_RMA_H */
 

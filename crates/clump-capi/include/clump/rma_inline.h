@@ -25,12 +25,12 @@ typedef struct clump_layout_target {
 static_assert(offsetof(clump_layout_target, near_end) == 0, "the layout that the library has");
 static_assert(offsetof(clump_layout_target, near_base) == 8, "the layout that the library has");
 #else
-_Static_assert(offsetof(clump_layout_target, near_end) == 0, "the layout that the library has");
-_Static_assert(offsetof(clump_layout_target, near_base) == 8, "the layout that the library has");
+__extension__ _Static_assert(offsetof(clump_layout_target, near_end) == 0, "the layout that the library has");
+__extension__ _Static_assert(offsetof(clump_layout_target, near_base) == 8, "the layout that the library has");
 #endif
 
 /* The word of `bytes` bytes at `offset`, if it is on this node, inside and aligned; else null. */
-static inline void *clump_near_word_(const clump_target *target, uint64_t offset, uint64_t bytes) {
+static __inline__ void *clump_near_word_(const clump_target *target, uint64_t offset, uint64_t bytes) {
     const clump_layout_target *at = (const clump_layout_target *)(const void *)target;
     if (__builtin_expect(target != NULL && offset < at->near_end && offset % bytes == 0, 1))
         return at->near_base + offset;
@@ -51,33 +51,33 @@ static inline void *clump_near_word_(const clump_target *target, uint64_t offset
  * A null pointer where a result goes is CLUMP_ERR_ARGUMENT.
  */
 #define CLUMP_WORD_OPERATIONS_(T, S, BYTES)                                                                  \
-    static inline int clump_rma_put_##S(clump_target *target, uint64_t offset, T value) {                    \
+    static __inline__ int clump_rma_put_##S(clump_target *target, uint64_t offset, T value) {                    \
         T *word = (T *)clump_near_word_(target, offset, BYTES);                                              \
         if (word == NULL) return clump_rma_atomic_##S(target, offset, CLUMP_STORE, value, 0, NULL);          \
         __atomic_store_n(word, value, __ATOMIC_RELAXED);                                                     \
         return 0;                                                                                            \
     }                                                                                                        \
-    static inline int clump_rma_get_##S(clump_target *target, uint64_t offset, T *value) {                   \
+    static __inline__ int clump_rma_get_##S(clump_target *target, uint64_t offset, T *value) {                   \
         const T *word = (const T *)clump_near_word_(target, offset, BYTES);                                  \
         if (word == NULL || value == NULL)                                                                   \
             return clump_rma_atomic_##S(target, offset, CLUMP_LOAD, 0, 0, value);                            \
         *value = __atomic_load_n(word, __ATOMIC_RELAXED);                                                    \
         return 0;                                                                                            \
     }                                                                                                        \
-    static inline int clump_rma_store_##S(clump_target *target, uint64_t offset, T value) {                  \
+    static __inline__ int clump_rma_store_##S(clump_target *target, uint64_t offset, T value) {                  \
         T *word = (T *)clump_near_word_(target, offset, BYTES);                                              \
         if (word == NULL) return clump_rma_atomic_##S(target, offset, CLUMP_STORE, value, 0, NULL);          \
         __atomic_store_n(word, value, __ATOMIC_RELEASE);                                                     \
         return 0;                                                                                            \
     }                                                                                                        \
-    static inline int clump_rma_load_##S(clump_target *target, uint64_t offset, T *value) {                  \
+    static __inline__ int clump_rma_load_##S(clump_target *target, uint64_t offset, T *value) {                  \
         const T *word = (const T *)clump_near_word_(target, offset, BYTES);                                  \
         if (word == NULL || value == NULL)                                                                   \
             return clump_rma_atomic_##S(target, offset, CLUMP_LOAD, 0, 0, value);                            \
         *value = __atomic_load_n(word, __ATOMIC_ACQUIRE);                                                    \
         return 0;                                                                                            \
     }                                                                                                        \
-    static inline int clump_rma_compare_swap_##S(clump_target *target, uint64_t offset, T expected,          \
+    static __inline__ int clump_rma_compare_swap_##S(clump_target *target, uint64_t offset, T expected,          \
                                                  T desired, T *old) {                                        \
         T *word = (T *)clump_near_word_(target, offset, BYTES);                                              \
         if (word == NULL || old == NULL)                                                                     \
@@ -87,7 +87,7 @@ static inline void *clump_near_word_(const clump_target *target, uint64_t offset
         return 0;                                                                                            \
     }
 #define CLUMP_FETCHING_OPERATION_(T, S, BYTES, NAME, OP, BUILTIN)                                            \
-    static inline int NAME##S(clump_target *target, uint64_t offset, T operand, T *old) {                    \
+    static __inline__ int NAME##S(clump_target *target, uint64_t offset, T operand, T *old) {                    \
         T *word = (T *)clump_near_word_(target, offset, BYTES);                                              \
         if (word == NULL || old == NULL)                                                                     \
             return clump_rma_result_##S(target, offset, OP, operand, 0, old);                                \
@@ -95,7 +95,7 @@ static inline void *clump_near_word_(const clump_target *target, uint64_t offset
         return 0;                                                                                            \
     }
 #define CLUMP_SILENT_OPERATION_(T, S, BYTES, NAME, OP, BUILTIN)                                              \
-    static inline int NAME##S(clump_target *target, uint64_t offset, T operand) {                            \
+    static __inline__ int NAME##S(clump_target *target, uint64_t offset, T operand) {                            \
         T *word = (T *)clump_near_word_(target, offset, BYTES);                                              \
         if (word == NULL) return clump_rma_atomic_##S(target, offset, OP, operand, 0, NULL);                 \
         (void)BUILTIN(word, operand, __ATOMIC_ACQ_REL);                                                      \
@@ -103,15 +103,15 @@ static inline void *clump_near_word_(const clump_target *target, uint64_t offset
     }
 /* There are no instructions for these two. */
 #define CLUMP_CHOOSING_OPERATION_(T, S, NAME, OP)                                                            \
-    static inline int clump_rma_fetch_##NAME##S(clump_target *target, uint64_t offset, T operand, T *old) {  \
+    static __inline__ int clump_rma_fetch_##NAME##S(clump_target *target, uint64_t offset, T operand, T *old) {  \
         return clump_rma_result_##S(target, offset, OP, operand, 0, old);                                    \
     }                                                                                                        \
-    static inline int clump_rma_##NAME##S(clump_target *target, uint64_t offset, T operand) {                \
+    static __inline__ int clump_rma_##NAME##S(clump_target *target, uint64_t offset, T operand) {                \
         return clump_rma_atomic_##S(target, offset, OP, operand, 0, NULL);                                   \
     }
 #define CLUMP_ALL_OPERATIONS_(T, S, BYTES)                                                                   \
     /* Without a place for a result that is asked for, this fails as reading to nowhere does. */             \
-    static inline int clump_rma_result_##S(clump_target *target, uint64_t offset, int op, T operand,         \
+    static __inline__ int clump_rma_result_##S(clump_target *target, uint64_t offset, int op, T operand,         \
                                            T other, T *old) {                                                \
         return clump_rma_atomic_##S(target, offset, old == NULL ? CLUMP_LOAD : op, operand, other, old);     \
     }                                                                                                        \

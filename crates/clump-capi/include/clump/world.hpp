@@ -13,23 +13,23 @@ namespace clump {
 
 /* What all_reduce does with two elements. */
 enum class op : int {
-    sum = CLUMP_SUM,
-    product = CLUMP_PRODUCT,
-    min = CLUMP_MIN,
-    max = CLUMP_MAX,
-    bit_and = CLUMP_AND,
-    bit_or = CLUMP_OR,
-    bit_xor = CLUMP_XOR,
+    sum = CLUMP_SUM.code,
+    product = CLUMP_PRODUCT.code,
+    min = CLUMP_MIN.code,
+    max = CLUMP_MAX.code,
+    bit_and = CLUMP_AND.code,
+    bit_or = CLUMP_OR.code,
+    bit_xor = CLUMP_XOR.code,
 };
 
 namespace detail {
 /* The clump_type of a number. */
-template <class T> constexpr int type_of() {
+template <class T> constexpr clump_type type_of() {
     static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool> && sizeof(T) <= 8,
                   "all_reduce combines integers of 8 to 64 bits, float and double");
     if constexpr (std::is_floating_point_v<T>) return sizeof(T) == 4 ? CLUMP_F32 : CLUMP_F64;
     constexpr int log = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-    return (std::is_signed_v<T> ? CLUMP_I8 : CLUMP_U8) + log;
+    return clump_type{(std::is_signed_v<T> ? CLUMP_I8 : CLUMP_U8).code + log};
 }
 } // namespace detail
 
@@ -75,12 +75,13 @@ class world {
 
     /* Combines all ranks' values; all ranks get the same bits. */
     template <class T> result<T> all_reduce(T value, op with) {
-        const int done = clump_all_reduce(cl_, &value, &value, 1, detail::type_of<T>(), static_cast<int>(with));
+        const int done = clump_all_reduce(cl_, &value, &value, 1, detail::type_of<T>(),
+                                           clump_op{static_cast<int>(with)});
         return detail::either(done, value);
     }
     template <class T> result<void> all_reduce(std::span<T> values, op with) {
         return detail::nothing(clump_all_reduce(cl_, values.data(), values.data(), values.size(),
-                                                detail::type_of<T>(), static_cast<int>(with)));
+                                                detail::type_of<T>(), clump_op{static_cast<int>(with)}));
     }
 
     /* Leaves the job now, and says whether that went well; see clump_finalize. */

@@ -77,6 +77,9 @@ thread_local! {
 
 impl Drop for Bound {
     fn drop(&mut self) {
+        if clump_os::forked::is_child() {
+            return;
+        }
         let _books = books();
         for bundle in &self.0 {
             if bundle.thread.load(Ordering::Relaxed) == this_thread() {
@@ -403,6 +406,11 @@ pub extern "C" fn AM_FreeBundle(bundle: eb_t) -> c_int {
         named.check()?;
         free(named.bundle)
     })
+}
+
+/// No handle names a bundle any more.
+pub(super) fn abandon_all() {
+    PLACES.iter().for_each(|place| place.generation.store(0, Ordering::Relaxed));
 }
 
 /// Frees all bundles and endpoints, or none if one of them is another thread's.

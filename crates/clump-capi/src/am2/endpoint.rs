@@ -87,6 +87,11 @@ unsafe impl Sync for Slot {}
 
 static SLOTS: [Slot; ENDPOINTS] = [const { Slot::empty() }; ENDPOINTS];
 
+/// No handle names an endpoint any more.
+pub(super) fn abandon_all() {
+    SLOTS.iter().for_each(|slot| slot.generation.store(0, Ordering::Relaxed));
+}
+
 impl Slot {
     const fn empty() -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! `AM_Init` and `AM_Terminate`: the job behind the endpoints.
 
 use super::status::{Code, Failure, Result, call, in_handler};
-use super::{bundle, token};
+use super::{bundle, endpoint, token};
 use crate::abi::CLUMP_ABI;
 use crate::job::{self, clump_t};
 use clump_am::{AsContext, RankContext};
@@ -39,6 +39,7 @@ fn started() -> MutexGuard<'static, Option<Started>> {
 
 /// The rank that endpoints are opened for.
 pub(super) fn context() -> Result<Arc<RankContext>> {
+    check_process()?;
     let context = CONTEXT.read().unwrap_or_else(PoisonError::into_inner);
     context.as_ref().cloned().ok_or_else(not_init)
 }
@@ -54,9 +55,27 @@ fn not_init() -> Failure {
     Failure::new(Code::NotInit, "AM_Init has not been called, or AM_Terminate has")
 }
 
+/// Fails in a child by `fork`, where whoever held a lock may not be any more.
+fn check_process() -> Result<()> {
+    if clump_os::forked::is_child() {
+        return Err(clump_am::Error::from(clump_am::ErrorKind::Forked).into());
+    }
+    Ok(())
+}
+
+/// In a child by `fork`: no handle or token names anything any more. Takes no lock.
+pub(crate) fn abandon_all() {
+    bundle::abandon_all();
+    endpoint::abandon_all();
+    token::abandon();
+}
+
 /// A handle that names nothing: because nothing is there yet, or because the program is wrong.
 #[cold]
 pub(super) fn refuse(what: &str) -> Failure {
+    if let Err(forked) = check_process() {
+        return forked;
+    }
     if most_medium() == 0 {
         return not_init();
     }
@@ -72,6 +91,7 @@ pub extern "C" fn AM_Init() -> c_int {
         if token::is_handling() {
             return Err(in_handler("AM_Init"));
         }
+        check_process()?;
         let mut started = started();
         if let Some(started) = started.as_mut() {
             started.times += 1;
@@ -104,6 +124,7 @@ pub extern "C" fn AM_Terminate() -> c_int {
         if token::is_handling() {
             return Err(in_handler("AM_Terminate"));
         }
+        check_process()?;
         let mut started = started();
         let Some(now) = started.as_mut() else { return Err(not_init()) };
         if now.times > 1 {

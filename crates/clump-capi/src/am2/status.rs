@@ -68,6 +68,7 @@ impl From<clump_am::Error> for Failure {
             | Am::NoSuchDestination(_)
             | Am::HandlerReserved => Code::BadArg,
             Am::Unclaimed { .. } => Code::NotSent,
+            Am::Forked => Code::NotInit,
             _ => Code::Resource,
         };
         Self { code, fault: error.into() }

@@ -81,6 +81,11 @@ pub(super) fn run(running: &Running<'_, '_>, handler: impl FnOnce(TokenValue)) {
     handler(std::ptr::without_provenance_mut(value));
 }
 
+/// No handler runs in this thread, the only one of a child by `fork`.
+pub(super) fn abandon() {
+    RUNNING.set((std::ptr::null(), 0));
+}
+
 /// Does something with the message of a token.
 #[inline(always)]
 pub(super) fn with<R>(

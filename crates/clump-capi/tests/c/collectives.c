@@ -42,8 +42,8 @@ int main(int argc, char **argv) {
     NUMBER(double, CLUMP_F64);
     double x = 1, y = 0;
     FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, &x, &y, 1, CLUMP_F64, CLUMP_AND));
-    FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, &x, &y, 1, CLUMP_U64, 8));
-    FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, &x, &y, 1, 11, CLUMP_SUM));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, &x, &y, 1, CLUMP_U64, (clump_op){8}));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, &x, &y, 1, (clump_type){11}, CLUMP_SUM));
     FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, NULL, &y, 1, CLUMP_U8, CLUMP_SUM));
     FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, &x, NULL, 1, CLUMP_U8, CLUMP_SUM));
     FAILS(CLUMP_ERR_ARGUMENT, clump_all_reduce(cl, &x, &y, SIZE_MAX, CLUMP_U64, CLUMP_SUM));

@@ -53,6 +53,9 @@ static void messages(clump::world &cl) {
     auto next = ep.map(names.at((cl.rank() + 1) % cl.nranks()), clump::tag{7}).value();
     auto self = ep.map_ordered(ep.name(), clump::tag{7}).value();
 
+    GOOD(ep.hold());
+    GOOD(ep.release());
+    EXPECT(ep.try_drain().value());
     GOOD(ep.request(next, typed, colour::green, pair{-2, 0.5f}, 1e300, -1));
     GOOD(ep.poll_until([&] { return sum == 40; }));
     std::vector<std::byte> page(ep.max_medium(), std::byte{9});

@@ -8,6 +8,7 @@ use crate::requester::Sink;
 use crate::rma::Load;
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
+use clump_shm::geometry::SEGMENT_SPACE;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
@@ -118,6 +119,10 @@ impl Target {
     }
 
     fn put_far(&self, offset: u64, from: &[u8], cookie: u64, signal: Option<Signal>) -> Result<()> {
+        if from.len() as u64 > SEGMENT_SPACE {
+            // No segment holds it: nothing of it is sent.
+            return Err(refused(self.name, offset, Why::OutOfBounds));
+        }
         let mut words = [self.name.to_bits(), offset, cookie, 0, 0, 0, 0];
         let mut count = 3;
         if let Some(signal) = signal {

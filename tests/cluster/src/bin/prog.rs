@@ -4,8 +4,10 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use clump::Clump;
 use clump::am::{Dest, Endpoint, Handler, Tag};
+use clump::rma::Rma;
+use clump_os::clock;
+use clump_os::process::{self, Change, Exit, News};
 use clump_os::signal::Signals;
-use clump_os::{clock, process};
 use std::cell::Cell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -73,6 +75,8 @@ enum What {
     Twice,
     /// Joins in a process that it starts, not itself.
     Child,
+    /// Every rank forks; its children drop what it has, or exit.
+    Fork,
 }
 
 fn main() -> ExitCode {
@@ -149,7 +153,61 @@ fn run(what: What) -> Result<()> {
                 bail!("the child failed");
             }
         }
+        What::Fork => fork_off()?,
     }
+    Ok(())
+}
+
+unsafe extern "C" {
+    /// fork(2). A child of this program does nothing that another thread's locks could be in the way of.
+    safe fn fork() -> i32;
+}
+
+/// Children of every rank: one drops all that the rank has and returns from `main`, one exits with it. Neither call
+/// nor drop does anything to the rank, which goes on talking.
+fn fork_off() -> Result<()> {
+    let cl = clump::init()?;
+    let ep = Endpoint::open(&cl, Tag(7))?;
+    let shared = Endpoint::open_shared(&cl, Tag(7))?;
+    let rma = Rma::open(&cl)?;
+    let (segment, targets) = cl.allocate(&rma, 64)?;
+    let heard = Rc::new(Cell::new(0));
+    let hears = heard.clone();
+    ep.set_handler(Handler(1), move |_, words, _| hears.set(hears.get() + words[0]));
+    let names = cl.exchange(ep.name())?;
+    let dests = names.iter().map(|name| ep.map(name, Tag(7))).collect::<Result<Vec<_>, _>>()?;
+    cl.barrier()?;
+    for exits in [false, true] {
+        for &dest in &dests {
+            ep.request(dest, Handler(1), &[1])?;
+        }
+        let child = fork();
+        if child == 0 {
+            for &dest in &dests {
+                anyhow::ensure!(ep.request(dest, Handler(1), &[100]).is_err(), "a child sent");
+            }
+            anyhow::ensure!(ep.poll_until(|| false).is_err(), "a child waited");
+            anyhow::ensure!(cl.barrier().is_err() && ep.drain().is_err(), "a child met others");
+            anyhow::ensure!(Endpoint::open(&cl, Tag(8)).is_err(), "a child opened an endpoint");
+            anyhow::ensure!(clump::init().is_err(), "a child joined");
+            if exits {
+                std::process::exit(0);
+            }
+            return Ok(());
+        }
+        let ended = loop {
+            match process::changed()? {
+                News::Of(_, Change::Ended(how)) => break how,
+                _ => clock::pass(Duration::from_millis(1)),
+            }
+        };
+        anyhow::ensure!(child > 0 && ended == Exit::Code(0), "child {child}: {ended:?}");
+        let wanted = dests.len() as u64 * (1 + u64::from(exits));
+        ep.poll_until(|| heard.get() == wanted)?;
+        cl.barrier()?;
+    }
+    drop((shared, segment, targets));
+    cl.barrier()?;
     Ok(())
 }
 
