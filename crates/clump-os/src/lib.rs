@@ -37,6 +37,7 @@ pub mod scratch;
 pub mod secret;
 pub mod signal;
 pub mod socket;
+pub mod stream;
 pub mod sync;
 pub mod thread;
 pub mod tied;
