@@ -98,11 +98,12 @@ impl Intake {
             let inputs = streamed.iter().flat_map(|s| &s.inputs);
             inputs.filter(|(input, _)| *input == number).map(|(_, records)| *records).next()
         };
-        let files = spec.inputs.iter().enumerate().filter_map(|(number, path)| match held(number) {
-            None => Some(path.clone()),
-            Some(0) => None,
-            Some(_) => Some(scratch.join(copy_name(number))),
-        });
+        let files =
+            spec.inputs.iter().enumerate().filter_map(|(number, path)| match held(number) {
+                None => Some(path.clone()),
+                Some(0) => None,
+                Some(_) => Some(scratch.join(copy_name(number))),
+            });
         Ok(Self { files: files.collect(), streamed, _copies: copies })
     }
 }
@@ -307,5 +308,45 @@ impl Reader<'_> {
         }
         self.exchange.progress()?;
         Ok(filled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Silent;
+    use crate::threads;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_copy_that_finds_the_disk_full_says_so() {
+        let (pipe, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&[7; 200]).unwrap();
+        drop(writer);
+        let path = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+        let told = threads::run(1, |mut rank| {
+            let stream = ByteStream::open(&path).unwrap();
+            let mut reader = Reader {
+                exchange: &mut rank,
+                progress: &mut Silent,
+                output: Path::new("/tmp"),
+                before: 0,
+                sum: &mut Sum::default(),
+                silent_waits: 0,
+            };
+            let full = || {
+                let path = PathBuf::from("/dev/full");
+                Ok(SpoolFile { file: DiskFile::open_existing(&path)?, path, named: false })
+            };
+            format!("{:#}", room::explain(reader.copy(&stream, full).unwrap_err()))
+        });
+        assert!(told[0].contains("filled up") && told[0].contains("/dev/full"), "{told:?}");
+    }
+
+    #[test]
+    fn names_of_standard_input_are_known() {
+        assert!(is_standard_input(Path::new("-")) && is_standard_input(Path::new("/dev/stdin")));
+        assert!(!is_standard_input(Path::new("./-")));
     }
 }

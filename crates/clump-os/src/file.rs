@@ -84,7 +84,8 @@ impl DiskFile {
         let stat = rustix::fs::fstat(&self.fd).map_err(|e| self.error("looking at", e))?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
             // The inode of a device has no size; its end has an offset.
-            return rustix::fs::seek(&self.fd, SeekFrom::End(0)).map_err(|e| self.error("sizing", e));
+            return rustix::fs::seek(&self.fd, SeekFrom::End(0))
+                .map_err(|e| self.error("sizing", e));
         }
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
