@@ -173,7 +173,7 @@ impl Agent {
     fn start_ranks(&mut self) -> Result<()> {
         let Self { spec, node, .. } = self;
         let (net, limit) = (node.net.as_ref(), node.descriptors);
-        let crew = Crew::new(spec, &node.plan, &node.memory, net, limit);
+        let crew = Crew::new(spec, &node.plan, &node.memory, net, limit, &node.placement);
         for number in node.memory.local_ranks() {
             let mut rank = match crew.start(number) {
                 Ok(rank) => rank,

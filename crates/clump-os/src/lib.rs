@@ -14,6 +14,7 @@
 
 pub mod alarm;
 pub mod cable;
+pub mod claim;
 pub mod clock;
 pub mod crc;
 pub mod epoll;

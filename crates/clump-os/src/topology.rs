@@ -124,7 +124,24 @@ pub fn affinity() -> Result<Vec<usize>> {
 }
 
 /// Confines this thread, and what it starts from now on, to `cpus` (`sched_setaffinity`).
+///
+/// # Errors
+/// None of them is a CPU that this process may use.
 pub fn set_affinity(cpus: &[usize]) -> Result<()> {
+    confine(None, cpus)
+}
+
+/// The same for the first thread of process `pid`.
+///
+/// # Errors
+/// There is no such process, or it is another user's.
+pub fn set_affinity_of(pid: u32, cpus: &[usize]) -> Result<()> {
+    let process = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    let missing = || OsError::new(format!("process {pid}"), rustix::io::Errno::SRCH);
+    confine(Some(process.ok_or_else(missing)?), cpus)
+}
+
+fn confine(process: Option<rustix::process::Pid>, cpus: &[usize]) -> Result<()> {
     let what = || format!("binding to CPUs {cpus:?}");
     let mut set = rustix::thread::CpuSet::new();
     for &id in cpus {
@@ -133,7 +150,7 @@ pub fn set_affinity(cpus: &[usize]) -> Result<()> {
         }
         set.set(id);
     }
-    rustix::thread::sched_setaffinity(None, &set).map_err(|e| OsError::new(what(), e))
+    rustix::thread::sched_setaffinity(process, &set).map_err(|e| OsError::new(what(), e))
 }
 
 /// How many CPUs' worth of time the control group grants, or `None` where it sets no limit.
