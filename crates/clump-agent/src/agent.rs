@@ -285,6 +285,7 @@ impl Agent {
             self.poller.remove(seat)?;
         }
         if taken {
+            self.node.placement.on_joined(at, self.ranks[at].child.pid, clock::now_ns());
             return self.tell(Event::Joined(rank));
         }
         match Standing::of(&self.node.memory, rank) {

@@ -1,26 +1,52 @@
-//! Which CPUs the ranks of a node start on.
+//! Which CPUs the ranks of a node run on.
 //!
-//! Where every rank of the machine can have a CPU of its own, each agent claims one for each of its ranks,
-//! machine-wide and for as long as it lives ([`CpuClaim`]): so neither virtual nodes of one job nor two
-//! jobs start ranks on the same one. A rank that is *spread* starts there and may move later, and so may
-//! the threads that it starts; a *bound* one stays.
+//! Two ranks that the scheduler puts on one CPU take turns at it: a round trip then takes microseconds
+//! instead of a fifth of one, until the load is balanced some milliseconds later. So where every rank of
+//! the machine can have a CPU of its own, each agent claims one for each of its ranks, machine-wide and
+//! for as long as it lives ([`CpuClaim`]): neither virtual nodes of one job nor two jobs share one.
+//!
+//! [`Bind::Cores`] starts a rank there, and it stays, with all that it starts. [`Bind::Spread`] moves it
+//! there when it joins, so that scripts and what they start are free, and only while its program has one
+//! thread: threads and children inherit the CPUs of whoever starts them, and must not be squeezed on one.
+//! The agent looks for them, at first often, then four times a second, and lets go of a rank that has
+//! some. Threads of the library are moved away from the rank's CPU. (Letting a rank go when it has
+//! started was measured: the first time that it sleeps, the kernel wakes it on its peer's CPU.)
 
 use crate::spec::{Bind, JobSpec, NodePlan};
 use clump_os::claim::CpuClaim;
+use clump_os::procfs;
 use clump_os::topology::{self, Topology};
 use std::ops::Range;
+
+/// First look at a rank after it has joined; later ones come after as long as it has been bound.
+const FIRST_LOOK_NS: u64 = 1_000_000;
+/// Longest time between two looks.
+const LONGEST_LOOK_NS: u64 = 250_000_000;
+/// How the names of the library's own threads begin.
+const OWN_THREADS: &str = "clump-";
 
 /// CPUs of a node's ranks.
 #[derive(Debug, Default)]
 pub(crate) struct Placement {
     /// The CPU of every rank of the node, in order; empty: wherever the scheduler likes.
     cpus: Vec<usize>,
-    /// Where a rank may run after it has started; empty: where it started.
+    /// Where a rank may run that is let go; empty: ranks are bound for ever.
     wider: Vec<usize>,
+    /// Ranks that are bound until they have threads.
+    bound: Vec<Bound>,
     /// What was done, for reports.
     said: String,
     /// Held until the node's ranks have ended.
     _claims: Vec<CpuClaim>,
+}
+
+/// A rank that is bound.
+#[derive(Debug)]
+struct Bound {
+    pid: u32,
+    cpu: usize,
+    since_ns: u64,
+    look_ns: u64,
 }
 
 impl Placement {
@@ -40,6 +66,7 @@ impl Placement {
                 Self::of("cores", cpus, Vec::new(), Vec::new())
             }
             Bind::Spread if !fits => Self::none("more ranks than cores"),
+            Bind::Spread if plan.sharing.len() == 1 => Self::none("one rank"),
             Bind::Cores | Bind::Spread => {
                 // Without claims there is no telling whose a CPU is.
                 let free = |cpu| CpuClaim::take(cpu).ok().flatten();
@@ -61,25 +88,76 @@ impl Placement {
 
     fn of(how: &str, cpus: Vec<usize>, wider: Vec<usize>, claims: Vec<CpuClaim>) -> Self {
         let said = cpus.iter().fold(how.to_owned(), |text, cpu| format!("{text} {cpu}"));
-        Self { cpus, wider, said, _claims: claims }
+        Self { cpus, wider, bound: Vec::new(), said, _claims: claims }
     }
 
     /// The CPUs that rank `local` of the node starts on; empty: any.
     pub(crate) fn start_of(&self, local: usize) -> &[usize] {
-        self.cpus.get(local..=local).unwrap_or_default()
+        let cpus = if self.wider.is_empty() { &self.cpus[..] } else { &[] };
+        cpus.get(local..=local).unwrap_or_default()
     }
 
-    /// Lets a rank that has started move, if it may.
-    pub(crate) fn started(&self, pid: u32) {
-        if !self.wider.is_empty() {
-            // A rank that has ended since needs no CPUs.
-            let _ = topology::set_affinity_of(pid, &self.wider);
+    /// Binds rank `local`, which has joined as process `pid`, unless it has threads already.
+    pub(crate) fn on_joined(&mut self, local: usize, pid: u32, now_ns: u64) {
+        let Some(&cpu) = self.cpus.get(local).filter(|_| !self.wider.is_empty()) else { return };
+        let alone = procfs::threads(pid).len() == 1;
+        // A process that has ended since needs no CPU.
+        if alone && topology::set_affinity_of(pid, &[cpu]).is_ok() {
+            let look_ns = now_ns + FIRST_LOOK_NS;
+            self.bound.push(Bound { pid, cpu, since_ns: now_ns, look_ns });
         }
+        debug_assert!(self.bound.len() <= self.cpus.len(), "a rank joins once");
+    }
+
+    /// When [`Placement::handle_timeout`] has something to do.
+    pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
+        self.bound.iter().map(|bound| bound.look_ns).min()
+    }
+
+    /// Looks at the ranks whose time has come, and lets go of those that have threads or children.
+    pub(crate) fn handle_timeout(&mut self, now_ns: u64) {
+        let wider = &self.wider;
+        self.bound.retain_mut(|bound| {
+            if bound.look_ns > now_ns {
+                return true;
+            }
+            let pause = (now_ns - bound.since_ns).clamp(FIRST_LOOK_NS, LONGEST_LOOK_NS);
+            bound.look_ns = now_ns + pause;
+            bound.keeps(wider)
+        });
     }
 
     /// What was done, in words: `spread 0 1`, `cores 0 1`, `none (more ranks than cores)`.
     pub(crate) fn said(&self) -> &str {
         &self.said
+    }
+}
+
+impl Bound {
+    /// Whether the rank stays bound; lets go of what must not be.
+    fn keeps(&self, wider: &[usize]) -> bool {
+        let threads = procfs::threads(self.pid);
+        let is_own = |name: &str| name.starts_with(OWN_THREADS);
+        let alone = threads.iter().all(|(thread, name)| *thread == self.pid || is_own(name));
+        let children = procfs::children(self.pid);
+        let stays = !threads.is_empty() && alone && children.is_empty();
+        for (thread, _) in &threads {
+            if !stays || *thread != self.pid {
+                self.let_go(*thread, wider);
+            }
+        }
+        for child in children {
+            procfs::threads(child).iter().for_each(|(thread, _)| self.let_go(*thread, wider));
+        }
+        stays
+    }
+
+    /// Lets a thread run anywhere, unless it has chosen CPUs of its own.
+    fn let_go(&self, thread: u32, wider: &[usize]) {
+        if topology::affinity_of(thread).is_ok_and(|cpus| cpus == [self.cpu]) {
+            // One that has ended since needs no CPUs.
+            let _ = topology::set_affinity_of(thread, wider);
+        }
     }
 }
 
@@ -99,6 +177,7 @@ fn take_each<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clump_os::process;
 
     /// What jobs of `places` ranks each get of `order`, one after the other.
     fn jobs(order: &[usize], places: &[Range<u32>]) -> Vec<Option<Vec<usize>>> {
@@ -133,20 +212,17 @@ mod tests {
     fn a_node_claims_for_its_ranks_until_it_goes() {
         let mut spec = JobSpec::new("prog", Vec::new(), 1);
         let plan = NodePlan::virtual_node(&spec, 0, 1, 1000);
-        for bind in [Bind::None, Bind::Spread, Bind::Cores] {
-            spec.bind = bind;
-            let placed = Placement::choose(&spec, &plan);
-            match placed.start_of(0) {
-                [] => assert!(placed.said().starts_with("none ("), "{placed:?}"),
-                [cpu] => {
-                    assert_ne!(bind, Bind::None);
-                    assert!(CpuClaim::take(*cpu).unwrap().is_none(), "claimed: {placed:?}");
-                    assert_eq!(placed.wider.is_empty(), bind == Bind::Cores);
-                }
-                more => panic!("one rank on CPUs {more:?}"),
-            }
-            assert!(placed.start_of(1).is_empty());
+        spec.bind = Bind::None;
+        assert!(Placement::choose(&spec, &plan).start_of(0).is_empty());
+        spec.bind = Bind::Cores;
+        let placed = Placement::choose(&spec, &plan);
+        match placed.start_of(0) {
+            // Jobs that run now have them all.
+            [] => assert!(placed.said().starts_with("none ("), "{placed:?}"),
+            [cpu] => assert!(CpuClaim::take(*cpu).unwrap().is_none(), "claimed: {placed:?}"),
+            more => panic!("one rank on CPUs {more:?}"),
         }
+        assert!(placed.start_of(1).is_empty());
     }
 
     #[test]
@@ -157,5 +233,38 @@ mod tests {
         assert_eq!(Placement::choose(&spec, &plan).said(), "none (more ranks than cores)");
         spec.bind = Bind::Cores;
         assert_eq!(Placement::choose(&spec, &plan).cpus.len(), 10_000);
+    }
+
+    #[test]
+    fn a_rank_is_bound_when_it_joins_and_let_go_when_it_has_threads() {
+        let allowed = topology::affinity().unwrap();
+        let cpu = allowed[0];
+        let mut placed = Placement::of("spread", vec![cpu; 2], allowed.clone(), Vec::new());
+        assert!(placed.start_of(0).is_empty(), "free until it joins");
+        let child = process::start(&process::Program::new("sleep", ["999".into()])).unwrap();
+        placed.on_joined(0, child.pid, 0);
+        assert_eq!(topology::affinity_of(child.pid).unwrap(), [cpu]);
+        assert_eq!(placed.next_deadline_ns(), Some(FIRST_LOOK_NS));
+        placed.handle_timeout(FIRST_LOOK_NS);
+        assert_eq!(topology::affinity_of(child.pid).unwrap(), [cpu], "it has one thread");
+        assert_eq!(placed.next_deadline_ns(), Some(2 * FIRST_LOOK_NS));
+
+        // This process has threads: those of the tests.
+        let me = process::own_pid();
+        placed.on_joined(1, me, 0);
+        assert_eq!(placed.bound.len(), 1, "one that has threads already is left alone");
+        let before = topology::affinity_of(me).unwrap();
+        topology::set_affinity_of(me, &[cpu]).unwrap();
+        placed.bound.push(Bound { pid: me, cpu, since_ns: 0, look_ns: 0 });
+        placed.handle_timeout(FIRST_LOOK_NS);
+        assert_eq!(topology::affinity_of(me).unwrap(), before, "it may run anywhere again");
+        assert_eq!(placed.bound.len(), 1);
+
+        process::signal(child.pid, clump_os::signal::KILL).unwrap();
+        while process::changed().is_ok_and(|news| news == process::News::Nothing) {
+            clump_os::clock::yield_now();
+        }
+        placed.handle_timeout(u64::MAX);
+        assert_eq!(placed.next_deadline_ns(), None, "nobody looks at a rank that is gone");
     }
 }

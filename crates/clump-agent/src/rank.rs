@@ -103,7 +103,6 @@ impl<'a> Crew<'a> {
         program.descriptors = self.descriptors;
         program.cpus = self.placement.start_of(rank.saturating_sub(first) as usize).to_vec();
         let child = process::start(&program).map_err(|e| self.explain(rank, &e))?;
-        self.placement.started(child.pid);
         Ok(Rank { child, seat: ours, end: None, stopped: false, leaving: false })
     }
 

@@ -24,7 +24,7 @@ pub enum OnDeath {
 pub enum Bind {
     /// Wherever the launcher may, from the start.
     None,
-    /// Each starts on a core of its own, where there are as many, and may move later.
+    /// Each on a core of its own, where there are as many, from joining the job until it has threads.
     Spread,
     /// Each stays on a core, in the order in which cores share least.
     Cores,

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// Where ranks may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BindTo {
-    /// Each rank starts on a core of its own, where no other job has it, and may move later
+    /// Each rank on a core of its own, that no other job has, for as long as its program has one thread
     Spread,
     /// Each rank stays on a core, and so do the threads that it starts
     Cores,

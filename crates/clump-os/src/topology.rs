@@ -118,7 +118,19 @@ impl Topology {
 
 /// The CPUs on which the scheduler may run this thread, ascending (`sched_getaffinity`).
 pub fn affinity() -> Result<Vec<usize>> {
-    let set = rustix::thread::sched_getaffinity(None)
+    cpus_of(None)
+}
+
+/// The same for one thread of any process; the number of a process is that of its first.
+///
+/// # Errors
+/// There is no such thread.
+pub fn affinity_of(thread: u32) -> Result<Vec<usize>> {
+    cpus_of(Some(numbered(thread)?))
+}
+
+fn cpus_of(thread: Option<rustix::process::Pid>) -> Result<Vec<usize>> {
+    let set = rustix::thread::sched_getaffinity(thread)
         .map_err(|e| OsError::new("reading the CPU affinity", e))?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|&id| set.is_set(id)).collect())
 }
@@ -131,17 +143,20 @@ pub fn set_affinity(cpus: &[usize]) -> Result<()> {
     confine(None, cpus)
 }
 
-/// The same for the first thread of process `pid`.
+/// The same for one thread of any process; the number of a process is that of its first.
 ///
 /// # Errors
-/// There is no such process, or it is another user's.
-pub fn set_affinity_of(pid: u32, cpus: &[usize]) -> Result<()> {
-    let process = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    let missing = || OsError::new(format!("process {pid}"), rustix::io::Errno::SRCH);
-    confine(Some(process.ok_or_else(missing)?), cpus)
+/// There is no such thread, or it is another user's.
+pub fn set_affinity_of(thread: u32, cpus: &[usize]) -> Result<()> {
+    confine(Some(numbered(thread)?), cpus)
 }
 
-fn confine(process: Option<rustix::process::Pid>, cpus: &[usize]) -> Result<()> {
+fn numbered(thread: u32) -> Result<rustix::process::Pid> {
+    let missing = || OsError::new(format!("thread {thread}"), rustix::io::Errno::SRCH);
+    i32::try_from(thread).ok().and_then(rustix::process::Pid::from_raw).ok_or_else(missing)
+}
+
+fn confine(thread: Option<rustix::process::Pid>, cpus: &[usize]) -> Result<()> {
     let what = || format!("binding to CPUs {cpus:?}");
     let mut set = rustix::thread::CpuSet::new();
     for &id in cpus {
@@ -150,7 +165,7 @@ fn confine(process: Option<rustix::process::Pid>, cpus: &[usize]) -> Result<()> 
         }
         set.set(id);
     }
-    rustix::thread::sched_setaffinity(process, &set).map_err(|e| OsError::new(what(), e))
+    rustix::thread::sched_setaffinity(thread, &set).map_err(|e| OsError::new(what(), e))
 }
 
 /// How many CPUs' worth of time the control group grants, or `None` where it sets no limit.
