@@ -174,6 +174,18 @@ pub fn cpu_quota() -> Option<f64> {
     quota_below(Path::new("/sys/fs/cgroup"), &groups)
 }
 
+/// Share of the last ten seconds in which some thread of the machine waited for a CPU, in percent; `None`
+/// where the kernel does not tell (pressure stall information).
+pub fn cpu_pressure() -> Option<f64> {
+    pressure(&text(Path::new("/proc/pressure/cpu"))?)
+}
+
+/// Reads `some avg10=1.50 avg60=...`.
+fn pressure(table: &str) -> Option<f64> {
+    let some = table.lines().find_map(|line| line.strip_prefix("some "))?;
+    some.split(' ').find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
+}
+
 /// How many ranks can run at the same time here: affinity and quota taken together, at least 1.
 pub fn usable_cores() -> usize {
     let allowed = affinity().map_or(1, |cpus| cpus.len());

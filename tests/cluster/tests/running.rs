@@ -264,7 +264,8 @@ fn the_report_says_where_ranks_ran_and_scripts_run_anywhere() {
         return;
     }
     let said = of("-n 2");
-    assert!(said.starts_with("spread ") || said == "none (other jobs have the cores)", "{said}");
+    let taken = ["none (other jobs have the cores)", "none (the machine is busy)"];
+    assert!(said.starts_with("spread ") || taken.contains(&said.as_str()), "{said}");
     let job = shell("-n 2", "exec sleep 999").start();
     job.await_named("sleep", 2);
     assert_eq!(bound_to(job.rank(0)), None, "a program that has not joined is not bound");
