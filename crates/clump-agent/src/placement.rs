@@ -191,7 +191,7 @@ mod tests {
     /// What jobs of `places` ranks each get of `order`, one after the other.
     fn jobs(order: &[usize], places: &[Range<u32>]) -> Vec<Option<Vec<usize>>> {
         let mut busy = Vec::new();
-        let mut one = |places: &Range<u32>| {
+        let one = |places: &Range<u32>| {
             let mut mine = Vec::new();
             let got = take_each(order, places.clone(), |cpu| {
                 let free = !busy.contains(&cpu) && !mine.contains(&cpu);
