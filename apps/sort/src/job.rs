@@ -76,7 +76,9 @@ pub fn sort(
     let ready = || make_folders(spec, &scratch_folder);
     let intake = Intake::take(exchange, spec, &scratch_folder, progress, ready)?;
     let (input, plan) = prepare(exchange, spec, &scratch_folder, &intake)?;
-    let streamed = intake.streamed;
+    let streamed = intake.streamed.clone();
+    // Every rank has opened the copies of streams: their names go.
+    drop(intake);
     let budget = together(exchange, Budget::new(plan.budget))?;
     let mut mine = RankReport::default();
 
