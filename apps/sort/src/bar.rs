@@ -8,31 +8,40 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub struct Bar {
     bar: ProgressBar,
     nranks: u64,
+    /// Ranks that do as this one does in the phase at hand.
+    alike: u64,
 }
 
 impl Bar {
-    /// A bar on standard error for a sort of `nranks` ranks; invisible where that is no terminal.
-    pub fn new(nranks: usize) -> Self {
+    /// A bar on standard error for a sort of `nranks` ranks; invisible where that is no terminal, or if
+    /// `hidden`, but for its notes.
+    pub fn new(nranks: usize, hidden: bool) -> Self {
         let style = ProgressStyle::with_template(
             "{msg:22} [{bar:40}] {bytes:>10} of {total_bytes} {bytes_per_sec:>12} {eta:>4}",
         );
-        let bar = ProgressBar::new(0);
+        let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::new(0) };
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("=> "));
         }
-        Self { bar, nranks: nranks as u64 }
+        Self { bar, nranks: nranks as u64, alike: 1 }
     }
 }
 
 impl Progress for Bar {
     fn phase(&mut self, name: &str, bytes: u64) {
+        // A stream has one reader, and no length before its end.
+        self.alike = if bytes == 0 { 1 } else { self.nranks };
         self.bar.reset();
-        self.bar.set_length(bytes * self.nranks);
+        self.bar.set_length(bytes * self.alike);
         self.bar.set_message(name.to_owned());
     }
 
     fn advance(&mut self, bytes: u64) {
-        self.bar.inc(bytes * self.nranks);
+        self.bar.inc(bytes * self.alike);
+    }
+
+    fn note(&mut self, text: &str) {
+        self.bar.suspend(|| eprintln!("clump: {text}"));
     }
 }
 

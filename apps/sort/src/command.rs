@@ -2,6 +2,7 @@
 
 use crate::bar::Bar;
 use crate::exchange::{Exchange, GivenUp};
+use crate::intake;
 use crate::job::{Progress, Silent, Spec, sort};
 use crate::over_clump::ClumpRank;
 use crate::report::Report;
@@ -19,7 +20,8 @@ use std::process::ExitCode;
 /// sorted in two passes through runs on the disk. Equal keys come out in no particular order.
 #[derive(Debug, Clone, Args)]
 pub struct SortArgs {
-    /// Files of records, taken as one sequence
+    /// Files of records, taken as one sequence; pipes, FIFOs and '-' (standard input) are read to their
+    /// end and copied to --scratch first
     #[arg(short, long, required = true, num_args = 1.., value_name = "FILE")]
     pub input: Vec<PathBuf>,
     /// Folder of the sorted files and their manifest
@@ -54,6 +56,11 @@ impl SortArgs {
         [Some(&self.output), self.scratch.as_ref()].into_iter().flatten().map(PathBuf::as_path)
     }
 
+    /// Whether standard input is one of the inputs.
+    pub fn reads_standard_input(&self) -> bool {
+        self.input.iter().any(|path| intake::is_standard_input(path))
+    }
+
     fn spec(&self) -> Spec {
         Spec {
             inputs: self.input.clone(),
@@ -73,7 +80,7 @@ impl SortArgs {
 pub fn run_on(exchange: &mut dyn Exchange, args: &SortArgs) -> Result<ExitCode> {
     let lead = exchange.rank() == 0;
     let mut bar: Box<dyn Progress> =
-        if lead && !args.json { Box::new(Bar::new(exchange.nranks())) } else { Box::new(Silent) };
+        if lead { Box::new(Bar::new(exchange.nranks(), args.json)) } else { Box::new(Silent) };
     let sorted = sort(exchange, &args.spec(), bar.as_mut());
     drop(bar);
     match sorted {

@@ -11,6 +11,7 @@ use clump_os::file::{BLOCK, DiskFile, free_bytes, sync_dir};
 use clump_os::memory::Aligned;
 use clump_os::sync::{AtomicU64, Ordering};
 use serde::Serialize;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Records of a range: whole records and whole blocks at once (25,600 x 100 = 625 x 4,096 bytes).
@@ -23,7 +24,7 @@ const RANGE: u64 = 25_600;
 pub struct GensortArgs {
     /// Number of records, of 100 bytes each
     pub records: u64,
-    /// File to write; '-' only computes the checksum
+    /// File to write; '-' is standard output, and /dev/null has only the checksum computed
     pub output: PathBuf,
     /// Number of the first record
     #[arg(short = 'b', long, default_value_t = 0, value_name = "RECORD")]
@@ -61,22 +62,31 @@ pub struct Made {
     pub seconds: f64,
 }
 
-/// Makes the file and prints what was made.
+/// Makes the file and prints what was made, on standard error where standard output has the records.
 pub fn run(args: &GensortArgs) -> Result<()> {
     let made = make(args)?;
-    if args.json {
-        println!("{}", serde_json::to_string(&made).context("writing JSON")?);
+    let summary = if args.json {
+        serde_json::to_string(&made).context("writing JSON")?
     } else {
-        println!(
+        format!(
             "{} records ({}) in {:.2} s: {}/s\nchecksum: {}",
             made.records,
             show_bytes(made.bytes),
             made.seconds,
             show_bytes((made.bytes as f64 / made.seconds.max(1e-9)) as u64),
             made.checksum
-        );
+        )
+    };
+    if is_standard_output(&args.output) {
+        eprintln!("{summary}");
+    } else {
+        println!("{summary}");
     }
     Ok(())
+}
+
+fn is_standard_output(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
 /// Makes the file; on any error there is none.
@@ -94,8 +104,19 @@ pub fn make(args: &GensortArgs) -> Result<Made> {
     let threads = args.threads.unwrap_or_else(cores).clamp(1, 256);
     let bytes = args.records * RECORD as u64;
     let work = Work { keys, begin: args.begin, records: args.records, next: AtomicU64::new(0) };
-    let sum = if args.output == Path::new("-") {
+    let target = &args.output;
+    let sum = if is_standard_output(target) {
+        if std::io::stdout().is_terminal() {
+            bail!("records are no text for a terminal: name a file, or pipe them on");
+        }
+        work.stream(&mut std::io::stdout().lock(), "standard output")?
+    } else if target == Path::new("/dev/null") {
         work.run(threads, None)?
+    } else if std::fs::metadata(target).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        // A FIFO or a device takes records in order, and must not be replaced by a file.
+        let open = std::fs::OpenOptions::new().write(true).open(target);
+        let mut open = open.with_context(|| format!("opening {}", shown(target)))?;
+        work.stream(&mut open, &shown(target))?
     } else {
         write_file(args, &work, threads, bytes)?
     };
@@ -167,6 +188,24 @@ impl Work {
         })
     }
 
+    /// Writes all records in order to what cannot be written at offsets.
+    fn stream(&self, into: &mut dyn Write, name: &str) -> Result<Sum> {
+        let mut buffer = Aligned::new(RANGE as usize * RECORD)?;
+        let mut generator = Generator::new(self.keys, self.begin);
+        let (mut sum, mut left) = (Sum::default(), self.records);
+        while left > 0 {
+            let bytes = RANGE.min(left) as usize * RECORD;
+            for record in buffer[..bytes].chunks_exact_mut(RECORD) {
+                generator.next_record(record);
+                sum.add(record);
+            }
+            into.write_all(&buffer[..bytes]).with_context(|| format!("writing to {name}"))?;
+            left -= RANGE.min(left);
+        }
+        into.flush().with_context(|| format!("writing to {name}"))?;
+        Ok(sum)
+    }
+
     fn ranges(&self, file: Option<&DiskFile>) -> Result<Sum> {
         let mut buffer = Aligned::new(RANGE as usize * RECORD)?;
         let mut sum = Sum::default();
@@ -192,6 +231,8 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
+    use std::os::fd::AsRawFd;
 
     fn args(records: u64, output: PathBuf) -> GensortArgs {
         GensortArgs {
@@ -217,8 +258,22 @@ mod tests {
             .unwrap();
         let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
         assert!([read("a"), read("b")].concat() == read("whole"));
-        let summed = make(&args(60_001, "-".into())).unwrap();
+        let summed = make(&args(60_001, "/dev/null".into())).unwrap();
         assert_eq!(summed.checksum, whole.checksum);
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        let streamed = std::thread::scope(|scope| {
+            let maker = scope.spawn(|| {
+                let made = make(&args(60_001, path.into())).unwrap();
+                drop(writer);
+                made
+            });
+            let mut bytes = Vec::new();
+            reader.read_to_end(&mut bytes).unwrap();
+            assert!(bytes == read("whole"), "a pipe gets the same records, in order");
+            maker.join().unwrap()
+        });
+        assert_eq!(streamed.checksum, whole.checksum);
         std::fs::remove_dir_all(dir).unwrap();
     }
 

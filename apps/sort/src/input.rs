@@ -14,11 +14,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens `paths`; every file must hold whole records.
+    /// Opens `paths`; every file must hold whole records. No file at all is an empty input.
     pub fn open(paths: &[PathBuf], direct: bool) -> Result<Self> {
-        if paths.is_empty() {
-            bail!("no input given: name at least one file with --input");
-        }
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
             let name = path.display();

@@ -1,4 +1,4 @@
-//! One sort, as each rank runs it: sample, exchange into runs, merge, publish.
+//! One sort, as each rank runs it: take in streams, sample, exchange into runs, merge, publish.
 //!
 //! Ranks decide together after every phase ([`agree`]): either all go on or all give up, and a rank that
 //! gives up holds files without final names only.
@@ -6,6 +6,7 @@
 use crate::budget::Budget;
 use crate::exchange::{Exchange, agree};
 use crate::input::Input;
+use crate::intake::Intake;
 use crate::manifest::{FORMAT, Manifest};
 use crate::measure;
 use crate::memory::Watch;
@@ -45,10 +46,12 @@ pub struct Spec {
 
 /// Where a sort tells how far it is. Called from one thread.
 pub trait Progress {
-    /// A phase of `bytes` begins.
+    /// A phase of `bytes` begins; 0: nobody knows how many.
     fn phase(&mut self, name: &str, bytes: u64);
     /// `bytes` more are done.
     fn advance(&mut self, bytes: u64);
+    /// Something that a person may want to know, in one line.
+    fn note(&mut self, _text: &str) {}
 }
 
 /// Tells nobody.
@@ -70,7 +73,12 @@ pub fn sort(
     let watch = Watch::start();
     let rank = exchange.rank();
     let scratch_folder = spec.scratch.clone().unwrap_or_else(|| spec.output.clone());
-    let (input, plan) = prepare(exchange, spec, &scratch_folder)?;
+    let ready = || make_folders(spec, &scratch_folder);
+    let intake = Intake::take(exchange, spec, &scratch_folder, progress, ready)?;
+    let (input, plan) = prepare(exchange, spec, &scratch_folder, &intake)?;
+    let streamed = intake.streamed.clone();
+    // Every rank has opened the copies of streams: their names go.
+    drop(intake);
     let budget = together(exchange, Budget::new(plan.budget))?;
     let mut mine = RankReport::default();
 
@@ -81,7 +89,7 @@ pub fn sort(
     let splitters =
         splitters(samples.iter().flat_map(|s| entries_of(s)).collect(), exchange.nranks());
     drop(samples);
-    mine.sample_s = seconds_since(begin);
+    mine.sample_s = seconds_since(begin) - streamed.as_ref().map_or(0.0, |s| s.seconds);
 
     let at = clock::now_ns();
     progress.phase("read, send, sort runs", count * RECORD as u64);
@@ -101,7 +109,8 @@ pub fn sort(
     mine.anonymous_peak = watch.peak();
     mine.budget_peak = budget.peak();
     let all = agree(exchange, mine.to_bytes())?;
-    let mut report = Report::gather(&all, spec, &plan, exchange.one_process())?;
+    let one_process = exchange.one_process();
+    let mut report = Report::gather(&all, spec, &plan, one_process, streamed.as_ref())?;
     let at = clock::now_ns();
     publish(exchange, spec, pending, &report)?;
     report.publish_s = seconds_since(at);
@@ -122,17 +131,21 @@ pub fn sort(
 }
 
 /// Opens the input, checks the room on the disks, makes the folders, carves the memory. Collective.
-fn prepare(exchange: &mut dyn Exchange, spec: &Spec, scratch: &Path) -> Result<(Input, Plan)> {
+fn prepare(
+    exchange: &mut dyn Exchange,
+    spec: &Spec,
+    scratch: &Path,
+    intake: &Intake,
+) -> Result<(Input, Plan)> {
     let (rank, nranks) = (exchange.rank(), exchange.nranks());
-    let opened = Input::open(&spec.inputs, spec.direct).and_then(|input| {
+    let opened = Input::open(&intake.files, spec.direct).and_then(|input| {
         let sizes = (exchange.max_batch(), exchange.network_bytes());
         let plan = Plan::new(spec.memory, input.records(), nranks, sizes, spec.two_pass)?;
         if rank == 0 {
-            room::keep_apart(&spec.inputs, &spec.output)?;
-            output::prepare(&spec.output, spec.force)?;
-            std::fs::create_dir_all(scratch)
-                .with_context(|| format!("the scratch folder {} cannot be made", shown(scratch)))?;
-            output::sweep(scratch)?;
+            // Where streams were taken in, the folders are ready and hold the copies.
+            if intake.streamed.is_none() {
+                make_folders(spec, scratch)?;
+            }
             room::check(&spec.output, scratch, input.records() * RECORD as u64, plan.two_pass)?;
         }
         Ok((input, plan))
@@ -150,6 +163,15 @@ fn prepare(exchange: &mut dyn Exchange, spec: &Spec, scratch: &Path) -> Result<(
         );
     }
     Ok(opened)
+}
+
+/// Makes the folders and removes what a killed sort has left in them.
+fn make_folders(spec: &Spec, scratch: &Path) -> Result<()> {
+    room::keep_apart(&spec.inputs, &spec.output)?;
+    output::prepare(&spec.output, spec.force)?;
+    std::fs::create_dir_all(scratch)
+        .with_context(|| format!("the scratch folder {} cannot be made", shown(scratch)))?;
+    output::sweep(scratch)
 }
 
 /// Collective: `mine` if every rank has one, an error on every rank otherwise.

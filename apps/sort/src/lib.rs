@@ -5,10 +5,11 @@
 //! [`gensort`], [`command`] and [`valsort`], each an `Args` struct and a `run` function. [`valsort`] and
 //! `oracles/valsort.py` share no code with the sort.
 //!
-//! A sort ([`job`]) samples the keys ([`mod@sample`]), reads and sends every record to the rank that owns
-//! its key while others arrive and are spilled as sorted runs ([`pass_one`], [`collect`]), merges the runs
-//! ([`pass_two`], [`mod@merge`]), and gives the files their names ([`output`], [`manifest`]). It is the
-//! NOW-Sort of paper 001 (its table 3), with sampling for skewed keys.
+//! A sort ([`job`]) copies streams to the disk ([`intake`]), samples the keys ([`mod@sample`]), reads and
+//! sends every record to the rank that owns its key while others arrive and are spilled as sorted runs
+//! ([`pass_one`], [`collect`]), merges the runs ([`pass_two`], [`mod@merge`]), and gives the files their
+//! names ([`output`], [`manifest`]). It is the NOW-Sort of paper 001 (its table 3), with sampling for
+//! skewed keys.
 //!
 //! Types to know: [`job::Spec`] and [`report::Report`] (what goes in and comes out),
 //! [`exchange::Exchange`] (the ranks: [`over_clump`] for processes, [`threads`] within one),
@@ -53,6 +54,7 @@ pub mod exchange;
 pub mod generate;
 pub mod gensort;
 pub mod input;
+pub mod intake;
 pub mod job;
 pub mod lanes;
 pub mod lcg;

@@ -122,7 +122,7 @@ pub fn prepare(folder: &Path, force: bool) -> Result<()> {
 pub fn sweep(folder: &Path) -> Result<()> {
     for name in names(folder)? {
         let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".partial"));
-        if inner.is_some_and(|n| is_part(n) || n == manifest::NAME || n.starts_with("runs-")) {
+        if inner.is_some_and(|n| is_part(n) || n == manifest::NAME || is_scratch(n)) {
             std::fs::remove_file(folder.join(&name))
                 .with_context(|| format!("removing {name}, which a killed sort has left"))?;
         }
@@ -173,6 +173,11 @@ fn is_part(name: &str) -> bool {
         .is_some_and(|n| n.len() >= 5 && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// Whether a partial name is that of runs or of a stream's copy.
+fn is_scratch(name: &str) -> bool {
+    name.starts_with("runs-") || name.starts_with("stream-")
+}
+
 fn names(folder: &Path) -> Result<Vec<String>> {
     let list = || -> std::io::Result<Vec<String>> {
         std::fs::read_dir(folder)?
@@ -221,6 +226,7 @@ mod tests {
         std::fs::write(dir.join("part-00000"), b"old").unwrap();
         std::fs::write(dir.join("notes"), b"mine").unwrap();
         std::fs::write(dir.join(".part-00001.partial"), b"killed").unwrap();
+        std::fs::write(dir.join(".stream-00000.partial"), b"killed").unwrap();
         let told = prepare(&dir, false).unwrap_err().to_string();
         assert!(told.contains("--force"), "{told}");
         prepare(&dir, true).unwrap();

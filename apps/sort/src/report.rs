@@ -1,5 +1,6 @@
 //! What a sort did: per rank as ranks tell it to each other, and altogether as the user sees it.
 
+use crate::intake::Streamed;
 use crate::job::Spec;
 use crate::manifest::Part;
 use crate::measure::Disk;
@@ -73,6 +74,10 @@ pub struct Report {
     pub most_runs: usize,
     /// Largest share of a rank over the mean share.
     pub imbalance: f64,
+    /// Records that came as streams.
+    pub records_streamed: u64,
+    /// Seconds of copying streams to the disk.
+    pub stream_s: f64,
     /// Seconds of the slowest rank: opening, checking, sampling.
     pub sample_s: f64,
     /// Seconds of the slowest rank: reading, sending, sorting runs.
@@ -100,7 +105,13 @@ pub struct Report {
 
 impl Report {
     /// Puts the ranks' reports together; an error if what came out is not what went in.
-    pub fn gather(all: &[Vec<u8>], spec: &Spec, plan: &Plan, one_process: bool) -> Result<Self> {
+    pub fn gather(
+        all: &[Vec<u8>],
+        spec: &Spec,
+        plan: &Plan,
+        one_process: bool,
+        streamed: Option<&Streamed>,
+    ) -> Result<Self> {
         let ranks: Vec<RankReport> = all
             .iter()
             .map(|bytes| serde_json::from_slice(bytes).context("a rank's report is no JSON"))
@@ -122,6 +133,17 @@ impl Report {
                 came_out.hex()
             );
         }
+        if let Some(streamed) = streamed.filter(|s| s.everything)
+            && (records, went_in) != (streamed.records(), Sum::from_hex(&streamed.checksum)?)
+        {
+            bail!(
+                "{} records (sum {}) came as a stream, {records} (sum {}) were read from its copy; the \
+                 output is withheld: did another program change the scratch folder?",
+                streamed.records(),
+                streamed.checksum,
+                went_in.hex()
+            );
+        }
         let most = |of: fn(&RankReport) -> f64| ranks.iter().map(of).fold(0.0, f64::max);
         let peaks = ranks.iter().map(|r| r.anonymous_peak);
         let mean = (records as f64 / ranks.len() as f64).max(1.0);
@@ -134,6 +156,8 @@ impl Report {
             checksum: went_in.hex(),
             most_runs: ranks.iter().map(|r| r.part.runs).max().unwrap_or(0),
             imbalance: most(|r| r.part.records as f64) / mean,
+            records_streamed: streamed.map_or(0, Streamed::records),
+            stream_s: streamed.map_or(0.0, |s| s.seconds),
             sample_s: most(|r| r.sample_s),
             pass_one_s: most(|r| r.pass_one_s),
             pass_two_s: most(|r| r.pass_two_s),
@@ -171,6 +195,10 @@ impl fmt::Display for Report {
             self.total_s,
             rate(self.total_s)
         )?;
+        if self.records_streamed > 0 {
+            let streamed = self.records_streamed;
+            writeln!(f, "  copy the stream        {:8.3} s  {streamed} records", self.stream_s)?;
+        }
         writeln!(f, "  open, check, sample    {:8.3} s", self.sample_s)?;
         let (one, two) = (self.pass_one_s, self.pass_two_s);
         writeln!(f, "  read, send, sort runs  {one:8.3} s  {}/s", rate(one))?;

@@ -34,6 +34,26 @@ pub fn check(output: &Path, scratch: &Path, bytes: u64, two_pass: bool) -> Resul
     }
 }
 
+/// Checks that the `bytes` that have come of a stream so far can be sorted to `output`, so that one
+/// without an end does not fill the disk.
+///
+/// # Errors
+/// There is less room than that.
+pub fn check_stream(name: &str, output: &Path, bytes: u64) -> Result<()> {
+    let free = free_bytes(output)?;
+    if free < bytes + SLACK {
+        bail!(
+            "{name} has not ended after {}, and the disk of {} has {} free, too little for the sorted \
+             output: does it end at all? Free some room, or name a folder on another disk with --output \
+             or --scratch",
+            show_bytes(bytes),
+            shown(output),
+            show_bytes(free)
+        );
+    }
+    Ok(())
+}
+
 /// Says what to do about `error` where it is a disk that filled up after [`check`] had found room.
 pub fn explain(error: anyhow::Error) -> anyhow::Error {
     let full = error.chain().any(|e| e.downcast_ref::<OsError>().is_some_and(is_full));
@@ -72,6 +92,9 @@ mod tests {
         check(&dir, &dir, 1000, true).unwrap();
         let told = check(&dir, &dir, 1 << 60, true).unwrap_err().to_string();
         assert!(told.contains("free some room"), "{told}");
+        check_stream("a pipe", &dir, 1000).unwrap();
+        let told = check_stream("a pipe", &dir, 1 << 60).unwrap_err().to_string();
+        assert!(told.contains("a pipe has not ended"), "{told}");
         // /dev/full is a disk that is always full.
         let full = DiskFile::open_existing(Path::new("/dev/full")).unwrap();
         let told = explain(full.write_at(b"x", 0).unwrap_err().into());

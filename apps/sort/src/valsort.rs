@@ -18,11 +18,11 @@ const STRIDE: usize = 10_000;
 
 /// Check that files are sorted, in themselves and from one to the next, and that nothing is lost.
 ///
-/// Exit code 0: everything holds. 1: it does not. Against the input, records are compared as multisets
+/// Exit code 0: everything holds. 1: it does not, or cannot be read. Against the input, records are compared as multisets
 /// by their number and by the sum of their CRC-32s.
 #[derive(Debug, Clone, Args)]
 pub struct ValsortArgs {
-    /// A sorted folder, its manifest, or sorted files in their order
+    /// A sorted folder, its manifest, or sorted files in their order; '-' is standard input
     #[arg(required = true)]
     pub outputs: Vec<PathBuf>,
     /// Input files to compare with
@@ -190,8 +190,12 @@ impl Scan {
     /// Runs over one file; gives a fault if it ends inside a record.
     fn file(&mut self, path: &Path) -> Result<Option<String>> {
         let shown = path.display();
-        let mut file =
-            std::fs::File::open(path).with_context(|| format!("'{shown}' cannot be opened"))?;
+        let mut file: Box<dyn Read> = if path == Path::new("-") {
+            Box::new(std::io::stdin().lock())
+        } else {
+            let open = std::fs::File::open(path);
+            Box::new(open.with_context(|| format!("'{shown}' cannot be opened"))?)
+        };
         let mut buffer = vec![0u8; STRIDE * RECORD];
         let (mut held, mut in_file) = (0, 0u64);
         loop {

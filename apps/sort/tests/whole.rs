@@ -7,6 +7,8 @@ use clump_sort::report::Report;
 use clump_sort::threads;
 use clump_sort::valsort::{ValsortArgs, validate};
 use proptest::prelude::*;
+use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 struct Folder(PathBuf);
@@ -181,4 +183,65 @@ fn what_cannot_be_sorted_leaves_nothing_that_looks_complete() {
     let inside = Spec { inputs: vec![folder.join("out/part-00000")], ..fewer };
     assert!(told(&inside).contains("lies in the output folder"));
     assert_valid(&spec(&folder, 0));
+}
+
+/// A pipe that `bytes` are written to, and the path at which this process reads it.
+fn pipe_with(bytes: Vec<u8>) -> (std::io::PipeReader, PathBuf) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let path = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
+    // A sort that refuses its input leaves the writer with an error, which is no matter.
+    std::thread::spawn(move || drop(writer.write_all(&bytes)));
+    (reader, path)
+}
+
+#[test]
+fn streams_are_sorted_to_the_last_record() {
+    let folder = Folder::new("stream");
+    input(&folder.join("in"), 30_001, false, None);
+    let bytes = std::fs::read(folder.join("in")).unwrap();
+    let whole = spec(&folder, 32 << 20);
+    for two_pass in [false, true] {
+        let (_first, path) = pipe_with(bytes.clone());
+        let spec = Spec { inputs: vec![path], two_pass, force: true, ..whole.clone() };
+        let report = sort_on(3, &spec).unwrap();
+        assert_eq!((report.records, report.records_streamed), (30_001, 30_001));
+        assert_valid(&Spec { inputs: whole.inputs.clone(), ..spec });
+    }
+    // A pipe between files, and one that nothing comes through.
+    let ((_some, some), (_none, none)) = (pipe_with(bytes[..700].to_vec()), pipe_with(vec![]));
+    let inputs = vec![folder.join("in"), some, none];
+    let mixed = sort_on(2, &Spec { inputs, force: true, ..whole.clone() }).unwrap();
+    assert_eq!((mixed.records, mixed.records_streamed), (30_008, 7));
+    let (_empty, empty) = pipe_with(vec![]);
+    let report = sort_on(2, &Spec { inputs: vec![empty], force: true, ..whole.clone() }).unwrap();
+    assert_eq!(report.records, 0);
+    assert_eq!(
+        folder.names("out"),
+        ["manifest.json", "part-00000", "part-00001"],
+        "no copy is left"
+    );
+}
+
+#[test]
+fn every_kind_of_file_is_sorted_or_refused_in_words() {
+    let folder = Folder::new("kinds");
+    let told = |path: PathBuf| {
+        let told = sort_on(2, &Spec { inputs: vec![path], ..spec(&folder, 32 << 20) }).unwrap_err();
+        assert_eq!(folder.names("out"), [""; 0], "{told}");
+        told
+    };
+    let (_cut, cut) = pipe_with(vec![7; 250]);
+    assert!(told(cut).contains("50 more than whole records"));
+    for device in ["/dev/zero", "/dev/null", "/dev/urandom"] {
+        assert!(told(device.into()).contains("without an end"), "{device}");
+    }
+    assert!(told("/tmp".into()).contains("is a folder"));
+    let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap();
+    assert!(told(folder.join("socket")).contains("is a socket"));
+    // No size, and content that is no records.
+    let length = std::fs::read("/proc/self/limits").unwrap().len();
+    let odd = told("/proc/self/limits".into());
+    assert!(odd.contains(&format!("ended after {length} bytes")), "{odd}");
+    let twice = Spec { inputs: vec!["-".into(), "/dev/stdin".into()], ..spec(&folder, 32 << 20) };
+    assert!(sort_on(2, &twice).unwrap_err().contains("named twice"));
 }

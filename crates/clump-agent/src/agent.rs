@@ -173,7 +173,7 @@ impl Agent {
     fn start_ranks(&mut self) -> Result<()> {
         let Self { spec, node, .. } = self;
         let (net, limit) = (node.net.as_ref(), node.descriptors);
-        let crew = Crew::new(spec, &node.plan, &node.memory, net, limit);
+        let crew = Crew::new(spec, &node.plan, &node.memory, net, limit, &node.placement);
         for number in node.memory.local_ranks() {
             let mut rank = match crew.start(number) {
                 Ok(rank) => rank,
@@ -285,6 +285,7 @@ impl Agent {
             self.poller.remove(seat)?;
         }
         if taken {
+            self.node.placement.on_joined(at, self.ranks[at].child.pid, clock::now_ns());
             return self.tell(Event::Joined(rank));
         }
         match Standing::of(&self.node.memory, rank) {

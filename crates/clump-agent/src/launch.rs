@@ -359,6 +359,10 @@ impl Launcher {
                 }
             };
             self.printer.say(&self.poller, Stream::Errors, &text);
+            if let Some(placement) = outcome.config.get("placement") {
+                let text = format!("placement: {placement}\n");
+                self.printer.say(&self.poller, Stream::Errors, &text);
+            }
             for monitors in [&outcome.stacks, &outcome.interfaces] {
                 if monitors.is_empty() {
                     continue;

@@ -37,6 +37,7 @@ mod net;
 pub mod outcome;
 mod output;
 mod patience;
+mod placement;
 mod print;
 pub mod pulse;
 mod rank;

@@ -2,12 +2,12 @@
 
 use crate::net::Net;
 use crate::outcome::End;
-use crate::spec::{Bind, JobSpec, NodePlan};
+use crate::placement::Placement;
+use crate::spec::{JobSpec, NodePlan};
 use clump_boot::boot::{
     self, BOOT_VARIABLE, NNODES_VARIABLE, NODE_VARIABLE, NRANKS_VARIABLE, RANK_VARIABLE, Seat,
 };
 use clump_os::process::{self, Child, Input, Program};
-use clump_os::topology::{self, Topology};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankState;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -50,7 +50,7 @@ pub(crate) struct Crew<'a> {
     alarms: Vec<BorrowedFd<'a>>,
     /// Soft limit of descriptors that ranks get back, if the agent raised its own.
     pub(crate) descriptors: Option<u64>,
-    cpus: Vec<usize>,
+    placement: &'a Placement,
 }
 
 impl<'a> Crew<'a> {
@@ -60,13 +60,10 @@ impl<'a> Crew<'a> {
         memory: &'a NodeMemory,
         net: Option<&'a Net>,
         descriptors: Option<u64>,
+        placement: &'a Placement,
     ) -> Self {
-        let cpus = match (spec.bind, topology::affinity()) {
-            (Bind::Cores, Ok(allowed)) => Topology::read().restricted_to(&allowed).spread(),
-            _ => Vec::new(),
-        };
         let alarms = net.map(|net| net.alarms(memory)).unwrap_or_default();
-        Self { spec, plan, memory, net, alarms, descriptors, cpus }
+        Self { spec, plan, memory, net, alarms, descriptors, placement }
     }
 
     /// Starts `rank`.
@@ -104,10 +101,7 @@ impl<'a> Crew<'a> {
         program.passes = Some(theirs);
         program.dies_with_starter = true;
         program.descriptors = self.descriptors;
-        if !self.cpus.is_empty() {
-            let place = rank.saturating_sub(self.plan.sharing.start) as usize;
-            program.cpus = vec![self.cpus[place % self.cpus.len()]];
-        }
+        program.cpus = self.placement.start_of(rank.saturating_sub(first) as usize).to_vec();
         let child = process::start(&program).map_err(|e| self.explain(rank, &e))?;
         Ok(Rank { child, seat: ours, end: None, stopped: false, leaving: false })
     }

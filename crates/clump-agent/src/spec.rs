@@ -22,9 +22,11 @@ pub enum OnDeath {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bind {
-    /// Wherever the launcher may.
+    /// Wherever the launcher may, from the start.
     None,
-    /// Each on a core, in the order in which cores share least.
+    /// Each on a core of its own, where there are as many, from joining the job until it has threads.
+    Spread,
+    /// Each stays on a core, in the order in which cores share least.
     Cores,
 }
 
@@ -87,7 +89,7 @@ impl JobSpec {
             cables: 1,
             addresses: Vec::new(),
             directory: None,
-            bind: Bind::None,
+            bind: Bind::Spread,
             on_death: OnDeath::End,
             linger_ms: None,
             input: false,

@@ -1,12 +1,13 @@
 //! `clump app`: the built-in applications.
 
 use crate::job::in_job;
-use crate::layout::{self, Layout};
+use crate::layout::{self, Layout, WrongCommand};
 use clap::{Args, Subcommand};
 use clump_sort::command::SortArgs;
 use clump_sort::gensort::{self, GensortArgs};
 use clump_sort::output::NewFolders;
 use clump_sort::valsort::{self, ValsortArgs};
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// Options of `clump app`.
@@ -14,8 +15,10 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:\n  \
     clump app gensort 1000000 records          make 100 MB of records\n  \
     clump app sort -n 4 -i records -o sorted   sort them on four ranks\n  \
+    clump app gensort 1000000 - | clump app sort -n 4 -i - -o sorted       the same through a pipe\n  \
     clump app sort -n 4 --nodes 2 -i records -o sorted --force      the same on two nodes\n  \
-    clump app valsort sorted --input records   check that nothing is lost or out of order")]
+    clump app valsort sorted --input records   check that nothing is lost or out of order\n\n\
+    Exit codes: 1 when the application fails, 2 for a wrong command line, 125 when clump itself fails.")]
 pub struct AppArgs {
     #[command(subcommand)]
     app: Option<App>,
@@ -62,6 +65,12 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
         }
         Some(App::Sort { ranks, layout, args }) => {
             let starts_ranks = !clump_boot::boot::started_as_rank();
+            if starts_ranks && args.reads_standard_input() && std::io::stdin().is_terminal() {
+                return Err(WrongCommand::new(
+                    "standard input is a terminal: pipe records into the sort, or name files",
+                )
+                .into());
+            }
             let made = starts_ranks.then(|| NewFolders::of(args.folders()));
             let ended = in_job(*ranks, *layout, || clump_sort::command::run(args));
             if let Some(made) = made {
@@ -69,7 +78,15 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
             }
             ended
         }
-        Some(App::Gensort(args)) => gensort::run(args).map(|()| ExitCode::SUCCESS),
-        Some(App::Valsort(args)) => valsort::run(args),
+        Some(App::Gensort(args)) => as_rank(gensort::run(args).map(|()| ExitCode::SUCCESS)),
+        Some(App::Valsort(args)) => as_rank(valsort::run(args)),
     }
+}
+
+/// Ends an application without ranks as one with ranks ends: it failed, not clump.
+fn as_rank(ended: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    ended.or_else(|error| {
+        eprintln!("clump: {error:#}");
+        Ok(ExitCode::FAILURE)
+    })
 }

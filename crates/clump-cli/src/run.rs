@@ -11,9 +11,11 @@ use std::process::ExitCode;
 /// Where ranks may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BindTo {
-    /// Each rank on a core, in the order in which cores share least
+    /// Each rank on a core of its own, that no other job has, for as long as its program has one thread
+    Spread,
+    /// Each rank stays on a core, and so do the threads that it starts
     Cores,
-    /// Wherever this process may
+    /// Wherever this process may, as the scheduler likes
     None,
 }
 
@@ -44,8 +46,8 @@ pub struct RunArgs {
     /// Its nodes
     #[command(flatten)]
     pub layout: Layout,
-    /// Where ranks may run
-    #[arg(long, value_enum, default_value = "none")]
+    /// Where ranks may run; cores that share least come first, and more ranks than cores are not spread
+    #[arg(long, value_enum, default_value = "spread")]
     pub bind: BindTo,
     /// Put `[rank] ` in front of every line of output
     #[arg(long, conflicts_with = "output")]
@@ -87,6 +89,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     strange(program)?;
     args.layout.apply(&mut spec)?;
     spec.bind = match args.bind {
+        BindTo::Spread => Bind::Spread,
         BindTo::Cores => Bind::Cores,
         BindTo::None => Bind::None,
     };

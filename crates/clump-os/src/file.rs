@@ -6,7 +6,7 @@
 //! transfers, [`DiskFile`] falls back to buffered ones and says so.
 
 use crate::error::{OsError, Result};
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
@@ -79,9 +79,14 @@ impl DiskFile {
         self.direct
     }
 
-    /// Length in bytes.
+    /// Length in bytes; of a block device, its size.
     pub fn len(&self) -> Result<u64> {
         let stat = rustix::fs::fstat(&self.fd).map_err(|e| self.error("looking at", e))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
+            // The inode of a device has no size; its end has an offset.
+            return rustix::fs::seek(&self.fd, SeekFrom::End(0))
+                .map_err(|e| self.error("sizing", e));
+        }
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 

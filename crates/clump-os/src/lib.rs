@@ -15,6 +15,7 @@
 
 pub mod alarm;
 pub mod cable;
+pub mod claim;
 pub mod clock;
 pub mod crc;
 pub mod epoll;
@@ -40,6 +41,7 @@ pub mod scratch;
 pub mod secret;
 pub mod signal;
 pub mod socket;
+pub mod stream;
 pub mod sync;
 pub mod thread;
 pub mod tied;

@@ -52,6 +52,23 @@ impl Process {
     }
 }
 
+/// The threads of process `pid`, each with the first 15 bytes of its name; none when it is gone.
+pub fn threads(pid: u32) -> Vec<(u32, String)> {
+    let Ok(list) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    let named = |thread: u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm")).ok()?;
+        Some((thread, name.trim_end().to_owned()))
+    };
+    list.filter_map(|entry| named(number(entry.ok()?)?)).collect()
+}
+
+/// The children of the first thread of process `pid`; none where the kernel does not list them.
+pub fn children(pid: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
 /// Every process that this one can see.
 pub fn processes() -> Vec<Process> {
     pids().filter_map(Process::read).collect()

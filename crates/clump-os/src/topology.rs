@@ -118,13 +118,45 @@ impl Topology {
 
 /// The CPUs on which the scheduler may run this thread, ascending (`sched_getaffinity`).
 pub fn affinity() -> Result<Vec<usize>> {
-    let set = rustix::thread::sched_getaffinity(None)
+    cpus_of(None)
+}
+
+/// The same for one thread of any process; the number of a process is that of its first.
+///
+/// # Errors
+/// There is no such thread.
+pub fn affinity_of(thread: u32) -> Result<Vec<usize>> {
+    cpus_of(Some(numbered(thread)?))
+}
+
+fn cpus_of(thread: Option<rustix::process::Pid>) -> Result<Vec<usize>> {
+    let set = rustix::thread::sched_getaffinity(thread)
         .map_err(|e| OsError::new("reading the CPU affinity", e))?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|&id| set.is_set(id)).collect())
 }
 
 /// Confines this thread, and what it starts from now on, to `cpus` (`sched_setaffinity`).
+///
+/// # Errors
+/// None of them is a CPU that this process may use.
 pub fn set_affinity(cpus: &[usize]) -> Result<()> {
+    confine(None, cpus)
+}
+
+/// The same for one thread of any process; the number of a process is that of its first.
+///
+/// # Errors
+/// There is no such thread, or it is another user's.
+pub fn set_affinity_of(thread: u32, cpus: &[usize]) -> Result<()> {
+    confine(Some(numbered(thread)?), cpus)
+}
+
+fn numbered(thread: u32) -> Result<rustix::process::Pid> {
+    let missing = || OsError::new(format!("thread {thread}"), rustix::io::Errno::SRCH);
+    i32::try_from(thread).ok().and_then(rustix::process::Pid::from_raw).ok_or_else(missing)
+}
+
+fn confine(thread: Option<rustix::process::Pid>, cpus: &[usize]) -> Result<()> {
     let what = || format!("binding to CPUs {cpus:?}");
     let mut set = rustix::thread::CpuSet::new();
     for &id in cpus {
@@ -133,13 +165,25 @@ pub fn set_affinity(cpus: &[usize]) -> Result<()> {
         }
         set.set(id);
     }
-    rustix::thread::sched_setaffinity(None, &set).map_err(|e| OsError::new(what(), e))
+    rustix::thread::sched_setaffinity(thread, &set).map_err(|e| OsError::new(what(), e))
 }
 
 /// How many CPUs' worth of time the control group grants, or `None` where it sets no limit.
 pub fn cpu_quota() -> Option<f64> {
     let groups = text(Path::new("/proc/self/cgroup"))?;
     quota_below(Path::new("/sys/fs/cgroup"), &groups)
+}
+
+/// Share of the last ten seconds in which some thread of the machine waited for a CPU, in percent; `None`
+/// where the kernel does not tell (pressure stall information).
+pub fn cpu_pressure() -> Option<f64> {
+    pressure(&text(Path::new("/proc/pressure/cpu"))?)
+}
+
+/// Reads `some avg10=1.50 avg60=...`.
+fn pressure(table: &str) -> Option<f64> {
+    let some = table.lines().find_map(|line| line.strip_prefix("some "))?;
+    some.split(' ').find_map(|field| field.strip_prefix("avg10="))?.parse().ok()
 }
 
 /// How many ranks can run at the same time here: affinity and quota taken together, at least 1.

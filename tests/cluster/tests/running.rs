@@ -1,6 +1,7 @@
 //! Jobs that go well, and command lines that do not.
 
-use clump_cluster_tests::{Folder, Job, signals};
+use clump_cluster_tests::{Folder, Job, signals, until};
+use clump_os::claim::CpuClaim;
 use std::ffi::OsString;
 use std::process::Stdio;
 
@@ -214,4 +215,60 @@ fn a_running_job_shows_its_counters() {
     none.expect(125, &["has no part in a clump job"]);
     job.signal(job.launcher(), signals::INTERRUPT);
     job.finish().expect(130, &[]);
+}
+
+/// The CPU that a process is bound to, if it is bound to one.
+fn bound_to(pid: u32) -> Option<usize> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.trim().parse().ok()
+}
+
+#[test]
+fn jobs_get_cores_of_their_own_and_a_killed_agent_keeps_none() {
+    if clump_os::topology::usable_cores() < 2 {
+        println!("SKIPPED: two jobs need two cores; allow more (taskset, cpuset)");
+        return;
+    }
+    let start = || {
+        let job = shell("-n 1 --bind cores", "exec sleep 999").start();
+        job.await_named("sleep", 1);
+        job
+    };
+    let (one, two) = (start(), start());
+    // A job that finds the cores taken, by jobs of other tests too, is not bound.
+    let [first, second] = [&one, &two].map(|job| bound_to(job.rank(0)));
+    assert!(first.is_none() || first != second, "both on CPU {first:?}");
+    if let Some(cpu) = first {
+        assert!(CpuClaim::take(cpu).unwrap().is_none(), "CPU {cpu} is claimed while the job runs");
+    }
+    one.signal(one.agent(), signals::KILL);
+    one.finish();
+    if let Some(cpu) = first {
+        until("the core of a killed agent", || CpuClaim::take(cpu).unwrap());
+    }
+    two.signal(two.launcher(), signals::INTERRUPT);
+    assert_eq!(two.finish().code, 130);
+}
+
+#[test]
+fn the_report_says_where_ranks_ran_and_scripts_run_anywhere() {
+    let of = |options: &str| {
+        let ended = Job::of(&format!("--json {options}"), "barrier 1").finish();
+        ended.json()["config"]["placement"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(of(""), "none (one rank)");
+    assert_eq!(of("--bind none"), "none (not asked for)");
+    if clump_os::topology::usable_cores() < 2 {
+        assert_eq!(of("-n 2"), "none (more ranks than cores)");
+        return;
+    }
+    let said = of("-n 2");
+    let taken = ["none (other jobs have the cores)", "none (the machine is busy)"];
+    assert!(said.starts_with("spread ") || taken.contains(&said.as_str()), "{said}");
+    let job = shell("-n 2", "exec sleep 999").start();
+    job.await_named("sleep", 2);
+    assert_eq!(bound_to(job.rank(0)), None, "a program that has not joined is not bound");
+    job.signal(job.launcher(), signals::INTERRUPT);
+    job.finish();
 }

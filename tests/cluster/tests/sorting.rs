@@ -107,3 +107,36 @@ fn the_memory_cap_holds_over_nodes() {
     let tight = records.sort("-n 4 --nodes 2 --memory 12M").finish();
     assert!(tight.code != 0 && tight.err.contains("give at least"), "{}", tight.err);
 }
+
+#[test]
+fn a_pipeline_of_generator_sort_and_check_holds_over_nodes() {
+    let records = Records::new("", 30_000);
+    let clump = clump_cluster_tests::program("clump-under-test").display().to_string();
+    let (from, sorted) = (records.path("records"), records.path("sorted"));
+    let line = format!(
+        "{clump} app gensort 30000 - | {clump} app sort -n 4 --nodes 2 -i - -o {sorted} && \
+         cat {sorted}/part-* | {clump} app valsort - --input {from}"
+    );
+    let all = Job::any("sh").with_args(&["-c", &line]).finish();
+    all.expect_clean();
+    assert!(all.out.contains("30000 records") && all.out.contains("SUCCESS"), "{}", all.out);
+}
+
+#[test]
+fn a_fifo_that_nobody_writes_to_is_waited_for_in_words_and_ctrl_c_ends_it() {
+    let folder = Folder::new();
+    let (fifo, sorted) = (folder.path().join("fifo"), folder.path().join("sorted"));
+    let made = Job::any("mkfifo").with_args(&[&fifo.display().to_string()]).finish();
+    made.expect_clean();
+    let words = format!("app sort -n 2 -i {} -o {}", fifo.display(), sorted.display());
+    let sort = Job::command(&words).start();
+    until("a rank to open the FIFO without a writer", || {
+        let folders = sort.processes().into_iter().map(|p| format!("/proc/{}/fd", p.pid));
+        let mut open = folders.flat_map(|fds| std::fs::read_dir(fds).into_iter().flatten());
+        open.any(|fd| std::fs::read_link(fd.unwrap().path()).is_ok_and(|to| to == fifo))
+            .then_some(())
+    });
+    sort.signal(sort.launcher(), signals::INTERRUPT);
+    assert_eq!(sort.finish().code, 130);
+    assert!(!sorted.exists(), "the folder that it made goes");
+}

@@ -37,6 +37,7 @@ impl Agent {
         config.insert("spin_ns".into(), self.node.patience.spin_ns.to_string());
         config.insert("yield_ns".into(), self.node.patience.yield_ns.to_string());
         config.insert("net_driver".into(), self.node.driver.to_string());
+        config.insert("placement".into(), self.node.placement.said().into());
         let survivors = procfs::descendants(process::own_pid());
         let counters = crate::scene::counters(&self.node.memory);
         NodePart {

@@ -56,11 +56,13 @@ impl Agent {
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
         let decision = self.watch.as_ref().and_then(Watch::next_deadline_ns);
         let beat = self.heart.as_ref().map(Heart::next_deadline_ns);
-        decision.into_iter().chain(beat).min()
+        let look = self.node.placement.next_deadline_ns();
+        decision.into_iter().chain(beat).chain(look).min()
     }
 
     pub(super) fn handle_timeout(&mut self) -> Result<()> {
         let now_ns = clock::now_ns();
+        self.node.placement.handle_timeout(now_ns);
         if let Some(watch) = &mut self.watch {
             watch.handle_timeout(now_ns);
         }

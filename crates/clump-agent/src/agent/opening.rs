@@ -7,6 +7,7 @@ use crate::net::Net;
 use crate::outcome::{Ending, JobOutcome};
 use crate::output::Outputs;
 use crate::patience::Patience;
+use crate::placement::Placement;
 use crate::rank::Refusal;
 use crate::silence::Silence;
 use crate::spec::{JobSpec, NodePlan, OnDeath};
@@ -138,6 +139,8 @@ pub(super) struct Node {
     pub(super) net: Option<Net>,
     /// Soft limit of descriptors that ranks get back, if it was raised.
     pub(super) descriptors: Option<u64>,
+    /// The CPUs that ranks start on.
+    pub(super) placement: Placement,
 }
 
 impl Node {
@@ -147,6 +150,7 @@ impl Node {
         key: Option<Key>,
     ) -> std::result::Result<Self, Refusal> {
         let config = Config::load().map_err(|e| Refusal::new(e, 2))?;
+        let placement = Placement::choose(spec, &plan);
         if let Some(namespaces) = &plan.namespaces {
             wiring::enter(namespaces).map_err(|e| {
                 Refusal::new(format!("node {} cannot enter its namespace: {e}", plan.node), 126)
@@ -178,6 +182,16 @@ impl Node {
             None => None,
         };
         let driver = net.as_ref().map_or(config.net_driver, |net| net.access.driver);
-        Ok(Self { plan, memory, config, patience, driver, access: None, net, descriptors })
+        Ok(Self {
+            plan,
+            memory,
+            config,
+            patience,
+            driver,
+            access: None,
+            net,
+            descriptors,
+            placement,
+        })
     }
 }

@@ -69,8 +69,17 @@ fn cores(facts: &Facts) -> Finding {
         Some(quota) => format!("control group grants {quota:.1} CPUs"),
         None => "no control-group quota".to_owned(),
     };
-    let found = format!("{allowed} of {online} CPUs by affinity, {quota}");
-    let finding = ok("usable cores", found, "This many ranks run at once; more take turns.");
+    let claimed = match facts.claimed {
+        0 => String::new(),
+        claimed => format!(", {claimed} claimed by jobs that run now"),
+    };
+    let found = format!("{allowed} of {online} CPUs by affinity, {quota}{claimed}");
+    let finding = ok(
+        "usable cores",
+        found,
+        "This many ranks run at once; more take turns. A job whose ranks fit starts each on a core that no \
+         other job has claimed (`--bind`).",
+    );
     #[allow(clippy::cast_precision_loss, reason = "a number of CPUs")]
     let throttled = facts.quota.is_some_and(|quota| quota < allowed as f64);
     if throttled {

@@ -21,6 +21,8 @@ pub struct Facts {
     pub machine: Topology,
     /// CPUs that this process may use.
     pub allowed: Vec<usize>,
+    /// How many of these jobs that run now have claimed.
+    pub claimed: usize,
     /// CPUs' worth of time that the control group grants.
     pub quota: Option<f64>,
     /// Whether the cycle counter is steady, and the kernel's clock source.
@@ -70,10 +72,13 @@ pub struct Programs {
 pub fn gather() -> Facts {
     let machine = Topology::read();
     let everything = || machine.cpus.iter().map(|cpu| cpu.id).collect();
+    let allowed = topology::affinity().unwrap_or_else(|_| everything());
+    let claimed = clump_os::claim::claimed();
     Facts {
+        claimed: allowed.iter().filter(|&cpu| claimed.contains(cpu)).count(),
         kernel: probe::kernel(),
         processor: probe::processor_here(),
-        allowed: topology::affinity().unwrap_or_else(|_| everything()),
+        allowed,
         machine,
         quota: topology::cpu_quota(),
         cycles: probe::cycle_counter(),

@@ -14,6 +14,7 @@ fn good() -> Facts {
         processor: Some("A Processor".into()),
         machine: Topology { cpus: (0..4).map(cpu).collect(), caches: Vec::new() },
         allowed: vec![0, 1, 2, 3],
+        claimed: 1,
         quota: None,
         cycles: (Some(true), "tsc".into()),
         memory: Memory {
@@ -117,7 +118,8 @@ fn a_quota_below_the_affinity_is_told() {
     let mut facts = good();
     facts.quota = Some(1.5);
     is_degraded(&facts, "usable cores", "cpu.max");
-    assert!(finding(&facts, "usable cores").found.contains("grants 1.5 CPUs"));
+    let found = finding(&facts, "usable cores").found;
+    assert!(found.contains("grants 1.5 CPUs, 1 claimed by jobs"), "{found}");
     facts.quota = Some(4.0);
     assert_eq!(finding(&facts, "usable cores").verdict, Verdict::Ok);
 }

@@ -149,3 +149,10 @@ fn this_machine_can_be_read() {
     assert!(machine.cores() >= 1 && machine.cores() <= machine.cpus.len());
     assert!(usable_cores() >= 1);
 }
+
+#[test]
+fn pressure_is_read_or_unknown() {
+    let table = "some avg10=71.47 avg60=60.23 avg300=65.21 total=2119\nfull avg10=0.00 total=0\n";
+    assert_eq!(pressure(table), Some(71.47));
+    assert_eq!([pressure(""), pressure("full avg10=1.00"), pressure("some avg10=x")], [None; 3]);
+}

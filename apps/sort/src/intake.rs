@@ -1,0 +1,352 @@
+//! What the inputs are, and how streams become files: rank 0 reads pipes, FIFOs and standard input to
+//! their end and copies them to the scratch folder, where all ranks find them.
+//!
+//! A copy has no name while it is written, where the file system can do that. It has one only from the
+//! end of its stream until every rank has opened it, so a killed sort leaves it in that moment at most;
+//! [`crate::output::sweep`] removes it then.
+
+use crate::exchange::{Exchange, agree};
+use crate::job::{Progress, Spec};
+use crate::output::shown;
+use crate::record::{RECORD, Sum};
+use crate::room;
+use anyhow::{Context, Result, bail};
+use clump_os::clock;
+use clump_os::file::{BLOCK, DiskFile};
+use clump_os::memory::Aligned;
+use clump_os::stream::{ByteStream, FileKind};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Bytes of a write: whole blocks and whole records at once (25 x 4,096 = 1,024 x 100).
+const CHUNK: usize = 25 * BLOCK;
+/// How long rank 0 waits for a stream before it serves the other ranks.
+const WAIT: Duration = Duration::from_millis(100);
+/// Waits without a byte, after which rank 0 says what it waits for.
+const WAITS_BEFORE_NOTE: u32 = 10;
+/// Bytes of a stream between two looks at the room on the disk.
+const LOOK_EVERY: u64 = 64 << 20;
+
+/// Inputs as all ranks can open them.
+#[derive(Debug)]
+pub struct Intake {
+    /// Files of records, in the order of the inputs.
+    pub files: Vec<PathBuf>,
+    /// What the streams held; `None` where there is none.
+    pub streamed: Option<Streamed>,
+    /// On rank 0: copies whose names go with this value.
+    _copies: Vec<SpoolFile>,
+}
+
+/// Contents of the streams, as rank 0 read them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Streamed {
+    /// Numbers of the inputs that are streams, and how many records each held.
+    pub inputs: Vec<(usize, u64)>,
+    /// Sum of the CRC-32s of their records, in hexadecimal.
+    pub checksum: String,
+    /// Seconds it took to read them.
+    pub seconds: f64,
+    /// Whether all inputs are streams.
+    pub everything: bool,
+}
+
+impl Streamed {
+    /// Records of all streams.
+    pub fn records(&self) -> u64 {
+        self.inputs.iter().map(|(_, records)| records).sum()
+    }
+}
+
+/// Whether `path` means standard input, which only rank 0 has.
+pub fn is_standard_input(path: &Path) -> bool {
+    ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name))
+}
+
+impl Intake {
+    /// Reads the streams among the inputs to their end, on rank 0. Collective. `ready` makes the folders
+    /// before anything is written to them.
+    ///
+    /// # Errors
+    /// An input is no file of records and no stream, a stream ends inside a record, or the disk has too
+    /// little room.
+    pub fn take(
+        exchange: &mut dyn Exchange,
+        spec: &Spec,
+        scratch: &Path,
+        progress: &mut dyn Progress,
+        ready: impl FnOnce() -> Result<()>,
+    ) -> Result<Self> {
+        let taken = if exchange.rank() == 0 {
+            let taken = take_streams(exchange, spec, scratch, progress, ready);
+            taken.map_err(room::explain).and_then(|(streamed, copies)| {
+                Ok((serde_json::to_vec(&streamed).context("writing JSON")?, copies))
+            })
+        } else {
+            Ok((Vec::new(), Vec::new()))
+        };
+        let (said, copies) = match taken {
+            Ok((said, copies)) => (Ok(said), copies),
+            Err(error) => (Err(error), Vec::new()),
+        };
+        let all = agree(exchange, said)?;
+        let first = all.first().map_or(&[][..], Vec::as_slice);
+        let streamed: Option<Streamed> =
+            serde_json::from_slice(first).context("what rank 0 says of the streams is no JSON")?;
+        let held = |number: usize| {
+            let inputs = streamed.iter().flat_map(|s| &s.inputs);
+            inputs.filter(|(input, _)| *input == number).map(|(_, records)| *records).next()
+        };
+        let files =
+            spec.inputs.iter().enumerate().filter_map(|(number, path)| match held(number) {
+                None => Some(path.clone()),
+                Some(0) => None,
+                Some(_) => Some(scratch.join(copy_name(number))),
+            });
+        Ok(Self { files: files.collect(), streamed, _copies: copies })
+    }
+}
+
+fn copy_name(number: usize) -> String {
+    format!(".stream-{number:05}.partial")
+}
+
+/// The copy of a stream. Its name goes when this is dropped.
+#[derive(Debug)]
+struct SpoolFile {
+    file: DiskFile,
+    path: PathBuf,
+    named: bool,
+}
+
+impl SpoolFile {
+    fn create(folder: &Path, number: usize, direct: bool) -> Result<Self> {
+        let path = folder.join(copy_name(number));
+        // Left by a run that was killed, if anything.
+        let _ = std::fs::remove_file(&path);
+        let (file, named) = match DiskFile::unnamed(folder, direct)? {
+            Some(file) => (file, false),
+            None => (DiskFile::create(&path, direct)?, true),
+        };
+        Ok(Self { file, path, named })
+    }
+
+    /// Cuts it to `bytes` and lets the other ranks find it.
+    fn finish(&mut self, bytes: u64) -> Result<()> {
+        self.file.truncate(bytes)?;
+        if !self.named {
+            self.file.link(&self.path)?;
+            self.named = true;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for SpoolFile {
+    fn drop(&mut self) {
+        if self.named {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+type Taken = (Option<Streamed>, Vec<SpoolFile>);
+
+fn take_streams(
+    exchange: &mut dyn Exchange,
+    spec: &Spec,
+    scratch: &Path,
+    progress: &mut dyn Progress,
+    ready: impl FnOnce() -> Result<()>,
+) -> Result<Taken> {
+    if spec.inputs.is_empty() {
+        bail!("no input given: name at least one file with --input");
+    }
+    if spec.inputs.iter().filter(|path| is_standard_input(path)).count() > 1 {
+        bail!("standard input is named twice: it can be read once");
+    }
+    let mut streams = Vec::new();
+    for (number, path) in spec.inputs.iter().enumerate() {
+        if let Some(stream) = stream_at(path)? {
+            streams.push((number, stream));
+        }
+    }
+    if streams.is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    ready()?;
+    let begin = clock::now_ns();
+    progress.phase("take in the stream", 0);
+    let mut streamed =
+        Streamed { everything: streams.len() == spec.inputs.len(), ..Streamed::default() };
+    let (mut copies, mut total, mut sum) = (Vec::new(), 0, Sum::default());
+    for (number, stream) in streams {
+        let mut reader = Reader {
+            exchange,
+            progress,
+            output: &spec.output,
+            before: total,
+            sum: &mut sum,
+            silent_waits: 0,
+        };
+        let create = || SpoolFile::create(scratch, number, spec.direct);
+        let mut bytes = 0;
+        if let Some((mut copy, held)) = reader.copy(&stream, create)? {
+            copy.finish(held)?;
+            copies.push(copy);
+            bytes = held;
+        }
+        total += bytes;
+        streamed.inputs.push((number, bytes / RECORD as u64));
+    }
+    streamed.checksum = sum.hex();
+    streamed.seconds = (clock::now_ns() - begin) as f64 / 1e9;
+    Ok((Some(streamed), copies))
+}
+
+/// The stream that `path` names; `None` for what has a size and is read at offsets.
+fn stream_at(path: &Path) -> Result<Option<ByteStream>> {
+    const CONTEXT: &str = "the input cannot be read: check its name and its permissions";
+    let name = shown(path);
+    let kind = match is_standard_input(path) {
+        true => None,
+        false => Some(FileKind::of(path).context(CONTEXT)?),
+    };
+    let stream = match kind {
+        None => ByteStream::standard_input().context("there is no standard input")?,
+        Some(FileKind::Regular(1..) | FileKind::BlockDevice) => return Ok(None),
+        Some(FileKind::Folder) => {
+            bail!("{name} is a folder: --input wants files of {RECORD}-byte records")
+        }
+        Some(FileKind::Socket) => {
+            bail!("{name} is a socket: pipe what it says into the sort, and name '-' as its input")
+        }
+        Some(_) => ByteStream::open(path).context(CONTEXT)?,
+    };
+    match stream.kind()? {
+        FileKind::Terminal => bail!("{name} is a terminal: pipe records into the sort"),
+        FileKind::MemoryDevice => bail!(
+            "{name} is a device without records (/dev/null) or without an end (/dev/zero): name files, \
+             or pipe records into the sort"
+        ),
+        _ => Ok(Some(stream)),
+    }
+}
+
+/// What reading a stream works with.
+struct Reader<'a> {
+    exchange: &'a mut dyn Exchange,
+    progress: &'a mut dyn Progress,
+    /// Folder of the sorted files.
+    output: &'a Path,
+    /// Bytes of the streams before this one.
+    before: u64,
+    sum: &'a mut Sum,
+    /// Waits in which nothing came.
+    silent_waits: u32,
+}
+
+impl Reader<'_> {
+    /// Copies `stream` to the file that `create` makes, if anything comes; gives it and its length.
+    fn copy(
+        &mut self,
+        stream: &ByteStream,
+        create: impl FnOnce() -> Result<SpoolFile>,
+    ) -> Result<Option<(SpoolFile, u64)>> {
+        let mut buffer = Aligned::new(CHUNK)?;
+        let mut filled = self.fill(stream, &mut buffer)?;
+        let (mut bytes, mut looked) = (0, 0);
+        if filled == 0 {
+            return Ok(None);
+        }
+        let target = create()?;
+        while filled > 0 {
+            let cut = filled % RECORD;
+            if cut > 0 {
+                bail!(
+                    "{} ended after {} bytes, {cut} more than whole records of {RECORD}: it was cut off \
+                     or is not in gensort's format",
+                    stream.name(),
+                    bytes + filled as u64
+                );
+            }
+            buffer[..filled].chunks_exact(RECORD).for_each(|record| self.sum.add(record));
+            target.file.write_at(&buffer[..filled.next_multiple_of(BLOCK)], bytes)?;
+            bytes += filled as u64;
+            self.progress.advance(filled as u64);
+            if bytes - looked >= LOOK_EVERY {
+                looked = bytes;
+                room::check_stream(stream.name(), self.output, self.before + bytes)?;
+            }
+            filled = if filled < CHUNK { 0 } else { self.fill(stream, &mut buffer)? };
+        }
+        debug_assert!(bytes.is_multiple_of(RECORD as u64), "only whole records are kept");
+        Ok(Some((target, bytes)))
+    }
+
+    /// Fills `into`, less only at the end of the stream. Serves the other ranks while nothing comes.
+    fn fill(&mut self, stream: &ByteStream, into: &mut [u8]) -> Result<usize> {
+        let mut filled = 0;
+        while filled < into.len() {
+            if stream.wait(WAIT)? {
+                match stream.read(&mut into[filled..])? {
+                    Some(0) => break,
+                    Some(n) => filled += n,
+                    None => {}
+                }
+            } else {
+                self.exchange.progress()?;
+                self.silent_waits += 1;
+                if self.silent_waits == WAITS_BEFORE_NOTE {
+                    let name = stream.name();
+                    self.progress.note(&format!(
+                        "the sort waits for what is written to {name}, until its end; Ctrl-C ends it"
+                    ));
+                }
+            }
+        }
+        self.exchange.progress()?;
+        Ok(filled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Silent;
+    use crate::threads;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_copy_that_finds_the_disk_full_says_so() {
+        let (pipe, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&[7; 200]).unwrap();
+        drop(writer);
+        let path = PathBuf::from(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
+        let told = threads::run(1, |mut rank| {
+            let stream = ByteStream::open(&path).unwrap();
+            let mut reader = Reader {
+                exchange: &mut rank,
+                progress: &mut Silent,
+                output: Path::new("/tmp"),
+                before: 0,
+                sum: &mut Sum::default(),
+                silent_waits: 0,
+            };
+            let full = || {
+                let path = PathBuf::from("/dev/full");
+                Ok(SpoolFile { file: DiskFile::open_existing(&path)?, path, named: false })
+            };
+            format!("{:#}", room::explain(reader.copy(&stream, full).unwrap_err()))
+        });
+        assert!(told[0].contains("filled up") && told[0].contains("/dev/full"), "{told:?}");
+    }
+
+    #[test]
+    fn names_of_standard_input_are_known() {
+        assert!(is_standard_input(Path::new("-")) && is_standard_input(Path::new("/dev/stdin")));
+        assert!(!is_standard_input(Path::new("./-")));
+    }
+}
