@@ -15,12 +15,14 @@
 pub mod alarm;
 pub mod cable;
 pub mod clock;
+pub mod console;
 pub mod crc;
 pub mod epoll;
 pub mod error;
 pub mod fence;
 pub mod file;
 pub mod futex;
+pub mod limit;
 pub mod link;
 pub mod listeners;
 pub mod map;
@@ -42,6 +44,7 @@ pub mod thread;
 pub mod tied;
 pub mod topology;
 pub mod udp;
+pub mod writer;
 pub mod xdp;
 
 pub use error::{OsError, Result};
