@@ -6,10 +6,10 @@ use crate::record::{MAX_RECORDS, RECORD, Sum};
 use crate::size::show_bytes;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use clump_os::clock;
 use clump_os::file::{BLOCK, DiskFile, free_bytes, sync_dir};
 use clump_os::memory::Aligned;
 use clump_os::sync::{AtomicU64, Ordering};
+use clump_os::{clock, console, thread};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -65,16 +65,17 @@ pub struct Made {
 pub fn run(args: &GensortArgs) -> Result<()> {
     let made = make(args)?;
     if args.json {
-        println!("{}", serde_json::to_string(&made).context("writing JSON")?);
+        let text = serde_json::to_string(&made).context("writing JSON")?;
+        console::out(&format!("{text}\n"))?;
     } else {
-        println!(
-            "{} records ({}) in {:.2} s: {}/s\nchecksum: {}",
+        console::out(&format!(
+            "{} records ({}) in {:.2} s: {}/s\nchecksum: {}\n",
             made.records,
             show_bytes(made.bytes),
             made.seconds,
             show_bytes((made.bytes as f64 / made.seconds.max(1e-9)) as u64),
             made.checksum
-        );
+        ))?;
     }
     Ok(())
 }
@@ -158,7 +159,9 @@ struct Work {
 impl Work {
     fn run(&self, threads: usize, file: Option<&DiskFile>) -> Result<Sum> {
         std::thread::scope(|scope| {
-            let hands: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.ranges(file))).collect();
+            // If one is refused, those that run do all the work before the error is told.
+            let start = |_| thread::spawn_scoped(scope, "gensort", || self.ranges(file));
+            let hands: Vec<_> = (0..threads).map(start).collect::<Result<_, _>>()?;
             let mut sum = Sum::default();
             for hand in hands {
                 sum.merge(hand.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?);
