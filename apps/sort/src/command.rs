@@ -10,6 +10,7 @@ use crate::size::parse_bytes;
 use crate::threads;
 use anyhow::{Context, Result};
 use clap::Args;
+use clump_os::console;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -99,7 +100,7 @@ pub fn run(args: &SortArgs) -> Result<ExitCode> {
     match run_on(&mut ClumpRank::open(&clump)?, args) {
         Ok(code) => clump.barrier().map(|()| code).map_err(Into::into),
         Err(error) if error.is::<GivenUp>() => {
-            eprintln!("clump: {error:#}");
+            console::err(&format!("clump: {error:#}"));
             // Ends early where another rank's exit is seen first, which is no news.
             let _ = clump.barrier();
             Ok(ExitCode::FAILURE)
@@ -116,9 +117,10 @@ pub fn run_threads(nranks: usize, args: &SortArgs) -> Result<ExitCode> {
 
 fn print(report: &Report, json: bool) -> Result<()> {
     if json {
-        println!("{}", serde_json::to_string(report).context("writing JSON")?);
+        let text = serde_json::to_string(report).context("writing JSON")?;
+        console::out(&format!("{text}\n"))?;
     } else {
-        println!("{report}");
+        console::out(&format!("{report}\n"))?;
     }
     Ok(())
 }

@@ -6,10 +6,10 @@ use crate::record::{MAX_RECORDS, RECORD, Sum};
 use crate::size::show_bytes;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use clump_os::clock;
 use clump_os::file::{BLOCK, DiskFile, free_bytes, sync_dir};
 use clump_os::memory::Aligned;
 use clump_os::sync::{AtomicU64, Ordering};
+use clump_os::{clock, console, thread};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -78,9 +78,9 @@ pub fn run(args: &GensortArgs) -> Result<()> {
         )
     };
     if is_standard_output(&args.output) {
-        eprintln!("{summary}");
+        console::err(&summary);
     } else {
-        println!("{summary}");
+        console::out(&format!("{summary}\n"))?;
     }
     Ok(())
 }
@@ -179,7 +179,9 @@ struct Work {
 impl Work {
     fn run(&self, threads: usize, file: Option<&DiskFile>) -> Result<Sum> {
         std::thread::scope(|scope| {
-            let hands: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.ranges(file))).collect();
+            // If one is refused, those that run do all the work before the error is told.
+            let start = |_| thread::spawn_scoped(scope, "gensort", || self.ranges(file));
+            let hands: Vec<_> = (0..threads).map(start).collect::<Result<_, _>>()?;
             let mut sum = Sum::default();
             for hand in hands {
                 sum.merge(hand.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?);

@@ -5,6 +5,7 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use clump_os::console;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::Read;
@@ -62,9 +63,10 @@ pub struct Verdict {
 pub fn run(args: &ValsortArgs) -> Result<ExitCode> {
     let verdict = validate(args)?;
     if args.json {
-        println!("{}", serde_json::to_string(&verdict).context("writing JSON")?);
+        let text = serde_json::to_string(&verdict).context("writing JSON")?;
+        console::out(&format!("{text}\n"))?;
     } else {
-        println!("{verdict}");
+        console::out(&format!("{verdict}\n"))?;
     }
     Ok(if verdict.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -20,12 +20,15 @@ use crate::spec::JobSpec;
 use crate::spec::Table;
 use crate::sweep;
 use crate::watch::Watch;
+use clump_boot::boot::{self, SeatNews};
 use clump_ni::Interface;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::process::{Change, News};
-use clump_os::procfs::Process;
+use clump_os::procfs::{self, Process};
 use clump_os::signal::{self, Signals};
+use clump_os::writer::say_within;
 use clump_os::{clock, process};
+use clump_shm::node::MEMORY_LABEL;
 use clump_shm::rank::RankState;
 use opening::{Connection, Node};
 use std::io::{ErrorKind, Read};
@@ -49,6 +52,8 @@ mod token {
 const SWEEP_EVERY: Duration = Duration::from_millis(2);
 /// The part of the node timeout after which silence counts; the rest is for agreeing on who is lost.
 const SILENCE_SHARE: (u64, u64) = (3, 4);
+/// How long an agent tries to say why it ends: the launcher does not wait for that.
+const LAST_WORD: Duration = Duration::from_millis(200);
 /// How long to try to kill.
 const SWEEP_NS: u64 = 2_000_000_000;
 
@@ -58,7 +63,7 @@ pub fn agent_main(control: RawFd) -> u8 {
     match Connection::open(control).and_then(|connection| connection.serve()) {
         Ok(()) => 0,
         Err(why) => {
-            eprintln!("clump: the agent cannot go on: {why}");
+            say_within(LAST_WORD, &format!("clump: the agent cannot go on: {why:#}\n"));
             125
         }
     }
@@ -127,9 +132,10 @@ impl Agent {
             let node = self.node.plan.node;
             let whose =
                 if self.spec.nodes > 1 { format!(" on node {node}") } else { String::new() };
-            eprintln!(
-                "clump: the launcher of `{job}` is gone without a word; its {ranks} ranks{whose} have been ended"
+            let text = format!(
+                "clump: the launcher of `{job}` is gone without a word; its {ranks} ranks{whose} have been ended\n"
             );
+            say_within(LAST_WORD, &text);
         }
         Ok(())
     }
@@ -278,20 +284,30 @@ impl Agent {
     fn hear_seat(&mut self, rank: u32) -> Result<()> {
         let Some(at) = self.local(rank) else { return Ok(()) };
         let seat = &self.ranks[at].seat;
-        let Some(taken) = clump_boot::boot::taken(seat) else { return Ok(()) };
-        // One message is all that is ever said. On one node the end of the connection says nothing new;
-        // on several the others must hear that a rank has finalized before its process ends.
-        if !taken || self.watch.is_some() {
-            self.poller.remove(seat)?;
-        }
-        if taken {
+        let Some(news) = boot::seat_news(seat) else { return Ok(()) };
+        if news == SeatNews::Taken {
             self.node.placement.on_joined(at, self.ranks[at].child.pid, clock::now_ns());
             return self.tell(Event::Joined(rank));
         }
+        self.poller.remove(seat)?;
+        let closed = news == SeatNews::Closed;
         match Standing::of(&self.node.memory, rank) {
+            // Ranks of other nodes must hear of that before its process ends.
             Standing::Finalized(barrier) => self.tell(Event::Finalized(rank, barrier)),
+            Standing::Joined if closed && self.is_replaced(rank) => {
+                self.tell(Event::Replaced(rank))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the process that joined as `rank`, and has closed its seat without a word, runs without the
+    /// node's memory. Exec brings that about; a process that ends has no memory at all before it closes
+    /// anything.
+    fn is_replaced(&self, rank: u32) -> bool {
+        let Some(pid) = self.node.memory.rank(rank).map(|block| block.pid()) else { return false };
+        let own = || procfs::descendants(process::own_pid());
+        procfs::maps_memory(pid, MEMORY_LABEL) == Some(false) && own().iter().any(|p| p.pid == pid)
     }
 
     /// Takes note of every child that ended, stopped or went on.

@@ -125,6 +125,7 @@ impl Coordinator {
         if let Event::Joined(rank)
         | Event::Leaving(rank)
         | Event::Finalized(rank, _)
+        | Event::Replaced(rank)
         | Event::Ended { rank, .. } = event
             && !self.spec.ranks_of(from).contains(&rank)
         {

@@ -19,6 +19,8 @@ pub enum Event {
     Leaving(u32),
     /// A rank finalized after this barrier; its process may run on.
     Finalized(u32, u64),
+    /// The process of a rank runs another program, though the rank has joined and not finalized.
+    Replaced(u32),
     /// The process of a rank ended.
     Ended {
         /// The rank.

@@ -2,6 +2,7 @@
 //! the end. On a job with several nodes it decides about the job (`crate::coordinator`). If an agent
 //! dies, it clears up in its place.
 
+mod conclude;
 mod link;
 mod wired;
 
@@ -10,7 +11,6 @@ use crate::display::Display;
 use crate::frame::{Frame, Key, Stream};
 use crate::outcome::{Ending, JobOutcome};
 use crate::print::Printer;
-use crate::report;
 use crate::spec::{JobSpec, NodePlan};
 use crate::sweep;
 use clump_boot::Config;
@@ -18,8 +18,7 @@ use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::{self, Networks};
 use clump_os::process::{self, Change, News};
 use clump_os::signal::{self, Signals};
-use clump_os::{clock, procfs};
-use clump_trace::Monitor;
+use clump_os::{OsError, clock, procfs};
 use link::Link;
 use std::time::Duration;
 
@@ -29,8 +28,7 @@ pub const AGENT_COMMAND: &str = "agent";
 /// What a token in the poller stands for; the lower half is a node.
 mod token {
     pub(super) const SIGNALS: u64 = 0;
-    pub(super) const OUTPUT: u64 = 1 << 32;
-    pub(super) const ERRORS: u64 = 2 << 32;
+    pub(super) const PRINTED: u64 = 1 << 32;
     pub(super) const AGENT: u64 = 3 << 32;
     pub(super) const END: u64 = 4 << 32;
     pub(super) const KIND: u64 = !0 << 32;
@@ -48,8 +46,6 @@ const SWEEP_AGAIN_NS: u64 = 2_000_000;
 
 /// Exit code when clump itself failed, as docker and env(1) have it.
 const OWN_FAILURE: u8 = 125;
-/// Exit code when nobody reads the output any more: 128 + SIGPIPE.
-const UNREAD: u8 = 141;
 
 /// Runs a job to its end, showing what `display` asks for, and gives what became of it.
 ///
@@ -81,7 +77,10 @@ struct Launcher {
     asked: Option<u8>,
     times: u32,
     deadline_ns: Option<u64>,
-    unread: bool,
+    /// Why nothing more can be shown, once that is so.
+    unwritten: Option<OsError>,
+    /// Whether the job is over, and only what is left to show is shown.
+    concluding: bool,
     /// When to look next for what a lost agent has left, and after how long again.
     clear: Option<(u64, u64)>,
     /// Held until the end: a namespace that nobody is in goes when nobody holds it.
@@ -90,15 +89,17 @@ struct Launcher {
 
 impl Launcher {
     fn start(spec: &JobSpec, display: &Display) -> anyhow::Result<Self> {
-        let printer = Printer::new(display, spec.ranks, [token::OUTPUT, token::ERRORS])?;
+        signal::set_own()?;
         // What nohup or a shell had this process ignore stays ignored.
         let mut ends = vec![signal::INTERRUPT, signal::TERMINATE, signal::HANGUP];
         ends.retain(|&signal| !signal::is_ignored(signal));
         let signals = Signals::block(&ends)?;
+        let printer = Printer::new(display, spec.ranks)?;
         process::adopt_orphans()?;
         let spared = procfs::descendants(process::own_pid()).iter().map(|p| p.pid).collect();
         let poller = Poller::new()?;
         poller.add(&signals, token::SIGNALS, Interest::Read)?;
+        poller.add(printer.bell(), token::PRINTED, Interest::Read)?;
         // On one node its agent reads the configuration, and reports what is wrong with it.
         let config = if spec.nodes > 1 { Config::load()? } else { Config::default() };
         let node_timeout_ms = config.node_timeout_ms;
@@ -119,7 +120,8 @@ impl Launcher {
             asked: None,
             times: 0,
             deadline_ns: None,
-            unread: false,
+            unwritten: None,
+            concluding: false,
             clear: None,
             _networks: networks,
         };
@@ -171,13 +173,14 @@ impl Launcher {
                 }
                 token::END => self.reap()?,
                 token::SIGNALS => self.hear_user()?,
-                token::OUTPUT => self.printer.on_writable(&self.poller, Stream::Output),
-                _ => self.printer.on_writable(&self.poller, Stream::Errors),
+                _ => drop(self.printer.bell().clear()),
             }
         }
-        if self.printer.is_unread() && !self.unread {
-            self.unread = true;
-            self.end_job(signal::TERMINATE)?;
+        if self.unwritten.is_none() {
+            self.unwritten = self.printer.failure(Stream::Output);
+            if self.unwritten.is_some() && !self.concluding {
+                self.end_job(signal::TERMINATE)?;
+            }
         }
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.handle_timeout(clock::now_ns());
@@ -189,7 +192,7 @@ impl Launcher {
         }
         let all_ended = self.agents.iter().all(|link| link.end().is_some());
         if self.times > 0 && all_ended && self.printer.is_full() {
-            self.printer.give_up(&self.poller);
+            self.printer.give_up();
         }
         Ok(())
     }
@@ -200,10 +203,10 @@ impl Launcher {
             match frame {
                 Frame::Wrote(rank, stream, bytes) => {
                     link.owe(bytes.len());
-                    self.printer.on_wrote(&self.poller, rank, stream, &bytes);
+                    self.printer.on_wrote(rank, stream, &bytes);
                 }
                 Frame::Notice(text) => {
-                    self.printer.say(&self.poller, Stream::Errors, &format!("clump: {text}\n"));
+                    self.printer.say(Stream::Errors, &format!("clump: {text}\n"));
                 }
                 Frame::Finished(outcome) => self.outcome = Some(*outcome),
                 frame => {
@@ -253,7 +256,7 @@ impl Launcher {
                     }
                 }
                 Effect::Notice(text) => {
-                    self.printer.say(&self.poller, Stream::Errors, &format!("clump: {text}\n"));
+                    self.printer.say(Stream::Errors, &format!("clump: {text}\n"));
                 }
                 Effect::CutOff(node) => {
                     if let Some(link) = self.agents.get(node as usize) {
@@ -310,7 +313,7 @@ impl Launcher {
         let (killed, left) = sweep::sweep(&self.spared, SWEEP_NS);
         self.agents.clear();
         (self.coordinator, self.deadline_ns) = (None, None);
-        self.printer.give_up(&self.poller);
+        self.printer.give_up();
         let signal = self.asked.unwrap_or(signal::TERMINATE);
         let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
         let ending = Ending::Interrupted { signal, doing: Vec::new(), killed };
@@ -326,67 +329,11 @@ impl Launcher {
         let agent = self.agents.first();
         let pid = agent.map_or(0, |link| link.agent.pid);
         let how = agent.and_then(|link| link.end()).unwrap_or("ended").to_owned();
-        let ending = Ending::AgentLost { pid, how, ranks: self.ranks, killed };
+        let signal = agent.and_then(|link| link.signal());
+        let ending = Ending::AgentLost { pid, how, signal, ranks: self.ranks, killed };
         let mut outcome = JobOutcome::without_ranks(OWN_FAILURE, ending);
         outcome.survivors = left.iter().map(sweep::describe).collect();
         outcome
-    }
-
-    /// Shows what is left to show, and corrects the outcome by what only the launcher knows.
-    fn conclude(
-        &mut self,
-        outcome: &mut JobOutcome,
-        spec: &JobSpec,
-        display: &Display,
-    ) -> anyhow::Result<()> {
-        if self.unread && self.asked.is_none() {
-            (outcome.code, outcome.ending) = (UNREAD, Ending::Unread);
-        }
-        self.printer.finish(&self.poller);
-        if let Some(why) = self.printer.failure().map(str::to_owned) {
-            self.printer.say(&self.poller, Stream::Errors, &format!("clump: {why}\n"));
-            outcome.code = if outcome.code == 0 { OWN_FAILURE } else { outcome.code };
-        }
-        let said = display.brief && outcome.explains_itself();
-        if let Some(text) = report::explain(&spec.program_name(), outcome).filter(|_| !said) {
-            self.printer.say(&self.poller, Stream::Errors, &text);
-        }
-        if display.stats {
-            let text = match &outcome.summary {
-                Some(summary) => summary.to_string(),
-                None => {
-                    "clump: no rank joined the job, so there is no communication to sum up\n".into()
-                }
-            };
-            self.printer.say(&self.poller, Stream::Errors, &text);
-            if let Some(placement) = outcome.config.get("placement") {
-                let text = format!("placement: {placement}\n");
-                self.printer.say(&self.poller, Stream::Errors, &text);
-            }
-            for monitors in [&outcome.stacks, &outcome.interfaces] {
-                if monitors.is_empty() {
-                    continue;
-                }
-                let lines = Monitor::lines(monitors).join("\n");
-                self.printer.say(&self.poller, Stream::Errors, &format!("\n{lines}\n"));
-            }
-        }
-        if display.json {
-            let text = serde_json::to_string(outcome)?;
-            self.printer.say(&self.poller, Stream::Output, &format!("{text}\n"));
-        }
-        // Whoever asked to leave does not wait for somebody who does not read.
-        let asked = self.times;
-        self.deadline_ns = (asked > 0).then(|| clock::now_ns() + NO_PATIENCE_NS);
-        while !self.printer.is_empty() {
-            let late = self.deadline_ns.is_some_and(|at| at <= clock::now_ns());
-            if late || self.times > asked {
-                self.printer.give_up(&self.poller);
-                break;
-            }
-            self.turn()?;
-        }
-        Ok(())
     }
 }
 

@@ -23,6 +23,8 @@ pub enum Manner {
     Lingered,
     /// Its node was lost.
     NodeLost,
+    /// Its process runs another program.
+    Replaced,
 }
 
 impl From<How> for Manner {
@@ -35,6 +37,7 @@ impl From<How> for Manner {
             How::Stopped => Manner::Stopped,
             How::Lingered => Manner::Lingered,
             How::NodeLost => Manner::NodeLost,
+            How::Replaced => Manner::Replaced,
         }
     }
 }
@@ -49,6 +52,7 @@ impl From<Manner> for How {
             Manner::Stopped => How::Stopped,
             Manner::Lingered => How::Lingered,
             Manner::NodeLost => How::NodeLost,
+            Manner::Replaced => How::Replaced,
         }
     }
 }
@@ -59,7 +63,7 @@ impl Manner {
         match self {
             Manner::Signal(n) => 128_u8.saturating_add(n),
             Manner::Exit(code) => code,
-            Manner::NoFinalize | Manner::NeverJoined => 1,
+            Manner::NoFinalize | Manner::NeverJoined | Manner::Replaced => 1,
             Manner::Stopped => 128 + clump_os::signal::KILL,
             // As timeout(1) says it.
             Manner::Lingered => 124,
@@ -201,6 +205,11 @@ pub enum Ending {
     },
     /// Whoever read the job's output went away.
     Unread,
+    /// Standard output could not be written any more, and that is no reader who went away.
+    Unwritten {
+        /// Why, and what to do.
+        why: String,
+    },
     /// A node of several was lost.
     NodeLost(Box<LossReport>),
     /// The only agent died.
@@ -209,6 +218,8 @@ pub enum Ending {
         pid: u32,
         /// How.
         how: String,
+        /// The signal that killed it, if one did.
+        signal: Option<u8>,
         /// Ranks of the job.
         ranks: u32,
         /// Processes that were still there and had to be killed.

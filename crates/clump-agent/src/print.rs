@@ -1,119 +1,94 @@
 //! What ranks wrote, onto the launcher's streams: whole lines, never blocking the launcher.
 //!
-//! The launcher's streams belong to others too, so they stay blocking; instead of writing when it wants
-//! to, the launcher writes when the kernel says there is room, and only as much as then surely fits.
+//! The launcher's streams belong to others too, so they stay blocking, and threads write to them
+//! ([`Writer`]): one where both streams are one pipe, terminal or file, so that their order is kept, else
+//! one each, so that errors are shown though nobody reads the output.
 
 use crate::display::Display;
 use crate::frame::Stream;
-use clump_os::epoll::{Interest, Poller};
+use clump_os::OsError;
+use clump_os::alarm::Alarm;
+use clump_os::file::is_same;
+use clump_os::writer::Writer;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes waiting above which no more should be asked for.
 const MOST: usize = 256 << 10;
-/// A pipe that is ready takes this much without blocking (pipe(7): `PIPE_BUF`).
-const PIECE: usize = 4096;
 /// A line longer than this is shown in pieces.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// One of the launcher's streams.
-#[derive(Debug)]
+/// One of the launcher's streams: a writer, and which of its targets.
+#[derive(Debug, Clone)]
 struct Sink {
-    file: File,
-    token: u64,
-    pending: Vec<u8>,
-    /// Whether the kernel can say when there is room; files always have it.
-    pollable: Option<bool>,
-    registered: bool,
-    broken: bool,
+    writer: Arc<Writer>,
+    target: usize,
 }
 
 impl Sink {
-    fn new(stream: impl AsFd, token: u64) -> std::io::Result<Self> {
-        let own: OwnedFd = stream.as_fd().try_clone_to_owned()?;
-        Ok(Self {
-            file: File::from(own),
-            token,
-            pending: Vec::new(),
-            pollable: None,
-            registered: false,
-            broken: false,
-        })
+    fn write(&self, bytes: &[u8]) {
+        self.writer.write(self.target, bytes);
     }
 
-    /// Makes sure that pending bytes will be written, now or when there is room.
-    fn settle(&mut self, poller: &Poller) {
-        if self.broken {
-            self.pending.clear();
-        }
-        if self.pollable == Some(false) {
-            let all = std::mem::take(&mut self.pending);
-            self.broken |= self.file.write_all(&all).is_err();
-        }
-        let wanted = !self.pending.is_empty();
-        if wanted == self.registered {
-            return;
-        }
-        if !wanted {
-            let _ = poller.remove(&self.file);
-        } else if poller.add(&self.file, self.token, Interest::Write).is_err() {
-            // Files and /dev/null cannot be polled (epoll_ctl(2): EPERM), and need not be.
-            self.pollable = Some(false);
-            return self.settle(poller);
-        }
-        self.registered = wanted;
+    fn failure(&self, what: &str) -> Option<OsError> {
+        let errno = self.writer.failure(self.target)?;
+        Some(OsError::new(format!("{what} cannot be written"), errno))
     }
+}
 
-    fn on_writable(&mut self, poller: &Poller) {
-        let piece = self.pending.len().min(PIECE);
-        match self.file.write(&self.pending[..piece]) {
-            Ok(bytes) => drop(self.pending.drain(..bytes)),
-            Err(e) if matches!(e.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
-            Err(_) => self.broken = true,
-        }
-        self.settle(poller);
+/// The launcher's output and error streams.
+fn own_streams(bell: &Arc<Alarm>) -> anyhow::Result<[Sink; 2]> {
+    let output: OwnedFd = std::io::stdout().as_fd().try_clone_to_owned()?;
+    let errors: OwnedFd = std::io::stderr().as_fd().try_clone_to_owned()?;
+    let start = |targets| Ok::<_, OsError>(Arc::new(Writer::start(targets, MOST, bell.clone())?));
+    if is_same(&output, &errors) {
+        let writer = start(vec![output, errors])?;
+        return Ok([0, 1].map(|target| Sink { writer: writer.clone(), target }));
     }
+    let (output, errors) = (start(vec![output])?, start(vec![errors])?);
+    Ok([output, errors].map(|writer| Sink { writer, target: 0 }))
+}
+
+/// The files of a folder, one per rank and stream, and what writes them.
+#[derive(Debug)]
+struct Files {
+    writer: Writer,
+    places: BTreeMap<(u32, Stream), usize>,
 }
 
 /// Puts lines together and writes them.
 #[derive(Debug)]
 pub(crate) struct Printer {
     label: bool,
+    bell: Arc<Alarm>,
     sinks: [Sink; 2],
-    files: BTreeMap<(u32, Stream), File>,
+    files: Option<Files>,
     partial: BTreeMap<(u32, Stream), Vec<u8>>,
-    /// The first file that could not be written, and why.
-    failure: Option<String>,
 }
 
 impl Printer {
-    /// Prints as `display` says; tokens are those of standard output and error.
-    pub(crate) fn new(display: &Display, ranks: u32, tokens: [u64; 2]) -> std::io::Result<Self> {
-        let sinks =
-            [Sink::new(std::io::stdout(), tokens[0])?, Sink::new(std::io::stderr(), tokens[1])?];
-        let mut files = BTreeMap::new();
-        if let Some(folder) = &display.folder {
-            std::fs::create_dir_all(folder).map_err(|e| named(folder, &e))?;
-            for rank in 0..ranks {
-                for (stream, ending) in [(Stream::Output, "out"), (Stream::Errors, "err")] {
-                    let path = folder.join(format!("rank-{rank}.{ending}"));
-                    let file = File::create(&path).map_err(|e| named(&path, &e))?;
-                    files.insert((rank, stream), file);
-                }
-            }
-        }
-        Ok(Self { label: display.label, sinks, files, partial: BTreeMap::new(), failure: None })
+    /// Prints as `display` says. Signals that other threads must not get are blocked before.
+    pub(crate) fn new(display: &Display, ranks: u32) -> anyhow::Result<Self> {
+        let bell = Arc::new(Alarm::new()?);
+        let sinks = own_streams(&bell)?;
+        let files = display.folder.as_deref().map(|folder| Files::create(folder, ranks, &bell));
+        let files = files.transpose()?;
+        Ok(Self { label: display.label, bell, sinks, files, partial: BTreeMap::new() })
+    }
+
+    /// Rings when there is room again, when nothing waits, and when a stream has failed.
+    pub(crate) fn bell(&self) -> &Alarm {
+        &self.bell
     }
 
     /// A rank wrote something.
-    pub(crate) fn on_wrote(&mut self, poller: &Poller, rank: u32, stream: Stream, bytes: &[u8]) {
-        if let Some(file) = self.files.get_mut(&(rank, stream)) {
-            if let Err(e) = file.write_all(bytes) {
-                self.failure
-                    .get_or_insert_with(|| format!("what rank {rank} wrote is not kept: {e}"));
+    pub(crate) fn on_wrote(&mut self, rank: u32, stream: Stream, bytes: &[u8]) {
+        if let Some(files) = &self.files {
+            if let Some(&place) = files.places.get(&(rank, stream)) {
+                files.writer.write(place, bytes);
             }
             return;
         }
@@ -128,76 +103,92 @@ impl Printer {
             self.partial.insert((rank, stream), rest);
         }
         self.queue(rank, stream, &line);
-        self.sink(stream).settle(poller);
     }
 
     /// No rank will write any more: shows lines without an end.
-    pub(crate) fn finish(&mut self, poller: &Poller) {
-        for ((rank, stream), line) in std::mem::take(&mut self.partial) {
-            self.queue(rank, stream, &line);
+    pub(crate) fn finish(&mut self) {
+        for ((rank, stream), mut line) in std::mem::take(&mut self.partial) {
             if self.label {
-                self.sink(stream).pending.push(b'\n');
+                line.push(b'\n');
             }
+            self.queue(rank, stream, &line);
         }
-        self.sinks.iter_mut().for_each(|sink| sink.settle(poller));
     }
 
     /// Something the launcher itself says, after all that ranks said before.
-    pub(crate) fn say(&mut self, poller: &Poller, stream: Stream, text: &str) {
-        self.sink(stream).pending.extend_from_slice(text.as_bytes());
-        self.sink(stream).settle(poller);
-    }
-
-    pub(crate) fn on_writable(&mut self, poller: &Poller, stream: Stream) {
-        self.sink(stream).on_writable(poller);
+    pub(crate) fn say(&self, stream: Stream, text: &str) {
+        self.sink(stream).write(text.as_bytes());
     }
 
     /// Whether so much waits that no more should be asked for.
     pub(crate) fn is_full(&self) -> bool {
-        self.sinks.iter().any(|sink| sink.pending.len() > MOST)
+        self.writers().any(|writer| writer.pending() > MOST)
     }
 
     /// Whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.sinks.iter().all(|sink| sink.pending.is_empty())
+        self.writers().all(|writer| writer.pending() == 0)
     }
 
-    /// Whether nobody reads standard output any more.
-    pub(crate) fn is_unread(&self) -> bool {
-        self.sinks[0].broken
+    /// Why a stream of the launcher cannot be written any more.
+    pub(crate) fn failure(&self, stream: Stream) -> Option<OsError> {
+        let name = if stream == Stream::Output { "standard output" } else { "standard error" };
+        self.sink(stream).failure(name)
     }
 
     /// Throws away what waits: the user wants to leave now.
-    pub(crate) fn give_up(&mut self, poller: &Poller) {
-        for sink in &mut self.sinks {
-            sink.pending.clear();
-            sink.settle(poller);
+    pub(crate) fn give_up(&self) {
+        self.writers().for_each(Writer::discard);
+    }
+
+    /// The first rank whose file could not be written, and why.
+    pub(crate) fn file_failure(&self) -> Option<String> {
+        let files = self.files.as_ref()?;
+        let mut failed = files.places.iter().filter_map(|((rank, _), &place)| {
+            let errno = files.writer.failure(place)?;
+            Some(OsError::new(format!("what rank {rank} wrote is not kept"), errno).to_string())
+        });
+        failed.next()
+    }
+
+    fn writers(&self) -> impl Iterator<Item = &Writer> {
+        let own = self.sinks.iter().map(|sink| &*sink.writer);
+        own.chain(self.files.iter().map(|files| &files.writer))
+    }
+
+    fn sink(&self, stream: Stream) -> &Sink {
+        &self.sinks[usize::from(stream == Stream::Errors)]
+    }
+
+    fn queue(&self, rank: u32, stream: Stream, lines: &[u8]) {
+        if !self.label {
+            return self.sink(stream).write(lines);
         }
-    }
-
-    /// The first file that could not be written, and why.
-    pub(crate) fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
-    }
-
-    fn sink(&mut self, stream: Stream) -> &mut Sink {
-        &mut self.sinks[usize::from(stream == Stream::Errors)]
-    }
-
-    fn queue(&mut self, rank: u32, stream: Stream, lines: &[u8]) {
-        let label = self.label;
-        let pending = &mut self.sink(stream).pending;
-        if !label {
-            pending.extend_from_slice(lines);
-            return;
-        }
+        let mut labelled = Vec::with_capacity(lines.len() + lines.len() / 4);
         for line in lines.split_inclusive(|&byte| byte == b'\n') {
-            pending.extend_from_slice(format!("[{rank}] ").as_bytes());
-            pending.extend_from_slice(line);
+            labelled.extend_from_slice(format!("[{rank}] ").as_bytes());
+            labelled.extend_from_slice(line);
         }
+        self.sink(stream).write(&labelled);
     }
 }
 
-fn named(path: &Path, error: &std::io::Error) -> std::io::Error {
-    std::io::Error::new(error.kind(), format!("cannot write {}: {error}", path.display()))
+impl Files {
+    fn create(folder: &Path, ranks: u32, bell: &Arc<Alarm>) -> anyhow::Result<Self> {
+        std::fs::create_dir_all(folder).map_err(|e| named(folder, &e))?;
+        let (mut places, mut targets) = (BTreeMap::new(), Vec::new());
+        for rank in 0..ranks {
+            for (stream, ending) in [(Stream::Output, "out"), (Stream::Errors, "err")] {
+                let path = folder.join(format!("rank-{rank}.{ending}"));
+                let file = File::create(&path).map_err(|e| named(&path, &e))?;
+                places.insert((rank, stream), targets.len());
+                targets.push(OwnedFd::from(file));
+            }
+        }
+        Ok(Self { writer: Writer::start(targets, MOST, bell.clone())?, places })
+    }
+}
+
+fn named(path: &Path, error: &std::io::Error) -> OsError {
+    OsError::of(format!("cannot write {}", path.display()), error)
 }

@@ -1,7 +1,7 @@
 //! The block that explains how a job ended: at most [`MOST_LINES`] lines, the answer in the first.
 
 use crate::outcome::{DeathReport, Doing, Ending, JobOutcome, LossReport, Manner};
-use clump_os::signal;
+use clump_os::{limit, signal};
 use std::fmt::Write;
 
 /// Most lines of a report.
@@ -16,6 +16,7 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
     let mut lines = match &outcome.ending {
         Ending::Clean => calm(outcome)?,
         Ending::Unread => return None,
+        Ending::Unwritten { why } => vec![format!("{why}; the job has been ended")],
         Ending::Death(death) => of_death(program, death),
         Ending::NodeLost(loss) => of_loss(program, loss),
         Ending::Interrupted { signal, doing, killed } => {
@@ -27,14 +28,12 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
             lines.extend(groups("were", doing));
             lines
         }
-        Ending::AgentLost { pid, how, ranks, killed } => vec![
+        Ending::AgentLost { pid, how, signal, ranks, killed } => vec![
             format!(
                 "the agent of node 0 (pid {pid}) {how}, and with it the {ranks} ranks of `{program}`"
             ),
             format!("  {killed} processes were still there and have been killed; nothing is left"),
-            "  next: if nobody killed the agent, look whether the machine ran out of memory \
-             (dmesg | grep -i oom)"
-                .into(),
+            format!("  next: {}", remedy_of_agent(*signal)),
         ],
         Ending::Refused { why, .. } => vec![why.clone()],
     };
@@ -99,6 +98,13 @@ fn of_loss(program: &str, loss: &LossReport) -> Vec<String> {
     lines
 }
 
+/// What to look at where an agent is gone that this signal killed, if one did.
+fn remedy_of_agent(signal: Option<u8>) -> &'static str {
+    signal.and_then(limit::behind_signal).unwrap_or(
+        "if nobody killed the agent, look whether the machine ran out of memory (dmesg | grep -i oom)",
+    )
+}
+
 /// What became of the others.
 fn afterwards(continued: bool, killed: u32, returned: u32) -> String {
     if continued && killed == 0 {
@@ -118,12 +124,19 @@ fn remedy(death: &DeathReport) -> String {
         Manner::Signal(4 | 6 | 7 | 8 | 11) => format!(
             "a fault in the program: see what rank {rank} said last (--label); `ulimit -c unlimited` keeps a core"
         ),
+        Manner::Signal(n) if limit::behind_signal(n).is_some() => {
+            limit::behind_signal(n).unwrap_or_default().into()
+        }
         Manner::Signal(_) => format!("somebody sent that signal to process {}", death.pid),
         Manner::Exit(_) => format!(
             "see what rank {rank} said on its error stream above; --label shows who said what"
         ),
         Manner::NoFinalize => {
             "a rank must finalize before it leaves: let main return, do not call exit() before"
+                .into()
+        }
+        Manner::Replaced => {
+            "a rank must finalize before it calls exec: drop the job before, or start the program as a child"
                 .into()
         }
         Manner::NeverJoined => "either every rank joins the job (init) or none does".into(),

@@ -5,8 +5,8 @@
 //! ([`Watch::handle_timeout`]), and does, or has done on all nodes, what [`Watch::poll_action`] says until
 //! it says nothing more.
 //!
-//! 1. Killed by a signal, a code that is not 0, leaving after joining without finalizing, or leaving
-//!    without joining although another joined, is a *death*; nothing else is.
+//! 1. Killed by a signal, a code that is not 0, leaving after joining without finalizing, running another
+//!    program (exec) then, or leaving without joining although another joined, is a *death*.
 //! 2. The first death ends the job, unless survivors go on: the others have [`GRACE_NS`] to return their
 //!    errors, then everything is killed.
 //! 3. Once an interrupt came, ranks get the signal and [`INTERRUPT_GRACE_NS`]; a second interrupt kills.
@@ -57,6 +57,8 @@ struct Life {
     stopped: bool,
     end: Option<End>,
     clean: bool,
+    /// Whether its process has become another program's.
+    replaced: bool,
     /// Whether the end of the job killed it.
     killed: bool,
 }
@@ -87,6 +89,7 @@ impl Watch {
             stopped: false,
             end: None,
             clean: false,
+            replaced: false,
             killed: false,
         };
         Self {
@@ -115,6 +118,7 @@ impl Watch {
             Event::Ended { rank, end: End::Signal(signal), standing } => {
                 self.on_ended(rank, Exit::Signal(signal), standing.into(), now_ns);
             }
+            Event::Replaced(rank) => self.on_replaced(rank, now_ns),
             Event::Leaving(rank) => self.on_leaving(rank, now_ns),
             Event::Stopped(rank) => self.on_stopped(rank, now_ns),
             Event::Continued(rank) => self.on_continued(rank, now_ns),
@@ -137,6 +141,17 @@ impl Watch {
         }
     }
 
+    /// The process of a rank runs another program: the rank is lost, whatever becomes of the process.
+    pub fn on_replaced(&mut self, rank: u32, now_ns: u64) {
+        let over = self.killing || self.interrupted.is_some();
+        let life = self.lives.get_mut(rank as usize);
+        let Some(life) = life.filter(|life| life.end.is_none() && !life.replaced) else { return };
+        life.replaced = true;
+        if !over {
+            self.die(rank as usize, How::Replaced, now_ns);
+        }
+    }
+
     /// The process of a rank ended; `state` is what its block says.
     pub fn on_ended(&mut self, rank: u32, exit: Exit, state: RankState, now_ns: u64) {
         let at = rank as usize;
@@ -146,6 +161,7 @@ impl Watch {
         let joined = self.lives[at].joined || state != RankState::Absent;
         let others_joined = self.lives.iter().enumerate().any(|(i, l)| i != at && l.joined);
         let how = match (exit, state) {
+            _ if self.lives[at].replaced => Some(How::Replaced),
             (Exit::Signal(signal), _) => Some(How::Signal(signal)),
             (Exit::Code(0), RankState::Finalized) => None,
             (Exit::Code(0), _) if joined => Some(How::NoFinalize),
@@ -162,6 +178,8 @@ impl Watch {
         life.killed = self.killing && exit == Exit::Signal(clump_os::signal::KILL);
         match how {
             None => (self.last_clean_end, self.noticed) = (Some(now_ns), false),
+            // That death has been declared.
+            Some(How::Replaced) => {}
             Some(how) if self.interrupted.is_none() && !self.killing => self.die(at, how, now_ns),
             Some(_) => {}
         }

@@ -49,6 +49,8 @@ const FLAG_LINE: u32 = 8;
 const ALARMS: &[u8] = b"alarms";
 /// What a rank tells the agent when it has taken its seat.
 const HERE: &[u8] = b"here";
+/// What a rank tells the agent when it lets go of its seat by itself: by finalizing, or because it fails.
+const AWAY: &[u8] = b"away";
 
 /// Who a rank is: what the agent tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,13 +96,36 @@ pub struct Boot {
     pub stats: bool,
     /// Whether what this rank writes to its error stream ends on a terminal, by way of the launcher.
     pub terminal: bool,
-    /// The connection to the agent; closed on exec, so that it ends with this process.
-    pub control: OwnedFd,
+    /// The connection to the agent.
+    pub control: Control,
     /// This rank's line to the network; `None` on a job of one node, and where proxies have it.
     pub net: Option<NetSeat>,
     /// What wakes the ranks of this node, this one among them, and the node's network interfaces, whose
     /// numbers lie behind those of all ranks; none on a job of one node.
     pub alarms: Vec<(u32, OwnedFd)>,
+}
+
+/// A rank's connection to its agent; closed on exec, so that it ends with the program. When it is dropped it
+/// says so: the agent tells by that a rank that lets go of its seat from one whose program was replaced.
+#[derive(Debug)]
+pub struct Control(OwnedFd);
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // An agent that does not hear this has died.
+        let _ = socket::send(&self.0, AWAY, None);
+    }
+}
+
+/// What is heard of a seat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeatNews {
+    /// A process has taken it.
+    Taken,
+    /// That process has let go of it by itself.
+    Left,
+    /// No process has it any more: that process has ended, or runs another program.
+    Closed,
 }
 
 /// A rank's own line to the network between nodes.
@@ -161,6 +186,7 @@ pub fn join() -> Result<Option<Boot>> {
 }
 
 fn take(number: &str) -> Result<Boot> {
+    clump_os::limit::check()?;
     let config = Config::load()?;
     let taken = || Error::SeatTaken { number: number.into() };
     // A rank that has joined closes the descriptor on exec, and its child may have opened something
@@ -217,7 +243,7 @@ fn take(number: &str) -> Result<Boot> {
     // An agent that does not hear this has died, and this rank will not live long either.
     let _ = socket::send(&control, HERE, None);
     let Seat { rank, nranks, node, nnodes, job_id, stats, terminal, .. } = seat;
-    let net = part;
+    let (net, control) = (part, Control(control));
     Ok(Boot {
         rank,
         nranks,
@@ -301,13 +327,15 @@ pub fn offer(
     Ok((theirs, ours))
 }
 
-/// The agent's side: whether the rank has taken its seat, heard on the descriptor that stayed with the
-/// agent. `None` while nothing was heard; `Some(false)` when no process can take it any more.
-pub fn taken(ours: impl AsFd) -> Option<bool> {
-    match socket::receive(ours, &mut [0; 16]) {
-        Ok(Received::Message(..)) => Some(true),
+/// The agent's side: what is heard on the descriptor that stayed with the agent; `None` while that is
+/// nothing.
+pub fn seat_news(ours: impl AsFd) -> Option<SeatNews> {
+    let mut said = [0; 16];
+    match socket::receive(ours, &mut said) {
+        Ok(Received::Message(bytes, _)) if said[..bytes] == *AWAY => Some(SeatNews::Left),
+        Ok(Received::Message(..)) => Some(SeatNews::Taken),
         Ok(Received::Nothing) => None,
-        Ok(Received::Closed) | Err(_) => Some(false),
+        Ok(Received::Closed) | Err(_) => Some(SeatNews::Closed),
     }
 }
 

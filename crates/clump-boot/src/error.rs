@@ -8,6 +8,9 @@ pub enum Error {
     /// The operating system refused.
     #[error("{0}")]
     Os(#[from] OsError),
+    /// A limit of this process is too low for a rank.
+    #[error("{0}")]
+    Limit(#[from] clump_os::limit::TooLow),
     /// A setting has a value that it cannot have.
     #[error("{origin} is `{value}`, but must be {expected}")]
     BadValue {

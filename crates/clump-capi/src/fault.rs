@@ -186,7 +186,7 @@ fn of_messages(error: &clump_am::Error) -> S {
 fn of_boot(error: &clump_boot::Error) -> S {
     use clump_boot::Error as E;
     match error {
-        E::Os(_) => S::CLUMP_ERR_SYSTEM,
+        E::Os(_) | E::Limit(_) => S::CLUMP_ERR_SYSTEM,
         E::BadValue { .. } | E::BadFile { .. } => S::CLUMP_ERR_SETTING,
         E::SeatTaken { .. } => S::CLUMP_ERR_ALREADY,
         E::OtherVersion(_) => S::CLUMP_ERR_VERSION,

@@ -60,7 +60,7 @@ built-in applications (clump app NAME --help says more):
 pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
     match &args.app {
         None => {
-            print!("{LIST}");
+            clump_os::console::out(LIST)?;
             Ok(ExitCode::SUCCESS)
         }
         Some(App::Sort { ranks, layout, args }) => {

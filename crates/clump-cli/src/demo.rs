@@ -5,6 +5,7 @@ use crate::layout::{Layout, WrongCommand};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clump_agent::Display;
+use clump_os::console;
 use clump_os::scratch::Scratch;
 use clump_os::signal;
 use clump_os::tied::Tied;
@@ -52,7 +53,8 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode> {
     for step in steps {
         let code = step(args, folder.path())?;
         if let Some(signal) = folder.interrupted() {
-            eprintln!("clump: the demonstration was interrupted ({})", signal::name(signal));
+            let name = signal::name(signal);
+            console::err(&format!("clump: the demonstration was interrupted ({name})"));
             return Ok(ExitCode::from(128_u8.saturating_add(signal)));
         }
         if code != 0 {
@@ -60,7 +62,7 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode> {
         }
     }
     drop(folder);
-    println!("{NEXT}");
+    console::out(&format!("{NEXT}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -74,12 +76,12 @@ what to try next
   clump run -n 4 --nodes 2 ./your-program     the same ranks on two nodes, as on two machines
   clump lab compare                           the same messages on other systems installed here";
 
-fn heading(text: &str) {
-    println!("== {text}");
+fn heading(text: &str) -> Result<()> {
+    Ok(console::out(&format!("== {text}\n"))?)
 }
 
 fn make(args: &DemoArgs, folder: &Path) -> Result<u8> {
-    heading(&format!("1. make {} records of 100 bytes", args.records));
+    heading(&format!("1. make {} records of 100 bytes", args.records))?;
     gensort::run(&GensortArgs {
         records: args.records,
         output: folder.join("records"),
@@ -99,7 +101,7 @@ fn sort(args: &DemoArgs, folder: &Path) -> Result<u8> {
     heading(&format!(
         "2. sort them on {ranks} ranks of {nodes} nodes: clump app sort -n {ranks} --nodes {nodes} \
          -i records -o sorted"
-    ));
+    ))?;
     let path = |name: &str| folder.join(name).into_os_string();
     let mut words: Vec<OsString> =
         ["app", "sort", "-n", &ranks.to_string(), "--nodes", &nodes.to_string(), "-i"]
@@ -111,7 +113,7 @@ fn sort(args: &DemoArgs, folder: &Path) -> Result<u8> {
 }
 
 fn check(args: &DemoArgs, folder: &Path) -> Result<u8> {
-    heading("3. check the result against the input: clump app valsort sorted --input records");
+    heading("3. check the result against the input: clump app valsort sorted --input records")?;
     let verdict = valsort::validate(&ValsortArgs {
         outputs: vec![folder.join("sorted")],
         input: vec![folder.join("records")],
@@ -119,7 +121,7 @@ fn check(args: &DemoArgs, folder: &Path) -> Result<u8> {
         records: Some(args.records),
         json: false,
     })?;
-    println!("{verdict}");
+    console::out(&format!("{verdict}\n"))?;
     if !verdict.valid {
         bail!("the sorted output is wrong; please report that");
     }
@@ -130,7 +132,7 @@ fn measure(_: &DemoArgs, _: &Path) -> Result<u8> {
     heading(
         "4. what messages cost here, on a node and between two: clump lab logp --scope both --quick \
          --table",
-    );
+    )?;
     let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let words = ["lab", "logp", "--scope", "both", "--quick", "--table"];
     // In a group of its own, which may not read from the terminal.

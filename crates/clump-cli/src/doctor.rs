@@ -10,9 +10,9 @@ mod limits;
 mod tests;
 
 use anyhow::Result;
+use clump_os::console;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Options of `clump doctor`.
@@ -77,7 +77,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     let findings = checks::all(&facts::gather());
     let usable = usable(&findings);
     let text = if args.json { json(&findings)? } else { report(&findings) };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    console::out(&text)?;
     Ok(if usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -99,7 +99,7 @@ fn configuration(as_json: bool) -> Result<ExitCode> {
     } else {
         config.to_string()
     };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    console::out(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,7 +10,8 @@
 //! 1. A program whose `main` is [`main`] can be launcher, agent and rank: which one, the command line and
 //!    the inherited descriptors say.
 //! 2. Exit codes: 0 all went well, 2 the command line is wrong, 125 clump itself failed, 126 and 127 the
-//!    program cannot be started or does not exist, else the first failing rank's (128 + signal).
+//!    program cannot be started or does not exist, 141 nobody reads the output any more, else the first
+//!    failing rank's (128 + signal).
 #![forbid(unsafe_code)]
 
 pub mod app;
@@ -22,20 +23,62 @@ pub mod layout;
 pub mod run;
 pub mod stats;
 
+use clump_os::{OsError, console, limit, signal};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Reads the command line and does what it says.
 pub fn main() -> ExitCode {
-    use clap::Parser;
-    match command::Cli::parse().act() {
-        Ok(code) => code,
+    match prepared() {
+        Ok(()) => work(),
         Err(error) => {
-            eprintln!("clump: {error:#}");
-            ExitCode::from(code_of(&error))
+            console::err(&format!("clump: {error}"));
+            ExitCode::from(job::OWN_FAILURE)
         }
     }
 }
 
+/// Sees to what this program depends on and its caller may have decided otherwise.
+fn prepared() -> anyhow::Result<()> {
+    // Before all else: the command line is not read on a stack that is too small for it.
+    limit::check()?;
+    signal::unblock_all();
+    Ok(signal::set_own()?)
+}
+
+/// Apart from [`main`], whose own frame must fit the smallest stack.
+#[inline(never)]
+fn work() -> ExitCode {
+    use clap::Parser;
+    let said = match command::Cli::try_parse() {
+        Ok(cli) => cli.act(),
+        Err(error) => said_by_parser(&error),
+    };
+    said.unwrap_or_else(|error| {
+        let reader_left = |cause: &OsError| console::nobody_reads(cause);
+        if error.chain().filter_map(|cause| cause.downcast_ref()).any(reader_left) {
+            return ExitCode::from(UNREAD);
+        }
+        console::err(&format!("clump: {error:#}"));
+        ExitCode::from(code_of(&error))
+    })
+}
+
+/// Help, or why a command line is wrong.
+fn said_by_parser(error: &clap::Error) -> anyhow::Result<ExitCode> {
+    if error.use_stderr() {
+        // Nobody is told that nobody can be told.
+        let _ = error.print();
+        return Ok(ExitCode::from(WRONG_COMMAND));
+    }
+    match error.print().and_then(|()| std::io::stdout().flush()) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(why) => Err(console::not_written(&why).into()),
+    }
+}
+
+/// Exit code when nobody reads the output any more: 128 + SIGPIPE.
+const UNREAD: u8 = 141;
 /// Exit code for a wrong command line, as of the parser.
 const WRONG_COMMAND: u8 = 2;
 

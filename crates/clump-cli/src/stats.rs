@@ -3,16 +3,12 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use clump_agent::{report, scene};
-use clump_os::{clock, process, procfs};
-use clump_shm::node::NodeMemory;
+use clump_os::{clock, console, process, procfs};
+use clump_shm::node::{MEMORY_LABEL, NodeMemory};
 use clump_trace::text::Table;
 use clump_trace::{Counter, Monitor, Snapshot, Summary};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::process::ExitCode;
-
-/// The name that the agent gives to a node's memory.
-const MEMORY: &str = "clump-node";
 
 /// Options of `clump stats`.
 #[derive(Debug, Clone, Args)]
@@ -37,7 +33,7 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
         Some(pid) => one_job(&all_nodes(memory_of(pid)?), args.json)?,
         None => all_jobs(args.json)?,
     };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    console::out(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -49,7 +45,7 @@ fn memory_of(pid: u32) -> anyhow::Result<NodeMemory> {
     // A launcher has no memory of its own: its child, the agent, does.
     let below = procfs::descendants(pid).into_iter().filter(|p| p.parent == pid).map(|p| p.pid);
     let mut found =
-        std::iter::once(pid).chain(below).filter_map(|p| procfs::open_memory(p, MEMORY));
+        std::iter::once(pid).chain(below).filter_map(|p| procfs::open_memory(p, MEMORY_LABEL));
     let memory = found.next().with_context(|| {
         format!("process {pid} has no part in a clump job of this user; `clump stats` lists jobs")
     })?;
@@ -64,7 +60,7 @@ fn all_nodes(found: NodeMemory) -> Vec<NodeMemory> {
         if nodes.len() >= wanted {
             break;
         }
-        let opened = procfs::open_memory(process.pid, MEMORY);
+        let opened = procfs::open_memory(process.pid, MEMORY_LABEL);
         let node = opened.and_then(|memory| NodeMemory::observe(memory).ok());
         if let Some(node) = node.filter(|node| node.job().id() == job) {
             nodes.entry(node.node()).or_insert(node);
@@ -132,12 +128,12 @@ fn all_jobs(json: bool) -> anyhow::Result<String> {
     // Of all processes that have a job's memory open its agent is the one that the others descend from.
     let mut jobs: BTreeMap<u64, Job> = BTreeMap::new();
     for process in procfs::processes() {
-        let opened = procfs::open_memory(process.pid, MEMORY);
+        let opened = procfs::open_memory(process.pid, MEMORY_LABEL);
         let Some(node) = opened.and_then(|memory| NodeMemory::observe(memory).ok()) else {
             continue;
         };
         let is_rank = procfs::Process::read(process.parent)
-            .is_some_and(|parent| procfs::open_memory(parent.pid, MEMORY).is_some());
+            .is_some_and(|parent| procfs::open_memory(parent.pid, MEMORY_LABEL).is_some());
         if process.pid != process::own_pid() && !is_rank {
             let program =
                 procfs::descendants(process.pid).first().map(|p| procfs::command_line(p.pid));

@@ -73,7 +73,7 @@ pub fn datagram_round_trip<P: Pair>(pair: &mut P, call: Call, rounds: u32) -> Re
 /// cuts and joins.
 pub fn rate<P: Pair>(pair: &mut P, messages: u32) -> Result<f64> {
     match pair.link() {
-        None => Ok(baseline::ring_rate(u64::from(messages))),
+        None => Ok(baseline::ring_rate(u64::from(messages))?),
         Some(_) => datagram_rate(pair, Call::Segments, messages),
     }
 }
@@ -96,7 +96,7 @@ pub fn stream<P: Pair>(
 ) -> Result<f64> {
     let Some(shape) = shape else {
         return Ok(match way {
-            Way::Medium => baseline::two_copies(bytes, count),
+            Way::Medium => baseline::two_copies(bytes, count)?,
             Way::Long => baseline::one_copy(bytes, count),
         });
     };

@@ -5,8 +5,8 @@
 //! The line ping-pong does run between the ranks ([`crate::pair::Pair::flag_rounds`]).
 #![allow(clippy::disallowed_types, reason = "taken from clump_os::sync; the lint sees through it")]
 
-use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering, pause};
+use clump_os::{clock, thread};
 use std::sync::{Mutex, PoisonError};
 
 /// Slots of the raw ring: 32 KiB, as large as the lanes of the same order.
@@ -62,12 +62,15 @@ fn own_processors() -> Vec<usize> {
 
 /// Messages per second through a bare ring of 64-byte slots with one sender and one receiver: header
 /// and two words written, read and summed; room given back by the quarter.
-pub fn ring_rate(messages: u64) -> f64 {
+///
+/// # Errors
+/// There is no thread to be had.
+pub fn ring_rate(messages: u64) -> clump_os::Result<f64> {
     let ring: Vec<Line> = (0..SLOTS).map(|_| Line::new()).collect();
     let (credit, ready) = (Line::new(), Line::new());
     let busy = own_processors();
     std::thread::scope(|threads| {
-        threads.spawn(|| {
+        thread::spawn_scoped(threads, "clump-ring", || {
             move_away_from(&busy);
             ready.0[0].store(1, Ordering::Release);
             let mut sum = 0u64;
@@ -81,7 +84,7 @@ pub fn ring_rate(messages: u64) -> f64 {
                 }
             }
             credit.0[1].store(std::hint::black_box(sum) | 1, Ordering::Release);
-        });
+        })?;
         spin_until(|| ready.0[0].load(Ordering::Acquire) == 1);
         let_the_other_park();
         let start = clock::now_ns();
@@ -99,7 +102,7 @@ pub fn ring_rate(messages: u64) -> f64 {
             slot[0].store(at + 1, Ordering::Release);
         }
         spin_until(|| credit.0[1].load(Ordering::Acquire) != 0);
-        per_second(messages, start)
+        Ok(per_second(messages, start))
     })
 }
 
@@ -163,7 +166,10 @@ fn turns(bytes: usize, count: usize) -> impl Iterator<Item = (usize, usize, usiz
 
 /// Bytes per second of messages of `bytes` that one thread copies into reused buffers and another
 /// copies out of them, `count` of them.
-pub fn two_copies(bytes: usize, count: usize) -> f64 {
+///
+/// # Errors
+/// There is no thread to be had.
+pub fn two_copies(bytes: usize, count: usize) -> clump_os::Result<f64> {
     let pipes: Vec<Pipe> = (0..PIPES)
         .map(|_| Pipe { state: Line::new(), bytes: Mutex::new(PageAligned::filled(PIPE_BYTES, 1)) })
         .collect();
@@ -171,7 +177,7 @@ pub fn two_copies(bytes: usize, count: usize) -> f64 {
     let ready = Line::new();
     let busy = own_processors();
     std::thread::scope(|threads| {
-        let receiver = threads.spawn(|| {
+        let receiver = thread::spawn_scoped(threads, "clump-copy", || {
             move_away_from(&busy);
             ready.0[0].store(1, Ordering::Release);
             for (pipe, from, len) in turns(bytes, count) {
@@ -182,7 +188,7 @@ pub fn two_copies(bytes: usize, count: usize) -> f64 {
                 drop(full);
                 pipe.state.0[0].store(0, Ordering::Release);
             }
-        });
+        })?;
         spin_until(|| ready.0[0].load(Ordering::Acquire) == 1);
         let_the_other_park();
         let start = clock::now_ns();
@@ -196,7 +202,7 @@ pub fn two_copies(bytes: usize, count: usize) -> f64 {
         }
         let last = receiver.join().is_ok();
         debug_assert!(last, "the far side copies and nothing else");
-        per_second((bytes * count) as u64, start)
+        Ok(per_second((bytes * count) as u64, start))
     })
 }
 
@@ -219,9 +225,9 @@ mod tests {
     #[test]
     fn every_baseline_moves_what_it_says() {
         // Odd counts: wrap-around and a last part that is not a whole buffer.
-        assert!(ring_rate(3 * SLOTS as u64 + 5) > 0.0);
-        assert!(two_copies(PIPE_BYTES + 17, 9) > 0.0);
-        assert!(two_copies(1, 3) > 0.0);
+        assert!(ring_rate(3 * SLOTS as u64 + 5).unwrap() > 0.0);
+        assert!(two_copies(PIPE_BYTES + 17, 9).unwrap() > 0.0);
+        assert!(two_copies(1, 3).unwrap() > 0.0);
         assert!(one_copy(4096, 3) > 0.0);
     }
 }

@@ -17,7 +17,7 @@ use crate::pair::{Pair, Scope, Way};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
 use clump_os::scratch::Scratch;
-use clump_os::{clock, signal};
+use clump_os::{clock, console, signal};
 use clump_wire::Security;
 use contestant::Contestant;
 use peer::Peer;
@@ -99,7 +99,8 @@ pub fn run(args: &Args) -> Result<u8> {
         // Whatever failed, failed for that.
         Some(signal) => {
             drop(folder);
-            eprintln!("clump: the comparison was interrupted ({})", signal::name(signal));
+            let name = signal::name(signal);
+            console::err(&format!("clump: the comparison was interrupted ({name})"));
             Ok(128_u8.saturating_add(signal))
         }
         None => done.map(|()| 0),
@@ -110,16 +111,17 @@ fn compare(args: &Args, folder: &Path) -> Result<()> {
     let field = Field { scope: args.scope, security: args.security, netns: args.netns };
     let (contestants, missing) = contestant::gather(&field, folder);
     for peer in &missing {
-        eprintln!("left out: {}: {}", peer.name, peer.remedy);
+        console::err(&format!("left out: {}: {}", peer.name, peer.remedy));
     }
-    let turns = play(&contestants, &field, args.rounds, |what| eprintln!("{what}"))?;
+    let turns = play(&contestants, &field, args.rounds, |what| console::err(what))?;
     let table = Table::of(&turns);
     if args.json {
-        println!("{}", serde_json::json!({ "table": table, "turns": turns }));
+        let all = serde_json::json!({ "table": table, "turns": turns });
+        console::out(&format!("{all}\n"))?;
     } else if args.markdown {
-        print!("{}", table.markdown());
+        console::out(&table.markdown())?;
     } else {
-        print!("{}", table.text(&missing));
+        console::out(&table.text(&missing))?;
     }
     Ok(())
 }

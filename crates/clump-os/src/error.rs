@@ -1,6 +1,7 @@
 //! One error type: which call failed, and why.
 
-use rustix::io::Errno;
+use crate::limit::remedy;
+pub use rustix::io::Errno;
 
 /// A system call that failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -32,16 +33,6 @@ impl OsError {
     /// The same as `std::io::Error`, for callers that already speak it.
     pub fn io(&self) -> std::io::Error {
         std::io::Error::from_raw_os_error(self.errno.raw_os_error())
-    }
-}
-
-/// What to do about reasons that are limits of the caller's.
-fn remedy(errno: Errno) -> &'static str {
-    match errno {
-        Errno::MFILE => {
-            "; raise the limit of open files (ulimit -Hn; `clump doctor`) or start fewer ranks"
-        }
-        _ => "",
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::error::{OsError, Result};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 /// Unit of direct transfers, in bytes: offsets and lengths are multiples of it.
@@ -167,6 +167,13 @@ impl DiskFile {
 /// Whether `error` says that a disk, or this user's share of it, is full.
 pub fn is_full(error: &OsError) -> bool {
     matches!(error.errno, Errno::NOSPC | Errno::DQUOT)
+}
+
+/// Whether two descriptors are of one file, pipe, terminal or device.
+pub fn is_same(one: impl AsFd, other: impl AsFd) -> bool {
+    let of = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino, stat.st_rdev);
+    let stats = (rustix::fs::fstat(one).map(of), rustix::fs::fstat(other).map(of));
+    matches!(stats, (Ok(one), Ok(other)) if one == other)
 }
 
 /// Makes the names in `dir` last: after this a rename in it survives a power cut.

@@ -17,6 +17,7 @@ pub mod alarm;
 pub mod cable;
 pub mod claim;
 pub mod clock;
+pub mod console;
 pub mod crc;
 pub mod epoll;
 pub mod error;
@@ -25,6 +26,7 @@ pub mod file;
 #[cfg_attr(loom, path = "forked/model.rs")]
 pub mod forked;
 pub mod futex;
+pub mod limit;
 pub mod link;
 pub mod listeners;
 pub mod map;
@@ -47,6 +49,7 @@ pub mod thread;
 pub mod tied;
 pub mod topology;
 pub mod udp;
+pub mod writer;
 pub mod xdp;
 
 pub use error::{OsError, Result};

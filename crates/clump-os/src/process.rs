@@ -121,7 +121,8 @@ pub struct Child {
     pub errors: Option<OwnedFd>,
 }
 
-/// Starts `program` in a process group of its own, with no signal blocked.
+/// Starts `program` in a process group of its own, with no signal blocked. It ignores what this process
+/// was told to ignore by its caller.
 pub fn start(program: &Program) -> Result<Child> {
     let name = program.file.to_string_lossy().into_owned();
     let mut command = Command::new(&program.file);
@@ -144,8 +145,7 @@ pub fn start(program: &Program) -> Result<Child> {
         command.stderr(Stdio::piped());
     }
     prepare(&mut command, program);
-    let mut child =
-        command.spawn().map_err(|e| OsError::of(format!("cannot start `{name}`"), &e))?;
+    let mut child = command.spawn().map_err(|e| not_started(&name, &e))?;
     let pid = child.id();
     let pidfd = pidfd(pid)?;
     let (output, errors) = (child.stdout.take(), child.stderr.take());
@@ -159,6 +159,16 @@ pub fn start(program: &Program) -> Result<Child> {
         output: output.map(OwnedFd::from).map(quiet).transpose()?,
         errors: errors.map(OwnedFd::from).map(quiet).transpose()?,
     })
+}
+
+fn not_started(name: &str, why: &std::io::Error) -> OsError {
+    let error = OsError::of(format!("cannot start `{name}`"), why);
+    match error.errno {
+        Errno::AGAIN => {
+            OsError::new(format!("{} ({})", error.call, crate::limit::no_process()), Errno::AGAIN)
+        }
+        _ => error,
+    }
 }
 
 /// What the child does between fork and exec: system calls only, no allocation.
@@ -176,6 +186,7 @@ fn prepare(command: &mut Command, program: &Program) {
     let in_child = move || {
         // Since Rust 1.66 a child inherits what this process has blocked, to read it from a descriptor.
         crate::signal::unblock_all();
+        crate::signal::unset_own();
         if dies {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
             // The starter may have died before that call: then nobody would kill this child.

@@ -105,6 +105,14 @@ pub fn open_memory(pid: u32, label: &str) -> Option<OwnedFd> {
     None
 }
 
+/// Whether process `pid` has the memory file named `label` mapped; `None` when it is gone or about to be,
+/// has memory of no kind any more, or may not be looked into.
+pub fn maps_memory(pid: u32, label: &str) -> Option<bool> {
+    let maps = fs::read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
+    let wanted = format!("/memfd:{label}");
+    Some(maps.windows(wanted.len()).any(|bytes| bytes == wanted.as_bytes()))
+}
+
 /// The command line of a process, with spaces between the arguments; empty when it is gone.
 pub fn command_line(pid: u32) -> String {
     let bytes = fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
@@ -150,10 +158,14 @@ mod tests {
         assert!(processes().iter().any(|p| p.pid == own.pid && p.started == own.started));
         assert!(!command_line(own.pid).is_empty());
         assert!(open_memory(own.pid, "no such label").is_none());
+        assert_eq!(maps_memory(own.pid, "no such label"), Some(false));
+        assert_eq!(maps_memory(u32::MAX, "no such label"), None);
         let memory = crate::map::sealed_memory("clump-procfs-test", 4096).unwrap();
         let seen = open_memory(own.pid, "clump-procfs-test").unwrap();
         assert_eq!(crate::map::sealed_size(std::os::fd::AsFd::as_fd(&seen)).unwrap(), Some(4096));
-        drop(memory);
+        let mapped = crate::map::Mapping::shared(&memory, 0, 4096).unwrap();
+        assert_eq!(maps_memory(own.pid, "clump-procfs-test"), Some(true));
+        drop((mapped, memory));
     }
 
     /// The only test of this crate that has children: [`process::changed`] takes any.

@@ -17,6 +17,28 @@ pub const ENDS: [u8; 3] = [INTERRUPT, TERMINATE, HANGUP];
 pub const CHILD: u8 = libc::SIGCHLD as u8;
 /// Goes on after a stop.
 pub const CONTINUE: u8 = libc::SIGCONT as u8;
+/// A file reached the limit of file sizes.
+pub const FILE_SIZE: u8 = libc::SIGXFSZ as u8;
+/// The limit of processor time ran out.
+pub const CPU_TIME: u8 = libc::SIGXCPU as u8;
+
+/// Sets what clump depends on, whatever its caller told it to ignore: ends of children are heard, and a
+/// write that cannot be done is an error and kills nobody. Everything else stays as the caller has it, so
+/// that what `nohup` or a shell ignores is ignored here and by ranks too.
+///
+/// # Errors
+/// The kernel refuses, which it does not.
+pub fn set_own() -> Result<()> {
+    restore_default(CHILD)?;
+    set(libc::SIGPIPE as u8, libc::SIG_IGN)?;
+    set(FILE_SIZE, libc::SIG_IGN)
+}
+
+/// Undoes what of [`set_own`] other programs do not expect. Allowed between fork and exec; SIGPIPE is
+/// restored there by the standard library.
+pub(crate) fn unset_own() {
+    let _ = set(FILE_SIZE, libc::SIG_DFL);
+}
 
 /// Signals blocked in this thread, to be read instead. Dropping it brings the former mask back.
 #[derive(Debug)]
@@ -111,7 +133,7 @@ impl Drop for Signals {
 }
 
 /// Lets all signals through to this thread. Allowed between fork and exec.
-pub(crate) fn unblock_all() {
+pub fn unblock_all() {
     // SAFETY: sigset_t is plain memory that sigemptyset fills; both calls are async-signal-safe.
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
@@ -134,15 +156,41 @@ pub fn is_ignored(signal: u8) -> bool {
 /// Lets `signal` do again what it does by default, in this process and in those that it starts, whatever
 /// this process was told when it was started.
 pub fn restore_default(signal: u8) -> Result<()> {
-    // SAFETY: sigaction is plain memory, and all zeros is the default disposition without flags; no
-    // handler is installed.
+    set(signal, libc::SIG_DFL)
+}
+
+/// Sets what `signal` does: `SIG_DFL` or `SIG_IGN`, no handler.
+fn set(signal: u8, disposition: libc::sighandler_t) -> Result<()> {
+    debug_assert!([libc::SIG_DFL, libc::SIG_IGN].contains(&disposition));
+    // SAFETY: sigaction is plain memory, and all zeros has no flags; no handler is installed.
     unsafe {
-        let mut default: libc::sigaction = std::mem::zeroed();
-        default.sa_sigaction = libc::SIG_DFL;
-        match libc::sigaction(libc::c_int::from(signal), &raw const default, std::ptr::null_mut()) {
+        let mut wanted: libc::sigaction = std::mem::zeroed();
+        wanted.sa_sigaction = disposition;
+        match libc::sigaction(libc::c_int::from(signal), &raw const wanted, std::ptr::null_mut()) {
             0 => Ok(()),
             _ => Err(OsError::last("sigaction")),
         }
+    }
+}
+
+/// Whether this thread holds signals back that would end its process, to read them when it likes.
+pub fn holds_ends_back() -> bool {
+    // SAFETY: asks for the mask only, into a local that is plain memory.
+    unsafe {
+        let mut now: libc::sigset_t = std::mem::zeroed();
+        let rc = libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut now);
+        let is_in = |signal: u8| libc::sigismember(&raw const now, libc::c_int::from(signal)) == 1;
+        rc == 0 && ENDS.into_iter().any(is_in)
+    }
+}
+
+/// Keeps all signals from this thread: others of its process take them.
+pub(crate) fn block_all() {
+    // SAFETY: sigset_t is plain memory that sigfillset fills; pointers are to a local.
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
     }
 }
 
@@ -154,6 +202,11 @@ pub fn name(signal: u8) -> &'static str {
         libc::SIGQUIT => "SIGQUIT",
         libc::SIGKILL => "SIGKILL",
         libc::SIGTERM => "SIGTERM",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
         _ => "",
     }
 }
@@ -167,6 +220,16 @@ mod tests {
         assert!(is_ignored(libc::SIGPIPE as u8));
         assert!(!is_ignored(CHILD));
         assert!(!is_ignored(255));
+    }
+
+    #[test]
+    fn what_clump_depends_on_is_set_whatever_was_ignored() {
+        // SAFETY: ignores a signal that no test of this crate that runs beside depends on.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
+        set_own().unwrap();
+        assert!(is_ignored(libc::SIGPIPE as u8) && is_ignored(FILE_SIZE) && !is_ignored(CHILD));
+        unset_own();
+        assert!(!is_ignored(FILE_SIZE));
     }
 
     #[test]

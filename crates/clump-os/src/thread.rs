@@ -1,4 +1,55 @@
-//! Which thread this is, in one instruction.
+//! Which thread this is, in one instruction; and threads that may be refused.
+
+use crate::error::{OsError, Result};
+use crate::limit;
+use rustix::io::Errno;
+use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
+
+/// Starts a thread; `std::thread::spawn` panics where none is to be had.
+///
+/// # Errors
+/// A limit is in the way; the error names it and the remedy.
+pub fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    spawn_with(Builder::new().name(name.into()), name, work)
+}
+
+/// Starts a thread as `builder` says.
+///
+/// # Errors
+/// As [`spawn`].
+pub fn spawn_with<T: Send + 'static>(
+    builder: Builder,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    builder.spawn(work).map_err(|e| refused(name, &e))
+}
+
+/// Starts a thread of `scope`.
+///
+/// # Errors
+/// As [`spawn`].
+pub fn spawn_scoped<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, T>> {
+    Builder::new().name(name.into()).spawn_scoped(scope, work).map_err(|e| refused(name, &e))
+}
+
+/// Says which limit keeps the thread `name` from being started.
+pub fn refused(name: &str, why: &std::io::Error) -> OsError {
+    let call = format!("starting the thread `{name}`");
+    match OsError::of(call, why) {
+        error if error.errno == Errno::AGAIN => {
+            OsError::new(format!("{} ({})", error.call, limit::no_process()), error.errno)
+        }
+        error => error,
+    }
+}
 
 /// What tells this thread from all others that live now: where its control block lies. A later thread may have the
 /// same. 0 where that is not to be had so cheaply, which no thread has.
@@ -21,6 +72,14 @@ pub fn pointer() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_is_refused_names_the_limit() {
+        let why = std::io::Error::from_raw_os_error(Errno::AGAIN.raw_os_error());
+        let said = refused("clump-x", &why).to_string();
+        assert!(said.contains("`clump-x`") && said.contains("ulimit -u"), "{said}");
+        assert!(spawn("clump-y", || 7).unwrap().join().is_ok_and(|seven| seven == 7));
+    }
 
     #[test]
     fn threads_that_live_at_one_time_differ() {

@@ -32,6 +32,7 @@ impl Tied {
         let starter = rustix::process::getpid();
         let in_child = move || {
             signal::unblock_all();
+            signal::unset_own();
             rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
             // The starter may have died before that call: then nobody would end this one.
             if rustix::process::getppid() != Some(starter) {

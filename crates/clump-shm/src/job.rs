@@ -20,6 +20,8 @@ pub enum How {
     Lingered,
     /// Its node was lost: the agent there died, was stopped, or could not be reached any more.
     NodeLost,
+    /// Its process runs another program (exec) after it had joined, without finalizing.
+    Replaced,
 }
 
 impl How {
@@ -32,6 +34,7 @@ impl How {
             How::Stopped => (5, 0),
             How::Lingered => (6, 0),
             How::NodeLost => (7, 0),
+            How::Replaced => (8, 0),
         };
         kind << 8 | u64::from(code)
     }
@@ -46,6 +49,7 @@ impl How {
             5 => How::Stopped,
             6 => How::Lingered,
             7 => How::NodeLost,
+            8 => How::Replaced,
             _ => return None,
         })
     }
@@ -63,6 +67,7 @@ impl std::fmt::Display for How {
             }
             How::Lingered => write!(f, "was still running when its time to linger was over"),
             How::NodeLost => write!(f, "was lost with its node"),
+            How::Replaced => write!(f, "runs another program (exec) and did not finalize before"),
         }
     }
 }

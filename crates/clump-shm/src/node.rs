@@ -23,6 +23,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+/// The name of a node's memory in `/proc/PID/fd` and `/proc/PID/maps`.
+pub const MEMORY_LABEL: &str = "clump-node";
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
 const VERSION: u64 = 7;
@@ -82,7 +84,7 @@ impl NodeMemory {
             .ok_or(Error::RankCount { asked: config.ranks, most: MAX_RANKS })?
             .with_interfaces(each as usize * nnodes as usize)
             .ok_or(Error::InterfaceCount { asked: each, nodes: nnodes })?;
-        let fd = map::sealed_memory("clump-node", geometry.total_bytes())?;
+        let fd = map::sealed_memory(MEMORY_LABEL, geometry.total_bytes())?;
         let fence = fence::register();
         let mut node = Self::over(fd, geometry, fence, false)?;
         for (block, &number) in node.rank_blocks().zip(config.node_of) {

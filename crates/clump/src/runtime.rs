@@ -2,13 +2,13 @@
 
 use crate::{Error, Result};
 use clump_am::{AsContext, NetworkSeat, RankContext, Settings};
+use clump_boot::boot::Control;
 use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
 use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::node::{NodeConfig, NodeMemory};
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ struct Inner {
     context: Arc<RankContext>,
     _leave: Leave,
     /// The connection to the agent, which sees it close.
-    _control: Option<OwnedFd>,
+    _control: Option<Control>,
 }
 
 /// Joins the job that this process was started in, and waits until all ranks have. A program that was
@@ -74,7 +74,7 @@ fn alone() -> Result<NodeMemory> {
 }
 
 /// The context of a rank that `clump run` started.
-fn seated(boot: Boot) -> Result<(RankContext, Option<OwnedFd>)> {
+fn seated(boot: Boot) -> Result<(RankContext, Option<Control>)> {
     let Boot { rank, memory, config, control, net, alarms, .. } = boot;
     let mut node = NodeMemory::attach(memory)?;
     let settings = settings(&config);

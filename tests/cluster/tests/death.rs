@@ -44,6 +44,22 @@ fn a_rank_leaves_without_finalizing() {
 }
 
 #[test]
+fn a_rank_whose_process_runs_another_program() {
+    for nodes in [1, 2] {
+        let ended = Job::of(&format!("-n 3 --nodes {nodes}"), "replace 1").finish();
+        ended.expect(1, &["rank 1 of `prog` runs another program (exec)", "before it calls exec"]);
+        let errors = ended.err.lines().filter(|line| line.starts_with("prog:"));
+        assert_eq!(errors.filter(|line| line.contains("rank 1 runs another")).count(), 2);
+    }
+}
+
+#[test]
+fn a_rank_that_lets_go_of_the_job_is_not_taken_for_another_program() {
+    let ended = Job::of("-n 3", "panic 1").finish();
+    ended.expect(9, &["rank 1 of `prog` exited with code 9"]);
+}
+
+#[test]
 fn a_rank_leaves_without_joining() {
     let ended = Job::of("-n 3", "absent 2").finish();
     ended.expect(1, &["rank 2 of `prog` ended without joining", "either every rank joins"]);

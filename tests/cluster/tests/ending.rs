@@ -1,6 +1,7 @@
 //! Jobs that are told to end, and the deaths of those who watch over them.
 
-use clump_cluster_tests::{Folder, Job, Running, signals};
+use clump_cluster_tests::{Folder, Job, Running, signals, until};
+use std::io::Read;
 
 /// A job of which rank 0 computes for ever, deaf to signals, and the others wait for it in a barrier.
 fn stuck(folder: &Folder, deaf: &str) -> Running {
@@ -90,4 +91,65 @@ fn a_stopped_rank_does_not_keep_an_interrupt_from_ending_the_job() {
     job.signal(job.rank(2), signals::STOP);
     job.signal(job.launcher(), signals::INTERRUPT);
     job.finish().expect(130, &["interrupted (SIGINT)"]);
+}
+
+/// Two ranks that write to both of their streams for ever; these are one pipe, which is full. Rank 1 does
+/// not write.
+fn unread() -> (Running, std::io::PipeReader) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let script = "[ $CLUMP_RANK = 1 ] && exec sleep 9999; yes & exec yes >&2";
+    let job = Job::of_program("-n 2", "sh", ["-c", script].map(Into::into)).with(|command| {
+        command.stdout(writer.try_clone().unwrap()).stderr(writer);
+    });
+    let job = job.start();
+    job.await_named("yes", 2);
+    until("those who write to wait", || {
+        let writers = job.processes().into_iter().filter(|p| p.name == "yes");
+        writers.into_iter().all(|p| p.state == 'S').then_some(())
+    });
+    (job, reader)
+}
+
+#[test]
+fn a_signal_is_heard_though_nobody_reads() {
+    for signal in [signals::INTERRUPT, signals::TERMINATE] {
+        let (job, _reader) = unread();
+        job.signal(job.launcher(), signal);
+        assert_eq!(job.finish().code, 128 + i32::from(signal));
+    }
+}
+
+#[test]
+fn a_death_is_reported_to_whoever_reads_later() {
+    let (job, mut reader) = unread();
+    job.signal(job.rank(1), signals::KILL);
+    until("the others to be killed", || {
+        (!job.processes().iter().any(|p| p.name == "yes")).then_some(())
+    });
+    let read = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        reader.read_to_end(&mut all).map(|_| all)
+    });
+    assert_eq!(job.finish().code, 137);
+    let said = String::from_utf8(read.join().unwrap().unwrap()).unwrap();
+    let report = said.trim_start_matches("y\n");
+    assert!(report.starts_with("clump: rank 1 of `sh` was killed by signal 9"), "{report}");
+}
+
+#[test]
+fn a_lost_launcher_is_missed_though_nobody_reads() {
+    let (job, _reader) = unread();
+    job.signal(job.launcher(), signals::KILL);
+    assert_eq!(job.finish().code, -i32::from(signals::KILL));
+}
+
+#[test]
+fn what_a_caller_ignores_for_good_ends_nothing() {
+    let clump = clump_cluster_tests::program("clump-under-test");
+    // As nohup does it. $PPID is the agent.
+    let rank = "kill -HUP $$ $PPID; sleep 0.1; echo alive";
+    let line = format!("trap '' HUP; exec {} run -n 2 sh -c '{rank}'", clump.display());
+    let ended = Job::any("sh").with_args(&["-c", &line]).finish();
+    ended.expect_clean();
+    assert_eq!(ended.out, "alive\nalive\n");
 }

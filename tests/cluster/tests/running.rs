@@ -130,6 +130,59 @@ fn a_flood_that_nobody_reads_does_not_delay_the_news_of_a_death() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_a_failure_with_a_reason() {
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let parts = ["standard output cannot be written", "No space left on device"];
+    // At the end, and in the middle of a job that would not end.
+    for program in ["true", "echo", "yes"] {
+        for options in ["-n 2 --json", "-n 2 --nodes 2 --json"] {
+            let job = Job::of_program(options, program, ["x".into()]).with(|command| {
+                command.stdout(full());
+            });
+            job.finish().expect(125, &parts);
+        }
+    }
+    for words in ["doctor", "stats", "app", "--help", "demo --records 10"] {
+        let job = Job::command(words).with(|command| {
+            command.stdout(full());
+        });
+        job.finish().expect(125, &["writing standard output: No space left on device"]);
+    }
+    // Nobody can be told why; the code says that something was lost.
+    let job = shell("-n 2", "echo x >&2").with(|command| {
+        command.stderr(full());
+    });
+    assert_eq!(job.finish().code, 125);
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_failure_to_speak_of() {
+    for words in ["run -n 2 echo x", "doctor", "app", "--help", "demo --records 10"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = Job::command(words).with(|command| {
+            command.stdout(writer);
+        });
+        let ended = ended.finish();
+        assert_eq!((ended.code, ended.err.as_str()), (141, ""), "{words}");
+    }
+}
+
+#[test]
+fn errors_come_after_the_output_in_one_pipe() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let job = shell("-n 1", "seq 20000; exit 3").with(|command| {
+        command.stdout(writer.try_clone().unwrap()).stderr(writer);
+    });
+    let job = job.start();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut said).unwrap();
+    assert_eq!(job.finish().code, 3);
+    let last = said.find("20000\n").unwrap();
+    assert_eq!(said.find("clump: rank 0 of `sh` exited with code 3"), Some(last + 6));
+}
+
+#[test]
 fn the_outcome_as_json() {
     let ended = Job::of("-n 3 --json", "exit 5 1").finish();
     let json = ended.json();

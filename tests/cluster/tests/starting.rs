@@ -1,6 +1,10 @@
 //! What a job wants of its machine before it starts, and what is said where that is missing.
 
-use clump_cluster_tests::{Job, program};
+use clump_cluster_tests::{Job, program, signals};
+use clump_os::signal::{CHILD, FILE_SIZE, Signals};
+
+const USER_1: u8 = 10;
+const BROKEN_PIPE: u8 = 13;
 
 /// Runs a job by a shell that first does something to it.
 fn after(first: &str, job: &str) -> Job {
@@ -39,4 +43,88 @@ fn an_interface_that_is_down_is_seen_before_anything_starts() {
     }
     // One node needs no network.
     without_network(&[&clump, "run", "-n", "2", "true"]).finish().expect_clean();
+}
+
+#[test]
+fn limits_that_are_too_low_are_named_with_a_remedy() {
+    for (limit, said) in [
+        ("-s 64", "ulimit -s"),
+        ("-d 1000", "ulimit -d"),
+        ("-f 1000", "ulimit -f"),
+        ("-f 100000000", "ulimit -f"),
+        ("-v 30000", "ulimit -v"),
+    ] {
+        for nodes in [1, 2] {
+            let job = format!("run -n 8 --nodes {nodes} {} talk 3", program("prog").display());
+            let ended = after(&format!("ulimit -c 0 && ulimit {limit}"), &job).finish();
+            let orderly = matches!(ended.code, 3 | 125 | 126);
+            assert!(orderly || (ended.code, limit) == (0, "-v 30000"), "{limit}: {}", ended.err);
+            assert!(ended.code == 0 || ended.err.contains(said), "{limit}: {}", ended.err);
+            let bad = ["panicked", "overflowed", "memory allocation"];
+            assert!(!bad.iter().any(|bad| ended.err.contains(bad)), "{limit}: {}", ended.err);
+        }
+    }
+}
+
+#[test]
+fn a_limit_that_kills_a_rank_is_named() {
+    let script = "ulimit -c 0; ulimit -f 1; [ $CLUMP_RANK = 0 ] || exec cat /dev/zero > $1";
+    let folder = clump_cluster_tests::Folder::new();
+    let file = folder.path().join("file");
+    let words = ["-c".into(), script.into(), "sh".into(), file.into()];
+    let ended = Job::of_program("-n 2", "sh", words).finish();
+    ended.expect(153, &["was killed by signal 25 (SIGXFSZ)", "ulimit -f"]);
+}
+
+#[test]
+fn too_few_processes_are_named_with_a_remedy() {
+    let clump = program("clump-under-test").display().to_string();
+    // The limit is a user's, and root has none: a user that nobody else is.
+    let limited = |processes: u32, command: &[&str]| {
+        let limit = format!("--nproc={processes}");
+        let user = ["--reuid=54321", "--regid=54321", "--clear-groups", "prlimit", &limit];
+        Job::any("setpriv").with_args(&[&user[..], command].concat()).finish()
+    };
+    let tried = limited(100, &[&clump, "--version"]);
+    if tried.code != 0 {
+        println!(
+            "SKIPPED: no other user can run this program here (as root, with setpriv): {}",
+            tried.err
+        );
+        return;
+    }
+    let mut refused = 0;
+    for processes in 1..=7 {
+        let ended = limited(processes, &[&clump, "run", "-n", "2", "true"]);
+        assert!(matches!(ended.code, 0 | 125 | 126), "{processes}: {}", ended.err);
+        assert!(!ended.err.contains("panicked"), "{processes}: {}", ended.err);
+        if ended.code != 0 {
+            ended.expect(ended.code, &["ulimit -u", "pids limit"]);
+            refused += 1;
+        }
+    }
+    assert!(refused > 0, "a job of four processes under a limit of one");
+}
+
+#[test]
+fn what_a_caller_ignores_and_blocks_does_not_hold_a_job_up() {
+    let clump = program("clump-under-test");
+    let line = format!(
+        "trap '' CHLD PIPE XFSZ USR1; exec {} run -n 2 grep -E 'Sig(Blk|Ign)' /proc/self/status",
+        clump.display()
+    );
+    let _blocked = Signals::block(&[signals::TERMINATE, CHILD]).unwrap();
+    let ended = Job::any("sh").with_args(&["-c", &line]).finish();
+    ended.expect_clean();
+    let mask = |name: &str| -> Vec<u64> {
+        let lines = ended.out.lines().filter_map(|line| line.strip_prefix(name));
+        lines.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap()).collect()
+    };
+    assert_eq!(mask("SigBlk:"), [0, 0], "{}", ended.out);
+    // What ranks ignore: what the caller does, but not what programs depend on.
+    let bit = |signal: u8| 1_u64 << (signal - 1);
+    for ignored in mask("SigIgn:") {
+        assert_eq!(ignored & bit(USER_1), bit(USER_1), "{}", ended.out);
+        assert_eq!(ignored & (bit(CHILD) | bit(BROKEN_PIPE) | bit(FILE_SIZE)), 0, "{}", ended.out);
+    }
 }

@@ -33,7 +33,11 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn open(control: RawFd) -> Result<Self> {
-        let ends = [signal::CHILD, signal::TERMINATE, signal::INTERRUPT, signal::HANGUP];
+        signal::set_own()?;
+        // What the launcher was told to ignore ends no agent either.
+        let mut ends = signal::ENDS.to_vec();
+        ends.retain(|&signal| !signal::is_ignored(signal));
+        ends.push(signal::CHILD);
         let signals = Signals::block(&ends)?;
         let Some(end) = socket::inherited(control) else {
             anyhow::bail!(
@@ -172,7 +176,11 @@ impl Node {
             spin_ns: patience.spin_ns,
             yield_ns: patience.yield_ns,
         };
-        let mut memory = NodeMemory::create(&node).map_err(|e| Refusal::new(e, 2))?;
+        let mut memory = NodeMemory::create(&node).map_err(|e| {
+            // A layout that cannot be, or a machine that does not allow it.
+            let code = if matches!(e, clump_shm::Error::Os(_)) { 126 } else { 2 };
+            Refusal::new(e, code)
+        })?;
         let descriptors = process::raise_descriptor_limit();
         let net = match key {
             Some(key) => {

@@ -41,8 +41,9 @@ pub(super) struct Link {
     writing: bool,
     /// Whether the stream has come to its end.
     heard_all: bool,
-    /// How its process ended.
+    /// How its process ended, and by which signal.
     ended: Option<String>,
+    signal: Option<u8>,
     /// Bytes of output that it may be told have found their reader.
     owed: u32,
 }
@@ -69,6 +70,7 @@ impl Link {
             writing: false,
             heard_all: false,
             ended: None,
+            signal: None,
             owed: 0,
         })
     }
@@ -154,6 +156,7 @@ impl Link {
         self.ended = Some(match exit {
             Exit::Code(code) => format!("exited with code {code}"),
             Exit::Signal(n) => {
+                self.signal = Some(n);
                 format!("was killed by signal {n} {}", signal::name(n)).trim_end().into()
             }
         });
@@ -163,6 +166,11 @@ impl Link {
     /// How it ended, once it has and everything that it said has been heard.
     pub(super) fn end(&self) -> Option<&str> {
         self.ended.as_deref().filter(|_| self.heard_all)
+    }
+
+    /// The signal that killed it, if one did.
+    pub(super) fn signal(&self) -> Option<u8> {
+        self.signal
     }
 
     /// Ends it.

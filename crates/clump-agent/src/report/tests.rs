@@ -55,6 +55,8 @@ fn a_thousand_ranks_fit_in_fifteen_short_lines() {
         Manner::NeverJoined,
         Manner::Stopped,
         Manner::Lingered,
+        Manner::Replaced,
+        Manner::Signal(25),
     ] {
         let mut outcome = death(manner, others.clone().collect());
         outcome.survivors = vec!["a (pid 1)".into(), "b (pid 2)".into(), "c (pid 3)".into()];

@@ -71,6 +71,20 @@ fn every_wrong_way_to_leave_is_a_death() {
 }
 
 #[test]
+fn a_rank_whose_program_was_replaced_dies_once() {
+    let mut w = Watch::new(2, OnDeath::Continue, None);
+    (0..2).for_each(|rank| w.on_joined(rank, 0));
+    w.handle(Event::Replaced(1), 5 * MS);
+    assert_eq!(actions(&mut w), [death(1, How::Replaced)]);
+    w.on_replaced(1, 6 * MS);
+    w.on_ended(0, Exit::Code(0), Finalized, 7 * MS);
+    // However the other program ends, that is not the rank's end.
+    w.on_ended(1, Exit::Code(0), RankState::Dead, 8 * MS);
+    assert_eq!(actions(&mut w), [Action::Finished]);
+    assert!(!w.end_of(1).1);
+}
+
+#[test]
 fn survivors_that_return_their_errors_end_the_job_early() {
     let mut w = joined(3);
     w.on_ended(2, Exit::Signal(6), Joined, 0);

@@ -26,9 +26,9 @@ fn a_program_started_by_hand_has_no_seat() {
 fn the_first_process_takes_the_seat_and_the_second_hears_why_not() {
     let (theirs, ours) = offer(&seat(), memory().as_fd(), None).unwrap();
     let number = theirs.as_raw_fd().to_string();
-    assert_eq!(taken(&ours), None);
+    assert_eq!(seat_news(&ours), None);
     let boot = take(&number).unwrap();
-    assert_eq!(taken(&ours), Some(true));
+    assert_eq!(seat_news(&ours), Some(SeatNews::Taken));
     assert_eq!((boot.rank, boot.nranks, boot.node, boot.nnodes), (3, 5, 1, 2));
     assert_eq!(boot.job_id, seat().job_id);
     assert!(boot.stats && !boot.terminal && boot.net.is_none() && boot.alarms.is_empty());
@@ -37,7 +37,8 @@ fn the_first_process_takes_the_seat_and_the_second_hears_why_not() {
     assert!(matches!(error, Error::SeatTaken { .. }), "{error}");
     assert!(error.to_string().contains("joined as that rank already"));
     drop((boot, theirs));
-    assert_eq!(taken(&ours), Some(false));
+    assert_eq!(seat_news(&ours), Some(SeatNews::Left));
+    assert_eq!(seat_news(&ours), Some(SeatNews::Closed));
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn socket_key_and_alarms_come_with_a_seat_on_several_nodes() {
     for count in [1, 3, MOST_DESCRIPTORS, MOST_DESCRIPTORS + 1] {
         let (theirs, ours) = offer_net(&key, count);
         let boot = take(&theirs.as_raw_fd().to_string()).unwrap();
-        assert_eq!(taken(&ours), Some(true));
+        assert_eq!(seat_news(&ours), Some(SeatNews::Taken));
         let net = boot.net.unwrap();
         assert_eq!((*net.key, net.security), (*key, Security::Crc));
         assert_eq!((net.sockets.len(), net.direct.len()), (2, 1));

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use clump_os::tied::Tied;
-use clump_os::{clock, signal};
+use clump_os::{clock, signal, thread};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -31,8 +31,8 @@ pub struct Guard {
 /// What a child prints, read while it runs: a pipe holds 64 KiB, a report can be longer.
 type Reader = JoinHandle<std::io::Result<String>>;
 
-fn reader(mut pipe: impl Read + Send + 'static) -> Reader {
-    std::thread::spawn(move || {
+fn reader(mut pipe: impl Read + Send + 'static) -> clump_os::Result<Reader> {
+    thread::spawn("clump-reader", move || {
         let mut text = String::new();
         pipe.read_to_string(&mut text)?;
         Ok(text)
@@ -53,8 +53,8 @@ impl Guard {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut program = Tied::start(command)
             .with_context(|| format!("starting {:?}", command.get_program()))?;
-        let output = program.child().stdout.take().map(reader);
-        let complaint = program.child().stderr.take().map(reader);
+        let output = program.child().stdout.take().map(reader).transpose()?;
+        let complaint = program.child().stderr.take().map(reader).transpose()?;
         Ok(Self { program, output, complaint })
     }
 

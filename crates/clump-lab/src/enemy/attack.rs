@@ -2,9 +2,9 @@
 
 use super::Aim;
 use anyhow::{Context, Result};
-use clump_os::clock;
 use clump_os::sync::Ordering::Relaxed;
 use clump_os::sync::{AtomicU64, AtomicUsize};
+use clump_os::{clock, thread};
 use clump_wire::hostile::{Claim, Enemy, Trick};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Attack {
         let stock: Vec<_> = tricks.take(STOCK.into()).map(|trick| enemy.packet(trick)).collect();
         let board = Arc::new(Board::default());
         let told = board.clone();
-        let thread = std::thread::spawn(move || {
+        let thread = thread::spawn("clump-enemy", move || {
             let mut packets = stock.iter().cycle();
             loop {
                 let aim = told.aim.load(Relaxed);
@@ -64,7 +64,7 @@ impl Attack {
                     }
                 }
             }
-        });
+        })?;
         Ok(Self { board, thread: Some(thread) })
     }
 

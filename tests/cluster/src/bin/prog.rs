@@ -10,6 +10,7 @@ use clump_os::process::{self, Change, Exit, News};
 use clump_os::signal::Signals;
 use std::cell::Cell;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::rc::Rc;
@@ -27,6 +28,10 @@ enum What {
     Exit { code: u8, rank: usize },
     /// One rank leaves without finalizing.
     Leave { rank: usize },
+    /// One rank runs another program after it has joined.
+    Replace { rank: usize },
+    /// One rank panics, catches that, and runs on for a while.
+    Panic { rank: usize },
     /// One rank leaves without joining.
     Absent { rank: u32 },
     /// One rank stops itself after the others have been told to leave; they send it so many requests
@@ -98,6 +103,10 @@ fn run(what: What) -> Result<()> {
         What::Die { signal, rank } => one_ends(rank, || die(signal))?,
         What::Exit { code, rank } => one_ends(rank, || std::process::exit(i32::from(code)))?,
         What::Leave { rank } => one_ends(rank, || std::process::exit(0))?,
+        What::Replace { rank } => one_ends(rank, || {
+            Err(Command::new("sleep").arg("9999").exec()).context("running sleep")
+        })?,
+        What::Panic { rank } => panic_and_run_on(rank)?,
         What::Absent { rank } => {
             if own_rank().context("no rank")? != rank {
                 clump::init()?.barrier()?;
@@ -209,6 +218,26 @@ fn fork_off() -> Result<()> {
     drop((shared, segment, targets));
     cl.barrier()?;
     Ok(())
+}
+
+/// It has let go of the job by itself, and its process runs on: that is no other program.
+fn panic_and_run_on(rank: usize) -> Result<()> {
+    let cl = clump::init()?;
+    cl.barrier()?;
+    if cl.rank() != rank {
+        cl.barrier()?;
+        return Ok(());
+    }
+    await_others(&cl);
+    #[allow(clippy::panic, reason = "as any program may")]
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _cl = cl;
+        panic!("on purpose");
+    }));
+    debug_assert!(caught.is_err());
+    // Long enough for an agent to draw conclusions.
+    clock::pass(Duration::from_millis(100));
+    std::process::exit(9);
 }
 
 /// The rank as scripts see it, without joining.

@@ -1,0 +1,109 @@
+//! The end of a job as the user sees it: what is left to show, the report, the code.
+
+use super::{Launcher, NO_PATIENCE_NS, OWN_FAILURE};
+use crate::display::Display;
+use crate::frame::Stream;
+use crate::outcome::{Ending, JobOutcome};
+use crate::report;
+use crate::spec::JobSpec;
+use clump_os::error::Errno;
+use clump_os::{OsError, clock};
+use clump_trace::Monitor;
+
+/// Exit code when nobody reads the output any more: 128 + SIGPIPE.
+const UNREAD: u8 = 141;
+
+impl Launcher {
+    /// Shows what is left to show, and corrects the outcome by what only the launcher knows.
+    pub(super) fn conclude(
+        &mut self,
+        outcome: &mut JobOutcome,
+        spec: &JobSpec,
+        display: &Display,
+    ) -> anyhow::Result<()> {
+        self.concluding = true;
+        if let Some(why) = self.unwritten.as_ref().filter(|_| self.asked.is_none()) {
+            (outcome.code, outcome.ending) = unwritten(why);
+        }
+        self.printer.finish();
+        let said = display.brief && outcome.explains_itself();
+        if let Some(text) = report::explain(&spec.program_name(), outcome).filter(|_| !said) {
+            self.printer.say(Stream::Errors, &text);
+        }
+        if display.stats {
+            self.sum_up(outcome);
+        }
+        if display.json {
+            let text = serde_json::to_string(outcome)?;
+            self.printer.say(Stream::Output, &format!("{text}\n"));
+        }
+        self.await_shown()?;
+        self.say_failures(outcome);
+        self.await_shown()
+    }
+
+    /// Shows how the ranks communicated.
+    fn sum_up(&self, outcome: &JobOutcome) {
+        let text = match &outcome.summary {
+            Some(summary) => summary.to_string(),
+            None => {
+                "clump: no rank joined the job, so there is no communication to sum up\n".into()
+            }
+        };
+        self.printer.say(Stream::Errors, &text);
+        if let Some(placement) = outcome.config.get("placement") {
+            self.printer.say(Stream::Errors, &format!("placement: {placement}\n"));
+        }
+        for monitors in [&outcome.stacks, &outcome.interfaces] {
+            if !monitors.is_empty() {
+                let lines = Monitor::lines(monitors).join("\n");
+                self.printer.say(Stream::Errors, &format!("\n{lines}\n"));
+            }
+        }
+    }
+
+    /// Waits until everything is shown. Whoever reads it may take its time, as with any program, and
+    /// whoever asked to leave does not wait for somebody who does not read.
+    fn await_shown(&mut self) -> anyhow::Result<()> {
+        let asked = self.times;
+        self.deadline_ns = (asked > 0).then(|| clock::now_ns() + NO_PATIENCE_NS);
+        while !self.printer.is_empty() {
+            let late = self.deadline_ns.is_some_and(|at| at <= clock::now_ns());
+            if late || self.times > asked {
+                self.printer.give_up();
+                break;
+            }
+            self.turn()?;
+        }
+        Ok(())
+    }
+
+    /// Output that was found lost only at the end is a failure of the job, if it had none.
+    fn say_failures(&mut self, outcome: &mut JobOutcome) {
+        let mut fail = |code| outcome.code = if outcome.code == 0 { code } else { outcome.code };
+        if let Some(why) = self.printer.file_failure() {
+            self.printer.say(Stream::Errors, &format!("clump: {why}\n"));
+            fail(OWN_FAILURE);
+        }
+        // Whoever does not want to hear of errors any more has heard enough.
+        let quiet = |why: &OsError| why.errno == Errno::PIPE;
+        if let Some(why) = self.printer.failure(Stream::Errors).filter(|why| !quiet(why)) {
+            debug_assert!(!why.call.is_empty());
+            fail(OWN_FAILURE);
+        }
+        let Some(why) = self.printer.failure(Stream::Output) else { return };
+        let told = matches!(outcome.ending, Ending::Unread | Ending::Unwritten { .. });
+        fail(unwritten(&why).0);
+        if !told && !quiet(&why) {
+            self.printer.say(Stream::Errors, &format!("clump: {why}\n"));
+        }
+    }
+}
+
+/// The code and the ending of a job whose output cannot be shown.
+fn unwritten(why: &OsError) -> (u8, Ending) {
+    match why.errno {
+        Errno::PIPE => (UNREAD, Ending::Unread),
+        _ => (OWN_FAILURE, Ending::Unwritten { why: why.to_string() }),
+    }
+}

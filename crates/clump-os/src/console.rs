@@ -1,0 +1,60 @@
+//! Standard output and error of commands: failures are errors, and a stream that nobody reads does not keep
+//! a command from hearing the signals that it holds back.
+
+use crate::alarm::Alarm;
+use crate::error::{OsError, Result};
+use crate::signal;
+use crate::writer::Writer;
+use rustix::io::Errno;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// How errors of [`out`] begin.
+const OUTPUT: &str = "writing standard output";
+
+/// Writes `text` to standard output. Where this thread holds back signals that end a program, a signal
+/// ends the waiting for a reader too; the caller then finds it.
+///
+/// # Errors
+/// Standard output cannot be written. [`nobody_reads`] tells a reader that went away from other reasons.
+pub fn out(text: &str) -> Result<()> {
+    let failed = |errno| OsError::new(OUTPUT, errno);
+    if !signal::holds_ends_back() {
+        let mut stdout = std::io::stdout().lock();
+        let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+        return written.map_err(|e| OsError::of(OUTPUT, &e));
+    }
+    let stream = std::io::stdout().as_fd().try_clone_to_owned();
+    let stream = stream.map_err(|e| OsError::of(OUTPUT, &e))?;
+    let writer = Writer::start(vec![stream], 0, Arc::new(Alarm::new()?))?;
+    writer.write(0, text.as_bytes());
+    writer.drain(|| signal::pending(&signal::ENDS).is_none());
+    writer.failure(0).map_or(Ok(()), |errno| Err(failed(errno)))
+}
+
+/// Writes a line to the error stream, if that can be written: there is nobody to tell otherwise. Waits for
+/// a reader no longer than [`out`] does.
+pub fn err(line: &str) {
+    let text = format!("{line}\n");
+    if !signal::holds_ends_back() {
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        return;
+    }
+    let Ok(stream) = std::io::stderr().as_fd().try_clone_to_owned() else { return };
+    let Ok(bell) = Alarm::new() else { return };
+    if let Ok(writer) = Writer::start(vec![stream], 0, Arc::new(bell)) {
+        writer.write(0, text.as_bytes());
+        writer.drain(|| signal::pending(&signal::ENDS).is_none());
+    }
+}
+
+/// Standard output that somebody else wrote, and why it could not be.
+pub fn not_written(why: &std::io::Error) -> OsError {
+    OsError::of(OUTPUT, why)
+}
+
+/// Whether `error` says that whoever read standard output went away: then a command ends quietly.
+pub fn nobody_reads(error: &OsError) -> bool {
+    error.call == OUTPUT && error.errno == Errno::PIPE
+}

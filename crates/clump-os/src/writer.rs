@@ -1,0 +1,335 @@
+//! Output that never makes its writer wait: a thread that writes what it is handed, in order.
+//!
+//! A stream that is inherited belongs to others too, so it cannot be made non-blocking; and that a pipe
+//! or a terminal is ready says nothing about how much of a write it takes, nor does it last when somebody
+//! else writes there too. So a thread may block, and who hands it bytes does not.
+//!
+//! Contract: [`Writer::write`] queues without a limit; who calls it asks [`Writer::pending`] and stops
+//! taking in what it would write. The alarm rings when little is left, when nothing is, and on a failure.
+
+use crate::alarm::Alarm;
+use crate::error::{OsError, Result};
+use crate::{signal, thread};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// Most bytes of one call of `write`, and of one chunk of the queue.
+const PIECE: usize = 64 << 10;
+/// Stack of the thread, in bytes: it does little.
+const STACK: usize = 128 << 10;
+
+/// A thread that writes to some streams, in the order in which it was handed what it writes.
+#[derive(Debug)]
+pub struct Writer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    targets: Vec<OwnedFd>,
+    /// Bytes waiting at which the alarm rings when so many are left.
+    few: usize,
+    bell: Arc<Alarm>,
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    queue: VecDeque<(usize, Vec<u8>)>,
+    /// Bytes in the queue, and of the chunk that is being written.
+    pending: usize,
+    /// Why a target takes nothing more.
+    failures: Vec<Option<Errno>>,
+    /// How often what waits was thrown away: what was taken before does not count any more.
+    discarded: u32,
+    /// Whether the thread has a chunk that it may be held up with.
+    busy: bool,
+    ending: bool,
+}
+
+impl Writer {
+    /// Starts the thread. `bell` rings when as few as `few` bytes are left.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn start(targets: Vec<OwnedFd>, few: usize, bell: Arc<Alarm>) -> Result<Self> {
+        let state = State {
+            queue: VecDeque::new(),
+            pending: 0,
+            failures: vec![None; targets.len()],
+            discarded: 0,
+            busy: false,
+            ending: false,
+        };
+        let (state, more) = (Mutex::new(state), Condvar::new());
+        let shared = Arc::new(Shared { targets, few, bell, state, more });
+        let mine = shared.clone();
+        let builder = Builder::new().name("clump-writer".into()).stack_size(STACK);
+        let work = move || {
+            signal::block_all();
+            mine.work();
+        };
+        let thread = thread::spawn_with(builder, "clump-writer", work)?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Queues bytes for a target. One that has failed takes them without effect.
+    pub fn write(&self, target: usize, bytes: &[u8]) {
+        let mut state = self.shared.state();
+        if bytes.is_empty() || state.failures.get(target).is_none_or(Option::is_some) {
+            return;
+        }
+        state.pending += bytes.len();
+        match state.queue.back_mut() {
+            Some((last, chunk)) if *last == target && chunk.len() < PIECE => {
+                chunk.extend_from_slice(bytes);
+            }
+            _ => state.queue.push_back((target, bytes.to_vec())),
+        }
+        self.shared.more.notify_one();
+    }
+
+    /// Bytes that have not been written.
+    pub fn pending(&self) -> usize {
+        self.shared.state().pending
+    }
+
+    /// Why a target takes nothing more, if it failed.
+    pub fn failure(&self, target: usize) -> Option<Errno> {
+        self.shared.state().failures.get(target).copied().flatten()
+    }
+
+    /// Throws away what waits. A write that the kernel holds up stays where it is, and counts no more.
+    pub fn discard(&self) {
+        let mut state = self.shared.state();
+        state.queue.clear();
+        state.pending = 0;
+        state.discarded += 1;
+    }
+
+    /// Waits until nothing waits, while `may_wait`; whether that came about.
+    pub fn drain(&self, may_wait: impl Fn() -> bool) -> bool {
+        const LOOK: Duration = Duration::from_millis(10);
+        while self.pending() > 0 {
+            if !may_wait() {
+                return false;
+            }
+            self.shared.bell.wait(None, Some(LOOK));
+            self.shared.bell.clear();
+        }
+        true
+    }
+}
+
+impl Drop for Writer {
+    /// What waits is thrown away; a thread that the kernel holds up ends with the process.
+    fn drop(&mut self) {
+        let idle = {
+            let mut state = self.shared.state();
+            state.ending = true;
+            state.queue.clear();
+            !state.busy
+        };
+        self.shared.more.notify_one();
+        if let Some(thread) = self.thread.take().filter(|_| idle) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        while let Some((discarded, target, chunk)) = self.next() {
+            let mut rest = &chunk[..];
+            while !rest.is_empty() {
+                let written = self.put(target, &rest[..rest.len().min(PIECE)]);
+                let (gone, failed) = match written {
+                    Ok(bytes) => (bytes, None),
+                    Err(why) => (rest.len(), Some(why)),
+                };
+                debug_assert!(gone > 0 && gone <= rest.len());
+                rest = &rest[gone..];
+                if !self.account(discarded, target, gone, failed) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The next chunk, once there is one; `None` at the end.
+    fn next(&self) -> Option<(u32, usize, Vec<u8>)> {
+        let mut state = self.state();
+        loop {
+            let next = state.queue.pop_front();
+            state.busy = next.is_some();
+            if let Some((target, chunk)) = next {
+                return Some((state.discarded, target, chunk));
+            }
+            if state.ending {
+                return None;
+            }
+            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Writes some of `piece`, at least a byte; may block.
+    fn put(&self, target: usize, piece: &[u8]) -> std::result::Result<usize, Errno> {
+        let stream = self.targets.get(target).ok_or(Errno::BADF)?;
+        loop {
+            match rustix::io::write(stream, piece) {
+                // As for a full disk; no file answers that for more than nothing.
+                Ok(0) => return Err(Errno::NOSPC),
+                Ok(bytes) => return Ok(bytes),
+                Err(Errno::INTR) => {}
+                // Somebody who has the stream too made it non-blocking.
+                Err(Errno::AGAIN) => {
+                    let mut room = [PollFd::new(stream, PollFlags::OUT)];
+                    let _ = rustix::event::poll(&mut room, None);
+                }
+                Err(why) => return Err(why),
+            }
+        }
+    }
+
+    /// So many bytes are written, or will never be. False when the rest of the chunk is not wanted.
+    fn account(&self, before: u32, target: usize, gone: usize, failed: Option<Errno>) -> bool {
+        let mut state = self.state();
+        if let Some(why) = failed {
+            state.failures[target].get_or_insert(why);
+            let State { queue, pending, .. } = &mut *state;
+            queue.retain(|(of, chunk)| {
+                let stays = *of != target;
+                *pending -= if stays { 0 } else { chunk.len() };
+                stays
+            });
+        }
+        let wanted = state.discarded == before;
+        let had = state.pending;
+        if wanted {
+            state.pending -= gone;
+        }
+        let crossed = had > self.few && state.pending <= self.few;
+        if crossed || state.pending == 0 || failed.is_some() {
+            self.bell.ring();
+        }
+        wanted && failed.is_none()
+    }
+}
+
+/// Writes `text` to this process's error stream if that takes it within `limit`, else leaves it: for what is
+/// said last by a process that has to end.
+pub fn say_within(limit: Duration, text: &str) {
+    use std::os::fd::AsFd;
+    let writer = || {
+        let stream = std::io::stderr().as_fd().try_clone_to_owned();
+        let stream = stream.map_err(|e| OsError::of("taking the error stream", &e))?;
+        Writer::start(vec![stream], 0, Arc::new(Alarm::new()?))
+    };
+    // Without a thread nothing can be said that surely ends.
+    let Ok(writer) = writer() else { return };
+    writer.write(0, text.as_bytes());
+    let end_ns = crate::clock::now_ns().saturating_add(limit.as_nanos() as u64);
+    writer.drain(|| crate::clock::now_ns() < end_ns);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
+    const PATIENCE_NS: u64 = 20_000_000_000;
+
+    fn soon() -> impl Fn() -> bool {
+        let end_ns = crate::clock::now_ns() + PATIENCE_NS;
+        move || crate::clock::now_ns() < end_ns
+    }
+
+    fn start(targets: Vec<OwnedFd>, few: usize) -> Writer {
+        Writer::start(targets, few, Arc::new(Alarm::new().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn two_names_of_one_pipe_keep_their_order_and_nobody_waits() {
+        let (mut reader, pipe) = std::io::pipe().unwrap();
+        let both = [&pipe, &pipe].map(|end| end.as_fd().try_clone_to_owned().unwrap());
+        drop(pipe);
+        let writer = start(both.into(), 100);
+        let mut all = Vec::new();
+        // Far more than a pipe holds.
+        for line in 0..50_000 {
+            let text = format!("line {line}\n");
+            writer.write(line % 2, text.as_bytes());
+            all.extend_from_slice(text.as_bytes());
+        }
+        assert!(writer.pending() > 100_000);
+        let mut read = vec![0; all.len()];
+        reader.read_exact(&mut read).unwrap();
+        assert!(read == all, "in the order in which it was handed over");
+        assert!(writer.drain(soon()));
+        drop(writer);
+        assert_eq!(reader.read(&mut [0; 8]).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_nobody_reads_is_thrown_away_on_request() {
+        let (mut reader, pipe) = std::io::pipe().unwrap();
+        let writer = start(vec![pipe.into()], 0);
+        writer.write(0, &vec![7; 1 << 20]);
+        writer.write(0, &vec![8; 1 << 20]);
+        writer.discard();
+        assert_eq!(writer.pending(), 0);
+        // Later bytes come after those that the kernel had taken, and no others.
+        writer.write(0, b"end");
+        let mut read = vec![0; 64 << 10];
+        let mut last = Vec::new();
+        while !last.ends_with(b"end") {
+            let bytes = reader.read(&mut read).unwrap();
+            last.extend_from_slice(&read[..bytes]);
+        }
+        assert!(last.len() < 1 << 20 && !last.contains(&8), "{} bytes", last.len());
+        assert!(writer.drain(soon()));
+    }
+
+    #[test]
+    fn a_writer_whose_thread_is_held_up_can_be_dropped() {
+        let (_reader, pipe) = std::io::pipe().unwrap();
+        let writer = start(vec![pipe.into()], 0);
+        writer.write(0, &vec![7; 1 << 20]);
+        let held_up = || writer.shared.state().busy;
+        let may_wait = soon();
+        while !held_up() {
+            assert!(may_wait());
+            crate::clock::yield_now();
+        }
+        writer.discard();
+        drop(writer);
+    }
+
+    #[test]
+    fn a_target_that_fails_says_why_and_leaves_the_other_alone() {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let (mut reader, pipe) = std::io::pipe().unwrap();
+        let writer = start(vec![full.into(), pipe.into()], 0);
+        writer.write(0, b"lost");
+        writer.write(1, b"kept");
+        assert!(writer.drain(soon()));
+        assert_eq!((writer.failure(0), writer.failure(1)), (Some(Errno::NOSPC), None));
+        writer.write(0, b"lost too");
+        assert_eq!(writer.pending(), 0);
+        let mut read = [0; 4];
+        reader.read_exact(&mut read).unwrap();
+        assert_eq!(&read, b"kept");
+    }
+}
