@@ -11,6 +11,7 @@ use clump_os::file::{BLOCK, DiskFile, free_bytes, sync_dir};
 use clump_os::memory::Aligned;
 use clump_os::sync::{AtomicU64, Ordering};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Records of a range: whole records and whole blocks at once (25,600 x 100 = 625 x 4,096 bytes).
@@ -129,7 +130,11 @@ fn write_file(args: &GensortArgs, work: &Work, threads: usize, bytes: u64) -> Re
     let Some(name) = target.file_name() else {
         bail!("{} is no name of a file", shown(target));
     };
-    let partial = folder.join(format!(".{}.partial", name.to_string_lossy()));
+    // The name as it is, which need not be text: two that differ must not share one.
+    let mut partial = OsString::from(".");
+    partial.push(name);
+    partial.push(".partial");
+    let partial = folder.join(partial);
     let _ = std::fs::remove_file(&partial);
     let made = (|| -> Result<Sum> {
         let file = DiskFile::create(&partial, !args.buffered)?;

@@ -16,6 +16,7 @@ use crate::sweep;
 use clump_boot::Config;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::{self, Networks};
+use clump_os::printable::{printable_json, printable_lines};
 use clump_os::process::{self, Change, News};
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, procfs};
@@ -203,7 +204,7 @@ impl Launcher {
                     self.printer.on_wrote(&self.poller, rank, stream, &bytes);
                 }
                 Frame::Notice(text) => {
-                    self.printer.say(&self.poller, Stream::Errors, &format!("clump: {text}\n"));
+                    self.printer.say(&self.poller, Stream::Errors, &notice(&text));
                 }
                 Frame::Finished(outcome) => self.outcome = Some(*outcome),
                 frame => {
@@ -253,7 +254,7 @@ impl Launcher {
                     }
                 }
                 Effect::Notice(text) => {
-                    self.printer.say(&self.poller, Stream::Errors, &format!("clump: {text}\n"));
+                    self.printer.say(&self.poller, Stream::Errors, &notice(&text));
                 }
                 Effect::CutOff(node) => {
                     if let Some(link) = self.agents.get(node as usize) {
@@ -368,7 +369,7 @@ impl Launcher {
             }
         }
         if display.json {
-            let text = serde_json::to_string(outcome)?;
+            let text = printable_json(&serde_json::to_string(outcome)?);
             self.printer.say(&self.poller, Stream::Output, &format!("{text}\n"));
         }
         // Whoever asked to leave does not wait for somebody who does not read.
@@ -384,6 +385,11 @@ impl Launcher {
         }
         Ok(())
     }
+}
+
+/// A notice as the user reads it; it may name what others named.
+fn notice(text: &str) -> String {
+    format!("clump: {}\n", printable_lines(text))
 }
 
 /// Starts an agent for every node. If one cannot be started, those that were hear the launcher go.

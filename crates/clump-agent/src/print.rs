@@ -6,6 +6,7 @@
 use crate::display::Display;
 use crate::frame::Stream;
 use clump_os::epoll::{Interest, Poller};
+use clump_os::folder::Folder;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -97,10 +98,12 @@ impl Printer {
         let mut files = BTreeMap::new();
         if let Some(folder) = &display.folder {
             std::fs::create_dir_all(folder).map_err(|e| named(folder, &e))?;
+            let opened = Folder::open(folder).map_err(|e| e.io()).map_err(|e| named(folder, &e))?;
             for rank in 0..ranks {
                 for (stream, ending) in [(Stream::Output, "out"), (Stream::Errors, "err")] {
-                    let path = folder.join(format!("rank-{rank}.{ending}"));
-                    let file = File::create(&path).map_err(|e| named(&path, &e))?;
+                    let file = opened.write(&format!("rank-{rank}.{ending}"));
+                    let file =
+                        file.map_err(|e| std::io::Error::other(format!("{e} (--output)")))?;
                     files.insert((rank, stream), file);
                 }
             }

@@ -22,6 +22,7 @@ pub mod layout;
 pub mod run;
 pub mod stats;
 
+use clump_os::printable::printable_lines;
 use std::process::ExitCode;
 
 /// Reads the command line and does what it says.
@@ -30,7 +31,7 @@ pub fn main() -> ExitCode {
     match command::Cli::parse().act() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("clump: {error:#}");
+            eprintln!("clump: {}", printable_lines(&format!("{error:#}")));
             ExitCode::from(code_of(&error))
         }
     }

@@ -139,10 +139,11 @@ impl Far {
         if addresses.is_empty() || addresses.len() > MOST_ADDRESSES {
             return Err(Error::Between(format!("a token has 1 to {MOST_ADDRESSES} addresses")));
         }
-        if let Some(any) = addresses.iter().find(|address| address.ip().is_unspecified()) {
-            let why =
-                format!("nobody can be told to come to {any}; name an address of this machine");
-            return Err(Error::Between(why));
+        for address in addresses {
+            if let Some(why) = udp::not_one_machine(address.ip()) {
+                let why = format!("{address} {why}: nobody can be told to come there");
+                return Err(Error::Between(format!("{why}; name an address of this machine")));
+            }
         }
         let shared = self.shared()?;
         let secret = Arc::new(Secret::random().map_err(unusable)?);

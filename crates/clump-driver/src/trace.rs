@@ -11,10 +11,11 @@ use crate::error::DriverError;
 use crate::inbound::{Ecn, Inbound};
 use clump_os::OsError;
 use pcap::{Capture, Frame};
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -74,13 +75,16 @@ impl<D: Driver> Trace<D> {
         Self { inner, capabilities, local, clock, clock_offset_ns, capture, whole: Vec::new() }
     }
 
-    /// Records to a new file.
+    /// Records to a file, which only its user reads: packets are in it. A link is not followed.
     pub fn to_file(inner: D, path: &Path, limits: TraceLimits) -> Result<Self, DriverError> {
         let failed = |e: io::Error| {
             let errno = rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO);
             OsError::new(format!("creating the capture {}", path.display()), errno)
         };
-        let file = File::create(path).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
+        let file = options.custom_flags(no_follow).open(path).map_err(failed)?;
         Ok(Self::new(inner, Box::new(file), limits, Clock::Steady))
     }
 
