@@ -6,7 +6,7 @@
 mod pcap;
 
 use crate::clock::Clock;
-use crate::driver::{Capabilities, Driver, Outgoing, PathCounts};
+use crate::driver::{Capabilities, Driver, Outgoing, PROBE_KEY_BYTES, PathCounts};
 use crate::error::DriverError;
 use crate::inbound::{Ecn, Inbound};
 use clump_os::OsError;
@@ -163,6 +163,10 @@ impl<D: Driver> Driver for Trace<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         self.inner.path_hint(to)
+    }
+
+    fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {
+        self.inner.set_probe_key(key);
     }
 
     fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
