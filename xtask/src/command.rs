@@ -194,8 +194,9 @@ fn descendants(root: u32) -> Vec<u32> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter_map(|pid: u32| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, parent(&stat)?))
+            // A name is any bytes; what is behind it is text.
+            let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, parent(&String::from_utf8_lossy(&stat))?))
         })
         .collect();
     let mut found = vec![root];

@@ -33,7 +33,8 @@ usage: cargo xtask TASK
 ";
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words = std::env::args_os().skip(1);
+    let args: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     match dispatch(&args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,

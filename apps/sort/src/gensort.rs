@@ -11,6 +11,7 @@ use clump_os::memory::Aligned;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_os::{clock, console, thread};
 use serde::Serialize;
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
@@ -150,7 +151,11 @@ fn write_file(args: &GensortArgs, work: &Work, threads: usize, bytes: u64) -> Re
     let Some(name) = target.file_name() else {
         bail!("{} is no name of a file", shown(target));
     };
-    let partial = folder.join(format!(".{}.partial", name.to_string_lossy()));
+    // The name as it is, which need not be text: two that differ must not share one.
+    let mut partial = OsString::from(".");
+    partial.push(name);
+    partial.push(".partial");
+    let partial = folder.join(partial);
     let _ = std::fs::remove_file(&partial);
     let made = (|| -> Result<Sum> {
         let file = DiskFile::create(&partial, !args.buffered)?;

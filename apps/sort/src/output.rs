@@ -90,7 +90,9 @@ pub fn scratch_file(folder: &Path, rank: usize, direct: bool) -> Result<Arc<Disk
 pub fn publish_bytes(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let (partial, target) = (folder.join(partial_name(name)), folder.join(name));
     let write = || -> std::io::Result<()> {
-        let mut file = std::fs::File::create(&partial)?;
+        // Left by a run that was killed, or planted by somebody: what a link leads to is not written.
+        let _ = std::fs::remove_file(&partial);
+        let mut file = std::fs::File::create_new(&partial)?;
         std::io::Write::write_all(&mut file, bytes)?;
         file.sync_all()?;
         std::fs::rename(&partial, &target)
@@ -178,11 +180,11 @@ fn is_scratch(name: &str) -> bool {
     name.starts_with("runs-") || name.starts_with("stream-")
 }
 
+/// The names in `folder` that are text; a sort makes no others.
 fn names(folder: &Path) -> Result<Vec<String>> {
     let list = || -> std::io::Result<Vec<String>> {
-        std::fs::read_dir(folder)?
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect()
+        let entries = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().into_string()));
+        Ok(entries.collect::<std::io::Result<Vec<_>>>()?.into_iter().flatten().collect())
     };
     list().with_context(|| format!("the folder {} cannot be listed", shown(folder)))
 }
@@ -200,6 +202,22 @@ mod tests {
         assert!(!names(&dir).unwrap().iter().any(|n| is_part(n)));
         pending.publish().unwrap();
         assert_eq!(names(&dir).unwrap(), ["part-00003"]);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn links_that_others_planted_are_not_followed() {
+        let dir = crate::test_dir("output-planted");
+        std::fs::write(dir.join("mine"), b"precious").unwrap();
+        for name in ["small", "part-00000"] {
+            std::os::unix::fs::symlink(dir.join("mine"), dir.join(partial_name(name))).unwrap();
+            std::os::unix::fs::symlink(dir.join("mine"), dir.join(name)).unwrap();
+        }
+        publish_bytes(&dir, "small", b"written").unwrap();
+        Pending::create(&dir, "part-00000", false).unwrap().publish().unwrap();
+        assert_eq!(std::fs::read(dir.join("small")).unwrap(), b"written");
+        assert_eq!(std::fs::read(dir.join("part-00000")).unwrap(), b"");
+        assert_eq!(std::fs::read(dir.join("mine")).unwrap(), b"precious");
         std::fs::remove_dir_all(dir).unwrap();
     }
 

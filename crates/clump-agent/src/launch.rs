@@ -16,6 +16,7 @@ use crate::sweep;
 use clump_boot::Config;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::{self, Networks};
+use clump_os::printable::{printable_json, printable_lines};
 use clump_os::process::{self, Change, News};
 use clump_os::signal::{self, Signals};
 use clump_os::{OsError, clock, procfs};
@@ -206,7 +207,7 @@ impl Launcher {
                     self.printer.on_wrote(rank, stream, &bytes);
                 }
                 Frame::Notice(text) => {
-                    self.printer.say(Stream::Errors, &format!("clump: {text}\n"));
+                    self.printer.say(Stream::Errors, &notice(&text));
                 }
                 Frame::Finished(outcome) => self.outcome = Some(*outcome),
                 frame => {
@@ -256,7 +257,7 @@ impl Launcher {
                     }
                 }
                 Effect::Notice(text) => {
-                    self.printer.say(Stream::Errors, &format!("clump: {text}\n"));
+                    self.printer.say(Stream::Errors, &notice(&text));
                 }
                 Effect::CutOff(node) => {
                     if let Some(link) = self.agents.get(node as usize) {
@@ -335,6 +336,11 @@ impl Launcher {
         outcome.survivors = left.iter().map(sweep::describe).collect();
         outcome
     }
+}
+
+/// A notice as the user reads it; it may name what others named.
+fn notice(text: &str) -> String {
+    format!("clump: {}\n", printable_lines(text))
 }
 
 /// Starts an agent for every node. If one cannot be started, those that were hear the launcher go.

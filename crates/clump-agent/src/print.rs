@@ -9,6 +9,7 @@ use crate::frame::Stream;
 use clump_os::OsError;
 use clump_os::alarm::Alarm;
 use clump_os::file::is_same;
+use clump_os::folder::Folder;
 use clump_os::writer::Writer;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -176,11 +177,12 @@ impl Printer {
 impl Files {
     fn create(folder: &Path, ranks: u32, bell: &Arc<Alarm>) -> anyhow::Result<Self> {
         std::fs::create_dir_all(folder).map_err(|e| named(folder, &e))?;
+        let opened = Folder::open(folder)?;
         let (mut places, mut targets) = (BTreeMap::new(), Vec::new());
         for rank in 0..ranks {
             for (stream, ending) in [(Stream::Output, "out"), (Stream::Errors, "err")] {
-                let path = folder.join(format!("rank-{rank}.{ending}"));
-                let file = File::create(&path).map_err(|e| named(&path, &e))?;
+                let file = opened.write(&format!("rank-{rank}.{ending}"));
+                let file = file.map_err(|e| anyhow::anyhow!("{e} (--output)"))?;
                 places.insert((rank, stream), targets.len());
                 targets.push(OwnedFd::from(file));
             }

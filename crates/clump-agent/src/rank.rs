@@ -7,10 +7,12 @@ use crate::spec::{JobSpec, NodePlan};
 use clump_boot::boot::{
     self, BOOT_VARIABLE, NNODES_VARIABLE, NODE_VARIABLE, NRANKS_VARIABLE, RANK_VARIABLE, Seat,
 };
+use clump_os::printable::printable;
 use clump_os::process::{self, Child, Input, Program};
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankState;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 /// A started rank.
 #[derive(Debug)]
@@ -109,13 +111,13 @@ impl<'a> Crew<'a> {
     /// Says whose fault it is that a program does not start, with the codes that shells give.
     fn explain(&self, rank: u32, error: &clump_os::OsError) -> Refusal {
         let (spec, io) = (self.spec, error.io());
-        let name = spec.program.to_string_lossy();
-        let is_path = name.contains('/');
+        let name = printable(&spec.program);
+        let is_path = spec.program.as_bytes().contains(&b'/');
         match io.kind() {
             std::io::ErrorKind::NotFound => {
                 let why = match &spec.directory {
                     Some(folder) if !std::path::Path::new(folder).is_dir() => {
-                        format!("the working directory {} does not exist", folder.to_string_lossy())
+                        format!("the working directory {} does not exist", printable(folder))
                     }
                     _ if is_path => {
                         format!("`{name}` does not exist (or its interpreter does not)")

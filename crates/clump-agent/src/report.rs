@@ -1,6 +1,7 @@
 //! The block that explains how a job ended: at most [`MOST_LINES`] lines, the answer in the first.
 
 use crate::outcome::{DeathReport, Doing, Ending, JobOutcome, LossReport, Manner};
+use clump_os::printable::{printable, printable_lines};
 use clump_os::{limit, signal};
 use std::fmt::Write;
 
@@ -13,6 +14,7 @@ const MOST_LIST: usize = 48;
 
 /// Explains the end of a job of `program`; `None` when there is nothing to explain.
 pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
+    let program = &printable(program).to_string();
     let mut lines = match &outcome.ending {
         Ending::Clean => calm(outcome)?,
         Ending::Unread => return None,
@@ -45,7 +47,8 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
         lines.push(format!("  could not be killed: {}", listed(&outcome.survivors)));
     }
     debug_assert!(lines.len() <= MOST_LINES);
-    Some(format!("clump: {}\n", lines.join("\n")))
+    // Names of programs, of machines and of what was left are others' words.
+    Some(format!("clump: {}\n", printable_lines(&lines.join("\n"))))
 }
 
 fn calm(outcome: &JobOutcome) -> Option<Vec<String>> {

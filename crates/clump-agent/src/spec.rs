@@ -1,6 +1,7 @@
 //! What to run, as the launcher tells the agents.
 
 use clump_boot::NetDriver;
+use clump_os::printable::printable;
 use clump_shm::rank::Others;
 use clump_wire::Security;
 use serde::{Deserialize, Serialize};
@@ -112,10 +113,10 @@ impl JobSpec {
         nodes.flat_map(|node| self.ranks_of(node).map(move |_| node)).collect()
     }
 
-    /// The program's name without its folders, for reports.
+    /// The program's name without its folders, for reports: safe to print.
     pub fn program_name(&self) -> String {
         let path = std::path::Path::new(&self.program);
-        path.file_name().unwrap_or(&self.program).to_string_lossy().into_owned()
+        printable(path.file_name().unwrap_or(&self.program)).to_string()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Descendants whose parents end become children of this process (`adopt_orphans`), so "no child left"
 //! means "nothing left"; until then all descendants are looked up and killed, again and again.
 
+use clump_os::printable::printable;
 use clump_os::process::{self, News};
 use clump_os::procfs::{self, Process};
 use clump_os::{clock, epoll, signal};
@@ -30,7 +31,7 @@ pub(crate) fn kill_below(spared: &[u32]) -> Vec<Process> {
 
 /// A process in a few words.
 pub(crate) fn describe(process: &Process) -> String {
-    format!("{} (pid {})", process.name, process.pid)
+    format!("{} (pid {})", printable(&process.name), process.pid)
 }
 
 /// For the launcher, when the agent is gone: kills and reaps everything below this process within

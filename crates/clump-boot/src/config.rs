@@ -5,6 +5,8 @@
 use crate::dispatch::Dispatch;
 use crate::net_driver::NetDriver;
 use crate::{Error, Result};
+use clump_os::printable::printable;
+use std::ffi::OsStr;
 use std::fmt;
 
 /// Names the configuration file, a TOML table of the keys below.
@@ -195,10 +197,10 @@ impl Config {
     /// # Errors
     /// As [`Config::load`]; also for a name that is no key.
     pub fn load_with(code: &[(&str, &str)]) -> Result<Self> {
-        let file = match variable(FILE_VARIABLE) {
-            Some(path) => Some((path.clone(), read_file(&path)?)),
-            None => None,
-        };
+        let named = std::env::var_os(FILE_VARIABLE).filter(|path| !path.is_empty());
+        let file =
+            named.map(|path| Ok::<_, Error>((printable(&path).to_string(), read_file(&path)?)));
+        let file = file.transpose()?;
         Self::layered(code, variable, file.as_ref().map(|(path, table)| (path.as_str(), table)))
     }
 
@@ -342,8 +344,8 @@ fn refuse_strangers(code: &[(&str, &str)], file: Option<(&str, &toml::Table)>) -
     Ok(())
 }
 
-fn read_file(path: &str) -> Result<toml::Table> {
-    let bad = |why: String| Error::BadFile { path: path.into(), why };
+fn read_file(path: &OsStr) -> Result<toml::Table> {
+    let bad = |why: String| Error::BadFile { path: printable(path).to_string(), why };
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
     text.parse::<toml::Table>().map_err(|e| bad(e.to_string()))
 }

@@ -11,6 +11,7 @@ mod tests;
 
 use anyhow::Result;
 use clump_os::console;
+use clump_os::printable::{printable_json, printable_lines};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -76,7 +77,11 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     }
     let findings = checks::all(&facts::gather());
     let usable = usable(&findings);
-    let text = if args.json { json(&findings)? } else { report(&findings) };
+    // Programs say their versions themselves.
+    let text = match args.json {
+        true => printable_json(&json(&findings)?),
+        false => printable_lines(&report(&findings)),
+    };
     console::out(&text)?;
     Ok(if usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -71,12 +71,15 @@ impl FromStr for Addresses {
             let place = places.next().ok_or(format!("more than {MOST_PATHS} addresses"))?;
             let address = word.trim().parse::<IpAddr>();
             let address = address.map_err(|_| format!("`{word}` is no IP address"))?;
-            if address.is_unspecified() {
-                return Err(format!("`{word}` names no interface"));
+            if let Some(why) = clump_os::udp::not_one_machine(address) {
+                return Err(format!("`{word}` {why}; name an address of this machine"));
             }
             *place = Some(address);
         }
-        Ok(Self(all))
+        match all.iter().flatten().enumerate().find(|(at, one)| all[..*at].contains(&Some(**one))) {
+            Some((_, twice)) => Err(format!("`{twice}` is there twice")),
+            None => Ok(Self(all)),
+        }
     }
 }
 
@@ -198,6 +201,11 @@ fn is_here(address: IpAddr) -> Result<(), WrongCommand> {
         ErrorKind::NetworkUnreachable => format!(
             "nodes cannot reach each other at {address}: its interface is down; `ip link` shows it, and root sets it up \
              (ip link set lo up)"
+        ),
+        // connect(2): a socket may not be connected to a broadcast address.
+        ErrorKind::PermissionDenied => format!(
+            "{address} is a broadcast address, which leads to all machines of a network; name an address of this \
+             machine (--addresses)"
         ),
         _ => format!("nodes cannot be reached at {address} (--addresses): {why}"),
     }))

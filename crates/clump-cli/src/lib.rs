@@ -23,6 +23,7 @@ pub mod layout;
 pub mod run;
 pub mod stats;
 
+use clump_os::printable::printable_lines;
 use clump_os::{OsError, console, limit, signal};
 use std::io::Write;
 use std::process::ExitCode;
@@ -59,7 +60,7 @@ fn work() -> ExitCode {
         if error.chain().filter_map(|cause| cause.downcast_ref()).any(reader_left) {
             return ExitCode::from(UNREAD);
         }
-        console::err(&format!("clump: {error:#}"));
+        console::err(&format!("clump: {}", printable_lines(&format!("{error:#}"))));
         ExitCode::from(code_of(&error))
     })
 }

@@ -3,8 +3,10 @@
 use crate::layout::{self, Layout, WrongCommand};
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
+use clump_os::printable::printable;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -119,8 +121,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
 /// Refuses what looks like an option: everything from the first word that is no known option on belongs
 /// to the program.
 fn strange(program: &OsStr) -> Result<(), WrongCommand> {
-    let name = program.to_string_lossy();
-    if name.starts_with('-') {
+    let name = printable(program);
+    if program.as_bytes().starts_with(b"-") {
         return Err(WrongCommand::new(format!(
             "unknown option `{name}`; `clump run --help` lists them all (a program of that name would \
              be `./{name}`)"

@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use clump_agent::{report, scene};
+use clump_os::printable::{printable, printable_json, printable_lines};
 use clump_os::{clock, console, process, procfs};
 use clump_shm::node::{MEMORY_LABEL, NodeMemory};
 use clump_trace::text::Table;
@@ -33,7 +34,8 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
         Some(pid) => one_job(&all_nodes(memory_of(pid)?), args.json)?,
         None => all_jobs(args.json)?,
     };
-    console::out(&text)?;
+    // What a job's memory says was written by its ranks.
+    console::out(&printable_lines(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -87,7 +89,7 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
             "job": id, "ranks": ranks.len(), "nodes": nodes.len(), "doing": doing, "counters": ranks,
             "interfaces": interfaces, "stacks": drivers, "summary": summary,
         });
-        return Ok(format!("{all}\n"));
+        return Ok(format!("{}\n", printable_json(&all.to_string())));
     }
     let (seen, all) = (nodes.len(), node.nnodes());
     let mut text = match (seen as u32, all) {
@@ -137,6 +139,7 @@ fn all_jobs(json: bool) -> anyhow::Result<String> {
         if process.pid != process::own_pid() && !is_rank {
             let program =
                 procfs::descendants(process.pid).first().map(|p| procfs::command_line(p.pid));
+            let program = program.map(|line| printable(&line).to_string());
             let job = Job {
                 agent: process.pid,
                 ranks: node.ranks(),
@@ -146,7 +149,8 @@ fn all_jobs(json: bool) -> anyhow::Result<String> {
         }
     }
     if json {
-        return Ok(format!("{}\n", serde_json::to_string(&jobs.values().collect::<Vec<_>>())?));
+        let jobs = serde_json::to_string(&jobs.values().collect::<Vec<_>>())?;
+        return Ok(format!("{}\n", printable_json(&jobs)));
     }
     if jobs.is_empty() {
         return Ok("no job of this user runs here\n".into());

@@ -5,7 +5,9 @@
 //! times in that time, and a thread of this process answers while the program computes.
 
 mod connect;
+mod cookie;
 mod gate;
+mod half_open;
 mod link;
 mod meeting;
 
@@ -14,7 +16,7 @@ pub(crate) use link::Link;
 use crate::error::{Error, Result};
 use crate::hub::lock;
 use crate::port::Port;
-use crate::queue::Queue;
+use crate::queue::{Queue, Visitor};
 use crate::token::{MOST_ADDRESSES, Token};
 use clump_am::{FaultPlan, RankContext};
 use clump_boot::Config;
@@ -25,7 +27,7 @@ use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_os::{clock, udp};
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
-use gate::Gate;
+use gate::{Gate, Invitation};
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -85,6 +87,8 @@ struct Shared {
     alarm: Arc<Alarm>,
     links: Mutex<HashMap<u64, (Arc<Link>, OwnedFd)>>,
     gates: Mutex<HashMap<u64, Arc<Gate>>>,
+    /// Of listeners that are gone, while clients come that were answered before.
+    closed: Mutex<Vec<Arc<Invitation>>>,
     next: AtomicU64,
     ending: AtomicBool,
 }
@@ -116,6 +120,7 @@ impl Far {
             alarm,
             links: Mutex::default(),
             gates: Mutex::default(),
+            closed: Mutex::default(),
             next: AtomicU64::new(ALARM + 1),
             ending: AtomicBool::new(false),
         });
@@ -139,27 +144,20 @@ impl Far {
         if addresses.is_empty() || addresses.len() > MOST_ADDRESSES {
             return Err(Error::Between(format!("a token has 1 to {MOST_ADDRESSES} addresses")));
         }
-        if let Some(any) = addresses.iter().find(|address| address.ip().is_unspecified()) {
-            let why =
-                format!("nobody can be told to come to {any}; name an address of this machine");
-            return Err(Error::Between(why));
+        for address in addresses {
+            if let Some(why) = udp::not_one_machine(address.ip()) {
+                let why = format!("{address} {why}: nobody can be told to come there");
+                return Err(Error::Between(format!("{why}; name an address of this machine")));
+            }
         }
         let shared = self.shared()?;
         let secret = Arc::new(Secret::random().map_err(unusable)?);
-        let answered = Arc::new(Mutex::default());
+        let invitation = Arc::new(Invitation::new(queue, port, between, secret.clone())?);
         let mut bound = Vec::new();
         for &address in addresses {
             let socket = UdpSocket::from(udp::bind(address).map_err(unusable)?);
             let local = socket.local_addr().map_err(|e| Error::Between(e.to_string()))?;
-            let gate = Gate {
-                socket,
-                local,
-                port,
-                secret: secret.clone(),
-                queue: queue.clone(),
-                between: between.clone(),
-                answered: answered.clone(),
-            };
+            let gate = Gate { socket, local, invitation: invitation.clone() };
             shared.enter_gate(gate).map_err(unusable)?;
             bound.push(local);
         }
@@ -169,7 +167,11 @@ impl Far {
     /// Nobody is let in for that listener any more.
     pub(crate) fn close_gates(&self, queue: &Arc<Queue>) {
         if let Some(watch) = &*lock(&self.watch) {
-            lock(&watch.shared.gates).retain(|_, gate| !Arc::ptr_eq(&gate.queue, queue));
+            let shared = &watch.shared;
+            let of = |invitation: &Arc<Invitation>| Arc::ptr_eq(&invitation.queue, queue);
+            let ended = shared.invitations().into_iter().filter(of);
+            lock(&shared.closed).extend(ended);
+            lock(&shared.gates).retain(|_, gate| !of(&gate.invitation));
         }
     }
 }
@@ -230,10 +232,12 @@ impl Shared {
                     continue;
                 }
                 let gate = lock(&self.gates).get(&ready.token).cloned();
-                if let Some(gate) = gate {
-                    self.open_gate(&gate);
+                match gate {
+                    Some(gate) => self.open_gate(&gate),
+                    None => self.let_in(ready.token),
                 }
             }
+            self.forget_old();
         }
     }
 
@@ -260,19 +264,63 @@ impl Shared {
     }
 
     fn open_gate(&self, gate: &Gate) {
-        let knocks = gate.answer(&self.alarm);
-        let counters = Counters::over(self.context.block().counters());
-        // This thread alone counts these.
+        let watch = |socket: &UdpSocket| {
+            let number = self.number();
+            // Nobody else holds the socket: closing it takes it out of the poller.
+            self.poller.add(socket, number, Interest::Read).ok().map(|()| number)
+        };
+        let knocks = gate.answer(&watch);
+        let counters = self.counters();
         counters.add(Counter::ConnStrangers, knocks.strangers);
         counters.add(Counter::ConnRefused, knocks.refused);
-        counters.add(Counter::ConnMet, knocks.links.len() as u64);
-        for link in knocks.links {
-            let waiting = link.clone();
-            if self.enter_link(link).is_err() {
-                // Without being watched it would never be heard.
-                waiting.give_up();
+        counters.add(Counter::ConnPutOff, knocks.put_off);
+    }
+
+    /// What this thread alone counts.
+    fn counters(&self) -> Counters<'_> {
+        Counters::over(self.context.block().counters())
+    }
+
+    fn invitations(&self) -> Vec<Arc<Invitation>> {
+        let mut all = lock(&self.closed).clone();
+        for gate in lock(&self.gates).values() {
+            if !all.iter().any(|known| Arc::ptr_eq(known, &gate.invitation)) {
+                all.push(gate.invitation.clone());
             }
         }
+        all
+    }
+
+    /// Something came for a handshake: if it shows the client, its connection waits to be accepted.
+    fn let_in(&self, number: u64) {
+        for invitation in self.invitations() {
+            let between = &invitation.between;
+            let shown = lock(&invitation.half_open).take_shown(number, between.security);
+            let Some(half_open) = shown else { continue };
+            let _ = self.poller.remove(&half_open.socket);
+            let Ok((link, seat)) = half_open.open(between, &self.alarm) else {
+                self.counters().add(Counter::ConnRefused, 1);
+                return;
+            };
+            // Unwatched it would never be heard.
+            if self.enter_link(link.clone()).is_err() {
+                self.counters().add(Counter::ConnRefused, 1);
+            } else if seat.take(Visitor::Far(link.clone())) {
+                self.counters().add(Counter::ConnMet, 1);
+                self.wake();
+            } else {
+                link.hang_up();
+            }
+            return;
+        }
+    }
+
+    /// Gives back what is kept for clients that did not come.
+    fn forget_old(&self) {
+        let now_ns = clock::now_ns();
+        let given_up: u64 = self.invitations().iter().map(|one| one.forget_old(now_ns)).sum();
+        self.counters().add(Counter::ConnGivenUp, given_up);
+        lock(&self.closed).retain(|one| lock(&one.half_open).len() > 0);
     }
 
     /// Wakes the rank's threads.

@@ -56,6 +56,19 @@ impl Queue {
         state
     }
 
+    /// How many places are neither taken by one that waits nor kept for one that is being made.
+    ///
+    /// # Errors
+    /// All are taken by those that wait, or the listener is gone.
+    pub(crate) fn free(&self) -> Result<usize, Queued> {
+        let inner = lock(&self.inner);
+        match inner.closed {
+            true => Err(Queued::Closed),
+            false if inner.visitors.len() >= self.most => Err(Queued::Full),
+            false => Ok(self.most.saturating_sub(inner.visitors.len() + inner.reserved)),
+        }
+    }
+
     /// Keeps a place for one that is being made.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::port::Port;
 use clump_os::secret::{Secret, wipe};
+use clump_os::udp;
 use clump_wire::Security;
 use std::fmt::{self, Write};
 use std::net::SocketAddr;
@@ -84,6 +85,9 @@ impl FromStr for Token {
         let security = security.ok_or(bad("its security is unknown"))?;
         let addresses: Result<Vec<SocketAddr>, _> = addresses.split(',').map(str::parse).collect();
         let addresses = addresses.map_err(|_| bad("an address in it is none"))?;
+        if addresses.iter().any(|address| udp::not_one_machine(address.ip()).is_some()) {
+            return Err(bad("an address in it is not that of one machine"));
+        }
         if addresses.len() > MOST_ADDRESSES {
             return Err(bad("it has too many addresses"));
         }
@@ -147,6 +151,9 @@ mod tests {
         }
         assert!(text.replace("aead", "none").parse::<Token>().is_err());
         assert!(text.replace("4000", "99999").parse::<Token>().is_err());
+        for nobody in ["224.0.0.1", "255.255.255.255", "0.0.0.0"] {
+            assert!(text.replace("127.0.0.1", nobody).parse::<Token>().is_err(), "{nobody}");
+        }
         assert!(text.replacen("a5", "é", 1).parse::<Token>().is_err());
     }
 

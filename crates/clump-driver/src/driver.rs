@@ -98,6 +98,12 @@ pub trait Driver: Send {
         let _ = (peer, path);
     }
 
+    /// Gives a driver that asks its peers anything by itself the key to do so: everybody in the job has it, nobody
+    /// else. Only a driver with frames cares.
+    fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {
+        let _ = key;
+    }
+
     /// Datagrams lost so far because this machine had no working interface or route for them.
     fn unreachable(&self) -> u64 {
         0
@@ -111,6 +117,9 @@ pub trait Driver: Send {
 
 /// Least bytes of a datagram for which [`Driver::send_kept`] may be cheaper than [`Driver::send`].
 pub const LEAST_KEPT: usize = 32 << 10;
+
+/// Bytes of the key of [`Driver::set_probe_key`].
+pub const PROBE_KEY_BYTES: usize = 32;
 
 /// Most paths of a driver.
 pub const MOST_PATHS: usize = 4;
@@ -157,6 +166,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
         (**self).on_genuine(peer, path);
+    }
+
+    fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {
+        (**self).set_probe_key(key);
     }
 
     fn unreachable(&self) -> u64 {

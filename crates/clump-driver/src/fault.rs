@@ -11,7 +11,7 @@ mod waiting;
 pub use plan::{FaultCounts, FaultPlan};
 
 use crate::clock::Clock;
-use crate::driver::{Capabilities, Driver, Outgoing, PathCounts};
+use crate::driver::{Capabilities, Driver, Outgoing, PROBE_KEY_BYTES, PathCounts};
 use crate::error::DriverError;
 use crate::inbound::{Ecn, Inbound};
 use dice::Dice;
@@ -335,6 +335,10 @@ impl<D: Driver> Driver for Fault<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         self.inner.path_hint(to)
+    }
+
+    fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {
+        self.inner.set_probe_key(key);
     }
 
     fn on_genuine(&mut self, peer: SocketAddr, path: u8) {

@@ -2,7 +2,7 @@
 //! both. Made for latency: a round trip takes half of what it does by UDP (ADR 16).
 //!
 //! Peers are named by the addresses of their UDP sockets. The driver finds the way to them by itself
-//! ([`clump_os::link`]) and uses frames only where the other side has said that they arrive ([`paths`]);
+//! ([`clump_os::link`]) and uses frames only where the other side has said that they arrive ([`paths`], under a key: [`probe`]);
 //! everything else, IPv6, routers, datagrams longer than a frame, goes by UDP as it always did. So this
 //! driver reaches whoever the UDP driver reaches, and both may be in one job.
 //!
@@ -13,6 +13,7 @@
 mod format;
 mod link;
 mod paths;
+mod probe;
 mod receive;
 mod send;
 mod xdp;
@@ -20,7 +21,7 @@ mod xdp;
 pub use link::{Link, PacketLink};
 pub use xdp::{XdpLink, xdp_socket};
 
-use crate::driver::{Capabilities, Driver, Outgoing};
+use crate::driver::{Capabilities, Driver, Outgoing, PROBE_KEY_BYTES};
 use crate::error::DriverError;
 use crate::inbound::Inbound;
 use crate::udp::{Timestamps, Udp, UdpOptions};
@@ -28,6 +29,7 @@ use crate::watch::watch;
 use clump_os::link::Ways;
 use clump_os::{packet, udp};
 use paths::Paths;
+use probe::Probes;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -48,6 +50,8 @@ pub struct FrameCounts {
     pub received: u64,
     /// Frames that were not as they should be.
     pub malformed: u64,
+    /// Questions and answers that were not made with the key.
+    pub forged: u64,
     /// Questions sent.
     pub asked: u64,
     /// Answers sent.
@@ -65,6 +69,7 @@ pub struct Frames<L> {
     link: L,
     local: SocketAddrV4,
     paths: Paths,
+    probes: Probes,
     /// Who tells the way, in the network namespace in which this was made.
     ways: Ways,
     watch: OwnedFd,
@@ -155,6 +160,7 @@ impl<L: Link> Frames<L> {
             link,
             local,
             paths: Paths::default(),
+            probes: Probes::new()?,
             ways: Ways::open()?,
             watch,
             capabilities,
@@ -219,6 +225,10 @@ impl<L: Link> Driver for Frames<L> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         self.udp.path_hint(to)
+    }
+
+    fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {
+        self.probes.take_key(key);
     }
 
     fn unreachable(&self) -> u64 {

@@ -45,7 +45,9 @@ mod watch;
 pub use clock::{Clock, SetClock};
 pub use clump_os::xdp::Attached;
 pub use direct::{Direct, Opened, open, take, take_all};
-pub use driver::{Capabilities, Driver, LEAST_KEPT, MOST_PATHS, Outgoing, PathCounts};
+pub use driver::{
+    Capabilities, Driver, LEAST_KEPT, MOST_PATHS, Outgoing, PROBE_KEY_BYTES, PathCounts,
+};
 pub use error::DriverError;
 pub use fault::{Fault, FaultCounts, FaultPlan, FaultSwitch};
 pub use frames::{

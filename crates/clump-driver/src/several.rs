@@ -7,7 +7,7 @@
 
 mod paths;
 
-use crate::driver::{Capabilities, Driver, MOST_PATHS, Outgoing, PathCounts};
+use crate::driver::{Capabilities, Driver, MOST_PATHS, Outgoing, PROBE_KEY_BYTES, PathCounts};
 use crate::error::DriverError;
 use crate::inbound::Inbound;
 use crate::watch::watch;
@@ -230,6 +230,10 @@ impl<D: Driver> Driver for Several<D> {
         // Whatever is sent may have to go by another path.
         let all = self.inner.iter().zip(&self.peers[at].to);
         all.filter_map(|(driver, to)| driver.path_hint(*to)).min()
+    }
+
+    fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {
+        self.inner.iter_mut().for_each(|driver| driver.set_probe_key(key));
     }
 
     #[inline]

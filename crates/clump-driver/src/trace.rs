@@ -6,15 +6,16 @@
 mod pcap;
 
 use crate::clock::Clock;
-use crate::driver::{Capabilities, Driver, Outgoing, PathCounts};
+use crate::driver::{Capabilities, Driver, Outgoing, PROBE_KEY_BYTES, PathCounts};
 use crate::error::DriverError;
 use crate::inbound::{Ecn, Inbound};
 use clump_os::OsError;
 use pcap::{Capture, Frame};
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -74,13 +75,16 @@ impl<D: Driver> Trace<D> {
         Self { inner, capabilities, local, clock, clock_offset_ns, capture, whole: Vec::new() }
     }
 
-    /// Records to a new file.
+    /// Records to a file, which only its user reads: packets are in it. A link is not followed.
     pub fn to_file(inner: D, path: &Path, limits: TraceLimits) -> Result<Self, DriverError> {
         let failed = |e: io::Error| {
             let errno = rustix::io::Errno::from_io_error(&e).unwrap_or(rustix::io::Errno::IO);
             OsError::new(format!("creating the capture {}", path.display()), errno)
         };
-        let file = File::create(path).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
+        let file = options.custom_flags(no_follow).open(path).map_err(failed)?;
         Ok(Self::new(inner, Box::new(file), limits, Clock::Steady))
     }
 
@@ -159,6 +163,10 @@ impl<D: Driver> Driver for Trace<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         self.inner.path_hint(to)
+    }
+
+    fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {
+        self.inner.set_probe_key(key);
     }
 
     fn on_genuine(&mut self, peer: SocketAddr, path: u8) {

@@ -165,18 +165,27 @@ fn strangers_are_neither_heard_nor_answered() {
     let nobody = SocketAddrV4::new(Ipv4Addr::new(127, 0, 0, 9), 9);
     let before = a.counts();
     let send = |frame: &[u8]| packet::send(raw.as_fd(), lo, frame).unwrap();
-    send(&frame(0x11, b_at, a_at, 4, 40)); // for another
-    send(&frame(0x12, a_at, nobody, 0, 40)); // asks, but is nobody's peer
-    send(&frame(0x13, a_at, nobody, 0, 40)); // answers what was not asked
+    send(&frame(0x21, b_at, a_at, 4, 40)); // for another
+    send(&frame(0x22, a_at, nobody, 0, 40)); // asks, but is nobody's peer
+    send(&frame(0x23, a_at, nobody, 0, 40)); // answers what was not asked
     assert_eq!(hear(&mut a), Vec::<Vec<u8>>::new());
     assert_eq!(a.counts(), before);
-    send(&frame(0x11, a_at, nobody, 60, 40)); // longer than it is
-    send(&frame(0x21, a_at, nobody, 40, 40)); // of another version
-    send(&frame(0x14, a_at, nobody, 40, 40)); // of no kind
+    send(&frame(0x21, a_at, nobody, 60, 40)); // longer than it is
+    send(&frame(0x11, a_at, nobody, 40, 40)); // of another version
+    send(&frame(0x24, a_at, nobody, 40, 40)); // of no kind
     assert_eq!(hear(&mut a), Vec::<Vec<u8>>::new());
     assert_eq!(a.counts().malformed, before.malformed + 3);
+    // Questions and answers in the name of the peer, by one without the key.
+    for kind in [0x22, 0x23] {
+        send(&frame(kind, a_at, b_at, 24, 24));
+    }
+    send(&frame(0x23, a_at, b_at, 0, 24)); // as they were before there was one
+    assert_eq!(hear(&mut a), Vec::<Vec<u8>>::new());
+    let now = a.counts();
+    assert_eq!((now.forged, now.malformed), (before.forged + 2, before.malformed + 4));
+    assert_eq!((now.answered, now.opened), (before.answered, before.opened));
     // Who knows the form can say something, as over UDP; seals keep it out.
-    send(&frame(0x11, a_at, nobody, 40, 60));
+    send(&frame(0x21, a_at, nobody, 40, 60));
     assert_eq!(hear(&mut a), [vec![0; 40]]);
 }
 

@@ -14,7 +14,7 @@ const MESSAGES: u32 = 100_000;
 const TRIPS: u32 = 1000;
 
 fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let what = args.next().context("say what: long, medium, rate or trip")?;
     let bytes: usize = args.next().map_or(Ok(1 << 20), |bytes| bytes.parse())?;
     let turns: usize = args.next().map_or(Ok(101), |turns| turns.parse())?;

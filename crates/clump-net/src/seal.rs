@@ -42,6 +42,7 @@ mod packet;
 
 pub use packet::{Opener, Sealer};
 
+use clump_driver::PROBE_KEY_BYTES;
 use clump_os::secret::{Secret, scrubbed, wipe};
 use clump_wire::Security;
 use ring::aead::{AES_128_GCM, LessSafeKey, UnboundKey};
@@ -55,6 +56,7 @@ const SALT: &[u8] = b"clump job key, version 1";
 /// What a derived key is for.
 const FOR_PACKETS: &[u8] = b"clump packets";
 const FOR_TAG: &[u8] = b"clump job tag";
+const FOR_PROBES: &[u8] = b"clump driver probes";
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +93,19 @@ impl JobKey {
     /// it does not give away; it goes over the wire in the clear.
     pub fn job_tag(&self) -> u32 {
         self.tag
+    }
+
+    /// The key by which drivers of this job ask each other what wires do (`Driver::set_probe_key`).
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn probe_key(&self) -> Result<Secret<[u8; PROBE_KEY_BYTES]>, KeyError> {
+        Secret::try_new(|| {
+            let mut key = [0; PROBE_KEY_BYTES];
+            let derived = self.extracted.expand(&[FOR_PROBES], ProbeKey);
+            derived.and_then(|okm| okm.fill(&mut key)).map_err(|_| KeyError::Derivation)?;
+            Ok(key)
+        })
     }
 
     /// What seals packets from stack `from`, in its incarnation `from_epoch`, to stack `to`.
@@ -133,6 +148,14 @@ impl JobKey {
             })
             .map(Some),
         }
+    }
+}
+
+struct ProbeKey;
+
+impl KeyType for ProbeKey {
+    fn len(&self) -> usize {
+        PROBE_KEY_BYTES
     }
 }
 

@@ -190,9 +190,11 @@ impl Stack {
     pub fn new(
         config: StackConfig,
         key: &JobKey,
-        driver: Box<dyn Driver>,
+        mut driver: Box<dyn Driver>,
         doors: Box<dyn Doors>,
     ) -> Result<Self, KeyError> {
+        let probe_key = key.probe_key()?;
+        driver.set_probe_key(&probe_key);
         let mut peers: Vec<Option<Peer>> = Vec::new();
         for &PeerAddress { id, address, epoch } in &config.peers {
             let at = id as usize;

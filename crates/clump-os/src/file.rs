@@ -63,8 +63,10 @@ impl DiskFile {
         }
         match rustix::fs::open(path, flags, mode) {
             // A refused O_DIRECT may have left the empty file behind.
-            Err(Errno::EXIST) if direct && rustix::fs::stat(path).is_ok_and(|s| s.st_size == 0) => {
-                let again = flags.difference(OFlags::EXCL);
+            Err(Errno::EXIST)
+                if direct && rustix::fs::lstat(path).is_ok_and(|s| s.st_size == 0) =>
+            {
+                let again = flags.difference(OFlags::EXCL) | OFlags::NOFOLLOW;
                 let fd = rustix::fs::open(path, again, mode)
                     .map_err(|e| OsError::new(format!("opening {name}"), e))?;
                 Ok(Self { fd, direct: false, name })

@@ -23,6 +23,7 @@ pub mod epoll;
 pub mod error;
 pub mod fence;
 pub mod file;
+pub mod folder;
 #[cfg_attr(loom, path = "forked/model.rs")]
 pub mod forked;
 pub mod futex;
@@ -35,6 +36,7 @@ mod netlink;
 pub mod netns;
 pub mod packet;
 pub mod parcel;
+pub mod printable;
 pub mod probe;
 pub mod process;
 pub mod procfs;

@@ -196,9 +196,13 @@ pub fn peak_resident_bytes() -> Option<u64> {
 }
 
 fn status_bytes(field: &str) -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|l| l.starts_with(field))?;
-    let kib: u64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    // The name of the program is in it, which is any bytes.
+    let status = std::fs::read("/proc/self/status").ok()?;
+    let value = |line: &[u8]| {
+        let text = std::str::from_utf8(line).ok()?.strip_prefix(field)?;
+        text.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    let kib = status.split(|&byte| byte == b'\n').find_map(value)?;
     Some(kib * 1024)
 }
 

@@ -3,9 +3,12 @@
 use crate::error::Result;
 use crate::process;
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::str;
 
 /// A process as `/proc/PID/stat` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,8 +17,8 @@ pub struct Process {
     pub pid: u32,
     /// The number of its parent.
     pub parent: u32,
-    /// The first 15 bytes of its program's name.
-    pub name: String,
+    /// The first 15 bytes of its program's name: any bytes, also half a character at the end.
+    pub name: OsString,
     /// One letter: R, S, D, T (stopped), Z (ended, not yet reaped), ...
     pub state: char,
     /// When it started, in clock ticks since boot: with `pid` it names a process for ever.
@@ -25,19 +28,22 @@ pub struct Process {
 impl Process {
     /// Reads one process; `None` when it is gone.
     pub fn read(pid: u32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// The format of proc_pid_stat(5). The name is in parentheses and may itself contain any character.
-    fn parse(stat: &str) -> Option<Self> {
-        let (pid, rest) = stat.split_once(" (")?;
-        let (name, rest) = rest.rsplit_once(") ")?;
-        let mut fields = rest.split_ascii_whitespace();
+    /// Reads the format of proc_pid_stat(5). The name is in parentheses and may itself contain any byte: only what is
+    /// behind the last parenthesis is text.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let open = stat.windows(2).position(|two| two == b" (")?;
+        let close = stat.windows(2).rposition(|two| two == b") ")?;
+        let name = stat.get(open + 2..close)?;
+        let mut fields = str::from_utf8(&stat[close + 2..]).ok()?.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
         // Fields 3 and 4 are taken; the start is field 22.
         let started = fields.nth(22 - 5)?.parse().ok()?;
-        Some(Self { pid: pid.parse().ok()?, parent, name: name.into(), state, started })
+        let pid = str::from_utf8(&stat[..open]).ok()?.parse().ok()?;
+        Some(Self { pid, parent, name: OsString::from_vec(name.to_vec()), state, started })
     }
 
     /// Kills it, unless its number belongs to another process by now.
@@ -97,7 +103,7 @@ pub fn open_memory(pid: u32, label: &str) -> Option<OwnedFd> {
     let wanted = format!("/memfd:{label}");
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
         let is_it = fs::read_link(entry.path())
-            .is_ok_and(|target| target.to_string_lossy().starts_with(&wanted));
+            .is_ok_and(|target| target.as_os_str().as_bytes().starts_with(wanted.as_bytes()));
         if is_it && let Ok(file) = fs::File::open(entry.path()) {
             return Some(file.into());
         }
@@ -105,7 +111,7 @@ pub fn open_memory(pid: u32, label: &str) -> Option<OwnedFd> {
     None
 }
 
-/// Whether process `pid` has the memory file named `label` mapped; `None` when it is gone or about to be,
+/// Tells if process `pid` has the memory file named `label` mapped; `None` when it is gone or about to be,
 /// has memory of no kind any more, or may not be looked into.
 pub fn maps_memory(pid: u32, label: &str) -> Option<bool> {
     let maps = fs::read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
@@ -113,22 +119,29 @@ pub fn maps_memory(pid: u32, label: &str) -> Option<bool> {
     Some(maps.windows(wanted.len()).any(|bytes| bytes == wanted.as_bytes()))
 }
 
-/// The command line of a process, with spaces between the arguments; empty when it is gone.
-pub fn command_line(pid: u32) -> String {
+/// The command line of a process as its bytes are, with spaces between the arguments; empty when it is gone.
+pub fn command_line(pid: u32) -> OsString {
     let bytes = fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
     let bytes = bytes.unwrap_or_default();
-    let parts = bytes.split(|&byte| byte == 0).filter(|part| !part.is_empty());
-    parts.map(String::from_utf8_lossy).collect::<Vec<_>>().join(" ")
+    let parts: Vec<_> = bytes.split(|&byte| byte == 0).filter(|part| !part.is_empty()).collect();
+    OsString::from_vec(parts.join(&b' '))
+}
+
+/// The value that `variable` had in the environment of a process at its start; `None` when it had none, or is not
+/// to be looked into.
+pub fn variable(pid: u32, variable: &str) -> Option<OsString> {
+    let all = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let value = |one: &[u8]| {
+        let rest = one.strip_prefix(variable.as_bytes())?.strip_prefix(b"=")?;
+        Some(OsStr::from_bytes(rest).to_owned())
+    };
+    all.split(|&byte| byte == 0).find_map(value)
 }
 
 /// The processes whose environment at their start held `variable=value`; only those that this user may
 /// look into.
 pub fn with_variable(variable: &str, value: &str) -> Vec<Process> {
-    let wanted = format!("{variable}={value}");
-    let has = |pid: &u32| {
-        fs::read(format!("/proc/{pid}/environ"))
-            .is_ok_and(|all| all.split(|&byte| byte == 0).any(|one| one == wanted.as_bytes()))
-    };
+    let has = |pid: &u32| self::variable(*pid, variable).is_some_and(|is| is == value);
     pids().filter(has).filter_map(Process::read).filter(|process| process.state != 'Z').collect()
 }
 
@@ -143,13 +156,26 @@ mod tests {
     use crate::process::{Change, Exit, News, Program, own_pid};
 
     #[test]
-    fn names_with_parentheses_and_spaces_are_read() {
+    fn names_of_any_bytes_are_read() {
         let rest = "S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 777 20";
-        let process = Process::parse(&format!("42 (a) b (c) {rest}")).unwrap();
-        assert_eq!((process.pid, process.parent, process.started), (42, 1, 777));
-        assert_eq!((process.name.as_str(), process.state), ("a) b (c", 'S'));
-        assert_eq!(Process::parse("42 (x"), None);
-        assert_eq!(Process::parse(""), None);
+        let names: [&[u8]; 7] = [
+            b"a) b (c",
+            b"gr\xf6\xdfe",
+            b"berechnungs-gr\xc3",
+            b"",
+            b" ",
+            b"a\nb",
+            b"x) S 9 9\n1 (y",
+        ];
+        for name in names {
+            let stat = [b"42 (", name, b") ", rest.as_bytes()].concat();
+            let process = Process::parse(&stat).unwrap();
+            assert_eq!((process.pid, process.parent, process.started), (42, 1, 777));
+            assert_eq!((process.name.as_bytes(), process.state), (name, 'S'));
+        }
+        for cut in ["42 (x", "", "42 (x) ", "42 ) (", "x (y) S 1"] {
+            assert_eq!(Process::parse(cut.as_bytes()), None, "{cut}");
+        }
     }
 
     #[test]
@@ -168,22 +194,41 @@ mod tests {
         drop((mapped, memory));
     }
 
+    /// Programs whose names are text, half a character at the end, and Latin-1 with what the format uses.
+    fn sleepers(folder: &Path) -> [OsString; 3] {
+        let names: [&[u8]; 3] =
+            [b"sleep", "berechnungs-gr\u{f6}\u{df}e".as_bytes(), b"\xe4) S 1\n (b"];
+        names.map(|name| {
+            let to = folder.join(OsStr::from_bytes(name));
+            fs::copy("/bin/sleep", &to).unwrap();
+            to.into_os_string()
+        })
+    }
+
     /// The only test of this crate that has children: [`process::changed`] takes any.
     #[test]
-    fn a_child_and_its_child_are_found_and_killed() {
+    fn children_and_theirs_are_found_and_killed_whatever_their_names() {
         process::adopt_orphans().unwrap();
         let mark = format!("{}", process::random().unwrap());
-        let args = ["-c", "setsid sleep 1000 & exec sleep 1000"].map(std::ffi::OsString::from);
-        let mut program = Program::new("sh", args);
-        program.variable("CLUMP_TEST_MARK", &mark);
-        let child = process::start(&program).unwrap();
+        let folder = std::env::temp_dir().join(format!("clump-procfs-{mark}"));
+        fs::create_dir(&folder).unwrap();
+        let mut started = Vec::new();
+        for sleeper in sleepers(&folder) {
+            let script = "setsid \"$0\" 1000 & exec \"$0\" 1000";
+            let mut program = Program::new("sh", ["-c".into(), script.into(), sleeper]);
+            program.variable("CLUMP_TEST_MARK", &mark);
+            started.push(process::start(&program).unwrap().pid);
+        }
+        let named = |p: &Process| p.name != "sh" && p.name != "setsid";
         let deadline = crate::clock::now_ns() + 20_000_000_000;
-        while descendants(own_pid()).iter().filter(|p| p.name == "sleep").count() < 2 {
-            assert!(crate::clock::now_ns() < deadline, "two sleeping descendants");
+        while descendants(own_pid()).iter().filter(|p| named(p)).count() < 2 * started.len() {
+            assert!(crate::clock::now_ns() < deadline, "sleeping: {:?}", descendants(own_pid()));
             crate::clock::yield_now();
         }
-        assert_eq!(with_variable("CLUMP_TEST_MARK", &mark).len(), 2);
-        process::signal_group(child.pid, crate::signal::KILL).unwrap();
+        assert_eq!(with_variable("CLUMP_TEST_MARK", &mark).len(), 2 * started.len());
+        for &pid in &started {
+            process::signal_group(pid, crate::signal::KILL).unwrap();
+        }
         let mut ended = Vec::new();
         loop {
             match process::changed().unwrap() {
@@ -198,9 +243,12 @@ mod tests {
             }
             assert!(crate::clock::now_ns() < deadline, "all gone: {ended:?}");
         }
-        assert!(ended.contains(&(child.pid, Change::Ended(Exit::Signal(9)))), "{ended:?}");
+        for pid in started {
+            assert!(ended.contains(&(pid, Change::Ended(Exit::Signal(9)))), "{ended:?}");
+        }
         assert!(with_variable("CLUMP_TEST_MARK", &mark).is_empty());
         let missing = process::start(&Program::new("/nonexistent/program", [])).unwrap_err();
         assert_eq!(missing.errno, rustix::io::Errno::NOENT);
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

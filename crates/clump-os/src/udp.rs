@@ -17,7 +17,7 @@ pub use send::{Outbox, Post, send, send_parts};
 use crate::error::{OsError, Result};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Most datagrams that one segmented send carries (the kernel's `UDP_MAX_SEGMENTS` before 6.9).
@@ -28,6 +28,20 @@ pub const MAX_BYTES_V4: usize = 65_507;
 
 /// Most bytes of one datagram over IPv6.
 pub const MAX_BYTES_V6: usize = 65_527;
+
+/// Why nothing that is sent to `ip` comes to one machine; `None` for an address that one machine can have. The
+/// broadcast address of a subnet looks like any other: the kernel knows it.
+pub fn not_one_machine(ip: IpAddr) -> Option<&'static str> {
+    // An address of IPv4 that is written as one of IPv6 is what it stands for.
+    match ip.to_canonical() {
+        ip if ip.is_unspecified() => Some("names no interface"),
+        ip if ip.is_multicast() => Some("is a multicast address, which leads to many machines"),
+        IpAddr::V4(Ipv4Addr::BROADCAST) => {
+            Some("is the broadcast address, which leads to all machines")
+        }
+        _ => None,
+    }
+}
 
 /// A socket bound to `address` (port 0: any), not blocking, closed on exec. One of IPv6 is for IPv6 only.
 pub fn bind(address: SocketAddr) -> Result<OwnedFd> {

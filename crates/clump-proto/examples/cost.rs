@@ -95,7 +95,8 @@ fn measure(name: &str, runs: u32, run: fn(&mut Ends)) {
 }
 
 fn main() {
-    let runs = std::env::args().nth(1).and_then(|runs| runs.parse().ok()).unwrap_or(300);
+    let runs =
+        std::env::args_os().nth(1).and_then(|runs| runs.to_str()?.parse().ok()).unwrap_or(300);
     measure("stream, own acks", runs, Ends::stream);
     measure("requests and replies", runs, Ends::requests);
 }

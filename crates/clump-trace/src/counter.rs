@@ -139,6 +139,8 @@ counters! {
     ConnMet          "conn.met"             Count "Connections of other jobs that were made.";
     ConnStrangers    "conn.strangers"       Count "Packets at gates for other jobs that were not made with a token of theirs.";
     ConnRefused      "conn.refused"         Count "Connections of other jobs that found no room.";
+    ConnPutOff       "conn.put_off"         Count "Connections of other jobs that were told to come again, while others were being let in.";
+    ConnGivenUp      "conn.given_up"        Count "Connections of other jobs that were answered and not heard of in time.";
 
     ReturnedBadArguments  "am.returned.bad_arguments"    Count "Messages that came back: malformed arguments.";
     ReturnedNoEndpoint    "am.returned.no_such_endpoint" Count "Messages that came back: the name leads to no endpoint.";

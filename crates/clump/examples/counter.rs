@@ -11,7 +11,9 @@ const NEXT: u64 = 0;
 const DONE: u64 = 64;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let tickets = std::env::args().nth(1).map_or(Ok(1000), |text| text.parse::<u64>())?;
+    let tickets = std::env::args_os()
+        .nth(1)
+        .map_or(Ok(1000), |text| text.to_string_lossy().parse::<u64>())?;
     let cl = clump::init()?;
     let rma = Rma::open(&cl)?;
     let (mine, all) = cl.allocate(&rma, 128)?;

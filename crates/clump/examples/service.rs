@@ -9,8 +9,12 @@
 //! connect.
 
 use clump::conn::{Connection, Listener, Order, Port, Token};
+use std::ffi::{OsStr, OsString};
+use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 /// Where the service is, on node 0.
 const SERVICE: Port = Port(7);
@@ -18,32 +22,37 @@ const SERVICE: Port = Port(7);
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
-    let args: Vec<String> = std::env::args().collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).skip(1).collect();
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let args: Vec<&OsStr> = args.iter().map(OsString::as_os_str).collect();
     match args.as_slice() {
-        ["serve", file] => serve(file, 1),
-        ["serve", file, clients] => serve(file, clients.parse()?),
-        ["ask", file, words @ ..] => ask(file, words),
+        [what, file] if *what == "serve" => serve(file.as_ref(), 1),
+        [what, file, clients] if *what == "serve" => {
+            serve(file.as_ref(), clients.to_string_lossy().parse()?)
+        }
+        [what, file, words @ ..] if *what == "ask" => {
+            let words: Vec<_> = words.iter().map(|word| word.as_bytes()).collect();
+            ask(file.as_ref(), &words)
+        }
         _ => Err("say: service serve FILE [CLIENTS], or: service ask FILE WORD...".into()),
     }
 }
 
 /// Rank 0 answers so many clients of other jobs, and one of each other rank of this.
-fn serve(file: &str, clients: usize) -> Result<()> {
+fn serve(file: &Path, clients: usize) -> Result<()> {
     let cl = clump::init()?;
     if cl.rank() != 0 {
         cl.barrier()?;
         let connection = Connection::connect(&cl, 0, SERVICE, Order::Kept)?;
-        println!("rank {}: {}", cl.rank(), count(&connection, &["a", "rank", "of", "its", "own"])?);
+        println!(
+            "rank {}: {}",
+            cl.rank(),
+            count(&connection, &[b"a", b"rank", b"of", b"its", b"own"])?
+        );
         return Ok(());
     }
     let listener = Listener::bind(&cl, SERVICE)?;
     let token = listener.invite(&[([127, 0, 0, 1], 0).into()])?;
-    // Whole at once, and nobody else's.
-    let (part, mut options) = (format!("{file}.part"), std::fs::OpenOptions::new());
-    let options = options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(&part)?.write_all(token.to_string().as_bytes())?;
-    std::fs::rename(&part, file)?;
+    hand_out(&token, file)?;
     cl.barrier()?;
     let mut words = 0_u64;
     for _ in 0..clients + cl.nranks() - 1 {
@@ -57,8 +66,23 @@ fn serve(file: &str, clients: usize) -> Result<()> {
     Ok(())
 }
 
+/// Writes the token to a file: whole at once, and its user's alone. The file is new: one that is there already may
+/// be somebody else's, who would read it.
+fn hand_out(token: &Token, file: &Path) -> Result<()> {
+    let part = file.with_added_extension(format!("{}.part", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut written = options.open(&part).map_err(|e| format!("{}: {e}", part.display()))?;
+    let named =
+        written.write_all(token.to_string().as_bytes()).and_then(|()| std::fs::rename(&part, file));
+    if named.is_err() {
+        let _ = std::fs::remove_file(&part);
+    }
+    Ok(named?)
+}
+
 /// Connects by the token and has words counted.
-fn ask(file: &str, words: &[&str]) -> Result<()> {
+fn ask(file: &Path, words: &[&[u8]]) -> Result<()> {
     let cl = clump::init()?;
     let token: Token = std::fs::read_to_string(file)?.parse()?;
     if cl.rank() == 0 {
@@ -68,8 +92,8 @@ fn ask(file: &str, words: &[&str]) -> Result<()> {
     Ok(cl.barrier()?)
 }
 
-fn count(connection: &Connection, words: &[&str]) -> Result<u64> {
-    connection.send(words.join(" ").as_bytes())?;
+fn count(connection: &Connection, words: &[&[u8]]) -> Result<u64> {
+    connection.send(&words.join(&b' '))?;
     let answer = connection.recv()?.ok_or("the service closed the connection")?;
     Ok(u64::from_le_bytes(answer.as_slice().try_into()?))
 }

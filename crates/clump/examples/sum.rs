@@ -6,7 +6,9 @@
 use clump::Sum;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let steps = std::env::args().nth(1).map_or(Ok(10_000_000), |text| text.parse::<usize>())?;
+    let steps = std::env::args_os()
+        .nth(1)
+        .map_or(Ok(10_000_000), |text| text.to_string_lossy().parse::<usize>())?;
     let cl = clump::init()?;
     let width = 1.0 / steps as f64;
     let height = |i: usize| {

@@ -22,6 +22,7 @@ use clump_os::procfs::{self, Process};
 use clump_os::{clock, process, signal};
 use std::ffi::OsString;
 use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -174,7 +175,8 @@ impl Running {
     fn agents_now(&self) -> Vec<u32> {
         let launcher = self.launcher();
         let is_agent = |p: &Process| {
-            p.parent == launcher && procfs::command_line(p.pid).contains(" agent --control ")
+            let line = procfs::command_line(p.pid);
+            p.parent == launcher && line.to_string_lossy().contains(" agent --control ")
         };
         let mut agents: Vec<Process> = self.processes().into_iter().filter(is_agent).collect();
         agents.sort_by_key(|p| (p.started, p.pid));
@@ -190,9 +192,8 @@ impl Running {
     pub fn ranks(&self) -> Vec<(u32, u32)> {
         let agents = self.agents_now();
         let rank_of = |p: &Process| {
-            let variables = std::fs::read_to_string(format!("/proc/{}/environ", p.pid)).ok()?;
-            let found = variables.split('\0').find_map(|v| v.strip_prefix("CLUMP_RANK="))?;
-            found.parse().ok().map(|rank| (rank, p.pid))
+            let found = procfs::variable(p.pid, "CLUMP_RANK")?;
+            found.to_str()?.parse().ok().map(|rank| (rank, p.pid))
         };
         let children = self.processes().into_iter().filter(|p| agents.contains(&p.parent));
         children.filter_map(|p| rank_of(&p)).collect()
@@ -337,11 +338,12 @@ impl Finished {
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// A new, empty folder.
+    /// A new, empty folder that nobody else may look into.
     pub fn new() -> Self {
         let name = format!("clump-cluster-{:016x}", process::random().expect("random bits"));
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("creating a temporary folder");
+        let mut builder = std::fs::DirBuilder::new();
+        builder.mode(0o700).create(&path).expect("creating a temporary folder");
         Self(path)
     }
 

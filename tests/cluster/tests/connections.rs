@@ -2,6 +2,7 @@
 
 use clump_cluster_tests::{Folder, Job, Running, program, signals, until};
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 
 fn conn(options: &str, what: &str, folder: &Folder) -> Job {
     let folder = folder.path().as_os_str().to_owned();
@@ -27,8 +28,13 @@ fn a_service_counts_for_clients_of_other_jobs_also_over_a_bad_network() {
             job.with(|command| _ = command.env("CLUMP_NET_LOSS_PPM", loss))
         };
         let path = file.display().to_string();
+        // Somebody was there before, who could read what is written there.
+        let planted = folder.path().join("token.part");
+        std::fs::write(&planted, "").unwrap();
         let server = service("-n 2 --nodes 2", &["serve", &path, "2"]).start();
         until("the token", || file.exists().then_some(()));
+        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read(&planted).unwrap(), b"");
         for options in ["-n 2", "-n 2 --nodes 2"] {
             let ended = service(options, &["ask", &path, "one", "two", "three"]).finish();
             ended.expect_clean();

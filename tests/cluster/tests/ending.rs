@@ -2,6 +2,7 @@
 
 use clump_cluster_tests::{Folder, Job, Running, signals, until};
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 
 /// A job of which rank 0 computes for ever, deaf to signals, and the others wait for it in a barrier.
 fn stuck(folder: &Folder, deaf: &str) -> Running {
@@ -152,4 +153,26 @@ fn what_a_caller_ignores_for_good_ends_nothing() {
     let ended = Job::any("sh").with_args(&["-c", &line]).finish();
     ended.expect_clean();
     assert_eq!(ended.out, "alive\nalive\n");
+}
+
+/// A copy of `sleep` under a name that is no text, also where the kernel cuts it, and one that looks like the end of a
+/// name in `/proc`.
+#[test]
+fn processes_are_ended_and_named_whatever_bytes_their_names_are() {
+    let names: [&[u8]; 3] =
+        ["berechnungs-gr\u{f6}\u{df}e".as_bytes(), b"gr\xf6\xdfe", b"a) S 1\n(\x1b[2J"];
+    let folder = Folder::new();
+    for (name, shown) in
+        names.into_iter().zip(["berechnungs-gr", r"gr\xf6\xdfe", r"a) S 1\x0a(\x1b["])
+    {
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::copy("/bin/sleep", &path).unwrap();
+        let script = "setsid \"$0\" 9999 & while ! cmp -s /proc/$!/exe \"$0\"; do :; done";
+        for options in ["-n 1", "-n 2 --nodes 2"] {
+            let words = ["-c".into(), script.into(), path.clone().into_os_string()];
+            let ended = Job::of_program(options, "sh", words).finish();
+            ended.expect(0, &["left running", shown]);
+            assert!(ended.err.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", ended.err);
+        }
+    }
 }

@@ -238,9 +238,7 @@ fn who_goes_on_without_a_lost_node_is_not_ended() {
 
 /// Whether a process was started with this variable.
 fn variable(pid: u32, name: &str, value: u32) -> bool {
-    let wanted = format!("{name}={value}");
-    std::fs::read_to_string(format!("/proc/{pid}/environ"))
-        .is_ok_and(|all| all.split('\0').any(|one| one == wanted))
+    clump_os::procfs::variable(pid, name).is_some_and(|is| is == *value.to_string())
 }
 
 #[test]

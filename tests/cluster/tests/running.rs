@@ -3,6 +3,8 @@
 use clump_cluster_tests::{Folder, Job, signals, until};
 use clump_os::claim::CpuClaim;
 use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 fn shell(options: &str, script: &str) -> Job {
@@ -324,4 +326,78 @@ fn the_report_says_where_ranks_ran_and_scripts_run_anywhere() {
     assert_eq!(bound_to(job.rank(0)), None, "a program that has not joined is not bound");
     job.signal(job.launcher(), signals::INTERRUPT);
     job.finish();
+}
+
+/// A word that is no text: Latin-1.
+fn latin(word: &[u8]) -> OsString {
+    OsString::from_vec(word.to_vec())
+}
+
+#[test]
+fn programs_arguments_folders_and_variables_of_any_bytes_pass_unchanged() {
+    let folder = Folder::new();
+    let inside = folder.path().join(latin(b"gr\xf6\xdfe (1)\nzwei"));
+    std::fs::create_dir(&inside).unwrap();
+    let script = inside.join(latin(b"l\xe4uft"));
+    let text = b"#!/bin/sh\nprintf '%s|' \"$@\" \"$WORD\" \"$0\" > seen-$CLUMP_RANK\npwd >> seen-$CLUMP_RANK\n";
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let words = [&b"\xe4 b"[..], b"", b"\xff\xfe\n", "\u{65e5}".as_bytes()].map(latin);
+    let logs = inside.join(latin(b"\xe9crits"));
+    for options in ["-n 2", "-n 2 --nodes 2"] {
+        let job = Job::command(&format!("run {options} --output")).with(|command| {
+            command.arg(&logs).arg(&script).args(&words);
+            command.current_dir(&inside).env("WORD", latin(b"\xe8=\xe9"));
+        });
+        job.finish().expect_clean();
+        for rank in 0..2 {
+            let seen = std::fs::read(inside.join(format!("seen-{rank}"))).unwrap();
+            let [a, b, c, d] = words.each_ref().map(|word| word.as_bytes());
+            let pwd = [inside.as_os_str().as_bytes(), b"\n"].concat();
+            let expected = [a, b, c, d, b"\xe8=\xe9", script.as_os_str().as_bytes(), &pwd];
+            assert!(seen == expected.join(&b'|'), "{:?}", String::from_utf8_lossy(&seen));
+            assert!(logs.join(format!("rank-{rank}.out")).exists());
+        }
+    }
+    // What cannot be started is named without what a terminal obeys.
+    let missing = Job::of_program("-n 1", latin(b"./\x1b[2J\xf6"), []).finish();
+    missing.expect(127, &[r"`./\x1b[2J\xf6` does not exist"]);
+}
+
+#[test]
+fn output_is_written_through_no_link_that_somebody_planted() {
+    let folder = Folder::new();
+    let (logs, mine) = (folder.path().join("logs"), folder.path().join("mine"));
+    std::fs::create_dir(&logs).unwrap();
+    std::fs::write(&mine, "precious").unwrap();
+    std::os::unix::fs::symlink(&mine, logs.join("rank-1.err")).unwrap();
+    let job = || shell(&format!("-n 2 --output {}", logs.display()), "echo out; echo err >&2");
+    job().finish().expect(125, &["rank-1.err", "a symbolic link", "--output"]);
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "precious");
+    std::fs::remove_file(logs.join("rank-1.err")).unwrap();
+    // Files of an earlier job are this user's, and are written anew.
+    for _ in 0..2 {
+        job().finish().expect_clean();
+        assert_eq!(std::fs::read_to_string(logs.join("rank-1.err")).unwrap(), "err\n");
+    }
+}
+
+#[test]
+fn addresses_where_no_single_machine_can_be_reached_are_refused() {
+    for (addresses, why) in [
+        ("224.0.0.1", "multicast"),
+        ("127.0.0.1,239.1.2.3", "multicast"),
+        ("ff02::1", "multicast"),
+        ("::ffff:224.0.0.1", "multicast"),
+        ("255.255.255.255", "broadcast"),
+        ("127.255.255.255", "broadcast"),
+        ("0.0.0.0", "no interface"),
+        ("::", "no interface"),
+        ("::ffff:0.0.0.0", "no interface"),
+        ("192.0.2.1", "no address of this machine"),
+        ("127.0.0.1,127.0.0.1", "twice"),
+    ] {
+        let ended = Job::of_program(&format!("-n 2 --nodes 2 --addresses {addresses}"), "true", []);
+        ended.finish().expect(2, &[why, "--addresses"]);
+    }
 }

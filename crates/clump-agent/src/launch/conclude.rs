@@ -34,7 +34,7 @@ impl Launcher {
             self.sum_up(outcome);
         }
         if display.json {
-            let text = serde_json::to_string(outcome)?;
+            let text = clump_os::printable::printable_json(&serde_json::to_string(outcome)?);
             self.printer.say(Stream::Output, &format!("{text}\n"));
         }
         self.await_shown()?;

@@ -95,3 +95,17 @@ fn lists_of_ranks_are_short() {
     let text = rank_list(&odd);
     assert!(text.len() < 80 && text.ends_with("... (500 in all)"), "{text}");
 }
+
+#[test]
+fn names_that_others_chose_are_shown_without_what_a_terminal_obeys() {
+    let mut outcome = death(Manner::Signal(9), vec![doing(0, "in \u{9b}2J", 0)]);
+    if let Ending::Death(report) = &mut outcome.ending {
+        report.host = "h\x1b]0;x\x07".into();
+    }
+    outcome.survivors = vec!["s\x1b[2J (pid 9)".into()];
+    let text = explain("p\n\x1b[31m", &outcome).unwrap();
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+    for part in [r"`p\x0a\x1b[31m`", r"(h\x1b]0;x\x07)", r"s\x1b[2J (pid 9)", r"in \u{9b}2J"] {
+        assert!(text.contains(part), "{text}");
+    }
+}

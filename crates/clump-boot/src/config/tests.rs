@@ -54,8 +54,21 @@ fn a_misspelt_key_is_an_error() {
 
 #[test]
 fn a_missing_file_is_named() {
-    let text = read_file("/nonexistent/clump.toml").unwrap_err().to_string();
+    let text = read_file("/nonexistent/clump.toml".as_ref()).unwrap_err().to_string();
     assert!(text.contains("/nonexistent/clump.toml") && text.contains("CLUMP_CONFIG"), "{text}");
+}
+
+#[test]
+fn a_file_whose_name_is_no_text_is_read() {
+    use std::os::unix::ffi::OsStrExt;
+    let name = [b"clump-gr\xf6\xdfe-", std::process::id().to_string().as_bytes()].concat();
+    let path = std::env::temp_dir().join(OsStr::from_bytes(&name));
+    std::fs::write(&path, "lanes = 7").unwrap();
+    let table = read_file(path.as_os_str()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(table["lanes"].as_integer(), Some(7));
+    let text = read_file(path.as_os_str()).unwrap_err().to_string();
+    assert!(text.contains(r"gr\xf6\xdfe"), "{text}");
 }
 
 #[test]

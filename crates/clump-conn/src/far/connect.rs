@@ -1,7 +1,7 @@
 //! Connecting to another job: knock until somebody answers.
 
 use super::link::{CLIENT, Link, Terms};
-use super::meeting::{FULL, Meeting, PACKET_BYTES, Packet, WELCOME, Words};
+use super::meeting::{BUSY, FULL, Meeting, PACKET_BYTES, Told, Words};
 use super::{Between, epoch};
 use crate::connection::{CONNECT_LIMIT, Connection};
 use crate::error::{Error, Place, Refusal, Result};
@@ -51,17 +51,19 @@ impl Connection {
         let own = epoch()?;
         let words = Words { code: order.bit() as u8, epoch: own, port: port.0 };
         let unusable = |why: String| Error::Between(why);
-        let begun = Meeting::begin(&token.secret, words)
+        let doors = doors(token)?;
+        let meeting = Meeting::begin(&token.secret, words, doors.len())
             .ok_or_else(|| unusable("no random numbers".into()))?;
-        let knock = Knock { meeting: begun.0, hello: begun.1, doors: doors(token)?, token };
-        let Some(met) = knock.until(&hub, after(limit))? else {
-            return Err(Error::NoAnswer { place, port, limit });
+        let met = match (Knock { meeting, doors, token }).until(&hub, after(limit))? {
+            Heard::Met(met) => met,
+            Heard::Nothing => return Err(Error::NoAnswer { place, port, limit }),
+            Heard::Refused(FULL | BUSY) => {
+                return Err(Error::Refused { place, port, why: Refusal::QueueFull });
+            }
+            Heard::Refused(_) => {
+                return Err(Error::Refused { place, port, why: Refusal::NoListener });
+            }
         };
-        match met.words.code {
-            WELCOME => {}
-            FULL => return Err(Error::Refused { place, port, why: Refusal::QueueFull }),
-            _ => return Err(Error::Refused { place, port, why: Refusal::NoListener }),
-        }
         let peer = SocketAddr::new(met.from.ip(), met.words.port);
         let peer_epoch = met.words.epoch;
         let terms = Terms { me: CLIENT, epoch: own, peer, peer_epoch, key: met.key };
@@ -107,12 +109,11 @@ fn doors(token: &Token) -> Result<Vec<Door>> {
 /// A client that waits to be answered.
 struct Knock<'a> {
     meeting: Meeting,
-    hello: Packet,
     doors: Vec<Door>,
     token: &'a Token,
 }
 
-/// The answer.
+/// The answer that lets the client in.
 struct Met {
     words: Words,
     key: JobKey,
@@ -120,48 +121,75 @@ struct Met {
     socket: UdpSocket,
 }
 
+/// What became of knocking.
+enum Heard {
+    Met(Box<Met>),
+    Refused(u8),
+    Nothing,
+}
+
+/// What one answer does: it ends the knocking, or nothing else than change a hello.
+enum Answer {
+    Met { door: usize, from: SocketAddr, words: Words, key: JobKey },
+    Refused(u8),
+}
+
 impl Knock<'_> {
-    /// Knocks at one address after the other until one answers; `None` when none does in time.
-    fn until(self, hub: &Hub, until: u64) -> Result<Option<Met>> {
-        let Self { mut meeting, hello, mut doors, token } = self;
-        let (mut met, mut again_at, mut turns) = (None, 0, 0);
+    /// Knocks at one address after the other until one answers.
+    fn until(mut self, hub: &Hub, until: u64) -> Result<Heard> {
+        let (mut answer, mut put_off, mut again_at, mut turns) = (None, false, 0, 0);
         wait(hub, &[], Some(until), || {
-            met = met.take().or_else(|| answer(&mut meeting, token, &doors));
-            if met.is_some() {
+            answer = answer.take().or_else(|| self.hear(&mut put_off));
+            if answer.is_some() {
                 return Ok(true);
             }
             let now = clock::now_ns();
             if now >= again_at {
                 again_at = now + AGAIN_NS;
-                if let Some((address, socket)) = doors.get(turns % doors.len().max(1)) {
-                    // Where there is no way now there may be one later, or to another address.
-                    let _ = socket.send_to(&hello, address);
-                }
+                self.say(turns % self.doors.len().max(1));
                 turns += 1;
             }
             Ok(false)
         })?;
-        Ok(met.map(|(door, from, (words, key))| {
-            let (_, socket) = doors.swap_remove(door);
-            Met { words, key, from, socket }
-        }))
-    }
-}
-
-/// An answer, the door that it came through, and from where.
-type Answer = (usize, SocketAddr, (Words, JobKey));
-
-/// The listener's answer, if it has come.
-fn answer(meeting: &mut Meeting, token: &Token, doors: &[Door]) -> Option<Answer> {
-    // A longer packet is cut, and no answer.
-    let mut packet = [0; PACKET_BYTES + 1];
-    for (at, (_, socket)) in doors.iter().enumerate() {
-        while let Ok((bytes, from)) = socket.recv_from(&mut packet) {
-            let packet = packet.get(..bytes).unwrap_or_default();
-            if let Ok(said) = meeting.handle_answer(&token.secret, packet) {
-                return Some((at, from, said));
+        Ok(match answer {
+            Some(Answer::Met { door, from, words, key }) => {
+                let (_, socket) = self.doors.swap_remove(door);
+                Heard::Met(Box::new(Met { words, key, from, socket }))
             }
+            Some(Answer::Refused(verdict)) => Heard::Refused(verdict),
+            None if put_off => Heard::Refused(BUSY),
+            None => Heard::Nothing,
+        })
+    }
+
+    fn say(&self, door: usize) {
+        if let Some((address, socket)) = self.doors.get(door) {
+            // Where there is no way now there may be one later, or to another address.
+            let _ = socket.send_to(self.meeting.hello(door), address);
         }
     }
-    None
+
+    /// The listener's answer, if it has come. A hello that is to be said again at once is.
+    fn hear(&mut self, put_off: &mut bool) -> Option<Answer> {
+        // A longer packet is cut, and no answer.
+        let mut packet = [0; PACKET_BYTES + 1];
+        for door in 0..self.doors.len() {
+            while let Some(Ok((bytes, from))) =
+                self.doors.get(door).map(|(_, socket)| socket.recv_from(&mut packet))
+            {
+                let packet = packet.get(..bytes).unwrap_or_default();
+                match self.meeting.handle_answer(&self.token.secret, door, packet) {
+                    Ok(Told::Met(words, key)) => {
+                        return Some(Answer::Met { door, from, words, key });
+                    }
+                    Ok(Told::Refused(verdict)) => return Some(Answer::Refused(verdict)),
+                    Ok(Told::Again) => self.say(door),
+                    Ok(Told::Later(verdict)) => *put_off |= verdict == BUSY,
+                    // Not the listener's, or an answer to an older hello.
+                    Err(_) => {}
+                }
+            }
+        }
+        None
+    }
 }

@@ -5,7 +5,6 @@ use crate::error::{End, Error, Result};
 use crate::far::Between;
 use crate::hub::lock;
 use crate::line::Line;
-use crate::queue::{Seat, Visitor};
 use crate::way::{Carrier, tell_due, with_numbers};
 use crate::words::ask;
 use clump_am::Attempt;
@@ -30,8 +29,6 @@ pub(crate) const SERVER: u32 = 1;
 const LAST_SILENCE_NS: u64 = 2_000_000_000;
 /// How long a side that is done still answers what the other sends again.
 const LAST_ANSWERS_NS: u64 = 50_000_000;
-/// How long a connection may take from the answer to its first packet.
-const HALF_OPEN_NS: u64 = 5_000_000_000;
 /// Receptions of one look.
 const ROUNDS: usize = 16;
 
@@ -51,8 +48,6 @@ pub(crate) struct Link {
     /// When this side was done with it; 0 before.
     closing_ns: AtomicU64,
     opened_ns: u64,
-    /// Where it waits once the other side has shown that it is there.
-    awaited: Mutex<Option<Arc<Seat>>>,
 }
 
 struct Core {
@@ -141,7 +136,6 @@ impl Link {
             due: AtomicBool::new(false),
             closing_ns: AtomicU64::new(0),
             opened_ns: clock::ticked_ns(),
-            awaited: Mutex::default(),
         })
     }
 
@@ -151,11 +145,6 @@ impl Link {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Where it goes once the other side has shown that it is there.
-    pub(crate) fn await_in(&self, seat: Arc<Seat>) {
-        *lock(&self.awaited) = Some(seat);
     }
 
     /// What becomes readable when packets arrive.
@@ -239,11 +228,6 @@ impl Link {
         self.alarm.ring();
     }
 
-    /// It cannot be looked after: nobody will accept it.
-    pub(crate) fn give_up(&self) {
-        lock(&self.awaited).take();
-    }
-
     /// Tells the other side that nobody will accept it.
     pub(crate) fn hang_up(&self) {
         // Without room for it, silence tells.
@@ -272,7 +256,6 @@ impl Link {
         // One that is done asks, and waits for the answer to that.
         let last = since != 0 && quiet_for.min(now.saturating_sub(since)) >= LAST_SILENCE_NS;
         let silent = last || quiet_for >= self.silence_ns;
-        let heard = core.stack.stats().packets_received > 0;
         let quiet = core.stack.is_quiet();
         if silent {
             core.stack.lose(self.peer, Refusal::PeerLost);
@@ -284,29 +267,13 @@ impl Link {
             news = true;
         }
         self.tell_due();
-        let given_up = self.settle_waiting(heard, silent, now);
         let done = quiet || self.line.has_ended();
         let over = since != 0 && done && now.saturating_sub(since) >= LAST_ANSWERS_NS;
-        let over = over || silent && since != 0 || given_up;
+        let over = over || silent && since != 0;
         // A timer that is due and finds nothing to do must not keep the thread awake.
         let due_ns = due_ns.max(now + 100_000).min(now + self.silence_ns / 8);
         let due_ns = if since == 0 { due_ns } else { due_ns.min(now + LAST_ANSWERS_NS / 4) };
         Tended { news, due_ns, over }
-    }
-
-    /// Lets it wait to be accepted once the other side was heard; true when it never was.
-    fn settle_waiting(self: &Arc<Self>, heard: bool, silent: bool, now: u64) -> bool {
-        let late = silent || now.saturating_sub(self.opened_ns) >= HALF_OPEN_NS;
-        let mut awaited = lock(&self.awaited);
-        // The client has come by another way when its seat is taken.
-        let Some(seat) = awaited.take_if(|seat| heard || late || seat.is_taken()) else {
-            return false;
-        };
-        drop(awaited);
-        if heard && !seat.take(Visitor::Far(self.clone())) {
-            self.hang_up();
-        }
-        !heard
     }
 }
 

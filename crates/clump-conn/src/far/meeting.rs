@@ -1,16 +1,18 @@
-//! How two jobs that share a token's secret agree on a key: one packet each way.
+//! How two jobs that share a token's secret agree on a key: two packets each way, of which the first two show that the
+//! client receives what is sent to its address.
 //!
 //! ```text
-//! client -> listener   mark | client's key | order, incarnation, port    | code
-//! listener -> client   mark | its key      | verdict, incarnation, port  | code, of both packets
+//! client -> listener   mark | client's key | order, incarnation, port    | cookie, or zeros | code
+//! listener -> client   mark | its key      | verdict, incarnation, port  | cookie, or zeros | code, of both packets
 //!
 //! key = HKDF-SHA256 (RFC 5869) of X25519 (RFC 7748) of the two keys, and the secret, salted by both packets
 //! ```
 //! The codes are HMAC-SHA256 under keys made of the secret, one for each direction. The secret admits; the keys
 //! exist for this meeting only, so who has the token, or gets it later, cannot read what others with it say
 //! (as in TLS 1.3's psk_dhe_ke, RFC 8446, 4.2.9). A hello that was not made with the secret costs a code to be
-//! checked and a counter; no answer, no state. An answer is as long as the hello, so nobody is flooded through
-//! a listener. Nothing in the packets is secret.
+//! checked and a counter; no answer, no state. One without a good cookie gets one and leaves no state either
+//! ([`super::cookie`]). Only an answer that lets the client in has a key in it. An answer is as long as the hello, so
+//! nobody is flooded through a listener. Nothing in the packets is secret.
 
 use crate::token::SECRET_BYTES;
 use clump_net::seal::JobKey;
@@ -21,13 +23,20 @@ use ring::hmac::{self, HMAC_SHA256};
 use ring::rand::SystemRandom;
 
 /// Tells these keys from any other use of the same secret.
-const SALT: &[u8] = b"clump connection, version 1";
+const SALT: &[u8] = b"clump connection, version 2";
 const FOR_MEETING: &[u8] = b"clump meeting";
-const HELLO: &[u8; 8] = b"clumphi1";
-const ANSWER: &[u8; 8] = b"clumpok1";
-const KEY_BYTES: usize = 32;
+const HELLO: &[u8; 8] = b"clumphi2";
+const ANSWER: &[u8; 8] = b"clumpok2";
+/// Bytes of a public key.
+pub(crate) const KEY_BYTES: usize = 32;
+/// Bytes of a cookie.
+pub(crate) const COOKIE_BYTES: usize = 24;
+/// A cookie; zeros where there is none.
+pub(crate) type Cookie = [u8; COOKIE_BYTES];
 const WORDS_BYTES: usize = 8;
-const SAID_BYTES: usize = 8 + KEY_BYTES + WORDS_BYTES;
+/// Where the cookie is in a packet.
+const COOKIE_AT: usize = 8 + KEY_BYTES + WORDS_BYTES;
+const SAID_BYTES: usize = 8 + KEY_BYTES + WORDS_BYTES + COOKIE_BYTES;
 /// Bytes of either packet.
 pub(crate) const PACKET_BYTES: usize = SAID_BYTES + 32;
 /// A packet.
@@ -49,39 +58,78 @@ pub(crate) struct Words {
 pub(crate) const WELCOME: u8 = 1;
 pub(crate) const FULL: u8 = 2;
 pub(crate) const NOBODY: u8 = 3;
+/// Say it again, with this cookie.
+pub(crate) const RETRY: u8 = 4;
+/// The same, later: others are being let in.
+pub(crate) const BUSY: u8 = 5;
 
 /// The packet is not the other side's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stranger;
 
-/// A meeting as the client sees it.
+/// What an answer tells the client.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// It is let in: the answer's words, and the key of the meeting.
+    Met(Words, JobKey),
+    /// It is not, for this verdict.
+    Refused(u8),
+    /// The hello has changed, and is to be sent again: at once.
+    Again,
+    /// The same, a while later, for this verdict.
+    Later(u8),
+}
+
+/// A meeting as the client sees it. It knocks at several gates with one key; the hello of each has its own cookie.
 #[derive(Debug)]
 pub(crate) struct Meeting {
     own: Option<EphemeralPrivateKey>,
-    hello: Packet,
+    public: [u8; KEY_BYTES],
+    words: Words,
+    hellos: Vec<Packet>,
 }
 
 impl Meeting {
-    /// Begins one: the meeting, and the hello to send. `None` when there are no random numbers.
-    pub(crate) fn begin(secret: &[u8; SECRET_BYTES], words: Words) -> Option<(Self, Packet)> {
+    /// Begins one at so many gates. `None` when there are no random numbers.
+    pub(crate) fn begin(secret: &[u8; SECRET_BYTES], words: Words, gates: usize) -> Option<Self> {
         let own = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new()).ok()?;
-        let hello = write(HELLO, &own, words, secret, &[])?;
-        Some((Self { own: Some(own), hello }, hello))
+        let public = own.compute_public_key().ok()?.as_ref().try_into().ok()?;
+        let hello = write(HELLO, (&public, words, &[0; COOKIE_BYTES]), secret, &[])?;
+        Some(Self { own: Some(own), public, words, hellos: vec![hello; gates] })
     }
 
-    /// Takes the answer: what it says, and the key of the meeting. Another packet changes nothing.
+    /// The hello for a gate.
+    pub(crate) fn hello(&self, gate: usize) -> &[u8] {
+        self.hellos.get(gate).map_or(&[], |hello| hello)
+    }
+
+    /// Takes the answer of a gate. Another packet changes nothing.
     ///
     /// # Errors
-    /// It is not the listener's answer to this hello.
+    /// It is not the gate's answer to the hello that it has now.
     pub(crate) fn handle_answer(
         &mut self,
         secret: &[u8; SECRET_BYTES],
+        gate: usize,
         packet: &[u8],
-    ) -> Result<(Words, JobKey), Stranger> {
-        let answer = read(ANSWER, packet, secret, &self.hello)?;
-        let own = self.own.take().ok_or(Stranger)?;
-        let key = agree(own, &answer.key, secret, (&self.hello, &answer.packet))?;
-        Ok((answer.words, key))
+    ) -> Result<Told, Stranger> {
+        let hello = self.hellos.get_mut(gate).ok_or(Stranger)?;
+        let answer = read(ANSWER, packet, secret, hello)?;
+        match answer.words.code {
+            WELCOME => {
+                let own = self.own.take().ok_or(Stranger)?;
+                let key = agree(own, &answer.key, secret, (hello, &answer.packet))?;
+                Ok(Told::Met(answer.words, key))
+            }
+            code @ (RETRY | BUSY) => {
+                // One that has a cookie already waits, so that nobody is kept sending.
+                let first = hello[COOKIE_AT..COOKIE_AT + COOKIE_BYTES] == [0; COOKIE_BYTES];
+                let said = (&self.public, self.words, &answer.cookie);
+                *hello = write(HELLO, said, secret, &[]).ok_or(Stranger)?;
+                Ok(if code == RETRY && first { Told::Again } else { Told::Later(code) })
+            }
+            code => Ok(Told::Refused(code)),
+        }
     }
 }
 
@@ -104,7 +152,17 @@ impl Hello {
         self.said.words
     }
 
-    /// The answer to send, and the key of the meeting.
+    /// The client's key, which names the meeting.
+    pub(crate) fn key(&self) -> &[u8; KEY_BYTES] {
+        &self.said.key
+    }
+
+    /// The cookie that it came with; zeros without one.
+    pub(crate) fn cookie(&self) -> &Cookie {
+        &self.said.cookie
+    }
+
+    /// The answer that lets the client in, and the key of the meeting.
     ///
     /// # Errors
     /// The other side's key is no key, or there are no random numbers.
@@ -116,9 +174,28 @@ impl Hello {
         let Said { packet: hello, key, .. } = self.said;
         let own = EphemeralPrivateKey::generate(&X25519, &SystemRandom::new());
         let own = own.map_err(|_| Stranger)?;
-        let answer = write(ANSWER, &own, words, secret, &hello).ok_or(Stranger)?;
+        let public = own.compute_public_key().map_err(|_| Stranger)?;
+        let public = public.as_ref().try_into().map_err(|_| Stranger)?;
+        let said = (&public, words, &[0; COOKIE_BYTES]);
+        let answer = write(ANSWER, said, secret, &hello).ok_or(Stranger)?;
         let key = agree(own, &key, secret, (&hello, &answer))?;
         Ok((answer, key))
+    }
+
+    /// The answer that tells it to say that again with `cookie`.
+    pub(crate) fn put_off(
+        &self,
+        secret: &[u8; SECRET_BYTES],
+        verdict: u8,
+        cookie: Cookie,
+    ) -> Option<Packet> {
+        let words = Words { code: verdict, epoch: 0, port: 0 };
+        write(ANSWER, (&[0; KEY_BYTES], words, &cookie), secret, &self.said.packet)
+    }
+
+    /// The answer that refuses it.
+    pub(crate) fn refuse(&self, secret: &[u8; SECRET_BYTES], verdict: u8) -> Option<Packet> {
+        self.put_off(secret, verdict, [0; COOKIE_BYTES])
     }
 }
 
@@ -128,6 +205,7 @@ struct Said {
     packet: Packet,
     key: [u8; KEY_BYTES],
     words: Words,
+    cookie: Cookie,
 }
 
 /// What makes and checks the codes of one direction.
@@ -141,18 +219,17 @@ fn code_key(secret: &[u8; SECRET_BYTES], mark: &[u8; 8]) -> Option<hmac::Key> {
 
 fn write(
     mark: &[u8; 8],
-    own: &EphemeralPrivateKey,
-    words: Words,
+    (public, words, cookie): (&[u8; KEY_BYTES], Words, &Cookie),
     secret: &[u8; SECRET_BYTES],
     before: &[u8],
 ) -> Option<Packet> {
-    let public = own.compute_public_key().ok()?;
     let mut packet = Vec::with_capacity(PACKET_BYTES);
     packet.extend_from_slice(mark);
-    packet.extend_from_slice(public.as_ref());
+    packet.extend_from_slice(public);
     packet.extend_from_slice(&[words.code, 0]);
     packet.extend_from_slice(&words.epoch.to_le_bytes());
     packet.extend_from_slice(&words.port.to_le_bytes());
+    packet.extend_from_slice(cookie);
     let tag = hmac::sign(&code_key(secret, mark)?, &[before, &packet].concat());
     packet.extend_from_slice(tag.as_ref());
     packet.try_into().ok()
@@ -170,10 +247,12 @@ fn read(
     let body = said.strip_prefix(mark).ok_or(Stranger)?;
     let key = code_key(secret, mark).ok_or(Stranger)?;
     hmac::verify(&key, &[before, said].concat(), tag).map_err(|_| Stranger)?;
-    let (key, words) = body.split_first_chunk::<KEY_BYTES>().ok_or(Stranger)?;
-    let &[code, _, e0, e1, e2, e3, p0, p1] = words else { return Err(Stranger) };
+    let (key, rest) = body.split_first_chunk::<KEY_BYTES>().ok_or(Stranger)?;
+    let (words, cookie) = rest.split_first_chunk::<WORDS_BYTES>().ok_or(Stranger)?;
+    let cookie = cookie.try_into().map_err(|_| Stranger)?;
+    let &[code, _, e0, e1, e2, e3, p0, p1] = words;
     let (epoch, port) = (u32::from_le_bytes([e0, e1, e2, e3]), u16::from_le_bytes([p0, p1]));
-    Ok(Said { packet, key: *key, words: Words { code, epoch, port } })
+    Ok(Said { packet, key: *key, words: Words { code, epoch, port }, cookie })
 }
 
 struct MeetingKey;
@@ -218,35 +297,71 @@ mod tests {
     const ASKS: Words = Words { code: 1, epoch: 77, port: 7 };
     const TOLD: Words = Words { code: WELCOME, epoch: 88, port: 4000 };
 
+    /// A meeting at one gate, and the hello that the listener hears.
+    fn begun() -> (Meeting, Hello) {
+        let meeting = Meeting::begin(&SECRET, ASKS, 1).unwrap();
+        let hello = Hello::read(&SECRET, meeting.hello(0)).unwrap();
+        (meeting, hello)
+    }
+
+    fn met(told: Result<Told, Stranger>) -> (Words, u32) {
+        match told {
+            Ok(Told::Met(words, key)) => (words, key.job_tag()),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn both_sides_get_one_key_and_each_meeting_another() {
-        let (mut meeting, hello) = Meeting::begin(&SECRET, ASKS).unwrap();
-        let heard = Hello::read(&SECRET, &hello).unwrap();
-        assert_eq!(heard.words(), ASKS);
+        let (mut meeting, heard) = begun();
+        assert_eq!((heard.words(), heard.cookie()), (ASKS, &[0; COOKIE_BYTES]));
         let (answer, theirs) = heard.answer(&SECRET, TOLD).unwrap();
-        let (told, mine) = meeting.handle_answer(&SECRET, &answer).unwrap();
-        assert_eq!((told, mine.job_tag()), (TOLD, theirs.job_tag()));
-        let (_, other) = Meeting::begin(&SECRET, ASKS).unwrap();
-        let (_, key) = Hello::read(&SECRET, &other).unwrap().answer(&SECRET, TOLD).unwrap();
-        assert_ne!(key.job_tag(), mine.job_tag());
+        let (told, mine) = met(meeting.handle_answer(&SECRET, 0, &answer));
+        assert_eq!((told, mine), (TOLD, theirs.job_tag()));
+        let (_, key) = begun().1.answer(&SECRET, TOLD).unwrap();
+        assert_ne!(key.job_tag(), mine);
     }
 
     #[test]
     fn another_secret_and_changed_packets_are_strangers_and_disturb_nothing() {
-        let (mut meeting, hello) = Meeting::begin(&SECRET, ASKS).unwrap();
+        let (mut meeting, heard) = begun();
+        let hello: Packet = meeting.hello(0).try_into().unwrap();
         assert!(Hello::read(&[8; SECRET_BYTES], &hello).is_err());
-        let (answer, _) = Hello::read(&SECRET, &hello).unwrap().answer(&SECRET, TOLD).unwrap();
+        let retry = heard.put_off(&SECRET, RETRY, [5; COOKIE_BYTES]).unwrap();
+        let (answer, _) = heard.answer(&SECRET, TOLD).unwrap();
         for at in 0..PACKET_BYTES {
-            let (mut bad_hello, mut bad_answer) = (hello, answer);
-            bad_hello[at] ^= 1;
-            bad_answer[at] ^= 1;
-            assert!(Hello::read(&SECRET, &bad_hello).is_err(), "byte {at}");
-            assert!(meeting.handle_answer(&SECRET, &bad_answer).is_err(), "byte {at}");
+            let mut bad = [hello, answer, retry];
+            bad.iter_mut().for_each(|packet| packet[at] ^= 1);
+            assert!(Hello::read(&SECRET, &bad[0]).is_err(), "byte {at}");
+            for bad in &bad[1..] {
+                assert!(meeting.handle_answer(&SECRET, 0, bad).is_err(), "byte {at}");
+            }
         }
         for len in 0..PACKET_BYTES {
             assert!(Hello::read(&SECRET, &hello[..len]).is_err());
-            assert!(meeting.handle_answer(&SECRET, &answer[..len]).is_err());
+            assert!(meeting.handle_answer(&SECRET, 0, &answer[..len]).is_err());
         }
-        assert_eq!(meeting.handle_answer(&SECRET, &answer).unwrap().0, TOLD);
+        assert_eq!(met(meeting.handle_answer(&SECRET, 0, &answer)).0, TOLD);
+    }
+
+    #[test]
+    fn a_cookie_changes_the_hello_of_its_gate_and_what_answered_the_old_one_is_void() {
+        let mut meeting = Meeting::begin(&SECRET, ASKS, 2).unwrap();
+        let hello = Hello::read(&SECRET, meeting.hello(0)).unwrap();
+        let retry = hello.put_off(&SECRET, RETRY, [5; COOKIE_BYTES]).unwrap();
+        let late = hello.refuse(&SECRET, FULL).unwrap();
+        assert!(matches!(meeting.handle_answer(&SECRET, 0, &retry), Ok(Told::Again)));
+        let again = Hello::read(&SECRET, meeting.hello(0)).unwrap();
+        assert_eq!((again.cookie(), again.key()), (&[5; COOKIE_BYTES], hello.key()));
+        assert_eq!(Hello::read(&SECRET, meeting.hello(1)).unwrap().cookie(), &[0; COOKIE_BYTES]);
+        for old in [&retry, &late] {
+            assert!(meeting.handle_answer(&SECRET, 0, old).is_err(), "it answers another hello");
+        }
+        // Told so twice, it takes its time.
+        let retry = again.put_off(&SECRET, RETRY, [6; COOKIE_BYTES]).unwrap();
+        assert!(matches!(meeting.handle_answer(&SECRET, 0, &retry), Ok(Told::Later(RETRY))));
+        let again = Hello::read(&SECRET, meeting.hello(0)).unwrap();
+        let full = again.refuse(&SECRET, FULL).unwrap();
+        assert!(matches!(meeting.handle_answer(&SECRET, 0, &full), Ok(Told::Refused(FULL))));
     }
 }

@@ -51,7 +51,7 @@ fn pin(place: usize) -> Result<bool, Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    let bytes = std::env::args().nth(1).map_or(Ok(96), |text| text.parse())?;
+    let bytes = std::env::args_os().nth(1).map_or(Ok(96), |text| text.to_string_lossy().parse())?;
     round_trip::measure(bytes)?;
     stream::measure()
 }

@@ -26,7 +26,8 @@ const TRIPS: usize = 1000;
 const WARM_UP_NS: u64 = 300_000_000;
 
 fn main() -> Result<(), Failure> {
-    let bytes = std::env::args().nth(1).map_or(Ok(108), |text| text.parse())?;
+    let bytes =
+        std::env::args_os().nth(1).map_or(Ok(108), |text| text.to_string_lossy().parse())?;
     let networks = netns::create(2)?;
     let (to_a, from_b) = channel();
     let (to_b, from_a) = channel();
@@ -52,8 +53,8 @@ fn main() -> Result<(), Failure> {
 
 /// Where XDP's program is to sit: as told, else wherever it may.
 fn modes() -> Vec<Mode> {
-    match std::env::args().nth(2).as_deref() {
-        Some("generic") => vec![Mode::Generic],
+    match std::env::args_os().nth(2) {
+        Some(mode) if mode == "generic" => vec![Mode::Generic],
         _ => vec![Mode::Native, Mode::Generic],
     }
 }

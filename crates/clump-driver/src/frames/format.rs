@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! byte 0        6        12     14     15   16       18     20     22      26      30
-//!     | to MAC | from MAC | type | v : k | 0 | length | to port | from | to IP | from IP | datagram, padding
+//!     | to MAC | from MAC | type | v : k | 0 | length | to port | from | to IP | from IP | datagram or probe, padding
 //! ```
 //!
 //! Network order. The type is the first of two that IEEE 802 sets aside for local experiments. Everything
@@ -19,7 +19,8 @@ pub(super) const HEAD: usize = 30;
 /// What a datagram would have before it by IP and UDP. Frames carry no longer ones than UDP does, though
 /// they could: a datagram must not depend on what it goes by.
 pub(super) const UDP_HEADERS: usize = 28;
-const VERSION: u8 = 1;
+/// 2: questions and answers are made with a key ([`super::probe`]).
+const VERSION: u8 = 2;
 
 /// What a frame is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub(super) enum Kind {
 pub(super) struct Head {
     pub(super) kind: Kind,
     pub(super) from: SocketAddrV4,
-    /// Bytes of the datagram.
+    /// Bytes of the datagram, or of the probe.
     pub(super) bytes: usize,
 }
 
@@ -120,7 +121,7 @@ mod tests {
     #[test]
     fn other_versions_and_kinds_are_refused() {
         let mut other = head(Kind::Datagram, 0);
-        for first in (0..=255_u8).filter(|b| !(0x11..=0x13).contains(b)) {
+        for first in (0..=255_u8).filter(|b| !(0x21..=0x23).contains(b)) {
             other[14] = first;
             assert_eq!(parse(&other, 100), None);
         }

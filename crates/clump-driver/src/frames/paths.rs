@@ -19,6 +19,11 @@ const MOST: usize = 4096;
 const ASK_AFTER: u32 = 24;
 /// And after which they are not believed to arrive.
 const CLOSE_AFTER: u32 = 64;
+/// Frames without an answer that was made with the key, after which one is asked for, again and again: other frames may
+/// be forged.
+const CONFIRM_AFTER: u32 = 256;
+/// And after which they are not believed to arrive, whatever else came.
+const DOUBT_AFTER: u32 = 1024;
 /// Datagrams that follow a burst by UDP, or one that no frame holds, and go by UDP too: by frame they would overtake
 /// it, and the protocol would take it for lost.
 const AFTER_BURST: u32 = 16;
@@ -39,6 +44,10 @@ pub(super) struct Path {
     reach: usize,
     /// Frames sent since one was heard.
     unheard: u32,
+    /// Frames sent since the last answer.
+    unconfirmed: u32,
+    /// The number of the question asked last, until it is answered.
+    question: Option<u64>,
     after_burst: u32,
     ask_at_ns: u64,
     pause_ns: u64,
@@ -89,6 +98,8 @@ impl Paths {
             most: 0,
             reach: 0,
             unheard: 0,
+            unconfirmed: 0,
+            question: None,
             after_burst: 0,
             ask_at_ns: 0,
             pause_ns: FIRST_PAUSE_NS,
@@ -113,27 +124,38 @@ impl Paths {
     pub(super) fn on_sent(&mut self, at: usize) -> bool {
         let path = &mut self.all[at];
         path.unheard += 1;
-        if path.unheard >= CLOSE_AFTER {
+        path.unconfirmed += 1;
+        let asks = path.unheard == ASK_AFTER || path.unconfirmed.is_multiple_of(CONFIRM_AFTER);
+        if path.unheard >= CLOSE_AFTER || path.unconfirmed >= DOUBT_AFTER {
             self.close(at);
         }
-        self.all[at].unheard == ASK_AFTER
+        asks
     }
 
-    /// A frame came from there.
+    /// It is asked by question `number`; older ones are void.
+    pub(super) fn on_question(&mut self, at: usize, number: u64) {
+        self.all[at].question = Some(number);
+    }
+
+    /// A frame came from there, or says so.
     #[inline]
     pub(super) fn on_heard(&mut self, at: usize) {
         self.all[at].unheard = 0;
     }
 
-    /// It has answered: frames arrive there.
-    pub(super) fn on_answer(&mut self, at: usize) {
+    /// It has answered question `number`: frames arrive there, if that was the last one. Whether it was.
+    pub(super) fn on_answer(&mut self, at: usize, number: u64) -> bool {
         let path = &mut self.all[at];
-        path.unheard = 0;
+        if path.question != Some(number) {
+            return false;
+        }
+        (path.question, path.unheard, path.unconfirmed) = (None, 0, 0);
         path.pause_ns = FIRST_PAUSE_NS;
         if path.most == 0 && path.reach > 0 {
             path.most = path.reach;
             self.open += 1;
         }
+        true
     }
 
     /// Frames are not believed to arrive there, until it answers again.
@@ -213,13 +235,18 @@ mod tests {
         Way { interface, to: [4; 6] }
     }
 
+    fn answered(paths: &mut Paths, at: usize) {
+        paths.on_question(at, 5);
+        assert!(paths.on_answer(at, 5));
+    }
+
     fn opened() -> (Paths, usize) {
         let mut paths = Paths::default();
         let at = paths.towards("10.0.0.2:7".parse().unwrap()).unwrap();
         assert!(paths.is_due(at, 1) && !paths.at(at).takes(0));
         paths.on_way(at, "10.0.0.1:7".parse().unwrap(), &way(), 1982);
         assert!(!paths.at(at).takes(0), "not before it has answered");
-        paths.on_answer(at);
+        answered(&mut paths, at);
         assert!(paths.any_open());
         (paths, at)
     }
@@ -235,10 +262,10 @@ mod tests {
         );
         paths.close(at);
         assert!(!paths.at(at).takes(0) && !paths.any_open());
-        paths.on_answer(at);
+        answered(&mut paths, at);
         assert!(paths.at(at).takes(0));
         let stranger = paths.towards("10.0.0.3:7".parse().unwrap()).unwrap();
-        paths.on_answer(stranger);
+        answered(&mut paths, stranger);
         assert!(!paths.at(stranger).takes(0), "an answer does not tell the way");
     }
 
@@ -255,13 +282,42 @@ mod tests {
     }
 
     #[test]
+    fn only_the_last_question_is_answered_and_only_once() {
+        let (mut paths, at) = opened();
+        paths.close(at);
+        assert!(!paths.on_answer(at, 5), "what was recorded earlier");
+        paths.on_question(at, 6);
+        paths.on_question(at, 7);
+        assert!(!paths.on_answer(at, 6) && !paths.any_open());
+        assert!(paths.on_answer(at, 7) && paths.any_open() && !paths.on_answer(at, 7));
+    }
+
+    #[test]
+    fn forged_frames_keep_no_destination_open_that_does_not_answer() {
+        let (mut paths, at) = opened();
+        let mut sent = 0;
+        while paths.at(at).takes(9) {
+            paths.on_sent(at);
+            paths.on_heard(at);
+            sent += 1;
+        }
+        assert_eq!(sent, DOUBT_AFTER);
+        answered(&mut paths, at);
+        let asked = (1..DOUBT_AFTER).filter(|_| {
+            paths.on_heard(at);
+            paths.on_sent(at)
+        });
+        assert_eq!(asked.count(), 3);
+    }
+
+    #[test]
     fn questions_become_rare_and_an_answer_makes_them_quick_again() {
         let (mut paths, at) = (Paths::default(), 0);
         paths.towards("10.0.0.2:7".parse().unwrap());
         let questions = (0..100_000).filter(|ms| paths.is_due(at, ms * 1_000_000)).count();
         assert!((100..120).contains(&questions), "{questions} in 100 s");
         paths.on_way(at, "10.0.0.1:7".parse().unwrap(), &way(), 1982);
-        paths.on_answer(at);
+        answered(&mut paths, at);
         paths.close(at);
         assert!(paths.is_due(at, 0) && !paths.is_due(at, FIRST_PAUSE_NS - 1));
         assert!(paths.is_due(at, FIRST_PAUSE_NS));

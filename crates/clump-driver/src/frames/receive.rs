@@ -1,11 +1,13 @@
 //! Receiving: frames, which a load from memory finds, and UDP, which a system call does.
 
 use super::format::{self, HEAD, Head, Kind};
+use super::probe::PROBE_BYTES;
 use super::{Frames, Link, UDP_PAUSE_NS, UDP_QUIET};
 use crate::driver::Driver;
 use crate::error::DriverError;
 use crate::inbound::{Arrival, Ecn, Inbound};
 use clump_os::clock;
+use std::net::SocketAddrV4;
 
 /// Most frames of one call, so that UDP has its turn.
 const AT_ONCE: usize = 64;
@@ -63,7 +65,7 @@ impl<L: Link> Frames<L> {
             return 0;
         };
         let known = self.paths.known(from);
-        if let Some(at) = known {
+        if let Some(at) = known.filter(|_| kind == Kind::Datagram) {
             self.paths.on_heard(at);
         }
         match (kind, known) {
@@ -85,18 +87,34 @@ impl<L: Link> Frames<L> {
                 })
             }
             // Only whom we send to anyway is answered, and where we know it to be: strangers get nothing.
-            (Kind::Ask, Some(at)) => {
-                self.paths.on_asked(at);
-                self.send_mark(at, Kind::Answer);
-                0
-            }
-            (Kind::Answer, Some(at)) => {
-                let closed = self.paths.at(at).most == 0;
-                self.paths.on_answer(at);
-                self.counts.opened += u64::from(closed && self.paths.at(at).most > 0);
+            (Kind::Ask | Kind::Answer, Some(at)) => {
+                self.receive_probe(kind, from, (at, bytes));
                 0
             }
             (Kind::Ask | Kind::Answer, None) => 0,
+        }
+    }
+
+    /// Takes a question or an answer, if it was made with the key.
+    fn receive_probe(&mut self, kind: Kind, from: SocketAddrV4, (at, bytes): (usize, usize)) {
+        let mut probe = [0; PROBE_BYTES];
+        if bytes != PROBE_BYTES {
+            self.counts.malformed += 1;
+            return;
+        }
+        self.link.copy(HEAD, &mut probe);
+        let Some(number) = self.probes.read(kind, &probe, (from, self.local)) else {
+            self.counts.forged += 1;
+            return;
+        };
+        if kind == Kind::Ask {
+            self.paths.on_asked(at);
+            self.send_probe(at, Kind::Answer, number);
+            return;
+        }
+        let closed = self.paths.at(at).most == 0;
+        if self.paths.on_answer(at, number) {
+            self.counts.opened += u64::from(closed && self.paths.at(at).most > 0);
         }
     }
 }

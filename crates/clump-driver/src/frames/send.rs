@@ -1,6 +1,7 @@
 //! Sending: what goes by frame, what by UDP, and asking whether frames arrive.
 
 use super::format::{self, HEAD, Kind};
+use super::probe::PROBE_BYTES;
 use super::{Frames, Link};
 use crate::driver::{Driver, Outgoing};
 use crate::error::DriverError;
@@ -102,7 +103,7 @@ impl<L: Link> Frames<L> {
             Ok(()) => {
                 self.counts.sent += 1;
                 if self.paths.on_sent(at) {
-                    self.send_mark(at, Kind::Ask);
+                    self.ask(at);
                 }
                 Sent::Gone
             }
@@ -126,12 +127,19 @@ impl<L: Link> Frames<L> {
         let way = self.ways.find(*to.ip()).ok().flatten();
         if let Some(way) = way.filter(|way| self.link.reaches(way.interface.index)) {
             self.paths.on_way(at, self.local, &way, self.link.most_bytes());
-            self.send_mark(at, Kind::Ask);
+            self.ask(at);
         }
     }
 
-    /// Sends a frame without a datagram. Lost ones are asked for again.
-    pub(super) fn send_mark(&mut self, at: usize, kind: Kind) {
+    /// Asks whether frames arrive there. Lost questions are asked again.
+    fn ask(&mut self, at: usize) {
+        let number = self.probes.next_number();
+        self.paths.on_question(at, number);
+        self.send_probe(at, Kind::Ask, number);
+    }
+
+    /// Sends a frame without a datagram.
+    pub(super) fn send_probe(&mut self, at: usize, kind: Kind, number: u64) {
         if !self.paths.has_way(at) {
             return;
         }
@@ -139,8 +147,10 @@ impl<L: Link> Frames<L> {
         // As short as Ethernet allows; shorter ones would be padded with whatever the card likes.
         let mut frame = [0; 60];
         let mut begin = path.head;
-        format::complete(&mut begin, kind, 0);
+        format::complete(&mut begin, kind, PROBE_BYTES);
         frame[..HEAD].copy_from_slice(&begin);
+        let probe = self.probes.write(kind, number, (self.local, path.to));
+        frame[HEAD..HEAD + PROBE_BYTES].copy_from_slice(&probe);
         let gone = self.link.send(path.interface, &frame).is_ok();
         let counter = match kind {
             Kind::Ask => &mut self.counts.asked,

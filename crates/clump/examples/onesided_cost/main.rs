@@ -29,7 +29,7 @@ fn main() -> Result<()> {
     let lock = rma.lock(cl.exchange(locks.name())?[1], 0)?;
     let echo = UdpSocket::bind("0.0.0.0:0")?;
     let ports = cl.exchange(u64::from(echo.local_addr()?.port()))?;
-    let idle = std::env::args().nth(1).as_deref() == Some("idle");
+    let idle = std::env::args_os().nth(1).is_some_and(|word| word == "idle");
     cl.barrier()?;
     match cl.rank() {
         0 => {

@@ -2,6 +2,8 @@
 
 use clump::conn::{Connection, Listener, Order, Port, Token};
 use clump_os::{process, signal};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -9,7 +11,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 const PORT: Port = Port(7);
 
 fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let (what, folder) = (args.next().unwrap_or_default(), args.next().unwrap_or_default());
     let cl = clump::init()?;
     match what.as_str() {
@@ -24,7 +26,9 @@ fn main() -> Result<()> {
 fn serve(cl: &clump::Clump, folder: &Path) -> Result<()> {
     let listener = Listener::bind(cl, PORT)?;
     let token = listener.invite(&[([127, 0, 0, 1], 0).into()])?;
-    std::fs::write(folder.join("part"), token.to_string())?;
+    let mut options = std::fs::OpenOptions::new();
+    let mut part = options.write(true).create_new(true).mode(0o600).open(folder.join("part"))?;
+    part.write_all(token.to_string().as_bytes())?;
     std::fs::rename(folder.join("part"), folder.join("token"))?;
     loop {
         let client = listener.accept()?;
@@ -70,7 +74,9 @@ fn visit(cl: &clump::Clump, folder: &Path, what: &str) -> Result<()> {
 
 /// Rank 1 dies with connections from all others.
 fn widow(cl: &clump::Clump) -> Result<()> {
-    let node = u32::try_from(std::env::args().nth(2).ok_or("which node?")?.parse::<u64>()?)?;
+    let node = u32::try_from(
+        std::env::args_os().nth(2).ok_or("which node?")?.to_string_lossy().parse::<u64>()?,
+    )?;
     if cl.rank() == 1 {
         let listener = Listener::bind(cl, PORT)?;
         cl.barrier()?;

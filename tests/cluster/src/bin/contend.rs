@@ -29,7 +29,8 @@ struct Place {
 }
 
 fn main() -> Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let [folder, seed] = &words[..] else { return Err("contend FOLDER SEED".into()) };
     let (folder, cl) = (PathBuf::from(folder), clump::init()?);
     let rma = Rma::open(&cl)?;

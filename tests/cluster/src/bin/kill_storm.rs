@@ -2,7 +2,7 @@
 //! same seed repeats the same storm.
 
 fn main() -> anyhow::Result<()> {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let kills = args.next().map_or(Ok(200), |text| text.parse())?;
     let seed =
         args.next().map_or_else(clump_os::process::random, |text| Ok(text.parse().unwrap_or(0)))?;

@@ -6,9 +6,9 @@ use clump_os::{clock, process, signal};
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
-    let what = std::env::args().nth(1).unwrap_or_default();
+    let what = std::env::args_os().nth(1).unwrap_or_default();
     let cl = clump::init()?;
-    match what.as_str() {
+    match &*what.to_string_lossy() {
         "deaf" => deaf(&cl),
         "widow" => widow(&cl),
         "lost" => lost(&cl),
@@ -112,7 +112,7 @@ fn lost(cl: &clump::Clump) -> Result<()> {
     if cl.rank() == 0 {
         last.put(0, 1_u64)?;
         last.get::<u64>(0)?;
-        let folder = std::env::args().nth(2).unwrap_or_default();
+        let folder = std::env::args_os().nth(2).unwrap_or_default();
         std::fs::write(std::path::Path::new(&folder).join("ready-0"), "")?;
         let waited = flag.wait(Comparison::Equal, 1).map(drop).map_err(|e| e.why());
         assert_eq!(waited, Err(Some(Why::NodeLost)));

@@ -242,8 +242,7 @@ fn panic_and_run_on(rank: usize) -> Result<()> {
 
 /// The rank as scripts see it, without joining.
 fn own_rank() -> Option<u32> {
-    let environment = std::fs::read_to_string("/proc/self/environ").ok()?;
-    environment.split('\0').find_map(|v| v.strip_prefix("CLUMP_RANK=")?.parse().ok())
+    clump_os::procfs::variable(process::own_pid(), "CLUMP_RANK")?.to_str()?.parse().ok()
 }
 
 fn say_ready(folder: Option<&Path>, rank: usize) -> Result<()> {

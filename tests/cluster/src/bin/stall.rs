@@ -6,7 +6,7 @@ use clump_cluster_tests::cables;
 use clump_cluster_tests::stall::{counted, sort};
 
 fn main() -> anyhow::Result<()> {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let rounds: usize = args.next().map_or(Ok(5), |text| text.parse())?;
     let records: u64 = args.next().map_or(Ok(4_000_000), |text| text.parse())?;
     let options = args.collect::<Vec<_>>().join(" ");

@@ -1,0 +1,175 @@
+//! Handshakes that were answered, and whose first packet has not come: a socket and a key each, no stack.
+//!
+//! Each holds a place in the queue of its listener, so who holds the token and never comes could keep the others out.
+//! Three rules bound that:
+//!
+//! 1. A source (an address of IPv4, a /64 of IPv6) gets a place only while it holds fewer than are free: one takes
+//!    half of them at most, and the next always finds some (dynamic thresholds: Choudhury and Hahne, 1998).
+//! 2. Where it gets none, its oldest handshake makes room, or if it has none, the oldest of the source with the most;
+//!    but none younger than [`GRACE_NS`], so that who is coming comes.
+//! 3. Otherwise the client is told to come again. It is refused only when all places are taken by connections that
+//!    wait to be accepted.
+
+use super::link::{Link, SERVER, Terms};
+use super::meeting::{BUSY, FULL, KEY_BYTES, NOBODY};
+use super::{Between, link};
+use crate::line::Line;
+use crate::port::Order;
+use crate::queue::{Queue, Queued, Seat};
+use clump_os::alarm::Alarm;
+use clump_wire::Packet;
+use clump_wire::Security;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+/// How long a handshake is left alone though others want its place.
+pub(crate) const GRACE_NS: u64 = 100_000_000;
+/// How long it may take from the answer to the first packet.
+pub(crate) const LIMIT_NS: u64 = 5_000_000_000;
+/// Packets of one look.
+const MAX_LOOK: usize = 16;
+/// Bytes of the longest datagram.
+const DATAGRAM_BYTES: usize = 1 << 16;
+
+/// A handshake that was answered.
+#[derive(Debug)]
+pub(crate) struct HalfOpen {
+    /// What its socket is watched under.
+    pub(crate) number: u64,
+    pub(crate) socket: UdpSocket,
+    pub(crate) terms: Terms,
+    pub(crate) order: Order,
+    pub(crate) seat: Arc<Seat>,
+    /// The client's key, which names the meeting.
+    pub(crate) client: [u8; KEY_BYTES],
+    /// The gate that answered.
+    pub(crate) gate: SocketAddr,
+    pub(crate) opened_ns: u64,
+}
+
+impl HalfOpen {
+    /// Whether a packet waits that only the client can have made. Others are thrown away.
+    pub(crate) fn is_shown(&self, security: Security) -> bool {
+        let Terms { me, epoch, peer_epoch, ref key, .. } = self.terms;
+        debug_assert_eq!(me, SERVER);
+        let Ok(opener) = key.opener(security, link::CLIENT, peer_epoch, me) else { return false };
+        let mut datagram = vec![0; DATAGRAM_BYTES];
+        for _ in 0..MAX_LOOK {
+            let Ok((bytes, _)) = self.socket.peek_from(&mut datagram) else { return false };
+            let datagram = datagram.get_mut(..bytes).unwrap_or_default();
+            let opened = Packet::parse(datagram).ok().and_then(|Packet { header, sealed_at }| {
+                let is_for_this = header.job == key.job_tag()
+                    && (header.source, header.epoch) == (link::CLIENT, peer_epoch)
+                    && (header.target, header.target_epoch) == (me, epoch);
+                is_for_this.then(|| opener.open_whole(header.number, datagram, sealed_at))?
+            });
+            if opened.is_some() {
+                return true;
+            }
+            let _ = self.socket.recv_from(&mut []);
+        }
+        false
+    }
+
+    /// The connection, which finds the packet that showed the client.
+    pub(crate) fn open(
+        self,
+        between: &Between,
+        alarm: &Arc<Alarm>,
+    ) -> crate::error::Result<(Arc<Link>, Arc<Seat>)> {
+        let line = Arc::new(Line::new(self.order, 0));
+        let link = Link::open(self.socket.into(), &self.terms, between, line, alarm.clone())?;
+        Ok((Arc::new(link), self.seat))
+    }
+}
+
+/// Those of one invitation, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct HalfOpens {
+    all: Vec<HalfOpen>,
+    /// How many were given up: they never came, or made room for others.
+    pub(crate) given_up: u64,
+}
+
+/// What counts as one source.
+fn source(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        // One holder of a network has all addresses of its last 64 bits.
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+        v4 => v4,
+    }
+}
+
+impl HalfOpens {
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The place of a client that came by another gate already, and has not shown itself.
+    pub(crate) fn seat_of(&self, client: &[u8; KEY_BYTES]) -> Option<Arc<Seat>> {
+        let known = self.all.iter().find(|one| one.client == *client && !one.seat.is_taken());
+        known.map(|one| one.seat.clone())
+    }
+
+    /// A place for a client from `ip`.
+    ///
+    /// # Errors
+    /// The code of the answer that says why there is none.
+    pub(crate) fn seat(
+        &mut self,
+        queue: &Arc<Queue>,
+        ip: IpAddr,
+        now_ns: u64,
+    ) -> Result<Arc<Seat>, u8> {
+        self.forget_old(now_ns);
+        let free = match queue.free() {
+            Ok(free) => free,
+            Err(Queued::Full) => return Err(FULL),
+            Err(_) => return Err(NOBODY),
+        };
+        let mut held: HashMap<IpAddr, usize> = HashMap::new();
+        for one in &self.all {
+            *held.entry(source(one.terms.peer.ip())).or_default() += 1;
+        }
+        let own = held.get(&source(ip)).copied().unwrap_or(0);
+        if own >= free {
+            let most = held.iter().max_by_key(|(_, count)| **count).map(|(source, _)| *source);
+            let loser = if own > 0 { Some(source(ip)) } else { most }.ok_or(BUSY)?;
+            let oldest = self.all.iter().position(|one| source(one.terms.peer.ip()) == loser);
+            let old = |at: &usize| now_ns.saturating_sub(self.all[*at].opened_ns) >= GRACE_NS;
+            let oldest = oldest.filter(old).ok_or(BUSY)?;
+            drop(self.all.remove(oldest));
+            self.given_up += 1;
+        }
+        // Another way to the client that made room may hold its place still.
+        queue.reserve().map_err(|_| BUSY)
+    }
+
+    /// Keeps one. It takes the place of an older one of the same client at the same gate.
+    pub(crate) fn enter(&mut self, half_open: HalfOpen) {
+        self.all.retain(|one| (one.client, one.gate) != (half_open.client, half_open.gate));
+        self.all.push(half_open);
+    }
+
+    /// Takes out the one that is watched under `number`, if its client has shown itself.
+    pub(crate) fn take_shown(&mut self, number: u64, security: Security) -> Option<HalfOpen> {
+        let at = self.all.iter().position(|one| one.number == number)?;
+        self.all[at].is_shown(security).then(|| self.all.remove(at))
+    }
+
+    /// Gives up those that took too long, and those whose clients came by another gate.
+    pub(crate) fn forget_old(&mut self, now_ns: u64) {
+        let before = self.all.len();
+        self.all.retain(|one| !one.seat.is_taken());
+        let waiting = self.all.len();
+        self.all.retain(|one| now_ns.saturating_sub(one.opened_ns) < LIMIT_NS);
+        self.given_up += (waiting - self.all.len()) as u64;
+        if self.all.is_empty() && before > 0 {
+            self.all = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
