@@ -5,6 +5,7 @@
 //! paths), [`command`] the only one that starts programs.
 #![forbid(unsafe_code)]
 
+mod attack;
 mod c_speed;
 mod callgrind;
 mod ci;
@@ -24,6 +25,8 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
   ci [--list] [--only A,B] [--skip A,B]   every check, with times; what .ci/run calls
+  attack [--list] [--seed N] [--seconds S] [--class A,B] [--jobs N] [--json] [--release]
+                                          jobs under random adverse conditions
   tidy [--lower]                          house rules; --lower takes shrunk sizes into the ratchet
   icount [--update]                       instructions per operation of the hot paths, against the stored ones
   c-speed                                 round trips from C, as ratios to those from Rust
@@ -53,6 +56,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
     let root = host::root()?;
     match (task.as_str(), rest) {
         ("ci", options) => ci::run(&root, options),
+        ("attack", options) => attack::run(&root, options),
         ("tidy", []) => tidy::run(&root, tidy::Ratchet::Compare),
         ("tidy", [flag]) if flag == "--lower" => tidy::run(&root, tidy::Ratchet::Lower),
         ("icount", []) => icount::run(&root, icount::Mode::Compare),
