@@ -93,8 +93,7 @@ pub fn run(root: &Path, words: &[String]) -> Result<bool> {
     let classes = possible(&options, &place, &mut tallies);
     println!("attack: seed {}, for {} s", options.seed, options.time.as_secs());
     let _adopting = Adopting::start()?;
-    let supervisor =
-        Supervisor { place: &place, deadlines: Deadlines::default(), adopts: true };
+    let supervisor = Supervisor { place: &place, deadlines: Deadlines::default(), adopts: true };
     let start = host::now();
     let mut number = 0;
     while !classes.is_empty() && number < options.jobs && start.elapsed() < options.time {

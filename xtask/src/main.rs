@@ -24,7 +24,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  ci [--list] [--only A,B] [--skip A,B]   every check, with times; what .ci/run calls
+  ci [--tier edit|merge|night] [--list] [--only A,B] [--skip A,B]
+                                          checks, with times; .ci/run calls those of a merge
   attack [--list] [--seed N] [--seconds S] [--class A,B] [--jobs N] [--json] [--release]
                                           jobs under random adverse conditions
   tidy [--lower]                          house rules; --lower takes shrunk sizes into the ratchet

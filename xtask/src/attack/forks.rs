@@ -7,8 +7,7 @@ use super::sampler::Sampler;
 use anyhow::Result;
 
 /// Ways of `forker`.
-const WAYS: &[&str] =
-    &["exit", "exit-at-once", "failed-exec", "exec", "return", "daemon", "send"];
+const WAYS: &[&str] = &["exit", "exit-at-once", "failed-exec", "exec", "return", "daemon", "send"];
 /// Rounds of its talk.
 const ROUNDS: u64 = 6;
 

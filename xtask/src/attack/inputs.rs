@@ -109,9 +109,8 @@ pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
 /// Makes an input.
 fn make(kind: Kind, folder: &Folder) -> Result<PathBuf> {
     let (path, other) = (folder.work().join("input"), folder.work().join("other"));
-    let records: Vec<u8> = (0..RECORDS)
-        .flat_map(|n| format!("{n:010} {:088}\n", n * 7).into_bytes())
-        .collect();
+    let records: Vec<u8> =
+        (0..RECORDS).flat_map(|n| format!("{n:010} {:088}\n", n * 7).into_bytes()).collect();
     debug_assert_eq!(records.len(), RECORD * RECORDS, "records have their length");
     match kind {
         Kind::Regular | Kind::Twice => fs::write(&path, &records)?,
@@ -135,7 +134,7 @@ fn make(kind: Kind, folder: &Folder) -> Result<PathBuf> {
         Kind::Dangling => symlink(&other, &path)?,
         Kind::Unreadable => {
             fs::write(&path, &records)?;
-            fs::set_permissions(&path, fs::Permissions::from_mode(0))?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o000))?;
         }
         Kind::Null => return Ok("/dev/null".into()),
         Kind::Zero => return Ok("/dev/zero".into()),

@@ -257,7 +257,8 @@ fn open(path: &str, write: bool) -> Result<File> {
 
 /// The other side of a new terminal, and the terminal.
 fn terminal() -> Result<(OwnedFd, OwnedFd)> {
-    let other = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    let other =
+        rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     rustix::pty::grantpt(&other)?;
     rustix::pty::unlockpt(&other)?;
     let name = rustix::pty::ptsname(&other, Vec::new())?;

@@ -75,9 +75,8 @@ fn said(ended: &Ended) -> String {
 }
 
 fn is_promised(job: &Job, code: i32) -> bool {
-    let honest = (1..=255).contains(&code)
-        && code != PANICKED
-        && !WRONG_SIGNALS.contains(&(code - 128));
+    let honest =
+        (1..=255).contains(&code) && code != PANICKED && !WRONG_SIGNALS.contains(&(code - 128));
     job.promise.codes.contains(&code) || (job.promise.may_refuse && honest)
 }
 

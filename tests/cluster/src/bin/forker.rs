@@ -63,7 +63,8 @@ fn main() -> Result<()> {
     let answered = answers.clone();
     ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1));
     let names = cl.exchange(ep.name())?;
-    let peers: Vec<Dest> = names.iter().map(|n| ep.map(n, Tag(7))).collect::<std::result::Result<_, _>>()?;
+    let peers: Vec<Dest> =
+        names.iter().map(|n| ep.map(n, Tag(7))).collect::<std::result::Result<_, _>>()?;
     for round in 0..rounds {
         let request = || Ok(ep.request(peers[round % peers.len()], Handler(1), &[round as u64])?);
         if round + 1 == at && fork(way, request)? {
