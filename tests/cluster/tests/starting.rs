@@ -40,3 +40,17 @@ fn an_interface_that_is_down_is_seen_before_anything_starts() {
     // One node needs no network.
     without_network(&[&clump, "run", "-n", "2", "true"]).finish().expect_clean();
 }
+
+#[test]
+fn a_system_call_that_a_filter_refuses_is_no_panic_and_no_wait() {
+    let clump = program("clump-under-test").display().to_string();
+    let prog = program("prog").display().to_string();
+    for refused in ["sched_yield=EPERM", "prlimit64=EACCES", "sendto=EACCES"] {
+        let words = ["--refuse", refused, &clump, "run", "-n", "2", "--nodes", "2", &prog];
+        let ended = Job::any(program("hinder")).with_args(&words).with_args(&["barrier", "3"]);
+        let ended = ended.finish();
+        assert!(!ended.err.contains("panicked"), "{refused}: {}", ended.err);
+        assert!([0, 125].contains(&ended.code), "{refused}: {}: {}", ended.code, ended.err);
+        assert!(ended.code == 0 || ended.err.contains("clump: "), "{refused}: {}", ended.err);
+    }
+}

@@ -1,6 +1,7 @@
 //! Attacks by inputs and outputs of the applications that are no ordinary files.
 
 use super::errand::Errand;
+use super::event::{Event, What, When};
 use super::job::{Job, Promise};
 use super::place::{Folder, Place};
 use super::sampler::Sampler;
@@ -11,6 +12,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Bytes of a record.
 const RECORD: usize = 100;
@@ -88,6 +90,12 @@ pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
         _ if good => Promise::exactly(&[0]),
         // Nothing is in order; the same file twice is two inputs.
         Kind::Empty | Kind::Null | Kind::Twice => Promise::or_refusal(0),
+        // What has no end is read without end, until somebody has enough.
+        Kind::Zero | Kind::Full if verb == "valsort" => {
+            let when = When::After(Duration::from_secs(1));
+            job.event = Some(Event { when, what: What::Signal("TERM") });
+            Promise { may_be_silent: true, ..Promise::exactly(&[1, 2, 125, 143, -15]) }
+        }
         Kind::Standard => {
             job.input = Input::Pipe;
             Promise::exactly(&[1, 2, 125])

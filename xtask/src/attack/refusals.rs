@@ -63,6 +63,9 @@ const CALLS: &[&str] = &[
 /// Calls without which the standard library gives up by itself, before clump is asked; or nobody is stopped.
 const ONLY_MISSING: &[&str] = &["getrandom", "epoll_pwait", "ppoll", "kill"];
 
+/// Calls without which the standard library panics where it starts a process: refused to ranks only.
+const FOR_STARTERS: &[&str] = &["recvfrom"];
+
 /// Draws a job.
 ///
 /// # Errors
@@ -84,12 +87,15 @@ pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
     let program = job.command.iter().position(|word| {
         ["prog", "onesided"].iter().any(|name| *word == *place.program(name).as_os_str())
     });
-    match program.filter(|_| sampler.once_in(3)) {
+    let starts = FOR_STARTERS.contains(&call);
+    match program.filter(|_| sampler.once_in(3) || starts) {
         // Its ranks only.
         Some(at) => {
             let hinder = [place.program("hinder").into(), "--refuse".into(), refusal.into()];
             job.command.splice(at..at, hinder);
         }
+        // Where there is no program of its own, nothing is refused.
+        None if starts => {}
         None => job.condition("--refuse", &refusal),
     }
     job.promise = Promise {
