@@ -5,6 +5,7 @@
 
 use crate::display::Display;
 use crate::frame::Stream;
+use crate::visible::visible;
 use clump_os::epoll::{Interest, Poller};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -144,7 +145,7 @@ impl Printer {
 
     /// Something the launcher itself says, after all that ranks said before.
     pub(crate) fn say(&mut self, poller: &Poller, stream: Stream, text: &str) {
-        self.sink(stream).pending.extend_from_slice(text.as_bytes());
+        self.sink(stream).pending.extend_from_slice(visible(text).as_bytes());
         self.sink(stream).settle(poller);
     }
 

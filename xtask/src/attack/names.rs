@@ -22,7 +22,7 @@ const NAMES: &[&[u8]] = &[
     b"-dash",
     b"%s%n",
     "\u{202e}esrever".as_bytes(),
-    &[b'x'; 255],
+    &[b'x'; 200],
 ];
 
 /// Draws a job.

@@ -152,6 +152,11 @@ impl Opened {
 }
 
 impl Input {
+    /// Who reads it finds something, and may copy it.
+    pub fn holds_text(self) -> bool {
+        matches!(self, Self::File | Self::Full | Self::Pipe | Self::Socket | Self::Fifo)
+    }
+
     /// Opens it.
     ///
     /// # Errors

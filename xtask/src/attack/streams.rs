@@ -53,7 +53,8 @@ pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
 fn promise(job: &mut Job, errand: &Errand) {
     let (output, errors) = (job.output, job.errors);
     let same = errors == Output::Same;
-    let writes = errand.amount != Amount::Nothing || (same && errand.code != 0);
+    let empty = errand.reads && !job.input.holds_text();
+    let writes = (errand.amount != Amount::Nothing && !empty) || (same && errand.code != 0);
     let mut nudged = false;
     if writes && (output.fails() || output == Output::Closed) {
         job.promise.may_refuse = true;
@@ -61,8 +62,9 @@ fn promise(job: &mut Job, errand: &Errand) {
             // As every program: nobody is there to be told.
             job.promise.codes.push(UNREAD);
             job.promise.may_be_silent = true;
-        } else if output != Output::Closed && errand.code == 0 {
-            // What could not be written is no success.
+        } else if output == Output::Full && errand.code == 0 {
+            // What could not be written is no success. (The standard library takes a descriptor that is closed, or
+            // not for writing, for one that throws away.)
             job.promise.codes.clear();
         }
         job.promise.words.clear();

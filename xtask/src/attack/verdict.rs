@@ -82,8 +82,8 @@ fn is_promised(job: &Job, code: i32) -> bool {
 
 fn promised(job: &Job) -> String {
     let codes: Vec<String> = job.promise.codes.iter().map(ToString::to_string).collect();
-    let or = if job.promise.may_refuse { " or a refusal" } else { "" };
-    codes.join(" or ") + or
+    let refusal = job.promise.may_refuse.then(|| "a refusal".to_owned());
+    codes.into_iter().chain(refusal).collect::<Vec<_>>().join(" or ")
 }
 
 /// What is missing of the words for an unhappy end.
