@@ -9,6 +9,7 @@ use crate::size::parse_bytes;
 use crate::threads;
 use anyhow::{Context, Result};
 use clap::Args;
+use clump_os::visible::visible;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -92,7 +93,7 @@ pub fn run(args: &SortArgs) -> Result<ExitCode> {
     match run_on(&mut ClumpRank::open(&clump)?, args) {
         Ok(code) => clump.barrier().map(|()| code).map_err(Into::into),
         Err(error) if error.is::<GivenUp>() => {
-            eprintln!("clump: {error:#}");
+            eprintln!("clump: {}", visible(&format!("{error:#}")));
             // Ends early where another rank's exit is seen first, which is no news.
             let _ = clump.barrier();
             Ok(ExitCode::FAILURE)

@@ -45,7 +45,6 @@ pub mod scene;
 mod silence;
 pub mod spec;
 mod sweep;
-mod visible;
 pub mod watch;
 mod wiring;
 
@@ -55,4 +54,3 @@ pub use display::Display;
 pub use launch::launch;
 pub use outcome::JobOutcome;
 pub use spec::{Bind, JobSpec, OnDeath};
-pub use visible::visible;

@@ -5,8 +5,8 @@
 
 use crate::display::Display;
 use crate::frame::Stream;
-use crate::visible::visible;
 use clump_os::epoll::{Interest, Poller};
+use clump_os::visible::visible;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{ErrorKind, Write};

@@ -30,7 +30,7 @@ pub fn main() -> ExitCode {
     match command::Cli::parse().act() {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("clump: {}", clump_agent::visible(&format!("{error:#}")));
+            eprintln!("clump: {}", clump_os::visible::visible(&format!("{error:#}")));
             ExitCode::from(code_of(&error))
         }
     }

@@ -42,6 +42,7 @@ pub mod thread;
 pub mod tied;
 pub mod topology;
 pub mod udp;
+pub mod visible;
 pub mod xdp;
 
 pub use error::{OsError, Result};

@@ -1,6 +1,6 @@
 //! What a job wants of its machine before it starts, and what is said where that is missing.
 
-use clump_cluster_tests::{Job, program};
+use clump_cluster_tests::{Folder, Job, program};
 
 /// Runs a job by a shell that first does something to it.
 fn after(first: &str, job: &str) -> Job {
@@ -59,10 +59,13 @@ fn a_system_call_that_a_filter_refuses_is_no_panic_and_no_wait() {
 fn messages_that_quote_a_name_command_no_terminal() {
     let name = "no\u{1b}[31msuch\r\u{202e}name";
     let program = Job::of_program("-n 2", format!("./{name}"), []).finish();
+    let folder = Folder::new();
+    let sort = format!("app sort -n 2 -o {}/sorted -i", folder.path().display());
+    let input = Job::command(&sort).with_args(&[name]).finish();
     let value = Job::of("-n 2", "barrier 1").with(|command| {
         command.env("CLUMP_LANES", name);
     });
-    for (ended, code) in [(program, 127), (value.finish(), 2)] {
+    for (ended, code) in [(program, 127), (input, 1), (value.finish(), 2)] {
         assert_eq!(ended.code, code, "{}", ended.err);
         let said = &ended.err;
         assert!(said.contains("\\u{1b}[31msuch\\r\\u{202e}name"), "{said:?}");
