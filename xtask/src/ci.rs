@@ -3,18 +3,24 @@
 //! Steps stand in [`steps::STEPS`]; to add one, add a line there. A step that cannot run here is skipped
 //! loudly, with the reason, and counted as skipped; it never passes in silence. One failing step does not
 //! keep the later ones from running: a red run should say everything it knows.
+//!
+//! One list serves all tiers ([`tier::Tier`]): each step says in which it runs. Without `--tier` it is the middle
+//! one, and with `--only` any step can be had.
 
 mod apps;
 mod c;
 mod net;
+mod night;
 mod oracles;
 mod steps;
+mod tier;
 
 use crate::command::Counts;
 use crate::host;
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tier::Tier;
 
 /// What a step may look at.
 #[derive(Debug)]
@@ -41,6 +47,8 @@ pub struct Step {
     pub name: &'static str,
     /// What it makes sure of.
     pub what: &'static str,
+    /// The tiers that it is a part of.
+    pub tiers: &'static [Tier],
     /// Does it.
     pub run: fn(&Site) -> Result<Outcome>,
 }
@@ -91,22 +99,33 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
 /// The steps to run, or `None` when only their list was asked for.
 fn choose(options: &[String]) -> Result<Option<Vec<&'static Step>>> {
     let mut chosen: Vec<&Step> = steps::STEPS.iter().collect();
+    let (mut tier, mut named) = (None, false);
     let mut rest = options.iter();
     while let Some(option) = rest.next() {
         if option == "--list" {
             for step in steps::STEPS {
-                println!("{:10}  {}", step.name, step.what);
+                println!("{:10}  {:16}  {}", step.name, tier::shown(step.tiers), step.what);
             }
             return Ok(None);
         }
-        let Some(names) = rest.next().filter(|_| option == "--only" || option == "--skip") else {
-            bail!("`{option}`: ci takes --list, --only A,B and --skip A,B");
+        let known = ["--only", "--skip", "--tier"].contains(&option.as_str());
+        let Some(value) = rest.next().filter(|_| known) else {
+            bail!("`{option}`: ci takes --tier TIER, --list, --only A,B and --skip A,B");
         };
-        let names: Vec<&str> = names.split(',').collect();
+        if option == "--tier" {
+            tier = Some(value.parse::<Tier>()?);
+            continue;
+        }
+        named |= option == "--only";
+        let names: Vec<&str> = value.split(',').collect();
         if let Some(unknown) = names.iter().find(|n| steps::STEPS.iter().all(|s| s.name != **n)) {
             bail!("no step is called `{unknown}`; `cargo xtask ci --list` names them");
         }
         chosen.retain(|step| names.contains(&step.name) == (option == "--only"));
+    }
+    // Who names steps gets them, whatever their tier.
+    if let Some(tier) = tier.or((!named).then_some(Tier::Merge)) {
+        chosen.retain(|step| step.tiers.contains(&tier));
     }
     Ok(Some(chosen))
 }
@@ -176,5 +195,28 @@ mod tests {
         assert!(names(&["--list"]).unwrap().is_none());
         assert!(names(&["--only", "nonsense"]).is_err());
         assert!(names(&["--wrong"]).is_err());
+        assert!(names(&["--tier"]).is_err() && names(&["--tier", "noon"]).is_err());
+    }
+
+    #[test]
+    fn each_tier_holds_what_the_one_before_it_makes_sure_of() {
+        let names = |tier: &str| {
+            let steps = choose(&["--tier".to_owned(), tier.to_owned()]).unwrap().unwrap();
+            steps.iter().map(|step| step.name).collect::<Vec<_>>()
+        };
+        let [edit, merge, night] = ["edit", "merge", "night"].map(names);
+        // clippy checks what `check` does, and `tests` runs the quick ones too.
+        let quick = ["check", "units"];
+        assert!(edit.iter().all(|name| quick.contains(name) || merge.contains(name)));
+        assert!(merge.iter().all(|name| night.contains(name)));
+        assert!(merge.contains(&"tests") && !merge.contains(&"mutants"));
+        for name in ["attack", "mutants", "storms", "tsan"] {
+            assert!(night.contains(&name) && !edit.contains(&name), "{name}");
+        }
+        let default: Vec<_> = choose(&[]).unwrap().unwrap().iter().map(|s| s.name).collect();
+        assert_eq!(default, merge);
+        let only = choose(&["--only".to_owned(), "mutants,units".to_owned()]).unwrap().unwrap();
+        assert_eq!(only.len(), 2, "whatever the tier");
+        assert_eq!(steps::STEPS.last().map(|step| step.name), Some("remains"), "looks at all");
     }
 }

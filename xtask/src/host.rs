@@ -7,7 +7,7 @@
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The value of an environment variable.
 pub fn env(name: &str) -> Option<OsString> {
@@ -17,6 +17,13 @@ pub fn env(name: &str) -> Option<OsString> {
 /// A point in time to measure from.
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// A number that is another one each time.
+pub fn seed() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // Small enough to be typed again.
+    since.as_micros() as u64 % 1_000_000_000
 }
 
 /// Waits a moment between two looks at a child process.

@@ -5,6 +5,7 @@
 //! paths), [`command`] the only one that starts programs.
 #![forbid(unsafe_code)]
 
+mod attack;
 mod c_speed;
 mod callgrind;
 mod ci;
@@ -23,7 +24,10 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  ci [--list] [--only A,B] [--skip A,B]   every check, with times; what .ci/run calls
+  ci [--tier edit|merge|night] [--list] [--only A,B] [--skip A,B]
+                                          checks, with times; .ci/run calls those of a merge
+  attack [--list] [--seed N] [--seconds S] [--class A,B] [--jobs N] [--json] [--release]
+                                          jobs under random adverse conditions
   tidy [--lower]                          house rules; --lower takes shrunk sizes into the ratchet
   icount [--update]                       instructions per operation of the hot paths, against the stored ones
   c-speed                                 round trips from C, as ratios to those from Rust
@@ -54,6 +58,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
     let root = host::root()?;
     match (task.as_str(), rest) {
         ("ci", options) => ci::run(&root, options),
+        ("attack", options) => attack::run(&root, options),
         ("tidy", []) => tidy::run(&root, tidy::Ratchet::Compare),
         ("tidy", [flag]) if flag == "--lower" => tidy::run(&root, tidy::Ratchet::Lower),
         ("icount", []) => icount::run(&root, icount::Mode::Compare),

@@ -29,6 +29,14 @@ enum Reach {
     Nothing(String),
 }
 
+/// Says why the stress test cannot run here, and what would make it.
+pub fn missing(root: &Path) -> Result<Option<String>> {
+    Ok(match reach(root)? {
+        Reach::Nothing(reason) => Some(reason),
+        Reach::Whole | Reach::Tree => None,
+    })
+}
+
 /// Runs the stress test; says what is missing where it cannot.
 pub fn run(root: &Path) -> Result<bool> {
     let reach = reach(root)?;

@@ -11,6 +11,7 @@ use crate::threads;
 use anyhow::{Context, Result};
 use clap::Args;
 use clump_os::console;
+use clump_os::printable::printable_lines;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -100,7 +101,7 @@ pub fn run(args: &SortArgs) -> Result<ExitCode> {
     match run_on(&mut ClumpRank::open(&clump)?, args) {
         Ok(code) => clump.barrier().map(|()| code).map_err(Into::into),
         Err(error) if error.is::<GivenUp>() => {
-            console::err(&format!("clump: {error:#}"));
+            console::err(&format!("clump: {}", printable_lines(&format!("{error:#}"))));
             // Ends early where another rank's exit is seen first, which is no news.
             let _ = clump.barrier();
             Ok(ExitCode::FAILURE)

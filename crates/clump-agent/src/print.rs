@@ -10,6 +10,7 @@ use clump_os::OsError;
 use clump_os::alarm::Alarm;
 use clump_os::file::is_same;
 use clump_os::folder::Folder;
+use clump_os::printable::printable_lines;
 use clump_os::writer::Writer;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -118,7 +119,7 @@ impl Printer {
 
     /// Something the launcher itself says, after all that ranks said before.
     pub(crate) fn say(&self, stream: Stream, text: &str) {
-        self.sink(stream).write(text.as_bytes());
+        self.sink(stream).write(printable_lines(text).as_bytes());
     }
 
     /// Whether so much waits that no more should be asked for.

@@ -33,9 +33,9 @@ pub struct Limits {
 
 /// This process's limits (`getrlimit`).
 pub fn limits() -> Limits {
-    use rustix::process::{Resource, getrlimit};
+    use rustix::process::Resource;
     let limit = |resource| {
-        let found = getrlimit(resource);
+        let found = crate::process::limit(resource);
         Limit { soft: found.current, hard: found.maximum }
     };
     Limits {

@@ -203,7 +203,7 @@ fn prepare(command: &mut Command, program: &Program) {
             rustix::thread::sched_setaffinity(None, set)?;
         }
         if let Some(soft) = descriptors {
-            let now = rustix::process::getrlimit(Resource::Nofile);
+            let now = limit(Resource::Nofile);
             let limit = Rlimit { current: Some(soft), maximum: now.maximum };
             rustix::process::setrlimit(Resource::Nofile, limit)?;
         }
@@ -299,10 +299,20 @@ pub fn parent_pid() -> u32 {
 /// Raises the limit of open descriptors as far as allowed; gives the soft limit before, which programs
 /// that use `select` may rely on.
 pub fn raise_descriptor_limit() -> Option<u64> {
-    let before = rustix::process::getrlimit(Resource::Nofile);
+    let before = limit(Resource::Nofile);
     let most = Rlimit { current: before.maximum, maximum: before.maximum };
     let _ = rustix::process::setrlimit(Resource::Nofile, most);
     before.current
+}
+
+/// Soft and hard limit of this process; none where a filter refuses the question, for which rustix's own panics.
+/// Allocates nothing, so that it may be called between fork and exec.
+pub(crate) fn limit(resource: Resource) -> Rlimit {
+    let mut found = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the kernel writes one `rlimit`, which lives during the call, or nothing.
+    unsafe { libc::getrlimit(resource as libc::__rlimit_resource_t, &raw mut found) };
+    let known = |value| (value != libc::RLIM_INFINITY).then_some(value);
+    Rlimit { current: known(found.rlim_cur), maximum: known(found.rlim_max) }
 }
 
 /// 64 random bits from the operating system.

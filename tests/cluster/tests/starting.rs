@@ -1,6 +1,6 @@
 //! What a job wants of its machine before it starts, and what is said where that is missing.
 
-use clump_cluster_tests::{Job, program, signals};
+use clump_cluster_tests::{Folder, Job, program, signals};
 use clump_os::signal::{CHILD, FILE_SIZE, Signals};
 
 const USER_1: u8 = 10;
@@ -126,5 +126,37 @@ fn what_a_caller_ignores_and_blocks_does_not_hold_a_job_up() {
     for ignored in mask("SigIgn:") {
         assert_eq!(ignored & bit(USER_1), bit(USER_1), "{}", ended.out);
         assert_eq!(ignored & (bit(CHILD) | bit(BROKEN_PIPE) | bit(FILE_SIZE)), 0, "{}", ended.out);
+    }
+}
+
+#[test]
+fn a_system_call_that_a_filter_refuses_is_no_panic_and_no_wait() {
+    let clump = program("clump-under-test").display().to_string();
+    let prog = program("prog").display().to_string();
+    for refused in ["sched_yield=EPERM", "prlimit64=EACCES", "sendto=EACCES"] {
+        let words = ["--refuse", refused, &clump, "run", "-n", "2", "--nodes", "2", &prog];
+        let ended = Job::any(program("hinder")).with_args(&words).with_args(&["barrier", "3"]);
+        let ended = ended.finish();
+        assert!(!ended.err.contains("panicked"), "{refused}: {}", ended.err);
+        assert!([0, 125].contains(&ended.code), "{refused}: {}: {}", ended.code, ended.err);
+        assert!(ended.code == 0 || ended.err.contains("clump: "), "{refused}: {}", ended.err);
+    }
+}
+
+#[test]
+fn messages_that_quote_a_name_command_no_terminal() {
+    let name = "no\u{1b}[31msuch\r\u{202e}name";
+    let program = Job::of_program("-n 2", format!("./{name}"), []).finish();
+    let folder = Folder::new();
+    let sort = format!("app sort -n 2 -o {}/sorted -i", folder.path().display());
+    let input = Job::command(&sort).with_args(&[name]).finish();
+    let value = Job::of("-n 2", "barrier 1").with(|command| {
+        command.env("CLUMP_LANES", name);
+    });
+    for (ended, code) in [(program, 127), (input, 1), (value.finish(), 2)] {
+        assert_eq!(ended.code, code, "{}", ended.err);
+        let said = &ended.err;
+        assert!(said.contains("\\x1b[31msuch\\x0d\\u{202e}name"), "{said:?}");
+        assert!(!said.contains(['\u{1b}', '\r', '\u{202e}']), "{said:?}");
     }
 }

@@ -1,47 +1,126 @@
 //! The steps of `ci`, in the order in which they run: the quick ones that fail most often first.
 
-use super::{Outcome, Site, Step, apps, c, net, oracles};
+use super::tier::{ALL, FROM_MERGE, Tier};
+use super::{Outcome, Site, Step, apps, c, net, night, oracles};
 use crate::command::{self, Counts, Ended, cargo};
 use crate::{icount, tidy};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Steps of the night only.
+const NIGHT: &[Tier] = &[Tier::Night];
+
 /// Every step. clippy and tests build in one target folder, so dependencies are built once each.
 pub const STEPS: &[Step] = &[
-    Step { name: "format", what: "rustfmt has nothing to change", run: format },
-    Step { name: "tidy", what: "house rules hold", run: house_rules },
-    Step { name: "clippy", what: "no lint fires in any target", run: clippy },
-    Step { name: "tests", what: "README's test command passes", run: tests },
-    Step { name: "loom", what: "queues and parking are right in every interleaving", run: loom },
-    Step { name: "demo", what: "README's first command works from start to end", run: demo },
+    Step { name: "format", what: "rustfmt has nothing to change", tiers: ALL, run: format },
+    Step { name: "tidy", what: "house rules hold", tiers: ALL, run: house_rules },
+    Step { name: "check", what: "every target compiles", tiers: &[Tier::Edit], run: check },
+    Step {
+        name: "units",
+        what: "the tests of the crates that are pure, and of these tasks, pass",
+        tiers: &[Tier::Edit],
+        run: units,
+    },
+    Step { name: "clippy", what: "no lint fires in any target", tiers: FROM_MERGE, run: clippy },
+    Step { name: "tests", what: "README's test command passes", tiers: FROM_MERGE, run: tests },
+    Step {
+        name: "loom",
+        what: "queues and parking are right in every interleaving",
+        tiers: FROM_MERGE,
+        run: loom,
+    },
+    Step {
+        name: "demo",
+        what: "README's first command works from start to end",
+        tiers: FROM_MERGE,
+        run: demo,
+    },
     Step {
         name: "install",
         what: "C programs find the installed library in every way",
+        tiers: FROM_MERGE,
         run: c::installed,
     },
-    Step { name: "sort", what: "a sort in two passes under a small cap", run: apps::sort },
+    Step {
+        name: "sort",
+        what: "a sort in two passes under a small cap",
+        tiers: FROM_MERGE,
+        run: apps::sort,
+    },
     Step {
         name: "nodes",
         what: "sorts over two and four nodes that lose packets are right",
+        tiers: FROM_MERGE,
         run: net::sorts,
     },
     Step {
         name: "simulation",
         what: "simulated clusters keep their promises under all faults",
+        tiers: FROM_MERGE,
         run: net::simulation,
     },
     Step {
         name: "oracles",
         what: "the independent checkers find planted defects",
+        tiers: FROM_MERGE,
         run: oracles::own,
     },
-    Step { name: "judge", what: "an independent checker agrees with sorts", run: oracles::judge },
-    Step { name: "logp", what: "clump lab logp measures, and says so in JSON", run: apps::logp },
-    Step { name: "logp-net", what: "the same between two nodes", run: net::logp },
-    Step { name: "storm", what: "jobs with a killed rank end as they should", run: apps::storm },
-    Step { name: "icount", what: "hot paths cost the instructions they did", run: instructions },
-    Step { name: "remains", what: "no step left a file behind", run: remains },
+    Step {
+        name: "judge",
+        what: "an independent checker agrees with sorts",
+        tiers: FROM_MERGE,
+        run: oracles::judge,
+    },
+    Step {
+        name: "logp",
+        what: "clump lab logp measures, and says so in JSON",
+        tiers: FROM_MERGE,
+        run: apps::logp,
+    },
+    Step {
+        name: "logp-net",
+        what: "the same between two nodes",
+        tiers: FROM_MERGE,
+        run: net::logp,
+    },
+    Step {
+        name: "storm",
+        what: "jobs with a killed rank end as they should",
+        tiers: FROM_MERGE,
+        run: apps::storm,
+    },
+    Step {
+        name: "icount",
+        what: "hot paths cost the instructions they did",
+        tiers: FROM_MERGE,
+        run: instructions,
+    },
+    Step {
+        name: "storms",
+        what: "many more of them, and locks whose holders are killed",
+        tiers: NIGHT,
+        run: night::storms,
+    },
+    Step {
+        name: "attack",
+        what: "jobs under random adverse conditions end as they should",
+        tiers: NIGHT,
+        run: night::attacks,
+    },
+    Step {
+        name: "tsan",
+        what: "no data race in the queues under ThreadSanitizer",
+        tiers: NIGHT,
+        run: night::sanitizer,
+    },
+    Step {
+        name: "mutants",
+        what: "every planted bug is found by a test",
+        tiers: NIGHT,
+        run: night::planted,
+    },
+    Step { name: "remains", what: "no step left a file behind", tiers: ALL, run: remains },
 ];
 
 /// Longest time for anything that may have to build the whole tree.
@@ -71,6 +150,22 @@ fn format(site: &Site) -> Result<Outcome> {
 
 fn house_rules(site: &Site) -> Result<Outcome> {
     Ok(plain(tidy::run(&site.root, tidy::Ratchet::Compare)?, "see the findings above"))
+}
+
+fn check(site: &Site) -> Result<Outcome> {
+    let args = ["check", "--workspace", "--all-targets"];
+    Ok(outcome(command::run(&mut cargo(&site.root, &args), BUILD)?))
+}
+
+/// Pure crates need no job, no network and hardly any time.
+fn units(site: &Site) -> Result<Outcome> {
+    let mut args = vec!["test", "--lib", "--bins"];
+    for package in ["clump-wire", "clump-loggp", "clump-proto", "xtask"] {
+        args.extend(["--package", package]);
+    }
+    let mut command = cargo(&site.root, &args);
+    command.env("TMPDIR", site.scratch()?);
+    Ok(outcome(command::run(&mut command, BUILD)?))
 }
 
 fn clippy(site: &Site) -> Result<Outcome> {

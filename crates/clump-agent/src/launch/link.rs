@@ -8,6 +8,7 @@ use clump_os::process::{self, Child, Exit, Input, Program};
 use clump_os::{signal, socket};
 use std::ffi::OsString;
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -57,8 +58,11 @@ impl Link {
         let mut stream = UnixStream::from(ours);
         let mut backlog = Vec::new();
         job.append_to(&mut backlog);
-        // The key fits any socket; an agent that has died already is noticed by its pidfd.
-        let _ = write_key(&mut stream, key);
+        // The key fits any socket. An agent that has died already is noticed by its pidfd; one that lives must not
+        // wait for a key that does not come.
+        if write_key(&mut stream, key).is_err() {
+            let _ = stream.shutdown(Shutdown::Write);
+        }
         stream.set_nonblocking(true)?;
         Ok(Self {
             agent,
@@ -114,8 +118,11 @@ impl Link {
                 Ok(bytes) => self.sent += bytes,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                // Its end is noticed where it is read.
-                Err(_) => self.sent = self.backlog.len(),
+                // Its end is noticed where it is read, and an agent that lives notices this one.
+                Err(_) => {
+                    self.sent = self.backlog.len();
+                    let _ = self.stream.shutdown(Shutdown::Write);
+                }
             }
         }
         if self.heard_all {

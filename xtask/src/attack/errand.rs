@@ -1,0 +1,154 @@
+//! What jobs do while they are attacked: short programs and commands, each with a known end.
+
+use super::job::{Job, Promise};
+use super::place::Place;
+use super::sampler::Sampler;
+use anyhow::{Result, bail};
+use std::ffi::OsString;
+
+/// Records of a sort in this size.
+const RECORDS: &str = "2000";
+
+/// How much an errand writes to standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    Nothing,
+    /// What fits into everything that holds something.
+    Little,
+    /// More than some things hold.
+    Much,
+}
+
+/// Something to do.
+#[derive(Debug, Clone)]
+pub struct Errand {
+    /// Words behind `clump`; a program of this build is `%NAME`, the job's working folder `%%`.
+    words: Vec<String>,
+    /// Its exit code when nothing disturbs it.
+    pub code: i32,
+    /// What it writes.
+    pub amount: Amount,
+    /// Whether rank 0 reads standard input to its end.
+    pub reads: bool,
+    /// What an unhappy end says.
+    pub says: Option<String>,
+    /// Whether it needs records.
+    sorts: bool,
+}
+
+impl Errand {
+    /// `clump` with these words, which ends with 0 and writes nothing.
+    pub fn of(words: &str) -> Self {
+        Self {
+            words: words.split_whitespace().map(str::to_owned).collect(),
+            code: 0,
+            amount: Amount::Nothing,
+            reads: false,
+            says: None,
+            sorts: false,
+        }
+    }
+
+    fn writes(self, amount: Amount) -> Self {
+        Self { amount, ..self }
+    }
+
+    /// The same, which prints a line.
+    pub fn prints(self) -> Self {
+        self.writes(Amount::Little)
+    }
+
+    fn ends(self, code: i32, says: &str) -> Self {
+        Self { code, says: Some(says.to_owned()), ..self }
+    }
+
+    /// The job that does it, of which its own end is promised.
+    ///
+    /// # Errors
+    /// No folder, or no records.
+    pub fn job(&self, place: &Place) -> Result<Job> {
+        let folder = place.folder()?;
+        let work = folder.work().display().to_string();
+        let word = |word: &String| match word.strip_prefix('%') {
+            Some("%") => work.clone().into(),
+            Some(name) if !name.contains('%') => place.program(name).into(),
+            _ => OsString::from(word.replace("%%", &work)),
+        };
+        let mut command = vec![place.clump().into()];
+        command.extend(self.words.iter().map(word));
+        if self.sorts {
+            let records = folder.work().join("records").display().to_string();
+            if place.ask(&["app", "gensort", RECORDS, &records], &folder)?.is_none() {
+                bail!("`clump app gensort` fails");
+            }
+        }
+        let mut job = Job::new(folder, command);
+        job.promise = Promise::exactly(&[self.code]);
+        job.promise.words.extend(self.says.clone());
+        if self.sorts {
+            job.promise.absent.push(job.folder.work().join("sorted/manifest.json"));
+            let words = ["app", "valsort", "sorted", "--input", "records"];
+            job.promise.check = Some(words.iter().map(OsString::from).collect());
+        }
+        Ok(job)
+    }
+}
+
+/// Ranks and nodes of a job, as options; at least `least` ranks.
+pub fn layout(sampler: &mut Sampler, least: u64) -> String {
+    let ranks = least + sampler.below(4 - least.min(3));
+    let nodes = if ranks > 1 && sampler.once_in(2) { 2 } else { 1 };
+    let more = match nodes {
+        2 => sampler.one_of(&["", "", "--ni proxy:1", "--driver udp", "--security crc"]),
+        _ => "",
+    };
+    format!("-n {ranks} --nodes {nodes} {more}")
+}
+
+/// Draws something to do that uses ranks, and no standard stream but for reports.
+pub fn quiet(sampler: &mut Sampler) -> Errand {
+    let layout = layout(sampler, 2);
+    match sampler.below(6) {
+        0 => Errand::of(&format!("run {layout} %prog barrier 5")),
+        1 | 2 => Errand::of(&format!("run {layout} %prog talk 6")),
+        3 => Errand::of(&format!("run {layout} %prog exit 7 1")).ends(7, "rank 1"),
+        4 => Errand::of(&format!("run {layout} %prog die 9 0")).ends(137, "rank 0"),
+        _ => sort(&layout),
+    }
+}
+
+/// Draws anything to do.
+pub fn any(sampler: &mut Sampler) -> Errand {
+    let layout = layout(sampler, 2);
+    let run = |rest: &str| Errand::of(&format!("run {layout} {rest}"));
+    match sampler.below(14) {
+        0 | 1 => run("%prog flood 6").writes(Amount::Little),
+        2 | 3 => run("%prog flood 10000").writes(Amount::Much),
+        4 => Errand { reads: true, ..run("cat") }.writes(Amount::Little),
+        5 => run("--json %prog barrier 2").writes(Amount::Much),
+        6 => run("--stats %prog talk 3"),
+        7 => Errand::of("run no-such-program").ends(127, "no-such-program"),
+        8 => Errand::of(sampler.one_of(&["app", "--version"])).writes(Amount::Little),
+        9 => Errand::of(sampler.one_of(&["--help", "run --help", "doctor --config"]))
+            .writes(Amount::Much),
+        10 => Errand::of("run --frobnicate true").ends(2, "frobnicate"),
+        _ => quiet(sampler),
+    }
+}
+
+/// A small sort.
+fn sort(layout: &str) -> Errand {
+    let errand = Errand::of(&format!("app sort {layout} -i %%/records -o %%/sorted"));
+    Errand { sorts: true, ..errand.writes(Amount::Little) }
+}
+
+/// A small sort of given ranks.
+pub fn small_sort() -> Errand {
+    sort("-n 2")
+}
+
+/// A job whose rank 0 computes for ever while the others wait for it; makes `ready-0` in its working folder.
+pub fn endless(sampler: &mut Sampler) -> Errand {
+    let layout = layout(sampler, 2);
+    Errand::of(&format!("run {layout} %prog forever 0 --together --ready %%"))
+}

@@ -1,0 +1,99 @@
+//! What happens to a job while it runs.
+
+use super::place::Place;
+use crate::command;
+use anyhow::{Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// Longest time for a change of a path.
+const CHANGE: Duration = Duration::from_secs(20);
+
+/// Something that happens once.
+#[derive(Debug)]
+pub struct Event {
+    /// When.
+    pub when: When,
+    /// What.
+    pub what: What,
+}
+
+/// A moment.
+#[derive(Debug)]
+pub enum When {
+    /// So long after the start.
+    After(Duration),
+    /// All of these files are there.
+    Ready(Vec<PathBuf>),
+}
+
+/// What happens.
+#[derive(Debug)]
+pub enum What {
+    /// The launcher receives a signal.
+    Signal(&'static str),
+    /// The other sides of all streams are closed.
+    HangUp,
+    /// Paths between two nodes take packets of so many bytes: by either end, one after the other. Then a file is made.
+    Narrow { steps: Vec<(usize, u32)>, then: PathBuf },
+}
+
+impl Event {
+    /// In words.
+    pub fn shown(&self) -> String {
+        let what = match &self.what {
+            What::Signal(name) => format!("SIG{name}"),
+            What::HangUp => "hang-up".to_owned(),
+            What::Narrow { steps, .. } => {
+                let step = |(node, bytes): &(usize, u32)| format!("{bytes} by node {node}");
+                let steps: Vec<_> = steps.iter().map(step).collect();
+                format!("packets of {}", steps.join(", "))
+            }
+        };
+        match self.when {
+            When::After(time) => format!("{what} after {} ms", time.as_millis()),
+            When::Ready(_) => format!("{what} when ready"),
+        }
+    }
+
+    /// Whether its moment has come.
+    pub fn is_due(&self, since: Duration) -> bool {
+        match &self.when {
+            When::After(time) => since >= *time,
+            When::Ready(files) => files.iter().all(|file| file.exists()),
+        }
+    }
+}
+
+/// Sends a signal; to nobody, if the process is gone.
+pub fn send(pid: u32, name: &str) {
+    let signal = match name {
+        "INT" => Signal::INT,
+        "HUP" => Signal::HUP,
+        "KILL" => Signal::KILL,
+        _ => Signal::TERM,
+    };
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Changes paths between two nodes, whose agents are these processes.
+///
+/// # Errors
+/// A path cannot be changed.
+pub fn narrow(place: &Place, agents: &[u32], steps: &[(usize, u32)]) -> Result<()> {
+    for (node, bytes) in steps {
+        let Some(agent) = agents.get(*node) else { bail!("node {node} has no agent") };
+        let mut cable = Command::new(place.program("cable"));
+        let words = [agent.to_string(), (1 - node).to_string(), "0".to_owned()];
+        cable.args(words).args(["shorten", &bytes.to_string()]);
+        let ended = command::run_quiet(&mut cable, CHANGE)?;
+        if !ended.success {
+            bail!("`{}`: {}", command::shown(&cable), ended.why);
+        }
+    }
+    Ok(())
+}

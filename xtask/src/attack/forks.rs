@@ -1,0 +1,24 @@
+//! Attacks by ranks that fork at a random point, whose children do what children do.
+
+use super::errand::{self, Errand};
+use super::job::Job;
+use super::place::Place;
+use super::sampler::Sampler;
+use anyhow::Result;
+
+/// Ways of `forker`.
+const WAYS: &[&str] = &["exit", "exit-at-once", "failed-exec", "exec", "return", "daemon", "send"];
+/// Rounds of its talk.
+const ROUNDS: u64 = 6;
+
+/// Draws a job.
+///
+/// # Errors
+/// No folder.
+pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+    let layout = errand::layout(sampler, 1);
+    let way = sampler.one_of(WAYS);
+    // 0: before it joins.
+    let at = sampler.below(ROUNDS + 1);
+    Errand::of(&format!("run {layout} %forker {way} {ROUNDS} {at}")).job(place)
+}

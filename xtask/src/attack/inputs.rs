@@ -1,0 +1,195 @@
+//! Attacks by inputs and outputs of the applications that are no ordinary files.
+
+use super::errand::Errand;
+use super::event::{Event, What, When};
+use super::job::{Job, Promise};
+use super::place::{Folder, Place};
+use super::sampler::Sampler;
+use super::stream::Input;
+use anyhow::{Context, Result};
+use rustix::fs::{CWD, FileType, Mode};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Bytes of a record.
+const RECORD: usize = 100;
+/// Records of an ordinary input.
+const RECORDS: usize = 300;
+/// A user that nobody is.
+const USER: &str = "100099";
+
+/// What is to be sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Regular,
+    Empty,
+    Truncated,
+    Missing,
+    Folder,
+    Fifo,
+    Socket,
+    Link,
+    Loop,
+    Dangling,
+    Unreadable,
+    Null,
+    Zero,
+    Full,
+    Proc,
+    Standard,
+    Twice,
+}
+
+const KINDS: &[Kind] = &[
+    Kind::Regular,
+    Kind::Empty,
+    Kind::Truncated,
+    Kind::Missing,
+    Kind::Folder,
+    Kind::Fifo,
+    Kind::Socket,
+    Kind::Link,
+    Kind::Loop,
+    Kind::Dangling,
+    Kind::Unreadable,
+    Kind::Null,
+    Kind::Zero,
+    Kind::Full,
+    Kind::Proc,
+    Kind::Standard,
+    Kind::Twice,
+];
+
+/// Draws a job.
+///
+/// # Errors
+/// No folder, or a file that cannot be made.
+pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+    if sampler.once_in(4) {
+        return output(sampler, place);
+    }
+    let kind = sampler.one_of(KINDS);
+    let ranks = 1 + sampler.below(3);
+    let mut job = Errand::of("").job(place)?;
+    let path = make(kind, &job.folder)?;
+    let input = path.display().to_string();
+    let verb = sampler.one_of(&["sort", "sort", "valsort"]);
+    let mut words = match verb {
+        "sort" => format!("app sort -n {ranks} -o sorted -i {input}"),
+        _ => format!("app valsort {input}"),
+    };
+    if kind == Kind::Twice && verb == "sort" {
+        words += &format!(" {input}");
+    }
+    job.command.extend(words.split_whitespace().map(Into::into));
+    let good = matches!(kind, Kind::Regular | Kind::Link);
+    job.promise = match kind {
+        _ if good => Promise::exactly(&[0]),
+        // Nothing is in order; the same file twice is two inputs.
+        Kind::Empty | Kind::Null | Kind::Twice => Promise::or_refusal(0),
+        // What has no end is read without end, until somebody has enough.
+        Kind::Zero | Kind::Full if verb == "valsort" => {
+            let when = When::After(Duration::from_secs(1));
+            job.event = Some(Event { when, what: What::Signal("TERM") });
+            Promise { may_be_silent: true, ..Promise::exactly(&[1, 2, 125, 143, -15]) }
+        }
+        Kind::Standard => {
+            job.input = Input::Pipe;
+            Promise::exactly(&[1, 2, 125])
+        }
+        Kind::Unreadable => {
+            if rustix::process::geteuid().is_root() {
+                job.condition("--user", USER);
+            }
+            Promise::exactly(&[1, 2, 125])
+        }
+        _ => Promise::exactly(&[1, 2, 125]),
+    };
+    if verb == "sort" {
+        job.promise.absent.push(job.folder.work().join("sorted/manifest.json"));
+    }
+    Ok(job)
+}
+
+/// Makes an input.
+fn make(kind: Kind, folder: &Folder) -> Result<PathBuf> {
+    let (path, other) = (folder.work().join("input"), folder.work().join("other"));
+    let records: Vec<u8> =
+        (0..RECORDS).flat_map(|n| format!("{n:010} {:088}\n", n * 7).into_bytes()).collect();
+    debug_assert_eq!(records.len(), RECORD * RECORDS, "records have their length");
+    match kind {
+        Kind::Regular | Kind::Twice => fs::write(&path, &records)?,
+        Kind::Empty => fs::write(&path, "")?,
+        Kind::Truncated => fs::write(&path, &records[..records.len() - 1])?,
+        Kind::Missing => {}
+        Kind::Folder => fs::create_dir(&path)?,
+        Kind::Fifo => {
+            rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o666), 0)?;
+        }
+        // The name stays when nobody listens any more.
+        Kind::Socket => drop(UnixListener::bind(short(&path)?)?),
+        Kind::Link => {
+            fs::write(&other, &records)?;
+            symlink(&other, &path)?;
+        }
+        Kind::Loop => {
+            symlink(&other, &path)?;
+            symlink(&path, &other)?;
+        }
+        Kind::Dangling => symlink(&other, &path)?,
+        Kind::Unreadable => {
+            fs::write(&path, &records)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o000))?;
+        }
+        Kind::Null => return Ok("/dev/null".into()),
+        Kind::Zero => return Ok("/dev/zero".into()),
+        Kind::Full => return Ok("/dev/full".into()),
+        Kind::Proc => return Ok("/proc/self/status".into()),
+        Kind::Standard => return Ok("/dev/stdin".into()),
+    }
+    Ok(path)
+}
+
+/// The same path, where it fits a socket's name (unix(7): 108 bytes).
+fn short(path: &std::path::Path) -> Result<PathBuf> {
+    let here = std::env::current_dir()?;
+    Ok(path.strip_prefix(&here).unwrap_or(path).to_owned())
+}
+
+/// An output where none can be, or should be.
+fn output(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+    let mut job = Errand::of("").job(place)?;
+    let input = make(Kind::Regular, &job.folder)?;
+    let work = job.folder.work();
+    let taken = work.join("taken");
+    fs::create_dir(&taken)?;
+    fs::write(taken.join("precious"), "not to be lost").context("making a file")?;
+    let places = [
+        taken.clone(),
+        input.clone(),
+        input.join("below"),
+        "/dev/null".into(),
+        "/proc/self/sorted".into(),
+        "/sys/sorted".into(),
+        "/dev/full".into(),
+    ];
+    let at = sampler.below(places.len() as u64);
+    let output = places[usize::try_from(at).unwrap_or(0)].display().to_string();
+    let input = input.display().to_string();
+    let makes = sampler.once_in(3);
+    let words = if makes {
+        format!("app gensort 500 {output}")
+    } else {
+        format!("app sort -n 2 -i {input} -o {output}")
+    };
+    job.command.extend(words.split_whitespace().map(Into::into));
+    job.promise = Promise::exactly(&[1, 2, 125]);
+    if makes && output.starts_with("/dev/null") {
+        // As every program: what is thrown away is written.
+        job.promise.codes.push(0);
+    }
+    Ok(job)
+}

@@ -1,0 +1,138 @@
+//! One job of an attack: what is started, under which conditions, and what is promised of its end.
+
+use super::event::Event;
+use super::place::Folder;
+use super::stream::{Input, Output};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A job.
+#[derive(Debug)]
+pub struct Job {
+    /// Its own folder.
+    pub folder: Folder,
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Variables on top of the usual ones.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Conditions, as `hinder` takes them.
+    pub conditions: Vec<String>,
+    /// A group of processes that it runs in, and how many may be there.
+    pub group: Option<u64>,
+    /// Its standard input.
+    pub input: Input,
+    /// Its standard output.
+    pub output: Output,
+    /// Its standard errors.
+    pub errors: Output,
+    /// What happens while it runs.
+    pub event: Option<Event>,
+    /// What is promised of its end.
+    pub promise: Promise,
+}
+
+impl Job {
+    /// A program with arguments, its streams in order, of which nothing but exit code 0 is promised.
+    pub fn new(folder: Folder, command: Vec<OsString>) -> Self {
+        Self {
+            folder,
+            command,
+            variables: Vec::new(),
+            conditions: Vec::new(),
+            group: None,
+            input: Input::Null,
+            output: Output::Pipe,
+            errors: Output::Pipe,
+            event: None,
+            promise: Promise::exactly(&[0]),
+        }
+    }
+
+    /// Adds a condition: an option of `hinder` and its value.
+    pub fn condition(&mut self, option: &str, value: &str) {
+        self.conditions.extend([option.to_owned(), value.to_owned()]);
+    }
+
+    /// The job in one line.
+    pub fn shown(&self) -> String {
+        let mut line = String::new();
+        for (name, value) in &self.variables {
+            let _ = write!(line, "{}={} ", escaped(name), escaped(value));
+        }
+        for word in &self.conditions {
+            let _ = write!(line, "{word} ");
+        }
+        if let Some(most) = self.group {
+            let _ = write!(line, "[{most} processes] ");
+        }
+        for word in &self.command {
+            let own = Path::new(word).strip_prefix(self.folder.work());
+            // Programs of this build are known by their names.
+            let program = Path::new(word).file_name().filter(|_| word.as_bytes().starts_with(b"/"));
+            let device = ["/dev/", "/proc/", "/sys/"].map(str::as_bytes);
+            let is_device = device.iter().any(|place| word.as_bytes().starts_with(place));
+            let shown = match own {
+                Ok(own) => escaped(own.as_os_str()),
+                Err(_) if is_device => escaped(word),
+                Err(_) => escaped(program.unwrap_or(word)),
+            };
+            let _ = write!(line, "{} ", if shown.is_empty() { "." } else { &shown });
+        }
+        line.truncate(line.trim_end().len());
+        if self.input != Input::Null {
+            let _ = write!(line, " <{:?}", self.input);
+        }
+        for (stream, output) in [(">", self.output), ("2>", self.errors)] {
+            if output != Output::Pipe {
+                let _ = write!(line, " {stream}{output:?}");
+            }
+        }
+        if let Some(event) = &self.event {
+            let _ = write!(line, " [{}]", event.shown());
+        }
+        line
+    }
+}
+
+/// A word as one can read it.
+fn escaped(word: &std::ffi::OsStr) -> String {
+    word.as_bytes().escape_ascii().to_string()
+}
+
+/// What is promised of a job's end, besides that it comes, in plain words, and that nothing is left.
+#[derive(Debug, Clone)]
+pub struct Promise {
+    /// Its exit codes, negative for a signal.
+    pub codes: Vec<i32>,
+    /// Whether any code by which clump or a rank says that something could not be done will do too.
+    pub may_refuse: bool,
+    /// Whether it may end unhappily without a word (nobody reads any more).
+    pub may_be_silent: bool,
+    /// Words that an unhappy end says, one of them, where anything can be read.
+    pub words: Vec<String>,
+    /// What must not be there after an unhappy end.
+    pub absent: Vec<PathBuf>,
+    /// A command of `clump` that must succeed after a happy one.
+    pub check: Option<Vec<OsString>>,
+}
+
+impl Promise {
+    /// These exit codes.
+    pub fn exactly(codes: &[i32]) -> Self {
+        Self {
+            codes: codes.to_vec(),
+            may_refuse: false,
+            may_be_silent: false,
+            words: Vec::new(),
+            absent: Vec::new(),
+            check: None,
+        }
+    }
+
+    /// This exit code, or one of something that could not be done.
+    pub fn or_refusal(code: i32) -> Self {
+        Self { may_refuse: true, ..Self::exactly(&[code]) }
+    }
+}

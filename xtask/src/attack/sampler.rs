@@ -1,0 +1,56 @@
+//! A random sequence that one number determines.
+
+/// The sequence (splitmix64, Steele et al. 2014).
+#[derive(Debug, Clone)]
+pub struct Sampler(u64);
+
+impl Sampler {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, which is not zero.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        debug_assert!(bound > 0, "nothing is below zero");
+        self.next() % bound.max(1)
+    }
+
+    /// One of `all`, which is not empty.
+    pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        let bound = u64::try_from(all.len()).unwrap_or(u64::MAX);
+        all[usize::try_from(self.below(bound)).unwrap_or(0)]
+    }
+
+    /// `true` once in `odds`.
+    pub fn once_in(&mut self, odds: u64) -> bool {
+        self.below(odds) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_determines_the_sequence() {
+        let of = |seed| {
+            let mut sampler = Sampler::new(seed);
+            [0; 8].map(|_| sampler.next())
+        };
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+        let mut sampler = Sampler::new(7);
+        let drawn: Vec<u8> = (0..200).map(|_| sampler.one_of(&[1, 2, 3])).collect();
+        assert!([1, 2, 3].iter().all(|one| drawn.contains(one)) && drawn.iter().all(|n| *n < 4));
+    }
+}

@@ -1,0 +1,253 @@
+//! Runs one job to its end, or to its deadline; gathers what it wrote and what it left.
+
+use super::event::{self, Event, What};
+use super::job::Job;
+use super::place::Place;
+use super::remains::{self, Process};
+use super::stream::{Opened, Output};
+use crate::host;
+use anyhow::{Context, Result};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The variable that marks every process of a job.
+const MARK: &str = "CLUMP_XTASK_MARK";
+/// Bytes of a stream that are kept; the rest is read and forgotten.
+const MAX_KEPT: usize = 4 << 20;
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Deadlines {
+    /// A job: ten times what the slowest should.
+    pub end: Duration,
+    /// Its last process after it.
+    pub remains: Duration,
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Self { end: Duration::from_secs(20), remains: Duration::from_secs(5) }
+    }
+}
+
+/// How a job ended.
+#[derive(Debug, Default)]
+pub struct Ended {
+    /// Its exit code, negative for a signal; `None` when it had to be killed.
+    pub code: Option<i32>,
+    /// What it wrote to standard output, where that can be read.
+    pub output: Option<String>,
+    /// The same of errors; they may be among the output.
+    pub errors: Option<String>,
+    /// Its processes when it had not ended in time.
+    pub stuck: Vec<Process>,
+    /// Its processes long after its end.
+    pub left: Vec<Process>,
+    /// Files and names that it left.
+    pub files: Vec<PathBuf>,
+}
+
+/// Runs jobs, one after the other.
+#[derive(Debug)]
+pub struct Supervisor<'a> {
+    /// The programs.
+    pub place: &'a Place,
+    /// How long things may take.
+    pub deadlines: Deadlines,
+    /// Whether orphans become children of this process, so that none gets away.
+    pub adopts: bool,
+}
+
+/// The other sides of a job's streams.
+struct Others {
+    read: [Option<JoinHandle<String>>; 2],
+    files: [Option<File>; 2],
+    held: Vec<OwnedFd>,
+}
+
+impl Supervisor<'_> {
+    /// Runs a job.
+    ///
+    /// # Errors
+    /// It cannot be started, or what should happen to it cannot be made happen.
+    pub fn run(&self, job: &Job) -> Result<Ended> {
+        let names = remains::names();
+        let group = job.group.map(|most| self.group(most)).transpose()?;
+        let (mut command, mut others) = self.command(job, group.as_ref())?;
+        let started = command.spawn().context("starting `hinder`");
+        // What the command holds of the streams would keep them open.
+        drop(command);
+        let mut child = started?;
+        let mut ended = Ended::default();
+        let outcome = self.watch(job, &mut child, &mut others, &mut ended);
+        if ended.code.is_none() {
+            ended.stuck = self.processes(job, 0);
+            self.kill(job, ended.stuck.clone(), child.id());
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        ended.left = self.clear(job, child.id());
+        if let Some(group) = group {
+            // A group without processes; where some are left, that is told already.
+            let _ = fs::remove_dir(group);
+        }
+        let [mut output, mut errors] = others.read.map(|reader| reader.map(JoinHandle::join));
+        let text = |stream: &mut Option<std::thread::Result<String>>, file: Option<File>| {
+            file.map(kept).or_else(|| stream.take().map(std::result::Result::unwrap_or_default))
+        };
+        let [output_file, errors_file] = others.files;
+        ended.output = text(&mut output, output_file);
+        ended.errors = text(&mut errors, errors_file);
+        ended.files = remains::files(&job.folder, &names);
+        outcome.map(|()| ended)
+    }
+
+    /// Waits for the end, and makes happen what shall.
+    fn watch(
+        &self,
+        job: &Job,
+        child: &mut Child,
+        others: &mut Others,
+        ended: &mut Ended,
+    ) -> Result<()> {
+        let start = host::now();
+        let mut event = job.event.as_ref();
+        while start.elapsed() < self.deadlines.end {
+            if let Some(status) = child.try_wait().context("waiting for the job")? {
+                ended.code = Some(code(status));
+                return Ok(());
+            }
+            if let Some(due) = event.filter(|event| event.is_due(start.elapsed())) {
+                event = None;
+                self.happen(job, due, child.id(), others)?;
+            }
+            host::pause();
+        }
+        Ok(())
+    }
+
+    fn happen(&self, job: &Job, event: &Event, pid: u32, others: &mut Others) -> Result<()> {
+        match &event.what {
+            What::Signal(name) => event::send(pid, name),
+            What::HangUp => others.held.clear(),
+            What::Narrow { steps, then } => {
+                let is_agent =
+                    |p: &Process| p.parent == pid && p.command.contains(" agent --control ");
+                let mut agents = self.processes(job, pid);
+                agents.retain(is_agent);
+                let mut agents: Vec<u32> = agents.into_iter().map(|agent| agent.pid).collect();
+                agents.sort_unstable();
+                event::narrow(self.place, &agents, steps)?;
+                fs::write(then, "").with_context(|| then.display().to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The command of a job, with its streams, and their other sides.
+    fn command(&self, job: &Job, group: Option<&PathBuf>) -> Result<(Command, Others)> {
+        let mut command = Command::new(self.place.program("hinder"));
+        let input = job.input.open(&job.folder)?;
+        let mut output = job.output.open(&job.folder, "output")?;
+        let mut errors = job.errors.open(&job.folder, "errors")?;
+        if job.errors == Output::Same {
+            errors.inner = output.inner.as_ref().map(OwnedFd::try_clone).transpose()?;
+        }
+        if let Some(group) = group {
+            command.arg("--group").arg(group);
+        }
+        command.args(&job.conditions);
+        for (number, stream) in [(0, &input), (1, &output), (2, &errors)] {
+            if stream.inner.is_none() {
+                command.args(["--close", &number.to_string()]);
+            }
+        }
+        command.args(&job.command).current_dir(job.folder.work());
+        command.env("TMPDIR", job.folder.temporary()).env_remove("RUST_BACKTRACE");
+        let variables: Vec<(&OsString, &OsString)> =
+            job.variables.iter().map(|(name, value)| (name, value)).collect();
+        command.envs(variables).env(MARK, job.folder.path());
+        let others = Others {
+            files: [&mut output, &mut errors].map(|o| o.read.take_if(|file| is_plain(file))),
+            read: [&mut output, &mut errors]
+                .map(|o| o.read.take().map(|file| std::thread::spawn(move || kept(file)))),
+            held: [input.held, output.held.take(), errors.held.take()]
+                .into_iter()
+                .flatten()
+                .collect(),
+        };
+        let stdio = |opened: Option<OwnedFd>| opened.map_or_else(Stdio::null, Stdio::from);
+        let Opened { inner, .. } = input;
+        command.stdin(stdio(inner)).stdout(stdio(output.inner)).stderr(stdio(errors.inner));
+        Ok((command, others))
+    }
+
+    /// Makes a group of at most so many processes.
+    fn group(&self, most: u64) -> Result<PathBuf> {
+        let base = self.place.groups().context("no groups of processes here")?;
+        let group = base.join(format!("clump-attack-{}", std::process::id()));
+        // One that an attack could not remove.
+        let _ = fs::remove_dir(&group);
+        fs::create_dir(&group).with_context(|| group.display().to_string())?;
+        fs::write(group.join("pids.max"), most.to_string()).context("limiting a group")?;
+        Ok(group)
+    }
+
+    fn processes(&self, job: &Job, spared: u32) -> Vec<Process> {
+        let mut found = remains::processes(&job.folder);
+        if self.adopts {
+            let orphans = remains::orphans(spared);
+            found.extend(orphans.into_iter().filter(|o| o.pid != spared));
+            found.sort_by_key(|process| process.pid);
+            found.dedup_by_key(|process| process.pid);
+        }
+        found
+    }
+
+    /// Waits until no process of the job is there; kills those that stay, and gives them back.
+    fn clear(&self, job: &Job, spared: u32) -> Vec<Process> {
+        let start = host::now();
+        let mut left = self.processes(job, spared);
+        while !left.is_empty() && start.elapsed() < self.deadlines.remains {
+            host::pause();
+            left = self.processes(job, spared);
+        }
+        self.kill(job, left.clone(), spared);
+        left
+    }
+
+    /// Kills processes of the job, until none is there.
+    fn kill(&self, job: &Job, mut doomed: Vec<Process>, spared: u32) {
+        while !doomed.is_empty() {
+            doomed.iter().for_each(Process::kill);
+            host::pause();
+            doomed = self.processes(job, spared);
+        }
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| -status.signal().unwrap_or(0))
+}
+
+fn is_plain(file: &File) -> bool {
+    file.metadata().is_ok_and(|metadata| metadata.is_file())
+}
+
+/// All that comes, as text, up to a bound.
+fn kept(mut stream: File) -> String {
+    let (mut all, mut part) = (Vec::new(), vec![0; 64 << 10]);
+    // A terminal whose last user has gone ends in an error.
+    while let Ok(bytes @ 1..) = stream.read(&mut part) {
+        let room = MAX_KEPT.saturating_sub(all.len());
+        all.extend_from_slice(&part[..bytes.min(room)]);
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
