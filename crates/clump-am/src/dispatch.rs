@@ -10,6 +10,7 @@ use crate::payload::Payload;
 use crate::remote::Remote;
 use crate::returned::{Reason, Returned, pack_original, unpack_original};
 use crate::token::{Back, MOST_CARRIED};
+use clump_shm::backoff::WINDOW;
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::InLane;
 use clump_shm::lane::Peek;
@@ -56,7 +57,27 @@ impl Core {
         self.poll_for(Caller::Program)
     }
 
-    /// The same again and again, until something happens.
+    /// The first part of a poll of the program: how many messages were handled, and whether [`Core::end_poll`] has to
+    /// follow.
+    #[inline(always)]
+    pub(crate) fn begin_poll(&mut self) -> Result<(usize, bool)> {
+        let (handled, rare) = self.poll_lanes()?;
+        if !rare {
+            self.busy_polls += u32::from(handled > 0);
+        }
+        Ok((handled, rare))
+    }
+
+    /// The rest of a poll that has more to do than look at lanes. Gives how many messages were handled in all, and
+    /// whether a row of polls in vain has become long: it may be time to give way.
+    #[cold]
+    pub(crate) fn end_poll(&mut self, handled: usize) -> Result<(usize, bool)> {
+        let handled = handled + self.poll_rare(Caller::Program)?;
+        self.busy_polls += u32::from(handled > 0);
+        Ok((handled, handled == 0 && std::mem::take(&mut self.vain.is_due)))
+    }
+
+    /// A wait's poll: called again and again, until something happens.
     #[inline(always)]
     pub(crate) fn poll_in_wait(&mut self) -> Result<usize> {
         self.poll_for(Caller::Wait)
@@ -71,6 +92,17 @@ impl Core {
 
     #[inline(always)]
     fn poll_for(&mut self, caller: Caller) -> Result<usize> {
+        let (mut handled, rare) = self.poll_lanes()?;
+        if rare {
+            handled += self.poll_rare(caller)?;
+        }
+        self.busy_polls += u32::from(handled > 0);
+        Ok(handled)
+    }
+
+    /// Handles what lies in hot lanes; whether there is more to do.
+    #[inline(always)]
+    fn poll_lanes(&mut self) -> Result<(usize, bool)> {
         self.pulse.polls = self.pulse.polls.wrapping_add(1);
         if self.desk.block.doorbell().rung() {
             self.answer_bells()?;
@@ -85,11 +117,7 @@ impl Core {
         let rare = self.inbox.anything_pending()
             | self.desk.backlog.busy
             | has_come(self.pulse.due, self.pulse.polls);
-        if rare {
-            handled += self.poll_rare(caller)?;
-        }
-        self.busy_polls += u32::from(handled > 0);
-        Ok(handled)
+        Ok((handled, rare))
     }
 
     #[cold]
@@ -117,8 +145,14 @@ impl Core {
             self.attend_due = self.pulse.polls.wrapping_add(ATTEND_EVERY);
             self.attend()?;
         }
-        // Without a network the two are the same.
+        if has_come(self.vain.due, self.pulse.polls) {
+            self.vain.due = self.pulse.polls.wrapping_add(WINDOW);
+            self.vain.is_due = caller == Caller::Program;
+        }
         let mut next = self.attend_due;
+        if has_come(self.vain.due, next) {
+            next = self.vain.due;
+        }
         if self.remote.is_some() {
             if has_come(self.net_due, self.pulse.polls) {
                 let looked = self.poll_network();
@@ -239,6 +273,8 @@ impl Core {
                 }
             }
         }
+        let woken = self.inbox.wake_queue_senders();
+        self.desk.counters().add(Counter::CreditWakes, u64::from(woken));
         Ok(handled)
     }
 

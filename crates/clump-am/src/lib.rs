@@ -63,7 +63,7 @@ pub use network::{
 };
 pub use payload::Payload;
 pub use peer::{Dest, Tag};
-pub use progress::{Pollable, WaitFor, block_on, look_at};
+pub use progress::{Pollable, WaitFor, block_on, give_way, look_at, note_arrival};
 pub use returned::{Reason, Returned};
 pub use token::{MOST_ARGUMENTS, MOST_CARRIED, MOST_DEFERRED, Parcel, Token};
 pub use view::{LANE_STRIDE, View, Way};

@@ -7,8 +7,8 @@ use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
 use crate::network::Network;
-use clump_os::clock;
 use clump_shm::rank::{RankState, Waiting};
+use clump_shm::backoff::PollBackoff;
 use clump_shm::waiter::{Next, Waiter};
 use clump_trace::{Counter, Counters};
 use std::cell::{Cell, RefCell};
@@ -19,9 +19,9 @@ use std::time::Duration;
 
 /// A sleeper looks again after this long even if nobody woke it: its condition may be one that no
 /// message announces.
-const NAP: Duration = Duration::from_millis(10);
-/// Nobody announces room in a queue: look again soon.
-const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
+pub(crate) const NAP: Duration = Duration::from_millis(10);
+/// What a channel of the rank's own stack has room for is known to its timers too: look again soon.
+pub(crate) const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 
 /// Yields between two looks at deaths and at what polls do not see.
 const ATTEND_YIELDS: u64 = 16;
@@ -37,8 +37,13 @@ pub trait Pollable {
     fn in_bundle(&self) -> bool;
     /// The next poll looks at the network, whenever it would have come.
     fn urge(&self);
+    /// A number that grows with what is sent and handled here.
+    fn activity(&self) -> u64;
     /// Asks senders to ring from now on.
     fn cool(&self);
+    /// After the announcement of a sleep: asks receivers that have no room for what handlers left behind to
+    /// wake this rank once they have.
+    fn request_room(&self);
     /// After the fence that follows [`Pollable::cool`]: whether anything came in meanwhile.
     fn anything_waiting(&self) -> bool;
 }
@@ -63,9 +68,19 @@ impl Pollable for RefCell<Core> {
         }
     }
 
+    fn activity(&self) -> u64 {
+        self.try_borrow().map_or(0, |core| core.activity())
+    }
+
     fn cool(&self) {
         if let Ok(mut core) = self.try_borrow_mut() {
             core.inbox.cool_all();
+        }
+    }
+
+    fn request_room(&self) {
+        if let Ok(mut core) = self.try_borrow_mut() {
+            core.request_room_for_backlog();
         }
     }
 
@@ -118,8 +133,16 @@ impl Pollable for Mutex<Guarded> {
         }
     }
 
+    fn activity(&self) -> u64 {
+        self.try_lock().map_or(0, |core| core.0.activity())
+    }
+
     fn cool(&self) {
         self.lock().unwrap_or_else(PoisonError::into_inner).0.inbox.cool_all();
+    }
+
+    fn request_room(&self) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).0.request_room_for_backlog();
     }
 
     fn anything_waiting(&self) -> bool {
@@ -187,6 +210,82 @@ fn each_of_bundle(mut each: impl FnMut(Member<'_>)) {
     }
 }
 
+thread_local! {
+    static BACKOFF: RefCell<PollBackoff> = RefCell::default();
+}
+
+/// Longest sleep inside of a poll: the program may wait for something that no message announces.
+const NAP_IN_POLL: Duration = Duration::from_micros(200);
+
+/// Waits for whatever arrives.
+struct Arrival;
+
+impl WaitFor for Arrival {
+    fn done(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Message
+    }
+
+    fn nap(&self) -> Duration {
+        NAP_IN_POLL
+    }
+}
+
+/// After a window of polls in vain of `mine`; `only_polled`: the program did nothing else with it. Yields or sleeps
+/// for a moment if this thread has done nothing else for long, and others want its processor. True when it did; what
+/// has arrived meanwhile is found by the next poll, and [`note_arrival`] is to be told.
+///
+/// # Errors
+/// As polling finds them.
+#[cold]
+pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) -> Result<bool> {
+    let heard = context.network().map_or(0, Network::heard);
+    let next = BACKOFF.with_borrow_mut(|backoff| {
+        if !only_polled {
+            backoff.reset();
+            return Next::Look;
+        }
+        let mut activity = mine.activity().wrapping_add(heard);
+        BUNDLE.with_borrow(|bundle| {
+            for core in bundle.iter().filter_map(Weak::upgrade) {
+                activity = activity.wrapping_add(Pollable::activity(&*core));
+            }
+        });
+        if let Some(others) = OTHERS.get() {
+            activity = activity.wrapping_add(others.activity());
+        }
+        backoff.step(context.patience(), activity)
+    });
+    let counters = Counters::over(context.block().counters());
+    match next {
+        Next::Look => return Ok(false),
+        Next::Yielded => {
+            counters.bump(Counter::Yields);
+            counters.bump(Counter::PollYields);
+            if context.network().is_some() {
+                mine.urge();
+            }
+        }
+        Next::Sleep => {
+            counters.bump(Counter::PollSleeps);
+            sleep(context, mine, &mut Arrival)?;
+            if context.network().is_some() {
+                mine.urge();
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The poll after [`give_way`] has found something.
+#[cold]
+pub fn note_arrival(context: &RankContext) {
+    BACKOFF.with_borrow_mut(|backoff| backoff.note_arrival(context.patience()));
+}
+
 /// What a blocking call waits for.
 pub trait WaitFor {
     /// Whether it has come. Called after every look at the endpoints.
@@ -195,6 +294,9 @@ pub trait WaitFor {
     fn waiting(&self) -> Waiting;
     /// Called before this rank announces itself asleep.
     fn before_sleep(&mut self) {}
+    /// Called once this rank has announced itself asleep, before the last question whether it has come: asks
+    /// those on whom it depends to wake this rank.
+    fn announced(&mut self) {}
     /// Called when it is awake again.
     fn after_sleep(&mut self) {}
     /// The rank that must act for this to come, when there is a single one to name.
@@ -222,12 +324,16 @@ impl<F: FnMut() -> bool> WaitFor for Condition<F> {
 }
 
 /// Waits until an attempt to send succeeds.
-pub(crate) struct Room<F> {
+pub(crate) struct Room<F, A> {
     pub(crate) attempt: F,
+    /// Asks the target to wake this rank once there is room.
+    pub(crate) ask: A,
     pub(crate) peer: u32,
+    /// Longest sleep between two attempts.
+    pub(crate) nap: Duration,
 }
 
-impl<F: FnMut() -> Result<bool>> WaitFor for Room<F> {
+impl<F: FnMut() -> Result<bool>, A: FnMut()> WaitFor for Room<F, A> {
     fn done(&mut self) -> Result<bool> {
         (self.attempt)()
     }
@@ -236,8 +342,12 @@ impl<F: FnMut() -> Result<bool>> WaitFor for Room<F> {
         Waiting::Room { peer: self.peer }
     }
 
+    fn announced(&mut self) {
+        (self.ask)();
+    }
+
     fn nap(&self) -> Duration {
-        NAP_FOR_ROOM
+        self.nap
     }
 }
 
@@ -361,6 +471,9 @@ fn sleep(context: &RankContext, mine: &impl Pollable, what: &mut impl WaitFor) -
     each_of_bundle(|member| member.slow().cool());
     what.before_sleep();
     let announced = context.block().park().announce(context.node().fence());
+    what.announced();
+    mine.request_room();
+    each_of_bundle(|member| member.slow().request_room());
     let mut busy = mine.anything_waiting();
     each_of_bundle(|member| busy |= member.slow().anything_waiting());
     let done = what.done();
@@ -368,17 +481,18 @@ fn sleep(context: &RankContext, mine: &impl Pollable, what: &mut impl WaitFor) -
         context.block().park().withdraw(announced);
     } else {
         counters.bump(Counter::Parks);
-        let (before, nap) = (clock::now_ns(), what.nap());
-        match (context.network(), context.node().alarm(context.rank())) {
+        let nap = what.nap();
+        let woken = match (context.network(), context.node().alarm(context.rank())) {
             (Some(network), Some(alarm)) => {
                 let due = network.before_sleep();
                 let nap = due.map_or(nap, |due| nap.min(due));
                 let socket = network.readiness();
-                context.block().park().sleep_on(announced, alarm, socket, Some(nap));
+                let woken = context.block().park().sleep_on(announced, alarm, socket, Some(nap));
+                woken.rung || woken.other
             }
             _ => context.block().park().sleep(announced, Some(nap)),
-        }
-        if u128::from(clock::now_ns() - before) < nap.as_nanos() {
+        };
+        if woken {
             counters.bump(Counter::WakesReceived);
         }
     }

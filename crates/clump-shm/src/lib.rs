@@ -33,6 +33,7 @@
 pub mod barrier;
 pub mod bulk;
 mod control;
+pub mod creditor;
 pub mod doorbell;
 mod error;
 pub mod export;
@@ -48,6 +49,8 @@ pub mod rank;
 pub mod shared;
 pub mod slot;
 
+#[cfg(not(loom))]
+pub mod backoff;
 #[cfg(not(loom))]
 pub mod block;
 #[cfg(not(loom))]
@@ -68,5 +71,7 @@ mod reuse;
 pub mod segment;
 #[cfg(not(loom))]
 pub mod waiter;
+#[cfg(not(loom))]
+pub mod yielding;
 
 pub use error::{Error, Result};
