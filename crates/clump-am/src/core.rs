@@ -8,9 +8,9 @@ use crate::peer::{Dest, Peer, Tag};
 use crate::remote::Remote;
 use crate::returned::{Reason, Returned};
 use crate::token::{MOST_ARGUMENTS, MOST_CARRIED};
+use crate::vain::Vain;
 use clump_net::Progress;
 use clump_os::clock;
-use clump_shm::backoff::PollWindow;
 use clump_shm::block::{EndpointBlock, Openness};
 use clump_shm::inbox::Inbox;
 use clump_shm::name::Name;
@@ -148,18 +148,6 @@ pub struct Core {
     pub(crate) counted_polls: u32,
 }
 
-/// Polls of the program that have found nothing.
-#[derive(Debug, Default)]
-pub(crate) struct Vain {
-    /// Number of the poll that asks whether to give way.
-    pub(crate) due: u32,
-    /// Whether that poll has come.
-    pub(crate) is_due: bool,
-    window: PollWindow,
-    /// What had been sent and handled when the window began.
-    activity: u64,
-}
-
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}, {} destinations, {:?}", self.inbox.name(), self.peers.len(), self.table)
@@ -289,39 +277,6 @@ impl Core {
             network.registry.set_segment(self.desk.name, Some(segment.clone()));
         }
         Ok(segment)
-    }
-
-    /// A number that grows with all that the program does with this endpoint beside polling in vain: messages
-    /// sent and handled.
-    pub(crate) fn activity(&self) -> u64 {
-        let counters = self.desk.counters();
-        let sent = [Size::Short, Size::Medium, Size::Long].map(|size| {
-            let counter = Counter::messages(Role::Request, size, Flow::Sent);
-            counters.get(counter).wrapping_add(counters.get(counter.over_network()))
-        });
-        sent.into_iter().fold(self.handled(), u64::wrapping_add)
-    }
-
-    /// At the end of a window of polls in vain: whether the program did nothing else meanwhile.
-    pub(crate) fn has_only_polled(&mut self) -> bool {
-        let activity = self.activity();
-        let same = std::mem::replace(&mut self.vain.activity, activity) == activity;
-        same && self.vain.window.is_back_to_back(self.pulse.polls)
-    }
-
-    /// Begins a window of so many polls in vain, after which it may be time to give way.
-    pub(crate) fn begin_window(&mut self, polls: u32) {
-        debug_assert!(polls > 0, "a window without polls");
-        self.vain.window.begin(self.pulse.polls);
-        self.vain.due = self.pulse.polls.wrapping_add(polls);
-        if (self.pulse.due.wrapping_sub(self.vain.due) as i32) > 0 {
-            self.pulse.due = self.vain.due;
-        }
-    }
-
-    /// Messages that handlers have been given so far.
-    pub(crate) fn handled(&self) -> u64 {
-        self.desk.counters().get(Counter::HandlerRuns)
     }
 
     /// The rank that `dest` leads to.

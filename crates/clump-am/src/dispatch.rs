@@ -10,7 +10,6 @@ use crate::payload::Payload;
 use crate::remote::Remote;
 use crate::returned::{Reason, Returned, pack_original, unpack_original};
 use crate::token::{Back, MOST_CARRIED};
-use clump_shm::backoff::WINDOW;
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::InLane;
 use clump_shm::lane::Peek;
@@ -35,7 +34,7 @@ type Words = [u64; 2 * INLINE];
 
 /// Who polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Caller {
+pub(crate) enum Caller {
     /// The program.
     Program,
     /// A wait of its, which does nothing else.
@@ -55,26 +54,6 @@ impl Core {
     #[inline(always)]
     pub(crate) fn poll(&mut self) -> Result<usize> {
         self.poll_for(Caller::Program)
-    }
-
-    /// The first part of a poll of the program: how many messages were handled, and whether [`Core::end_poll`] has to
-    /// follow.
-    #[inline(always)]
-    pub(crate) fn begin_poll(&mut self) -> Result<(usize, bool)> {
-        let (handled, rare) = self.poll_lanes()?;
-        if !rare {
-            self.busy_polls += u32::from(handled > 0);
-        }
-        Ok((handled, rare))
-    }
-
-    /// The rest of a poll that has more to do than look at lanes. Gives how many messages were handled in all, and
-    /// whether a row of polls in vain has become long: it may be time to give way.
-    #[cold]
-    pub(crate) fn end_poll(&mut self, handled: usize) -> Result<(usize, bool)> {
-        let handled = handled + self.poll_rare(Caller::Program)?;
-        self.busy_polls += u32::from(handled > 0);
-        Ok((handled, handled == 0 && std::mem::take(&mut self.vain.is_due)))
     }
 
     /// A wait's poll: called again and again, until something happens.
@@ -102,7 +81,7 @@ impl Core {
 
     /// Handles what lies in hot lanes; whether there is more to do.
     #[inline(always)]
-    fn poll_lanes(&mut self) -> Result<(usize, bool)> {
+    pub(crate) fn poll_lanes(&mut self) -> Result<(usize, bool)> {
         self.pulse.polls = self.pulse.polls.wrapping_add(1);
         if self.desk.block.doorbell().rung() {
             self.answer_bells()?;
@@ -133,7 +112,7 @@ impl Core {
 
     /// Shared queues, what handlers left to do, and what is due now and then.
     #[cold]
-    fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
+    pub(crate) fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
         let mut handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
         if self.desk.backlog.busy {
             self.settle()?;
@@ -146,8 +125,7 @@ impl Core {
             self.attend()?;
         }
         if has_come(self.vain.due, self.pulse.polls) {
-            self.vain.due = self.pulse.polls.wrapping_add(WINDOW);
-            self.vain.is_due = caller == Caller::Program;
+            self.vain.on_due(self.pulse.polls, caller);
         }
         let mut next = self.attend_due;
         if has_come(self.vain.due, next) {

@@ -6,12 +6,11 @@ use crate::error::{ErrorKind, Result};
 use crate::handler::{Handler, Outcome};
 use crate::payload::Payload;
 use crate::peer::{Dest, Tag};
-use crate::progress::{
-    Condition, Guarded, Locked, Pollable, WaitFor, block_on, enroll, give_way, note_arrival,
-};
+use crate::progress::{Condition, Guarded, Locked, Pollable, WaitFor, block_on, enroll};
 use crate::returned::Returned;
 use crate::send::{Outgoing, send_slowly};
 use crate::token::{MOST_ARGUMENTS, Token};
+use crate::vain::{give_way, note_arrival};
 use clump_shm::backoff::PollBackoff;
 use clump_shm::name::Name;
 use clump_shm::rank::Waiting;

@@ -8,7 +8,6 @@ use crate::core::Core;
 use crate::error::{ErrorKind, Result};
 use crate::network::Network;
 use clump_shm::rank::{RankState, Waiting};
-use clump_shm::backoff::PollBackoff;
 use clump_shm::waiter::{Next, Waiter};
 use clump_trace::{Counter, Counters};
 use std::cell::{Cell, RefCell};
@@ -210,80 +209,13 @@ fn each_of_bundle(mut each: impl FnMut(Member<'_>)) {
     }
 }
 
-thread_local! {
-    static BACKOFF: RefCell<PollBackoff> = RefCell::default();
-}
-
-/// Longest sleep inside of a poll: the program may wait for something that no message announces.
-const NAP_IN_POLL: Duration = Duration::from_micros(200);
-
-/// Waits for whatever arrives.
-struct Arrival;
-
-impl WaitFor for Arrival {
-    fn done(&mut self) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn waiting(&self) -> Waiting {
-        Waiting::Message
-    }
-
-    fn nap(&self) -> Duration {
-        NAP_IN_POLL
-    }
-}
-
-/// After a window of polls in vain of `mine`; `only_polled`: the program did nothing else with it. Yields or sleeps
-/// for a moment if this thread has done nothing else for long, and others want its processor. True when it did; what
-/// has arrived meanwhile is found by the next poll, and [`note_arrival`] is to be told.
-///
-/// # Errors
-/// As polling finds them.
-#[cold]
-pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) -> Result<bool> {
-    let heard = context.network().map_or(0, Network::heard);
-    let next = BACKOFF.with_borrow_mut(|backoff| {
-        if !only_polled {
-            backoff.reset();
-            return Next::Look;
-        }
-        let mut activity = mine.activity().wrapping_add(heard);
-        BUNDLE.with_borrow(|bundle| {
-            for core in bundle.iter().filter_map(Weak::upgrade) {
-                activity = activity.wrapping_add(Pollable::activity(&*core));
-            }
-        });
-        if let Some(others) = OTHERS.get() {
-            activity = activity.wrapping_add(others.activity());
-        }
-        backoff.step(context.patience(), activity)
-    });
-    let counters = Counters::over(context.block().counters());
-    match next {
-        Next::Look => return Ok(false),
-        Next::Yielded => {
-            counters.bump(Counter::Yields);
-            counters.bump(Counter::PollYields);
-            if context.network().is_some() {
-                mine.urge();
-            }
-        }
-        Next::Sleep => {
-            counters.bump(Counter::PollSleeps);
-            sleep(context, mine, &mut Arrival)?;
-            if context.network().is_some() {
-                mine.urge();
-            }
-        }
-    }
-    Ok(true)
-}
-
-/// The poll after [`give_way`] has found something.
-#[cold]
-pub fn note_arrival(context: &RankContext) {
-    BACKOFF.with_borrow_mut(|backoff| backoff.note_arrival(context.patience()));
+/// What all endpoints of this thread have sent and handled.
+pub(crate) fn activity_of_bundle() -> u64 {
+    let others = OTHERS.get().map_or(0, |others| others.activity());
+    BUNDLE.with_borrow(|bundle| {
+        let cores = bundle.iter().filter_map(Weak::upgrade);
+        cores.fold(others, |sum, core| sum.wrapping_add(Pollable::activity(&*core)))
+    })
 }
 
 /// What a blocking call waits for.
@@ -465,7 +397,15 @@ fn idle(
     Ok(())
 }
 
-fn sleep(context: &RankContext, mine: &impl Pollable, what: &mut impl WaitFor) -> Result<()> {
+/// Sleeps until something arrives, somebody wakes this rank, or the nap of `what` is over.
+///
+/// # Errors
+/// What `what` gives when it is asked once more.
+pub(crate) fn sleep(
+    context: &RankContext,
+    mine: &impl Pollable,
+    what: &mut impl WaitFor,
+) -> Result<()> {
     let counters = Counters::over(context.block().counters());
     mine.cool();
     each_of_bundle(|member| member.slow().cool());

@@ -19,8 +19,6 @@ pub enum Site {
     LanePublish,
     /// The head store that hands slots of a lane back to their sender.
     LaneCredit,
-    /// The store by which a sender asks for credit.
-    CreditRequest,
     /// The state store that publishes a slot of a shared queue.
     QueuePublish,
     /// The state store that frees a slot of a shared queue.

@@ -150,7 +150,8 @@ mod tests {
         let (mut backoff, patience) = (PollBackoff::default(), Patience::new(10_000, 2_000));
         let mut pauses = Vec::new();
         for _ in 0..12 {
-            let pause = (0..).map(|i| i << 10).find(|&idle| backoff.due(idle, &patience) != Next::Look);
+            let pause =
+                (0..).map(|i| i << 10).find(|&idle| backoff.due(idle, &patience) != Next::Look);
             pauses.push(pause.unwrap());
             backoff.note(Yielded::Alone);
         }

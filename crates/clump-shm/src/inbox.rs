@@ -6,14 +6,13 @@
 
 use crate::block::EndpointBlock;
 use crate::bulk::Bulk;
-use crate::creditor::Creditor;
 use crate::doorbell::{MAIL, REPLY_QUEUE, REQUEST_QUEUE};
 use crate::geometry::{
     ENDPOINT_HEADER, ENDPOINTS, Geometry, LANE_CONTROL, LANE_FRONT, LANE_SLOTS, QUEUE_BLOCKS,
     QUEUE_SLOTS,
 };
 use crate::hot::HotLanes;
-use crate::lane::{LaneControl, LaneReceiver};
+use crate::lane::{Creditor, LaneControl, LaneReceiver};
 use crate::name::Name;
 use crate::node::{NodeMemory, place, place_slice};
 use crate::queue::{Blocks, Queue, QueueReceiver, QueueTail};

@@ -17,18 +17,20 @@
 //! # When the sender waits for credit
 //! It writes a [`CreditRequest`] into the credit line and rings ([`LaneSender::request_credit`]). The
 //! receiver finds it behind the bell, from then on gives back message by message, and wakes the sender as
-//! soon as what it wanted is there ([`crate::creditor::Creditor`]). So a receiver that was asked for nothing
+//! soon as what it wanted is there ([`Creditor`]). So a receiver that was asked for nothing
 //! pays nothing. A sender asks *after* it has announced itself asleep: either it sees its request still there,
 //! then the receiver, which clears it before it looks for the sleeper, wakes it; or it asks anew.
 
+mod credit;
+
 use crate::bulk::{Bulk, SharedBytes, padded};
 pub use crate::control::{CreditRequest, LaneControl};
-use crate::creditor::Creditor;
 use crate::doorbell::Bell;
 use crate::shared::{Shared, SharedSlice};
 use crate::slot::{Header, INLINE, MOST_WORDS, Slot};
 use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU32, Ordering, Site, order};
+pub use credit::Creditor;
 
 /// There is no room; poll and try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,18 +214,6 @@ impl LaneSender {
     pub fn outstanding_slots(&mut self) -> u64 {
         self.more_room(0);
         self.cursor.tail - self.seen_head()
-    }
-
-    /// Asks the receiver for exact credit, and to wake this sender's rank once `what` is there. To be called
-    /// after the announcement of a sleep, and before the last look.
-    #[cold]
-    pub fn request_credit(&self, what: CreditRequest) {
-        let requested = &self.control.credit.requested;
-        if requested.load(Ordering::Relaxed) != what as u32 {
-            // SYNC 18: pairs with CreditLine::request
-            requested.store(what as u32, order(Site::CreditRequest, Ordering::Release));
-            self.bell.ring();
-        }
     }
 
     /// The lane's control lines.
@@ -413,7 +403,9 @@ impl LaneReceiver {
             let len = header.payload() as usize;
             self.bulk_head = self.bulk.place(self.bulk_head, len) + padded(len);
         }
-        if self.head >= self.give_at || self.bulk_head - self.given_bulk >= self.bulk.len() as u64 / 4 {
+        if self.head >= self.give_at
+            || self.bulk_head - self.given_bulk >= self.bulk.len() as u64 / 4
+        {
             self.give_back();
         }
     }
@@ -440,48 +432,6 @@ impl LaneReceiver {
         if self.creditor.is_some() {
             self.answer_request();
         }
-    }
-
-    /// Takes up a request for credit, if there is one: `creditor` makes what wakes the sender.
-    #[cold]
-    pub fn take_request(&mut self, creditor: impl FnOnce() -> Option<Creditor>) {
-        if self.control.credit.request().is_none() {
-            return;
-        }
-        if self.creditor.is_none() {
-            self.creditor = creditor().map(Box::new);
-        }
-        if let Some(creditor) = &mut self.creditor {
-            creditor.begin(self.head, self.bulk_head);
-        }
-        self.give_back();
-    }
-
-    /// After credit was given back to a sender that waits for it: wakes it if that is what it waits for.
-    #[cold]
-    fn answer_request(&mut self) {
-        let Some(creditor) = &self.creditor else { return };
-        let quarter = (self.slots.len() as u64 / 4, self.bulk.len() as u64 / 4);
-        let some = creditor.has_moved((self.head, self.bulk_head), quarter);
-        let enough = match self.control.credit.request() {
-            Some(CreditRequest::Drained) => false,
-            Some(CreditRequest::Room) => some,
-            None => true,
-        };
-        if !enough && self.has_message() {
-            // Exact credit: the next message is given back by itself.
-            self.give_at = self.head + 1;
-            return;
-        }
-        // Cleared before the look for a sleeper: who sees it still there after its announcement is seen.
-        self.control.credit.requested.store(0, Ordering::Relaxed);
-        self.wakes += u32::from(creditor.wake());
-        self.creditor = None;
-    }
-
-    /// How often credit woke the sender since the last call.
-    pub fn take_wakes(&mut self) -> u32 {
-        std::mem::take(&mut self.wakes)
     }
 
     /// From now on the sender rings before each message. Follow with a heavy fence, then

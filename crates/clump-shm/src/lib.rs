@@ -33,7 +33,6 @@
 pub mod barrier;
 pub mod bulk;
 mod control;
-pub mod creditor;
 pub mod doorbell;
 mod error;
 pub mod export;

@@ -51,15 +51,17 @@ impl Rank {
     fn ping(&mut self, rounds: u64, wait: bool) -> clump::Result<u64> {
         let (me, ranks) = (self.cl.rank(), self.cl.nranks());
         let other = me ^ 1;
+        // A request may come before this rank has left the barrier.
+        let before = (self.answered.get(), self.asked.get());
         self.cl.barrier()?;
         let start = clock::now_ns();
         if other >= ranks {
             return Ok(0);
         }
         let (first, seen) = if me < other {
-            (self.answered.get(), self.answered.clone())
+            (before.0, self.answered.clone())
         } else {
-            (self.asked.get(), self.asked.clone())
+            (before.1, self.asked.clone())
         };
         let until = |goal: u64| -> clump::Result<()> {
             if wait {
@@ -96,7 +98,10 @@ impl Rank {
     }
 
     /// So many rounds as fit into a batch.
-    fn rounds(&mut self, mut batch: impl FnMut(&mut Self, u64) -> clump::Result<u64>) -> clump::Result<u64> {
+    fn rounds(
+        &mut self,
+        mut batch: impl FnMut(&mut Self, u64) -> clump::Result<u64>,
+    ) -> clump::Result<u64> {
         let mine = batch(self, 20)?;
         let each = self.cl.all_reduce(mine, clump::Max)?;
         Ok((BUDGET_NS / BATCHES as u64 / each.max(1)).clamp(5, 20_000))
@@ -108,12 +113,19 @@ impl Rank {
         let rounds = self.rounds(|rank, rounds| rank.ping(rounds, false))?;
         let polled = self.median(|rank| rank.ping(rounds, false))?;
         if self.cl.rank() == 0 {
-            println!("round trip: waits {waited} ns, polls {polled} ns, ratio {:.2}", polled as f64 / waited.max(1) as f64);
+            println!(
+                "round trip: waits {waited} ns, polls {polled} ns, ratio {:.2}",
+                polled as f64 / waited.max(1) as f64
+            );
         }
         Ok(())
     }
 
-    fn time(&mut self, what: &str, mut turn: impl FnMut(&mut Self) -> clump::Result<()>) -> clump::Result<()> {
+    fn time(
+        &mut self,
+        what: &str,
+        mut turn: impl FnMut(&mut Self) -> clump::Result<()>,
+    ) -> clump::Result<()> {
         let mut batch = |rank: &mut Self, rounds: u64| {
             rank.cl.barrier()?;
             let start = clock::now_ns();
