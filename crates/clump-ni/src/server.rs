@@ -289,12 +289,14 @@ impl<C: Clock> Server<C> {
         };
         inlet.cool();
         let announced = block.park().announce(self.memory.fence());
+        let had_to_send = self.stack.wants_service();
         if self.outlets.wants_room() {
             // What was read before the announcement has made room; from now on its reader wakes this interface.
             self.outlets.request_room();
             self.outlets.handle_room(&mut Wire { stack: &mut self.stack, clock: &self.clock });
         }
-        if inlet.anything_waiting(&self.stack) {
+        let has_to_send = !had_to_send && self.stack.wants_service();
+        if inlet.anything_waiting(&self.stack) || has_to_send {
             block.park().withdraw(announced);
             return None;
         }
