@@ -345,7 +345,7 @@ impl<H: Hold> Endpoint<H> {
         }
         let handled = core.poll_in_wait()?;
         if handled > 0 {
-            note_arrival(&self.context);
+            note_arrival();
         }
         Ok(handled)
     }

@@ -156,6 +156,6 @@ pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) 
 
 /// The poll after [`give_way`] has found something.
 #[cold]
-pub fn note_arrival(context: &RankContext) {
-    BACKOFF.with_borrow_mut(|backoff| backoff.note_arrival(context.patience()));
+pub fn note_arrival() {
+    BACKOFF.with_borrow_mut(PollBackoff::note_arrival);
 }

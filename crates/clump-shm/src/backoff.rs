@@ -103,10 +103,11 @@ impl PollBackoff {
         }
     }
 
-    /// What arrived with the yield or the sleep that was the last step.
-    pub fn note_arrival(&mut self, patience: &Patience) {
+    /// Something arrived with the yield or the sleep that was the last step: perhaps others ran, however short it was,
+    /// so the next yield comes as soon as the first. Not at once: with a core of its own a loop that yields for as long
+    /// as a round trip takes would find something each time.
+    pub fn note_arrival(&mut self) {
         self.pause = 0;
-        patience.yields().note_arrival();
     }
 
     /// How many polls in vain to wait for the next step.

@@ -77,11 +77,6 @@ impl YieldPolicy {
         self.note(after.wrapping_sub(before), after)
     }
 
-    /// What was waited for came with a yield: somebody else ran, however short it was.
-    pub fn note_arrival(&self) {
-        self.set_crowded(true);
-    }
-
     fn set_crowded(&self, crowded: bool) {
         if crowded != self.crowded() {
             self.crowded.store(crowded, Ordering::Relaxed);
@@ -123,7 +118,6 @@ mod tests {
         assert_eq!(policy.note(policy.alone + 1, 1), Yielded::Shared);
         assert!(policy.crowded() && policy.is_worthwhile());
         assert_eq!(policy.note(0, 1), Yielded::Alone);
-        policy.note_arrival();
-        assert!(policy.crowded());
+        assert!(!policy.crowded());
     }
 }

@@ -44,7 +44,7 @@ fn ask_to_give_way(window: PollWindow) -> Result<()> {
     let only_polled = window.is_back_to_back(VAIN.get().polls);
     let gave_way = give_way(&context, &All, only_polled)?;
     if gave_way && All.poll_once()? > 0 {
-        note_arrival(&context);
+        note_arrival();
     }
     let mut window = PollWindow::NONE;
     window.begin(0);
