@@ -124,14 +124,13 @@ impl WaitFor for Arrival {
 #[cold]
 pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) -> Result<bool> {
     let heard = context.network().map_or(0, Network::heard);
+    let activity = mine.activity().wrapping_add(heard).wrapping_add(activity_of_bundle());
     let next = BACKOFF.with_borrow_mut(|backoff| {
-        if !only_polled {
-            backoff.reset();
-            return Next::Look;
+        if only_polled {
+            return backoff.step(context.patience(), activity);
         }
-        let mut activity = mine.activity().wrapping_add(heard);
-        activity = activity.wrapping_add(activity_of_bundle());
-        backoff.step(context.patience(), activity)
+        backoff.begin(activity);
+        Next::Look
     });
     let counters = Counters::over(context.block().counters());
     match next {

@@ -17,7 +17,7 @@ use clump_os::clock;
 /// Polls in vain from one question whether to give way to the next, with a core of one's own.
 pub const WINDOW: u32 = 256;
 /// The same where the last yield let others run.
-pub const CROWDED_WINDOW: u32 = 4;
+pub const CROWDED_WINDOW: u32 = 2;
 
 /// Time of polling in vain before the first yield, in ns; doubled by each that returns at once.
 const MIN_PAUSE_NS: u64 = 2_000;
@@ -74,9 +74,9 @@ pub struct PollBackoff {
 }
 
 impl PollBackoff {
-    /// The program does something else than polling.
-    pub fn reset(&mut self) {
-        self.since = 0;
+    /// The program does something else than polling, and has sent and handled so much so far: a row begins anew.
+    pub fn begin(&mut self, activity: u64) {
+        (self.since, self.activity, self.yields) = (clock::cycles().max(1), activity, 0);
     }
 
     /// To be called after a window of polls in vain, with what the thread has sent and handled so far: yields if
@@ -84,7 +84,7 @@ impl PollBackoff {
     pub fn step(&mut self, patience: &Patience, activity: u64) -> Next {
         let now = clock::cycles();
         if self.since == 0 || activity != self.activity {
-            (self.since, self.activity, self.yields) = (now.max(1), activity, 0);
+            self.begin(activity);
             return Next::Look;
         }
         match self.due(now.wrapping_sub(self.since), patience) {
@@ -179,7 +179,7 @@ mod tests {
             assert_eq!(backoff.step(&patience, activity), Next::Look);
         }
         assert_ne!(backoff.step(&patience, 99), Next::Look);
-        backoff.reset();
-        assert_eq!(backoff.step(&patience, 99), Next::Look);
+        backoff.begin(99);
+        assert_eq!(backoff.step(&patience, 100), Next::Look);
     }
 }
