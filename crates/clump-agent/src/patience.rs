@@ -91,7 +91,9 @@ fn wake_cost() -> u64 {
         loop {
             match theirs.load(Ordering::Acquire) {
                 STOP => return,
-                turn if turn % 2 == 0 => futex::wait(&theirs, turn, Some(Duration::from_millis(1))),
+                turn if turn % 2 == 0 => {
+                    futex::wait(&theirs, turn, Some(Duration::from_millis(1)));
+                }
                 turn => {
                     theirs.store(turn + 1, Ordering::Release);
                     futex::wake_all(&theirs);

@@ -463,8 +463,16 @@ impl Pollable for Berth {
         self.if_free(false, Core::urge);
     }
 
+    fn activity(&self) -> u64 {
+        self.if_free(false, |core| core.activity())
+    }
+
     fn cool(&self) {
         self.if_free(true, |core| core.inbox.cool_all());
+    }
+
+    fn request_room(&self) {
+        self.if_free(true, Core::request_room_for_backlog);
     }
 
     fn anything_waiting(&self) -> bool {

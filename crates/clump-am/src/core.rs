@@ -8,6 +8,7 @@ use crate::peer::{Dest, Peer, Tag};
 use crate::remote::Remote;
 use crate::returned::{Reason, Returned};
 use crate::token::{MOST_ARGUMENTS, MOST_CARRIED};
+use crate::vain::Vain;
 use clump_net::Progress;
 use clump_shm::block::{EndpointBlock, Openness};
 use clump_shm::geometry::SEGMENT_SPACE;
@@ -141,6 +142,7 @@ pub struct Core {
     pub(crate) net_due: u32,
     /// Number of the poll that looks after what polls do not see next.
     pub(crate) attend_due: u32,
+    pub(crate) vain: Vain,
     pub(crate) busy_polls: u32,
     pub(crate) counted_polls: u32,
 }
@@ -181,6 +183,7 @@ impl Core {
             pulse: Pulse { polls: 0, due: 1 },
             net_due: 1,
             attend_due: 1,
+            vain: Vain::default(),
             busy_polls: 0,
             counted_polls: 0,
         })

@@ -34,7 +34,7 @@ type Words = [u64; 2 * INLINE];
 
 /// Who polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Caller {
+pub(crate) enum Caller {
     /// The program.
     Program,
     /// A wait of its, which does nothing else.
@@ -56,7 +56,7 @@ impl Core {
         self.poll_for(Caller::Program)
     }
 
-    /// The same again and again, until something happens.
+    /// A wait's poll: called again and again, until something happens.
     #[inline(always)]
     pub(crate) fn poll_in_wait(&mut self) -> Result<usize> {
         self.poll_for(Caller::Wait)
@@ -71,6 +71,17 @@ impl Core {
 
     #[inline(always)]
     fn poll_for(&mut self, caller: Caller) -> Result<usize> {
+        let (mut handled, rare) = self.poll_lanes()?;
+        if rare {
+            handled += self.poll_rare(caller)?;
+        }
+        self.busy_polls += u32::from(handled > 0);
+        Ok(handled)
+    }
+
+    /// Handles what lies in hot lanes; whether there is more to do.
+    #[inline(always)]
+    pub(crate) fn poll_lanes(&mut self) -> Result<(usize, bool)> {
         self.pulse.polls = self.pulse.polls.wrapping_add(1);
         if self.desk.block.doorbell().rung() {
             self.answer_bells()?;
@@ -85,11 +96,7 @@ impl Core {
         let rare = self.inbox.anything_pending()
             | self.desk.backlog.busy
             | has_come(self.pulse.due, self.pulse.polls);
-        if rare {
-            handled += self.poll_rare(caller)?;
-        }
-        self.busy_polls += u32::from(handled > 0);
-        Ok(handled)
+        Ok((handled, rare))
     }
 
     #[cold]
@@ -105,7 +112,7 @@ impl Core {
 
     /// Shared queues, what handlers left to do, and what is due now and then.
     #[cold]
-    fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
+    pub(crate) fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
         let mut handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
         if self.desk.backlog.busy {
             self.settle()?;
@@ -117,8 +124,13 @@ impl Core {
             self.attend_due = self.pulse.polls.wrapping_add(ATTEND_EVERY);
             self.attend()?;
         }
-        // Without a network the two are the same.
+        if has_come(self.vain.due, self.pulse.polls) {
+            self.vain.on_due(self.pulse.polls, caller);
+        }
         let mut next = self.attend_due;
+        if has_come(self.vain.due, next) {
+            next = self.vain.due;
+        }
         if self.remote.is_some() {
             if has_come(self.net_due, self.pulse.polls) {
                 let looked = self.poll_network();
@@ -239,6 +251,8 @@ impl Core {
                 }
             }
         }
+        let woken = self.inbox.wake_queue_senders();
+        self.desk.counters().add(Counter::CreditWakes, u64::from(woken));
         Ok(handled)
     }
 

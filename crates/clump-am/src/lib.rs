@@ -45,6 +45,7 @@ mod returned;
 mod send;
 mod token;
 mod upkeep;
+mod vain;
 mod view;
 
 pub use berth::{Access, Berth, Inside, this_thread};
@@ -66,4 +67,5 @@ pub use peer::{Dest, Tag};
 pub use progress::{Pollable, WaitFor, block_on, look_at};
 pub use returned::{Reason, Returned};
 pub use token::{MOST_ARGUMENTS, MOST_CARRIED, MOST_DEFERRED, Parcel, Token};
+pub use vain::{give_way, note_arrival};
 pub use view::{LANE_STRIDE, View, Way};

@@ -272,11 +272,16 @@ impl Network {
                 let gone = || portal.flush() && block.farewells() >= node.proxies();
                 while !over() && !gone() {
                     let announced = block.park().announce(node.fence());
-                    match node.alarm(rank) {
-                        Some(alarm) => {
-                            block.park().sleep_on(announced, alarm, None, Some(CLOSE_PAUSE));
-                        }
-                        None => block.park().sleep(announced, Some(CLOSE_PAUSE)),
+                    portal.request_room();
+                    // Whoever looked for a sleeper before the announcement had said what it had to say.
+                    if over() || gone() {
+                        block.park().withdraw(announced);
+                        return;
+                    }
+                    if let Some(alarm) = node.alarm(rank) {
+                        block.park().sleep_on(announced, alarm, None, Some(CLOSE_PAUSE));
+                    } else {
+                        block.park().sleep(announced, Some(CLOSE_PAUSE));
                     }
                 }
                 return;

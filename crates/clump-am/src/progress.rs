@@ -7,7 +7,6 @@ use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
 use crate::network::Network;
-use clump_os::clock;
 use clump_shm::rank::{RankState, Waiting};
 use clump_shm::waiter::{Next, Waiter};
 use clump_trace::{Counter, Counters};
@@ -19,9 +18,9 @@ use std::time::Duration;
 
 /// A sleeper looks again after this long even if nobody woke it: its condition may be one that no
 /// message announces.
-const NAP: Duration = Duration::from_millis(10);
-/// Nobody announces room in a queue: look again soon.
-const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
+pub(crate) const NAP: Duration = Duration::from_millis(10);
+/// What a channel of the rank's own stack has room for is known to its timers too: look again soon.
+pub(crate) const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 
 /// Yields between two looks at deaths and at what polls do not see.
 const ATTEND_YIELDS: u64 = 16;
@@ -37,8 +36,13 @@ pub trait Pollable {
     fn in_bundle(&self) -> bool;
     /// The next poll looks at the network, whenever it would have come.
     fn urge(&self);
+    /// A number that grows with what is sent and handled here.
+    fn activity(&self) -> u64;
     /// Asks senders to ring from now on.
     fn cool(&self);
+    /// After the announcement of a sleep: asks receivers that have no room for what handlers left behind to
+    /// wake this rank once they have.
+    fn request_room(&self);
     /// After the fence that follows [`Pollable::cool`]: whether anything came in meanwhile.
     fn anything_waiting(&self) -> bool;
 }
@@ -63,9 +67,19 @@ impl Pollable for RefCell<Core> {
         }
     }
 
+    fn activity(&self) -> u64 {
+        self.try_borrow().map_or(0, |core| core.activity())
+    }
+
     fn cool(&self) {
         if let Ok(mut core) = self.try_borrow_mut() {
             core.inbox.cool_all();
+        }
+    }
+
+    fn request_room(&self) {
+        if let Ok(mut core) = self.try_borrow_mut() {
+            core.request_room_for_backlog();
         }
     }
 
@@ -118,8 +132,16 @@ impl Pollable for Mutex<Guarded> {
         }
     }
 
+    fn activity(&self) -> u64 {
+        self.try_lock().map_or(0, |core| core.0.activity())
+    }
+
     fn cool(&self) {
         self.lock().unwrap_or_else(PoisonError::into_inner).0.inbox.cool_all();
+    }
+
+    fn request_room(&self) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).0.request_room_for_backlog();
     }
 
     fn anything_waiting(&self) -> bool {
@@ -187,6 +209,15 @@ fn each_of_bundle(mut each: impl FnMut(Member<'_>)) {
     }
 }
 
+/// What all endpoints of this thread have sent and handled.
+pub(crate) fn activity_of_bundle() -> u64 {
+    let others = OTHERS.get().map_or(0, |others| others.activity());
+    BUNDLE.with_borrow(|bundle| {
+        let cores = bundle.iter().filter_map(Weak::upgrade);
+        cores.fold(others, |sum, core| sum.wrapping_add(Pollable::activity(&*core)))
+    })
+}
+
 /// What a blocking call waits for.
 pub trait WaitFor {
     /// Whether it has come. Called after every look at the endpoints.
@@ -195,6 +226,9 @@ pub trait WaitFor {
     fn waiting(&self) -> Waiting;
     /// Called before this rank announces itself asleep.
     fn before_sleep(&mut self) {}
+    /// Called once this rank has announced itself asleep, before the last question whether it has come: asks
+    /// those on whom it depends to wake this rank.
+    fn announced(&mut self) {}
     /// Called when it is awake again.
     fn after_sleep(&mut self) {}
     /// The rank that must act for this to come, when there is a single one to name.
@@ -222,12 +256,16 @@ impl<F: FnMut() -> bool> WaitFor for Condition<F> {
 }
 
 /// Waits until an attempt to send succeeds.
-pub(crate) struct Room<F> {
+pub(crate) struct Room<F, A> {
     pub(crate) attempt: F,
+    /// Asks the target to wake this rank once there is room.
+    pub(crate) ask: A,
     pub(crate) peer: u32,
+    /// Longest sleep between two attempts.
+    pub(crate) nap: Duration,
 }
 
-impl<F: FnMut() -> Result<bool>> WaitFor for Room<F> {
+impl<F: FnMut() -> Result<bool>, A: FnMut()> WaitFor for Room<F, A> {
     fn done(&mut self) -> Result<bool> {
         (self.attempt)()
     }
@@ -236,8 +274,12 @@ impl<F: FnMut() -> Result<bool>> WaitFor for Room<F> {
         Waiting::Room { peer: self.peer }
     }
 
+    fn announced(&mut self) {
+        (self.ask)();
+    }
+
     fn nap(&self) -> Duration {
-        NAP_FOR_ROOM
+        self.nap
     }
 }
 
@@ -356,12 +398,23 @@ fn idle(
     Ok(())
 }
 
-fn sleep(context: &RankContext, mine: &impl Pollable, what: &mut impl WaitFor) -> Result<()> {
+/// Sleeps until something arrives, somebody wakes this rank, or the nap of `what` is over.
+///
+/// # Errors
+/// What `what` gives when it is asked once more.
+pub(crate) fn sleep(
+    context: &RankContext,
+    mine: &impl Pollable,
+    what: &mut impl WaitFor,
+) -> Result<()> {
     let counters = Counters::over(context.block().counters());
     mine.cool();
     each_of_bundle(|member| member.slow().cool());
     what.before_sleep();
     let announced = context.block().park().announce(context.node().fence());
+    what.announced();
+    mine.request_room();
+    each_of_bundle(|member| member.slow().request_room());
     let mut busy = mine.anything_waiting();
     each_of_bundle(|member| busy |= member.slow().anything_waiting());
     let done = what.done();
@@ -369,17 +422,18 @@ fn sleep(context: &RankContext, mine: &impl Pollable, what: &mut impl WaitFor) -
         context.block().park().withdraw(announced);
     } else {
         counters.bump(Counter::Parks);
-        let (before, nap) = (clock::now_ns(), what.nap());
-        match (context.network(), context.node().alarm(context.rank())) {
+        let nap = what.nap();
+        let woken = match (context.network(), context.node().alarm(context.rank())) {
             (Some(network), Some(alarm)) => {
                 let due = network.before_sleep();
                 let nap = due.map_or(nap, |due| nap.min(due));
                 let socket = network.readiness();
-                context.block().park().sleep_on(announced, alarm, socket, Some(nap));
+                let woken = context.block().park().sleep_on(announced, alarm, socket, Some(nap));
+                woken.rung || woken.other
             }
             _ => context.block().park().sleep(announced, Some(nap)),
-        }
-        if u128::from(clock::now_ns() - before) < nap.as_nanos() {
+        };
+        if woken {
             counters.bump(Counter::WakesReceived);
         }
     }

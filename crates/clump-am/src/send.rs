@@ -6,7 +6,7 @@ use crate::endpoint::Hold;
 use crate::error::{ErrorKind, Result};
 use crate::handler::Handler;
 use crate::peer::Dest;
-use crate::progress::{Pollable, Room, block_on};
+use crate::progress::{NAP, NAP_FOR_ROOM, Pollable, Room, block_on};
 use crate::returned::Reason;
 use clump_os::clock;
 
@@ -51,7 +51,15 @@ pub(crate) fn send_slowly<H: Hold>(
         }
         Ok(sent)
     };
-    let mut room = Room { attempt, peer };
+    let ask = || {
+        if let Ok(core) = hold.core() {
+            core.request_room(dest);
+        }
+    };
+    let own_stack = !context.node().is_local(peer) && context.node().proxies() == 0;
+    let nap = if own_stack { NAP_FOR_ROOM } else { NAP };
+    let nap = patience.map_or(nap, |patience| nap.min(patience));
+    let mut room = Room { attempt, ask, peer, nap };
     let mut first = Ok(());
     while let Err(error) = block_on(context, bundle, &mut room) {
         // One message was the cause, and it is gone; any other error stays.

@@ -4,9 +4,11 @@
 use crate::core::{Attempt, Body, Core, Desk};
 use crate::dispatch::hand_over;
 use crate::error::Result;
+use crate::peer::Dest;
 use crate::returned::{Reason, Returned};
 use clump_os::clock;
 use clump_shm::block::Openness;
+use clump_shm::lane::CreditRequest;
 use clump_shm::path::Path;
 use clump_trace::{Counter, Counters};
 use std::time::Duration;
@@ -39,6 +41,35 @@ impl Core {
         let remotely = self.is_drained_remotely();
         let peers = self.peers.iter().flatten().chain(&self.retiring);
         remotely && !self.desk.backlog.busy && peers.into_iter().all(|peer| !peer.unchecked)
+    }
+
+    /// Asks targets of this node that have not read everything to wake this rank once they have.
+    pub(crate) fn request_drained(&self) {
+        let peers = self.peers.iter().flatten().chain(&self.retiring);
+        for path in peers.filter(|peer| peer.unchecked).filter_map(|peer| peer.path.as_ref()) {
+            path.request_credit(CreditRequest::Drained);
+        }
+    }
+
+    /// Asks the target of `dest`, if it is of this node, to wake this rank once there is room.
+    pub(crate) fn request_room(&self, dest: Dest) {
+        let entry = self.peers.get(dest.0 as usize).and_then(Option::as_ref);
+        if let Some(path) = entry.and_then(|peer| peer.path.as_ref()) {
+            path.request_credit(CreditRequest::Room);
+        }
+    }
+
+    /// Asks for room for what handlers left behind.
+    pub(crate) fn request_room_for_backlog(&mut self) {
+        if let Some(first) = self.desk.backlog.deferred.front() {
+            self.request_room(first.dest);
+        }
+        if self.desk.backlog.stuck_links != 0 {
+            let of_lanes = self.inbox.lanes().filter_map(|lane| lane.link.as_mut());
+            for link in of_lanes.chain(self.links.values_mut()).filter(|link| link.is_stuck()) {
+                link.path.request_credit(CreditRequest::Room);
+            }
+        }
     }
 
     pub(crate) fn flush_links(&mut self) {
@@ -97,6 +128,8 @@ impl Core {
         let cooled = u64::from(self.inbox.tick());
         self.desk.counters().add(Counter::LanesCooled, cooled);
         self.inbox.give_back_all();
+        let woken: u32 = self.inbox.lanes().map(|lane| lane.receiver.take_wakes()).sum();
+        self.desk.counters().add(Counter::CreditWakes, u64::from(woken));
         if let Some(network) = self.desk.context.network() {
             network.attend(self.desk.context.node(), self.desk.context.block());
         }

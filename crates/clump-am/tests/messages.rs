@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 mod cluster;
+mod waiting;
 
 use clump_am::{
     Endpoint, Error, ErrorKind, Handler, Name, RankContext, Reason, Returned, Settings, Tag,

@@ -1,49 +1,28 @@
-//! Whether a proxy with nothing to do yields the processor before it sleeps.
-//!
-//! Yielding to a rank that waits costs a switch, and the rank's next message finds the proxy awake. Yielding to a
-//! rank that computes costs that rank's whole slice of time, while a sleeper that wakes gets the processor at once.
-//! One long yield tells which it is, so yields stop for a while.
+//! For how long a proxy with nothing to do yields the processor before it sleeps.
 
-use clump_os::clock;
+use clump_shm::yielding::YieldPolicy;
 
-/// A yield that took longer went to somebody who computes.
-const LONG_NS: u64 = 100_000;
-/// Idle times without yields after a long one.
-const DISCOURAGED: u32 = 1024;
-
-/// See the module.
+/// The yields of a proxy.
 #[derive(Debug)]
 pub(crate) struct Courtesy {
     /// For how long to yield, in ns; 0: never.
     most_ns: u64,
-    /// Idle times left without yields.
-    discouraged: u32,
+    yields: YieldPolicy,
 }
 
 impl Courtesy {
     pub(crate) fn new(most_ns: u64) -> Self {
-        Self { most_ns, discouraged: 0 }
+        Self { most_ns, yields: YieldPolicy::new(false) }
     }
 
-    /// Yields once, unless this has been idle for too long; false when it is time to sleep.
+    /// Yields once, unless this has been idle for too long, or yields go to somebody who computes; false when it is
+    /// time to sleep.
     pub(crate) fn step(&mut self, idle_ns: u64) -> bool {
-        if idle_ns >= self.most_ns {
+        if idle_ns >= self.most_ns || !self.yields.is_worthwhile() {
             return false;
         }
-        if self.discouraged > 0 {
-            self.discouraged -= 1;
-            return false;
-        }
-        let before = clock::ticked_ns();
-        clock::yield_now();
-        self.note(clock::ticked_ns().saturating_sub(before));
+        self.yields.offer();
         true
-    }
-
-    fn note(&mut self, took_ns: u64) {
-        if took_ns > LONG_NS {
-            self.discouraged = DISCOURAGED;
-        }
     }
 }
 
@@ -54,12 +33,8 @@ mod tests {
     #[test]
     fn it_yields_for_a_while_then_sleeps() {
         let mut courtesy = Courtesy::new(1_000);
-        assert!(!courtesy.step(1_000));
-        courtesy.note(LONG_NS + 1);
-        for _ in 0..DISCOURAGED {
-            assert!(!courtesy.step(0));
-        }
         assert!(courtesy.step(0));
+        assert!(!courtesy.step(1_000));
         assert!(!Courtesy::new(0).step(0));
     }
 }

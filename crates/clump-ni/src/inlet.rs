@@ -94,6 +94,7 @@ impl Inlet {
         self.inbox.hot = hot;
         if self.inbox.anything_pending() {
             taken += self.look_at_queue(wire, watcher);
+            self.inbox.wake_queue_senders();
         }
         self.farewells.handle_arrivals(wire.stack, wire.clock);
         taken

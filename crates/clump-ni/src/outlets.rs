@@ -5,6 +5,7 @@ use crate::farewell::business_name;
 use clump_am::{Forward, Spill, gone};
 use clump_net::{Arrival, Mail, Refusal, Sort};
 use clump_shm::block::Openness;
+use clump_shm::lane::CreditRequest;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::path::Path;
@@ -145,6 +146,20 @@ impl Outlets {
             *came += 1;
             *waiting += 1;
         }
+    }
+
+    /// Asks endpoints that have no room to wake this interface once they have; for one that has announced itself
+    /// asleep.
+    pub(crate) fn request_room(&self) {
+        let full = self.all.values().filter(|outlet| !outlet.waiting.is_empty());
+        for path in full.filter_map(|outlet| outlet.path.as_ref()) {
+            path.request_credit(CreditRequest::Room);
+        }
+    }
+
+    /// Whether messages wait for endpoints that are not open yet, which do not ring when they open.
+    pub(crate) fn wants_opening(&self) -> bool {
+        self.all.values().any(|outlet| outlet.path.is_none() && !outlet.waiting.is_empty())
     }
 
     /// There may be room again, and endpoints may have opened.

@@ -30,8 +30,8 @@ use std::time::Duration;
 
 /// Longest sleep: whoever dies or changes a lock rings, so this is for what nobody foresaw.
 const NAP: Duration = Duration::from_millis(100);
-/// Longest sleep while messages wait for endpoints to read: nobody rings when one does.
-const NAP_FOR_ROOM: Duration = Duration::from_micros(500);
+/// Longest sleep while messages wait for endpoints that are not open yet: nobody rings when one opens.
+const NAP_FOR_OPENING: Duration = Duration::from_micros(500);
 /// Shortest sleep while all that was answered only has to be acknowledged. Setting a timer that is due before
 /// the kernel's next tick costs a virtual machine some 10 us, and a lost answer is rare: whoever misses it
 /// asks again sooner.
@@ -275,7 +275,7 @@ impl<C: Clock> Server<C> {
             None => self.stack.holds_back(),
         };
         let due = self.stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)));
-        nap(due, in_time, self.outlets.wants_room())
+        nap(due, in_time, self.outlets.wants_opening())
     }
 
     /// Announces to ranks, where they hand messages over, that it goes to sleep: they ring from now on. `None`
@@ -289,7 +289,14 @@ impl<C: Clock> Server<C> {
         };
         inlet.cool();
         let announced = block.park().announce(self.memory.fence());
-        if inlet.anything_waiting(&self.stack) {
+        let had_to_send = self.stack.wants_service();
+        if self.outlets.wants_room() {
+            // What was read before the announcement has made room; from now on its reader wakes this interface.
+            self.outlets.request_room();
+            self.outlets.handle_room(&mut Wire { stack: &mut self.stack, clock: &self.clock });
+        }
+        let has_to_send = !had_to_send && self.stack.wants_service();
+        if inlet.anything_waiting(&self.stack) || has_to_send {
             block.park().withdraw(announced);
             return None;
         }
@@ -327,10 +334,10 @@ impl Bed {
 }
 
 /// How long to sleep when the next timer is `due`; `in_time`: it is not to be late.
-fn nap(due: Option<Duration>, in_time: bool, wants_room: bool) -> Duration {
+fn nap(due: Option<Duration>, in_time: bool, wants_opening: bool) -> Duration {
     let due = due.unwrap_or(NAP).min(NAP);
     let nap = if in_time { due } else { due.max(LEAST_NAP) };
-    if wants_room { nap.min(NAP_FOR_ROOM) } else { nap }
+    if wants_opening { nap.min(NAP_FOR_OPENING) } else { nap }
 }
 
 impl Executor {
@@ -415,7 +422,7 @@ mod tests {
         assert_eq!(nap(soon, true, false), Duration::from_micros(50));
         assert_eq!(nap(soon, false, false), LEAST_NAP);
         assert_eq!(nap(None, true, false), NAP);
-        assert_eq!(nap(None, false, true), NAP_FOR_ROOM);
+        assert_eq!(nap(None, false, true), NAP_FOR_OPENING);
         assert_eq!(nap(soon, true, true), Duration::from_micros(50));
     }
 }

@@ -3,9 +3,10 @@
 use crate::sync::AtomicU32;
 use std::time::Duration;
 
-/// Sleeps while `*word == expected`, at most `limit`. May return early for no reason.
+/// Sleeps while `*word == expected`, at most `limit`. May return early for no reason. False when the limit
+/// ended the sleep.
 #[cfg(not(loom))]
-pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
+pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
     let timeout = limit.map(|d| libc::timespec {
         tv_sec: libc::time_t::try_from(d.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: libc::c_long::from(d.subsec_nanos()),
@@ -13,15 +14,16 @@ pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     let timeout_ptr = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: `word` is a live, aligned 32-bit word and `timeout_ptr` null or a live timespec; every
     // answer (changed, interrupted, timed out) means "look again", which callers do.
-    unsafe {
+    let answer = unsafe {
         libc::syscall(
             libc::SYS_futex,
             std::ptr::from_ref(word),
             libc::FUTEX_WAIT,
             expected,
             timeout_ptr,
-        );
-    }
+        )
+    };
+    answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ETIMEDOUT)
 }
 
 /// Wakes every process that sleeps on `word`.
@@ -48,11 +50,12 @@ loom::lazy_static! {
 /// loom has no futex. As in the kernel, the word is looked at under a lock that wakers take too; a
 /// sleeper that nobody wakes is a deadlock, which loom reports.
 #[cfg(loom)]
-pub fn wait(word: &AtomicU32, expected: u32, _limit: Option<Duration>) {
-    let Ok(guard) = BED.lock.lock() else { return };
+pub fn wait(word: &AtomicU32, expected: u32, _limit: Option<Duration>) -> bool {
+    let Ok(guard) = BED.lock.lock() else { return true };
     if word.load(crate::sync::Ordering::Relaxed) == expected {
         drop(BED.woken.wait(guard));
     }
+    true
 }
 
 /// Wakes every sleeper of the model.

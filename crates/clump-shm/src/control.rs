@@ -40,6 +40,37 @@ const WITHDRAWN: u32 = 2;
 pub(crate) struct CreditLine {
     pub(crate) head: AtomicU64,
     pub(crate) bulk_head: AtomicU64,
+    /// A [`CreditRequest`] that is not answered yet, or 0. Written by the sender, cleared by the receiver.
+    pub(crate) requested: AtomicU32,
+}
+
+/// What a sender that waits for credit wants to be woken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum CreditRequest {
+    /// Room for more: a quarter of the ring has been read, or everything.
+    Room = 1,
+    /// Everything has been read.
+    Drained = 2,
+}
+
+impl CreditRequest {
+    /// The request that those bits stand for; other processes write them.
+    fn from_bits(bits: u32) -> Option<Self> {
+        match bits {
+            1 => Some(Self::Room),
+            2 => Some(Self::Drained),
+            _ => None,
+        }
+    }
+}
+
+impl CreditLine {
+    /// The request that waits for an answer.
+    pub(crate) fn request(&self) -> Option<CreditRequest> {
+        // SYNC 18: pairs with LaneSender::request_credit
+        CreditRequest::from_bits(self.requested.load(Ordering::Acquire))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +92,7 @@ impl LaneControl {
         }
         self.owner.retired.store(0, Ordering::Relaxed);
         self.owner.answer.store(0, Ordering::Relaxed);
+        self.credit.requested.store(0, Ordering::Relaxed);
         self.owner.link.store(link, Ordering::Release);
         true
     }
@@ -115,6 +147,7 @@ impl LaneControl {
         }
         self.credit.head.store(0, Ordering::Relaxed);
         self.credit.bulk_head.store(0, Ordering::Relaxed);
+        self.credit.requested.store(0, Ordering::Relaxed);
         self.temperature.hot.store(0, Ordering::Relaxed);
         self.owner.link.store(0, Ordering::Relaxed);
         self.owner.answer.store(0, Ordering::Relaxed);

@@ -12,10 +12,11 @@ use crate::geometry::{
     QUEUE_SLOTS,
 };
 use crate::hot::HotLanes;
-use crate::lane::{LaneControl, LaneReceiver};
+use crate::lane::{Creditor, LaneControl, LaneReceiver};
 use crate::name::Name;
 use crate::node::{NodeMemory, place, place_slice};
 use crate::queue::{Blocks, Queue, QueueReceiver, QueueTail};
+use crate::rank::RankBlock;
 use crate::shared::{Shared, SharedSlice};
 use crate::slot::Slot;
 use crate::{Error, Result, reuse};
@@ -230,10 +231,31 @@ impl<L> Inbox<L> {
                 REQUEST_QUEUE => self.pending[0] = !self.holding,
                 REPLY_QUEUE => self.pending[1] = true,
                 MAIL => self.mail = true,
-                lane => heated += u32::from(self.heat(lane as usize)?),
+                lane => {
+                    heated += u32::from(self.heat(lane as usize)?);
+                    self.answer_credit_request(lane as usize);
+                }
             }
         }
         Ok(heated)
+    }
+
+    /// The bell of a hot lane rings for credit: its sender waits until it is woken.
+    fn answer_credit_request(&mut self, index: usize) {
+        let Self { node, hot, .. } = self;
+        let Some(lane) = hot.iter_mut().find(|lane| lane.index == index) else { return };
+        let from = lane.from.rank();
+        lane.receiver.take_request(|| {
+            let park = node.rank(from)?.part(RankBlock::park);
+            Some(Creditor::new(park, node.alarm(from).cloned(), node.fence()))
+        });
+    }
+
+    /// Wakes those who wait for room in the shared queues, or for them to be read. To be called after messages
+    /// were taken from them, and after their bells rang. Gives how many system calls that took.
+    pub fn wake_queue_senders(&self) -> u32 {
+        let waiting = self.requests.take_waiting() | self.replies.take_waiting();
+        if waiting == 0 { 0 } else { self.node.wake_marked(waiting) }
     }
 
     fn heat(&mut self, index: usize) -> Result<bool> {
@@ -369,12 +391,20 @@ impl<L> Inbox<L> {
 
     /// Closes the endpoint: from now on nothing is read. Senders take back what is unread.
     pub fn close(&mut self) {
-        // Unread messages of lanes this side never heated are found too: their heads were never moved.
+        // Lanes that this side never looked at have rung: their senders may wait, and are told below.
+        let _ = self.answer_bells();
         for lane in self.lanes() {
             lane.receiver.give_back();
             lane.receiver.cool();
         }
         self.block.close(self.name.generation());
+        // Whoever waits for something unread gets it back. Whoever announces itself asleep after this fence
+        // sees that the endpoint is closed.
+        fence::light(self.node.fence());
+        for lane in self.hot.iter().chain(&self.cold).filter(|lane| lane.receiver.has_message()) {
+            self.node.wake_sleeper(lane.from.rank());
+        }
+        self.wake_queue_senders();
     }
 }
 

@@ -13,14 +13,24 @@
 //! A receiver polls *hot* lanes. It marks a lane *cold* before it stops looking at it, then fences
 //! heavily and looks once more; a sender that finds its lane cold rings the doorbell
 //! ([`crate::doorbell`]). So the sender's extra cost is one load of a line that nobody writes.
+//!
+//! # When the sender waits for credit
+//! It writes a [`CreditRequest`] into the credit line and rings ([`LaneSender::request_credit`]). The
+//! receiver finds it behind the bell, from then on gives back message by message, and wakes the sender as
+//! soon as what it wanted is there ([`Creditor`]). So a receiver that was asked for nothing
+//! pays nothing. A sender asks *after* it has announced itself asleep: either it sees its request still there,
+//! then the receiver, which clears it before it looks for the sleeper, wakes it; or it asks anew.
+
+mod credit;
 
 use crate::bulk::{Bulk, SharedBytes, padded};
-pub use crate::control::LaneControl;
+pub use crate::control::{CreditRequest, LaneControl};
 use crate::doorbell::Bell;
 use crate::shared::{Shared, SharedSlice};
 use crate::slot::{Header, INLINE, MOST_WORDS, Slot};
 use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU32, Ordering, Site, order};
+pub use credit::Creditor;
 
 /// There is no room; poll and try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -277,8 +287,13 @@ pub struct LaneReceiver {
     bulk: Bulk,
     head: u64,
     bulk_head: u64,
-    given_head: u64,
+    /// The head at which credit is given back next.
+    give_at: u64,
     given_bulk: u64,
+    /// What wakes the sender, while it waits for credit.
+    creditor: Option<Box<Creditor>>,
+    /// Senders woken since they were last counted.
+    wakes: u32,
 }
 
 impl LaneReceiver {
@@ -296,8 +311,21 @@ impl LaneReceiver {
     ) -> Self {
         let awaited = lap_of(head, slots.len());
         let at = slot_of(head, slots.len());
-        let (given_head, given_bulk) = (head, bulk_head);
-        Self { control, slots, bulk, head, at, awaited, bulk_head, given_head, given_bulk }
+        let (give_at, given_bulk) = (head + slots.len() as u64 / 4, bulk_head);
+        let (creditor, wakes) = (None, 0);
+        Self {
+            slots,
+            at,
+            awaited,
+            control,
+            bulk,
+            head,
+            bulk_head,
+            give_at,
+            given_bulk,
+            creditor,
+            wakes,
+        }
     }
 
     /// The lane's control lines.
@@ -360,7 +388,7 @@ impl LaneReceiver {
     #[inline(always)]
     pub fn advance_short(&mut self) {
         self.step();
-        if self.head - self.given_head >= self.slots.len() as u64 / 4 {
+        if self.head >= self.give_at {
             self.give_back();
         }
     }
@@ -375,8 +403,9 @@ impl LaneReceiver {
             let len = header.payload() as usize;
             self.bulk_head = self.bulk.place(self.bulk_head, len) + padded(len);
         }
-        let slots_due = self.head - self.given_head >= self.slots.len() as u64 / 4;
-        if slots_due || self.bulk_head - self.given_bulk >= self.bulk.len() as u64 / 4 {
+        if self.head >= self.give_at
+            || self.bulk_head - self.given_bulk >= self.bulk.len() as u64 / 4
+        {
             self.give_back();
         }
     }
@@ -398,7 +427,11 @@ impl LaneReceiver {
         credit.bulk_head.store(self.bulk_head, Ordering::Relaxed);
         // SYNC 3: pairs with more_room
         credit.head.store(self.head, order(Site::LaneCredit, Ordering::Release));
-        (self.given_head, self.given_bulk) = (self.head, self.bulk_head);
+        self.give_at = self.head + self.slots.len() as u64 / 4;
+        self.given_bulk = self.bulk_head;
+        if self.creditor.is_some() {
+            self.answer_request();
+        }
     }
 
     /// From now on the sender rings before each message. Follow with a heavy fence, then

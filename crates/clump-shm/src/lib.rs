@@ -49,6 +49,8 @@ pub mod shared;
 pub mod slot;
 
 #[cfg(not(loom))]
+pub mod backoff;
+#[cfg(not(loom))]
 pub mod block;
 #[cfg(not(loom))]
 pub mod cells;
@@ -68,5 +70,7 @@ mod reuse;
 pub mod segment;
 #[cfg(not(loom))]
 pub mod waiter;
+#[cfg(not(loom))]
+pub mod yielding;
 
 pub use error::{Error, Result};

@@ -386,10 +386,25 @@ impl NodeMemory {
     /// Wakes those ranks of this node that sleep.
     pub(crate) fn wake_sleepers(&self) {
         for rank in self.local_ranks() {
-            if let Some(block) = self.rank(rank) {
-                block.park().wake_if_asleep(self.fence, self.alarm(rank).map(|alarm| &**alarm));
-            }
+            self.wake_sleeper(rank);
         }
+    }
+
+    /// Wakes `rank`, or the network interface of that number, if it is of this node and sleeps. True when a
+    /// system call was made.
+    pub fn wake_sleeper(&self, rank: u32) -> bool {
+        let here = self.is_local(rank) || self.own_interfaces().contains(&rank);
+        let block = self.rank(rank).filter(|_| here);
+        let alarm = self.alarm(rank).map(|alarm| &**alarm);
+        block.is_some_and(|block| block.park().wake_if_asleep(self.fence, alarm))
+    }
+
+    /// Wakes those ranks and network interfaces of this node that sleep and whose bits, modulo 64, are set.
+    /// Gives how many system calls were made.
+    pub(crate) fn wake_marked(&self, marked: u64) -> u32 {
+        let all = self.local_ranks().chain(self.own_interfaces());
+        let woken = all.filter(|rank| marked >> (rank % 64) & 1 != 0 && self.wake_sleeper(*rank));
+        u32::try_from(woken.count()).unwrap_or(u32::MAX)
     }
 
     /// How a rank died, if it did.

@@ -46,10 +46,11 @@ impl Park {
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "an announcement is used up")]
-    /// Sleeps until somebody wakes this rank, or for `limit`.
-    pub fn sleep(&self, announced: Announced, limit: Option<Duration>) {
-        futex::wait(&self.seq, announced.0, limit);
+    /// Sleeps until somebody wakes this rank, or for `limit`; false when that is over.
+    pub fn sleep(&self, announced: Announced, limit: Option<Duration>) -> bool {
+        let woken = futex::wait(&self.seq, announced.0, limit);
         self.asleep.fetch_sub(1, Ordering::SeqCst);
+        woken
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "an announcement is used up")]

@@ -3,7 +3,7 @@
 use crate::block::{EndpointBlock, Openness};
 use crate::doorbell::{Bell, REPLY_QUEUE, REQUEST_QUEUE, Tally};
 use crate::inbox::{lane_parts, queue_parts};
-use crate::lane::{Door, Full, LaneSender};
+use crate::lane::{CreditRequest, Door, Full, LaneSender};
 use crate::name::Name;
 use crate::node::{NodeMemory, place};
 use crate::queue::Queue;
@@ -260,6 +260,19 @@ impl Path {
             Way::Lane(lane) if !lost => lane.outstanding_slots() == 0,
             Way::Lane(_) => true,
             Way::Queue(queue, _) => !queue.holds(self.from.to_bits()),
+        }
+    }
+
+    /// Asks the target to wake this rank once `what` is there. To be called after the announcement of a sleep, and
+    /// before the last look. A target that is closed, or has freed the lane, is not asked.
+    #[cold]
+    pub fn request_credit(&self, what: CreditRequest) {
+        if !self.is_open() || self.lost_lane() {
+            return;
+        }
+        match &self.way {
+            Way::Lane(lane) => lane.request_credit(what),
+            Way::Queue(queue, bell) => queue.request_room(self.from.rank(), bell),
         }
     }
 

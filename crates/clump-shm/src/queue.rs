@@ -36,11 +36,13 @@ pub struct BlockState {
     claimer: AtomicU64,
 }
 
-/// Tail of the queue, a hint.
+/// Tail of the queue, a hint; and which ranks wait for slots to be freed.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct QueueTail {
     tail: AtomicU64,
+    /// A bit for each rank, modulo 64.
+    waiting: AtomicU64,
 }
 
 // SAFETY: atomics only.
@@ -168,6 +170,17 @@ impl Queue {
         }
     }
 
+    /// Notes that `rank` waits until slots are freed, and rings, so that the receiver answers even if it has
+    /// read everything. To be called after the announcement of a sleep, and before the last look.
+    #[cold]
+    pub fn request_room(&self, rank: u32, bell: &Bell) {
+        let bit = 1_u64 << (rank % 64);
+        // SYNC 19: pairs with take_waiting
+        if self.tail.waiting.fetch_or(bit, Ordering::AcqRel) & bit == 0 {
+            bell.ring();
+        }
+    }
+
     fn claim(&self, rank: u32) -> Option<(&QueueSlot, u64)> {
         let slots = self.slots.len() as u64;
         // With each look somebody gets on; more looks than this are needed only in damaged memory.
@@ -255,6 +268,15 @@ impl QueueReceiver {
         });
         let head = head - behind.count() as u64;
         Self { queue, head }
+    }
+
+    /// Which ranks, as bits modulo 64, wait for what was freed; from now on none. To be called after slots were
+    /// freed: the ranks have to be woken.
+    #[cold]
+    pub fn take_waiting(&self) -> u64 {
+        let waiting = &self.queue.tail.waiting;
+        // SYNC 19: pairs with request_room
+        if waiting.load(Ordering::Relaxed) == 0 { 0 } else { waiting.swap(0, Ordering::AcqRel) }
     }
 
     /// Whether a slot at the head is claimed or ready.

@@ -5,42 +5,45 @@
 //! from the rank one waits for, so the spin shrinks as soon as a yield shows that somebody else wanted
 //! the processor: waiting adapts to what is observed, not to the number of local ranks.
 
+use crate::yielding::YieldPolicy;
 use clump_os::clock;
-use clump_os::sync::{AtomicBool, Ordering};
 
 /// Looks at the messages before the clock is looked at.
 const BUSY_LOOKS: u32 = 48;
 /// A job that asks for no longer a spin than this starts as a crowded one: it yields at once.
 const CROWDED_SPIN_NS: u64 = 1_000;
-/// A yield that took longer than this let somebody else run.
-const YIELD_ALONE_NS: u64 = 1_500;
 
 /// What a rank has learnt about waiting; shared by its threads.
 #[derive(Debug)]
 pub struct Patience {
     spin: u64,
     yielding: u64,
-    alone: u64,
-    crowded: AtomicBool,
+    yields: YieldPolicy,
 }
 
 impl Patience {
     /// Budgets in ns, from the job's creator.
     pub fn new(spin_ns: u64, yield_ns: u64) -> Self {
         let cycles = |ns: u64| ns * clock::cycles_per_us() / 1000;
-        let crowded = AtomicBool::new(spin_ns <= CROWDED_SPIN_NS);
-        Self {
-            spin: cycles(spin_ns),
-            yielding: cycles(yield_ns),
-            alone: cycles(YIELD_ALONE_NS),
-            crowded,
-        }
+        let yields = YieldPolicy::new(spin_ns <= CROWDED_SPIN_NS);
+        Self { spin: cycles(spin_ns), yielding: cycles(yield_ns), yields }
+    }
+
+    /// What yields have shown.
+    #[inline]
+    pub fn yields(&self) -> &YieldPolicy {
+        &self.yields
+    }
+
+    /// For how long to yield before sleeping, in cycles.
+    pub(crate) fn yielding(&self) -> u64 {
+        self.yielding
     }
 
     /// Whether the last yields let somebody else run.
     #[inline]
     pub fn crowded(&self) -> bool {
-        self.crowded.load(Ordering::Relaxed)
+        self.yields.crowded()
     }
 }
 
@@ -100,15 +103,12 @@ impl<'a> Waiter<'a> {
             clump_os::sync::pause();
             return Next::Look;
         }
-        if waited >= spin + self.patience.yielding && self.yields >= 2 {
+        let enough = waited >= spin + self.patience.yielding && self.yields >= 2;
+        if enough || !self.patience.yields.is_worthwhile() {
             return Next::Sleep;
         }
-        clock::yield_now();
+        self.patience.yields.offer();
         self.yields += 1;
-        let others_ran = clock::cycles().wrapping_sub(now) > self.patience.alone;
-        if others_ran != crowded {
-            self.patience.crowded.store(others_ran, Ordering::Relaxed);
-        }
         Next::Yielded
     }
 }

@@ -12,7 +12,7 @@ mod model;
 use clump_os::fence::{self, FenceKind};
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering, Site};
 use clump_shm::doorbell::Doorbell;
-use clump_shm::lane::{LaneControl, LaneReceiver, LaneSender, Peek};
+use clump_shm::lane::{CreditRequest, Creditor, LaneControl, LaneReceiver, LaneSender, Peek};
 use clump_shm::park::Park;
 use clump_shm::shared::{Shared, SharedSlice};
 use clump_shm::slot::{Header, INLINE, Kind, Slot};
@@ -276,4 +276,70 @@ fn a_sleeping_receiver_is_woken() {
 #[test]
 fn going_to_sleep_must_fence() {
     notices(Site::ParkFence, 3, asleep);
+}
+
+/// A sender that sleeps until all it sent is read, or until there is room (`full`: for that it fills the lane first);
+/// the receiver would give nothing back by itself.
+fn waiting_for_credit(full: bool, what: CreditRequest) {
+    let Lane { mut sender, mut receiver, doorbell, .. } = lane(8, 128);
+    receiver.heat();
+    let (park, over) = (Shared::private(Park::default()), Arc::new(AtomicBool::new(false)));
+    let (bed, end) = (park.clone(), over.clone());
+    let sending = thread::spawn(move || {
+        let messages = if full { 8 } else { 1 };
+        (0..messages).for_each(|m| sender.push(Header::short(1, 1), &words(m, 1)).unwrap());
+        let mut is_there = |sender: &mut LaneSender| match what {
+            CreditRequest::Room => sender.has_room(),
+            CreditRequest::Drained => sender.outstanding_slots() == 0,
+        };
+        while !is_there(&mut sender) {
+            let announced = bed.announce(FenceKind::Asymmetric);
+            sender.request_credit(what);
+            if is_there(&mut sender) {
+                bed.withdraw(announced);
+            } else {
+                bed.sleep(announced, None);
+            }
+        }
+        end.store(true, Ordering::Release);
+    });
+    let mut read = 0;
+    while !over.load(Ordering::Acquire) {
+        let mut rang = false;
+        doorbell.collect(|_| rang = true);
+        if rang {
+            let creditor = || Creditor::new(park.clone(), None, FenceKind::Asymmetric);
+            receiver.take_request(|| Some(creditor()));
+        }
+        if take(&mut receiver).is_some() {
+            read += 1;
+        } else {
+            thread::yield_now();
+        }
+    }
+    sending.join().unwrap();
+    assert!(read >= 1);
+}
+
+fn drained() {
+    waiting_for_credit(false, CreditRequest::Drained);
+}
+
+fn room() {
+    waiting_for_credit(true, CreditRequest::Room);
+}
+
+#[test]
+fn a_sender_is_woken_when_all_is_read() {
+    holds(3, drained);
+}
+
+#[test]
+fn a_sender_is_woken_when_there_is_room() {
+    holds(2, room);
+}
+
+#[test]
+fn waiting_for_credit_must_fence() {
+    notices(Site::ParkFence, 3, drained);
 }

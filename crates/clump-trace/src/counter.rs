@@ -172,8 +172,11 @@ counters! {
 
     Waits            "wait.waits"           Count "Waits that found nothing at the first look.";
     Yields           "wait.yields"          Count "Times the processor was offered to others.";
+    PollYields       "wait.yields.polls"    Count "Of those: in polling loops of the program.";
     Parks            "wait.parks"           Count "Sleeps in the kernel.";
+    PollSleeps       "wait.parks.polls"     Count "Short sleeps in polling loops of the program, beside others that compute.";
     WakesSent        "wait.wakes.sent"      Count "System calls made to wake a sleeping peer.";
+    CreditWakes      "wait.wakes.credit"    Count "System calls made to wake a peer that waited for room, or until all it sent was read.";
     WakesReceived    "wait.wakes.received"  Count "Sleeps ended by a peer.";
 
     Barriers         "coll.barriers"        Count "Barriers passed.";

@@ -166,7 +166,10 @@ impl Network {
     pub(crate) fn before_sleep(&self) -> Option<Duration> {
         match &self.carrier {
             Carrier::Own(interface) => interface.before_sleep(),
-            Carrier::Proxies(portal) => portal.before_sleep(),
+            Carrier::Proxies(portal) => {
+                portal.request_room();
+                None
+            }
         }
     }
 

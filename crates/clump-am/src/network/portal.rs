@@ -8,6 +8,7 @@ use clump_boot::Dispatch;
 use clump_net::original::{CONSUMED, Original};
 use clump_net::{FlowId, Flows, Mail, Progress, Push, REQUEST_COST, Refusal, Request, Sort};
 use clump_os::clock;
+use clump_shm::lane::CreditRequest;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_shm::path::Path;
@@ -18,10 +19,6 @@ use clump_trace::Dice;
 use clump_wire::frame::{Kind, Route};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// How soon a rank that sleeps looks again whether its proxy has room.
-const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 
 /// How soon what became of messages to a rank that is gone is asked for again.
 const ASK_AGAIN_NS: u64 = 2_000_000;
@@ -54,6 +51,8 @@ struct Inner {
     /// Where messages with many words are put together.
     beside: Vec<u8>,
     next_way: usize,
+    /// The way on which a message has found no room since one last did, if any.
+    full_way: Option<usize>,
     next_message: u32,
     /// Which messages carry the time, for the proxy's monitor.
     dice: Dice,
@@ -104,6 +103,7 @@ impl Portal {
             kept_bytes: 0,
             beside: Vec::new(),
             next_way: rank as usize,
+            full_way: None,
             next_message: 0,
             dice: Dice::new(rank.into()),
             gone: vec![None; node.ranks()],
@@ -244,9 +244,16 @@ impl Portal {
         }
     }
 
-    /// What a rank that goes to sleep has to do before, and when it should look again.
-    pub fn before_sleep(&self) -> Option<Duration> {
-        (!self.flush()).then_some(NAP_FOR_ROOM)
+    /// Asks a proxy that had no room to wake this rank once it has; true while something is kept for it. For a rank
+    /// that has announced itself asleep.
+    pub fn request_room(&self) -> bool {
+        let mut inner = self.inner();
+        let kept = !inner.flush();
+        let full = inner.full_way.and_then(|way| inner.ways.get_mut(way));
+        if let Some(path) = full {
+            path.request_credit(CreditRequest::Room);
+        }
+        kept
     }
 
     /// Bytes kept.
@@ -371,7 +378,11 @@ impl Inner {
         // What programs give was checked: it has no more words than fit.
         let encoded = forward.encode(payload, &mut self.beside);
         let Some((header, words, beside)) = encoded else { return true };
-        push(&mut self.ways, way, header, &words, beside)
+        let pushed = push(&mut self.ways, way, header, &words, beside);
+        if !pushed {
+            self.full_way = Some(way);
+        }
+        pushed
     }
 
     fn keep(&mut self, way: usize, forward: &Forward<'_>, payload: &[u8]) {
@@ -384,6 +395,7 @@ impl Inner {
     fn flush(&mut self) -> bool {
         while let Some((way, header, words, payload)) = self.kept.front() {
             if !push(&mut self.ways, *way, *header, words, payload) {
+                self.full_way = Some(*way);
                 return false;
             }
             self.kept_bytes -= payload.len();

@@ -304,8 +304,16 @@ impl Pollable for Bundle {
         self.members().for_each(|slot| slot.berth.urge());
     }
 
+    fn activity(&self) -> u64 {
+        self.members().fold(0, |sum: u64, slot| sum.wrapping_add(slot.berth.activity()))
+    }
+
     fn cool(&self) {
         self.members().for_each(|slot| slot.berth.cool());
+    }
+
+    fn request_room(&self) {
+        self.members().for_each(|slot| slot.berth.request_room());
     }
 
     fn anything_waiting(&self) -> bool {
@@ -340,8 +348,16 @@ impl Pollable for All {
         Self::each().for_each(Bundle::urge);
     }
 
+    fn activity(&self) -> u64 {
+        Self::each().fold(0, |sum: u64, bundle| sum.wrapping_add(bundle.activity()))
+    }
+
     fn cool(&self) {
         Self::each().for_each(Bundle::cool);
+    }
+
+    fn request_room(&self) {
+        Self::each().for_each(Bundle::request_room);
     }
 
     fn anything_waiting(&self) -> bool {

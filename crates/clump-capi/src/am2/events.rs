@@ -3,9 +3,9 @@
 use super::bundle::{All, BUNDLES, Bundle, Named, eb_t};
 use super::status::{Result, bad, call, call_hot, give, in_handler};
 use super::{start, token};
-use clump_am::{ErrorKind, WaitFor, block_on};
-use clump_os::clock;
+use clump_am::{ErrorKind, Pollable, WaitFor, block_on, give_way, note_arrival};
 use clump_os::sync::Ordering;
+use clump_shm::backoff::{PollBackoff, PollWindow, WINDOW};
 use clump_shm::rank::Waiting;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -15,24 +15,41 @@ const NO_EVENTS: u32 = 0;
 /// `AM_NOTEMPTY`: a message is.
 const NOT_EMPTY: u32 = 1;
 
-/// Polls in vain before a thread lets others run, and then again after each so many: programs of this interface
-/// wait by polling, and whom they wait for may need the processor.
-const VAIN_POLLS: u32 = 256;
-const VAIN_POLLS_MORE: u32 = 64;
-
-thread_local! {
-    /// Polls of this thread in which there was nothing, one after the other.
-    static VAIN: Cell<u32> = const { Cell::new(0) };
+/// Polls of a thread in which there was nothing, one after the other: programs of this interface wait by
+/// polling, and whom they wait for may need the processor.
+#[derive(Clone, Copy)]
+struct Vain {
+    polls: u32,
+    /// After how many to ask whether to give way.
+    most: u32,
+    window: PollWindow,
 }
 
+thread_local! {
+    static VAIN: Cell<Vain> = const { Cell::new(Vain { polls: 0, most: WINDOW, window: PollWindow::NONE }) };
+}
+
+/// Notes a poll that has handled so many messages.
 #[inline(always)]
-fn note_poll(handled: usize) {
-    let vain = if handled == 0 { VAIN.get() + 1 } else { 0 };
-    VAIN.set(vain);
-    if vain >= VAIN_POLLS {
-        VAIN.set(VAIN_POLLS - VAIN_POLLS_MORE);
-        clock::yield_now();
+fn note_poll(handled: usize) -> Result<()> {
+    let vain = VAIN.get();
+    let polls = if handled == 0 { vain.polls + 1 } else { 0 };
+    VAIN.set(Vain { polls, ..vain });
+    if polls >= vain.most { ask_to_give_way(vain.window) } else { Ok(()) }
+}
+
+#[cold]
+fn ask_to_give_way(window: PollWindow) -> Result<()> {
+    let context = start::context()?;
+    let only_polled = window.is_back_to_back(VAIN.get().polls);
+    let gave_way = give_way(&context, &All, only_polled)?;
+    if gave_way && All.poll_once()? > 0 {
+        note_arrival();
     }
+    let mut window = PollWindow::NONE;
+    window.begin(0);
+    VAIN.set(Vain { polls: 0, most: PollBackoff::window(context.patience()), window });
+    Ok(())
 }
 
 thread_local! {
@@ -77,7 +94,7 @@ pub extern "C" fn AM_Poll(bundle: eb_t) -> c_int {
             }
             slot.check_claimed()?;
         }
-        note_poll(handled);
+        note_poll(handled)?;
         note_seen(bundle);
         Ok(())
     })

@@ -141,7 +141,7 @@ impl Line {
             }
             Way::Proxies(booth) => {
                 booth.cool();
-                let full = booth.portal.before_sleep().is_some() || !self.outbox.is_empty();
+                let full = booth.portal.request_room() || !self.outbox.is_empty();
                 full.then_some(at + NAP_FOR_ROOM)
             }
         }

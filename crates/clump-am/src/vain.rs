@@ -1,0 +1,160 @@
+//! Polls of the program that find nothing: when to ask whether to give way, and giving way.
+//!
+//! The count of polls that each poll compares with the next that is due brings the question about, so a poll in vain
+//! pays nothing for it. What is decided, and why, stands in [`clump_shm::backoff`].
+
+use crate::context::RankContext;
+use crate::core::Core;
+use crate::dispatch::Caller;
+use crate::error::Result;
+use crate::network::Network;
+use crate::progress::{Pollable, WaitFor, activity_of_bundle, sleep};
+use clump_shm::backoff::{PollBackoff, PollWindow, WINDOW};
+use clump_shm::rank::Waiting;
+use clump_shm::waiter::Next;
+use clump_trace::{Counter, Counters, Flow, Role, Size};
+use std::cell::RefCell;
+use std::time::Duration;
+
+/// Polls of the program that have found nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Vain {
+    /// Number of the poll that asks whether to give way.
+    pub(crate) due: u32,
+    /// Whether that poll has come.
+    is_due: bool,
+    window: PollWindow,
+    /// What had been sent and handled when the window began.
+    activity: u64,
+}
+
+impl Vain {
+    /// The poll of that number asks, if it is the program's; the next does after a window.
+    pub(crate) fn on_due(&mut self, poll: u32, caller: Caller) {
+        self.due = poll.wrapping_add(WINDOW);
+        self.is_due = caller == Caller::Program;
+    }
+}
+
+impl Core {
+    /// The first part of a poll of the program: how many messages were handled, and whether [`Core::end_poll`] has to
+    /// follow.
+    #[inline(always)]
+    pub(crate) fn begin_poll(&mut self) -> Result<(usize, bool)> {
+        let (handled, rare) = self.poll_lanes()?;
+        if !rare {
+            self.busy_polls += u32::from(handled > 0);
+        }
+        Ok((handled, rare))
+    }
+
+    /// The rest of a poll that has more to do than look at lanes. Gives how many messages were handled in all, and
+    /// whether a row of polls in vain has become long: it may be time to give way.
+    #[cold]
+    pub(crate) fn end_poll(&mut self, handled: usize) -> Result<(usize, bool)> {
+        let handled = handled + self.poll_rare(Caller::Program)?;
+        self.busy_polls += u32::from(handled > 0);
+        Ok((handled, handled == 0 && std::mem::take(&mut self.vain.is_due)))
+    }
+
+    /// Messages that handlers have been given so far.
+    pub(crate) fn handled(&self) -> u64 {
+        self.desk.counters().get(Counter::HandlerRuns)
+    }
+
+    /// A number that grows with all that the program does with this endpoint beside polling in vain: messages
+    /// sent and handled.
+    pub(crate) fn activity(&self) -> u64 {
+        let counters = self.desk.counters();
+        let sent = [Size::Short, Size::Medium, Size::Long].map(|size| {
+            let counter = Counter::messages(Role::Request, size, Flow::Sent);
+            counters.get(counter).wrapping_add(counters.get(counter.over_network()))
+        });
+        sent.into_iter().fold(self.handled(), u64::wrapping_add)
+    }
+
+    /// At the end of a window of polls in vain: whether the program did nothing else meanwhile.
+    pub(crate) fn has_only_polled(&mut self) -> bool {
+        let activity = self.activity();
+        let same = std::mem::replace(&mut self.vain.activity, activity) == activity;
+        same && self.vain.window.is_back_to_back(self.pulse.polls)
+    }
+
+    /// Begins a window of so many polls in vain, after which it may be time to give way.
+    pub(crate) fn begin_window(&mut self, polls: u32) {
+        debug_assert!(polls > 0, "a window without polls");
+        self.vain.window.begin(self.pulse.polls);
+        self.vain.due = self.pulse.polls.wrapping_add(polls);
+        if (self.pulse.due.wrapping_sub(self.vain.due) as i32) > 0 {
+            self.pulse.due = self.vain.due;
+        }
+    }
+}
+
+thread_local! {
+    static BACKOFF: RefCell<PollBackoff> = RefCell::default();
+}
+
+/// Longest sleep inside of a poll: the program may wait for something that no message announces.
+const NAP_IN_POLL: Duration = Duration::from_micros(200);
+
+/// Waits for whatever arrives.
+struct Arrival;
+
+impl WaitFor for Arrival {
+    fn done(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn waiting(&self) -> Waiting {
+        Waiting::Message
+    }
+
+    fn nap(&self) -> Duration {
+        NAP_IN_POLL
+    }
+}
+
+/// After a window of polls in vain of `mine`; `only_polled`: the program did nothing else with it. Yields or sleeps
+/// for a moment if this thread has done nothing else for long, and others want its processor. True when it did; what
+/// has arrived meanwhile is found by the next poll, and [`note_arrival`] is to be told.
+///
+/// # Errors
+/// As polling finds them.
+#[cold]
+pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) -> Result<bool> {
+    let heard = context.network().map_or(0, Network::heard);
+    let activity = mine.activity().wrapping_add(heard).wrapping_add(activity_of_bundle());
+    let next = BACKOFF.with_borrow_mut(|backoff| {
+        if only_polled {
+            return backoff.step(context.patience(), activity);
+        }
+        backoff.begin(activity);
+        Next::Look
+    });
+    let counters = Counters::over(context.block().counters());
+    match next {
+        Next::Look => return Ok(false),
+        Next::Yielded => {
+            counters.bump(Counter::Yields);
+            counters.bump(Counter::PollYields);
+            if context.network().is_some() {
+                mine.urge();
+            }
+        }
+        Next::Sleep => {
+            counters.bump(Counter::PollSleeps);
+            sleep(context, mine, &mut Arrival)?;
+            if context.network().is_some() {
+                mine.urge();
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// The poll after [`give_way`] has found something.
+#[cold]
+pub fn note_arrival() {
+    BACKOFF.with_borrow_mut(PollBackoff::note_arrival);
+}

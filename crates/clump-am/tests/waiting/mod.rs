@@ -1,0 +1,190 @@
+//! What a wait waits for wakes it, and a loop that polls in vain gives way: counted, not timed.
+
+use crate::cluster;
+use clump_am::{Dest, Endpoint, Handler, Name, RankContext, Reason, Settings, Tag};
+use clump_os::clock;
+use clump_shm::node::NodeMemory;
+use clump_trace::{Counter, Counters};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+const TAG: Tag = Tag(0x5eed);
+const SINK: Handler = Handler(1);
+/// A wait that is never woken sleeps out its nap in each of so many turns.
+const TURNS: usize = 20;
+const LIMIT_NS: u64 = 20_000_000_000;
+
+/// Waits until the thread of `rank` sleeps in the kernel, or is about to.
+fn until_asleep(node: &NodeMemory, rank: u32) {
+    let block = node.rank(rank).unwrap();
+    let start = clock::now_ns();
+    while !block.park().anyone_asleep() {
+        assert!(clock::now_ns() - start < LIMIT_NS, "rank {rank} never went to sleep");
+        clock::yield_now();
+    }
+}
+
+/// Rank 0 does `wait` with an endpoint of rank 1 in each turn, and reads nothing before rank 0 sleeps. Gives how
+/// often rank 1 woke it.
+fn wakes(settings: Settings, wait: impl Fn(&Endpoint, Dest) + Send + 'static) -> u64 {
+    let node = cluster::node(2, true);
+    let (to_sender, go) = std::sync::mpsc::channel::<()>();
+    let (done, ended) = std::sync::mpsc::channel::<()>();
+    let there = cluster::context(&node, 1, settings);
+    let reader = Endpoint::open(&there, TAG).unwrap();
+    reader.set_handler(SINK, |_, _, _| ());
+    let name = reader.name();
+    let memory = node.clone();
+    let sending = std::thread::spawn(move || {
+        let ep = Endpoint::open(&cluster::context(&memory, 0, settings), TAG).unwrap();
+        let dest = ep.map(&name, TAG).unwrap();
+        while go.recv().is_ok() {
+            wait(&ep, dest);
+            done.send(()).unwrap();
+        }
+    });
+    for _ in 0..TURNS {
+        to_sender.send(()).unwrap();
+        until_asleep(&node, 0);
+        while ended.try_recv().is_err() {
+            reader.poll().unwrap();
+        }
+    }
+    drop(to_sender);
+    sending.join().unwrap();
+    // Waits count what polls have left to be counted.
+    reader.drain().unwrap();
+    let block = node.endpoint_block(1, usize::from(name.index())).unwrap();
+    Counters::over(block.counters()).get(Counter::CreditWakes)
+}
+
+fn both_ways() -> [Settings; 2] {
+    [Settings::default(), Settings { lanes: false, ..Settings::default() }]
+}
+
+#[test]
+fn whoever_reads_the_last_message_wakes_whoever_drains() {
+    for settings in both_ways() {
+        let wakes = wakes(settings, |ep, dest| {
+            ep.request(dest, SINK, &[1]).unwrap();
+            ep.drain().unwrap();
+        });
+        assert!(wakes > 0, "each drain slept out its nap");
+    }
+}
+
+#[test]
+fn whoever_makes_room_wakes_whoever_waits_for_it() {
+    for settings in both_ways() {
+        let wakes = wakes(settings, |ep, dest| {
+            (0..200).for_each(|i| ep.request(dest, SINK, &[i]).unwrap());
+        });
+        assert!(wakes > 0, "each sender slept out its nap");
+    }
+}
+
+#[test]
+fn room_for_payloads_wakes_too() {
+    let wakes = wakes(Settings::default(), |ep, dest| {
+        let bytes = vec![1; ep.max_medium()];
+        (0..9).for_each(|_| ep.request_bulk(dest, SINK, &bytes, &[]).unwrap());
+    });
+    assert!(wakes > 0, "each sender slept out its nap");
+}
+
+#[test]
+fn an_endpoint_that_closes_wakes_whoever_waits_for_it_to_read() {
+    for settings in both_ways() {
+        let node = cluster::node(2, true);
+        let here = cluster::context(&node, 0, settings);
+        let there = cluster::context(&node, 1, settings);
+        let back = |here: &Arc<RankContext>, name: Name| {
+            let ep = Endpoint::open(here, TAG).unwrap();
+            let reasons = Rc::new(RefCell::new(Vec::new()));
+            let log = reasons.clone();
+            ep.on_returned(move |back| log.borrow_mut().push(back.reason));
+            let dest = ep.map(&name, TAG).unwrap();
+            ep.request(dest, SINK, &[1]).unwrap();
+            ep.drain().unwrap();
+            reasons.take()
+        };
+        for _ in 0..TURNS {
+            let reader = Endpoint::open(&there, TAG).unwrap();
+            let name = reader.name();
+            let context = here.clone();
+            let draining = std::thread::spawn(move || back(&context, name));
+            until_asleep(&node, 0);
+            drop(reader);
+            assert_eq!(draining.join().unwrap(), [Reason::EndpointGone]);
+        }
+        let woken = here.counters().get(Counter::WakesReceived);
+        assert!(woken > 0, "each drain slept out its nap");
+    }
+}
+
+/// Polls that gave way, by yielding or by sleeping.
+fn gave_way(context: &RankContext) -> u64 {
+    let counters = context.counters();
+    counters.get(Counter::PollYields) + counters.get(Counter::PollSleeps)
+}
+
+#[test]
+fn a_loop_that_polls_in_vain_gives_way() {
+    let node = cluster::node(1, false);
+    let context = cluster::context(&node, 0, Settings::default());
+    let ep = Endpoint::open(&context, TAG).unwrap();
+    let start = clock::now_ns();
+    while gave_way(&context) == 0 {
+        ep.poll().unwrap();
+        assert!(clock::now_ns() - start < LIMIT_NS, "it never gave way");
+    }
+    let shared = Endpoint::open_shared(&context, TAG).unwrap();
+    let before = gave_way(&context);
+    while gave_way(&context) == before {
+        shared.poll().unwrap();
+        assert!(clock::now_ns() - start < LIMIT_NS, "it never gave way");
+    }
+}
+
+#[test]
+fn a_loop_that_sends_or_handles_messages_does_not_give_way() {
+    let node = cluster::node(2, false);
+    let context = cluster::context(&node, 0, Settings::default());
+    let there = cluster::context(&node, 1, Settings::default());
+    let (ep, reader) =
+        (Endpoint::open(&context, TAG).unwrap(), Endpoint::open(&there, TAG).unwrap());
+    reader.set_handler(SINK, |_, _, _| ());
+    let dest = ep.map(&reader.name(), TAG).unwrap();
+    for i in 0..10_000 {
+        assert_eq!(ep.try_request(dest, SINK, &[i]).unwrap(), clump_am::Attempt::Sent);
+        ep.poll().unwrap();
+        ep.poll().unwrap();
+        assert_eq!(reader.poll().unwrap(), 1);
+    }
+    assert_eq!((gave_way(&context), gave_way(&there)), (0, 0));
+}
+
+#[test]
+fn a_wait_counts_messages_whichever_poll_of_it_finds_them() {
+    let (done, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let context = cluster::context(&cluster::node(1, false), 0, Settings::default());
+        // Polled first: what it gets makes it send to the endpoint that waits, which is polled next.
+        let relay = Endpoint::open(&context, TAG).unwrap();
+        let sender = Endpoint::open(&context, TAG).unwrap();
+        let ep = Endpoint::open(&context, TAG).unwrap();
+        let (to_relay, to_ep) =
+            (sender.map(&relay.name(), TAG).unwrap(), sender.map(&ep.name(), TAG).unwrap());
+        ep.set_handler(SINK, |_, _, _| ());
+        let (through, sent) = (sender.clone(), Cell::new(0));
+        relay.set_handler(SINK, move |_, _, _| {
+            sent.set(sent.get() + 1);
+            let _ = through.try_request(to_ep, SINK, &[sent.get()]).unwrap();
+        });
+        let _ = sender.try_request(to_relay, SINK, &[]).unwrap();
+        done.send(ep.wait().unwrap()).unwrap();
+    });
+    assert_eq!(ended.recv_timeout(Duration::from_nanos(LIMIT_NS)), Ok(1), "the wait never ended");
+}

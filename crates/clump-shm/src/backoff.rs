@@ -1,0 +1,185 @@
+//! Polls that find nothing, again and again: when a program's own polling loop gives way.
+//!
+//! `while !seen { poll() }` waits without saying so. With a core of its own such a loop is the fastest way to
+//! wait, and nothing is to be won by disturbing it; with more ranks, proxies or programs than cores it keeps the
+//! processor from whoever is to send what it waits for. What tells the two apart is what a yield costs
+//! ([`crate::yielding`]): one that returns at once is followed by twice as many polls before the next, one that
+//! let others run by few. Where yields go to a program that computes, the loop sleeps for a moment instead, as a
+//! blocking call would, and is woken by what arrives.
+//!
+//! A program that works between its polls does not wait: it is told by the time between them
+//! ([`PollWindow`]), or by what it sends and handles meanwhile, and never gives way.
+
+use crate::waiter::{Next, Patience};
+use crate::yielding::Yielded;
+use clump_os::clock;
+
+/// Polls in vain from one question whether to give way to the next, with a core of one's own.
+pub const WINDOW: u32 = 256;
+/// The same where the last yield let others run.
+pub const CROWDED_WINDOW: u32 = 2;
+
+/// Time of polling in vain before the first yield, in ns; doubled by each that returns at once.
+const MIN_PAUSE_NS: u64 = 2_000;
+/// Longest time between yields: they cost less than a thousandth of it.
+const MAX_PAUSE_NS: u64 = 1_000_000;
+
+/// A program that polls less often than this works in between. A poll in vain takes some 10 ns, several times as much
+/// without optimization.
+const BACK_TO_BACK_NS: u64 = if cfg!(debug_assertions) { 2_000 } else { 200 };
+
+fn cycles(ns: u64) -> u64 {
+    ns * clock::cycles_per_us() / 1000
+}
+
+/// Some polls in a row, and how long they took: whether the program did anything else between them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PollWindow {
+    /// Number of the first poll.
+    from: u32,
+    /// When it began, in cycles; 0: it has not.
+    began: u64,
+}
+
+impl PollWindow {
+    /// One that has not begun.
+    pub const NONE: Self = Self { from: 0, began: 0 };
+
+    /// Begins with the poll of that number; numbers wrap.
+    pub fn begin(&mut self, poll: u32) {
+        (self.from, self.began) = (poll, clock::cycles());
+    }
+
+    /// Whether the polls up to number `poll` have followed each other without much between them.
+    pub fn is_back_to_back(&self, poll: u32) -> bool {
+        self.took_at_most(poll, clock::cycles().wrapping_sub(self.began), cycles(BACK_TO_BACK_NS))
+    }
+
+    fn took_at_most(&self, poll: u32, took: u64, each: u64) -> bool {
+        self.began != 0 && took <= u64::from(poll.wrapping_sub(self.from)).saturating_mul(each)
+    }
+}
+
+/// One thread's polls in vain.
+#[derive(Debug, Default)]
+pub struct PollBackoff {
+    /// When the first of them was, in cycles; 0 before.
+    since: u64,
+    /// What had been sent and handled by then.
+    activity: u64,
+    /// Yields since.
+    yields: u32,
+    /// Cycles of polling in vain before the next yield, with a core of one's own; 0 before the first.
+    pause: u64,
+}
+
+impl PollBackoff {
+    /// The program does something else than polling, and has sent and handled so much so far: a row begins anew.
+    pub fn begin(&mut self, activity: u64) {
+        (self.since, self.activity, self.yields) = (clock::cycles().max(1), activity, 0);
+    }
+
+    /// To be called after a window of polls in vain, with what the thread has sent and handled so far: yields if
+    /// it is time. [`Next::Sleep`]: others compute, sleep for a moment instead.
+    pub fn step(&mut self, patience: &Patience, activity: u64) -> Next {
+        let now = clock::cycles();
+        if self.since == 0 || activity != self.activity {
+            self.begin(activity);
+            return Next::Look;
+        }
+        match self.due(now.wrapping_sub(self.since), patience) {
+            Next::Yielded => {
+                self.yields += 1;
+                let yielded = patience.yields().offer();
+                self.note(yielded);
+                Next::Yielded
+            }
+            Next::Sleep => {
+                // What the next yields cost shows whether the others are still there.
+                (self.since, self.yields) = (now, 0);
+                Next::Sleep
+            }
+            Next::Look => Next::Look,
+        }
+    }
+
+    /// Something arrived with the yield or the sleep that was the last step: perhaps others ran, however short it was,
+    /// so the next yield comes as soon as the first. Not at once: with a core of its own a loop that yields for as long
+    /// as a round trip takes would find something each time.
+    pub fn note_arrival(&mut self) {
+        self.pause = 0;
+    }
+
+    /// How many polls in vain to wait for the next step.
+    pub fn window(patience: &Patience) -> u32 {
+        if patience.crowded() { CROWDED_WINDOW } else { WINDOW }
+    }
+
+    /// What to do after `idle` cycles of polling in vain.
+    fn due(&self, idle: u64, patience: &Patience) -> Next {
+        if !patience.crowded() {
+            let pause = self.pause.max(cycles(MIN_PAUSE_NS));
+            return if idle >= pause { Next::Yielded } else { Next::Look };
+        }
+        let enough = self.yields >= 2 && idle >= patience.yielding();
+        if enough || !patience.yields().is_worthwhile() { Next::Sleep } else { Next::Yielded }
+    }
+
+    fn note(&mut self, yielded: Yielded) {
+        self.pause = match yielded {
+            Yielded::Alone => {
+                (self.pause * 2).clamp(cycles(2 * MIN_PAUSE_NS), cycles(MAX_PAUSE_NS))
+            }
+            Yielded::Shared | Yielded::Long => 0,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_with_work_between_them_are_told() {
+        let window = PollWindow { from: u32::MAX, began: 1 };
+        assert!(window.took_at_most(3, 40, 10) && !window.took_at_most(3, 41, 10));
+        assert!(!PollWindow::default().took_at_most(3, 1, 10), "it has not begun");
+    }
+
+    #[test]
+    fn with_a_core_of_ones_own_yields_become_rare() {
+        let (mut backoff, patience) = (PollBackoff::default(), Patience::new(10_000, 2_000));
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            let pause =
+                (0..).map(|i| i << 10).find(|&idle| backoff.due(idle, &patience) != Next::Look);
+            pauses.push(pause.unwrap());
+            backoff.note(Yielded::Alone);
+        }
+        assert!(pauses.is_sorted() && pauses[11] >= cycles(MAX_PAUSE_NS), "{pauses:?}");
+        assert_eq!(backoff.due(cycles(MAX_PAUSE_NS) + 1, &patience), Next::Yielded);
+        backoff.note(Yielded::Shared);
+        assert_eq!(backoff.due(cycles(MIN_PAUSE_NS), &patience), Next::Yielded);
+    }
+
+    #[test]
+    fn in_a_crowd_it_yields_at_once_then_sleeps() {
+        let (mut backoff, patience) = (PollBackoff::default(), Patience::new(0, 50_000));
+        assert!(patience.crowded());
+        assert_eq!(backoff.due(0, &patience), Next::Yielded);
+        backoff.yields = 2;
+        assert_eq!(backoff.due(patience.yielding() - 1, &patience), Next::Yielded);
+        assert_eq!(backoff.due(patience.yielding(), &patience), Next::Sleep);
+    }
+
+    #[test]
+    fn a_program_that_sends_or_handles_does_not_wait() {
+        let (mut backoff, patience) = (PollBackoff::default(), Patience::new(0, 50_000));
+        for activity in 0..100 {
+            assert_eq!(backoff.step(&patience, activity), Next::Look);
+        }
+        assert_ne!(backoff.step(&patience, 99), Next::Look);
+        backoff.begin(99);
+        assert_eq!(backoff.step(&patience, 100), Next::Look);
+    }
+}

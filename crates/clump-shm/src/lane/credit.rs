@@ -1,0 +1,101 @@
+//! A sender that waits for credit asks for it, and its receiver wakes it.
+
+use super::{LaneReceiver, LaneSender};
+use crate::control::CreditRequest;
+use crate::park::Park;
+use crate::shared::Shared;
+use clump_os::alarm::Alarm;
+use clump_os::fence::FenceKind;
+use clump_os::sync::Ordering;
+use std::sync::Arc;
+
+/// A sender of a lane that waits for credit, as its receiver knows it.
+#[derive(Debug)]
+pub struct Creditor {
+    park: Shared<Park>,
+    alarm: Option<Arc<Alarm>>,
+    fence: FenceKind,
+    /// Head and bulk head when the request was taken up.
+    since: (u64, u64),
+}
+
+impl Creditor {
+    /// The sender that sleeps at `park`, and is woken by `alarm` if it has one.
+    pub fn new(park: Shared<Park>, alarm: Option<Arc<Alarm>>, fence: FenceKind) -> Self {
+        Self { park, alarm, fence, since: (0, 0) }
+    }
+
+    /// The request is taken up with the lane's heads there.
+    fn begin(&mut self, head: u64, bulk_head: u64) {
+        self.since = (head, bulk_head);
+    }
+
+    /// Whether a quarter of either ring has been read since.
+    fn has_moved(&self, (head, bulk_head): (u64, u64), quarter: (u64, u64)) -> bool {
+        debug_assert!(head >= self.since.0 && bulk_head >= self.since.1, "heads only grow");
+        head - self.since.0 >= quarter.0 || bulk_head - self.since.1 >= quarter.1
+    }
+
+    /// Wakes the sender's rank if it sleeps. True when a system call was made.
+    fn wake(&self) -> bool {
+        self.park.wake_if_asleep(self.fence, self.alarm.as_deref())
+    }
+}
+
+impl LaneSender {
+    /// Asks the receiver for exact credit, and to wake this sender's rank once `what` is there. To be called
+    /// after the announcement of a sleep, and before the last look.
+    #[cold]
+    pub fn request_credit(&self, what: CreditRequest) {
+        let requested = &self.control.credit.requested;
+        if requested.load(Ordering::Relaxed) != what as u32 {
+            // SYNC 18: pairs with CreditLine::request
+            requested.store(what as u32, Ordering::Release);
+            self.bell.ring();
+        }
+    }
+}
+
+impl LaneReceiver {
+    /// Takes up a request for credit, if there is one: `creditor` makes what wakes the sender.
+    #[cold]
+    pub fn take_request(&mut self, creditor: impl FnOnce() -> Option<Creditor>) {
+        if self.control.credit.request().is_none() {
+            return;
+        }
+        if self.creditor.is_none() {
+            self.creditor = creditor().map(Box::new);
+        }
+        if let Some(creditor) = &mut self.creditor {
+            creditor.begin(self.head, self.bulk_head);
+        }
+        self.give_back();
+    }
+
+    /// After credit was given back to a sender that waits for it: wakes it if that is what it waits for.
+    #[cold]
+    pub(super) fn answer_request(&mut self) {
+        let Some(creditor) = &self.creditor else { return };
+        let quarter = (self.slots.len() as u64 / 4, self.bulk.len() as u64 / 4);
+        let some = creditor.has_moved((self.head, self.bulk_head), quarter);
+        let enough = match self.control.credit.request() {
+            Some(CreditRequest::Drained) => false,
+            Some(CreditRequest::Room) => some,
+            None => true,
+        };
+        if !enough && self.has_message() {
+            // Exact credit: the next message is given back by itself.
+            self.give_at = self.head + 1;
+            return;
+        }
+        // Cleared before the look for a sleeper: who sees it still there after its announcement is seen.
+        self.control.credit.requested.store(0, Ordering::Relaxed);
+        self.wakes += u32::from(creditor.wake());
+        self.creditor = None;
+    }
+
+    /// How often credit woke the sender since the last call.
+    pub fn take_wakes(&mut self) -> u32 {
+        std::mem::take(&mut self.wakes)
+    }
+}
