@@ -1,4 +1,4 @@
-//! Broadcast: one rank's values for all.
+//! Broadcast: one rank's values for all ranks.
 
 use crate::layout::{binomial, flat};
 use crate::{Plain, Team, step};
@@ -11,7 +11,7 @@ impl Team {
     /// binomial tree over the nodes and then one in each node: each node gets them once.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// Fails if a rank died or left.
     pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
         self.together(Counter::Broadcasts, |seq| self.spread(seq, root, values))
     }
@@ -34,8 +34,8 @@ impl Team {
         Ok(())
     }
 
-    /// Hands `bytes` bytes, the `data` of `root`, down a tree over `members`, of which this rank is one:
-    /// a binomial one, or within a node that is small enough a flat one.
+    /// Hands `bytes` bytes, the `data` of `root`, down a tree over `members`, of which this rank is
+    /// one: a binomial one, or within a small enough node a flat one.
     pub(crate) fn hand_down(
         &self,
         (seq, level): (u64, u64),
