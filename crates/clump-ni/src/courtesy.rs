@@ -1,20 +1,21 @@
-//! Whether a proxy with nothing to do yields the processor before it sleeps.
+//! Yield policy of a proxy that has nothing to do.
 //!
-//! Yielding to a rank that waits costs a switch, and the rank's next message finds the proxy awake. Yielding to a
-//! rank that computes costs that rank's whole slice of time, while a sleeper that wakes gets the processor at once.
-//! One long yield tells which it is, so yields stop for a while.
+//! Yielding to a rank that waits costs a switch, and the rank's next message finds the proxy awake.
+//! Yielding to a rank that computes costs that rank's whole slice of time, while a sleeper that
+//! wakes gets the processor at once. One long yield shows which case it is, so yields stop for a
+//! while.
 
 use clump_os::clock;
 
-/// A yield that took longer went to somebody who computes.
+/// A longer yield went to a rank that computes.
 const LONG_NS: u64 = 100_000;
 /// Idle times without yields after a long one.
 const DISCOURAGED: u32 = 1024;
 
-/// See the module.
+/// Yields of an idle proxy before it sleeps.
 #[derive(Debug)]
 pub(crate) struct Courtesy {
-    /// For how long to yield, in ns; 0: never.
+    /// Longest idle time with yields, in ns; 0: none.
     most_ns: u64,
     /// Idle times left without yields.
     discouraged: u32,
@@ -25,7 +26,7 @@ impl Courtesy {
         Self { most_ns, discouraged: 0 }
     }
 
-    /// Yields once, unless this has been idle for too long; false when it is time to sleep.
+    /// Yields once, unless this has been idle for too long. Returns false when it is time to sleep.
     pub(crate) fn step(&mut self, idle_ns: u64) -> bool {
         if idle_ns >= self.most_ns {
             return false;
