@@ -1,4 +1,4 @@
-//! Carries the stored instruction counts, where the tree has some, into the program.
+//! Embeds the stored instruction counts, where the tree has some, in the program.
 #![allow(clippy::disallowed_methods, reason = "cargo tells build scripts their folder this way")]
 
 fn main() -> std::io::Result<()> {

@@ -1,4 +1,4 @@
-//! Exchange: everybody's values for all.
+//! All-gather: the values of all ranks, for all ranks.
 
 use crate::team::{check_bytes, copy_of};
 use crate::{Plain, Team, step};
@@ -6,20 +6,20 @@ use clump_am::Result;
 use clump_trace::Counter;
 
 impl Team {
-    /// All ranks' values, in rank order.
+    /// Returns all ranks' values, in rank order.
     ///
     /// # Errors
-    /// A rank died or left, or gave a value of another size.
+    /// Fails if a rank died or left, or gave a value of another size.
     pub fn exchange<T: Plain>(&self, value: T) -> Result<Vec<T>> {
         let lengths = vec![size_of::<T>(); self.nranks()];
         let all = self.gather(value.as_bytes().to_vec(), &lengths)?;
         Ok(all.iter().filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect())
     }
 
-    /// All ranks' byte strings, of any lengths, in rank order.
+    /// Returns all ranks' byte strings, of any lengths, in rank order.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// Fails if a rank died or left.
     pub fn exchange_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         let lengths = self.exchange(mine.len() as u64)?;
         // All ranks know the same lengths, so all refuse, or none.
@@ -28,9 +28,10 @@ impl Team {
         self.gather(copy_of(mine)?, &lengths)
     }
 
-    /// On one node all ranks pass parts on ([`Team::pass_round`]). On several, the ranks of each give their
-    /// parts to the lowest, these pass on whole nodes' parts, and hand all down: then every part
-    /// crosses to each node once, in messages as few as nodes would need.
+    /// Gathers the contributions of all ranks. On one node all ranks pass them on
+    /// ([`Team::pass_round`]). On several, the ranks of each node give theirs to the lowest rank,
+    /// the lowest ranks pass on whole nodes' contributions, and hand all down: then every
+    /// contribution crosses to each node once, in the fewest messages that nodes need.
     fn gather(&self, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<Vec<u8>>> {
         self.together(Counter::Exchanges, |seq| self.gather_in(seq, mine, lengths))
     }
@@ -66,8 +67,9 @@ impl Team {
         Ok(lengths.iter().map(cut).collect())
     }
 
-    /// Bruck's all-gather: in round k every member passes on what it knows to the one 2^k before it, so it
-    /// takes ceil(log2 N) rounds at any N. Parts and `lengths` are in the order of `members`.
+    /// Runs Bruck's all-gather: in round k every member passes on what it knows to the one 2^k
+    /// before it, so it takes ceil(log2 N) rounds at any N. Contributions and `lengths` are in the
+    /// order of `members`.
     fn pass_round(
         &self,
         seq: u64,
@@ -77,7 +79,7 @@ impl Team {
     ) -> Result<Vec<Vec<u8>>> {
         let n = members.len();
         let me = members.iter().position(|&member| member == self.rank()).unwrap_or(0);
-        // known[i] is the part of member me + i.
+        // known[i] is the contribution of member me + i.
         let mut known = vec![mine];
         let mut round = step::BETWEEN;
         while known.len() < n {

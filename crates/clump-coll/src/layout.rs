@@ -1,15 +1,15 @@
-//! Which ranks are on which node, and the shapes that messages take among them.
+//! The nodes of the ranks, and the trees along which messages travel among them.
 
 use clump_shm::node::NodeMemory;
 use std::ops::Range;
 
-/// Most ranks of a node to which its lowest talks one by one.
+/// Maximum number of ranks of a node with which its lowest rank communicates one by one.
 const FLAT_RANKS: usize = 16;
-/// Most bytes of a part for that: as long as sending costs little beside waiting.
+/// Maximum bytes of a contribution for that: below it sending costs little compared with waiting.
 const FLAT_BYTES: usize = 4096;
 
-/// The ranks of every node. Those of a node follow each other, so the lowest can speak for all, and the
-/// parts of nodes in order are the parts of ranks in order.
+/// The ranks of every node. Those of a node are consecutive, so the lowest can act for all, and the
+/// contributions of nodes in order are the contributions of ranks in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     nodes: Vec<Range<usize>>,
@@ -41,52 +41,53 @@ impl Layout {
         self.me
     }
 
-    /// Ranks of the job.
+    /// Returns the number of ranks of the job.
     pub(crate) fn ranks(&self) -> usize {
         self.nodes.last().map_or(0, |ranks| ranks.end)
     }
 
-    /// Whether there is more than one node.
+    /// Returns true if there is more than one node.
     pub(crate) fn is_spread(&self) -> bool {
         self.nodes.len() > 1
     }
 
-    /// The ranks of this rank's node.
+    /// Returns the ranks of this rank's node.
     pub(crate) fn local(&self) -> Range<usize> {
         self.nodes.get(self.node).cloned().unwrap_or_default()
     }
 
-    /// The nodes, each by its ranks.
+    /// Returns the nodes, each as its ranks.
     pub(crate) fn nodes(&self) -> &[Range<usize>] {
         &self.nodes
     }
 
-    /// The lowest rank of this rank's node.
+    /// Returns the lowest rank of this rank's node.
     pub(crate) fn leader(&self) -> usize {
         self.local().start
     }
 
-    /// The lowest rank of each node.
+    /// Returns the lowest rank of each node.
     pub(crate) fn leaders(&self) -> Vec<usize> {
         self.nodes.iter().map(|ranks| ranks.start).collect()
     }
 
-    /// One rank of each node that speaks for it: `root` for its own, else the lowest.
+    /// Returns one rank of each node that communicates for it: `root` for its own, else the lowest.
     pub(crate) fn speakers(&self, root: usize) -> Vec<usize> {
         let speaker = |ranks: &Range<usize>| if ranks.contains(&root) { root } else { ranks.start };
         self.nodes.iter().map(speaker).collect()
     }
 
-    /// Whether the lowest rank of this node talks to each of its others by itself instead of along a tree,
-    /// for parts of `bytes` bytes. On crowded cores every level of a tree waits for one more rank to be
-    /// scheduled: with 8 ranks on each of 2 nodes on 2 cores, an all-reduce took twice as long so.
+    /// Returns true if the lowest rank of this node communicates with each of its others itself
+    /// instead of along a tree, for contributions of `bytes` bytes. On crowded cores every level of
+    /// a tree waits for one more rank to be scheduled: with 8 ranks on each of 2 nodes on 2 cores,
+    /// an all-reduce took twice as long along a tree.
     pub(crate) fn is_flat(&self, bytes: usize) -> bool {
         self.is_spread() && self.local().len() <= FLAT_RANKS && bytes <= FLAT_BYTES
     }
 
-    /// Ranks per node, if all nodes have as many, and both that number and that of nodes are powers of two:
-    /// then a tree over all ranks by the bits of their numbers is made of one tree in each node and one over
-    /// the nodes.
+    /// Returns the ranks per node, if all nodes have equally many, and both that number and that of
+    /// nodes are powers of two: then a tree over all ranks by the bits of their numbers consists of
+    /// one tree in each node and one over the nodes.
     pub(crate) fn even(&self) -> Option<usize> {
         let each = self.local().len();
         let even = self.nodes.iter().all(|ranks| ranks.len() == each);
@@ -94,13 +95,14 @@ impl Layout {
     }
 }
 
-/// Where one stands in a tree of one level over `n`, root 0.
+/// Returns the parent and children of a member in a tree of one level over `n`, root 0.
 pub(crate) fn flat(at: usize, n: usize) -> (Option<usize>, impl Iterator<Item = usize>) {
     ((at != 0).then_some(0), (1..n).take_while(move |_| at == 0))
 }
 
-/// Where one stands in a binomial tree over `n`, root 0: the parent differs in the lowest set bit, the
-/// children in the bits below it. Largest subtree first: it has the longest way to go.
+/// Returns the parent and children of a member in a binomial tree over `n`, root 0: the parent
+/// differs in the lowest set bit, the children in the bits below it. Largest subtree first: it has
+/// the longest path.
 pub(crate) fn binomial(at: usize, n: usize) -> (Option<usize>, impl Iterator<Item = usize>) {
     let lowest = if at == 0 { n.next_power_of_two() } else { at & at.wrapping_neg() };
     let parent = (at != 0).then(|| at - lowest);

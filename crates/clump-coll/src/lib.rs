@@ -1,21 +1,21 @@
-//! Barrier, broadcast, exchange and all-reduce.
+//! Barrier, broadcast, all-gather and all-reduce.
 //!
-//! Layer 4: the facade, and later the shared-memory and global-address-space layers, meet here; it
-//! talks through one endpoint per rank (`clump-am`) and the barrier lines of the node (`clump-shm`).
-//! It is a layer of its own because both layers above need it and do not know each other
-//! (docs/adr/0003).
+//! Layer 4: the facade, and later the shared-memory and global-address-space layers, use it; it
+//! communicates through one endpoint per rank (`clump-am`) and the barrier lines of the node
+//! (`clump-shm`). It is a layer of its own because both layers above need it and do not know each
+//! other (docs/adr/0003).
 //!
-//! Types to know: [`Team`] (all ranks of a job), [`Op`] with [`Sum`], [`Min`], [`Max`] and the like,
-//! [`Number`].
+//! Types to know: [`Team`] (all ranks of a job), [`Op`] with [`Sum`], [`Min`], [`Max`] and the
+//! like, [`Number`].
 //!
 //! # Invariants
-//! 1. Collectives of a team are numbered; all ranks make the same ones in the same order. One thread of
-//!    a rank makes them at a time (a lock sees to it).
+//! 1. Collectives of a team are numbered; all ranks call the same ones in the same order. One
+//!    thread of a rank calls them at a time (ensured by a lock).
 //! 2. All ranks get the same bits: operands are combined in rank order, whatever arrives first.
-//! 3. A collective that cannot end because a rank died or left fails and names it, at all
-//!    ranks; where a rank left, all later ones fail alike.
-//! 4. Nothing depends on the order of messages: between nodes they overtake each other. A piece of a part
-//!    says where it belongs, and barriers are numbered.
+//! 3. A collective that cannot end because a rank died or left fails and names it, at all ranks;
+//!    where a rank left, all later ones fail alike.
+//! 4. Nothing depends on the order of messages: between nodes they overtake each other. A fragment
+//!    of a contribution says where it belongs, and barriers are numbered.
 #![forbid(unsafe_code)]
 
 mod gather;
@@ -30,11 +30,11 @@ mod team;
 pub use op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
 pub use team::Team;
 
-/// What a value needs to travel as it lies in memory.
+/// Type whose values travel as they lie in memory.
 pub trait Plain: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy {}
 impl<T: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy> Plain for T {}
 
-/// Steps of a collective, by which its parts are told apart.
+/// Steps of a collective, which identify its contributions.
 mod step {
     /// From the ranks of a node to its lowest.
     pub(crate) const UP: u64 = 1;

@@ -1,8 +1,8 @@
-//! Parts of collectives that arrived before they were asked for.
+//! Contributions to collectives that arrived before they were requested.
 
 use std::collections::HashMap;
 
-/// Which part: number of the collective, rank it came from, step of the collective.
+/// Key of a contribution: number of the collective, sending rank, step of the collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Part {
     pub(crate) seq: u64,
@@ -10,22 +10,22 @@ pub(crate) struct Part {
     pub(crate) step: u64,
 }
 
-/// Where a piece belongs in its part, and how long the part is.
+/// Offset of a fragment in its contribution, and length of the contribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) offset: u64,
     pub(crate) total: u64,
 }
 
-/// Pieces of parts as they come in, in any order and each once. What a piece says of its place decides
-/// nothing about memory: there are as many bytes here as have arrived.
+/// Fragments of contributions as they arrive, in any order and each once. The place that a fragment
+/// claims does not decide about memory: only bytes that have arrived are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     parts: HashMap<Part, Pieces>,
     broken: Option<Broken>,
 }
 
-/// From when on collectives cannot be made any more, and whose leaving is the cause.
+/// First collective that cannot be executed any more, and the rank whose leaving is the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Broken {
     /// The first collective that failed.
@@ -41,7 +41,7 @@ struct Pieces {
     pieces: Vec<(u64, Vec<u8>)>,
 }
 
-/// Pieces that make no part of the length that is expected.
+/// Fragments that do not make up a contribution of the expected length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Misfit {
     /// The ranks do not agree about the length.
@@ -50,13 +50,14 @@ pub(crate) enum Misfit {
          must give equally many values of one type"
     )]
     Length { from: u32, seq: u64, given: u64, expected: u64 },
-    /// The pieces overlap, or say different things about their part.
+    /// The fragments overlap, or disagree about their contribution.
     #[error("the pieces that rank {from} sent for collective {seq} do not fit together")]
     Pieces { from: u32, seq: u64 },
 }
 
 impl Mailbox {
-    /// Notes that a collective failed, here or at another rank. The earliest counts; true when that is news.
+    /// Notes that a collective failed, here or at another rank. The earliest counts; returns true
+    /// if this one is the earliest so far.
     pub(crate) fn give_up(&mut self, broken: Broken) -> bool {
         let news = self.broken.is_none_or(|known| broken.seq < known.seq);
         if news {
@@ -65,12 +66,13 @@ impl Mailbox {
         news
     }
 
-    /// The rank whose leaving keeps collective `seq` from ending, unless all parts for it are here.
+    /// Returns the rank whose leaving keeps collective `seq` from ending, unless all its
+    /// contributions are here.
     pub(crate) fn is_broken(&self, seq: u64) -> Option<u32> {
         self.broken.filter(|broken| broken.seq <= seq).map(|broken| broken.by)
     }
 
-    /// Takes in one piece.
+    /// Takes in one fragment.
     pub(crate) fn put(&mut self, part: Part, place: Place, piece: Vec<u8>) -> Result<(), Misfit> {
         let end = place.offset.checked_add(piece.len() as u64);
         let agrees = self.parts.get(&part).is_none_or(|known| known.total == place.total);
@@ -84,7 +86,7 @@ impl Mailbox {
         Ok(())
     }
 
-    /// Takes `part`, of `expected` bytes, once all of it is there.
+    /// Removes and returns `part`, of `expected` bytes, once all of it is there.
     pub(crate) fn take(&mut self, part: Part, expected: usize) -> Result<Option<Vec<u8>>, Misfit> {
         let Some(known) = self.parts.get(&part) else { return Ok(None) };
         let Part { from, seq, .. } = part;
@@ -139,7 +141,7 @@ mod tests {
                     sent.push((i, place, piece.to_vec()));
                 }
             }
-            // An order from the seed: any permutation can come of it.
+            // An order from the seed: any permutation can result.
             let shuffle = |n: usize| seed.wrapping_add(n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let mut order: Vec<usize> = (0..sent.len()).collect();
             order.sort_by_key(|&n| shuffle(n).rotate_left(29).wrapping_mul(seed | 1));
@@ -147,7 +149,7 @@ mod tests {
             for (n, at) in order.into_iter().enumerate() {
                 let (i, place, piece) = sent[at].clone();
                 mailbox.put(part(i), place, piece).unwrap();
-                // Asking early disturbs nothing.
+                // An early request disturbs nothing.
                 if n % 3 == 0 && let Some(got) = mailbox.take(part(i), parts[i].0).unwrap() {
                     prop_assert_eq!(got, whole(i, parts[i].0));
                     sent.iter().filter(|s| s.0 == i).for_each(|(_, place, piece)| {

@@ -1,4 +1,4 @@
-//! Waiting in a barrier: what a blocked rank does there for its node.
+//! Waiting in a barrier: the work of a blocked rank for its node.
 
 use crate::team::Desk;
 use clump_am::{Result, WaitFor};
@@ -14,7 +14,8 @@ pub(crate) struct AtBarrier<'a> {
 }
 
 impl WaitFor for AtBarrier<'_> {
-    /// Sends what this rank has to tell other nodes; without room for it, goes on at the next look.
+    /// Sends the barrier messages of this rank to other nodes; without room for one, it continues
+    /// at the next poll.
     #[inline]
     fn done(&mut self) -> Result<bool> {
         while !self.barrier.complete() {
@@ -32,7 +33,7 @@ impl WaitFor for AtBarrier<'_> {
     }
 
     fn depends_on(&self) -> Option<u32> {
-        // Any death keeps a barrier from completing, not only that of the first who is missing.
+        // Any death keeps a barrier from completing, not only that of the first missing rank.
         let dead = self.node.job().first_death();
         dead.map(|death| death.rank).or_else(|| self.barrier.depends_on())
     }

@@ -1,16 +1,16 @@
-//! What an all-reduce can do with two values.
+//! Operations of an all-reduce on two values.
 
 use crate::Plain;
 
-/// A number that all-reduce knows.
+/// Number type that all-reduce supports.
 pub trait Number: Plain + Send + 'static {
-    /// Wrapping for integers.
+    /// Returns the sum, wrapping for integers.
     fn plus(self, other: Self) -> Self;
-    /// Wrapping for integers.
+    /// Returns the product, wrapping for integers.
     fn times(self, other: Self) -> Self;
-    /// The smaller; for floats, a NaN loses.
+    /// Returns the smaller; for floats, a number wins over a NaN.
     fn smaller(self, other: Self) -> Self;
-    /// The larger; for floats, a NaN loses.
+    /// Returns the larger; for floats, a number wins over a NaN.
     fn larger(self, other: Self) -> Self;
 }
 
@@ -41,7 +41,8 @@ macro_rules! floats {
 }
 floats!(f32 f64);
 
-/// A way to combine two values into one. `combine(a, b)` gets the value of the lower ranks first.
+/// Operation that combines two values into one. `combine(a, b)` gets the value of the lower ranks
+/// first.
 pub trait Op<T> {
     /// Combines the value of lower ranks with that of higher ranks.
     fn combine(lower: T, higher: T) -> T;

@@ -1,4 +1,4 @@
-//! All-reduce: everybody's values combined, for all.
+//! All-reduce: the values of all ranks combined, for all ranks.
 
 use crate::team::check_bytes;
 use crate::{Number, Op, Team, step};
@@ -10,7 +10,7 @@ impl Team {
     /// Combines all ranks' values with `op`; all ranks get the same bits.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// Fails if a rank died or left.
     pub fn all_reduce<T: Number, O: Op<T>>(&self, value: T, op: O) -> Result<T> {
         let mut one = [value];
         self.all_reduce_slice(&mut one, op)?;
@@ -19,11 +19,11 @@ impl Team {
 
     /// Combines all ranks' slices element by element.
     ///
-    /// The operands form one tree whatever the nodes are, so that a job gives the same bits on one node
-    /// and on several; only who combines differs.
+    /// The operands form one tree for all node layouts, so that a job gives the same bits on one
+    /// node and on several; only the ranks that combine differ.
     ///
     /// # Errors
-    /// A rank died or left, or gave another number of values.
+    /// Fails if a rank died or left, or gave another number of values.
     pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], _op: O) -> Result<()> {
         check_bytes(size_of_val(values) as u64)?;
         let even = self.layout.even().filter(|_| self.layout.is_spread());
@@ -33,8 +33,9 @@ impl Team {
         })
     }
 
-    /// Recursive doubling over the largest power of two p <= N; the first 2 (N - p) ranks are folded
-    /// in pairs before and unfolded after, neighbours first, so that operands stay in rank order.
+    /// Runs recursive doubling over the largest power of two p <= N. The first 2 (N - p) ranks are
+    /// folded in pairs before and unfolded after, neighbours first, so that operands stay in rank
+    /// order.
     fn reduce_by_rank<T: Number, O: Op<T>>(&self, seq: u64, values: &mut [T]) -> Result<()> {
         let (me, n) = (self.rank(), self.nranks());
         let power = if n.is_power_of_two() { n } else { n.next_power_of_two() / 2 };
@@ -58,9 +59,9 @@ impl Team {
         Ok(())
     }
 
-    /// The same tree where nodes are even: its lower part within each node, up to the lowest rank; its
-    /// upper part between these, by doubling; and the result handed down. Each node sends one message a
-    /// level where every rank would send one.
+    /// Combines along the same tree where nodes are even: its lower levels within each node, up to
+    /// the lowest rank; its upper levels between these, by doubling; then the result is handed
+    /// down. Each node sends one message a level where every rank would send one.
     fn reduce_by_node<T: Number, O: Op<T>>(
         &self,
         seq: u64,
@@ -80,8 +81,8 @@ impl Team {
         Ok(())
     }
 
-    /// Combines the values of the `each` ranks of a node at the lowest, pairs of neighbours first; this rank
-    /// is at `place`. Whether it has the result.
+    /// Combines the values of the `each` ranks of a node at the lowest, pairs of neighbours first;
+    /// this rank is at `place`. Returns true if this rank has the result.
     fn combine_up<T: Number, O: Op<T>>(
         &self,
         seq: u64,
@@ -124,7 +125,7 @@ impl Team {
         Ok(true)
     }
 
-    /// Recursive doubling over the bits `from..below` (powers of two) of `position`.
+    /// Runs recursive doubling over the bits `from..below` (powers of two) of `position`.
     fn double<T: Number, O: Op<T>>(
         &self,
         seq: u64,

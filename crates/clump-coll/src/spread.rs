@@ -1,4 +1,4 @@
-//! Broadcast: one rank's values for all.
+//! Broadcast: one rank's values for all ranks.
 
 use crate::layout::{binomial, flat};
 use crate::team::{check_bytes, copy_of};
@@ -39,8 +39,8 @@ impl Team {
         Ok(())
     }
 
-    /// Hands `bytes` bytes, the `data` of `root`, down a tree over `members`, of which this rank is one:
-    /// a binomial one, or within a node that is small enough a flat one.
+    /// Hands `bytes` bytes, the `data` of `root`, down a tree over `members`, of which this rank is
+    /// one: a binomial one, or within a small enough node a flat one.
     pub(crate) fn hand_down(
         &self,
         (seq, level): (u64, u64),

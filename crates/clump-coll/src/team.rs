@@ -13,9 +13,10 @@ use clump_shm::rank::Waiting;
 use clump_trace::{Counter, Counters};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A piece of a part; words: sequence number, step, offset of the piece, bytes of the part.
+/// Fragment of a contribution; words: sequence number, step, offset of the fragment, bytes of the
+/// contribution.
 const PART: Handler = Handler(1);
-/// The sender's node arrived at a barrier; words: its number.
+/// The sender's node has arrived at a barrier; words: its number.
 const TOLD: Handler = Handler(2);
 /// A collective failed at the sender; words: its number, the rank that had left.
 const BROKEN: Handler = Handler(3);
@@ -30,7 +31,7 @@ pub struct Team {
     state: Mutex<State>,
 }
 
-/// The endpoint, and who can be reached through it.
+/// The endpoint, and its known destinations.
 #[derive(Debug)]
 pub(crate) struct Desk {
     endpoint: SharedEndpoint,
@@ -45,11 +46,11 @@ pub(crate) struct State {
 }
 
 impl Team {
-    /// Opens this rank's endpoint for collectives and waits until all ranks have. It must be the first
-    /// endpoint that the rank opens, so that its name is known without asking.
+    /// Opens this rank's endpoint for collectives and waits until all ranks have. It must be the
+    /// first endpoint that the rank opens, so that its name is known in advance.
     ///
     /// # Errors
-    /// No endpoint to be had; a rank died meanwhile.
+    /// Fails if no endpoint can be opened, or if a rank died meanwhile.
     pub fn form(context: &Arc<RankContext>) -> Result<Self> {
         let tag = tag(context);
         let barrier = Barrier::new(context.node(), context.rank())?;
@@ -75,7 +76,8 @@ impl Team {
             lock(&box_of_handler).give_up(Broken { seq, by: by as u32 });
             Ok(())
         });
-        // What comes back went to a rank that died or left; whoever waits for that rank says so.
+        // A returned message went to a rank that died or left; the call that waits for that rank
+        // reports it.
         endpoint.on_returned(|_| ());
         let layout = Layout::of(context.node(), context.rank());
         let dests = Mutex::new(vec![None; layout.ranks()]);
@@ -86,21 +88,21 @@ impl Team {
         Ok(team)
     }
 
-    /// This rank.
+    /// Returns the number of this rank.
     pub fn rank(&self) -> usize {
         self.layout.me()
     }
 
-    /// Ranks of the team.
+    /// Returns the number of ranks of the team.
     pub fn nranks(&self) -> usize {
         self.layout.ranks()
     }
 
-    /// Returns once all ranks have called it. That says nothing of messages that ranks of other nodes sent
-    /// before: they may still be on their way.
+    /// Returns once all ranks have called it. Messages that ranks of other nodes sent before may
+    /// still be in flight.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// Fails if a rank died or left.
     pub fn barrier(&self) -> Result<()> {
         let mut state = lock(&self.state);
         let started = clock::cycles();
@@ -121,7 +123,7 @@ impl Team {
         Counters::over(self.context.block().counters()).add(counter, amount);
     }
 
-    /// Makes one collective, given its number.
+    /// Executes one collective, given its number.
     pub(crate) fn together<R>(
         &self,
         counter: Counter,
@@ -137,8 +139,9 @@ impl Team {
         self.heed(make(state.seq), state.seq)
     }
 
-    /// Whoever fails collective `seq` because a rank left takes part in no more, and says so: others would
-    /// wait for its parts, and it for theirs. A rank that left after a death mostly did because of it.
+    /// Handles the failure of collective `seq`. A rank whose collective fails because a rank left
+    /// takes part in no further one, and tells all others: they would wait for its contributions,
+    /// and it for theirs. A rank that left after a death mostly did so because of it.
     fn heed<R>(&self, made: Result<R>, seq: u64) -> Result<R> {
         let Err(error) = &made else { return made };
         let ErrorKind::RankLeft(by) = *error.kind() else { return made };
@@ -153,7 +156,7 @@ impl Team {
         made
     }
 
-    /// Sends one part, in pieces that fit medium messages.
+    /// Sends one contribution, in fragments that fit medium messages.
     pub(crate) fn send(&self, to: usize, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
         let dest = self.desk.dest(to as u32)?;
         let (most, total) = (self.desk.endpoint.max_medium(), bytes.len() as u64);
@@ -165,7 +168,7 @@ impl Team {
         Ok(())
     }
 
-    /// Waits for one part of `bytes` bytes.
+    /// Waits for one contribution of `bytes` bytes.
     pub(crate) fn receive(
         &self,
         from: usize,
@@ -232,7 +235,7 @@ impl AsContext for Team {
     }
 }
 
-/// Collectives have a virtual network of their own.
+/// Returns the tag of the collectives' virtual network.
 fn tag(context: &RankContext) -> Tag {
     Tag(context.node().job().id() ^ 0xc011_ec71_0e5e_5eed)
 }

@@ -1,4 +1,4 @@
-//! Where wrappers take the time from: the machine, or whoever simulates.
+//! Time source of wrappers: the machine, or a simulation.
 
 use clump_os::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -9,12 +9,12 @@ pub enum Clock {
     /// The machine's monotonic clock.
     #[default]
     Steady,
-    /// A clock that stands still until somebody sets it.
+    /// A clock that stands still until it is set.
     Set(SetClock),
 }
 
 impl Clock {
-    /// Now.
+    /// Returns the present time.
     pub fn now_ns(&self) -> u64 {
         match self {
             Self::Steady => clump_os::clock::now_ns(),
@@ -23,24 +23,24 @@ impl Clock {
     }
 }
 
-/// A clock that a simulation sets. Clones are the same clock.
+/// A clock that a simulation sets. Clones share one clock.
 #[derive(Debug, Clone, Default)]
 pub struct SetClock {
     now_ns: Arc<AtomicU64>,
 }
 
 impl SetClock {
-    /// Sets the time; one before the present is passed over, since time does not go back.
+    /// Sets the time; one before the present is ignored, since time does not go back.
     pub fn set(&self, now_ns: u64) {
         self.now_ns.fetch_max(now_ns, Ordering::Relaxed);
     }
 
-    /// Lets `span_ns` pass.
+    /// Advances the time by `span_ns`.
     pub fn pass(&self, span_ns: u64) {
         self.now_ns.fetch_add(span_ns, Ordering::Relaxed);
     }
 
-    /// The time it was set to.
+    /// Returns the time that was set.
     pub fn now_ns(&self) -> u64 {
         self.now_ns.load(Ordering::Relaxed)
     }

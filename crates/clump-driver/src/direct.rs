@@ -1,5 +1,5 @@
-//! More direct access to the wire, in two halves: who has the privileges opens it ([`open`]), who drives
-//! takes it by descriptors ([`take`]).
+//! More direct access to the wire, in two halves: a process with privileges opens it ([`open`]),
+//! the process that drives takes it by descriptors ([`take`]).
 
 use crate::driver::Driver;
 use crate::error::DriverError;
@@ -16,24 +16,25 @@ use std::os::fd::OwnedFd;
 pub enum Direct {
     /// A packet socket (AF_PACKET).
     Packet,
-    /// An AF_XDP socket, in the driver of the device where that works. One for an interface.
+    /// An AF_XDP socket, in the driver of the device where that works. One for each interface.
     Xdp,
 }
 
-/// What was opened.
+/// Result of [`open`].
 #[derive(Debug, Default)]
 pub struct Opened {
-    /// For [`take`].
+    /// Descriptors for [`take`].
     pub descriptors: Vec<OwnedFd>,
-    /// To be kept by whoever opened it, as long as it is to work; it undoes itself when dropped.
+    /// The process that opened it keeps this as long as the socket is in use; it undoes itself when
+    /// dropped.
     pub kept: Option<Attached>,
 }
 
-/// Opens `mechanism` for who is reached at `local` by UDP. The descriptors are for [`take`], in this
+/// Opens `mechanism` for the UDP socket at `local`. The descriptors are for [`take`], in this
 /// process or another of the same network namespace.
 ///
 /// # Errors
-/// `local` is no IPv4 address, or the kernel refuses: mostly for want of privileges.
+/// Fails if `local` is no IPv4 address, or if the kernel refuses, mostly for lack of privileges.
 pub fn open(mechanism: Direct, local: SocketAddr) -> Result<Opened, DriverError> {
     let SocketAddr::V4(local) = local else {
         return Err(DriverError::Socket("frames need an address of IPv4"));
@@ -48,10 +49,11 @@ pub fn open(mechanism: Direct, local: SocketAddr) -> Result<Opened, DriverError>
     }
 }
 
-/// A driver over a bound UDP socket and what [`open`] opened for its address; nothing: UDP alone.
+/// Creates a driver over a bound UDP socket and the descriptors that [`open`] returned for its
+/// address; without descriptors: UDP alone.
 ///
 /// # Errors
-/// The descriptors are not what they should be, or the kernel refuses.
+/// Fails if the descriptors are of the wrong kind, or if the kernel refuses.
 pub fn take(
     socket: OwnedFd,
     direct: Vec<OwnedFd>,
@@ -70,11 +72,12 @@ pub fn take(
     }
 }
 
-/// A driver over one bound UDP socket for each address of this node, and what [`open`] opened for all of these
-/// addresses, in order. Peers are needed where there are several.
+/// Creates a driver over one bound UDP socket for each address of this node, and the descriptors
+/// that [`open`] returned for all of these addresses, in order. Peers are needed where there are
+/// several.
 ///
 /// # Errors
-/// As for [`take`]; there is no socket, or there are too many.
+/// Fails as [`take`] does, and if there is no socket, or too many.
 pub fn take_all(
     sockets: Vec<OwnedFd>,
     direct: Vec<OwnedFd>,

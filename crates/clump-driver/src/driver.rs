@@ -5,39 +5,41 @@ use crate::inbound::Inbound;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-/// What a driver can do. Callers choose by this, never by the name of the mechanism.
+/// Capabilities of a driver. Callers choose by these, never by the name of the mechanism.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
-    /// What it is, for reports: `udp`, `loopback`, `fault(udp)`.
+    /// Name in reports: `udp`, `loopback`, `fault(udp)`.
     pub name: String,
-    /// Largest datagram in bytes that it takes towards any destination at all.
+    /// Largest datagram in bytes that it takes towards any destination.
     pub max_datagram: usize,
-    /// Runs of equal datagrams to one destination go out in one system call (UDP_SEGMENT).
+    /// True if runs of equal datagrams to one destination go out in one system call (UDP_SEGMENT).
     pub gso: bool,
-    /// The kernel hands over runs of equal datagrams at once (UDP_GRO).
+    /// True if the kernel hands over runs of equal datagrams at once (UDP_GRO).
     pub gro: bool,
-    /// Datagrams go out as ECT(0), and the mark they arrive with is reported.
+    /// True if datagrams go out as ECT(0), and the mark they arrive with is reported.
     pub ecn: bool,
-    /// Datagrams carry the time at which the kernel received them.
+    /// True if datagrams carry the time at which the kernel received them.
     pub timestamps: bool,
-    /// Datagrams come from the address that their sender receives at ([`Driver::local`]), always. Else
-    /// only the host is the same: several sockets receive, or others than it send.
+    /// True if datagrams always come from the address at which their sender receives
+    /// ([`Driver::local`]). Else only the host is the same: several sockets receive, or others than
+    /// it send.
     pub answerable: bool,
-    /// Bytes of datagrams that wait here to be received before more are lost, as the kernel counts
-    /// (its bookkeeping included).
+    /// Bytes of datagrams that may wait here to be received before more are lost, as the kernel
+    /// counts (its bookkeeping included).
     pub receive_buffer: usize,
     /// Bytes of datagrams that may wait here to leave before [`Driver::send`] takes no more.
     pub send_buffer: usize,
 }
 
-/// One datagram to send, in three parts that are put one behind the other (so that a payload need not be
-/// copied behind its header). Parts may be empty, even all of them.
+/// One datagram to send, in three parts that are concatenated (so that a payload need not be copied
+/// behind its header). Parts may be empty, even all of them.
 ///
-/// A run of equal datagrams to one destination is cheapest when all their parts lie back to back in memory
-/// (46 of 1400 bytes: 8 us instead of 13), so what is copied or sealed anyway is best put there so.
+/// A run of equal datagrams to one destination is cheapest when all their parts lie back to back in
+/// memory (46 of 1400 bytes: 8 us instead of 13), so data that is copied or sealed anyway is best
+/// put there so.
 #[derive(Debug, Clone, Copy)]
 pub struct Outgoing<'a> {
-    /// Where it goes.
+    /// Destination.
     pub to: SocketAddr,
     /// First part.
     pub head: &'a [u8],
@@ -48,13 +50,13 @@ pub struct Outgoing<'a> {
 }
 
 impl Outgoing<'_> {
-    /// Bytes of all parts.
+    /// Returns the bytes of all parts.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.head.len() + self.body.len() + self.tail.len()
     }
 
-    /// All parts as one, appended to `into`.
+    /// Appends all parts to `into`.
     pub fn append_to(&self, into: &mut Vec<u8>) {
         into.extend_from_slice(self.head);
         into.extend_from_slice(self.body);
@@ -64,36 +66,39 @@ impl Outgoing<'_> {
 
 /// Sends and receives datagrams without blocking. Owned by one thread; no call waits for anything.
 pub trait Driver: Send {
-    /// What this driver can do.
+    /// Returns the capabilities of this driver.
     fn capabilities(&self) -> &Capabilities;
 
-    /// The address that it is bound to; its host part is unspecified when it was bound so.
+    /// Returns the address that it is bound to; the host part is unspecified when it was bound so.
     fn local(&self) -> SocketAddr;
 
-    /// Sends in order. `Ok(n)`: the first n were taken; n < `batch.len()`: the wire is full, try the
-    /// others later. An error names the datagram that it is about; those before it were taken.
+    /// Sends in order. `Ok(n)`: the first n were taken; n < `batch.len()`: the wire is full, try
+    /// the others later. An error names the datagram that it is about; those before it were taken.
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError>;
 
-    /// The same for datagrams whose memory nobody changes until their receiver has them, as far as the caller can
-    /// know: a driver may show it to the kernel where it lies. Worth asking for from [`LEAST_KEPT`] bytes up.
+    /// Sends datagrams whose memory stays unchanged until their receiver has them, as far as the
+    /// caller can know: a driver may send them zero-copy. Worthwhile from [`LEAST_KEPT`] bytes up.
     fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         self.send(batch)
     }
 
-    /// Receives without blocking, appends to `into`, and says how many datagrams it appended: at least
-    /// one if there is one and `into` has room, maybe not all. `Ok(0)`: nothing is there (or no room).
+    /// Receives without blocking, and appends to `into`. Returns the number of datagrams appended:
+    /// at least one if there is one and `into` has room, maybe not all. `Ok(0)`: nothing is there
+    /// (or no room).
     fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError>;
 
-    /// What becomes readable when there is something to receive (for ppoll); `None` for drivers inside
-    /// one process.
+    /// Returns the descriptor that becomes readable when there is something to receive (for ppoll);
+    /// `None` for drivers inside one process.
     fn readiness(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Largest datagram in bytes that the local interface towards `to` carries (IP MTU minus IP and UDP
-    /// headers), if it can be known. Asks the kernel: for setting up and path probing, not per datagram.
+    /// Returns the largest datagram in bytes that the local interface towards `to` carries (IP MTU
+    /// minus IP and UDP headers), if it can be known. Asks the kernel: for setting up and path
+    /// probing, not per datagram.
     fn path_hint(&self, to: SocketAddr) -> Option<usize>;
 
-    /// For who knows what datagrams mean: one that came by `path` ([`Datagram::path`](crate::Datagram)) is
-    /// surely from the peer that is sent to at `peer`. Only a driver with several paths cares.
+    /// Notes that a datagram that arrived by `path` ([`Datagram::path`](crate::Datagram)) was
+    /// authenticated as one from the peer that is sent to at `peer`. Only a driver with several
+    /// paths uses this.
     fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
         let _ = (peer, path);
     }
@@ -109,13 +114,14 @@ pub trait Driver: Send {
         0
     }
 
-    /// What happened to the paths of a driver that has several; `None` where there is one.
+    /// Returns the counts of a driver that has several paths; `None` where there is one.
     fn paths(&self) -> Option<&PathCounts> {
         None
     }
 }
 
-/// Least bytes of a datagram for which [`Driver::send_kept`] may be cheaper than [`Driver::send`].
+/// Minimum bytes of a datagram for which [`Driver::send_kept`] may be cheaper than
+/// [`Driver::send`].
 pub const LEAST_KEPT: usize = 32 << 10;
 
 /// Bytes of the key of [`Driver::set_probe_key`].
@@ -124,14 +130,14 @@ pub const PROBE_KEY_BYTES: usize = 32;
 /// Most paths of a driver.
 pub const MOST_PATHS: usize = 4;
 
-/// What happened to the paths of a driver.
+/// Counts of a driver's paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PathCounts {
-    /// Datagrams that left by each.
+    /// Datagrams sent by each path.
     pub sent: [u64; MOST_PATHS],
     /// Times that a path to a peer was taken out.
     pub taken_out: u64,
-    /// Times that one came back.
+    /// Times that a path was taken back.
     pub came_back: u64,
 }
 

@@ -1,8 +1,10 @@
-//! A wrapper that disturbs: loses, doubles, holds back, spoils, delays and slows datagrams, and cuts
-//! addresses off. What it does follows from its seed, the clock, and the order of calls alone.
+//! A wrapper that injects faults: loses, duplicates, holds back, corrupts, delays and slows
+//! datagrams, and cuts addresses off. Its effects follow from its seed, the clock, and the order of
+//! calls alone.
 //!
-//! Datagrams are disturbed as they are sent, but for loss and marks on arrival. Those under way move on inside
-//! `send` and `receive`; nothing here waits, so whoever sleeps must wake by [`FaultSwitch::next_due_ns`].
+//! Datagrams are disturbed as they are sent, except for loss and marks on arrival. Those in flight
+//! advance inside `send` and `receive`; nothing here waits, so a caller that sleeps must wake at
+//! [`FaultSwitch::next_due_ns`].
 
 mod dice;
 mod plan;
@@ -22,13 +24,13 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use waiting::{Held, Waiting};
 
-/// Most datagrams handed to the driver inside at once.
+/// Maximum number of datagrams handed to the inner driver at once.
 const BATCH: usize = 64;
 
-/// Most destinations whose largest datagram is remembered.
+/// Maximum number of destinations whose largest datagram is remembered.
 const PATHS: usize = 1024;
 
-/// Most times that one receive asks again because all it got was cut off.
+/// Maximum number of repetitions of one receive whose datagrams were all cut off.
 const CUT_ROUNDS: usize = 16;
 
 #[derive(Debug, Default)]
@@ -39,15 +41,15 @@ struct Settings {
     next_due_ns: Option<u64>,
 }
 
-/// Changes what a [`Fault`] does while somebody else drives it, and reads what it did. Clones are the
-/// same switch.
+/// Control of a [`Fault`] that is in use elsewhere: changes its plan, and reads its counts. Clones
+/// share one switch.
 #[derive(Debug, Clone, Default)]
 pub struct FaultSwitch {
     settings: Arc<Mutex<Settings>>,
 }
 
 impl FaultSwitch {
-    /// Another plan from now on. What is under way stays due as it was.
+    /// Sets the plan from now on. Datagrams in flight stay due as they were.
     pub fn set_plan(&self, plan: FaultPlan) {
         self.lock().plan = plan;
     }
@@ -72,12 +74,13 @@ impl FaultSwitch {
         self.lock().cuts = Cuts::default();
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> FaultCounts {
         self.lock().counts
     }
 
-    /// When the next datagram under way is due, as of the last call of the driver.
+    /// Returns the time at which the next datagram in flight is due, as of the last call of the
+    /// driver.
     pub fn next_due_ns(&self) -> Option<u64> {
         self.lock().next_due_ns
     }
@@ -87,7 +90,7 @@ impl FaultSwitch {
     }
 }
 
-/// A driver that disturbs what goes through the one inside.
+/// A driver that injects faults into the traffic of an inner driver.
 #[derive(Debug)]
 pub struct Fault<D> {
     inner: D,
@@ -96,14 +99,15 @@ pub struct Fault<D> {
     switch: FaultSwitch,
     dice: Dice,
     waiting: Waiting,
-    /// When a rated link is done with what it was given.
+    /// Time at which a rate-limited link has sent everything given to it.
     idle_at_ns: u64,
-    /// Largest datagrams towards destinations: what is taken here must not be refused later.
+    /// Largest datagrams towards destinations: a datagram that is taken here must not be refused
+    /// later.
     paths: BTreeMap<SocketAddr, usize>,
 }
 
 impl<D: Driver> Fault<D> {
-    /// Disturbs `inner` as `plan` says; `seed` decides where.
+    /// Wraps `inner` with the faults of `plan`; `seed` decides where they occur.
     pub fn new(inner: D, seed: u64, plan: FaultPlan, clock: Clock) -> Self {
         let mut capabilities = inner.capabilities().clone();
         capabilities.name = format!("fault({})", capabilities.name);
@@ -114,17 +118,17 @@ impl<D: Driver> Fault<D> {
         Self { inner, capabilities, clock, switch, dice, waiting, idle_at_ns: 0, paths }
     }
 
-    /// What changes this driver's plan while it is in use.
+    /// Returns a switch that changes this driver's plan while it is in use.
     pub fn switch(&self) -> FaultSwitch {
         self.switch.clone()
     }
 
-    /// The driver inside.
+    /// Returns the inner driver.
     pub fn inner(&self) -> &D {
         &self.inner
     }
 
-    /// Whether the driver inside will carry a datagram of so many bytes.
+    /// Returns true if the inner driver will carry a datagram of this many bytes.
     fn carries(&mut self, to: SocketAddr, bytes: usize) -> bool {
         let most = self.capabilities.max_datagram;
         if bytes > most {
@@ -137,7 +141,7 @@ impl<D: Driver> Fault<D> {
         bytes <= *self.paths.entry(to).or_insert_with(|| inner.path_hint(to).unwrap_or(most))
     }
 
-    /// Hands what is due to the driver inside.
+    /// Hands datagrams that are due to the inner driver.
     fn pump(&mut self, now_ns: u64, settings: &mut Settings) -> Result<(), DriverError> {
         self.waiting.release(now_ns);
         loop {
@@ -149,7 +153,7 @@ impl<D: Driver> Fault<D> {
             let (passed, refused) = match self.inner.send(&due) {
                 Ok(0) => break,
                 Ok(taken) => (taken, 0),
-                // The sender was told that it was taken, long ago; the path may have changed since.
+                // The sender was told long ago that it was taken; the path may have changed since.
                 Err(e) => {
                     self.paths.clear();
                     (e.index().ok_or(e)?, 1)
@@ -163,7 +167,7 @@ impl<D: Driver> Fault<D> {
         Ok(())
     }
 
-    /// Sends what is left as it is at once, `kept` where its memory stays; all else is copied.
+    /// Sends unaffected datagrams at once, zero-copy where `kept`; all others are copied.
     fn send_either(&mut self, batch: &[Outgoing<'_>], kept: bool) -> Result<usize, DriverError> {
         let switch = self.switch.clone();
         let mut settings = switch.lock();
@@ -195,7 +199,7 @@ impl<D: Driver> Fault<D> {
         Ok(taken)
     }
 
-    /// Decides what becomes of one datagram; `false`: not taken.
+    /// Decides the fate of one datagram. Returns `false` if it is not taken.
     fn admit(&mut self, datagram: &Outgoing<'_>, now_ns: u64, settings: &mut Settings) -> bool {
         let Settings { plan, cuts, counts, .. } = settings;
         let fits =
@@ -224,7 +228,7 @@ impl<D: Driver> Fault<D> {
         true
     }
 
-    /// Puts one copy on its way.
+    /// Queues one copy of a datagram.
     fn take_along(
         &mut self,
         datagram: &Outgoing<'_>,
@@ -262,7 +266,7 @@ impl<D: Driver> Fault<D> {
         }
     }
 
-    /// Takes what is cut off, loses and marks by chance, from `first` on.
+    /// Removes datagrams that are cut off, loses and marks others by chance, from `first` on.
     fn disturb_received(&mut self, into: &mut Inbound, first: usize, settings: &mut Settings) {
         let Settings { plan, cuts, counts, .. } = settings;
         if cuts.is_empty() && plan.spares_received() {

@@ -1,14 +1,15 @@
-//! Short bursts as Ethernet frames of our own kind, past the kernel's IP; long ones by UDP; received from
-//! both. Made for latency: a round trip takes half of what it does by UDP (ADR 16).
+//! Short bursts as Ethernet frames of an own type, past the kernel's IP; long ones by UDP; received
+//! from both. Made for latency: a round trip takes half of that by UDP (ADR 16).
 //!
 //! Peers are named by the addresses of their UDP sockets. The driver finds the way to them by itself
 //! ([`clump_os::link`]) and uses frames only where the other side has said that they arrive ([`paths`], under a key: [`probe`]);
 //! everything else, IPv6, routers, datagrams longer than a frame, goes by UDP as it always did. So this
 //! driver reaches whoever the UDP driver reaches, and both may be in one job.
 //!
-//! A look at frames is a load from memory, one at UDP a system call. While frames are in use and nothing
-//! comes by UDP, a look goes there only when the last is [`UDP_PAUSE_NS`] past, and if it finds no frame: one that
-//! is there waits for nothing, not even for the clock.
+//! A poll for frames is a load from memory, one for UDP a system call. While frames are in use and
+//! nothing arrives by UDP, a poll includes UDP only if [`UDP_PAUSE_NS`] have passed since the last
+//! time, and if it finds no frame: a waiting frame waits for nothing, not even for reading the
+//! clock.
 
 mod format;
 mod link;
@@ -33,30 +34,30 @@ use probe::Probes;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// While nothing comes by UDP, there is so much time between looks that go there: a frame that comes during
-/// such a look (300 to 600 ns) waits for its end.
+/// Time between polls of UDP while nothing arrives by it: a frame that arrives during such a poll
+/// (300 to 600 ns) waits for its end.
 const UDP_PAUSE_NS: u64 = 4_000;
-/// Looks at UDP in vain after which nothing is said to come by it.
+/// Number of vain polls of UDP after which it counts as quiet.
 const UDP_QUIET: u32 = 64;
-/// Looks that find frames after which the next goes to UDP whatever waits.
+/// Number of polls that find frames after which the next goes to UDP, even if frames wait.
 const FRAMES_IN_TURN: u32 = 16;
 
-/// What happened to a driver by frames.
+/// Counts of a driver's frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameCounts {
-    /// Datagrams that left by frame.
+    /// Datagrams sent by frame.
     pub sent: u64,
-    /// Datagrams that came by frame.
+    /// Datagrams received by frame.
     pub received: u64,
-    /// Frames that were not as they should be.
+    /// Malformed frames.
     pub malformed: u64,
     /// Questions and answers that were not made with the key.
     pub forged: u64,
     /// Questions sent.
     pub asked: u64,
-    /// Answers sent.
+    /// Answers to probes sent.
     pub answered: u64,
-    /// Destinations that opened to frames.
+    /// Destinations that became reachable by frames.
     pub opened: u64,
     /// Frames that were lost because the ring was full.
     pub dropped: u64,
@@ -75,12 +76,12 @@ pub struct Frames<L> {
     watch: OwnedFd,
     capabilities: Capabilities,
     counts: FrameCounts,
-    /// Where a frame is put together.
+    /// Buffer in which a frame is assembled.
     frame: Box<[u8; packet::MOST_BYTES]>,
-    /// Looks at UDP in vain since one found something, and when the last of them was.
+    /// Number of vain polls of UDP since one found something, and the time of the last of them.
     quiet: u32,
     looked_ns: u64,
-    /// Looks that found frames, since the last at UDP.
+    /// Number of polls that found frames, since the last poll of UDP.
     in_turn: u32,
 }
 
@@ -90,17 +91,18 @@ pub type Packet = Frames<PacketLink>;
 /// Frames by an AF_XDP socket.
 pub type Xdp = Frames<XdpLink>;
 
-/// A packet socket for who is reached at `local` by UDP: it hears frames for that address and no others. Where one
-/// interface alone has the address, only those that come by it, and sending by it costs less.
+/// Opens a packet socket for the UDP socket at `local`: it receives frames for that address and no
+/// others. If exactly one interface has the address, it receives only frames that arrive by that
+/// interface, and sending by it costs less.
 ///
 /// # Errors
-/// `PERM` without CAP_NET_RAW in this network namespace.
+/// Fails with `PERM` without CAP_NET_RAW in this network namespace.
 pub fn packet_socket(local: SocketAddrV4) -> Result<OwnedFd, DriverError> {
     Ok(packet::open(format::ETHERTYPE, interface_of(local), &format::accept(local))?)
 }
 
-/// How many packet sockets are shown each frame that reaches `local`, whoever has opened them; `None` where that is
-/// not to be known, or there are no frames (IPv6).
+/// Returns the number of packet sockets of all processes that the kernel offers each frame for
+/// `local` to; `None` where that cannot be known, or there are no frames (IPv6).
 pub fn listeners(local: SocketAddr) -> Option<usize> {
     let SocketAddr::V4(local) = local else { return None };
     clump_os::listeners::count(format::ETHERTYPE, interface_of(local))
@@ -115,6 +117,10 @@ fn interface_of(local: SocketAddrV4) -> Option<u32> {
 
 impl Packet {
     /// Drives a bound UDP socket and the packet socket that was opened for its address.
+    ///
+    /// # Errors
+    /// Fails if a socket is of the wrong kind, if the UDP socket is not bound to one IPv4 address,
+    /// or if the kernel refuses.
     pub fn new(socket: OwnedFd, packet: OwnedFd, options: UdpOptions) -> Result<Self, DriverError> {
         Frames::over(socket, PacketLink::new(packet)?, options)
     }
@@ -122,6 +128,10 @@ impl Packet {
 
 impl Xdp {
     /// Drives a bound UDP socket, and the socket and memory that were opened for its address.
+    ///
+    /// # Errors
+    /// Fails if a socket is of the wrong kind, if the UDP socket is not bound to one IPv4 address,
+    /// or if the kernel refuses.
     pub fn new(
         socket: OwnedFd,
         xdp: OwnedFd,
@@ -133,7 +143,7 @@ impl Xdp {
     }
 }
 
-/// The one address that a UDP socket is bound to.
+/// Returns the one address that a UDP socket is bound to.
 fn local_of(socket: &OwnedFd) -> Result<SocketAddrV4, DriverError> {
     match udp::bound(socket) {
         Some(SocketAddr::V4(local)) if !local.ip().is_unspecified() => Ok(local),
@@ -151,7 +161,8 @@ impl<L: Link> Frames<L> {
         };
         let udp = Udp::new(vec![socket], UdpOptions { timestamps, ..options })?;
         let mut capabilities = udp.capabilities().clone();
-        // The room for what waits is that of UDP: of frames, a peer that hears nothing sends 64 at most.
+        // The receive buffer is that of UDP: of frames, a peer that gets no answer sends 64 at
+        // most.
         capabilities.name = L::NAME.to_owned();
         let both = [link.readiness(), udp.readiness().unwrap_or(link.readiness())];
         let watch = watch(both)?;
@@ -172,13 +183,13 @@ impl<L: Link> Frames<L> {
         })
     }
 
-    /// What happened by frames so far; [`Udp::counts`] has the rest.
+    /// Returns the counts of frames so far; [`Udp::counts`] has the others.
     pub fn counts(&mut self) -> FrameCounts {
         self.counts.dropped += self.link.dropped();
         self.counts
     }
 
-    /// The UDP driver inside.
+    /// Returns the inner UDP driver.
     pub fn udp(&self) -> &Udp {
         &self.udp
     }

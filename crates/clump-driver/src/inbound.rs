@@ -1,4 +1,4 @@
-//! What was received: buffers that are used again, and the datagrams that lie in them.
+//! Received datagrams, and the reusable buffers in which they lie.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ pub enum Ecn {
     /// The sender does not take part, or the mark is not known.
     #[default]
     NotEct,
-    /// ECN-capable transport (0): what drivers here send.
+    /// ECN-capable transport (0): the mark that drivers here send.
     Ect0,
     /// ECN-capable transport (1).
     Ect1,
@@ -17,7 +17,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// From the low two bits of the IP traffic class.
+    /// Decodes the low two bits of the IP traffic class.
     #[inline]
     pub fn from_traffic_class(class: u8) -> Self {
         match class & 3 {
@@ -28,7 +28,7 @@ impl Ecn {
         }
     }
 
-    /// The low two bits of the IP traffic class.
+    /// Returns the low two bits of the IP traffic class.
     pub fn traffic_class(self) -> u8 {
         match self {
             Self::NotEct => 0,
@@ -44,36 +44,38 @@ impl Ecn {
 pub struct Datagram<'a> {
     /// Its contents; the caller may change them (open a seal in place).
     pub bytes: &'a mut [u8],
-    /// Who sent it, as the network says; nothing vouches for it.
+    /// Its sender, as the network reports it; not authenticated.
     pub from: SocketAddr,
     /// The mark that it arrived with.
     pub ecn: Ecn,
-    /// When the kernel received it: nanoseconds of the real-time clock (UTC), where asked for.
+    /// Time at which the kernel received it: nanoseconds of the real-time clock (UTC), where
+    /// requested.
     pub arrived_ns: Option<u64>,
-    /// How long it had waited to be received by then, where that is known.
+    /// Time for which it had waited to be received by then, where that is known.
     pub waited_ns: Option<u64>,
-    /// Which of its driver's paths it came by, for [`Driver::on_genuine`](crate::Driver::on_genuine).
+    /// The path of its driver by which it arrived, for
+    /// [`Driver::on_genuine`](crate::Driver::on_genuine).
     pub path: u8,
 }
 
-/// What a mechanism knows of a buffer that it has filled.
+/// A mechanism's description of a buffer that it has filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     /// Bytes written to the buffer.
     pub bytes: usize,
     /// Bytes of each datagram in it but the last, which may be shorter. `None`: one datagram.
     pub segment: Option<usize>,
-    /// Who sent it.
+    /// Their sender.
     pub from: SocketAddr,
     /// The mark of all of them.
     pub ecn: Ecn,
-    /// When the kernel received the first of them.
+    /// Time at which the kernel received the first of them.
     pub arrived_ns: Option<u64>,
-    /// How long that had waited.
+    /// Time for which that had waited.
     pub waited_ns: Option<u64>,
 }
 
-/// Where a datagram lies, and which reception it came with: small, since there are many.
+/// Position of a datagram, and its reception: small, since there are many.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     start: u32,
@@ -87,7 +89,7 @@ impl Place {
     }
 }
 
-/// What the datagrams of one buffer have in common.
+/// Properties that the datagrams of one buffer share.
 #[derive(Debug, Clone, Copy)]
 struct Reception {
     from: SocketAddr,
@@ -100,14 +102,14 @@ struct Reception {
 /// Buffers for receiving, and the datagrams found in them. Made once, used for every receive.
 #[derive(Debug)]
 pub struct Inbound {
-    /// All buffers in one piece, [`Inbound::STRIDE`] apart. Zeroed memory straight from the kernel: pages
-    /// that no datagram reaches are never touched.
+    /// All buffers in one allocation, [`Inbound::STRIDE`] apart. Zeroed memory straight from the
+    /// kernel: pages that no datagram reaches are never touched.
     memory: Vec<u8>,
     buffers: usize,
     /// One for each buffer in use.
     receptions: Vec<Reception>,
     datagrams: Vec<Place>,
-    /// The path that what comes next comes by.
+    /// The path by which the next datagrams arrive.
     path: u8,
 }
 
@@ -115,14 +117,14 @@ impl Inbound {
     /// Bytes of each buffer: the largest that UDP carries, with or without GRO.
     pub const BUFFER_BYTES: usize = 65_536;
 
-    /// From one buffer to the next. Were it a power of two, the beginnings of all buffers would compete
-    /// for the same few cache lines.
+    /// Distance between buffers. Were it a power of two, the beginnings of all buffers would
+    /// compete for the same few cache lines.
     const STRIDE: usize = Self::BUFFER_BYTES + 320;
 
-    /// Most buffers: places fit in 32 bits.
+    /// Maximum number of buffers: positions fit in 32 bits.
     const MOST_BUFFERS: usize = 4096;
 
-    /// With room for as many receptions (each a datagram, or a run of them by GRO), 1 to 4096.
+    /// Creates room for this many receptions (each a datagram, or a run of them by GRO), 1 to 4096.
     pub fn new(buffers: usize) -> Self {
         let buffers = buffers.clamp(1, Self::MOST_BUFFERS);
         Self {
@@ -134,32 +136,33 @@ impl Inbound {
         }
     }
 
-    /// Forgets what was received; all buffers are free again.
+    /// Forgets all datagrams; all buffers are free again.
     #[inline]
     pub fn clear(&mut self) {
         self.receptions.clear();
         self.datagrams.clear();
     }
 
-    /// Datagrams here.
+    /// Returns the number of datagrams.
     #[inline]
     pub fn len(&self) -> usize {
         self.datagrams.len()
     }
 
-    /// Whether no datagram is here.
+    /// Returns true if there is no datagram.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.datagrams.is_empty()
     }
 
-    /// Free buffers.
+    /// Returns the number of free buffers.
     #[inline]
     pub fn room(&self) -> usize {
         self.buffers - self.receptions.len()
     }
 
-    /// Datagram `i` in order of arrival. Panics where there is no such datagram, as indexing does.
+    /// Returns datagram `i` in order of arrival. Panics where there is no such datagram, as
+    /// indexing does.
     #[inline]
     pub fn datagram(&mut self, i: usize) -> Datagram<'_> {
         let place = self.datagrams[i];
@@ -168,32 +171,33 @@ impl Inbound {
         Datagram { bytes: &mut self.memory[place.range()], from, ecn, arrived_ns, waited_ns, path }
     }
 
-    /// The contents of datagram `i`, to read. Panics where there is no such datagram.
+    /// Returns the contents of datagram `i`, to read. Panics where there is no such datagram.
     #[inline]
     pub fn bytes(&self, i: usize) -> &[u8] {
         &self.memory[self.datagrams[i].range()]
     }
 
-    /// For drivers with several paths: what is committed from now on came by this one.
+    /// Sets the path of the datagrams committed from now on, for drivers with several paths.
     #[inline]
     pub fn set_path(&mut self, path: u8) {
         self.path = path;
     }
 
-    /// For drivers: the next free buffer.
+    /// Returns the next free buffer, for drivers.
     #[inline]
     pub fn buffer(&mut self) -> Option<&mut [u8]> {
         let start = self.receptions.len() * Self::STRIDE;
         (self.room() > 0).then(|| &mut self.memory[start..start + Self::BUFFER_BYTES])
     }
 
-    /// For drivers: all free buffers, in the order in which [`Inbound::commit`] takes them.
+    /// Returns all free buffers, in the order in which [`Inbound::commit`] takes them, for drivers.
     pub fn free_buffers(&mut self) -> impl Iterator<Item = &mut [u8]> {
         let free = &mut self.memory[self.receptions.len() * Self::STRIDE..];
         free.chunks_exact_mut(Self::STRIDE).map(|chunk| &mut chunk[..Self::BUFFER_BYTES])
     }
 
-    /// For drivers: the next free buffer was filled so. Gives how many datagrams that made.
+    /// Commits the next free buffer, which a driver has filled as described. Returns the number of
+    /// datagrams in it.
     #[inline]
     pub fn commit(&mut self, arrival: &Arrival) -> usize {
         debug_assert!(arrival.bytes <= Self::BUFFER_BYTES && self.room() > 0);
@@ -219,7 +223,8 @@ impl Inbound {
         segments
     }
 
-    /// For drivers: copies one datagram in; `false` when there is no room (or it is larger than any).
+    /// Copies one datagram in, for drivers. Returns `false` when there is no room (or it is larger
+    /// than any).
     pub fn push(&mut self, bytes: &[u8], from: SocketAddr, ecn: Ecn) -> bool {
         match self.buffer().and_then(|buffer| buffer.get_mut(..bytes.len())) {
             Some(place) => place.copy_from_slice(bytes),
@@ -237,8 +242,9 @@ impl Inbound {
         true
     }
 
-    /// For wrappers: keeps only those datagrams from `first` on for which `keep` says so; it may change
-    /// their contents, and their mark, which datagrams that arrived joined share. Buffers stay used.
+    /// Keeps only those datagrams from `first` on for which `keep` returns true, for wrappers.
+    /// `keep` may change their contents, and their mark, which datagrams that arrived joined share.
+    /// Buffers stay used.
     pub fn filter(&mut self, first: usize, mut keep: impl FnMut(&mut Datagram<'_>) -> bool) {
         let (memory, receptions, mut i) = (&mut self.memory, &mut self.receptions, 0);
         self.datagrams.retain(|place| {

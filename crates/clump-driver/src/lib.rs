@@ -1,21 +1,22 @@
-//! What puts datagrams on a wire: one trait, its mechanisms, and wrappers that disturb or watch.
+//! Drivers, which put datagrams on a wire: one trait, its mechanisms, and wrappers that disturb or
+//! observe.
 //!
-//! The stacks of `clump-net` call it, it calls `clump-os`. A driver knows nothing of packets' contents:
-//! it takes datagrams with an address and hands out datagrams with an address; they may be lost, doubled
-//! and overtake each other, whatever the mechanism.
+//! The stacks of `clump-net` call it, it calls `clump-os`. A driver knows nothing of packets'
+//! contents: it takes datagrams with an address and hands out datagrams with an address; they may
+//! be lost, duplicated and overtake each other, with every mechanism.
 //!
-//! Types to know: [`Driver`], [`Outgoing`] (what is sent), [`Inbound`] (what was received),
-//! [`Capabilities`]; [`Udp`] for the network,
-//! [`Packet`] for short messages on Ethernet, [`Several`] for several interfaces at once,
-//! [`Hub`] for tests in one process, [`Fault`] and [`Trace`] around any of them.
+//! Types to know: [`Driver`], [`Outgoing`] (datagrams to send), [`Inbound`] (received datagrams),
+//! [`Capabilities`]; [`Udp`] for the network, [`Packet`] for short messages on Ethernet,
+//! [`Several`] for several interfaces at once, [`Hub`] for tests in one process, [`Fault`] and
+//! [`Trace`] around any of them.
 //!
 //! # Invariants
 //! 1. A driver never blocks, and owns no thread.
 //! 2. A datagram arrives whole with its boundaries, or not at all.
-//! 3. Datagrams are taken in the order of the batch: when a call stops early, those before were taken
-//!    and those behind were not.
-//! 4. Every queue here is bounded; what does not fit is refused or counted as lost.
-//! 5. What the wire does to datagrams already taken (loss, unreachable peers) is counted, never an error.
+//! 3. Datagrams are taken in the order of the batch: when a call stops early, those before were
+//!    taken and those after were not.
+//! 4. Every queue here is bounded; datagrams that do not fit are refused or counted as lost.
+//! 5. The fate of datagrams already taken (loss, unreachable peers) is counted, never an error.
 //!
 //! ```
 //! use clump_driver::{Driver, Hub, Inbound, Outgoing};

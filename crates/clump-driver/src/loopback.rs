@@ -1,7 +1,7 @@
 //! Drivers inside one process: a hub, and the drivers attached to it. For tests and simulation.
 //!
-//! Deterministic: what is sent is in the other's queue when `send` returns, in order, and nothing is lost
-//! but what a full queue or a missing destination loses.
+//! Deterministic: a sent datagram is in the receiver's queue when `send` returns, in order, and
+//! nothing is lost except by a full queue or a missing destination.
 
 use crate::driver::{Capabilities, Driver, Outgoing};
 use crate::error::DriverError;
@@ -11,10 +11,10 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a hub does with a datagram for a queue that is full.
+/// Reaction of a hub to a datagram for a queue that is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overflow {
-    /// Takes it not (as a local wire does): the sender tries again.
+    /// Refuses it (as a local wire does): the sender tries again.
     #[default]
     Refuse,
     /// Takes it and loses it (as a distant receiver does), counted.
@@ -30,12 +30,12 @@ pub struct HubLimits {
     pub queue_datagrams: usize,
     /// Bytes that wait for one receiver.
     pub queue_bytes: usize,
-    /// What happens beyond.
+    /// Reaction beyond them.
     pub overflow: Overflow,
 }
 
 impl Default for HubLimits {
-    /// As UDP over the loopback interface, with 4 MiB of receive buffer.
+    /// Returns the limits of UDP over the loopback interface, with 4 MiB of receive buffer.
     fn default() -> Self {
         Self {
             max_datagram: 65_507,
@@ -46,14 +46,14 @@ impl Default for HubLimits {
     }
 }
 
-/// What happened to datagrams that were sent through a hub.
+/// Counts of datagrams that were sent through a hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HubCounts {
     /// Put into a queue.
     pub delivered: u64,
     /// Lost to a full queue.
     pub overflowed: u64,
-    /// Lost because nobody was attached under the address.
+    /// Lost because no driver was attached under the address.
     pub unreachable: u64,
 }
 
@@ -77,7 +77,7 @@ struct Wires {
     counts: HubCounts,
 }
 
-/// Where drivers of one process meet. Clones are the same hub.
+/// Switch between the drivers of one process. Clones share one hub.
 #[derive(Debug, Clone, Default)]
 pub struct Hub {
     limits: HubLimits,
@@ -85,13 +85,16 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub with these limits.
+    /// Creates a hub with these limits.
     pub fn new(limits: HubLimits) -> Self {
         let max_datagram = limits.max_datagram.min(Inbound::BUFFER_BYTES);
         Self { limits: HubLimits { max_datagram, ..limits }, wires: Arc::default() }
     }
 
-    /// A driver that is reached under `address`, until it is dropped.
+    /// Attaches a driver that is reached under `address`, until it is dropped.
+    ///
+    /// # Errors
+    /// Fails if a driver is attached under this address already.
     pub fn attach(&self, address: SocketAddr) -> Result<Loopback, DriverError> {
         let mut wires = lock(&self.wires);
         if wires.queues.contains_key(&address) {
@@ -113,12 +116,12 @@ impl Hub {
         Ok(Loopback { address, limits: self.limits, wires, capabilities })
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> HubCounts {
         lock(&self.wires).counts
     }
 
-    /// Datagrams that wait to be received, all receivers together.
+    /// Returns the number of datagrams that wait to be received, all receivers together.
     pub fn waiting(&self) -> usize {
         lock(&self.wires).queues.values().map(|queue| queue.waiting.len()).sum()
     }
@@ -138,7 +141,7 @@ pub struct Loopback {
 }
 
 impl Loopback {
-    /// Whether `datagram` was taken.
+    /// Puts a datagram into its queue. Returns true if it was taken.
     fn put(&self, wires: &mut Wires, datagram: &Outgoing<'_>) -> bool {
         let Wires { queues, spare, counts } = wires;
         let Some(queue) = queues.get_mut(&datagram.to) else {
@@ -194,7 +197,7 @@ impl Driver for Loopback {
             && let Some(Waiting { from, mut bytes }) = queue.waiting.pop_front()
         {
             queue.bytes -= bytes.len();
-            // Larger than a buffer cannot be: `Hub::new` keeps max_datagram below that.
+            // It fits: `Hub::new` keeps max_datagram below the size of a buffer.
             let length = bytes.len().min(buffer.len());
             buffer[..length].copy_from_slice(&bytes[..length]);
             let ecn = Ecn::Ect0;

@@ -1,9 +1,11 @@
-//! Several interfaces of this machine as one driver: one driver inside for each local address.
+//! Multirail: several interfaces of this machine as one driver, with one inner driver for each
+//! local address.
 //!
-//! Path `i` leads from the `i`-th local address to the `i`-th of the peer. A peer is named by its first address.
-//! Each is sent to by one path at a time, so a channel's datagrams keep their order; other peers prefer other paths.
-//! What is known of a path comes from who can tell that a datagram is genuine ([`Driver::on_genuine`]): a stranger
-//! who writes a peer's address onto something makes no dead path live. [`paths`] decides.
+//! Path `i` leads from the `i`-th local address to the `i`-th of the peer. A peer is named by its
+//! first address. Each is sent to by one path at a time, so a channel's datagrams keep their order;
+//! other peers prefer other paths. The state of a path follows from authenticated datagrams only
+//! ([`Driver::on_genuine`]): a stranger that forges a peer's address makes no dead path live.
+//! [`paths`] decides.
 
 mod paths;
 
@@ -17,42 +19,45 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Looks at the path by which something comes from one look at the others to the next.
+/// Number of polls of the path by which datagrams arrive between two polls of the others.
 const LOOKS: u32 = 4;
-/// Datagrams of one run to one destination that are readdressed at once.
+/// Maximum number of datagrams of one run to one destination that are readdressed at once.
 const RUN: usize = 64;
 
 /// A peer as this driver knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerPaths {
-    /// Where it is reached: the `i`-th by path `i`. The first is its name.
+    /// Its addresses: the `i`-th is reached by path `i`. The first is its name.
     pub addresses: Vec<SocketAddr>,
-    /// The path to be used while all are well, modulo their number. Both sides should say the same.
+    /// The path to be used while all work, modulo their number. Both sides should choose the same.
     pub preferred: usize,
 }
 
-/// A driver over several.
+/// A driver over several inner drivers.
 #[derive(Debug)]
 pub struct Several<D> {
-    /// By path.
+    /// Inner drivers, by path.
     inner: Vec<D>,
     peers: Vec<Paths>,
     index: HashMap<SocketAddr, usize>,
-    /// The peer that was sent to, and the one that was heard, last.
+    /// The peer that was sent to last, and the one that was received from last.
     last: (usize, usize),
     watch: Option<OwnedFd>,
     capabilities: Capabilities,
     counts: PathCounts,
-    /// The path by which something came last, and looks at it since the last at all.
+    /// The path by which a datagram arrived last, and the number of polls of it since all were
+    /// polled.
     hot: usize,
     looks: u32,
 }
 
 impl<D: Driver> Several<D> {
-    /// Drives `inner`, one for each path, to reach `peers`. Others are reached by the first path.
+    /// Drives `inner`, one for each path, to reach `peers`. Other destinations are reached by the
+    /// first path.
     ///
     /// # Errors
-    /// No driver or too many are given, or the kernel refuses to watch all of them at once.
+    /// Fails if no driver or too many are given, or if the kernel refuses to watch all of them at
+    /// once.
     pub fn new(
         inner: Vec<D>,
         peers: impl IntoIterator<Item = PeerPaths>,
@@ -84,7 +89,7 @@ impl<D: Driver> Several<D> {
         Ok(Self { inner, peers, index, last, watch, capabilities, counts, hot, looks })
     }
 
-    /// The drivers inside, by path.
+    /// Returns the inner drivers, by path.
     pub fn inner(&self) -> &[D] {
         &self.inner
     }
@@ -124,12 +129,13 @@ impl<D: Driver> Several<D> {
             Err(e) => e.index().unwrap_or(0),
         };
         counts.sent[path] += taken as u64;
-        // A wire that takes nothing and brings nothing, for long, is dead too: a cable whose other end is off.
+        // A wire that takes nothing and delivers nothing, for long, is dead too: a cable whose
+        // other end is off.
         peer.on_sent(path, taken.max(1), now_ns);
         if taken > 0
             && let Some(other) = peer.wants_copy(now_ns)
         {
-            // To whoever takes both a copy is one too many, and no harm.
+            // A receiver that gets both sees a duplicate, which does no harm.
             let copied = send_by(&mut inner[other], peer.to[other], &run[..1]);
             counts.sent[other] += u64::from(matches!(copied, Ok(1)));
         }
@@ -146,7 +152,7 @@ impl<D: Driver> Several<D> {
     }
 }
 
-/// Sends datagrams to where one path leads.
+/// Sends datagrams to the peer's address on one path.
 #[inline]
 fn send_by<D: Driver>(
     driver: &mut D,
@@ -206,7 +212,7 @@ impl<D: Driver> Driver for Several<D> {
         self.looks = 0;
         let (count, first) = (self.inner.len(), self.hot);
         for path in (1..count).map(|k| (first + k) % count) {
-            // As long as one path can be heard, the others' troubles are no error.
+            // As long as one path can be received from, errors of the others are not reported.
             match (self.look(path, into), &mut result) {
                 (Ok(more), Ok(received)) => {
                     if *received == 0 && more > 0 {
@@ -227,7 +233,7 @@ impl<D: Driver> Driver for Several<D> {
 
     fn path_hint(&self, to: SocketAddr) -> Option<usize> {
         let Some(at) = self.find(&to, self.last.0) else { return self.inner[0].path_hint(to) };
-        // Whatever is sent may have to go by another path.
+        // Any datagram may have to go by another path.
         let all = self.inner.iter().zip(&self.peers[at].to);
         all.filter_map(|(driver, to)| driver.path_hint(*to)).min()
     }

@@ -1,7 +1,8 @@
-//! A wrapper that watches: writes every datagram that goes through to a capture that Wireshark opens.
+//! A wrapper that records: writes every datagram that goes through to a capture that Wireshark
+//! opens.
 //!
-//! It never disturbs what it watches: when the capture reaches its limit or cannot be written any more,
-//! datagrams go on unwatched and are counted.
+//! It never disturbs the traffic: when the capture reaches its limit or cannot be written any more,
+//! datagrams pass unrecorded and are counted.
 
 mod pcap;
 
@@ -29,13 +30,13 @@ pub struct TraceLimits {
 }
 
 impl Default for TraceLimits {
-    /// 64 MiB, packets whole.
+    /// Returns 64 MiB, packets whole.
     fn default() -> Self {
         Self { bytes: 64 << 20, packet_bytes: 65_575 }
     }
 }
 
-/// What became of datagrams that went through.
+/// Counts of datagrams that went through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TraceCounts {
     /// In the capture.
@@ -44,22 +45,23 @@ pub struct TraceCounts {
     pub left_out: u64,
 }
 
-/// A driver that records what goes through the one inside.
+/// A driver that records the traffic of the inner one.
 #[derive(Debug)]
 pub struct Trace<D> {
     inner: D,
     capabilities: Capabilities,
     local: SocketAddr,
     clock: Clock,
-    /// From the clock to time since 1970, which captures are in.
+    /// Offset from the clock to time since 1970, which captures use.
     clock_offset_ns: u64,
     capture: Capture,
-    /// A datagram's parts put together.
+    /// Buffer in which a datagram's parts are joined.
     whole: Vec<u8>,
 }
 
 impl<D: Driver> Trace<D> {
-    /// Records to `sink`. A clock that is set gives the times of the capture as they are.
+    /// Wraps `inner`, and records to `sink`. The times of a clock that is set are recorded as they
+    /// are.
     pub fn new(inner: D, sink: Box<dyn Write + Send>, limits: TraceLimits, clock: Clock) -> Self {
         let mut capabilities = inner.capabilities().clone();
         capabilities.name = format!("trace({})", capabilities.name);
@@ -88,17 +90,17 @@ impl<D: Driver> Trace<D> {
         Ok(Self::new(inner, Box::new(file), limits, Clock::Steady))
     }
 
-    /// What became of datagrams so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> TraceCounts {
         self.capture.counts()
     }
 
-    /// Writes out what waits in memory. Dropping does the same.
+    /// Writes out buffered records. Dropping does so too.
     pub fn flush(&mut self) {
         self.capture.flush();
     }
 
-    /// The driver inside.
+    /// Returns the inner driver.
     pub fn inner(&self) -> &D {
         &self.inner
     }

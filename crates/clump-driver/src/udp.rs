@@ -1,9 +1,9 @@
 //! UDP sockets: one or several that are bound already, driven without blocking.
 //!
-//! A datagram that travels alone takes the short way (`sendto`, `recvfrom`: no control data, parts copied
-//! together); a batch goes out by `sendmmsg` with runs of equal datagrams cut by the kernel (GSO), and
-//! dense traffic comes in by `recvmmsg` with runs joined (GRO) and marks. `clump_os::udp` has the figures
-//! behind that; [`density`] decides which way to receive.
+//! A single datagram takes the shortest calls (`sendto`, `recvfrom`: no control data, parts copied
+//! together); a batch goes out by `sendmmsg` with runs of equal datagrams segmented by the kernel
+//! (GSO), and dense traffic comes in by `recvmmsg` with runs joined (GRO) and marks.
+//! `clump_os::udp` has the figures behind that; [`density`] chooses between the two receive modes.
 
 mod connections;
 mod density;
@@ -26,20 +26,21 @@ use kept::Showing;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// One bound socket and how its traffic looks.
+/// One bound socket and its traffic density.
 #[derive(Debug)]
 struct Socket {
     fd: OwnedFd,
     local: SocketAddr,
     density: Density,
-    /// The kernel stamps what it receives; left on once it is: the first to ask makes the kernel patch itself.
+    /// True if the kernel stamps received datagrams; left on once it is: the first to enable it
+    /// makes the kernel patch itself.
     stamped: bool,
 }
 
 /// The driver over UDP sockets.
 ///
-/// With several sockets all of them receive; a datagram leaves by one of its address family, always the
-/// same for the same destination.
+/// With several sockets all of them receive; a datagram leaves by one of its address family, always
+/// the same for the same destination.
 #[derive(Debug)]
 pub struct Udp {
     sockets: Vec<Socket>,
@@ -51,23 +52,29 @@ pub struct Udp {
     counts: UdpCounts,
     outbox: Outbox,
     inbox: Inbox,
-    /// How datagrams go whose memory is kept.
+    /// State of zero-copy sends.
     showing: Showing,
-    /// Where small parts are put together.
+    /// Buffer in which small parts are joined.
     scratch: Box<[u8; send::COPY_LIMIT]>,
-    /// Which socket is asked first, so that none starves behind another.
+    /// The socket that is polled first, so that none starves behind another.
     first: usize,
-    /// What was received last by the full way were long runs.
+    /// True if the last full receive returned long runs.
     large_runs: bool,
 }
 
 impl Udp {
     /// Binds a socket to `address` (port 0: any free one) and drives it.
+    ///
+    /// # Errors
+    /// Fails if the socket cannot be bound or set up.
     pub fn bind(address: SocketAddr, options: UdpOptions) -> Result<Self, DriverError> {
         Self::new(vec![udp::bind(address)?], options)
     }
 
     /// Drives sockets that are bound already. It sets their options as it needs them.
+    ///
+    /// # Errors
+    /// Fails if no socket is given, if one is not a bound UDP socket, or if the kernel refuses.
     pub fn new(sockets: Vec<OwnedFd>, options: UdpOptions) -> Result<Self, DriverError> {
         if sockets.is_empty() {
             return Err(DriverError::Socket("no socket was given"));
@@ -106,20 +113,20 @@ impl Udp {
         })
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> UdpCounts {
         let dropped = self.sockets.iter().filter_map(|socket| udp::dropped(&socket.fd)).sum();
         UdpCounts { dropped, ..self.counts }
     }
 
-    /// The addresses of all sockets.
+    /// Returns the addresses of all sockets.
     pub fn locals(&self) -> impl Iterator<Item = SocketAddr> {
         self.sockets.iter().map(|socket| socket.local)
     }
 }
 
 impl Socket {
-    /// Sets `fd` up and narrows what all sockets can do together.
+    /// Sets `fd` up and narrows the capabilities that all sockets share.
     fn new(fd: OwnedFd, options: &UdpOptions, all: &mut Capabilities) -> Result<Self, DriverError> {
         let Some(local) = udp::bound(&fd) else {
             return Err(DriverError::Socket("a descriptor is no bound UDP socket; bind it first"));
@@ -142,7 +149,7 @@ impl Socket {
 
     /// Turns the reporting of marks and the joining of runs on or off.
     fn report_all(&mut self, on: bool, options: &UdpOptions) -> Result<(), OsError> {
-        // What the kernel does not know is not in the capabilities, and off for good.
+        // An option that the kernel does not know is not in the capabilities, and off for good.
         let tolerate = |result: Result<(), OsError>| if on { result } else { Ok(()) };
         if options.ecn {
             tolerate(udp::set_marks(self.fd.as_fd(), on))?;

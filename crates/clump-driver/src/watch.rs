@@ -4,7 +4,7 @@ use clump_os::OsError;
 use rustix::event::epoll;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// An epoll descriptor over all of `sockets`.
+/// Returns an epoll descriptor over all of `sockets`.
 pub(crate) fn watch<'a>(
     sockets: impl IntoIterator<Item = BorrowedFd<'a>>,
 ) -> Result<OwnedFd, OsError> {

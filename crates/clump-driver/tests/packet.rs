@@ -1,5 +1,5 @@
-//! What only the driver over packet sockets promises: what goes by frame and what by UDP, whom it listens
-//! to, and what is bounded. Over loopback, which takes CAP_NET_RAW.
+//! Properties that only the driver over packet sockets guarantees: the choice between frames and
+//! UDP, the accepted senders, and bounds. Over loopback, which takes CAP_NET_RAW.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
 use clump_driver::{
@@ -18,7 +18,7 @@ fn bound() -> (std::os::fd::OwnedFd, SocketAddrV4) {
     (socket, local)
 }
 
-/// One driver, or the reason that there is none.
+/// Creates one driver, or prints why there is none.
 fn one() -> Option<Packet> {
     let (socket, local) = bound();
     match packet_socket(local) {
@@ -38,7 +38,8 @@ fn say(from: &mut impl Driver, to: SocketAddr, what: &[u8]) {
     }
 }
 
-/// All that is there: over loopback what was sent has arrived, and each way is looked at several times.
+/// Receives everything there: over loopback sent datagrams have arrived, and each mechanism is
+/// polled several times.
 fn hear(at: &mut impl Driver) -> Vec<Vec<u8>> {
     let (mut inbound, mut all) = (Inbound::new(64), Vec::new());
     let (mut empty, start_ns) = (0, clock::now_ns());
@@ -50,7 +51,7 @@ fn hear(at: &mut impl Driver) -> Vec<Vec<u8>> {
     all
 }
 
-/// Two that have found out that frames arrive.
+/// Creates two drivers that have detected that frames arrive.
 fn acquainted() -> Option<[Packet; 2]> {
     let (mut a, mut b) = (one()?, one()?);
     let deadline = clock::now_ns() + PATIENCE_NS;
@@ -74,13 +75,14 @@ fn short_bursts_go_by_frame_and_long_ones_by_udp() {
     let long = [Outgoing { to, head: b"many", body: b"", tail: b"" }; 40];
     assert_eq!(a.send(&long).unwrap(), 40);
     assert_eq!(hear(&mut b).len(), 40);
-    // What follows a burst stays behind it.
+    // A datagram after a burst does not overtake it.
     say(&mut a, to, b"after");
     assert_eq!((a.counts().sent, hear(&mut b)), (before + 1, vec![b"after".to_vec()]));
     let large = vec![7; 9000];
     say(&mut a, to, &large);
     assert_eq!((a.counts().sent, hear(&mut b)), (before + 1, vec![large]));
-    // Nor does it overtake what is too long for a frame, of which there may be few and kept.
+    // Nor does it overtake a datagram too long for a frame, of which there may be few, sent
+    // zero-copy.
     let kept = vec![8; 40_000];
     let batch = [Outgoing { to, head: &kept, body: b"", tail: b"" }; 2];
     assert_eq!(a.send_kept(&batch).unwrap(), 2);
@@ -117,7 +119,7 @@ fn a_peer_that_does_not_look_gets_few_frames_and_loses_none() {
     assert!(by_frame < packet::SLOTS as u64 / 2, "{by_frame} frames that nobody has looked for");
     let heard = hear(&mut b);
     assert_eq!((heard.len(), b.counts().dropped), (2000, 0));
-    // It looks again, so frames come back into use.
+    // It polls again, so frames come back into use.
     let deadline = clock::now_ns() + PATIENCE_NS;
     let opened = a.counts().opened;
     while a.counts().opened == opened {

@@ -1,4 +1,5 @@
-//! What only a driver with several paths promises: a path that dies is left, and comes back.
+//! Properties that only a driver with several paths guarantees: a path that dies is left, and taken
+//! back.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
 use clump_driver::{
@@ -7,10 +8,10 @@ use clump_driver::{
 };
 use std::net::SocketAddr;
 
-/// How long anything may take before it counts as lost.
+/// Time after which anything missing counts as lost.
 const PATIENCE_NS: u64 = 20_000_000_000;
 
-/// One side of a talk: a driver with two paths, and the other side's name.
+/// One side of an exchange: a driver with two paths, and the other side's name.
 struct Side {
     driver: Several<Fault<Udp>>,
     cuts: Vec<FaultSwitch>,
@@ -19,7 +20,7 @@ struct Side {
     received: u64,
 }
 
-/// Two sides that prefer path `preferred`.
+/// Creates two sides that prefer path `preferred`.
 fn pair(preferred: usize) -> [Side; 2] {
     let bind = |_| Udp::bind("127.0.0.1:0".parse().unwrap(), UdpOptions::default()).unwrap();
     let all = [0, 1].map(|_| (0..2).map(bind).collect::<Vec<_>>());
@@ -57,7 +58,7 @@ impl Side {
     }
 }
 
-/// Both send and receive until something is so.
+/// Lets both send and receive until a condition holds.
 fn talk(sides: &mut [Side; 2], what: &str, so: impl Fn(&[Side; 2]) -> bool) {
     let deadline = clump_os::clock::now_ns() + PATIENCE_NS;
     while !so(sides) {
@@ -100,7 +101,7 @@ fn a_path_that_is_cut_is_left_and_comes_back_when_it_is_mended() {
 fn what_nobody_vouches_for_keeps_no_path_alive() {
     let [mut a, mut b] = pair(0);
     let deadline = clump_os::clock::now_ns() + PATIENCE_NS;
-    // Answers come by both paths, and are nobody's.
+    // Answers arrive by both paths, and are not authenticated.
     while a.counts().sent[1] == 0 {
         a.send();
         b.send();

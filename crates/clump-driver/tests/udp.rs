@@ -1,4 +1,4 @@
-//! What only the UDP driver promises: runs, options, several sockets, what it counts.
+//! Properties that only the UDP driver guarantees: runs, options, several sockets, counts.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
 use clump_driver::{
@@ -14,7 +14,7 @@ fn equal(to: SocketAddr, count: usize) -> Vec<Outgoing<'static>> {
     vec![Outgoing { to, head: &[7; 100], body: &[8; 900], tail: &[] }; count]
 }
 
-/// Receives until `count` datagrams have come.
+/// Receives until `count` datagrams have arrived.
 fn receive(driver: &mut Udp, count: usize) -> Vec<Vec<u8>> {
     let (mut inbound, mut all) = (Inbound::new(16), Vec::new());
     let deadline = clump_os::clock::now_ns() + 20_000_000_000;
@@ -197,7 +197,7 @@ fn path_hints_come_from_the_interface() {
 #[test]
 fn kept_datagrams_are_shown_where_they_lie_by_sockets_that_are_connected() {
     let memory: Vec<u8> = (0..1_u32 << 18).map(|i| (i % 249) as u8).collect();
-    // The kernel is shown whole pages of it; a datagram that begins elsewhere lies in too many.
+    // The kernel gets whole pages of it; a datagram that begins elsewhere lies in too many.
     let page = memory.as_ptr().addr().wrapping_neg() % 4096;
     let mut to = bind(UdpOptions::default());
     for connections in [0, 1] {
@@ -211,7 +211,7 @@ fn kept_datagrams_are_shown_where_they_lie_by_sockets_that_are_connected() {
         let arrived = receive(&mut to, 5);
         assert!(arrived.iter().zip(&batch).all(|(bytes, sent)| bytes == sent.head));
         assert_eq!(from.counts().sent, 5);
-        // Where the kernel has no such way, all are copied.
+        // Where the kernel has no zero-copy send, all are copied.
         let shown = from.counts().shown;
         assert!(shown == 3 * connections as u64 || shown == 0, "{shown} shown");
         let too_long = vec![0; 66_000];
@@ -282,7 +282,7 @@ fn the_end_of_one_row_is_no_reason_to_copy_the_next() {
         let counts = from.counts();
         assert_eq!(counts.sent, batch.len() as u64);
         if counts.shown > 0 {
-            // What is too short to be shown is copied, and nothing else.
+            // Datagrams too short for a zero-copy send are copied, and nothing else.
             let all = if ends < 12 { 44 } else { ends as u64 + 44 };
             assert_eq!((counts.shown, counts.send_calls), (all, 2));
         }

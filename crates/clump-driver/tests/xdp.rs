@@ -1,5 +1,5 @@
-//! What only the driver over XDP sockets promises: one socket an interface, and nothing left when it closes.
-//! In network namespaces of our own, which takes root.
+//! Properties that only the driver over XDP sockets guarantees: one socket for each interface, and
+//! nothing left when it closes. In network namespaces of their own, which takes root.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
 use clump_driver::{Driver, Inbound, Outgoing, UdpOptions, Xdp, xdp_socket};
@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 const PATIENCE_NS: u64 = 20_000_000_000;
 
-/// Two namespaces for this thread, or the reason that there are none; it is in the first.
+/// Creates two namespaces for this thread, which is in the first, or prints why there are none.
 fn networks() -> Option<Networks> {
     if let Err(e) = xdp::probe() {
         eprintln!("SKIPPED: {e} (run as root)");
@@ -36,14 +36,14 @@ fn bound(node: u32) -> (OwnedFd, SocketAddrV4) {
     (socket, local)
 }
 
-/// A driver in the namespace of this thread, and what keeps it going.
+/// Creates a driver in the namespace of this thread, and the object that keeps it going.
 fn driver(node: u32, mode: Mode) -> (Xdp, xdp::Attached) {
     let (socket, local) = bound(node);
     let Opened { socket: frames, memory, attached, .. } = xdp_socket(local, &[mode]).unwrap();
     (Xdp::new(socket, frames, &memory, UdpOptions::default()).unwrap(), attached)
 }
 
-/// Lets both talk until `done`.
+/// Lets both send and receive until `done`.
 fn talk(a: &mut Xdp, b: &mut Xdp, mut done: impl FnMut(&mut Xdp, &mut Xdp) -> bool) {
     let (deadline, mut inbound) = (clock::now_ns() + PATIENCE_NS, Inbound::new(32));
     let locals = [a.local(), b.local()];
@@ -77,7 +77,7 @@ fn frames_that_nobody_takes_out_pass_on_and_peers_go_back_to_udp() {
     enter(&networks, 1);
     let (mut b, b_kept) = driver(1, Mode::Native);
     talk(&mut a, &mut b, |a, b| a.counts().received > 100 && b.counts().received > 100);
-    // Without its program nothing reaches b by frame; what a says does, by UDP.
+    // Without its program nothing reaches b by frame; datagrams of a do, by UDP.
     drop(b_kept);
     let (frames, datagrams) = (b.counts().received, b.udp().counts().received);
     talk(&mut a, &mut b, |_, b| b.udp().counts().received > datagrams + 200);

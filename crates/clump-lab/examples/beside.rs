@@ -1,6 +1,7 @@
-//! One figure between two nodes beside the bare network, for as long as one likes: for profiles and for comparing
-//! two builds in turn. `clump run -n 2 --nodes 2 --bind cores --security crc target/release/examples/beside long
-//! 1048576 500`: what (`long`, `medium`, `rate`, `trip`), bytes, turns. `only` behind it leaves the bare network out.
+//! One measurement between two nodes in turn with the bare network, for any length of time: for
+//! profiles and for comparing two builds. `clump run -n 2 --nodes 2 --bind cores --security crc
+//! target/release/examples/beside long 1048576 500`: the workload (`long`, `medium`, `rate`,
+//! `trip`), bytes, turns. A final `only` leaves the bare network out.
 
 use anyhow::{Context, Result, bail};
 use clump_lab::pair::meeting::{Part, meet};
@@ -80,7 +81,7 @@ fn turn_by_turn<P: Pair>(
     Ok(())
 }
 
-/// First and last decile.
+/// Returns the first and last decile.
 fn spread(all: &[f64]) -> (f64, f64) {
     let mut all = all.to_vec();
     all.sort_by(f64::total_cmp);

@@ -1,4 +1,5 @@
-//! What a pair's figures are held against: bare memory or the bare network, whichever lies between.
+//! Baselines of a pair's figures: bare memory or the bare network, whichever lies between the two
+//! ranks.
 
 use crate::baseline;
 use crate::pair::{Link, Pair, Way};
@@ -7,17 +8,18 @@ use anyhow::{Context, Result};
 use clump_loggp::Median;
 use serde::Serialize;
 
-/// The stream of datagrams that is fastest on this network; found by trying, because it changes with
+/// The stream of datagrams that is fastest on this network; found by trial, because it changes with
 /// kernel, interface and cache, and a baseline must not be slow by accident.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Shape {
     /// Bytes of a datagram.
     pub datagram_bytes: usize,
-    /// Bytes under way at most.
+    /// Maximum bytes in flight.
     pub window_bytes: usize,
 }
 
-/// Datagram sizes that are tried: Ethernet's, its jumbo frames', and what GSO cuts into few or none.
+/// Datagram sizes that are tried: Ethernet's, its jumbo frames', and sizes that GSO cuts into few
+/// or none.
 const DATAGRAMS: [usize; 4] = [1472, 8972, 16 << 10, clump_os::raw_udp::LARGEST];
 /// Windows that are tried.
 const WINDOWS: [usize; 3] = [WINDOW / 2, WINDOW, 4 * WINDOW];
@@ -25,6 +27,9 @@ const WINDOWS: [usize; 3] = [WINDOW / 2, WINDOW, 4 * WINDOW];
 const TRIAL: (u64, usize) = (2 << 20, 5);
 
 /// Finds the fastest stream; `None` without a network.
+///
+/// # Errors
+/// Fails if a trial fails.
 pub fn tune<P: Pair>(pair: &mut P) -> Result<Option<Shape>> {
     let Some(link) = pair.link() else { return Ok(None) };
     let largest = link.datagram_bytes;
@@ -44,15 +49,18 @@ pub fn tune<P: Pair>(pair: &mut P) -> Result<Option<Shape>> {
     Ok(best.map(|(_, shape)| shape))
 }
 
-/// Nanoseconds of so many bytes.
+/// Returns the nanoseconds that a stream of this many bytes takes.
 fn transfer<P: Pair>(pair: &mut P, shape: Shape, total: u64) -> Result<f64> {
     let Shape { datagram_bytes, window_bytes } = shape;
     let call = Call::Segments;
     pair.wire_game(Game::Stream { call, bytes: datagram_bytes, total, window: window_bytes })
 }
 
-/// Nanoseconds a round of the least that any request and reply must do: two lines, or two datagrams
-/// of the same size.
+/// Returns the nanoseconds of a round of the minimum that any request and reply must do: two lines,
+/// or two datagrams of the same size.
+///
+/// # Errors
+/// Fails if the other side stops answering.
 pub fn round_trip<P: Pair>(pair: &mut P, rounds: u32) -> Result<f64> {
     match pair.link() {
         None => {
@@ -63,14 +71,20 @@ pub fn round_trip<P: Pair>(pair: &mut P, rounds: u32) -> Result<f64> {
     }
 }
 
-/// The same of the network through other system calls.
+/// Returns the nanoseconds of a round of two datagrams through the given system calls.
+///
+/// # Errors
+/// Fails without a network between the two ranks, or if the other side stops answering.
 pub fn datagram_round_trip<P: Pair>(pair: &mut P, call: Call, rounds: u32) -> Result<f64> {
     let bytes = pair.link().context("no network between the two ranks")?.packet_bytes;
     Ok(pair.wire_game(Game::PingPong { call, bytes, rounds })? / f64::from(rounds))
 }
 
-/// Messages per second: slots of a bare ring, or datagrams of a short message's size that the kernel
-/// cuts and joins.
+/// Returns the messages per second: slots of a bare ring, or datagrams of a short message's size
+/// that the kernel segments and joins.
+///
+/// # Errors
+/// Fails if the other side stops answering.
 pub fn rate<P: Pair>(pair: &mut P, messages: u32) -> Result<f64> {
     match pair.link() {
         None => Ok(baseline::ring_rate(u64::from(messages))?),
@@ -78,7 +92,10 @@ pub fn rate<P: Pair>(pair: &mut P, messages: u32) -> Result<f64> {
     }
 }
 
-/// Datagrams of a short message's size per second.
+/// Returns the datagrams of a short message's size per second.
+///
+/// # Errors
+/// Fails without a network between the two ranks, or if the other side stops answering.
 pub fn datagram_rate<P: Pair>(pair: &mut P, call: Call, messages: u32) -> Result<f64> {
     let bytes = pair.link().context("no network between the two ranks")?.packet_bytes.max(LEAST);
     let total = u64::from(messages) * bytes as u64;
@@ -86,7 +103,11 @@ pub fn datagram_rate<P: Pair>(pair: &mut P, call: Call, messages: u32) -> Result
     Ok(f64::from(messages) * 1e9 / ns)
 }
 
-/// Bytes per second of `count` messages of `bytes` each: copies, or a stream of datagrams.
+/// Returns the bytes per second of `count` messages of `bytes` each: copies, or a stream of
+/// datagrams.
+///
+/// # Errors
+/// Fails if the other side stops answering.
 pub fn stream<P: Pair>(
     pair: &mut P,
     shape: Option<Shape>,
@@ -108,21 +129,21 @@ pub fn stream<P: Pair>(
     Ok(total * 1e9 / ns)
 }
 
-/// What tables call the three.
+/// Names of the three baselines in tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Names {
-    /// [`round_trip`].
+    /// Name of [`round_trip`].
     pub round_trip: &'static str,
-    /// [`rate`].
+    /// Name of [`rate`].
     pub rate: &'static str,
-    /// [`stream`] against medium messages.
+    /// Name of [`stream`] against medium messages.
     pub medium: &'static str,
-    /// [`stream`] against long messages.
+    /// Name of [`stream`] against long messages.
     pub long: &'static str,
 }
 
 impl Names {
-    /// For this kind of pair.
+    /// Returns the names for this kind of pair.
     pub const fn of(link: Option<&Link>) -> Self {
         match link {
             None => Self {
@@ -140,7 +161,7 @@ impl Names {
         }
     }
 
-    /// Of a stream.
+    /// Returns the name of the baseline of a stream.
     pub const fn stream(&self, way: Way) -> &'static str {
         match way {
             Way::Medium => self.medium,
@@ -172,7 +193,7 @@ mod tests {
         assert!(rate(&mut pair, 1000).unwrap() > 0.0);
     }
 
-    /// Header, frame head, route and one word, trailer.
+    /// The parts are header, frame head, route and one word, trailer.
     #[test]
     fn the_packet_of_a_short_request_is_as_long_as_the_format_says() {
         let bytes = |security| Link::new(security, 1472, [127, 0, 0, 1].into()).packet_bytes;

@@ -1,4 +1,4 @@
-//! What the bare machine does: the raw figures that stand beside every claim.
+//! Baselines of the bare machine, which are printed beside every claim.
 //!
 //! Each runs between two threads of the issuing rank while the other rank waits, and parks, in its
 //! poll. To the caches that is the same as two processes; it needs no memory shared between ranks.
@@ -25,7 +25,7 @@ impl Line {
     }
 }
 
-/// Spins until `ready`, giving the processor away now and then in case both sides share one.
+/// Spins until `ready`, yielding the processor at intervals in case both sides share one.
 fn spin_until(mut ready: impl FnMut() -> bool) {
     let mut tries = 0u32;
     while !ready() {
@@ -38,20 +38,20 @@ fn spin_until(mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// Spins for as long as the other rank needs to notice that nobody talks to it, and to park.
+/// Spins long enough for the other rank to find no messages, and to park.
 fn let_the_other_park() {
     const PARKED_NS: u64 = 300_000;
     let start = clock::now_ns();
     spin_until(|| clock::now_ns() - start > PARKED_NS);
 }
 
-/// Leaves the processors that `busy` names to others, where there are others. The thread that plays
-/// the far side inherited the rank's own processor when ranks are bound.
+/// Leaves the processors in `busy` to others, where there are others. The thread of the far side
+/// inherited the rank's own processor when ranks are bound.
 fn move_away_from(busy: &[usize]) {
     let free = clump_os::topology::Topology::read().spread();
     let free: Vec<usize> = free.into_iter().filter(|cpu| !busy.contains(cpu)).collect();
     if busy.len() == 1 && !free.is_empty() {
-        // A refusal (a container's limits) leaves the thread where it is: the figures then show it.
+        // A refusal (a container's limits) leaves the thread in place: the figures then show it.
         let _ = clump_os::topology::set_affinity(&free);
     }
 }
@@ -128,7 +128,7 @@ pub struct PageAligned {
 }
 
 impl PageAligned {
-    /// `len` bytes of this value.
+    /// Creates `len` bytes of this value.
     pub fn filled(len: usize, value: u8) -> Self {
         const PAGE: usize = clump_os::map::PAGE;
         let bytes = vec![value; len + PAGE];
@@ -150,14 +150,14 @@ impl std::ops::DerefMut for PageAligned {
     }
 }
 
-/// One reused buffer between the two threads of the copy pipeline. The lock is never contended: the
-/// state says whose turn it is; it is there because the bytes are plain memory.
+/// One reused buffer between the two threads of the copy pipeline. The state decides whose turn it
+/// is, so the lock is never contended; it is there because the bytes are plain memory.
 struct Pipe {
     state: Line,
     bytes: Mutex<PageAligned>,
 }
 
-/// The parts of `count` messages of `bytes`, in order: which buffer, from where, how much.
+/// Returns the fragments of `count` messages of `bytes`, in order: buffer, offset, length.
 fn turns(bytes: usize, count: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let parts = move |_| (0..bytes).step_by(PIPE_BYTES);
     let all = (0..count).flat_map(parts).enumerate();
@@ -206,7 +206,8 @@ pub fn two_copies(bytes: usize, count: usize) -> clump_os::Result<f64> {
     })
 }
 
-/// Bytes per second of this machine's memcpy: the same `bytes` from one buffer to another, `count` times.
+/// Returns the bytes per second of this machine's memcpy: the same `bytes` from one buffer to
+/// another, `count` times.
 pub fn one_copy(bytes: usize, count: usize) -> f64 {
     let (source, mut target) = (PageAligned::filled(bytes, 7), PageAligned::filled(bytes, 1));
     let_the_other_park();

@@ -7,10 +7,10 @@ use clump_loggp::{Estimate, Median};
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 
-/// One job's figures.
+/// Figures of one job.
 #[derive(Debug, Serialize)]
 pub struct Column {
-    /// What was measured beside what.
+    /// Name of the measured combination.
     pub name: &'static str,
     /// Its LogP table.
     pub estimate: Estimate,
@@ -19,7 +19,10 @@ pub struct Column {
 }
 
 impl Column {
-    /// From a report's JSON.
+    /// Reads a column from a report's JSON.
+    ///
+    /// # Errors
+    /// Fails if a part is missing or has another form.
     pub fn of(name: &'static str, report: &serde_json::Value) -> Result<Self> {
         let part = |path: &str| {
             report.pointer(path).cloned().with_context(|| format!("the report has no {path}"))
@@ -32,22 +35,22 @@ impl Column {
     }
 }
 
-/// All of it.
+/// The whole table.
 #[derive(Debug, Serialize)]
 pub struct Columns {
-    /// How packets were protected.
+    /// Protection of packets.
     pub security: &'static str,
     /// Four jobs.
     pub columns: Vec<Column>,
-    /// Short round trips through shared memory with an idle network against those without, from jobs
-    /// that took turns; nanoseconds.
+    /// Short round trips through shared memory with an idle network against those without, from
+    /// jobs that took turns; nanoseconds.
     pub idle_network: Contrast,
 }
 
 /// A row: its name, its figure of a column, digits.
 type Row = (&'static str, fn(&Column) -> f64, usize);
 
-/// To be printed, in 100 columns.
+/// Printed form, in 100 columns.
 #[derive(Debug)]
 pub struct Text<'a>(pub &'a Columns);
 

@@ -1,8 +1,8 @@
-//! `clump lab compare`: the same games on clump and on whatever peers are installed, in one run.
+//! `clump lab compare`: the same workloads on clump and on the installed peers, in one run.
 //!
-//! Contestants take turns, one at a time, never beside another spinning process; a round is one turn
-//! of everybody, and the table shows medians over rounds. Peers are optional: those that are missing
-//! are named with the package that brings them.
+//! Implementations take turns, one at a time, never beside another spinning process; a round is one
+//! turn of each, and the table shows medians over rounds. Peers are optional: missing ones are
+//! named with the package that provides them.
 
 pub mod contestant;
 pub mod peer;
@@ -28,7 +28,7 @@ use std::process::Command;
 use std::time::Duration;
 use table::Table;
 
-/// Payload sizes of the bandwidth games.
+/// Returns the payload sizes of the bandwidth workloads.
 pub const fn sizes(scope: Scope) -> &'static [usize] {
     match scope {
         Scope::Shm => &[4096, 16384, 65536, 262_144, 1 << 20, 4 << 20],
@@ -36,14 +36,14 @@ pub const fn sizes(scope: Scope) -> &'static [usize] {
     }
 }
 
-/// Where the games are played.
+/// Environment of the workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// Through shared memory or over the network.
+    /// Shared memory or the network.
     pub scope: Scope,
-    /// How clump protects its packets; peers do not.
+    /// Protection of clump's packets; peers have none.
     pub security: Security,
-    /// Whether nodes are network namespaces.
+    /// True if nodes are network namespaces.
     pub netns: bool,
 }
 
@@ -56,13 +56,13 @@ pub struct Args {
     /// Through shared memory, or between two nodes over TCP and UDP
     #[arg(long, value_enum, default_value = "shm")]
     pub scope: Scope,
-    /// How clump protects packets between nodes (aead or crc); no peer does
+    /// Protection of clump's packets between nodes (aead or crc); peers have none
     #[arg(long, default_value = "aead")]
     pub security: Security,
     /// Put each node into a network namespace of its own, joined by veth, instead of using loopback
     #[arg(long)]
     pub netns: bool,
-    /// Turns of every contestant; figures are medians over them.
+    /// Turns of every implementation; figures are medians over them.
     #[arg(long, default_value = "5", value_parser = crate::some())]
     pub rounds: usize,
     /// One JSON object instead of text.
@@ -71,7 +71,7 @@ pub struct Args {
     /// A Markdown table instead of text, as in BENCHMARKS.md.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// Played by the ranks that the comparison starts.
+    /// Set in the ranks that the comparison starts.
     #[arg(long, hide = true)]
     pub as_rank: bool,
     /// The peer whose programs the ranks run.
@@ -79,12 +79,15 @@ pub struct Args {
     pub peer: Option<Peer>,
 }
 
-/// Slices behind one figure of one turn, as in `peers/mpi_bench.c`.
+/// Slices of one figure of one turn, as in `peers/mpi_bench.c`.
 const SLICES: usize = 15;
 /// Length of a slice.
 const SLICE: Duration = Duration::from_millis(4);
 
-/// Runs the command; the exit code.
+/// Runs the command. Returns the exit code.
+///
+/// # Errors
+/// Fails if a rank or a peer cannot be run, or if the results cannot be written.
 pub fn run(args: &Args) -> Result<u8> {
     if args.as_rank {
         match args.peer {
@@ -96,7 +99,7 @@ pub fn run(args: &Args) -> Result<u8> {
     let folder = Scratch::new(&std::env::temp_dir(), "compare")?;
     let done = compare(args, folder.path());
     match folder.interrupted() {
-        // Whatever failed, failed for that.
+        // Any failure is due to the signal.
         Some(signal) => {
             drop(folder);
             let name = signal::name(signal);
@@ -126,7 +129,8 @@ fn compare(args: &Args, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Our side of the games: what `peers/mpi_bench.c` does, in clump. Prints a score on rank 0.
+/// Runs clump's side of the workloads, as `peers/mpi_bench.c` does for MPI. Prints a score on rank
+/// 0.
 fn rank_main(args: &Args) -> Result<()> {
     let cl = clump::init()?;
     let rank = cl.rank();
@@ -151,8 +155,8 @@ fn rank_main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// A peer between two nodes: rank 0 runs its server, rank 1 its client, on the addresses, processors
-/// and network of their ranks. Prints a score on rank 1.
+/// Runs a peer between two nodes: rank 0 runs its server, rank 1 its client, on the addresses,
+/// processors and network of their ranks. Prints a score on rank 1.
 fn peer_main(peer: Peer, args: &Args) -> Result<()> {
     let cl = clump::init()?;
     ensure!(cl.nranks() == 2, "a peer is played by two ranks, not by {}", cl.nranks());
@@ -202,7 +206,8 @@ fn pair_games<P: Pair>(pair: &mut P, sizes: &[usize]) -> Result<Score> {
     for &bytes in sizes {
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
         let size = bytes as f64;
-        // Medium messages, which arrive in a buffer of the receiver's own, as a receive of MPI does.
+        // Medium messages, which arrive in a buffer of the receiver's own, as a receive of MPI
+        // does.
         let interval = median(|| measure::stream(pair, Way::Medium, bytes, 0.0))?;
         score.bandwidth.insert(bytes, size * 1e9 / interval);
     }
@@ -214,7 +219,7 @@ fn median(mut sample: impl FnMut() -> Result<f64>) -> Result<f64> {
     Ok(Median::of(samples).context("no slices")?.value)
 }
 
-/// Nanoseconds per barrier; all ranks call it.
+/// Returns the nanoseconds per barrier; all ranks call it.
 fn barrier_ns(cl: &clump::Clump) -> Result<f64> {
     let barriers = |count: u64| -> Result<f64> {
         let start = clock::now_ns();
@@ -231,7 +236,7 @@ fn barrier_ns(cl: &clump::Clump) -> Result<f64> {
     median(|| barriers(count))
 }
 
-/// One contestant's turns.
+/// Turns of one implementation.
 #[derive(Debug, Serialize)]
 pub struct Turns {
     /// Name and version.
@@ -240,7 +245,10 @@ pub struct Turns {
     pub rounds: Vec<Score>,
 }
 
-/// Plays all rounds; `progress` hears who is on.
+/// Runs all rounds; `progress` is told which implementation is running.
+///
+/// # Errors
+/// Fails if a turn fails.
 pub fn play(
     contestants: &[Contestant],
     field: &Field,

@@ -1,4 +1,4 @@
-//! Two things measured side by side: ours and what it is held against.
+//! Two things measured side by side: clump and its baseline.
 
 use anyhow::{Context, Result};
 use clump_loggp::Median;
@@ -8,16 +8,19 @@ use serde::Serialize;
 /// the medians: a slice's two halves saw the same machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Contrast {
-    /// Ours.
+    /// Figure of clump.
     pub ours: Median,
-    /// The other.
+    /// Figure of the baseline.
     pub baseline: Median,
-    /// Ours over the other.
+    /// Ratio of clump to the baseline.
     pub ratio: Median,
 }
 
 impl Contrast {
-    /// Runs both in turn, `slices` times, changing who goes first.
+    /// Runs both in turn, `slices` times, alternating the order.
+    ///
+    /// # Errors
+    /// Fails if a measurement fails, or without slices.
     pub fn measure(
         slices: usize,
         mut ours: impl FnMut() -> Result<f64>,
@@ -36,7 +39,7 @@ impl Contrast {
         Self::of(&pairs).context("no slices were measured")
     }
 
-    /// From slices measured elsewhere: (ours, the other).
+    /// Builds the contrast from slices measured elsewhere: (clump, baseline).
     pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         Some(Self {
             ours: Median::of(pairs.iter().map(|p| p.0))?,
@@ -45,7 +48,7 @@ impl Contrast {
         })
     }
 
-    /// The same in other units.
+    /// Converts to other units.
     #[must_use]
     pub fn scaled(&self, factor: f64) -> Self {
         Self {

@@ -1,9 +1,11 @@
-//! `clump lab enemy`: what a job between two nodes loses to somebody who sends it packets of his own.
+//! `clump lab enemy`: the loss of throughput of a job between two nodes under a flood of an
+//! attacker's packets.
 //!
-//! Slices of one job take turns: nobody else sends; the enemy sends as many packets to a socket that is
-//! no part of the job, which is what his own work takes from the machine; he sends them to the rank that
-//! receives. [`live`] is what the ranks do, [`attack`] the enemy, [`command`] starts them. Apart from that,
-//! [`price`] takes what a stack pays for a packet of each kind, whoever sends it.
+//! Slices of one job take turns: without an attacker; with an attacker that sends as many packets
+//! to a socket outside the job, which shows the cost of its own work to the machine; with an
+//! attacker that sends to the receiving rank. [`live`] has the ranks' side, [`attack`] the
+//! attacker, [`command`] starts them. Besides, [`price`] measures the cost of a packet of each kind
+//! to a stack, for any sender.
 
 pub mod attack;
 pub mod command;
@@ -18,48 +20,49 @@ use std::fmt::{self, Display, Formatter};
 
 /// Share of throughput that has to remain.
 const GOAL: f64 = 0.9;
-/// Share of a processor that the rank under attack may spend on throwing packets away.
+/// Share of a processor that the rank under attack may spend on discarding packets.
 const DEAREST: f64 = 0.1;
-/// Share of the packets asked for that the enemy must have sent.
+/// Share of the requested packets that the attacker must have sent.
 const STRONG_ENOUGH: f64 = 0.9;
 
-/// Where the enemy's packets go in a slice.
+/// Target of the attacker's packets in a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aim {
-    /// Nowhere: it sleeps.
+    /// No target: it sleeps.
     Nobody,
-    /// To a socket that is no part of the job.
+    /// A socket that is no part of the job.
     Bystander,
-    /// To the rank that receives.
+    /// The rank that receives.
     Job,
 }
 
-/// One slice of each, per second: nobody, a bystander, the job attacked.
+/// One slice of each, per second: no attack, a bystander attacked, the job attacked.
 pub type Turn = [f64; 3];
 
-/// What a job says.
+/// Output of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Said {
-    /// Bytes of 64 KiB messages.
+    /// Bytes per second of 64 KiB messages.
     pub bytes: Vec<Turn>,
     /// Messages of one word.
     pub messages: Vec<Turn>,
-    /// Packets per second that the enemy sent while it did.
+    /// Packets per second that the attacker sent while it was active.
     pub rate: f64,
     /// Packets that it sent to the job.
     pub sent: u64,
-    /// Packets that the ranks threw away.
+    /// Packets that the ranks discarded.
     pub thrown: u64,
 }
 
 /// One measure of throughput.
 #[derive(Debug, Serialize)]
 pub struct Throughput {
-    /// Attacked against left alone.
+    /// Job attacked, against no attack.
     pub attacked: Contrast,
-    /// A bystander attacked against left alone: what the enemy's own work takes from the machine.
+    /// Bystander attacked, against no attack: the cost of the attacker's own work to the machine.
     pub machine: Contrast,
-    /// Attacked against a bystander attacked: what packets cost the job that has to look at them.
+    /// Job attacked, against a bystander attacked: the cost of packets to the job that has to check
+    /// them.
     pub packets: Contrast,
 }
 
@@ -77,29 +80,34 @@ impl Throughput {
     }
 }
 
-/// Everything.
+/// The whole report.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// How packets were protected.
+    /// Protection of packets.
     pub security: &'static str,
-    /// Packets per second of the enemy.
+    /// Packets per second of the attacker.
     pub rate: f64,
     /// Packets sent to the job.
     pub sent: u64,
-    /// Packets that its ranks threw away.
+    /// Packets that its ranks discarded.
     pub thrown: u64,
     /// 64 KiB messages, bytes per second.
     pub bytes: Throughput,
     /// Messages of one word, per second.
     pub messages: Throughput,
-    /// What a packet costs the rank that throws it away, by kind.
+    /// Cost of a packet to the rank that discards it, by kind.
     pub prices: Vec<Price>,
-    /// The share of a processor that all of them cost it, if each comes alone and all kinds are as frequent.
+    /// Share of a processor that all of them cost it, if each arrives alone and all kinds are
+    /// equally frequent.
     pub processor: f64,
 }
 
 impl Report {
-    /// From what the job said, of an enemy that was to send `wanted` packets per second.
+    /// Builds the report from the job's output, with an attacker that was to send `wanted` packets
+    /// per second.
+    ///
+    /// # Errors
+    /// Fails if the attacker was too slow, if no packet was discarded, or without turns.
     pub fn of(
         security: &'static str,
         wanted: u32,
@@ -120,7 +128,7 @@ impl Report {
     }
 }
 
-/// For people, in 100 columns.
+/// Printed form, in 100 columns.
 #[derive(Debug)]
 pub struct Text<'a>(pub &'a Report);
 

@@ -1,4 +1,4 @@
-//! What is asked of the figures.
+//! Goals for the figures.
 
 use crate::pair::{Link, Scope};
 use clump_wire::Security;
@@ -6,11 +6,11 @@ use clump_wire::Security;
 /// The goals of one kind of pair.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goals {
-    /// Most of a short round trip, as a multiple of the bare one.
+    /// Maximum of a short round trip, as a multiple of the bare one.
     pub round_trip: f64,
-    /// Least short messages per second.
+    /// Minimum of short messages per second.
     pub rate_per_s: f64,
-    /// Least bandwidth.
+    /// Minimum bandwidth.
     pub bandwidth: Bandwidth,
 }
 
@@ -19,15 +19,15 @@ pub struct Goals {
 pub enum Bandwidth {
     /// This share of the bare stream, at every size.
     Share(f64),
-    /// So many bytes per second, from 1 MiB on.
+    /// This many bytes per second, from 1 MiB on.
     Absolute(f64),
 }
 
-/// Most of a shared-memory round trip with an idle network, as a multiple of that without.
+/// Maximum of a shared-memory round trip with an idle network, as a multiple of that without.
 pub const IDLE_NETWORK: f64 = 1.15;
 
 impl Goals {
-    /// Those of a pair.
+    /// Returns the goals of a pair.
     pub fn of(link: Option<&Link>) -> Self {
         let share = Bandwidth::Share(0.9);
         match link.map(|link| link.security) {
@@ -43,7 +43,7 @@ impl Goals {
 }
 
 impl Scope {
-    /// As headings say it.
+    /// Returns the name in headings.
     pub const fn text(self) -> &'static str {
         match self {
             Scope::Shm => "shared memory",

@@ -5,37 +5,41 @@ use clump_wire::Security;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Whether this process was started as a rank of a job.
+/// Returns true if this process was started as a rank of a job.
 pub fn is_rank() -> bool {
     clump_boot::boot::started_as_rank()
 }
 
-/// This program's own file.
+/// Returns the path of this program.
+///
+/// # Errors
+/// Fails if the system does not report it.
 pub fn own_program() -> Result<PathBuf> {
     std::env::current_exe().context("finding this program's own file")
 }
 
-/// What a job looks like.
+/// Shape of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Ranks in all.
     pub ranks: usize,
-    /// Virtual nodes that they are spread over.
+    /// Number of virtual nodes that they are spread over.
     pub nodes: usize,
-    /// How packets between nodes are protected.
+    /// Protection of packets between nodes.
     pub security: Security,
-    /// Whether every node gets a network namespace of its own.
+    /// True if every node gets a network namespace of its own.
     pub netns: bool,
 }
 
 impl Shape {
-    /// Ranks of one node.
+    /// Returns the shape of a job on one node.
     pub fn node(ranks: usize) -> Self {
         Self { ranks, nodes: 1, security: Security::default(), netns: false }
     }
 
-    /// Options of `clump run`. Ranks get cores of their own where that is possible for the two that
-    /// measure, so that the scheduler does not move them; `crowd` are those that only look on.
+    /// Returns the options of `clump run`. Ranks get cores of their own where that is possible for
+    /// the two that measure, so that the scheduler does not move them; `crowd` are those that sleep
+    /// meanwhile.
     fn options(self, cores: usize, crowd: usize) -> Vec<String> {
         let mut options = vec!["-n".to_owned(), self.ranks.to_string()];
         if self.ranks.saturating_sub(crowd) <= cores {
@@ -52,7 +56,11 @@ impl Shape {
     }
 }
 
-/// `clump run` of this program; `onlookers` are ranks that sleep through the measurement.
+/// Returns the command `clump run` of this program; `onlookers` are ranks that sleep through the
+/// measurement.
+///
+/// # Errors
+/// Fails as [`own_program`] does.
 pub fn job(shape: Shape, onlookers: usize) -> Result<Command> {
     let program = own_program()?;
     let mut command = Command::new(&program);
@@ -61,14 +69,20 @@ pub fn job(shape: Shape, onlookers: usize) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs this very command line as a job of two ranks on one node; the job's exit code.
+/// Runs this command line as a job of two ranks on one node. Returns the job's exit code.
+///
+/// # Errors
+/// Fails if the job cannot be started.
 pub fn as_pair() -> Result<u8> {
     let mut command = job(Shape::node(2), 0)?;
     command.args(std::env::args_os().skip(1));
     code(&mut command)
 }
 
-/// Runs a job that prints for itself; its exit code.
+/// Runs a job that prints its output itself. Returns its exit code.
+///
+/// # Errors
+/// Fails if the job cannot be started.
 pub fn code(command: &mut Command) -> Result<u8> {
     let status = command.status().context("starting a job of this program")?;
     // A job ended by a signal has no code: report it like any other failure.

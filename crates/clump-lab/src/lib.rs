@@ -1,17 +1,19 @@
-//! The LogGP performance laboratory: what a machine's messages cost, and what others reach on it.
+//! The LogGP performance laboratory: the cost of messages on a machine, and the figures of other
+//! implementations there.
 //!
-//! Top layer, below the command line only: `clump lab` hands a [`Command`] to [`main`]. The commands
-//! start this program again as a job (`clump run`), measure through the same interface that any
-//! program uses, and estimate with `clump-loggp`.
+//! Top layer, below the command line only: `clump lab` hands a [`Command`] to [`main`]. The
+//! commands start this program again as a job (`clump run`), measure through the same interface
+//! that any program uses, and estimate with `clump-loggp`.
 //!
-//! Types to know: [`pair::Pair`] (two ranks as the measurements see them), [`plan::Plan`] (what to
-//! measure), [`report::Report`] (what came out), [`contrast::Contrast`] (ours beside a baseline).
+//! Types to know: [`pair::Pair`] (two ranks as the measurements see them), [`plan::Plan`] (extent
+//! of a measurement), [`report::Report`] (its results), [`contrast::Contrast`] (clump beside a
+//! baseline).
 //!
 //! # Invariants
-//! 1. Every claim about speed is a ratio to something measured in turn with it, in slices of at most
-//!    100 ms, as a median of at least 21 slices; the report says where the ranks sat.
-//! 2. Measurements are written against [`pair::Pair`]; a machine with known parameters and a virtual
-//!    clock tests them.
+//! 1. Every claim about speed is a ratio to something measured in turn with it, in slices of at
+//!    most 100 ms, as a median of at least 21 slices; the report states the placement of the ranks.
+//! 2. Measurements are written against [`pair::Pair`]; a machine with known parameters and a
+//!    virtual clock tests them.
 //! 3. Other programs run one at a time, within a time limit, and do not outlive the command.
 #![forbid(unsafe_code)]
 
@@ -41,26 +43,29 @@ pub mod wire;
 /// The commands of the laboratory, for `clump lab` to mount.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// LogP signature and table of shared memory and of the network, beside what is bare
+    /// LogP signature and table of shared memory and of the network, beside the bare machine
     Logp(logp_command::Args),
-    /// What a send and a receive consist of, step by step
+    /// Steps of a send and of a receive, with their costs
     Steps(steps_command::Args),
-    /// The same games on clump and on the peers that are installed (UCX, MPI, libfabric, iperf3)
+    /// Comparison of clump with the installed peers (UCX, MPI, libfabric, iperf3)
     Compare(compare::Args),
-    /// What lost packets and many senders at once cost between nodes
+    /// Cost of lost packets and of many senders at once between nodes
     Loss(loss::command::Args),
-    /// What a job between nodes loses to somebody who sends it packets of his own
+    /// Loss of throughput of a job between nodes under an attacker's flood of packets
     Enemy(enemy::command::Args),
-    /// What small messages and locks cost between nodes while bulk goes too
+    /// Cost of small messages and locks between nodes during bulk transfers
     Urgent(urgent::command::Args),
 }
 
-/// A number on the command line that is not 0: as of turns, for none measure nothing.
+/// Returns a parser of numbers other than 0 on the command line: with no turns nothing is measured.
 fn some() -> clap::builder::RangedU64ValueParser<usize> {
     clap::builder::RangedU64ValueParser::new().range(1..)
 }
 
-/// Runs a command; the exit code for the program.
+/// Runs a command. Returns the exit code for the program.
+///
+/// # Errors
+/// Fails as the command does.
 pub fn main(command: &Command) -> anyhow::Result<u8> {
     match command {
         Command::Logp(args) => logp_command::run(args),

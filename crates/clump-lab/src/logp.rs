@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use clump_loggp::Median;
 use std::time::Duration;
 
-/// Rounds of one slice of a game in which a round takes `ns`.
+/// Returns the rounds of one slice of a workload in which a round takes `ns`.
 pub fn rounds(slice: Duration, ns: f64) -> u32 {
     #[expect(clippy::cast_precision_loss, reason = "a slice is far below 2^53 ns")]
     let rounds = slice.as_nanos() as f64 / ns.max(1.0);
@@ -21,16 +21,19 @@ pub fn rounds(slice: Duration, ns: f64) -> u32 {
     rounds.clamp(16, 1 << 22)
 }
 
-/// The load average, if it is more than the processors can serve.
+/// Returns the load average, if it is more than the processors can serve.
 fn crowd() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     let load: f64 = text.split_whitespace().next()?.parse().ok()?;
     let cores = u32::try_from(clump_os::topology::usable_cores()).ok()?;
-    // Our own two ranks are in it.
+    // The two ranks of the measurement are in it.
     (load > f64::from(cores) + 0.5).then_some(load)
 }
 
-/// Measures everything. `breakdown` takes no part in the timing and is only carried into the report.
+/// Measures everything. `breakdown` is not timed here and only carried into the report.
+///
+/// # Errors
+/// Fails if the other side stops answering, or if the plan has no slices.
 pub fn run<P: Pair>(pair: &mut P, plan: &Plan, breakdown: Breakdown) -> Result<Report> {
     let begun = pair.now();
     let clock_ns = pair.clock_cost_ns();
@@ -64,7 +67,11 @@ pub fn run<P: Pair>(pair: &mut P, plan: &Plan, breakdown: Breakdown) -> Result<R
     })
 }
 
-/// Median of the short round trip alone, in a fraction of a second: for jobs that take turns.
+/// Returns the median of the short round trip alone, in a fraction of a second: for jobs that take
+/// turns.
+///
+/// # Errors
+/// Fails if the other side stops answering.
 pub fn trip<P: Pair>(pair: &mut P) -> Result<f64> {
     let plan = Plan { slice: Duration::from_millis(2), ..Plan::quick() };
     let clock_ns = pair.clock_cost_ns();
@@ -74,7 +81,11 @@ pub fn trip<P: Pair>(pair: &mut P) -> Result<f64> {
     Ok(Median::of(slices.collect::<Result<Vec<f64>>>()?).context("the plan has no slices")?.value)
 }
 
-/// Short request to reply handled, beside the bare round trip, nanoseconds a round.
+/// Measures from a short request to its handled reply, beside the bare round trip, in nanoseconds a
+/// round.
+///
+/// # Errors
+/// Fails if the other side stops answering, or if the plan has no slices.
 pub fn round_trips<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Contrast> {
     let guess = measure::round_trips(pair, 100, clock_ns)?;
     let count = rounds(plan.slice, guess);
@@ -86,7 +97,7 @@ pub fn round_trips<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<
     Contrast::of(&slices).context("the plan has no slices")
 }
 
-/// One-way messages per second, beside the bare rate.
+/// Measures one-way messages per second, beside the bare rate.
 fn rates<P: Pair>(pair: &mut P, plan: &Plan) -> Result<Contrast> {
     let guess = measure::post_rate(pair, 10_000)?;
     let count = rounds(plan.slice, 1e9 / guess).max(10_000);
@@ -97,9 +108,10 @@ fn rates<P: Pair>(pair: &mut P, plan: &Plan) -> Result<Contrast> {
     Contrast::of(&slices).context("the plan has no slices")
 }
 
-/// The bare network through the other system calls, our round trip in turn with each.
+/// Measures the bare network through the other system calls, and clump's round trip in turn with
+/// each.
 fn paths<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Vec<Path>> {
-    /// Most datagrams of a slice: one a call takes microseconds.
+    /// Maximum number of datagrams of a slice: one a call takes microseconds.
     const MOST: u32 = 4000;
     let guess = measure::round_trips(pair, 100, clock_ns)?;
     let count = rounds(plan.slice, guess).min(MOST);
@@ -122,7 +134,7 @@ fn paths<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Vec<Path>>
     all.map(path).collect()
 }
 
-/// Streams beside bare ones, bytes per second.
+/// Measures streams beside bare ones, in bytes per second.
 fn bandwidths<P: Pair>(
     pair: &mut P,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! `clump lab logp`: options, the jobs, what their ranks do, what is printed.
+//! `clump lab logp`: options, jobs, the ranks' work, output.
 
 use crate::columns::{self, Column, Columns};
 use crate::compare::process;
@@ -17,7 +17,7 @@ use clump_wire::Security;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Which paths to measure.
+/// Paths to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Paths {
     /// Shared memory, between two ranks of a node.
@@ -34,7 +34,7 @@ pub enum Paths {
 /// Options of `clump lab logp`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
-    /// Which paths to measure
+    /// Paths to measure
     #[arg(long, value_enum, default_value = "shm")]
     pub scope: Paths,
     /// Protection of packets between nodes [default: both aead and crc, one after the other; with
@@ -56,12 +56,15 @@ pub struct Args {
     /// Draw the signature into this SVG file too
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Ranks measure the round trip only, and print nothing but it.
+    /// Ranks measure the round trip only, and print nothing else.
     #[arg(long, hide = true)]
     pub trips: bool,
 }
 
-/// Runs the command; the exit code. Started by hand, it starts itself again as jobs.
+/// Runs the command. Returns the exit code. Started by hand, it starts itself again as jobs.
+///
+/// # Errors
+/// Fails if a job cannot be run, if a measurement fails, or if a file cannot be written.
 pub fn run(args: &Args) -> Result<u8> {
     if launch::is_rank() {
         return run_rank(args);
@@ -103,7 +106,7 @@ pub fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// One job: which pair of it measures.
+/// One job, and the pair of it that measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Game {
     scope: Scope,
@@ -111,7 +114,7 @@ struct Game {
 }
 
 impl Game {
-    /// `ranks` on each of `nodes` nodes.
+    /// Creates a job with `ranks` on each of `nodes` nodes.
     fn new(scope: Scope, ranks: usize, nodes: usize, security: Security, args: &Args) -> Self {
         let ranks = ranks * nodes;
         Self { scope, shape: Shape { ranks, nodes, security, netns: args.netns } }
@@ -124,7 +127,7 @@ impl Game {
         }
     }
 
-    /// This command line for the ranks of the job.
+    /// Returns this command line for the ranks of the job.
     fn command(&self, args: &Args) -> Result<Command> {
         let mut command = launch::job(self.shape, self.shape.ranks - 2)?;
         let scope = match self.scope {
@@ -145,7 +148,7 @@ impl Game {
     }
 }
 
-/// The jobs of everything but `--scope all`.
+/// Returns the jobs of everything but `--scope all`.
 fn games(args: &Args) -> Vec<Game> {
     let both = vec![Security::Aead, Security::Crc];
     let securities = args.security.map_or(both, |one| vec![one]);
@@ -169,7 +172,8 @@ fn report_of(game: &Game, args: &Args) -> Result<serde_json::Value> {
         .context("a job of this program printed something else than a report")
 }
 
-/// The four columns of paper 000, table 2, and what an idle network costs shared memory.
+/// Measures the four columns of paper 000, table 2, and the cost of an idle network to shared
+/// memory.
 fn all(args: &Args) -> Result<u8> {
     /// Turns of the two jobs whose round trips are compared.
     const TURNS: usize = 21;
@@ -200,7 +204,7 @@ fn all(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// What a rank of the job does; rank 0 prints.
+/// Runs a rank of the job; rank 0 prints.
 fn run_rank(args: &Args) -> Result<u8> {
     let scope = match args.scope {
         Paths::Shm => Scope::Shm,
@@ -233,7 +237,10 @@ fn run_rank(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// Prints the report as the options say.
+/// Prints the report in the form of the options.
+///
+/// # Errors
+/// Fails if the drawing cannot be written.
 pub fn show(report: &Report, args: &Args) -> Result<()> {
     if let Some(file) = &args.svg {
         let drawing = svg::signature(&report.measurement.signature, &report.estimate);
@@ -278,7 +285,7 @@ mod tests {
         );
         assert!(line.ends_with("lab logp --scope net --security crc --quick --json"), "{line}");
         assert!(run(&Args { svg: Some("x.svg".into()), ..args(Paths::Both, None) }).is_err());
-        // Before anything is measured.
+        // It fails before anything is measured.
         let svg = Some("/no/such/folder/x.svg".into());
         let failed = run(&Args { svg, ..args(Paths::Shm, None) }).unwrap_err();
         assert!(failed.to_string().contains("--svg"), "{failed:#}");

@@ -1,9 +1,9 @@
-//! `clump lab loss`: what lost packets and many senders at once cost between nodes.
+//! `clump lab loss`: the cost of lost packets and of many senders at once between nodes.
 //!
-//! Jobs with and without loss take turns; the loss is that of the driver's fault wrapper, which every
-//! rank puts around its socket when the configuration says so: packets are thrown away as they arrive, so
-//! that their sender does what it does without. The figures are worked out here from
-//! what the jobs' ranks ([`live`]) print; [`command`] starts them.
+//! Jobs with and without loss take turns; the loss is that of the driver's fault wrapper, which
+//! every rank puts around its socket when the configuration demands it: packets are discarded as
+//! they arrive, so that their sender does the same as without loss. The figures are worked out here
+//! from the output of the jobs' ranks ([`live`]); [`command`] starts them.
 
 pub mod command;
 pub mod live;
@@ -14,54 +14,54 @@ use clump_loggp::Median;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
-/// Packets lost of a million, and the share of the lossless goodput that is asked for.
+/// Packets lost of a million, and the required share of the lossless goodput.
 pub const LOSSES: [(u32, f64); 2] = [(10_000, 0.9), (50_000, 0.7)];
-/// Loss under which round trips are looked at, of a million.
+/// Loss under which round trips are measured, of a million.
 pub const TRIP_LOSS: u32 = 1000;
 /// Senders of the incast.
 pub const SENDERS: usize = 8;
-/// How far a sender may be from the mean.
+/// Maximum deviation of a sender from the mean.
 const UNFAIR: f64 = 0.2;
-/// Below this share of one sender's goodput, that of many has collapsed.
+/// Share of one sender's goodput below which that of many has collapsed.
 const COLLAPSE: f64 = 0.5;
 
-/// What one stream job says.
+/// Output of a stream job.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
     /// Payload handled by the receiver, per second.
     pub bytes_per_s: f64,
     /// Packets' worth of messages sent for the first time.
     pub sent: u64,
-    /// And again.
+    /// Packets' worth of messages retransmitted.
     pub resent: u64,
 }
 
-/// What one round-trip job says.
+/// Output of a round-trip job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trips {
     /// Every round trip, nanoseconds.
     pub ns: Vec<f64>,
-    /// Packets' worth of messages that were sent again.
+    /// Packets' worth of messages that were retransmitted.
     pub resent: u64,
 }
 
-/// What an incast job says.
+/// Output of an incast job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Incast {
     /// Bytes per second of one sender while the others wait.
     pub alone: f64,
     /// Bytes per second of each while all send.
     pub together: Vec<f64>,
-    /// What the scheduler made of each meanwhile; empty where the kernel does not say.
+    /// Scheduling of each meanwhile; empty where the kernel does not report it.
     pub times: Vec<Times>,
 }
 
-/// Shares of a while.
+/// Shares of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// Spent on a processor.
     pub ran: f64,
-    /// Spent waiting for one.
+    /// Spent waiting for a processor.
     pub queued: f64,
 }
 
@@ -70,16 +70,19 @@ pub struct Times {
 pub struct Goodput {
     /// Packets lost of a million.
     pub loss_ppm: u32,
-    /// Share of lossless goodput that is asked for.
+    /// Required share of lossless goodput.
     pub goal: f64,
     /// With loss against without, bytes per second.
     pub bytes_per_s: Contrast,
-    /// Share of packets that were sent again.
+    /// Share of packets that were retransmitted.
     pub resent: f64,
 }
 
 impl Goodput {
-    /// From turns: with loss, without.
+    /// Builds the figure from turns: with loss, without.
+    ///
+    /// # Errors
+    /// Fails if nothing was retransmitted under loss, or without turns.
     pub fn of((loss_ppm, goal): (u32, f64), turns: &[(Stream, Stream)]) -> Result<Self> {
         let pairs: Vec<_> = turns.iter().map(|(a, b)| (a.bytes_per_s, b.bytes_per_s)).collect();
         let count = |part: fn(&Stream) -> u64| turns.iter().map(|(lossy, _)| part(lossy)).sum();
@@ -101,16 +104,19 @@ pub struct Tail {
     pub lossless_p99_ns: f64,
     /// With loss: median, 99th and 99.9th percentile, the worst.
     pub percentiles_ns: [f64; 4],
-    /// What the 99th percentile may be: three smoothed round trips and 50 us.
+    /// Limit of the 99th percentile: three smoothed round trips and 50 us.
     pub limit_ns: f64,
-    /// How many there were.
+    /// Number of round trips.
     pub count: usize,
-    /// Packets' worth of messages that were sent again.
+    /// Packets' worth of messages that were retransmitted.
     pub resent: u64,
 }
 
 impl Tail {
-    /// From jobs with and without loss.
+    /// Builds the figures from jobs with and without loss.
+    ///
+    /// # Errors
+    /// Fails if nothing was retransmitted under loss, or without round trips.
     pub fn of(lossy: &Trips, lossless: &Trips) -> Result<Self> {
         let median = Median::of(lossless.ns.iter().copied()).context("no round trips")?;
         ensure!(lossy.resent > 0, "nothing was sent again under loss: nothing was lost");
@@ -126,7 +132,7 @@ impl Tail {
     }
 }
 
-/// The value below which so large a share lies.
+/// Returns the value below which this share of the samples lies.
 fn percentile(samples: &[f64], share: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -136,7 +142,7 @@ fn percentile(samples: &[f64], share: f64) -> Option<f64> {
     sorted.get(at).copied()
 }
 
-/// Largest deviation from the mean, as a share of it.
+/// Returns the largest deviation from the mean, as a share of it.
 fn farthest(rates: &[f64]) -> f64 {
     let mean = mean(rates.iter().copied());
     rates.iter().map(|rate| (rate / mean.max(1.0) - 1.0).abs()).fold(0.0, f64::max)
@@ -148,17 +154,18 @@ fn mean(all: impl ExactSizeIterator<Item = f64>) -> f64 {
 }
 
 impl Incast {
-    /// All senders over one alone.
+    /// Returns the sum of all senders over one alone.
     pub fn over_alone(&self) -> f64 {
         self.together.iter().sum::<f64>() / self.alone.max(1.0)
     }
 
-    /// Largest deviation of a sender from the mean, as a share of it.
+    /// Returns the largest deviation of a sender from the mean, as a share of it.
     pub fn unfairness(&self) -> f64 {
         farthest(&self.together)
     }
 
-    /// The same of what senders sent in a second on a processor; `None` where that is not known.
+    /// Returns the unfairness of the bytes that senders sent per second on a processor; `None`
+    /// where that is not known.
     pub fn unfairness_on_processor(&self) -> Option<f64> {
         let known = !self.times.is_empty() && self.times.iter().all(|times| times.ran > 0.0);
         let rates = self.together.iter().zip(&self.times);
@@ -166,20 +173,20 @@ impl Incast {
     }
 }
 
-/// Everything.
+/// The whole report.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// How packets were protected.
+    /// Protection of packets.
     pub security: &'static str,
-    /// By loss.
+    /// Goodput, by loss.
     pub goodput: Vec<Goodput>,
     /// Round trips.
     pub tail: Tail,
-    /// Many to one.
+    /// Many senders to one receiver.
     pub incast: Incast,
 }
 
-/// For people, in 100 columns.
+/// Printed form, in 100 columns.
 #[derive(Debug)]
 pub struct Text<'a>(pub &'a Report);
 

@@ -8,16 +8,16 @@ use crate::plan::{Delay, Plan};
 use anyhow::{Context, Result};
 use clump_loggp::{Bulk, Burst, Measurement, Median, Prtt, Signature};
 
-/// Round trips behind one sample of the round-trip time.
+/// Round trips of one sample of the round-trip time.
 const TRIPS: u32 = 16;
 /// Loops of computation, some 300 ns, between two bursts.
 const REST: u32 = 200;
 /// Messages of a train (Hoefler et al. use 10 to 100).
 const TRAIN: u32 = 33;
-/// Bytes behind one sample of a bulk interval: enough that the last round trip does not show.
+/// Bytes of one sample of a bulk interval: enough that the last round trip does not show.
 const BULK_SAMPLE: usize = 4 << 20;
 
-/// What the first look at the machine says; delays are chosen by it.
+/// First estimate of the machine, by which delays are chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct Rough {
     /// Cost of reading the clock twice.
@@ -31,7 +31,10 @@ pub struct Rough {
 }
 
 impl Rough {
-    /// Looks.
+    /// Makes the first estimate.
+    ///
+    /// # Errors
+    /// Fails if the other side stops answering.
     pub fn look<P: Pair>(pair: &mut P) -> Result<Self> {
         let clock_ns = pair.clock_cost_ns();
         let mut rtt = Vec::new();
@@ -57,9 +60,12 @@ impl Rough {
     }
 }
 
-/// Time to issue `messages` answered requests with a delay between them. Every request looks for
-/// answers, so a delay long enough for an answer makes each handle one. The clock stops at the last
-/// issue; what is still under way is collected after it.
+/// Measures the time to issue `messages` answered requests with a delay between them. Every request
+/// polls for answers, so a delay long enough for an answer makes each handle one. The clock stops
+/// at the last issue; answers still in flight are collected after it.
+///
+/// # Errors
+/// Fails if the other side stops answering.
 pub fn burst<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) -> Result<f64> {
     let start = pair.now();
     pair.request()?;
@@ -77,7 +83,10 @@ pub fn burst<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) ->
     Ok(pair.ns(end.wrapping_sub(start)) - clock_ns)
 }
 
-/// One round trip, as the mean over `count` of them one after the other, in nanoseconds.
+/// Measures one round trip, as the mean over `count` of them one after the other, in nanoseconds.
+///
+/// # Errors
+/// Fails if the other side stops answering.
 pub fn round_trips<P: Pair>(pair: &mut P, count: u32, clock_ns: f64) -> Result<f64> {
     let start = pair.now();
     for _ in 0..count {
@@ -88,8 +97,8 @@ pub fn round_trips<P: Pair>(pair: &mut P, count: u32, clock_ns: f64) -> Result<f
     Ok((pair.ns(end.wrapping_sub(start)) - clock_ns) / f64::from(count))
 }
 
-/// What one delay takes, the mean of `times`. Each follows a round trip, as in a burst: a far side that
-/// nobody talks to goes to sleep, and a core without its neighbour runs at another speed.
+/// Measures one delay, as the mean of `times`. Each follows a round trip, as in a burst: an idle
+/// far side goes to sleep, and a core without its neighbour runs at another speed.
 fn delay_cost<P: Pair>(pair: &mut P, loops: u32, times: u32, clock_ns: f64) -> Result<f64> {
     let mut total_ns = 0.0;
     for _ in 0..times {
@@ -103,7 +112,7 @@ fn delay_cost<P: Pair>(pair: &mut P, loops: u32, times: u32, clock_ns: f64) -> R
     Ok(total_ns / f64::from(times))
 }
 
-/// `n` posts with a delay between them and one answered request at the end: PRTT(n, d).
+/// Measures `n` posts with a delay between them and one answered request at the end: PRTT(n, d).
 fn train<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) -> Result<f64> {
     let start = pair.now();
     for _ in 1..messages {
@@ -120,19 +129,23 @@ fn train<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) -> Res
     Ok(ns)
 }
 
-/// Messages of a stream of `bytes` each that make one sample.
+/// Returns the number of messages of `bytes` each in a stream that makes one sample.
 pub fn stream_length(bytes: usize) -> usize {
     (BULK_SAMPLE / bytes.max(1)).clamp(1, 256)
 }
 
-/// A few round trips: the other side may be asleep, or busy looking elsewhere, after a baseline.
+/// Makes a few round trips: after a baseline the other side may be asleep, or busy polling
+/// elsewhere.
 fn wake<P: Pair>(pair: &mut P) -> Result<()> {
     round_trips(pair, 2 * TRIPS, 0.0)?;
     Ok(())
 }
 
-/// Interval between messages of a stream of `bytes` each, in nanoseconds. Payloads over the limit of
-/// the way go as several messages, as paper 000 (4.1) does it with 8 kB chunks.
+/// Measures the interval between messages of a stream of `bytes` each, in nanoseconds. Payloads
+/// over the limit of a message go as several messages, as in paper 000 (4.1) with 8 kB chunks.
+///
+/// # Errors
+/// Fails if the other side stops answering.
 pub fn stream<P: Pair>(pair: &mut P, way: Way, bytes: usize, rtt_ns: f64) -> Result<f64> {
     let count = stream_length(bytes);
     let chunk = bytes.min(pair.largest(way)).max(1);
@@ -153,7 +166,10 @@ pub fn stream<P: Pair>(pair: &mut P, way: Way, bytes: usize, rtt_ns: f64) -> Res
     Ok((pair.ns(end.wrapping_sub(start)) - rtt_ns) / count)
 }
 
-/// One-way short messages per second, over `messages` of them.
+/// Measures one-way short messages per second, over `messages` of them.
+///
+/// # Errors
+/// Fails if the other side stops answering.
 pub fn post_rate<P: Pair>(pair: &mut P, messages: u32) -> Result<f64> {
     wake(pair)?;
     let start = pair.now();
@@ -165,7 +181,10 @@ pub fn post_rate<P: Pair>(pair: &mut P, messages: u32) -> Result<f64> {
     Ok(f64::from(messages) * 1e9 / pair.ns(end.wrapping_sub(start)))
 }
 
-/// Everything the estimates need.
+/// Measures everything that the estimates need.
+///
+/// # Errors
+/// Fails if the other side stops answering, or if the plan has no repetitions.
 pub fn measure<P: Pair>(pair: &mut P, plan: &Plan) -> Result<(Measurement, Prtt)> {
     let rough = Rough::look(pair)?;
     let signature = signature(pair, plan, &rough)?;
@@ -246,7 +265,7 @@ fn signature<P: Pair>(pair: &mut P, plan: &Plan, rough: &Rough) -> Result<Signat
     Ok(Signature { bursts: cells.into_iter().map(burst).collect() })
 }
 
-/// Known to 1 % with 95 % confidence.
+/// Returns true if it is known to 1 % with 95 % confidence.
 fn is_known(cell: &[f64]) -> bool {
     Median::of(cell.iter().copied()).is_some_and(|m| m.spread() < 0.01)
 }

@@ -1,9 +1,9 @@
 //! Two ranks as the measurements see them: one issues, the other answers.
 //!
-//! The measurements are written against [`Pair`], so that they run on a live job ([`live`]) and on a
-//! machine with known parameters and a virtual clock ([`fake`]), where what comes out can be checked.
-//! They are the same whichever path messages take; only what a figure is held against differs, and
-//! [`Link`] tells which.
+//! The measurements are written against [`Pair`], so that they run on a live job ([`live`]) and on
+//! a machine with known parameters and a virtual clock ([`fake`]), where the results can be
+//! checked. They are the same for every path of the messages; only the baseline of a figure
+//! differs, and depends on [`Link`].
 
 #[cfg(test)]
 pub mod fake;
@@ -16,7 +16,7 @@ use clump_loggp::Median;
 use clump_wire::Security;
 use serde::Serialize;
 
-/// The two ways bulk data goes.
+/// The two kinds of bulk messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Way {
@@ -27,7 +27,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// As tables name it.
+    /// Returns the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Way::Medium => "medium",
@@ -49,14 +49,14 @@ pub enum Scope {
 /// The network between the two ranks of a pair.
 #[derive(Debug, Clone, Serialize)]
 pub struct Link {
-    /// How packets are protected.
+    /// Protection of packets.
     #[serde(serialize_with = "as_text")]
     pub security: Security,
     /// Bytes of the packet of a short request with one word, nothing else in it.
     pub packet_bytes: usize,
-    /// Largest datagram that the path carries in one piece.
+    /// Largest datagram that the path carries unfragmented.
     pub datagram_bytes: usize,
-    /// Where the issuing side's node lives.
+    /// Address of the issuing side's node.
     pub address: std::net::IpAddr,
 }
 
@@ -65,7 +65,7 @@ fn as_text<S: serde::Serializer>(security: &Security, to: S) -> Result<S::Ok, S:
 }
 
 impl Link {
-    /// Over this network.
+    /// Describes the network with these properties.
     pub fn new(security: Security, datagram_bytes: usize, address: std::net::IpAddr) -> Self {
         use clump_wire::frame::{Head, Kind, Route, frame_bytes};
         let route = Route::default();
@@ -77,40 +77,40 @@ impl Link {
     }
 }
 
-/// The issuing side of a pair. Everything times itself in ticks of [`Pair::now`].
+/// The issuing side of a pair. All its times are in ticks of [`Pair::now`].
 pub trait Pair {
-    /// The clock, as cheap as the machine has one.
+    /// Reads the clock, the cheapest of the machine.
     fn now(&mut self) -> u64;
-    /// Nanoseconds per tick.
+    /// Returns the nanoseconds per tick.
     fn ns_per_tick(&self) -> f64;
-    /// Computes for a while that grows with `loops`, without looking for messages.
+    /// Computes for a time that grows with `loops`, without polling for messages.
     fn delay(&mut self, loops: u32);
-    /// One short request that the other side answers. Looks for messages once after sending, as every
+    /// Sends one short request that the other side answers. Polls once after sending, as every
     /// request of Active Messages II does (paper 000, 4.3).
     fn request(&mut self) -> Result<()>;
-    /// One short request that is not answered; looks for messages too.
+    /// Sends one short request that is not answered; polls once, too.
     fn post(&mut self) -> Result<()>;
-    /// One message with `bytes` of payload that is not answered; at most [`Pair::largest`].
+    /// Sends one message with `bytes` of payload that is not answered; at most [`Pair::largest`].
     fn bulk(&mut self, way: Way, bytes: usize) -> Result<()>;
-    /// Most payload of one message.
+    /// Returns the maximum payload of one message.
     fn largest(&self, way: Way) -> usize;
-    /// Looks for messages once.
+    /// Polls once for messages.
     fn poll(&mut self) -> Result<()>;
-    /// Requests that are not answered yet.
+    /// Returns the number of requests that are not answered yet.
     fn outstanding(&self) -> u64;
     /// Returns when everything posted and sent in bulk has been handled by the other side.
     fn settle(&mut self) -> Result<()>;
-    /// Requests that fit between the two before a sender has to wait.
+    /// Returns the number of requests that fit between the two before a sender has to wait.
     fn window(&self) -> u32;
-    /// The network between the two; `None`: they share memory.
+    /// Returns the network between the two; `None`: they share memory.
     fn link(&self) -> Option<&Link>;
-    /// Plays `rounds` rounds of the raw game that bounds any message through shared memory: one side
-    /// writes a line that the other watches, and the other way round. Returns ticks.
+    /// Runs `rounds` rounds of the raw exchange that bounds any message through shared memory: one
+    /// side writes a line that the other watches, and the other way round. Returns ticks.
     fn flag_rounds(&mut self, rounds: u32) -> Result<u64>;
-    /// Plays a game of the bare network, where there is one. Returns nanoseconds.
+    /// Runs a workload of the bare network, where there is one. Returns nanoseconds.
     fn wire_game(&mut self, game: Game) -> Result<f64>;
 
-    /// Looks for messages until all requests are answered.
+    /// Polls until all requests are answered.
     fn drain(&mut self) -> Result<()> {
         while self.outstanding() > 0 {
             self.poll()?;
@@ -118,14 +118,15 @@ pub trait Pair {
         Ok(())
     }
 
-    /// Ticks as nanoseconds.
+    /// Converts ticks to nanoseconds.
     fn ns(&self, ticks: u64) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "spans of a measurement are far below 2^53")]
         let ticks = ticks as f64;
         ticks * self.ns_per_tick()
     }
 
-    /// What reading the clock twice costs, in nanoseconds; every measured span contains it.
+    /// Returns the cost of reading the clock twice, in nanoseconds; every measured span contains
+    /// it.
     fn clock_cost_ns(&mut self) -> f64 {
         let samples: Vec<f64> = (0..101)
             .map(|_| {
@@ -138,7 +139,7 @@ pub trait Pair {
     }
 }
 
-/// Where the two ranks sit, judged by how long a cache line travels between them (the rule:
+/// Placement of the two ranks, judged by the time that a cache line travels between them (the rule:
 /// hyper-thread siblings share a first-level cache and take 20-25 ns; separate cores take over 90).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -161,7 +162,7 @@ impl Placement {
         }
     }
 
-    /// As a sentence says it.
+    /// Returns the placement as a sentence.
     pub const fn text(self) -> &'static str {
         match self {
             Placement::Siblings => {

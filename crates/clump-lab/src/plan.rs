@@ -1,4 +1,4 @@
-//! What to measure, how often, and for how long at most.
+//! Extent of a measurement: sizes, repetitions, and time limits.
 
 use crate::pair::Scope;
 use std::time::Duration;
@@ -8,34 +8,35 @@ use std::time::Duration;
 pub struct Plan {
     /// Burst sizes, ascending, from 1.
     pub bursts: Vec<u32>,
-    /// Largest burst with a delay in it. Those tell of the interval over a round trip, for which short
-    /// bursts do; and between nodes a long one takes its time.
+    /// Largest burst with a delay in it. Those show the interval over a round trip, for which short
+    /// bursts suffice; and between nodes a long one takes its time.
     pub longest_delayed: u32,
     /// Delays in units of g and of the round trip.
     pub delays: Vec<Delay>,
-    /// Fewest repetitions of the signature.
+    /// Minimum number of repetitions of the signature.
     pub repetitions: usize,
-    /// Slices of an interleaved comparison: fewest.
+    /// Minimum number of slices of an interleaved comparison.
     pub slices: usize,
     /// Length of one slice: at most 100 ms, so that both sides see the same machine.
     pub slice: Duration,
     /// Payload sizes of the bulk streams.
     pub bulk_bytes: Vec<usize>,
-    /// Time for the signature; more repetitions are made until its intervals are under 1 % or this is up.
+    /// Time for the signature; repetitions are made until its intervals are under 1 % or this time
+    /// has passed.
     pub signature_budget: Duration,
 }
 
 /// A delay between two requests of a burst.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Delay {
-    /// That many gaps.
+    /// This many gaps.
     Gaps(f64),
-    /// That many round trips.
+    /// This many round trips.
     RoundTrips(f64),
 }
 
 impl Plan {
-    /// The full measurement, about five seconds.
+    /// Returns the full measurement, about five seconds.
     pub fn full() -> Self {
         Self {
             bursts: burst_sizes(2048),
@@ -56,7 +57,7 @@ impl Plan {
         }
     }
 
-    /// The same table from fewer points, about one second: for the demonstration.
+    /// Returns the same table from fewer points, about one second: for the demonstration.
     pub fn quick() -> Self {
         Self {
             bursts: vec![1, 2, 4, 8, 32, 128, 512, 1024, 2048],
@@ -70,7 +71,7 @@ impl Plan {
         }
     }
 
-    /// The same for a path on which everything takes longer.
+    /// Adapts the plan to a path on which everything takes longer.
     #[must_use]
     pub fn over(self, scope: Scope) -> Self {
         match scope {
@@ -85,7 +86,7 @@ impl Plan {
     }
 }
 
-/// 1, 2, 3, 4, 6, 8, 12, ... up to `most`.
+/// Returns 1, 2, 3, 4, 6, 8, 12, ... up to `most`.
 fn burst_sizes(most: u32) -> Vec<u32> {
     let mut sizes: Vec<u32> = vec![1];
     let mut power = 2;

@@ -1,4 +1,4 @@
-//! The signature as a picture of characters: both axes logarithmic, at most 100 columns.
+//! The signature as a plot of characters: both axes logarithmic, at most 100 columns.
 
 use clump_loggp::Signature;
 
@@ -13,7 +13,8 @@ pub struct LogAxis {
 }
 
 impl LogAxis {
-    /// An axis that covers the values, from the power of ten (or two) below to the one above.
+    /// Returns an axis that covers the values, from the power of ten (or two) below to the one
+    /// above.
     pub fn covering(values: impl Iterator<Item = f64>, base: f64) -> Option<Self> {
         let mut range: Option<(f64, f64)> = None;
         for v in values.filter(|v| *v > 0.0 && v.is_finite()) {
@@ -26,12 +27,12 @@ impl LogAxis {
         Some(Self { low, high: if high > low { high } else { low * base } })
     }
 
-    /// Position of a value between 0 and 1, values outside on the border.
+    /// Returns the position of a value between 0 and 1, values outside on the border.
     pub fn place(self, value: f64) -> f64 {
         ((value / self.low).ln() / (self.high / self.low).ln()).clamp(0.0, 1.0)
     }
 
-    /// Powers of `base` on the axis, ends included.
+    /// Returns the powers of `base` on the axis, ends included.
     pub fn ticks(self, base: f64) -> Vec<f64> {
         let mut tick = self.low;
         let mut out = Vec::new();
@@ -49,7 +50,7 @@ fn cell(place: f64, cells: usize) -> usize {
     ((place * (cells - 1) as f64).round() as usize).min(cells - 1)
 }
 
-/// A duration with three digits and a unit that suits it.
+/// Formats a duration with three digits and a suitable unit.
 pub fn nanoseconds(ns: f64) -> String {
     match ns.abs() {
         t if t < 1e3 => format!("{ns:.3} ns").replace(".000", ""),
@@ -58,7 +59,7 @@ pub fn nanoseconds(ns: f64) -> String {
     }
 }
 
-/// Burst size to the right, time per message upwards, one letter per delay.
+/// Plots burst size to the right, time per message upwards, one letter per delay.
 pub fn signature(signature: &Signature) -> String {
     let cells: Vec<(usize, f64, f64)> = signature
         .delays_ns()
@@ -109,7 +110,7 @@ pub fn signature(signature: &Signature) -> String {
     out
 }
 
-/// A delay as legends name it.
+/// Returns the name of a delay in legends.
 pub fn delay_text(delay_ns: f64) -> String {
     if delay_ns < 1000.0 {
         format!("{delay_ns:.0} ns")

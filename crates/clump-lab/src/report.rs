@@ -1,4 +1,4 @@
-//! What `clump lab logp` found out, as data.
+//! Results of `clump lab logp`, as data.
 
 use crate::bare::Shape;
 use crate::contrast::Contrast;
@@ -10,18 +10,18 @@ use clump_loggp::prtt::{Disagreement, PrttEstimate};
 use clump_loggp::{Estimate, Measurement};
 use serde::Serialize;
 
-/// Everything; serializes to the `--json` output.
+/// All results; serializes to the `--json` output.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// The network between the ranks; none when they share memory.
     pub link: Option<Link>,
-    /// The bare stream that turned out to be fastest there.
+    /// The bare stream that was fastest there.
     pub shape: Option<Shape>,
-    /// Where the ranks sat, when they share memory.
+    /// Placement of the ranks, when they share memory.
     pub placement: Option<Placement>,
     /// One-way travel of a cache line between them, nanoseconds.
     pub line_one_way_ns: Option<f64>,
-    /// Short request to reply handled, against the bare round trip; nanoseconds.
+    /// From short request to handled reply, against the bare round trip; nanoseconds.
     pub round_trip_ns: Contrast,
     /// One-way short messages against the bare rate; messages per second.
     pub rate_per_s: Contrast,
@@ -33,27 +33,27 @@ pub struct Report {
     pub estimate: Estimate,
     /// The second method.
     pub trains: PrttEstimate,
-    /// Where both methods measure the same and how far they are apart.
+    /// Parameters that both methods measure, and their difference.
     pub disagreement: Vec<Disagreement>,
-    /// What a send and a receive consist of.
+    /// Steps of a send and a receive.
     pub breakdown: Breakdown,
     /// The tables behind the estimate, the signature among them.
     pub measurement: Measurement,
-    /// Processes that wanted to run beside this one (load average of the last minute), where that is
-    /// more than the machine has processors for: the figures then say little.
+    /// Number of processes that wanted to run beside this one (load average of the last minute),
+    /// where that is more than the machine has processors for: the figures then say little.
     pub crowd: Option<f64>,
-    /// How long it all took, seconds.
+    /// Duration of the whole run, seconds.
     pub elapsed_s: f64,
 }
 
-/// One size and way.
+/// One size and kind.
 #[derive(Debug, Serialize)]
 pub struct Bandwidth {
     /// Payload of a message.
     pub bytes: usize,
-    /// How it goes.
+    /// Kind of message.
     pub way: Way,
-    /// What it is held against.
+    /// Its baseline.
     pub against: &'static str,
     /// Bytes per second.
     pub bytes_per_s: Contrast,
@@ -62,9 +62,10 @@ pub struct Bandwidth {
 /// The bare network through one kind of system call.
 #[derive(Debug, Serialize)]
 pub struct Path {
-    /// Which calls.
+    /// Kind of call.
     pub call: Call,
-    /// Our round trip against that of datagrams of the same size, nanoseconds; streams only: none.
+    /// Clump's round trip against that of datagrams of the same size, nanoseconds; `None` for
+    /// streams only.
     pub round_trip_ns: Option<Contrast>,
     /// Datagrams of a short message's size, one way, per second.
     pub datagrams_per_s: Median,

@@ -1,4 +1,4 @@
-//! What a send and a receive consist of (paper 000, 4.3 and figure 4).
+//! Steps of a send and a receive (paper 000, 4.3 and figure 4).
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ mod pieces;
 
 pub use pieces::measure;
 
-/// One part of a send or a receive.
+/// One step of a send or a receive.
 #[derive(Debug, Clone, Serialize)]
 pub struct Step {
-    /// What is done; the last of a side is the whole.
+    /// Name of the step; the last of a side is the whole.
     pub name: &'static str,
     /// Nanoseconds, alone in a loop with everything in the first-level cache; `None` where the part
     /// cannot be run by itself.
@@ -30,12 +30,12 @@ pub struct Breakdown {
     pub send: Vec<Step>,
     /// Parts of a receive, in order.
     pub receive: Vec<Step>,
-    /// Where the instruction counts come from, or why there are none.
+    /// Source of the instruction counts, or reason for their absence.
     pub note: String,
 }
 
 impl Breakdown {
-    /// For tests and for machines on which nothing could be timed.
+    /// Returns a breakdown for tests and for machines on which nothing could be timed.
     pub fn unknown() -> Self {
         Self { send: Vec::new(), receive: Vec::new(), note: Counts::stored().note() }
     }
@@ -50,17 +50,17 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Those that this program was built with; empty where the tree held none.
+    /// Returns the counts that this program was built with; empty where the tree held none.
     pub fn stored() -> Self {
         serde_json::from_str(STORED).unwrap_or_default()
     }
 
-    /// Instructions of `icount_<path>`.
+    /// Returns the instructions of `icount_<path>`.
     pub fn of(&self, path: &str) -> Option<f64> {
         self.instructions.get(&format!("icount_{path}")).copied()
     }
 
-    /// Where they come from, as a line under the table.
+    /// Returns their source, as a line under the table.
     pub fn note(&self) -> String {
         if self.instructions.is_empty() {
             return "instructions: not counted in this build (`cargo xtask icount --update` counts them)"
@@ -84,7 +84,7 @@ mod tests {
         assert!(counts.note().contains("rustc 1.95.0"));
         let none: Counts = serde_json::from_str("{}").unwrap();
         assert!(none.note().contains("not counted"));
-        // Whatever the tree held when this was built can be read.
+        // The contents of the tree at build time can be read.
         assert!(!Counts::stored().note().is_empty());
     }
 }

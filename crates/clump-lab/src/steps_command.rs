@@ -1,4 +1,4 @@
-//! `clump lab steps`: what a send and a receive consist of.
+//! `clump lab steps`: steps of a send and a receive.
 
 use crate::pair::Scope;
 use crate::steps::net::{self, Cost};
@@ -18,7 +18,10 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Runs the command; the exit code. It needs no job: one thread plays both sides.
+/// Runs the command. Returns the exit code. It needs no job: one thread is both sides.
+///
+/// # Errors
+/// Fails as the measurement does.
 pub fn run(args: &Args) -> Result<u8> {
     match args.scope {
         Scope::Shm => {
@@ -41,7 +44,7 @@ pub fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// The table for people, in 100 columns.
+/// The table, printed in 100 columns.
 #[derive(Debug)]
 pub struct Text<'a>(pub &'a Cost);
 

@@ -1,4 +1,4 @@
-//! The signature as an SVG file that stands alone (paper 001, figure 3).
+//! The signature as a self-contained SVG file (paper 001, figure 3).
 
 use crate::plot::{LogAxis, delay_text, nanoseconds};
 use clump_loggp::{Estimate, Signature};
@@ -10,7 +10,7 @@ const LEFT: f64 = 80.0;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 60.0;
-/// Okabe and Ito's colours, told apart by colour-blind readers too.
+/// Okabe and Ito's colours, which colour-blind readers can distinguish too.
 const COLOURS: [&str; 7] =
     ["#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
@@ -22,7 +22,8 @@ fn y(place: f64) -> f64 {
     HEIGHT - BOTTOM - place * (HEIGHT - TOP - BOTTOM)
 }
 
-/// Burst size against time per message, a curve per delay, with the levels that are read off it.
+/// Draws burst size against time per message, a curve per delay, with the levels that the estimate
+/// reads from it.
 pub fn signature(signature: &Signature, estimate: &Estimate) -> String {
     let medians = signature.bursts.iter().filter_map(|b| Some(b.per_message()?.value));
     let sizes = signature.bursts.iter().map(|b| f64::from(b.messages));
@@ -30,7 +31,7 @@ pub fn signature(signature: &Signature, estimate: &Estimate) -> String {
     let levels = [estimate.o_s.value, estimate.g.value];
     let up = LogAxis::covering(medians.chain(levels), 10.0);
     let mut out = String::new();
-    // Writing to a string cannot fail; the results say so of nothing else.
+    // Writing to a string cannot fail.
     let _ = write!(
         out,
         r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="13">
@@ -77,7 +78,7 @@ fn axes(out: &mut String, across: LogAxis, up: LogAxis) {
     );
 }
 
-/// A construction line: what the estimate read off the curves.
+/// Draws a construction line: a value that the estimate read from the curves.
 fn level(out: &mut String, up: LogAxis, name: &str, ns: f64) {
     let at = y(up.place(ns));
     let _ = writeln!(

@@ -1,4 +1,4 @@
-//! The report for people, in 100 columns.
+//! The report as text, in 100 columns.
 
 use crate::bare::Names;
 use crate::contrast::Contrast;
@@ -9,7 +9,7 @@ use crate::steps::{Breakdown, Step};
 use clump_loggp::Median;
 use std::fmt::{self, Display, Formatter};
 
-/// How much to show.
+/// Extent of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The LogP table and the three comparisons: for the end of a demonstration.
@@ -18,7 +18,7 @@ pub enum Extent {
     Everything,
 }
 
-/// A report to be printed.
+/// Printed form of a report.
 #[derive(Debug)]
 pub struct Text<'a>(pub &'a Report, pub Extent);
 
@@ -147,7 +147,7 @@ fn comparisons(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-/// The bare network, one row per kind of system call.
+/// Writes the bare network, one row per kind of system call.
 fn paths(f: &mut Formatter<'_>, paths: &[Path]) -> fmt::Result {
     writeln!(
         f,
@@ -201,7 +201,7 @@ fn second_opinion(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     )
 }
 
-/// A breakdown by itself.
+/// Printed form of a breakdown alone.
 #[derive(Debug)]
 pub struct Steps<'a>(pub &'a Breakdown);
 
@@ -229,7 +229,7 @@ fn breakdown(f: &mut Formatter<'_>, breakdown: &Breakdown) -> fmt::Result {
     writeln!(f, "{}", breakdown.note)
 }
 
-/// A size in the unit that suits it.
+/// Formats a size in a suitable unit.
 pub fn bytes(size: f64) -> String {
     match size {
         n if n < 1024.0 => format!("{n:.0} B"),

@@ -1,7 +1,7 @@
-//! `clump lab urgent`: what small messages and locks between nodes cost behind bulk, with control ahead of
-//! data and without (paper 003, section 4).
+//! `clump lab urgent`: the cost of small messages and locks between nodes during bulk transfers,
+//! with control ahead of data and without (paper 003, section 4).
 //!
-//! Jobs with and without take turns; [`live`] is what their ranks do, [`command`] starts them.
+//! Jobs with and without take turns; [`live`] is the work of their ranks, [`command`] starts them.
 
 pub mod command;
 pub mod live;
@@ -12,14 +12,14 @@ use clump_loggp::Median;
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
-/// What one job says.
+/// Output of one job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Said {
-    /// Every small operation while nothing else went on, nanoseconds.
+    /// Every small operation without load, nanoseconds.
     pub idle_ns: Vec<f64>,
-    /// The same while bulk went too.
+    /// Every small operation during bulk transfers, nanoseconds.
     pub loaded_ns: Vec<f64>,
-    /// Bulk that this rank sent meanwhile, per second.
+    /// Bulk bytes per second that this rank sent meanwhile.
     pub bulk_bytes_per_s: f64,
     /// Packets' worth of messages that went ahead.
     pub ahead: u64,
@@ -28,22 +28,25 @@ pub struct Said {
 /// One small operation.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// What it is.
+    /// Its name.
     pub what: &'static str,
     /// Median without load.
     pub idle_ns: Median,
     /// Medians under load: with control ahead, and without.
     pub loaded_ns: Contrast,
-    /// The 99th percentiles of the same.
+    /// The 99th percentiles under load: with control ahead, and without.
     pub p99_ns: Contrast,
-    /// What that cost the bulk.
+    /// Bulk bytes per second meanwhile: with control ahead, and without.
     pub bulk_bytes_per_s: Contrast,
     /// Packets' worth of messages that went ahead, in all jobs.
     pub ahead: u64,
 }
 
 impl Row {
-    /// From turns: with control ahead, and without.
+    /// Builds the row from turns: with control ahead, and without.
+    ///
+    /// # Errors
+    /// Fails if a job measured nothing, or without turns.
     pub fn of(what: &'static str, turns: &[(Said, Said)]) -> Result<Self> {
         let contrast = |part: &dyn Fn(&Said) -> Option<f64>| -> Result<Contrast> {
             let pairs = turns.iter().map(|(with, without)| Some((part(with)?, part(without)?)));
@@ -63,7 +66,7 @@ impl Row {
     }
 }
 
-/// The value below which so large a share lies.
+/// Returns the value below which this share of the samples lies.
 fn share(samples: &[f64], share: f64) -> Option<f64> {
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -73,10 +76,10 @@ fn share(samples: &[f64], share: f64) -> Option<f64> {
     sorted.get(at).copied()
 }
 
-/// What is printed.
+/// The whole report.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// How packets were protected.
+    /// Protection of packets.
     pub security: &'static str,
     /// Each small operation.
     pub rows: Vec<Row>,

@@ -1,15 +1,15 @@
-//! The bare network between two ranks: what the kernel alone does with packets of the same size.
+//! The bare network between two ranks: the kernel's work alone with packets of the same size.
 //!
-//! Two sockets a side, of their own, on the address where the rank's node lives; the sides take part
-//! through [`Wire::open_side`] (the one that measures) and [`Wire::answer`]. Everything here is plain
+//! Two sockets a side, of their own, on the address of the rank's node; the sides take part through
+//! [`Wire::open_side`] (the one that measures) and [`Wire::answer`]. Everything here is plain
 //! system calls of `clump_os::raw_udp` and `std`, shared with nothing that is measured.
 //!
-//! Types to know: [`Game`] (what to play), [`Call`] (through which system calls), [`Wire`] (a side).
+//! Types to know: [`Game`] (a workload), [`Call`] (its system calls), [`Wire`] (a side).
 //!
 //! # Invariants
-//! 1. A datagram begins with the number of its game: what an earlier game left behind is skipped.
-//! 2. Every wait ends: after [`RESEND_NS`] what was lost is sent again, after [`GIVE_UP_NS`] without
-//!    any progress the game fails.
+//! 1. A datagram begins with the number of its workload: remains of an earlier one are skipped.
+//! 2. Every wait ends: after [`RESEND_NS`] lost datagrams are sent again, after [`GIVE_UP_NS`]
+//!    without any progress the workload fails.
 
 mod game;
 mod ping;
@@ -22,17 +22,17 @@ use std::time::Duration;
 
 pub use game::{Call, Game};
 
-/// How long without an answer until something is sent again.
+/// Time without an answer after which a datagram is sent again.
 const RESEND_NS: u64 = 20_000_000;
-/// How long until a silent other side is given up.
+/// Time after which a silent other side is given up.
 const GIVE_UP_NS: u64 = 2_000_000_000;
-/// Looks without blocking before the processor is offered to others, in case both share one.
+/// Number of polls before the processor is yielded, in case both sides share one.
 const LOOKS: u32 = 256;
-/// Bytes that every datagram carries: its game and its turn.
+/// Bytes that every datagram carries: its workload and its turn.
 pub const LEAST: usize = 8;
-/// What sockets get for buffers: several windows, and the kernel's overhead of small packets.
+/// Size of sockets' buffers: several windows, and the kernel's overhead of small packets.
 const BUFFERS: i32 = 8 << 20;
-/// Bytes under way in a stream. More do not stay in the cache; fewer leave the receiver waiting.
+/// Bytes in flight in a stream. More do not stay in the cache; fewer leave the receiver waiting.
 pub const WINDOW: usize = 256 << 10;
 
 /// A side that knows its own addresses but not yet the other's.
@@ -44,6 +44,9 @@ pub struct Unmet {
 
 impl Unmet {
     /// Opens sockets on this address.
+    ///
+    /// # Errors
+    /// Fails if the address cannot be bound to.
     pub fn open(address: IpAddr) -> Result<Self> {
         let open =
             || UdpSocket::bind((address, 0)).with_context(|| format!("binding to {address}"));
@@ -54,12 +57,18 @@ impl Unmet {
         Ok(Self { free, bound })
     }
 
-    /// What the other side has to hear.
+    /// Returns the addresses for the other side.
+    ///
+    /// # Errors
+    /// Fails if the system does not report them.
     pub fn addresses(&self) -> Result<String> {
         Ok(format!("{} {}", self.free.local_addr()?, self.bound.local_addr()?))
     }
 
-    /// Takes what the other side said.
+    /// Takes the addresses of the other side.
+    ///
+    /// # Errors
+    /// Fails if they are malformed, or if they cannot be connected to.
     pub fn meet(self, theirs: &str) -> Result<Wire> {
         let mut words = theirs.split(' ');
         let mut address = || -> Result<SocketAddr> {
@@ -82,36 +91,43 @@ impl Unmet {
     }
 }
 
-/// A side that can play.
+/// A connected side.
 #[derive(Debug)]
 pub struct Wire {
     /// Not connected.
     free: UdpSocket,
-    /// Connected to the other's connected one.
+    /// Connected to the other side's connected one.
     bound: UdpSocket,
-    /// The other's free socket.
+    /// The other side's free socket.
     other: SocketAddr,
     largest: usize,
-    /// Games played; the same on both sides.
+    /// Number of workloads run; the same on both sides.
     game: u32,
     buffer: Vec<u8>,
-    /// How long the other side may be silent.
+    /// Time for which the other side may be silent.
     give_up_ns: u64,
 }
 
 impl Wire {
-    /// Largest datagram that goes to the other side in one piece.
+    /// Returns the largest datagram that goes to the other side unfragmented.
     pub fn largest(&self) -> usize {
         self.largest
     }
 
-    /// The address of this side's node.
+    /// Returns the address of this side's node.
+    ///
+    /// # Errors
+    /// Fails if the system does not report it.
     pub fn address(&self) -> Result<SocketAddr> {
         Ok(self.bound.local_addr()?)
     }
 
-    /// Plays the side that measures, after the other was invited to this very game: waits until it takes part, calling
-    /// `meanwhile` (which may have to keep other connections alive), and then plays. Nanoseconds.
+    /// Runs the measuring side, after the other was invited to the same workload: waits until it
+    /// takes part, calling `meanwhile` (which may have to keep other connections alive), and then
+    /// runs. Returns nanoseconds.
+    ///
+    /// # Errors
+    /// Fails if a call fails, or if the other side falls silent.
     pub fn open_side(&mut self, game: Game, meanwhile: impl FnMut() -> Result<()>) -> Result<u64> {
         self.begin(game)?;
         self.await_ready(meanwhile)?;
@@ -123,7 +139,10 @@ impl Wire {
         }
     }
 
-    /// Plays the other side.
+    /// Runs the other side.
+    ///
+    /// # Errors
+    /// Fails if a call fails, or if the measuring side falls silent.
     pub fn answer(&mut self, game: Game) -> Result<()> {
         self.begin(game)?;
         let ready = self.word(0).to_le_bytes();
@@ -136,7 +155,7 @@ impl Wire {
         }
     }
 
-    /// Readies the sockets; both sides do this for every game, in the same order.
+    /// Prepares the sockets; both sides do this for every workload, in the same order.
     fn begin(&mut self, game: Game) -> Result<()> {
         game.check()?;
         self.game += 1;
@@ -150,7 +169,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Readies the sockets for calls of this kind outside any game.
+    /// Prepares the sockets for calls of this kind outside any workload.
     pub(crate) fn ready(&mut self, call: Call, bytes: usize) -> Result<()> {
         self.begin(Game::Stream { call, bytes, total: 0, window: 0 })?;
         if let (Call::Segments, Ok(segment)) = (call, u16::try_from(bytes)) {
@@ -182,12 +201,13 @@ impl Wire {
         Ok(self.bound.set_nonblocking(!blocks)?)
     }
 
-    /// What a datagram of this game begins with.
+    /// Returns the word at the beginning of a datagram of this workload.
     fn word(&self, turn: u32) -> u64 {
         u64::from(self.game) << 32 | u64::from(turn)
     }
 
-    /// Hands over `datagrams` of `each` bytes, as many as one call of this kind takes; bytes taken.
+    /// Hands over `datagrams` of `each` bytes, as many as one call of this kind takes. Returns the
+    /// bytes taken.
     pub(crate) fn send(&self, call: Call, datagrams: &[u8], each: usize) -> Result<usize> {
         let sent = match call {
             Call::Each => match self.free.send_to(datagrams, self.other) {
@@ -206,7 +226,7 @@ impl Wire {
         Ok(sent.unwrap_or(0))
     }
 
-    /// Bytes of what came; several datagrams where the call takes several.
+    /// Receives, and returns the bytes; several datagrams where the call takes several.
     pub(crate) fn receive(
         &self,
         call: Call,
@@ -238,12 +258,12 @@ fn is_passing(error: &std::io::Error) -> bool {
     )
 }
 
-/// The word at the start of a datagram.
+/// Returns the word at the start of a datagram.
 fn first_word(datagram: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*datagram.first_chunk()?))
 }
 
-/// Watches over a wait.
+/// Supervises a wait.
 #[derive(Debug)]
 struct Silence {
     looks: u32,
@@ -258,7 +278,7 @@ impl Silence {
         Self { looks: 0, since: now, resent: now, give_up_ns }
     }
 
-    /// One more look was in vain; whether it is time to send again.
+    /// Notes a vain poll. Returns true if it is time to send again.
     fn goes_on(&mut self, call: Call) -> Result<bool> {
         self.looks += 1;
         // A blocking call has waited already.
@@ -283,7 +303,7 @@ impl Silence {
 mod tests {
     use super::*;
 
-    /// Both sides in this process, the other on a thread.
+    /// Runs both sides in this process, the other on a thread.
     fn play(game: Game) -> u64 {
         let here = IpAddr::from([127, 0, 0, 1]);
         let (a, b) = (Unmet::open(here).unwrap(), Unmet::open(here).unwrap());

@@ -1,4 +1,4 @@
-//! Bursts: how long it takes to issue `m` requests with a fixed delay between them.
+//! Bursts: the time to issue `m` requests with a fixed delay between them.
 
 use crate::fit::block_lines;
 use crate::median::Median;
@@ -13,23 +13,24 @@ pub struct Burst {
     /// Computation between two requests: `messages - 1` delays in all.
     pub delay_ns: f64,
     /// From before the first request to after the last, one sample per repetition. The clock stops
-    /// at the last issue, whatever is still in flight (paper 001, 3.3).
+    /// at the last issue, although requests are still in flight (paper 001, 3.3).
     pub samples_ns: Vec<f64>,
 }
 
 impl Burst {
-    /// Median of the whole burst.
+    /// Returns the median of the whole burst.
     pub fn total(&self) -> Option<Median> {
         Median::of(self.samples_ns.iter().copied())
     }
 
-    /// Median per message: the average initiation interval that the signature shows.
+    /// Returns the median per message: the average initiation interval that the signature shows.
     pub fn per_message(&self) -> Option<Median> {
         Some(self.total()?.scaled(1.0 / f64::from(self.messages), 0.0))
     }
 }
 
-/// The LogP signature (paper 001, figure 3): burst size against time per message, a curve per delay.
+/// The LogP signature (paper 001, figure 3): burst size against time per message, a curve per
+/// delay.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Signature {
     /// All cells, in any order.
@@ -37,7 +38,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The delays that were measured, ascending.
+    /// Returns the delays that were measured, ascending.
     pub fn delays_ns(&self) -> Vec<f64> {
         let mut all: Vec<f64> = self.bursts.iter().map(|b| b.delay_ns).collect();
         all.sort_unstable_by(f64::total_cmp);
@@ -45,7 +46,7 @@ impl Signature {
         all
     }
 
-    /// The cells of one delay, by burst size.
+    /// Returns the cells of one delay, by burst size.
     pub fn curve(&self, delay_ns: f64) -> Vec<&Burst> {
         let mut curve: Vec<_> =
             self.bursts.iter().filter(|b| b.delay_ns.total_cmp(&delay_ns).is_eq()).collect();
@@ -53,8 +54,8 @@ impl Signature {
         curve
     }
 
-    /// Steady interval between requests at this delay: the slope of the burst time over the burst
-    /// size, over bursts of so many `messages`.
+    /// Returns the steady interval between requests at this delay: the slope of the burst time over
+    /// the burst size, over bursts of so many `messages`.
     pub fn steady_interval(
         &self,
         delay_ns: f64,

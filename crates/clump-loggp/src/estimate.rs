@@ -22,14 +22,14 @@ impl Bulk {
         bytes
     }
 
-    /// Bandwidth in GB/s (bytes per nanosecond).
+    /// Returns the bandwidth in GB/s (bytes per nanosecond).
     pub fn bandwidth_gb_s(&self) -> Option<Median> {
         let per_message = self.interval_ns.iter().map(|t| self.size() / t);
         Median::of(per_message)
     }
 }
 
-/// Everything that the estimate needs.
+/// The input of the estimate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// Bursts of answered requests, over sizes and delays, with delay 0 among them.
@@ -47,8 +47,8 @@ pub struct Measurement {
 pub struct Estimate {
     /// o_s = T(1), nanoseconds.
     pub o_s: Median,
-    /// o_r = steady interval at the largest delay, minus that delay, minus o_s; negative where the messages of a burst
-    /// share packets, which the one of o_s does not.
+    /// o_r = steady interval at the largest delay, minus that delay, minus o_s; negative where the
+    /// messages of a burst share packets, which the one of o_s does not.
     pub o_r: Median,
     /// L = RTT/2 - o_s - o_r; may be negative.
     pub l: Median,
@@ -62,17 +62,17 @@ pub struct Estimate {
     pub half_power_bytes: f64,
 }
 
-/// Burst sizes that tell of the interval at a delay over a round trip. No window limits anything there,
-/// so short bursts do; and a long one lasts so long that something else interrupts it.
+/// Burst sizes that show the interval at a delay over a round trip. No window limits anything
+/// there, so short bursts do; and a long one lasts so long that something else interrupts it.
 const PACED: (u32, u32) = (8, 256);
 
-/// What is missing in a measurement.
+/// Reason why a measurement does not suffice.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EstimateError {
     /// A table that the estimate needs has no samples.
     #[error("the measurement has no {0}; measure it before estimating")]
     Missing(&'static str),
-    /// Fewer than two burst sizes tell of the steady interval.
+    /// Fewer than two burst sizes show the steady interval.
     #[error(
         "a slope needs two burst sizes from {least} to {most} messages at delay {delay_ns} ns; \
          measure more sizes"
@@ -85,7 +85,7 @@ pub enum EstimateError {
         /// The delay whose curve has too few.
         delay_ns: f64,
     },
-    /// Larger messages take no longer: there is no bandwidth to speak of.
+    /// Larger messages take no longer: there is no measurable bandwidth.
     #[error(
         "bulk intervals do not grow with size (slope {slope} ns/B); measure more or larger sizes"
     )]
@@ -97,11 +97,15 @@ pub enum EstimateError {
 
 impl Measurement {
     /// Works out the parameters.
+    ///
+    /// # Errors
+    /// Fails if a table has no samples or too few burst sizes, or if bulk intervals do not grow
+    /// with size.
     pub fn estimate(&self) -> Result<Estimate, EstimateError> {
         let delays = self.signature.delays_ns();
         let largest = *delays.last().ok_or(EstimateError::Missing("bursts"))?;
         let single = self.signature.bursts.iter().filter(|b| b.messages == 1);
-        // A burst of one has no delay in it: samples of all curves tell of o_s.
+        // A burst of one has no delay in it: samples of all curves show o_s.
         let o_s = Median::of(single.flat_map(|b| b.samples_ns.iter().copied()))
             .ok_or(EstimateError::Missing("bursts of one message"))?;
         // Twice the window: a burst as long as the window is issued before it limits anything.
@@ -129,7 +133,7 @@ impl Measurement {
         })
     }
 
-    /// G with its interval, and the time of an empty bulk message.
+    /// Returns G with its interval, and the time of an empty bulk message.
     fn bandwidth(&self) -> Result<(Median, f64), EstimateError> {
         let columns: Vec<_> =
             self.bulk.iter().map(|b| (b.size(), b.interval_ns.as_slice())).collect();
@@ -143,8 +147,8 @@ impl Measurement {
         Ok((slope, intercept.value))
     }
 
-    /// Where the measured bandwidth first reaches half of 1/G, between two sizes by interpolation of
-    /// the interval; below the smallest size by the fitted line.
+    /// Returns the size at which the measured bandwidth first reaches half of 1/G, between two
+    /// sizes by interpolation of the interval; below the smallest size by the fitted line.
     fn half_power(&self, big_g: f64, intercept: f64) -> f64 {
         let mut curve: Vec<(f64, f64)> = self
             .bulk
@@ -152,7 +156,7 @@ impl Measurement {
             .filter_map(|b| Some((b.size(), Median::of(b.interval_ns.iter().copied())?.value)))
             .collect();
         curve.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // Half the bandwidth: an interval of 2 G n. `short` = how much slower than that.
+        // Half the bandwidth: an interval of 2 G n. `short` is the excess over that interval.
         let short = |&(n, t): &(f64, f64)| t - 2.0 * big_g * n;
         for pair in curve.windows(2) {
             let (a, b) = (short(&pair[0]), short(&pair[1]));
@@ -165,7 +169,7 @@ impl Measurement {
 }
 
 impl Estimate {
-    /// The medians alone.
+    /// Returns the medians alone.
     pub fn parameters(&self) -> Parameters {
         Parameters {
             o_s_ns: self.o_s.value,

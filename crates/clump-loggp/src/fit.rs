@@ -12,7 +12,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// Least squares over `(x, y, weight)`; `None` with fewer than two different `x`.
+    /// Returns the least-squares line through `(x, y, weight)`; `None` with fewer than two
+    /// different `x`.
     pub fn through(points: impl IntoIterator<Item = (f64, f64, f64)> + Clone) -> Option<Self> {
         let (mut sum, mut sum_x, mut sum_y) = (0.0, 0.0, 0.0);
         for (x, y, w) in points.clone() {
@@ -31,13 +32,14 @@ impl Line {
     }
 }
 
-/// Repetitions whose median becomes one point of a line, where there are enough of them.
+/// Number of repetitions whose median becomes one point of a line, where there are enough of them.
 const BLOCK: usize = 3;
 
-/// One line per block of repetitions: least squares through the medians of the block,
-/// weighted by 1/y: noise grows with the length of a measurement, steps do not. Each column is an `x` with one sample per
-/// repetition. A repetition that something disturbed spoils its column's sample, not the block; and
-/// repetitions of one block lie together in time, so a slow change of the machine tilts no line.
+/// Returns one line per block of repetitions: least squares through the medians of the block,
+/// weighted by 1/y: noise grows with the length of a measurement, steps do not. Each column is an
+/// `x` with one sample per repetition. A disturbed repetition spoils its column's sample, not the
+/// block; and repetitions of one block are close in time, so a slow change of the machine tilts no
+/// line.
 pub fn block_lines(columns: &[(f64, &[f64])]) -> Vec<Line> {
     let repetitions = columns.iter().map(|(_, samples)| samples.len()).min().unwrap_or(0);
     // Six blocks are the fewest that give an interval of 95 %.
@@ -77,7 +79,7 @@ mod tests {
         let lines = block_lines(&[(10.0, a), (20.0, b), (40.0, c)]);
         assert_eq!(lines.len(), 6);
         assert!(lines.iter().all(|l| (l.slope - 2.0).abs() < 1e-9), "{lines:?}");
-        // Too few repetitions for blocks: each stands for itself.
+        // Too few repetitions for blocks: each counts by itself.
         assert_eq!(block_lines(&[(10.0, &a[..5]), (20.0, &b[..5])]).len(), 5);
         assert!(block_lines(&[(10.0, &[])]).is_empty());
     }

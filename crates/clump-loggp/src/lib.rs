@@ -1,10 +1,10 @@
-//! LogGP parameters, and how they are estimated from measured bursts.
+//! LogGP parameters, and their estimation from measured bursts.
 //!
 //! Bottom layer and pure: no clock, no socket, no thread. The laboratory measures tables of samples
-//! and hands them in; what comes out is parameters with confidence intervals and the LogP signature.
+//! and passes them in; the results are parameters with confidence intervals and the LogP signature.
 //!
-//! Types to know: [`Parameters`] (the machine in seven numbers), [`Measurement`] (what was measured),
-//! [`Estimate`] (what it means, see [`Measurement::estimate`]), [`Signature`] (paper 001, figure 3),
+//! Types to know: [`Parameters`] (the machine in seven numbers), [`Measurement`] (the samples),
+//! [`Estimate`] (their result, see [`Measurement::estimate`]), [`Signature`] (paper 001, figure 3),
 //! [`Prtt`] (the second method that checks the first).
 //!
 //! # Invariants

@@ -1,4 +1,4 @@
-//! Medians and how far to trust them.
+//! Medians and their confidence intervals.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,12 +11,12 @@ pub struct Median {
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// How many samples there were. Below 6 no interval covers 95 %: it spans all samples then.
+    /// Number of samples. Below 6 no interval covers 95 %: it then spans all samples.
     pub samples: usize,
 }
 
 impl Median {
-    /// Of some samples; `None` without any. Samples that are no number are left out.
+    /// Computes the median of some samples; `None` without any. Samples that are NaN are left out.
     pub fn of(samples: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = samples.into_iter().filter(|x| !x.is_nan()).collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -31,25 +31,25 @@ impl Median {
         })
     }
 
-    /// A number that is known and not measured.
+    /// Returns a number that is known and not measured.
     pub fn exact(value: f64) -> Self {
         Self { value, low: value, high: value, samples: 0 }
     }
 
-    /// Half the width of the interval over the median: 0.01 means "known to 1 %".
+    /// Returns half the width of the interval over the median: 0.01 means "known to 1 %".
     pub fn spread(&self) -> f64 {
         let half = (self.high - self.low) / 2.0;
         if half == 0.0 { 0.0 } else { half / self.value.abs() }
     }
 
-    /// The same with every number mapped by `x -> factor * x + offset`.
+    /// Maps all numbers by `x -> factor * x + offset`.
     #[must_use]
     pub fn scaled(self, factor: f64, offset: f64) -> Self {
         let (a, b) = (factor * self.low + offset, factor * self.high + offset);
         Self { value: factor * self.value + offset, low: a.min(b), high: a.max(b), ..self }
     }
 
-    /// Difference of two medians; the interval takes the worst of both ends.
+    /// Returns the difference of two medians; the interval takes the worst of both ends.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -61,10 +61,11 @@ impl Median {
     }
 }
 
-/// How many order statistics lie below the interval: the largest `k` with
-/// `P(Binomial(n, 1/2) < k + 1) <= 0.025`, so that `[x_k, x_(n-1-k)]` covers at least 95 %.
+/// Returns the number of order statistics below the interval: the largest `k` with `P(Binomial(n,
+/// 1/2) < k + 1) <= 0.025`, so that `[x_k, x_(n-1-k)]` covers at least 95 %.
 fn interval_rank(n: usize) -> usize {
-    /// Up to here 2^-n is far from the smallest number; above, the normal law is exact enough.
+    /// Up to here 2^-n is far from the smallest number; above, the normal approximation is exact
+    /// enough.
     const EXACT: usize = 500;
     let real = f64::from(u32::try_from(n).unwrap_or(u32::MAX));
     if n > EXACT {

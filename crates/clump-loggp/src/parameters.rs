@@ -10,26 +10,26 @@ pub struct Parameters {
     pub o_s_ns: f64,
     /// o_r: processor time to receive a short message, handler included.
     pub o_r_ns: f64,
-    /// L: what remains of half a round trip once both overheads are gone. Negative where sending
-    /// and receiving overlap (paper 000, table 2).
+    /// L: the rest of half a round trip without both overheads. Negative where sending and
+    /// receiving overlap (paper 000, table 2).
     pub l_ns: f64,
     /// g: steady interval between requests that are answered.
     pub g_ns: f64,
     /// G: time per byte of a stream of bulk messages; bytes per nanosecond, its inverse, are GB/s.
     pub big_g_ns_per_byte: f64,
-    /// Request out to reply handler run.
+    /// Time from sending a request until its reply handler has run.
     pub rtt_ns: f64,
     /// Message size that reaches half of the bandwidth 1/G.
     pub half_power_bytes: f64,
 }
 
 impl Parameters {
-    /// Bandwidth of long streams in GB/s (10^9 bytes per second).
+    /// Returns the bandwidth of long streams in GB/s (10^9 bytes per second).
     pub fn bandwidth_gb_s(&self) -> f64 {
         1.0 / self.big_g_ns_per_byte
     }
 
-    /// o: the mean of both overheads, as paper 001 models it.
+    /// Returns o: the mean of both overheads, as paper 001 models it.
     pub fn o_ns(&self) -> f64 {
         f64::midpoint(self.o_s_ns, self.o_r_ns)
     }

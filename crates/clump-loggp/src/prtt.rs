@@ -1,10 +1,10 @@
 //! A second opinion: the parametrised round trip of Hoefler, Lichei and Rehm (Low-Overhead LogGP
 //! Parameter Assessment for Modern Interconnection Networks, IPDPS 2007, section 3).
 //!
-//! A client sends `n` messages with a delay `d` between them; the server answers only the last.
-//! One message: a plain round trip. Without delay every further message adds g; with a delay longer
-//! than the round trip every further message adds `o_s + d`. Nothing here needs the sender's clock to
-//! resolve a single send, which is what makes it an independent check of o_s = T(1).
+//! A client sends `n` messages with a delay `d` between them; the server answers only the last. One
+//! message: a plain round trip. Without delay every further message adds g; with a delay longer
+//! than the round trip every further message adds `o_s + d`. The sender's clock need not resolve a
+//! single send, so this is an independent check of o_s = T(1).
 
 use crate::median::Median;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub struct Prtt {
     pub delayed_ns: Vec<f64>,
 }
 
-/// What the trains say.
+/// Result of the trains.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PrttEstimate {
     /// o_s, nanoseconds.
@@ -36,7 +36,7 @@ pub struct PrttEstimate {
     pub rtt: Median,
 }
 
-/// How far two methods are apart.
+/// Difference between two methods.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Disagreement {
     /// Parameter.
@@ -50,7 +50,7 @@ pub struct Disagreement {
 }
 
 impl Prtt {
-    /// Works out what the trains say; `None` without samples or with a train of one.
+    /// Computes the estimate; `None` without samples or with a train of one.
     pub fn estimate(&self) -> Option<PrttEstimate> {
         let further = f64::from(self.messages.checked_sub(1).filter(|&n| n > 0)?);
         let rtt = Median::of(self.single_ns.iter().copied())?;
@@ -65,7 +65,7 @@ impl Prtt {
 }
 
 impl PrttEstimate {
-    /// Where both methods measure the same thing: o_s and the round trip.
+    /// Compares the two methods in what both measure: o_s and the round trip.
     pub fn against(&self, bursts: &crate::Estimate) -> Vec<Disagreement> {
         let row = |name: &str, a: Median, b: Median| Disagreement {
             name: name.into(),

@@ -25,8 +25,8 @@ impl Machine {
         (self.rtt() / self.g).ceil() as u32 + 8
     }
 
-    /// Issues `m` answered requests: delay, then a look for replies, then the send; a full window
-    /// waits for a reply. The interface lets one message pass per g.
+    /// Simulates a burst of `m` answered requests: delay, then a poll for replies, then the send; a
+    /// full window waits for a reply. The interface lets one message pass per g.
     fn burst(&self, m: u32, delay: f64) -> f64 {
         let (mut now, mut nic_free) = (0.0f64, 0.0f64);
         let mut replies: VecDeque<f64> = VecDeque::new();
@@ -44,7 +44,7 @@ impl Machine {
             }
             now += self.o_s;
             nic_free = now.max(nic_free + self.g);
-            // The far side is idle and answers each request as it comes.
+            // The far side is idle and answers each request as it arrives.
             replies.push_back(nic_free + 2.0 * self.l + self.o_r + self.o_s);
         }
         now
@@ -133,8 +133,8 @@ proptest! {
         assert_close("g of trains", second.g_one_way.value, machine.g, 1e-6);
     }
 
-    /// One of every ten samples, at a random place, is hit by something that makes it up to twenty
-    /// times longer, as an interrupt or a neighbour does; the others jitter by up to half a percent.
+    /// One of every ten samples, at a random place, is prolonged up to twentyfold, as by an
+    /// interrupt or a neighbour; the others jitter by up to half a percent.
     #[test]
     fn disturbed_samples_still_give_the_machine(machine in machines(), seed in any::<u64>()) {
         let mut state = seed | 1;
@@ -162,7 +162,7 @@ proptest! {
     }
 }
 
-/// The shared-memory column of paper 000, table 2: overheads overlap, so L comes out negative.
+/// The shared-memory column of paper 000, table 2: overheads overlap, so L is negative.
 #[test]
 fn negative_latency_is_reported_not_hidden() {
     let machine =

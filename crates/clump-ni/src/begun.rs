@@ -4,27 +4,29 @@ use clump_net::Progress;
 use clump_wire::frame::Head;
 use std::collections::HashMap;
 
-/// Messages that one rank may have begun: more than it has endpoints and replies under way at one proxy.
+/// Maximum number of messages that one rank may have begun: more than it has endpoints and replies
+/// in flight at one proxy.
 const MOST: usize = 64;
 
-/// A long message whose parts are still coming.
+/// A long message whose fragments are still arriving.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    /// What it is, and whether it is in order with others.
+    /// Its head; true if the message is ordered.
     pub(crate) head: (Head, bool),
     pub(crate) words: Vec<u64>,
-    /// Bytes of all parts.
+    /// Bytes of all fragments.
     pub(crate) total: usize,
     pub(crate) done: usize,
     pub(crate) progress: Progress,
 }
 
-/// Those of all ranks, by rank and number.
+/// The begun messages of all ranks, by rank and number.
 #[derive(Debug, Default)]
 pub(crate) struct BegunByRank(HashMap<u32, HashMap<u32, Begun>>);
 
 impl BegunByRank {
-    /// Whether a rank may begin another. What it begins beyond that is thrown away, since no correct one does.
+    /// Returns true if a rank may begin another message. Further ones are discarded, since no
+    /// correct rank begins them.
     pub(crate) fn has_room(&self, rank: u32) -> bool {
         self.0.get(&rank).is_none_or(|begun| begun.len() < MOST)
     }
@@ -37,7 +39,7 @@ impl BegunByRank {
         self.0.get_mut(&rank)?.remove(&number)
     }
 
-    /// Takes those of some ranks.
+    /// Removes and returns the messages of some ranks.
     pub(crate) fn take_of(&mut self, is_gone: impl Fn(u32) -> bool) -> Vec<Begun> {
         let gone = self.0.extract_if(|&rank, _| is_gone(rank));
         gone.flat_map(|(_, begun)| begun.into_values()).collect()

@@ -1,31 +1,31 @@
-//! Where an interface's time comes from. In a process it is that of the machine, and passes by itself; in a
-//! simulation it is told what was done, and passes by what that costs.
+//! Time sources of an interface. In a process time is that of the machine, and passes by itself; in
+//! a simulation the clock is told of the work done, and advances by its cost.
 
 use clump_net::Stack;
 use clump_os::clock;
 
-/// What an interface did, for clocks that do not run by themselves.
+/// Work of an interface, reported to clocks that do not run by themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// It began a turn: looked at lanes, shared queue and driver.
+    /// It began a turn: polled lanes, shared queue and driver.
     Look,
-    /// It took a message, with so many bytes of payload, out of a rank's lane.
+    /// It took a message, with this many bytes of payload, out of a rank's lane.
     Take(usize),
-    /// It put a message, with so many bytes of payload, into an endpoint's lane.
+    /// It put a message, with this many bytes of payload, into an endpoint's lane.
     Bring(usize),
-    /// It executed a one-sided operation with so many bytes of payload.
+    /// It executed a one-sided operation with this many bytes of payload.
     Execute(usize),
 }
 
-/// See the module.
+/// Time source of an interface.
 pub trait Clock {
-    /// Nanoseconds since some time of this process: cheap.
+    /// Returns nanoseconds since some time of this process: cheap.
     fn ticked_ns(&self) -> u64;
 
-    /// Nanoseconds of the clock that all processes of the machine share.
+    /// Returns nanoseconds of the clock that all processes of the machine share.
     fn now_ns(&self) -> u64;
 
-    /// Something was done.
+    /// Notes work that was done.
     #[inline(always)]
     fn spend(&self, work: Work) {
         let _ = work;
@@ -48,7 +48,7 @@ impl Clock for MachineClock {
     }
 }
 
-/// A stack, and the time that its work takes.
+/// A stack, and the clock that its work advances.
 pub(crate) struct Wire<'a, C> {
     pub(crate) stack: &'a mut Stack,
     pub(crate) clock: &'a C,

@@ -5,7 +5,7 @@ use clump_shm::yielding::YieldPolicy;
 /// The yields of a proxy.
 #[derive(Debug)]
 pub(crate) struct Courtesy {
-    /// For how long to yield, in ns; 0: never.
+    /// Longest idle time with yields, in ns; 0: none.
     most_ns: u64,
     yields: YieldPolicy,
 }

@@ -1,4 +1,4 @@
-//! What lies behind an interface's stack: the interface itself, and the endpoints of its node.
+//! Endpoint table of an interface's stack: the interface itself, and the endpoints of its node.
 
 use crate::routes::Routes;
 use clump_net::{Doors, Refusal};
@@ -13,10 +13,10 @@ use clump_shm::shared::Shared;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Everything that a stack of an interface hands over has this index.
+/// Index of everything that a stack of an interface delivers.
 pub(crate) const INDEX: u8 = 0;
 
-/// An endpoint's block, and its segment as it was seen last.
+/// An endpoint's block, and its segment as it was last mapped.
 #[derive(Debug)]
 struct Gate {
     block: Shared<EndpointBlock>,
@@ -24,15 +24,15 @@ struct Gate {
     seen: (u64, u64),
 }
 
-/// See the module.
+/// The endpoints that messages for this node may reach.
 #[derive(Debug)]
 pub(crate) struct NodeDoors {
     memory: NodeMemory,
-    /// The endpoint of one-sided operations, if this interface executes them. It lets everything in that is
-    /// meant for it: what is wrong with a request the engine tells its requester, so that requests can be
-    /// counted.
+    /// The endpoint of one-sided operations, if this interface executes them. It admits everything
+    /// that is meant for it: the engine reports errors of a request to its requester, so that
+    /// requests can be counted.
     executes: Option<u64>,
-    /// What other proxies call this one.
+    /// Name of the control endpoint by which other proxies reach this one.
     business: u64,
     segments: RefCell<NodeSegments>,
     /// By rank and index.
@@ -52,7 +52,7 @@ impl NodeDoors {
         Self { memory, executes, business, segments, gates, routes }
     }
 
-    /// Looks at an endpoint of this node.
+    /// Runs `run` on the entry of an endpoint of this node.
     fn with_gate<T>(
         &self,
         name: Name,
@@ -83,7 +83,7 @@ impl NodeDoors {
         self.with_gate(name, |gate| {
             match standing(&gate.block, name) {
                 Standing::Open => {}
-                // What is not open yet has no segment to write to.
+                // An endpoint that is not open yet has no segment to write to.
                 Standing::Awaited => return Err(Refusal::BadOffset),
                 Standing::Not(why) => return Err(why),
             }
@@ -163,7 +163,7 @@ impl Doors for NodeDoors {
     }
 }
 
-/// Where an endpoint stands in its life.
+/// State of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Open,

@@ -1,8 +1,10 @@
-//! Ranks that leave: a rank that finalizes is let go once all that it had handed to a proxy lies in the lanes of the
-//! endpoints that it is for, or has come back. So whoever sees that a rank has finalized finds what it sent.
+//! Close handshake of ranks: a rank that finalizes is released once all that it had handed to a
+//! proxy lies in the lanes of the target endpoints, or was returned. So a rank that sees that
+//! another has finalized finds all its messages.
 //!
-//! The proxy first waits until all of it has arrived at its peers, then asks those whether they have handed over what
-//! that rank sent. What others sent does not matter: an endpoint that does not read holds up who sends to it alone.
+//! The proxy first waits until all of it has arrived at its peers, then asks those whether they
+//! have delivered the messages of that rank. Messages of other ranks do not matter: an endpoint
+//! that does not read delays only its own senders.
 
 use crate::clock::Clock;
 use clump_net::{Mark, Stack};
@@ -10,29 +12,29 @@ use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_wire::frame::Kind;
 
-/// The name by which proxies talk to each other.
+/// Returns the name of a proxy's control endpoint, by which proxies communicate.
 pub(crate) fn business_name(id: u32) -> Name {
     Name::new(id, 1, 1)
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// Something is on its way to peers.
+    /// Messages are in flight to peers.
     Arriving(Mark),
-    /// These have not said that all has been handed over.
+    /// These peers have not reported that all has been delivered.
     Asked(Vec<u32>),
 }
 
 #[derive(Debug)]
 struct Leaving {
     rank: u32,
-    /// What the answers say.
+    /// Number that the answers carry.
     token: u64,
     peers: Vec<u32>,
     stage: Stage,
 }
 
-/// See the module.
+/// The close handshakes in progress at a proxy.
 #[derive(Debug)]
 pub(crate) struct Farewells {
     memory: NodeMemory,
@@ -47,7 +49,7 @@ impl Farewells {
         Self { memory: memory.clone(), me, all: Vec::new(), next_token: 0 }
     }
 
-    /// A rank takes its leave: all that it will ever hand over has been.
+    /// Begins the close handshake of a rank: it will hand over nothing more.
     pub(crate) fn take_leave(&mut self, rank: u32, stack: &Stack) {
         let mark = stack.mark();
         self.next_token += 1;
@@ -55,7 +57,7 @@ impl Farewells {
         self.all.push(Leaving { rank, token, peers, stage: Stage::Arriving(mark) });
     }
 
-    /// A peer says that it has handed over what it was asked about.
+    /// Notes a peer's report that it has delivered what it was asked about.
     pub(crate) fn on_answer(&mut self, from: u64, token: u64) {
         let peer = Name::from_bits(from).rank();
         for leaving in self.all.iter_mut().filter(|leaving| leaving.token == token) {
@@ -65,7 +67,7 @@ impl Farewells {
         }
     }
 
-    /// Lets those ranks go of which everything has been handed over.
+    /// Releases those ranks of which everything has been delivered.
     #[inline]
     pub(crate) fn handle_arrivals(&mut self, stack: &mut Stack, clock: &impl Clock) {
         if !self.all.is_empty() {

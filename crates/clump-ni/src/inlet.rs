@@ -1,4 +1,5 @@
-//! What ranks of this node hand to a proxy, to be sent to other nodes.
+//! The submission queue of a proxy: messages that ranks of this node hand over, to be sent to other
+//! nodes.
 
 use crate::begun::{Begun, BegunByRank};
 use crate::clock::{Clock, Wire, Work};
@@ -19,7 +20,7 @@ use clump_wire::frame::{Head, Kind};
 /// Messages of one lane taken in one turn, so that no rank waits long for another.
 const BUDGET: usize = 64;
 
-/// See the module.
+/// The messages that ranks hand to a proxy.
 #[derive(Debug)]
 pub(crate) struct Inlet {
     inbox: Inbox<()>,
@@ -30,16 +31,16 @@ pub(crate) struct Inlet {
     pub(crate) farewells: Farewells,
     /// Messages that cannot be sent, on their way back to the ranks of this node.
     pub(crate) lost: Vec<Mail>,
-    /// How often a message had to stay where it was, because its channel was full.
+    /// Number of times a message had to stay in its lane, because its channel was full.
     pub(crate) full: u64,
-    /// What the last look left: a lane holds one such message at most, the first.
+    /// Messages left by the last poll: a lane holds one at most, the first.
     left: Vec<Left>,
 }
 
-/// A message that stays where it is, because its channel is full.
+/// A message that stays in its lane, because its channel is full.
 #[derive(Debug)]
 struct Left {
-    /// In which lane; `None` in the shared queue.
+    /// Its lane; `None`: the shared queue.
     lane: Option<usize>,
     peer: u32,
     head: Head,
@@ -47,11 +48,11 @@ struct Left {
     short: bool,
 }
 
-/// What became of a message.
+/// Result of taking a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Took {
     Yes,
-    /// It has to stay where it is.
+    /// It has to stay in its lane.
     NoRoom,
 }
 
@@ -59,7 +60,7 @@ impl Inlet {
     /// Opens the proxy's own endpoint, to which ranks send.
     ///
     /// # Errors
-    /// Address space has run out.
+    /// Fails if address space has run out.
     pub(crate) fn open(memory: &NodeMemory, id: u32, routes: Routes) -> clump_shm::Result<Self> {
         let inbox = Inbox::open(memory, id, 0)?;
         let farewells = Farewells::new(memory, id);
@@ -68,9 +69,10 @@ impl Inlet {
         Ok(Self { inbox, memory, routes, begun, scratch, farewells, lost, full: 0, left })
     }
 
-    /// Takes what ranks have handed over, as far as there is room. Gives how many messages.
+    /// Takes the messages that ranks have handed over, as far as there is room. Returns their
+    /// number.
     pub(crate) fn look(&mut self, wire: &mut Wire<'_, impl Clock>, watcher: &mut Watcher) -> usize {
-        // What rang and is no lane was rung by a rank that writes nonsense.
+        // A doorbell that belongs to no lane was rung by a rank that writes nonsense.
         let _ = self.inbox.answer_bells();
         self.left.clear();
         let mut hot = std::mem::take(&mut self.inbox.hot);
@@ -100,7 +102,7 @@ impl Inlet {
         taken
     }
 
-    /// What ranks without a lane have handed over.
+    /// Takes the messages that ranks without a lane have handed over.
     #[cold]
     fn look_at_queue(&mut self, wire: &mut Wire<'_, impl Clock>, watcher: &mut Watcher) -> usize {
         let memory = self.memory.clone();
@@ -161,7 +163,7 @@ impl Inlet {
         beside: &[u8],
     ) -> Took {
         let mut spill = Spill::default();
-        // Ranks of this node write nothing else, and speak for none but themselves.
+        // Correct ranks of this node write nothing else, and only in their own name.
         let Some((forward, bytes)) = Some(header)
             .filter(|header| header.kind() == SlotKind::Forwarded)
             .and_then(|header| Forward::decode(header, words, beside, &mut spill))
@@ -174,7 +176,7 @@ impl Inlet {
             return Took::Yes;
         }
         let stamp = if forward.kind == Kind::Long { 0 } else { forward.message };
-        // What is a part was counted when its message began.
+        // A fragment was counted when its message began.
         let taking = (forward.kind != Kind::Part).then(|| watcher.on_taking(wire.clock));
         wire.clock.spend(Work::Take(bytes.len()));
         let took = match forward.kind {
@@ -237,7 +239,7 @@ impl Inlet {
             self.abandon(wire, &same); // no correct rank gives two the same number
         }
         if !self.begun.has_room(from.rank()) {
-            return Took::Yes; // nor begins so many
+            return Took::Yes; // no correct rank begins so many
         }
         self.portion(wire, key, begun, bytes)
     }
@@ -252,12 +254,12 @@ impl Inlet {
         let key = (from.rank(), forward.message);
         match self.begun.remove(key) {
             Some(begun) => self.portion(wire, key, begun, bytes),
-            // What it belongs to has come back already.
+            // Its message has been returned already.
             None => Took::Yes,
         }
     }
 
-    /// Sends the next part of a long message.
+    /// Sends the next fragment of a long message.
     fn portion(
         &mut self,
         wire: &mut Wire<'_, impl Clock>,
@@ -267,7 +269,7 @@ impl Inlet {
     ) -> Took {
         let Some(end) = begun.done.checked_add(bytes.len()).filter(|&end| end <= begun.total)
         else {
-            self.abandon(wire, &begun); // more than it said
+            self.abandon(wire, &begun); // more than announced
             return Took::Yes;
         };
         let (head, ordered) = begun.head;
@@ -308,14 +310,14 @@ impl Inlet {
         }
     }
 
-    /// What has been sent of a message is all that will be.
+    /// Ends a message of which no further fragment will be sent.
     #[cold]
     fn abandon(&self, wire: &mut Wire<'_, impl Clock>, begun: &Begun) {
         let peer = self.routes.stack_of(begun.head.0.route.to);
         wire.stack.abandon_long(|| wire.clock.ticked_ns(), peer, begun.progress);
     }
 
-    /// A message whose target's node is lost: its sender hears of it.
+    /// Returns a message whose target's node is lost to its sender.
     #[cold]
     fn lose(&mut self, forward: &Forward<'_>, why: Refusal, payload: Vec<u8>) {
         let reply = forward.reply;
@@ -324,7 +326,7 @@ impl Inlet {
                 let why = if reply { Refusal::ReplyRejected } else { why };
                 Forward { lost: Some(why), ..*forward }
             }
-            // Nobody will ever say how much was consumed: all of it was.
+            // No report of consumption will ever arrive: all of it counts as consumed.
             Kind::Ask => {
                 let (from, to) = (forward.route.to, forward.route.from);
                 let route = clump_wire::frame::Route { from, to, tag: 0 };
@@ -335,7 +337,7 @@ impl Inlet {
         self.lost.push(back.to_mail(payload));
     }
 
-    /// Gives up what ranks that are gone had begun.
+    /// Gives up the messages that ranks had begun that are gone.
     pub(crate) fn attend(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { begun, memory, .. } = self;
         let left =
@@ -347,12 +349,12 @@ impl Inlet {
         self.inbox.give_back_all();
     }
 
-    /// Cools all lanes, before a sleep is announced.
+    /// Arms notification on all lanes, before a sleep is announced.
     pub(crate) fn cool(&mut self) {
         self.inbox.cool_all();
     }
 
-    /// Where the message that was left last lies.
+    /// Notes the lane of the message that was left last.
     #[cold]
     fn note_left(&mut self, lane: Option<usize>) {
         if let Some(left) = self.left.last_mut() {
@@ -360,8 +362,9 @@ impl Inlet {
         }
     }
 
-    /// Whether anything came in meanwhile that can be taken; after the announcement. What was left because its channel
-    /// is full waits for the channel: for a packet or a timer, which end a sleep by themselves.
+    /// Returns true if anything that can be taken has arrived meanwhile; called after the
+    /// announcement. A message left because its channel is full waits for the channel: for a packet
+    /// or a timer, which end a sleep by themselves.
     pub(crate) fn anything_waiting(&mut self, stack: &Stack) -> bool {
         if !self.inbox.anything_waiting() {
             return false;

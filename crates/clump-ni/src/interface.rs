@@ -1,7 +1,8 @@
-//! A running network interface: the thread that lets a [`Server`] take its turns.
+//! A running network interface: the thread that runs the turns of a [`Server`].
 //!
-//! When nothing comes for a while it sleeps on its socket and its alarm at once. A proxy yields before, for ranks
-//! that wait for it are likely to have the processor; but not where they compute ([`Courtesy`]).
+//! When nothing arrives for a while it sleeps on its socket and its alarm at once. A proxy yields
+//! before, for ranks that wait for it are likely to have the processor; but not where they compute
+//! ([`Courtesy`]).
 
 use crate::clock::MachineClock;
 use crate::courtesy::Courtesy;
@@ -25,11 +26,11 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Starts interface number `which` of the node of `memory`, whose place and alarm stand there. It spins for
-    /// so long before it sleeps: 0 unless a core is left for it.
+    /// Starts interface number `which` of the node of `memory`, in which its place and alarm are
+    /// registered. It spins for `spin_ns` before it sleeps: 0 unless a core is left for it.
     ///
     /// # Errors
-    /// The seat cannot be used, or there is no thread to be had.
+    /// Fails if the seat cannot be used, or if no thread can be started.
     pub fn start(memory: &NodeMemory, which: u32, seat: NetworkSeat, spin_ns: u64) -> Result<Self> {
         let refused = |why: &str| clump_am::ErrorKind::Network(why.into());
         let id = memory.interface_id(memory.node()) + which;
@@ -55,8 +56,9 @@ impl Interface {
     }
 }
 
-/// What an interface that panics does. Nobody would take or bring messages while its agent, which lives, says that all is
-/// well: so the agent dies with it, and the node is lost as it is with any other agent that dies.
+/// Reaction to a panic of an interface. Messages would stay undelivered while its agent, which
+/// lives, reports that all is well: so the agent dies with it, and the node is lost as with any
+/// other agent that dies.
 struct OnPanic(fn());
 
 impl Drop for OnPanic {

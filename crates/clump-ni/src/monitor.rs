@@ -1,4 +1,4 @@
-//! What an interface notes about itself while it works ([`clump_trace::monitor`]).
+//! Measurements that an interface records about its own work ([`clump_trace::monitor`]).
 
 use crate::clock::Clock;
 use clump_net::Stack;
@@ -13,17 +13,17 @@ struct Pending {
     /// They have left once the stack has sent all units below this.
     end: u64,
     count: u64,
-    /// When one of them that is timed was taken, and whether it is large.
+    /// For one of them that is timed: when it was taken; true if it is large.
     timed: Option<(u64, bool)>,
 }
 
-/// See the module.
+/// The recorder of an interface's measurements.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     block: Shared<RankBlock>,
-    /// The clock that all processes of the machine share, when this process's own was 0.
+    /// Time of the clock that all processes of the machine share, when this process's own was 0.
     zero: u64,
-    /// By peer: one that takes nothing holds up no other's account.
+    /// By peer: one that takes nothing delays no other's account.
     pending: HashMap<u32, VecDeque<Pending>>,
     taken: u64,
     brought: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Watcher {
     dice: Dice,
 }
 
-/// When a message was taken, on the interface's own clock.
+/// Time at which a message was taken, on the interface's own clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taking(u64);
 
@@ -51,12 +51,12 @@ impl Watcher {
         Gauges::over(self.block.gauges())
     }
 
-    /// A turn that found something took from `began` to `now`.
+    /// Records a turn with work, from `began` to `now`.
     pub(crate) fn on_turn(&self, began: u64, now: u64) {
         self.gauges().add(Gauge::Busy, now.saturating_sub(began));
     }
 
-    /// A message of a rank is about to be packed.
+    /// Records that a message of a rank is about to be packed.
     #[inline]
     pub(crate) fn on_taking(&mut self, clock: &impl Clock) -> Taking {
         let now = clock.ticked_ns();
@@ -64,18 +64,19 @@ impl Watcher {
         Taking(now)
     }
 
-    /// It found no room, and stays where it is.
+    /// Records that a message found no room, and stays in its lane.
     #[cold]
     pub(crate) fn on_left(&mut self, clock: &impl Clock) {
         self.change_queue(clock.ticked_ns(), -1);
     }
 
-    /// The same time on the clock that all processes of the machine share.
+    /// Converts to the clock that all processes of the machine share.
     pub(crate) fn shared_ns(&self, taking: Taking) -> u64 {
         self.zero + taking.0
     }
 
-    /// It was packed; `handed_over` says when its rank did that, if it is timed.
+    /// Records that a message was packed; `handed_over` is the time at which its rank handed it
+    /// over, if it is timed.
     #[inline]
     pub(crate) fn on_taken(
         &mut self,
@@ -114,7 +115,7 @@ impl Watcher {
         }
     }
 
-    /// The stack has sent what it could.
+    /// Records that the stack has sent what it could.
     pub(crate) fn on_sent(&mut self, stack: &Stack, clock: &impl Clock) {
         let Self { block, pending, .. } = self;
         let gauges = Gauges::over(block.gauges());
@@ -135,7 +136,7 @@ impl Watcher {
         }
     }
 
-    /// A message was put into the lane of its endpoint; it had arrived at `arrived`.
+    /// Records that a message that had arrived at `arrived` was put into the lane of its endpoint.
     #[inline]
     pub(crate) fn on_brought(&mut self, clock: &impl Clock, arrived: u64, bytes: usize) {
         self.brought += 1;
@@ -147,7 +148,7 @@ impl Watcher {
         }
     }
 
-    /// One-sided operations have arrived, to an interface that does nothing else.
+    /// Records that one-sided operations have arrived, at an interface that does nothing else.
     #[inline]
     pub(crate) fn on_operations(&self, arrived: u64, count: usize) {
         if count > 0 {
@@ -155,7 +156,8 @@ impl Watcher {
         }
     }
 
-    /// A one-sided operation was executed. With `arrived` it was in the queue, since then.
+    /// Records that a one-sided operation was executed. With `arrived` it was in the queue, since
+    /// then.
     #[inline]
     pub(crate) fn on_executed(&mut self, clock: &impl Clock, arrived: Option<u64>, bytes: usize) {
         self.executed += 1;
@@ -169,7 +171,7 @@ impl Watcher {
         self.change_queue(now, -1);
     }
 
-    /// None is left that has arrived; what was no operation was counted as one.
+    /// Records that all arrivals are handled; those that were no operations were counted as such.
     #[inline]
     pub(crate) fn on_none_left(&self, clock: &impl Clock) {
         let left = self.gauges().get(Gauge::Queue);
@@ -178,7 +180,7 @@ impl Watcher {
         }
     }
 
-    /// Now and then: what channels know of the wire.
+    /// Records the round trips that channels measure, at intervals.
     pub(crate) fn on_attend(&self, stack: &Stack) {
         for srtt in stack.round_trips() {
             self.gauges().time(Stage::Wire, false, srtt / 2);

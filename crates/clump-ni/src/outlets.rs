@@ -1,4 +1,5 @@
-//! What comes from other nodes for the endpoints of this one: put into their lanes, as by a rank of this node.
+//! The delivery queues of an interface: messages from other nodes, put into the lanes of this
+//! node's endpoints as by a rank of this node.
 
 use crate::clock::{Clock, Wire, Work};
 use crate::farewell::business_name;
@@ -17,7 +18,7 @@ use std::collections::{HashMap, VecDeque};
 /// A message that found no room in an endpoint's lane.
 #[derive(Debug)]
 struct Waiting {
-    /// How many had come to wait before it.
+    /// Number of messages that had to wait before it.
     number: u64,
     /// The rank that sent it.
     from: u32,
@@ -26,18 +27,19 @@ struct Waiting {
     payload: Vec<u8>,
 }
 
-/// An endpoint of this node.
+/// The delivery queue of an endpoint of this node.
 #[derive(Debug)]
 struct Outlet {
     name: Name,
-    /// The way there; none before it is open.
+    /// The path to it; none before it is open.
     path: Option<Path>,
     waiting: VecDeque<Waiting>,
 }
 
 impl Outlet {
-    /// Hands over what waits, as far as there is room, and says so to `questions`. Requests that came before it was
-    /// open have not shown their tags yet: those that may not come in go into `refused`.
+    /// Delivers the waiting messages, as far as there is room, and tells `questions` of each.
+    /// Requests that arrived before the endpoint was open have not shown their tags yet: those that
+    /// may not enter go into `refused`.
     fn flush(&mut self, refused: &mut Vec<Mail>, questions: &mut Questions) {
         while let Some(first) = self.waiting.front() {
             let Some(path) = &mut self.path else { return };
@@ -59,18 +61,18 @@ impl Outlet {
     }
 }
 
-/// See the module.
+/// The delivery queues of all endpoints of a node.
 #[derive(Debug)]
 pub(crate) struct Outlets {
     memory: NodeMemory,
-    /// This interface, as the sender that it is on its node.
+    /// Name of this interface as a sender on its node.
     me: Name,
     all: HashMap<u64, Outlet>,
     /// Messages that wait for room, of all endpoints.
     waiting: usize,
-    /// Messages that ever had to.
+    /// Total number of messages that had to wait.
     came: u64,
-    /// Where messages with many words are put together.
+    /// Buffer in which messages with many words are assembled.
     beside: Vec<u8>,
     questions: Questions,
 }
@@ -88,17 +90,17 @@ impl Outlets {
         }
     }
 
-    /// Whether messages wait for room.
+    /// Returns true if messages wait for room.
     pub(crate) fn wants_room(&self) -> bool {
         self.waiting > 0
     }
 
-    /// How many wait now, and how many ever had to.
+    /// Returns the number of messages that wait now, and of all that ever had to.
     pub(crate) fn held(&self) -> (usize, u64) {
         (self.waiting, self.came)
     }
 
-    /// Hands a message from another node to its endpoint.
+    /// Delivers a message from another node to its endpoint.
     #[inline]
     pub(crate) fn deliver(&mut self, wire: &mut Wire<'_, impl Clock>, arrival: &Arrival<'_>) {
         let (kind, lost) = match arrival.sort {
@@ -111,7 +113,7 @@ impl Outlets {
         self.pass(wire, &forward, arrival.payload);
     }
 
-    /// Tells an endpoint what has become of something that it sent.
+    /// Delivers a returned message, or a report, to the endpoint that had sent something.
     pub(crate) fn bring_back(&mut self, wire: &mut Wire<'_, impl Clock>, mail: &Mail) {
         self.deliver(wire, &mail.arrival());
     }
@@ -120,7 +122,7 @@ impl Outlets {
     fn pass(&mut self, wire: &mut Wire<'_, impl Clock>, forward: &Forward<'_>, payload: &[u8]) {
         wire.clock.spend(Work::Bring(payload.len()));
         let route = forward.route;
-        // What is lost goes back to its sender.
+        // A lost message goes back to its sender.
         let to = if forward.lost.is_some() { route.from } else { route.to };
         let payload = if forward.kind == Kind::Long { &[] } else { payload };
         let Self { memory, me, all, waiting, came, beside, .. } = self;
@@ -137,7 +139,7 @@ impl Outlets {
             _ => false,
         };
         if !ready && forward.lost.is_some() && outlet.path.is_none() {
-            return; // nobody who sends has no endpoint
+            return; // every sender has an endpoint
         }
         if !ready {
             let (number, from) = (*came, Name::from_bits(route.from).rank());
@@ -180,8 +182,8 @@ impl Outlets {
         self.answer_questions(wire);
     }
 
-    /// Another proxy wants to know when all that has come so far from a rank of its node lies in the lanes of
-    /// endpoints.
+    /// Handles the question of another proxy: when will all messages that have arrived so far from
+    /// a rank of its node lie in the lanes of endpoints?
     pub(crate) fn on_question(
         &mut self,
         wire: &mut Wire<'_, impl Clock>,
@@ -195,7 +197,7 @@ impl Outlets {
         self.answer_questions(wire);
     }
 
-    /// Tells other proxies what they want to know, as soon as it is so.
+    /// Answers questions of other proxies whose messages have been delivered.
     fn answer_questions(&mut self, wire: &mut Wire<'_, impl Clock>) {
         if self.questions.0.is_empty() {
             return;
@@ -212,7 +214,8 @@ impl Outlets {
         }
     }
 
-    /// What endpoints that have closed, and ranks that are gone, have not read goes back.
+    /// Returns to sender the messages that endpoints that have closed, and ranks that are gone,
+    /// have not read.
     pub(crate) fn attend(&mut self, wire: &mut Wire<'_, impl Clock>) {
         let Self { memory, all, waiting, questions, .. } = self;
         all.retain(|_, outlet| {
@@ -248,7 +251,8 @@ impl Outlets {
     }
 }
 
-/// The endpoint of that name; `None` if it cannot be one of this node.
+/// Returns the delivery queue of the endpoint of that name; `None` if it cannot be one of this
+/// node.
 #[inline]
 fn outlet_of<'a>(
     memory: &NodeMemory,
@@ -272,7 +276,7 @@ fn outlet_of<'a>(
     Some(outlet)
 }
 
-/// The way to an endpoint, if it is open.
+/// Returns the path to an endpoint, if it is open.
 #[cold]
 fn way_to(memory: &NodeMemory, me: Name, name: Name) -> Option<Path> {
     let block = memory.endpoint_block(name.rank(), usize::from(name.index())).ok()?;
@@ -283,7 +287,7 @@ fn way_to(memory: &NodeMemory, me: Name, name: Name) -> Option<Path> {
     Path::for_requests(memory, me, name, Some(0)).ok()
 }
 
-/// Sends a message that its endpoint will never read back to where it came from.
+/// Returns a message that its endpoint will never read to its sender.
 #[cold]
 fn send_back(wire: &mut Wire<'_, impl Clock>, forward: &Forward<'_>, payload: &[u8], why: Refusal) {
     if forward.lost.is_some() {
@@ -298,16 +302,16 @@ fn push(path: &mut Path, header: Header, words: &[u64; MOST_WORDS], payload: &[u
     path.push_any(header, words, payload).is_ok()
 }
 
-/// What another proxy wants to know: when what a rank of its node sent has been handed over.
+/// Question of another proxy: when have the messages of a rank of its node been delivered?
 #[derive(Debug)]
 struct Question {
-    /// Who asks, and its word for it.
+    /// Name of the proxy that asks, and its token for the question.
     from: u64,
     token: u64,
     rank: u32,
-    /// How many messages had come to wait by then.
+    /// Number of messages that had had to wait by then.
     before: u64,
-    /// Of those of the rank so many still do.
+    /// Number of the rank's messages among them that still wait.
     left: usize,
 }
 
@@ -315,7 +319,7 @@ struct Question {
 struct Questions(Vec<Question>);
 
 impl Questions {
-    /// A message does not wait any more: number such, of such a rank.
+    /// Notes that a message no longer waits: its number and its rank.
     fn on_gone(&mut self, rank: u32, number: u64) {
         let about = |asked: &&mut Question| asked.rank == rank && number < asked.before;
         for asked in self.0.iter_mut().filter(about) {

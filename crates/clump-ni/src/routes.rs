@@ -1,13 +1,13 @@
-//! Which stack messages for an endpoint go to.
+//! Routing of messages to stacks, by target endpoint.
 
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 
-/// The way from one interface to all endpoints.
+/// Routes from one interface to all endpoints.
 #[derive(Debug, Clone)]
 pub(crate) struct Routes {
     memory: NodeMemory,
-    /// The number of this interface at its node.
+    /// The number of this interface on its node.
     which: u32,
 }
 
@@ -16,8 +16,8 @@ impl Routes {
         Self { memory, which }
     }
 
-    /// Where proxies drive the network it is the peer of this interface on the endpoint's node, else the
-    /// endpoint's rank, or the interface that is meant.
+    /// Returns the stack of an endpoint. Where proxies drive the network it is the peer of this
+    /// interface on the endpoint's node, else the endpoint's rank, or the interface that is meant.
     pub(crate) fn stack_of(&self, name: u64) -> u32 {
         let rank = Name::from_bits(name).rank();
         if self.memory.proxies() == 0 {

@@ -1,5 +1,6 @@
-//! What a network interface does, turn by turn: no thread, and no time but what its [`Clock`] says. A thread
-//! ([`crate::Interface`]) or a simulation lets it take its turns, and puts it to sleep when a turn found nothing.
+//! The work of a network interface, turn by turn: no thread, and no time but that of its [`Clock`].
+//! A thread ([`crate::Interface`]) or a simulation runs its turns, and puts it to sleep when a turn
+//! found nothing.
 
 use crate::clock::{Clock, Wire, Work};
 use crate::doors::{INDEX, NodeDoors};
@@ -28,7 +29,7 @@ use clump_wire::frame::Kind;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Longest sleep: whoever dies or changes a lock rings, so this is for what nobody foresaw.
+/// Longest sleep: an actor that dies or changes a lock rings, so this is for unforeseen cases.
 const NAP: Duration = Duration::from_millis(100);
 /// Longest sleep while messages wait for endpoints that are not open yet: nobody rings when one opens.
 const NAP_FOR_OPENING: Duration = Duration::from_micros(500);
@@ -36,52 +37,53 @@ const NAP_FOR_OPENING: Duration = Duration::from_micros(500);
 /// the kernel's next tick costs a virtual machine some 10 us, and a lost answer is rare: whoever misses it
 /// asks again sooner.
 const LEAST_NAP: Duration = Duration::from_millis(4);
-/// Turns between two looks at who has died or finalized.
+/// Turns between two checks of which ranks have died or finalized.
 const ATTEND_TURNS: u32 = 256;
 
-/// See the module.
+/// A network interface without its thread.
 pub struct Server<C> {
     memory: NodeMemory,
     id: u32,
-    /// What other proxies call this one.
+    /// Name of its control endpoint.
     business: u64,
     routes: Routes,
     stack: Stack,
-    /// The first interface of a node executes one-sided operations.
+    /// Present at the first interface of a node, which executes one-sided operations.
     engine: Option<Executor>,
-    /// Where proxies drive the network for ranks.
+    /// Present where proxies drive the network for ranks.
     inlet: Option<Inlet>,
     outlets: Outlets,
     watcher: Watcher,
-    /// Where what the stack counts is copied to: the block of the interface's first endpoint.
+    /// Block to which the stack's counters are copied: that of the interface's first endpoint.
     tally: Shared<EndpointBlock>,
     turns: u32,
     clock: C,
 }
 
-/// What the stack of an interface is made with.
+/// Parameters of an interface's stack.
 pub struct Wiring {
     /// Its number and incarnation.
     pub me: (u32, u32),
-    /// Whom it talks to.
+    /// Its peers.
     pub peers: Vec<PeerAddress>,
-    /// What is behind it.
+    /// Its endpoint table.
     pub doors: Box<dyn Doors>,
 }
 
-/// The engine, and the name that it answers under.
+/// The engine, and the name under which it answers.
 struct Executor {
     engine: Engine<NodeSegments>,
     name: Name,
-    /// Ranks of other nodes that may still ask for something.
+    /// Ranks of other nodes that may still send requests.
     living: Vec<(u32, Shared<RankBlock>)>,
 }
 
 impl<C: Clock> Server<C> {
-    /// Interface number `which` of the node of `memory`, whose place stands there; `connect` makes its stack.
+    /// Creates interface number `which` of the node of `memory`, in which its place is registered;
+    /// `connect` makes its stack.
     ///
     /// # Errors
-    /// It has no place, address space has run out, or there is no stack to be had.
+    /// Fails if it has no place, if address space has run out, or if no stack can be made.
     pub fn new(
         memory: &NodeMemory,
         which: u32,
@@ -131,23 +133,23 @@ impl<C: Clock> Server<C> {
         })
     }
 
-    /// Its stack, for what only that knows.
+    /// Returns its stack, for information that only the stack has.
     pub fn stack(&self) -> &Stack {
         &self.stack
     }
 
-    /// Messages that wait for room with endpoints of its node.
+    /// Returns the number of messages that wait for room at endpoints of its node.
     pub fn held(&self) -> usize {
         self.outlets.held().0
     }
 
-    /// Its clock.
+    /// Returns its clock.
     pub fn clock(&self) -> &C {
         &self.clock
     }
 
-    /// One turn: says whether there was anything to do. After one that found nothing, and before a sleep,
-    /// [`Server::attend`] is due.
+    /// Takes one turn. Returns true if there was work. After a turn without work, and before a
+    /// sleep, [`Server::attend`] is due.
     pub fn turn(&mut self, batch: &mut Batch) -> bool {
         let began = self.clock.ticked_ns();
         let busy = self.work(batch);
@@ -161,8 +163,8 @@ impl<C: Clock> Server<C> {
         busy
     }
 
-    /// Takes what ranks have handed over, receives once, does what is to be done with it, and sends what that
-    /// set off. Says whether there was anything.
+    /// Takes messages that ranks have handed over, receives once, handles what has arrived, and
+    /// sends the results. Returns true if there was work.
     fn work(&mut self, batch: &mut Batch) -> bool {
         let Self { stack, engine, inlet, outlets, routes, business, watcher, clock, .. } = self;
         let now = || clock.ticked_ns();
@@ -184,7 +186,8 @@ impl<C: Clock> Server<C> {
             let mut out = Answers { stack, clock, routes, name: executor.name };
             executor.engine.handle_room(&mut out);
         }
-        // Where ranks drive the network themselves all that comes here is for the engine, and is this queue.
+        // Where ranks drive the network themselves all that arrives here is for the engine, and is
+        // this queue.
         let arrived = inlet.is_none().then(|| stack.looked_at());
         if let Some(arrived) = arrived {
             watcher.on_operations(arrived, batch.len());
@@ -236,7 +239,7 @@ impl<C: Clock> Server<C> {
         received + taken > 0 || !batch.is_empty()
     }
 
-    /// Gives up who died or finalized, on other nodes and on this one.
+    /// Gives up ranks that died or finalized, on other nodes and on this one.
     pub fn attend(&mut self) {
         let Self { memory, id, stack, engine, inlet, outlets, .. } = self;
         let Self { watcher, clock, tally, routes, .. } = self;
@@ -264,12 +267,12 @@ impl<C: Clock> Server<C> {
         }
     }
 
-    /// Before a sleep: acknowledges what came, and says how long it may last at most.
+    /// Acknowledges arrivals before a sleep. Returns the longest permitted sleep.
     pub fn before_sleep(&mut self) -> Duration {
         let now = self.clock.ticked_ns();
         self.stack.acknowledge_all(now);
-        // What is paced goes out in time, and so do answers that wait for it; what ranks have handed over is sent
-        // again in time.
+        // Paced packets go out in time, and so do answers that wait for them; messages handed over
+        // by ranks are retransmitted in time.
         let in_time = match &self.inlet {
             Some(_) => !self.stack.is_quiet(),
             None => self.stack.holds_back(),
@@ -278,8 +281,9 @@ impl<C: Clock> Server<C> {
         nap(due, in_time, self.outlets.wants_opening())
     }
 
-    /// Announces to ranks, where they hand messages over, that it goes to sleep: they ring from now on. `None`
-    /// when something has come meanwhile, or a peer was lost: what was on its way there has come back.
+    /// Announces to ranks, where they hand messages over, that it goes to sleep: they ring from now
+    /// on. Returns `None` when something has arrived meanwhile, or a peer was lost: messages in
+    /// flight to it have been returned.
     pub fn announce(&mut self) -> Option<Bed> {
         if self.stack.has_mail(INDEX) {
             return None;
@@ -304,13 +308,13 @@ impl<C: Clock> Server<C> {
     }
 }
 
-/// An interface that is about to sleep.
+/// An announced sleep of an interface.
 #[derive(Debug)]
 #[must_use = "ranks ring for a sleeper until it has slept"]
 pub struct Bed(Option<(Shared<RankBlock>, Announced)>);
 
 impl Bed {
-    /// Gets up without having slept; for who waits by other means.
+    /// Withdraws the announcement without having slept; for callers that wait by other means.
     pub fn leave(self, alarm: &Alarm) {
         if let Some((block, announced)) = self.0 {
             block.park().withdraw(announced);
@@ -353,7 +357,7 @@ impl Executor {
         });
     }
 
-    /// Whether a message is for the engine, and not for an endpoint.
+    /// Returns true if a message is for the engine, and not for an endpoint.
     #[inline]
     fn is_for(&self, arrival: &Arrival<'_>) -> bool {
         let route = arrival.route;
@@ -379,7 +383,7 @@ fn take(engine: &mut Engine<NodeSegments>, arrival: &Arrival<'_>, out: &mut impl
             [_, bytes, words @ ..] => (words, *bytes),
             _ => return,
         },
-        // Answers that their requester did not get: it is gone.
+        // Answers that did not reach their requester: it is gone.
         _ => return,
     };
     let payload = if deposited == 0 { arrival.payload } else { &[] };
@@ -387,7 +391,7 @@ fn take(engine: &mut Engine<NodeSegments>, arrival: &Arrival<'_>, out: &mut impl
     engine.handle_request(&request, out);
 }
 
-/// Answers over the interface's stack.
+/// Outlet of answers over the interface's stack.
 struct Answers<'a, C> {
     stack: &'a mut Stack,
     clock: &'a C,
@@ -401,7 +405,7 @@ impl<C: Clock> Outlet for Answers<'_, C> {
         let names = (self.name.to_bits(), to.to_bits());
         let (now, body) = (|| self.clock.ticked_ns(), (words, payload));
         let peer = self.routes.stack_of(to.to_bits());
-        // Who is lost needs no answer.
+        // A lost peer needs no answer.
         self.stack.reply(now, peer, (kind, handler), names, body) != Push::Full
     }
 

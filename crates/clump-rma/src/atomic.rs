@@ -1,37 +1,37 @@
-//! Atomic operations on words of a segment: the same code for local ranks and for network interfaces, so
-//! that both agree.
+//! Atomic operations on words of a segment: the same code for local ranks and for network
+//! interfaces, so that both agree.
 
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 use clump_shm::cells::Cells;
 
-/// What is done to a word; all but the first four with the word and one operand.
+/// Operation on a word; all but the first four combine the word with one operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum AtomicOp {
-    /// Reads it.
+    /// Reads the word.
     Load = 0,
-    /// Writes it.
+    /// Writes the word.
     Store = 1,
-    /// Writes it and gives what was there.
+    /// Writes the word and returns its previous value.
     Swap = 2,
     /// Writes the operand if the word is the other operand.
     CompareSwap = 3,
     /// Adds, wrapping around.
     Add = 4,
-    /// Keeps the bits of both.
+    /// Keeps the bits set in both.
     And = 5,
-    /// Sets the bits of either.
+    /// Sets the bits set in either.
     Or = 6,
     /// Sets the bits that differ.
     Xor = 7,
-    /// Keeps the smaller, as numbers without sign.
+    /// Keeps the smaller, as unsigned numbers.
     Min = 8,
-    /// Keeps the larger, as numbers without sign.
+    /// Keeps the larger, as unsigned numbers.
     Max = 9,
 }
 
 impl AtomicOp {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; 10] = [
         Self::Load,
         Self::Store,
@@ -50,17 +50,17 @@ impl AtomicOp {
     }
 }
 
-/// Bytes of a word.
+/// Size of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// Eight.
+    /// Eight bytes.
     Word,
-    /// Four.
+    /// Four bytes.
     Half,
 }
 
-/// How the operations of all ranks on one word follow each other: acquire and release, so that who reads
-/// what an operation wrote sees what was written before it.
+/// Memory ordering of read-modify-write operations. Acquire and release, so that a rank that reads
+/// the result of an operation sees everything written before it.
 const BOTH: Ordering = Ordering::AcqRel;
 
 macro_rules! apply {
@@ -87,13 +87,13 @@ macro_rules! apply {
 }
 
 mod sealed {
-    /// Only the two words of this module.
+    /// Implemented by the two word types of this module only.
     pub trait Sealed {}
     impl Sealed for u64 {}
     impl Sealed for u32 {}
 }
 
-/// Words that operations work on: `u64` and `u32`.
+/// Word types that operations work on: `u64` and `u32`.
 pub trait Word: Copy + PartialEq + PartialOrd + sealed::Sealed + 'static {
     #[doc(hidden)]
     type Cell;
@@ -103,16 +103,16 @@ pub trait Word: Copy + PartialEq + PartialOrd + sealed::Sealed + 'static {
     fn to_bits(self) -> u64;
     #[doc(hidden)]
     fn from_bits(bits: u64) -> Self;
-    /// The word at `offset`; `None` when it is not inside, or not aligned.
+    /// Returns the word at `offset`; `None` when it is not inside, or not aligned.
     #[doc(hidden)]
     fn find(cells: &Cells, offset: u64) -> Option<&Self::Cell>;
-    /// Executes `op`; gives what was there before.
+    /// Executes `op`. Returns the previous value.
     #[doc(hidden)]
     fn apply(cell: &Self::Cell, op: AtomicOp, operand: Self, other: Self) -> Self;
-    /// Reads the word, in no order with anything else.
+    /// Reads the word, unordered with anything else.
     #[doc(hidden)]
     fn read(cell: &Self::Cell) -> Self;
-    /// Writes the word, in no order with anything else.
+    /// Writes the word, unordered with anything else.
     #[doc(hidden)]
     fn write(cell: &Self::Cell, value: Self);
 }
@@ -159,7 +159,7 @@ macro_rules! word {
 word!(u64, AtomicU64, word, Width::Word);
 word!(u32, AtomicU32, half, Width::Half);
 
-/// Executes `op` on a word of `width`; operands and result as 64 bits.
+/// Executes `op` on a word of `width`; operands and result are 64 bits wide.
 pub(crate) fn execute(
     cells: &Cells,
     offset: u64,
@@ -175,17 +175,17 @@ pub(crate) fn execute(
     }
 }
 
-/// How a word is compared while somebody waits for it; numbers have no sign.
+/// Comparison that ends a wait for a word; numbers are unsigned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Comparison {
-    /// It is the value.
+    /// The word equals the value.
     Equal = 0,
-    /// It is not.
+    /// The word differs from the value.
     NotEqual = 1,
-    /// It is greater than the value, or the value.
+    /// The word is greater than or equal to the value.
     AtLeast = 2,
-    /// It is less than the value, or the value.
+    /// The word is less than or equal to the value.
     AtMost = 3,
 }
 
@@ -200,7 +200,7 @@ impl Comparison {
         })
     }
 
-    /// Whether `word` compares so to `value`.
+    /// Returns true if `word` compares to `value` in this way.
     #[inline]
     pub fn holds(self, word: u64, value: u64) -> bool {
         match self {

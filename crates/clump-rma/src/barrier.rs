@@ -1,8 +1,10 @@
-//! A barrier over flags, which network interfaces set: no rank has to look at messages so that others get on.
+//! A barrier over flags, which network interfaces set: no rank has to poll for messages so that
+//! others proceed.
 //!
-//! Ranks of a node meet at the lowest of them by flags in shared memory, and the lowest ones of all nodes in rounds: in
-//! round r each tells the node 2^r further on (dissemination, as the barrier over messages between more than eight nodes,
-//! ADR 14). Flags only grow, so a number that comes early says nothing wrong.
+//! Ranks of a node meet at the lowest of them by flags in shared memory, and the lowest ones of all
+//! nodes in rounds: in round r each tells the node 2^r further on (dissemination, as in the barrier
+//! over messages between more than eight nodes, ADR 14). Flags only grow, so a number that arrives
+//! early is never wrong.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::lock::Flag;
@@ -12,7 +14,7 @@ use clump_shm::export::SegmentName;
 /// Rounds between nodes, of which there are at most 64.
 const ROUNDS: u64 = 6;
 
-/// Whom to tell in a round, and from whom to hear.
+/// Flags of a round: the one to set, and the one to wait for with the rank that sets it.
 #[derive(Debug)]
 struct Round {
     tell: Flag,
@@ -22,13 +24,15 @@ struct Round {
 
 #[derive(Debug)]
 enum Part {
-    /// Of the lowest rank of a node: where the others say that they are there, and how nodes meet.
+    /// Role of the lowest rank of a node: flags by which the others arrive, and rounds between
+    /// nodes.
     Lowest { members: Vec<(u32, Flag)>, rounds: Vec<Round>, go: Flag },
-    /// Of every other: where it says so, and where it hears that all are.
+    /// Role of every other rank: the flag by which it arrives, and the one that releases it.
     Other { here: Flag, go: Flag, lowest: u32 },
 }
 
-/// A barrier of all ranks over flags. A rank takes part by one thread, the one that has it.
+/// A barrier of all ranks over flags. Each rank takes part with one thread, the owner of this
+/// value.
 #[derive(Debug)]
 pub struct Barrier {
     part: Part,
@@ -36,15 +40,17 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// Flags that each rank has to export for it ([`Rma::export_flags`]).
+    /// Returns the number of flags that each rank has to export for it ([`Rma::export_flags`]).
     pub fn flags(ranks: usize) -> u64 {
         1 + ROUNDS + ranks as u64
     }
 
-    /// The barrier over the flags that ranks have exported under these names, by rank.
+    /// Creates the barrier over the flags that ranks have exported under these names, in rank
+    /// order.
     ///
     /// # Errors
-    /// There is not a name for each rank ([`ErrorKind::NotAllNamed`]); as [`Rma::target`].
+    /// Fails if there is not one name for each rank ([`ErrorKind::NotAllNamed`]), or as
+    /// [`Rma::target`].
     pub fn over(rma: &Rma, flags: &[SegmentName]) -> Result<Self> {
         let memory = rma.inner.context.node();
         let (me, node) = (rma.inner.context.rank(), memory.node());
@@ -80,11 +86,11 @@ impl Barrier {
         Ok(Self { part: Part::Lowest { members, rounds, go: flag(me, 0)? }, passed: 0 })
     }
 
-    /// Returns once all ranks have called it as often as this one. What was put before has happened only after
-    /// [`Rma::quiet`].
+    /// Returns once all ranks have called it as often as this one. Data put before has arrived only
+    /// after [`Rma::quiet`].
     ///
     /// # Errors
-    /// A rank has died, or one that is waited for left.
+    /// Fails if a rank has died, or if a rank that is waited for has left.
     pub fn meet(&mut self) -> Result<()> {
         self.passed += 1;
         let passed = self.passed;

@@ -1,9 +1,10 @@
-//! What a network interface does with the requests of ranks of other nodes: pure, and distrustful.
+//! Execution of requests of ranks of other nodes at a network interface: pure, and without trust in
+//! requests.
 //!
-//! Takes requests one by one ([`Engine::handle_request`]), works on a [`Memory`], and gives answers to an
-//! [`Outlet`]. No clock, no socket, no thread; nothing in a request is believed before it is checked. What
-//! finds no room on the way back is kept, and of a requester for whom something is kept no further request
-//! is executed: so what is kept is bounded by what requesters may have outstanding.
+//! Takes requests one by one ([`Engine::handle_request`]), works on a [`Memory`], and gives answers
+//! to an [`Outlet`]. No clock, no socket, no thread; every word of a request is checked before use.
+//! Answers that find no room are kept, and no further request of a requester with kept answers is
+//! executed: so kept memory is bounded by the requests that requesters may have outstanding.
 
 mod account;
 mod execute;
@@ -26,9 +27,9 @@ use waits::Wait;
 /// A request as it arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The endpoint that sent it.
+    /// Endpoint that sent it.
     pub from: Name,
-    /// What it asks, of [`crate::protocol::ask`].
+    /// Its operation, one of [`crate::protocol::ask`].
     pub handler: u8,
     /// Its words.
     pub words: &'a [u64],
@@ -38,42 +39,44 @@ pub struct Request<'a> {
     pub deposited: u64,
 }
 
-/// Where answers go.
+/// Destination of answers.
 pub trait Outlet {
-    /// Sends an answer; false when there is no room now.
+    /// Sends an answer. Returns false when there is no room now.
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool;
-    /// Tells an endpoint how many bytes of its requests were consumed, ever.
+    /// Reports to an endpoint the total bytes of its requests consumed.
     fn report(&mut self, to: Name, consumed: u64);
 }
 
-/// See the module.
+/// Executor of one-sided operations on the memory of a node.
 #[derive(Debug)]
 pub struct Engine<M> {
     pub(crate) memory: M,
-    /// Ranks of the job, by which names are checked.
+    /// Ranks of the job, used to check names.
     ranks: u32,
     credit: u64,
     accounts: Vec<Account>,
-    /// By rank and index: an endpoint that opens anew takes the place of the one before it.
+    /// Accounts by rank and index: an endpoint that opens anew takes the place of the one before
+    /// it.
     by_place: HashMap<(u32, u8), usize>,
-    /// Whose request came last: the next is likely to be its too.
+    /// Account of the last request: the next is likely to have the same.
     last: usize,
     scratch: Vec<u8>,
-    /// Requests whose answer waits for somebody.
+    /// Requests whose answer waits for another rank.
     waits: Vec<Wait>,
-    /// Claims on locks that wait or have them.
+    /// Claims on locks that wait for them or hold them.
     places: Places,
-    /// Some of those have to be told by us what a rank that is gone may have told them.
+    /// True if some claims are orphaned: this interface has to repeat the grant of a rank that is
+    /// gone.
     orphans: bool,
-    /// Accounts of which something was executed that had been kept.
+    /// Accounts in which a kept request has been executed.
     moved: Vec<usize>,
-    /// Accounts that keep answers back may not all be stuck any more.
+    /// True if accounts have kept answers that may find room now.
     stuck: bool,
 }
 
 impl<M: Memory> Engine<M> {
-    /// An engine over `memory` for a job of `ranks` ranks, whose endpoints may each have `credit` bytes
-    /// of requests unconsumed.
+    /// Creates an engine over `memory` for a job of `ranks` ranks, whose endpoints may each have
+    /// `credit` bytes of requests unconsumed.
     pub fn new(memory: M, ranks: u32, credit: u64) -> Self {
         Self {
             memory,
@@ -91,7 +94,8 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// The account of an endpoint, opened if need be; `None` for names that no endpoint of this job has.
+    /// Returns the account of an endpoint, opened if need be; `None` for names that no endpoint of
+    /// this job has.
     #[inline]
     fn account(&mut self, from: Name) -> Option<usize> {
         if self.accounts.get(self.last).is_some_and(|last| last.name == from) {
@@ -112,7 +116,7 @@ impl<M: Memory> Engine<M> {
         });
         let account = &mut self.accounts[at];
         if account.name != from {
-            // What an endpoint sent before it was closed is of no use to it now.
+            // A request that an endpoint sent before it was closed has no receiver for its answer.
             if from.generation() < account.name.generation() {
                 return None;
             }
@@ -124,7 +128,7 @@ impl<M: Memory> Engine<M> {
         Some(at)
     }
 
-    /// Executes a request, or keeps it until it may be.
+    /// Executes a request, or keeps it until it may be executed.
     #[inline]
     pub fn handle_request(&mut self, request: &Request<'_>, out: &mut impl Outlet) {
         let Some(at) = self.account(request.from) else { return };
@@ -139,7 +143,7 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Executes what has waited for something that was kept.
+    /// Executes requests that have waited for a kept one.
     #[cold]
     fn release_moved(&mut self, out: &mut impl Outlet) {
         while let Some(at) = self.moved.pop() {
@@ -147,7 +151,7 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Executes a request if it waits for no other.
+    /// Executes a request unless it waits for another.
     #[inline]
     fn admit(&mut self, at: usize, request: &Request<'_>, out: &mut impl Outlet) {
         let account = &mut self.accounts[at];
@@ -183,16 +187,17 @@ impl<M: Memory> Engine<M> {
         self.stuck |= account.is_stuck();
     }
 
-    /// The endpoint `from` wants to be told once `total` bytes of its requests have been consumed.
+    /// Handles a credit request: the endpoint `from` wants a report once `total` bytes of its
+    /// requests have been consumed.
     pub fn handle_question(&mut self, from: Name, total: u64, out: &mut impl Outlet) {
         let Some(at) = self.account(from) else { return };
         let account = &mut self.accounts[at];
-        // Questions overtake each other, and the least is answered soonest.
+        // Credit requests overtake each other, and the smallest is answered soonest.
         account.asked = Some(account.asked.map_or(total, |asked| asked.min(total)));
         account.report(self.credit, out);
     }
 
-    /// There may be room again: sends what was kept, and executes what waited for that.
+    /// Sends answers that were kept for lack of room, and executes the requests behind them.
     pub fn handle_room(&mut self, out: &mut impl Outlet) {
         if !std::mem::take(&mut self.stuck) {
             return;
@@ -204,18 +209,18 @@ impl<M: Memory> Engine<M> {
                 let from = self.accounts[at].name;
                 self.admit(at, &kept.request(from), out);
             }
-            // What was held back may have become due meanwhile.
+            // Held requests may have become due meanwhile.
             self.release(at, out);
             self.stuck |= self.accounts[at].is_stuck();
         }
     }
 
-    /// Whether answers wait for room.
+    /// Returns true if answers wait for room.
     pub fn wants_room(&self) -> bool {
         self.stuck
     }
 
-    /// A rank is lost, or has finalized: nothing is kept for it any more.
+    /// Drops everything kept for a rank that is lost or has finalized.
     pub fn forget(&mut self, rank: u32) {
         for account in self.accounts.iter_mut().filter(|account| account.name.rank() == rank) {
             account.clear();
@@ -224,7 +229,7 @@ impl<M: Memory> Engine<M> {
         self.orphan(rank);
     }
 
-    /// Bytes kept for requesters.
+    /// Returns the bytes kept for requesters.
     pub fn memory_bytes(&self) -> usize {
         self.accounts.iter().map(Account::memory_bytes).sum()
     }

@@ -1,27 +1,27 @@
-//! What can go wrong with a one-sided operation, and whose fault it is.
+//! Errors of one-sided operations, and their causes.
 
 use clump_shm::export::SegmentName;
 
-/// Why an operation on a segment was not executed.
+/// Reason why an operation on a segment was not executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[repr(u8)]
 pub enum Why {
-    /// Nothing is exported under that name, or not any more.
+    /// No segment is exported under that name, or not any more.
     #[error("it is not exported (any more)")]
     NoSuchSegment = 1,
     /// The operation reaches beyond the segment's end.
     #[error("that is outside of it")]
     OutOfBounds = 2,
-    /// Words must lie at multiples of their size.
+    /// A word does not lie at a multiple of its size.
     #[error("a word of 8 bytes must lie at a multiple of 8, one of 4 at a multiple of 4")]
     Misaligned = 3,
     /// The rank that exported it is dead.
     #[error("its rank has died")]
     OwnerDead = 4,
-    /// The node is lost.
+    /// The node of the segment is lost.
     #[error("its node is lost")]
     NodeLost = 5,
-    /// What was asked is not known there.
+    /// The node does not know the operation.
     #[error("its node does not know this operation: are launcher and program of one build?")]
     Unknown = 6,
     /// The rank that held the lock died with it.
@@ -30,10 +30,10 @@ pub enum Why {
     /// The wait took longer than it was allowed to.
     #[error("it took longer than it was allowed to")]
     TimedOut = 8,
-    /// Somebody else has it, or too many wait.
+    /// Another rank holds the lock, or too many wait for it.
     #[error("somebody else has it, or too many wait for it")]
     LockBusy = 9,
-    /// Whoever gives a lock back must hold it.
+    /// The rank that releases the lock does not hold it.
     #[error("this rank does not hold this lock")]
     NotHeld = 10,
 }
@@ -55,18 +55,19 @@ impl Why {
     }
 }
 
-/// Errors of this crate.
+/// Error of this crate.
 #[derive(thiserror::Error)]
 #[error(transparent)]
 pub struct Error(Box<ErrorKind>);
 
 impl Error {
-    /// What went wrong.
+    /// Returns what went wrong.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
 
-    /// Why an operation on a segment was not executed, if that is what this is about.
+    /// Returns the reason why an operation on a segment was not executed, if this error is about
+    /// one.
     pub fn why(&self) -> Option<Why> {
         match *self.0 {
             ErrorKind::Refused { why, .. } | ErrorKind::RefusedBefore { why, .. } => Some(why),
@@ -110,13 +111,13 @@ impl From<clump_shm::Error> for Error {
     }
 }
 
-/// What went wrong.
+/// Kind of an error.
 #[derive(Debug, thiserror::Error)]
 pub enum ErrorKind {
-    /// The messages below.
+    /// An error of the message layer below.
     #[error(transparent)]
     Messages(clump_am::Error),
-    /// Shared memory could not be had.
+    /// Shared memory could not be allocated or mapped.
     #[error(transparent)]
     Memory(clump_shm::Error),
     /// An operation was refused.
@@ -124,9 +125,9 @@ pub enum ErrorKind {
     Refused {
         /// The segment.
         segment: SegmentName,
-        /// Where in it.
+        /// Offset in the segment.
         offset: u64,
-        /// Why.
+        /// Reason.
         why: Why,
     },
     /// Operations without an answer were refused.
@@ -134,16 +135,16 @@ pub enum ErrorKind {
         "{count} operations since the last quiet were refused, the first at offset {offset} of {segment}: {why}"
     )]
     RefusedBefore {
-        /// How many.
+        /// Number of refused operations.
         count: u64,
         /// The segment of the first.
         segment: SegmentName,
-        /// Where in it.
+        /// Offset in that segment.
         offset: u64,
-        /// Why.
+        /// Reason for the first.
         why: Why,
     },
-    /// A node was lost with operations without an answer under way.
+    /// A node was lost with operations without an answer in flight.
     #[error(
         "node {node} is lost: what this thread began there since the last quiet may or may not have happened"
     )]
@@ -157,7 +158,7 @@ pub enum ErrorKind {
     /// A barrier was given names that are not one for each rank.
     #[error("a barrier takes a name for each of {ranks} ranks, by rank, and was given {given}")]
     NotAllNamed {
-        /// How many names it was given.
+        /// Number of names given.
         given: usize,
         /// Ranks of the job.
         ranks: u32,
@@ -169,17 +170,17 @@ pub enum ErrorKind {
     CannotGrow {
         /// The segment.
         segment: SegmentName,
-        /// What was asked for.
+        /// Requested length.
         asked: u64,
-        /// What was reserved.
+        /// Reserved length.
         reserved: u64,
     },
 }
 
-/// What calls of this crate return.
+/// Result of this crate's calls.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A refusal.
+/// Returns the error for a refusal.
 #[cold]
 pub(crate) fn refused(segment: SegmentName, offset: u64, why: Why) -> Error {
     ErrorKind::Refused { segment, offset, why }.into()

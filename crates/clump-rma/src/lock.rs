@@ -1,4 +1,5 @@
-//! Locks and flags of a home node, kept by its network interface and by its ranks together (paper 003, 2).
+//! Locks and flags of a home node, kept by its network interface and by its ranks together (paper
+//! 003, 2).
 
 mod flag;
 mod turn;
@@ -19,29 +20,29 @@ use clump_shm::queue_lock::{Claim, Head, QueueLock, lock_words};
 use clump_shm::rank::Waiting;
 use std::time::Duration;
 
-/// Where in a flag the number of those lies who wait for it.
+/// Offset in a flag of the number of its waiters.
 pub(crate) const WATCHERS: u64 = 8;
 /// Bytes of a flag that belong to it.
 pub(crate) const FLAG_BYTES: u64 = 16;
-/// From one flag to the next: a cache line.
+/// Distance from one flag to the next: a cache line.
 const FLAG_STEP: u64 = 64;
 
-/// A fair lock of all ranks, with a word that travels with it. Its home is the node of the rank that
-/// exported it.
+/// A fair lock of all ranks, with a word that travels with it. Its home is the node of the rank
+/// that exported it.
 #[derive(Debug)]
 pub struct Lock {
     target: Target,
     offset: u64,
 }
 
-/// A lock that this thread holds; gives it back when dropped.
+/// A lock that this thread holds; dropping it releases the lock.
 #[derive(Debug)]
 #[must_use = "the lock is given back at once"]
 pub struct Guard<'a> {
     lock: &'a Lock,
     position: u64,
     word: u64,
-    /// What its home knows it by; 0: it lies on this node.
+    /// Number by which its home knows it; 0: it lies on this node.
     cookie: u64,
 }
 
@@ -49,7 +50,7 @@ impl Rma {
     /// Exports `count` locks, all free, their words 0.
     ///
     /// # Errors
-    /// As [`Rma::export`].
+    /// Fails as [`Rma::export`] does.
     pub fn export_locks(&self, count: u64) -> Result<Segment> {
         self.export(count.saturating_mul(self.lock_bytes()))
     }
@@ -58,10 +59,10 @@ impl Rma {
         (lock_words(self.inner.context.node().ranks()) * 8).next_multiple_of(64) as u64
     }
 
-    /// Lock number `index` of those that were exported under that name.
+    /// Returns lock number `index` of those exported under that name.
     ///
     /// # Errors
-    /// As [`Rma::target`].
+    /// Fails as [`Rma::target`] does.
     pub fn lock(&self, locks: SegmentName, index: u64) -> Result<Lock> {
         let target = self.target(locks)?;
         Ok(Lock { target, offset: index.saturating_mul(self.lock_bytes()) })
@@ -70,15 +71,15 @@ impl Rma {
     /// Exports `count` flags, all 0.
     ///
     /// # Errors
-    /// As [`Rma::export`].
+    /// Fails as [`Rma::export`] does.
     pub fn export_flags(&self, count: u64) -> Result<Segment> {
         self.export(count.saturating_mul(FLAG_STEP))
     }
 
-    /// Flag number `index` of those that were exported under that name.
+    /// Returns flag number `index` of those exported under that name.
     ///
     /// # Errors
-    /// As [`Rma::target`].
+    /// Fails as [`Rma::target`] does.
     pub fn flag(&self, flags: SegmentName, index: u64) -> Result<Flag> {
         let target = self.target(flags)?;
         Ok(Flag::new(target, index.saturating_mul(FLAG_STEP)))
@@ -89,29 +90,30 @@ impl Lock {
     /// Waits for the lock. Claims are served in the order in which they reach its home.
     ///
     /// # Errors
-    /// The rank that held it died with it, or as it was on its way to that rank ([`Why::HolderDied`]), and so for
-    /// everybody from then on; the rank that exported it died ([`Why::OwnerDead`]); its home is lost; a rank died and
-    /// survivors do not go on.
+    /// Fails if the rank that held it died with it, or while the lock was on its way to that rank
+    /// ([`Why::HolderDied`]), and so for all ranks from then on; if the rank that exported it died
+    /// ([`Why::OwnerDead`]); if its home is lost; if a rank died and survivors do not continue.
     pub fn acquire(&self) -> Result<Guard<'_>> {
         let guard = self.acquire_until(None)?;
         guard.ok_or_else(|| refused(self.target.name(), self.offset, Why::TimedOut))
     }
 
-    /// The same, no longer than for `limit`; `None` when that has passed.
+    /// Waits for the lock, at most for `limit`. Returns `None` when that has passed.
     ///
     /// # Errors
-    /// As [`Lock::acquire`].
+    /// Fails as [`Lock::acquire`] does.
     pub fn acquire_within(&self, limit: Duration) -> Result<Option<Guard<'_>>> {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         self.acquire_until(Some(clock::now_ns().saturating_add(limit)))
     }
 
-    /// Takes the lock if it is free. `None` while somebody has it or waits for it. That is also the answer
-    /// about a holder that has died, until its node or the launcher has told the home of the lock; from then
-    /// on every try says [`Why::HolderDied`], as every wait does.
+    /// Takes the lock if it is free. Returns `None` while another rank holds it or waits for it.
+    /// That is also the result after the death of the holder, until its node or the launcher has
+    /// told the home of the lock; from then on every try fails with [`Why::HolderDied`], as every
+    /// wait does.
     ///
     /// # Errors
-    /// As [`Lock::acquire`].
+    /// Fails as [`Lock::acquire`] does.
     pub fn try_acquire(&self) -> Result<Option<Guard<'_>>> {
         let rank = self.rank();
         if self.target.near.is_none() {
@@ -191,7 +193,7 @@ impl Lock {
         words.ok_or_else(|| self.refused(Why::Misaligned))
     }
 
-    /// Wakes whoever is offered the lock.
+    /// Wakes the rank to which the lock is offered.
     fn pass_on(&self, lock: QueueLock<'_>) {
         if let Head::Offered(next) = lock.settle(|rank| self.is_dead(rank)) {
             wake(self.inner(), next);
@@ -201,7 +203,7 @@ impl Lock {
     fn release(&self, (position, word): (u64, u64), cookie: u64) -> Result<()> {
         if self.target.near.is_none() {
             let (inner, node) = (self.inner(), self.target.node);
-            // Whoever waits for it is told before its home is.
+            // The successor is told before the home is.
             let passed = u64::from(inner.pass(cookie, node, (position, word)));
             let words = [self.target.name().to_bits(), self.offset, 0, position, word, passed];
             return inner.send(node, ask::UNLOCK, &words, Load::Nothing);
@@ -231,7 +233,7 @@ impl Lock {
     }
 }
 
-/// Wakes a rank of this node, or this node's interface on behalf of one of another.
+/// Wakes a rank of this node, or this node's interface on behalf of a rank of another.
 pub(crate) fn wake(inner: &Inner, rank: u32) {
     let node = inner.context.node();
     if !node.is_local(rank) {
@@ -245,21 +247,21 @@ pub(crate) fn wake(inner: &Inner, rank: u32) {
 }
 
 impl Guard<'_> {
-    /// The word that came with the lock.
+    /// Returns the word that came with the lock.
     pub fn word(&self) -> u64 {
         self.word
     }
 
-    /// Sets the word that goes on with it.
+    /// Sets the word that travels on with the lock.
     pub fn set_word(&mut self, word: u64) {
         self.word = word;
     }
 
-    /// Gives the lock back: on another node, to whoever is next in line, if that is known by now. What was put to other
-    /// nodes meanwhile is there only after [`Rma::quiet`].
+    /// Releases the lock. On another node it goes directly to the successor, if that is known by
+    /// now. Data put to other nodes meanwhile has arrived only after [`Rma::quiet`].
     ///
     /// # Errors
-    /// Its home is lost.
+    /// Fails if its home is lost.
     pub fn release(self) -> Result<()> {
         let Guard { lock, position, word, cookie } = self;
         std::mem::forget(self);
@@ -324,7 +326,7 @@ impl WaitFor for MyTurn<'_> {
     }
 }
 
-/// Waits for an answer, or for as long as it may.
+/// Waits for an answer, or until its time limit.
 pub(crate) struct Granted<'a> {
     pub(crate) inner: &'a Inner,
     pub(crate) cookie: u64,
@@ -350,7 +352,7 @@ impl WaitFor for Granted<'_> {
     }
 }
 
-/// How long to sleep when there is something to look at by then.
+/// Returns the time to sleep until the next check.
 fn nap(until: Option<u64>) -> Duration {
     const NAP: Duration = Duration::from_millis(10);
     let left = |until: u64| Duration::from_nanos(until.saturating_sub(clock::now_ns()));

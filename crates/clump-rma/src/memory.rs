@@ -1,4 +1,5 @@
-//! The memory that operations work on: what the engine asks of it, and the segments of a node.
+//! The memory that operations work on: the interface that the engine needs, and the segments of a
+//! node.
 
 use crate::error::Why;
 use clump_shm::cells::Cells;
@@ -8,24 +9,24 @@ use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use std::collections::HashMap;
 
-/// What the engine asks about segments.
+/// Access to segments, as the engine needs it.
 pub trait Memory {
-    /// The segment of that name, if `[offset, offset + bytes)` of it may be accessed now.
+    /// Returns the segment of that name, if `[offset, offset + bytes)` of it may be accessed now.
     ///
     /// # Errors
-    /// Why it may not.
+    /// Fails with the reason if it may not be accessed.
     fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Why>;
 
-    /// A signal was given in a segment of `rank`, which may be waiting for it.
+    /// Wakes `rank`, in whose segment a signal was given, if it waits.
     fn wake(&mut self, rank: u32);
 
-    /// Wakes everybody on this node.
+    /// Wakes all ranks of this node.
     fn wake_all(&mut self);
 
-    /// The ranks of the job that have died.
+    /// Returns the ranks of the job that have died.
     fn dead(&self) -> Vec<u32>;
 
-    /// The name of the endpoint at a port of this node, as bits; 0 when there is none.
+    /// Returns the name of the endpoint at a port of this node, as bits; 0 when there is none.
     fn port(&self, port: u64) -> u64;
 }
 
@@ -42,29 +43,30 @@ struct Known {
 pub struct NodeSegments {
     node: NodeMemory,
     known: HashMap<SegmentName, Known>,
-    /// What was accessed last: the next is likely to be the same.
+    /// Segment accessed last: the next is likely to be the same.
     last: Option<(SegmentName, Known)>,
 }
 
 impl NodeSegments {
-    /// Those of `node`.
+    /// Creates the table of the segments of `node`.
     pub fn new(node: NodeMemory) -> Self {
         Self { node, known: HashMap::new(), last: None }
     }
 
-    /// The segment at a place of the table of a rank, if the lower 12 bits of its generation are these.
+    /// Returns the segment at a place of a rank's table, if the lower 12 bits of its generation are
+    /// these.
     pub fn at_place(&self, rank: u32, index: u8, generation: u32) -> Option<SegmentName> {
         let block = self.node.rank(rank).filter(|_| self.node.is_local(rank))?;
         let (current, _) = block.exports().look_up(index)?;
         (current & 0xfff == generation).then(|| SegmentName::new(rank, index, current))
     }
 
-    /// Maps a segment, or looks again how long it is.
+    /// Maps a segment, or reads its current length again.
     #[cold]
     fn learn(&mut self, name: SegmentName) -> Result<(), Why> {
-        // Others of that place are gone.
+        // Earlier segments of that place are gone.
         self.known.retain(|old, _| (old.rank(), old.index()) != (name.rank(), name.index()));
-        // Without address space it cannot be accessed, whatever is there.
+        // Without address space it cannot be accessed, whether it exists or not.
         let found = self.node.exported(name).map_err(|_| Why::NoSuchSegment)?;
         let (cells, extent) = found.ok_or(Why::NoSuchSegment)?;
         let block = self.node.rank(name.rank()).ok_or(Why::NoSuchSegment)?;

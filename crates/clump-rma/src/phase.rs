@@ -9,9 +9,8 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Gets under way. Buffers are borrowed until the phase ends, so none can be read, used twice, or go away
-/// before its bytes are there:
-///
+/// Gets in flight. Buffers are borrowed until the phase ends, so none can be read, used twice, or
+/// freed before its bytes are there:
 /// ```
 /// # fn gather(rma: &clump_rma::Rma, table: &clump_rma::Target) -> clump_rma::Result<u64> {
 /// let (mut a, mut b) = (0_u64, 0_u64);
@@ -70,14 +69,15 @@ struct Gets {
     failed: RefCell<Option<crate::Error>>,
 }
 
-/// Gets that are under way before the first is waited for.
+/// Maximum number of gets in flight before the first is waited for.
 const MOST_UNDER_WAY: usize = 4096;
 
 impl Rma {
     /// Runs `run`, and waits for all gets that it began.
     ///
     /// # Errors
-    /// What `run` gives; the first get that was refused; a node or rank is lost.
+    /// Fails with the error of `run`, with that of the first get that was refused, or if a node or
+    /// rank is lost.
     pub fn phase<'env, T>(
         &self,
         run: impl for<'scope> FnOnce(&'scope Phase<'scope, 'env>) -> Result<T>,
@@ -96,7 +96,8 @@ impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
     /// Begins to read a word.
     ///
     /// # Errors
-    /// On this node: it was refused. On another, the end of the phase tells.
+    /// On this node it fails if the get is refused. On another, the end of the phase reports a
+    /// refusal.
     pub fn get<T: Word>(&'scope self, target: &Target, offset: u64, to: &'env mut T) -> Result<()> {
         if target.is_near() {
             *to = target.get(offset)?;
@@ -108,7 +109,8 @@ impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
     /// Begins to read bytes.
     ///
     /// # Errors
-    /// On this node: it was refused. On another, the end of the phase tells.
+    /// On this node it fails if the get is refused. On another, the end of the phase reports a
+    /// refusal.
     pub fn get_bytes(&'scope self, target: &Target, offset: u64, to: &'env mut [u8]) -> Result<()> {
         if target.is_near() {
             return target.get_bytes(offset, to);
@@ -117,12 +119,12 @@ impl<'scope, 'env: 'scope> Phase<'scope, 'env> {
     }
 }
 
-/// Gets that complete together, for those who cannot say in lifetimes how long their buffers live.
+/// Gets that complete together, for callers that cannot express the lifetimes of their buffers.
 #[derive(Debug)]
 pub struct OpenPhase(Gets);
 
 impl Rma {
-    /// Gets that complete at [`OpenPhase::end`], however often that is called.
+    /// Opens a phase whose gets complete at [`OpenPhase::end`], which may be called repeatedly.
     pub fn open_phase(&self) -> OpenPhase {
         let (under_way, failed) = (RefCell::default(), RefCell::default());
         OpenPhase(Gets { rma: self.clone(), under_way, failed })
@@ -133,11 +135,12 @@ impl OpenPhase {
     /// Begins to read `len` bytes to `to`.
     ///
     /// # Errors
-    /// On this node: it was refused. On another, [`OpenPhase::end`] tells.
+    /// On this node it fails if the get is refused. On another, [`OpenPhase::end`] reports a
+    /// refusal.
     ///
     /// # Safety
-    /// Those bytes may be written, and are used by nobody else, until [`OpenPhase::end`] has returned, or
-    /// this was dropped.
+    /// Those bytes must be writable, and not used otherwise, until [`OpenPhase::end`] has returned,
+    /// or this was dropped.
     pub unsafe fn get_bytes(
         &self,
         target: &Target,
@@ -146,7 +149,7 @@ impl OpenPhase {
         len: usize,
     ) -> Result<()> {
         if target.is_near() {
-            // SAFETY: by the function's own; the reference ends here.
+            // SAFETY: invariant 4, by the caller's contract; the reference ends here.
             let to = unsafe { std::slice::from_raw_parts_mut(to.as_ptr(), len) };
             return target.get_bytes(offset, to);
         }
@@ -156,7 +159,7 @@ impl OpenPhase {
     /// Waits for all gets that were begun.
     ///
     /// # Errors
-    /// The first that was refused; a node or rank is lost.
+    /// Fails with the first refusal, or if a node or rank is lost.
     pub fn end(&self) -> Result<()> {
         while self.0.end_first() {}
         self.0.failed.take().map_or(Ok(()), Err)
@@ -175,7 +178,7 @@ impl Gets {
         Ok(())
     }
 
-    /// Waits for the oldest.
+    /// Waits for the oldest get.
     fn end_first(&self) -> bool {
         let Some(&first) = self.under_way.borrow().front() else { return false };
         let ended = self.rma.inner.await_one(first);
@@ -188,7 +191,7 @@ impl Gets {
 }
 
 impl Drop for Gets {
-    /// After a panic: answers that come later must not be written anywhere.
+    /// Forgets all gets after a panic: answers that arrive later must not be written anywhere.
     fn drop(&mut self) {
         let mut books = self.rma.inner.books.borrow_mut();
         for cookie in self.under_way.get_mut().drain(..) {

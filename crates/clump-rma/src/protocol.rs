@@ -1,20 +1,22 @@
-//! What ranks and network interfaces say to each other: numbers of handlers, and the words of each message.
+//! Messages between ranks and network interfaces: numbers of handlers, and the words of each
+//! message.
 //!
-//! A request names a segment and an offset in it. A *cookie*, chosen by the requester and not 0, comes back
-//! with the answer; a request that wants none carries 0, or none at all where that is said.
+//! A request names a segment and an offset in it. A *cookie*, chosen by the requester and not 0, is
+//! returned with the answer; a request that wants no answer carries 0, or no cookie where that is
+//! stated.
 
 use crate::atomic::{AtomicOp, Width};
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 
-/// The virtual network of network interfaces.
+/// Tag of the virtual network of network interfaces.
 pub const TAG: u64 = 0x6f6e_6573_6964_6564;
 
-/// Most bytes that one get asks for, and one put carries that is not long.
+/// Maximum bytes of one get, and of one put that is not long.
 pub const MOST_PIECE: usize = 16 << 10;
 
-/// The name of the network interface of `node`.
+/// Returns the name of the network interface of `node`.
 pub fn interface_name(memory: &NodeMemory, node: u32) -> Name {
     Name::new(memory.interface_id(node), 0, 1)
 }
@@ -25,42 +27,45 @@ pub mod ask {
     pub const GET: u8 = 1;
     /// `segment offset cookie`, a payload, and maybe a signal: `segment offset value adds`.
     pub const PUT: u8 = 2;
-    /// The same; the payload has been deposited when it is handled.
+    /// The words of [`PUT`]; the payload has been deposited when the request is handled.
     pub const PUT_LONG: u8 = 3;
     /// `segment offset cookie stride block count`: answered by bytes.
     pub const GET_STRIDED: u8 = 4;
     /// `segment offset cookie stride block` and a payload of whole blocks.
     pub const PUT_STRIDED: u8 = 5;
-    /// `requests cookie`: answered once so many requests of this endpoint have been executed.
+    /// `requests cookie`: answered once this many requests of this endpoint have been executed.
     pub const QUIET: u8 = 6;
-    /// `segment offset cookie comparison value`: answered once the word compares so.
+    /// `segment offset cookie comparison value`: answered once the word compares in this way.
     pub const WAIT: u8 = 7;
-    /// `segment offset cookie how`, one of [`super::how`]: answered once the lock is this endpoint's.
+    /// `segment offset cookie how`, one of [`super::how`]: answered once it holds the lock.
     pub const LOCK: u8 = 8;
-    /// `segment offset 0 position word passed`: gives a lock back, with its word. `passed` is 1 when the
-    /// requester has granted it to the next in line itself ([`super::tell::NEXT`]), else 0.
+    /// `segment offset 0 position word passed`: releases a lock, with its word. `passed` is 1 when
+    /// the requester has granted it to its successor itself ([`super::tell::NEXT`]), else 0.
     pub const UNLOCK: u8 = 9;
-    /// `cookie`: the requester waits no longer for that answer; answered by a failure, or as it was asked.
+    /// `cookie`: the requester no longer waits for that answer; answered by a failure, or by the
+    /// answer itself.
     pub const CANCEL: u8 = 10;
     /// `segment offset 0 adds value`: sets a flag, or adds to it.
     pub const SET: u8 = 11;
     /// `cookie port`: answered by a value, the name of the endpoint at that port of the node, or 0.
     pub const PORT: u8 = 12;
-    /// An atomic operation: this, and its number and width; `segment offset cookie operand [other]`.
+    /// An atomic operation, combined with its number and width: `segment offset cookie operand
+    /// [other]`.
     pub const ATOMIC: u8 = 0x20;
-    /// The same without an answer: `segment offset operand [other]`.
+    /// An atomic operation without an answer: `segment offset operand [other]`.
     pub const ATOMIC_SILENT: u8 = 0x40;
-    /// Set in any of these: one more word says how many requests of this endpoint come before it.
+    /// Flag in any of these: one more word gives the number of requests of this endpoint that come
+    /// before it.
     pub const AFTER: u8 = 0x80;
 }
 
-/// How a lock is asked for.
+/// Modes of a lock request.
 pub mod how {
-    /// Waits, until it is cancelled perhaps: the home alone grants it.
+    /// Waits, possibly until it is cancelled: only the home grants it.
     pub const WAITS: u64 = 0;
     /// Only tries: answered at once.
     pub const TRIES: u64 = 1;
-    /// Waits without an end: who has it before may grant it.
+    /// Waits without a limit: the rank of the claim before it may grant it.
     pub const STAYS: u64 = 2;
 }
 
@@ -74,22 +79,24 @@ pub mod tell {
     pub const DONE: u8 = 3;
     /// `cookie code segment offset`.
     pub const FAILED: u8 = 4;
-    /// `cookie executed failed code segment offset`: the last three say what failed first.
+    /// `cookie executed failed code segment offset`: the last three describe the first failure.
     pub const QUIET: u8 = 5;
-    /// `cookie position word`: a lock has been taken. From its home, or as a request from who had it before.
+    /// `cookie position word`: a lock was granted, by its home, or, as a request, by the rank of
+    /// the claim before.
     pub const GRANTED: u8 = 6;
-    /// `cookie name cookie position`: behind the claim of the first cookie, waiting or with the lock, stands that of
-    /// the second, of the endpoint of that name. No answer to anything, and may come too late.
+    /// `cookie name cookie position`: the claim of the first cookie, waiting or holding the lock,
+    /// has as successor the claim of the second cookie, of the endpoint of that name. It answers no
+    /// request, and may arrive too late.
     pub const NEXT: u8 = 7;
 }
 
-/// The number of the handler of an atomic operation.
+/// Returns the number of the handler of an atomic operation.
 pub fn atomic_handler(op: AtomicOp, width: Width, answered: bool) -> u8 {
     let base = if answered { ask::ATOMIC } else { ask::ATOMIC_SILENT };
     base | op as u8 | if width == Width::Half { 0x10 } else { 0 }
 }
 
-/// Reads [`atomic_handler`].
+/// Decodes the result of [`atomic_handler`].
 pub fn atomic_of(handler: u8) -> Option<(AtomicOp, Width, bool)> {
     let answered = match handler & 0x60 {
         ask::ATOMIC => true,
@@ -100,8 +107,9 @@ pub fn atomic_of(handler: u8) -> Option<(AtomicOp, Width, bool)> {
     Some((AtomicOp::from_bits(handler & 0xf)?, width, answered))
 }
 
-/// Where in an interface's segment, which is all of its node, a place in a segment lies: a number of the
-/// rank on its node, index and generation of the segment, and the offset in it.
+/// Returns the offset, in an interface's segment, of a place in a segment. The interface's segment
+/// covers its whole node; the offset encodes the number of the rank on its node, index and
+/// generation of the segment, and the offset in it.
 pub fn deposit_offset(segment: SegmentName, first: u32, offset: u64) -> Option<u64> {
     let rank = u64::from(segment.rank().checked_sub(first)?);
     let (index, generation) = (u64::from(segment.index()), u64::from(segment.generation()));
@@ -109,7 +117,7 @@ pub fn deposit_offset(segment: SegmentName, first: u32, offset: u64) -> Option<u
     fits.then_some(rank << 54 | index << 48 | (generation & 0xfff) << 36 | offset)
 }
 
-/// Rank, index, generation (its lower 12 bits) and offset of a deposit.
+/// Returns rank, index, generation (its lower 12 bits) and offset of a deposit.
 pub fn deposit_place(offset: u64, first: u32) -> (u32, u8, u32, u64) {
     let rank = first.saturating_add((offset >> 54) as u32);
     let index = (offset >> 48 & 0x3f) as u8;

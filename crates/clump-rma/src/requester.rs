@@ -1,6 +1,6 @@
-//! The asking side of one-sided operations: what a thread has under way, how far each node is, what a request
-//! looks like on its way out, and what an answer means. Pure: no endpoint, clock or thread. [`crate::Rma`]
-//! drives it over an endpoint, simulations over whatever they have.
+//! The requesting side of one-sided operations: operations in flight, progress of each node,
+//! encoding of requests and decoding of answers. Pure: no endpoint, clock or thread. [`crate::Rma`]
+//! drives it over an endpoint, simulations over their own transports.
 
 mod heirs;
 
@@ -11,41 +11,41 @@ use crate::protocol::{ask, atomic_of, tell};
 use heirs::Heirs;
 use std::ptr::NonNull;
 
-/// Where the answer to an operation goes.
+/// Destination of an operation's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sink {
     /// Into the entry.
     Value,
     /// Into a buffer, which is borrowed until the entry is taken or given up.
     Buffer(NonNull<u8>, usize),
-    /// Into the entry, so many bytes.
+    /// Into the entry, this many bytes.
     Bytes(usize),
 }
 
-/// What became of an operation.
+/// State of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is under way.
+    /// It is in flight.
     Waiting,
-    /// It has happened, and gave this; nothing gives 0.
+    /// It was executed and returned this value, or 0 if it has none.
     Done(u64),
-    /// A lock is this thread's: position and word.
+    /// It acquired a lock: position and word.
     Granted(u64, u64),
-    /// It was refused: why, and what it named.
+    /// It was refused: reason, segment and offset.
     Refused(Why, u64, u64),
 }
 
-/// A request as it goes out.
+/// An encoded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worded {
-    /// Its handler, of [`crate::protocol::ask`].
+    /// Its handler, one of [`crate::protocol::ask`].
     pub handler: u8,
     words: [u64; 8],
     count: usize,
 }
 
 impl Worded {
-    /// Words, up to seven, and what it comes after, if anything.
+    /// Encodes up to seven words, and the number of requests that come before it, if it is ordered.
     fn new(handler: u8, words: &[u64], after: Option<u64>) -> Self {
         let (mut all, mut count, mut handler) = ([0; 8], words.len(), handler);
         if let Some(part) = all.get_mut(..count) {
@@ -58,7 +58,7 @@ impl Worded {
         Self { handler, words: all, count }
     }
 
-    /// Its words.
+    /// Returns its words.
     pub fn words(&self) -> &[u64] {
         self.words.get(..self.count).unwrap_or_default()
     }
@@ -66,37 +66,39 @@ impl Worded {
 
 #[derive(Debug)]
 struct Entry {
-    /// Half of the cookie, so that an answer to who had the place before is known as such.
+    /// Half of the cookie, so that an answer to an earlier operation in this entry is recognised.
     turn: u32,
     node: u32,
     sink: Sink,
-    /// `None`: the place is free.
+    /// State; `None`: the entry is free.
     fate: Option<Fate>,
-    /// What [`Sink::Bytes`] got.
+    /// Bytes received for [`Sink::Bytes`].
     bytes: Vec<u8>,
 }
 
-/// How far a node is.
+/// Progress of a node.
 #[derive(Debug, Default)]
 struct Way {
-    /// Requests that its interface has been sent, and how many of them it is known to have executed.
+    /// Number of requests sent to its interface, and number of those known to be executed.
     sent: u64,
     known: u64,
-    /// What is sent from now on comes after so many.
+    /// Number of requests that later ones have to wait for.
     fence: u64,
-    /// The last of those sent whose end nobody but `quiet` tells.
+    /// Number of the last request sent whose end only `quiet` reports.
     silent: u64,
-    /// Refused ones without an answer: how many it has told, and how many the program knows of.
+    /// Refused requests without an answer: number reported by the node, and number reported to the
+    /// program.
     failed: u64,
     reported: u64,
     failure: Option<(Why, u64, u64)>,
-    /// Silent ones were under way when it was lost, and the program does not know that yet.
+    /// True if silent requests were in flight when the node was lost, and the program has not been
+    /// told.
     unsure: bool,
     lost: bool,
 }
 
 impl Way {
-    /// Nothing more will be heard of what is under way: whoever asks next is told so, once.
+    /// Ends all requests in flight: nothing more will be heard of them. `loss` reports that once.
     fn give_up(&mut self) {
         self.unsure |= self.silent > self.known;
         self.known = self.sent;
@@ -108,29 +110,30 @@ impl Way {
     }
 }
 
-/// See the module.
+/// A thread's operations in flight, and its view of each node.
 #[derive(Debug)]
 pub struct Requester {
     entries: Vec<Entry>,
     free: Vec<u32>,
     ways: Vec<Way>,
-    /// Who gets the locks next that this thread waits for or has.
+    /// Successors of the locks that this thread waits for or holds.
     heirs: Heirs,
 }
 
 impl Requester {
-    /// Of a job of so many nodes.
+    /// Creates the requester of a job with this many nodes.
     pub fn new(nodes: u32) -> Self {
         let ways = (0..nodes).map(|_| Way::default()).collect();
         Self { entries: Vec::new(), free: Vec::new(), ways, heirs: Heirs::default() }
     }
 
-    /// A new operation on `node` that gives a value, a lock, or word that it is done; gives its cookie.
+    /// Begins an operation on `node` that returns a value, a lock, or only its end. Returns its
+    /// cookie.
     pub fn begin(&mut self, node: u32) -> u64 {
         self.enter(node, Sink::Value)
     }
 
-    /// A new operation on `node` that gives so many bytes; gives its cookie.
+    /// Begins an operation on `node` that returns this many bytes. Returns its cookie.
     pub fn begin_bytes(&mut self, node: u32, bytes: usize) -> u64 {
         self.enter(node, Sink::Bytes(bytes))
     }
@@ -147,8 +150,8 @@ impl Requester {
         u64::from(entry.turn) << 32 | u64::from(index)
     }
 
-    /// A request as it goes out to `node`; it counts as sent from now on. `words` are at most seven. `None`
-    /// when the node is lost.
+    /// Encodes a request to `node`, of at most seven words; it counts as sent from now on. Returns
+    /// `None` when the node is lost.
     #[inline]
     pub fn word(&mut self, node: u32, handler: u8, words: &[u64]) -> Option<Worded> {
         let way = self.ways.get_mut(node as usize).filter(|way| !way.lost)?;
@@ -163,22 +166,23 @@ impl Requester {
         Some(Worded::new(handler, words, after))
     }
 
-    /// What was worded was not sent after all.
+    /// Notes that an encoded request was not sent after all.
     pub fn unsend(&mut self, node: u32) {
         if let Some(way) = self.ways.get_mut(node as usize) {
             way.take_back();
         }
     }
 
-    /// Tells `node` that nobody waits for an answer any more. There will be one all the same.
+    /// Encodes the message that this thread no longer waits for an answer. There will be an answer
+    /// all the same.
     pub fn cancel(&self, node: u32, cookie: u64) -> Option<Worded> {
         let way = self.ways.get(node as usize).filter(|way| !way.lost)?;
-        // It must not arrive before what it is about.
+        // It must not arrive before the request that it cancels.
         Some(Worded::new(ask::CANCEL, &[cookie], Some(way.sent)))
     }
 
-    /// Asks `node` to say when it has executed everything; gives cookie and request, or `None` if it is known
-    /// to have.
+    /// Encodes a quiet request to `node`. Returns its cookie and the request, or `None` if all
+    /// requests are known to be executed.
     pub fn quiet(&mut self, node: u32) -> Option<(u64, Worded)> {
         let way = self.ways.get(node as usize).filter(|way| way.sent > way.known)?;
         let after = way.sent;
@@ -186,32 +190,33 @@ impl Requester {
         Some((cookie, Worded::new(ask::QUIET, &[cookie], Some(after))))
     }
 
-    /// What is worded from now on comes after what was worded before, node by node.
+    /// Orders requests, node by node: those encoded from now on come after all before.
     pub fn fence(&mut self) {
         for way in &mut self.ways {
             way.fence = way.sent;
         }
     }
 
-    /// Whether requests sent now would have to wait for earlier ones.
+    /// Returns true if requests sent now would have to wait for earlier ones.
     pub fn is_fenced(&self, node: u32) -> bool {
         self.ways.get(node as usize).is_some_and(|way| way.fence > way.known)
     }
 
-    /// Whether it is known who gets the lock of that cookie next.
+    /// Returns true if the successor of that cookie's lock is known.
     pub fn has_heir(&self, cookie: u64) -> bool {
         self.heirs.get(cookie).is_some()
     }
 
-    /// The lock of that cookie, whose home is `node`, is given back from `position`: who may be granted it at once,
-    /// if anybody. Nobody where what was asked of its home has to be done first.
+    /// Removes and returns the successor of a lock that is released from `position`, if the lock
+    /// may be granted to it directly. It may not where earlier requests to the lock's home `node`
+    /// have to be executed first.
     pub fn take_heir(&mut self, cookie: u64, node: u32, position: u64) -> Option<Heir> {
         let heir = self.heirs.take(cookie)?;
         let next = heir.position == position.wrapping_add(1);
         (next && !self.is_fenced(node) && !self.is_lost(node)).then_some(heir)
     }
 
-    /// Whether `node` is known to be lost.
+    /// Returns true if `node` is known to be lost.
     pub fn is_lost(&self, node: u32) -> bool {
         self.ways.get(node as usize).is_none_or(|way| way.lost)
     }
@@ -221,22 +226,22 @@ impl Requester {
         (entry.turn == (cookie >> 32) as u32 && entry.fate.is_some()).then_some(entry)
     }
 
-    /// The node of an operation that was not taken.
+    /// Returns the node of an operation that was not taken.
     pub fn node_of(&mut self, cookie: u64) -> Option<u32> {
         self.entry(cookie).map(|entry| entry.node)
     }
 
-    /// What became of it so far; `None` for one that was taken.
+    /// Returns an operation's state; `None` if it was taken.
     pub fn fate(&mut self, cookie: u64) -> Option<Fate> {
         self.entry(cookie).and_then(|entry| entry.fate)
     }
 
-    /// Forgets an operation, in whatever state; later answers to it count for nothing.
+    /// Forgets an operation, in whatever state; later answers to it are ignored. Returns its state.
     pub fn take(&mut self, cookie: u64) -> Option<Fate> {
         self.take_bytes(cookie).map(|(fate, _)| fate)
     }
 
-    /// The same, with the bytes that it gave.
+    /// Forgets an operation as [`Requester::take`] does. Returns its state and the bytes received.
     pub fn take_bytes(&mut self, cookie: u64) -> Option<(Fate, Vec<u8>)> {
         let entry = self.entry(cookie)?;
         let fate = entry.fate.take();
@@ -252,7 +257,7 @@ impl Requester {
         fate.map(|fate| (fate, bytes))
     }
 
-    /// Ends an operation.
+    /// Completes an operation.
     fn settle(&mut self, cookie: u64, fate: Fate) {
         if let Some(entry) = self.entry(cookie)
             && entry.fate == Some(Fate::Waiting)
@@ -261,7 +266,8 @@ impl Requester {
         }
     }
 
-    /// An answer has come, of [`tell`]; `copy` copies the beginning of its payload, and says how much.
+    /// Takes in an answer, one of [`tell`]; `copy` copies the beginning of its payload, and returns
+    /// the number of bytes.
     pub fn on_answer(&mut self, handler: u8, words: &[u64], copy: impl FnOnce(&mut [u8]) -> usize) {
         let Some((&cookie, rest)) = words.split_first() else { return };
         let word = |at: usize| rest.get(at).copied().unwrap_or(0);
@@ -283,7 +289,7 @@ impl Requester {
         }
     }
 
-    /// An answer of few bytes.
+    /// Takes in an answer of few bytes.
     fn on_value(&mut self, cookie: u64, value: u64) {
         self.fill(cookie, Some(value), |to| {
             let bytes = value.to_le_bytes();
@@ -307,18 +313,19 @@ impl Requester {
                 (copy(&mut entry.bytes) == len).then_some(Fate::Done(0))
             }
             Sink::Buffer(base, len) => {
-                // SAFETY: invariant 4 of the crate: who entered the operation lends the buffer, which is
-                // initialized and nobody else's, until the entry is gone, and it is there.
+                // SAFETY: invariant 4 of the crate: the caller that entered the operation lends the
+                // buffer, which is initialized and not used otherwise, until the entry is gone, and
+                // it is there.
                 let to = unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), len) };
                 (copy(to) == len).then_some(Fate::Done(0))
             }
         };
-        // An answer that does not fit is none of an interface of this version.
+        // An answer that does not fit cannot be from an interface of this version.
         entry.fate = Some(fate.unwrap_or(Fate::Refused(Why::Unknown, 0, 0)));
     }
 
-    /// A node is lost: nothing of what it was asked will be answered. [`Requester::loss`] tells of what has no
-    /// entry.
+    /// Notes that a node is lost: no request to it will be answered. [`Requester::loss`] reports
+    /// requests without an entry.
     pub fn lose(&mut self, node: u32) {
         let Some(way) = self.ways.get_mut(node as usize).filter(|way| !way.lost) else { return };
         way.lost = true;
@@ -330,7 +337,7 @@ impl Requester {
         }
     }
 
-    /// A node has told how far it is.
+    /// Takes in a node's progress.
     fn on_quiet(&mut self, cookie: u64, words: &[u64]) {
         let &[executed, failed, why, segment, offset] = words else { return };
         let Some(node) = self.node_of(cookie) else { return };
@@ -344,7 +351,7 @@ impl Requester {
         self.settle(cookie, Fate::Done(0));
     }
 
-    /// A request to `node` came back: it was not executed.
+    /// Takes in a request to `node` that was returned: it was not executed.
     pub fn on_returned(&mut self, node: u32, handler: u8, words: &[u64]) {
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         let (counted, cookie) = cookie_of(handler, words);
@@ -355,7 +362,7 @@ impl Requester {
         if handler & !ask::AFTER == ask::QUIET {
             way.give_up();
         }
-        // What was under way to a lost node has been told of, all together.
+        // The loss of a node reports all requests in flight to it together.
         if cookie == 0 && !way.lost {
             way.failed += 1;
             way.failure.get_or_insert((Why::NodeLost, word(0), word(1)));
@@ -363,8 +370,8 @@ impl Requester {
         self.settle(cookie, Fate::Refused(Why::NodeLost, word(0), word(1)));
     }
 
-    /// What operations without an answer failed with on a node since that was last asked: how many, why the
-    /// first, and what it named.
+    /// Returns the failures of operations without an answer on a node since the last call: their
+    /// number, the reason of the first, and the segment and offset that it named.
     pub fn failure(&mut self, node: u32) -> Option<(u64, Why, u64, u64)> {
         let way = self.ways.get_mut(node as usize)?;
         let (why, segment, offset) = way.failure.take()?;
@@ -373,14 +380,14 @@ impl Requester {
         Some((count, why, segment, offset))
     }
 
-    /// Whether `node` was lost with operations under way of which nobody can say whether they have happened;
-    /// once.
+    /// Returns true once if `node` was lost with operations in flight of which it is unknown
+    /// whether they were executed.
     pub fn loss(&mut self, node: u32) -> bool {
         self.ways.get_mut(node as usize).is_some_and(|way| std::mem::take(&mut way.unsure))
     }
 }
 
-/// Whether a request is one that the interface counts, and its cookie, or 0.
+/// Returns true if the interface counts a request, and its cookie, or 0.
 fn cookie_of(handler: u8, words: &[u64]) -> (bool, u64) {
     let handler = handler & !ask::AFTER;
     let word = |at: usize| words.get(at).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A thread's access to one-sided operations: its endpoint, what it has under way, fence and quiet.
+//! A thread's access to one-sided operations: its endpoint, operations in flight, fence and quiet.
 
 use crate::error::{ErrorKind, Result, Why, refused};
 use crate::protocol::{TAG, interface_name, tell};
@@ -14,17 +14,17 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// One-sided operations of one thread. Clones are the same.
+/// One-sided operations of one thread. Clones share the endpoint and all state.
 ///
 /// ```
 /// fn example(
 ///     context: &std::sync::Arc<clump_am::RankContext>,
-///     name: clump_rma::SegmentName, // of a segment, as its rank has told us
+///     name: clump_rma::SegmentName, // of a segment, announced by its rank
 /// ) -> clump_rma::Result<()> {
 ///     let rma = clump_rma::Rma::open(context)?;
 ///     let table = rma.target(name)?;
-///     table.put(8, 42_u64)?; // on its way
-///     rma.quiet()?; // there
+///     table.put(8, 42_u64)?; // in flight
+///     rma.quiet()?; // executed
 ///     assert_eq!(table.fetch_add(8, 1_u64)?, 42);
 ///     Ok(())
 /// }
@@ -39,15 +39,15 @@ pub(crate) struct Inner {
     pub(crate) endpoint: Endpoint,
     pub(crate) context: Arc<RankContext>,
     pub(crate) books: Rc<RefCell<Requester>>,
-    /// The interfaces of nodes, once they are mapped.
+    /// Destinations of the nodes' interfaces, once they are mapped.
     ways: Vec<Cell<Option<Dest>>>,
-    /// Endpoints of other ranks that were granted locks from here, by rank and index.
+    /// Endpoints of other ranks to which locks were granted from here, by rank and index.
     heirs: RefCell<HashMap<(u32, u8), (Name, Dest)>>,
-    /// How many times that was.
+    /// Number of those grants.
     passed: Cell<u64>,
 }
 
-/// What a request carries besides words.
+/// Data that a request carries besides words.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Load<'a> {
     Nothing,
@@ -60,7 +60,7 @@ impl Rma {
     /// Opens one-sided operations for this thread. Takes one of the rank's endpoints.
     ///
     /// # Errors
-    /// All endpoints are open.
+    /// Fails if all endpoints are open.
     pub fn open(rank: &impl AsContext) -> Result<Self> {
         let context = rank.context().clone();
         let endpoint = Endpoint::open(&context, Tag(TAG))?;
@@ -72,33 +72,34 @@ impl Rma {
         Ok(Self { inner: Rc::new(Inner { endpoint, context, books, ways, heirs, passed }) })
     }
 
-    /// The segment of that name, to operate on. Whether it is still exported on another node shows when
-    /// an operation reaches it.
+    /// Returns the segment of that name, to operate on. On another node, only an operation shows
+    /// whether it is still exported.
     ///
     /// # Errors
-    /// It is to be on this node, and is not; address space has run out.
+    /// Fails if it should be on this node and is not, or if address space has run out.
     pub fn target(&self, name: SegmentName) -> Result<Target> {
         Target::open(&self.inner, name)
     }
 
-    /// Orders: what this thread begins after it on a target comes after all that it began before on
-    /// targets of the same node. Does not wait.
+    /// Orders operations: those that this thread begins after it on a target come after all that it
+    /// began before on targets of the same node. Does not wait.
     pub fn fence(&self) {
-        // Between ranks of a node, for those who read with acquire.
+        // Between ranks of a node, for readers that use acquire.
         fence(Ordering::SeqCst);
         self.inner.books.borrow_mut().fence();
     }
 
-    /// Waits until everything that this thread began has happened everywhere.
+    /// Waits until everything that this thread began has been executed everywhere.
     ///
-    /// An error is told once, one node at a time, and what this thread began on other nodes has happened
-    /// then. If a node is lost with operations under way of which nobody else will say how they ended, the
-    /// next `quiet` says so; after that it answers for the nodes that are left. What begins on a lost node
-    /// fails by itself.
+    /// An error is reported once, one node at a time, and this thread's operations on other nodes
+    /// have been executed then. If a node is lost with operations in flight whose end nothing else
+    /// reports, the next `quiet` reports the loss; after that it covers the nodes that are left.
+    /// Operations begun on a lost node fail by themselves.
     ///
     /// # Errors
-    /// Operations without an answer were refused since the last time: which was the first and why; a node
-    /// is lost ([`Why::NodeLost`]); a rank is lost, and survivors do not go on.
+    /// Fails if operations without an answer were refused since the last time, with the first of
+    /// them and its reason; if a node is lost ([`Why::NodeLost`]); if a rank is lost, and survivors
+    /// do not continue.
     pub fn quiet(&self) -> Result<()> {
         fence(Ordering::SeqCst);
         self.inner.notice_losses();
@@ -110,7 +111,7 @@ impl Rma {
                 Some(cookie) => self.inner.await_one(cookie).map(drop),
                 None => Ok(()),
             });
-            // The books know whether anything was lost with a node.
+            // The requester knows whether anything was lost with a node.
             let lost = ended.as_ref().is_err_and(|error| error.why() == Some(Why::NodeLost));
             result = if lost { result } else { result.and(ended) };
         }
@@ -118,15 +119,16 @@ impl Rma {
         nodes.filter_map(|node| self.inner.failure(node)).next().map_or(Ok(()), Err)
     }
 
-    /// How many locks of other nodes this thread has handed to the next in line itself, past their homes.
+    /// Returns the number of locks of other nodes that this thread has handed to the successor
+    /// itself, past their homes.
     pub fn locks_passed(&self) -> u64 {
         self.inner.passed.get()
     }
 
-    /// Handles what has arrived; every call that waits does so too.
+    /// Handles messages that have arrived; every call that waits does so too.
     ///
     /// # Errors
-    /// What handling finds.
+    /// Fails if handling a message fails.
     pub fn poll(&self) -> Result<usize> {
         Ok(self.inner.endpoint.poll()?)
     }
@@ -142,14 +144,14 @@ fn equip(endpoint: &Endpoint, books: &Rc<RefCell<Requester>>, interfaces: u32) {
     }
     let mine = books.clone();
     endpoint.on_returned(move |message| {
-        // Who would have got a lock is gone, and its home knows it.
+        // The rank that would have got a lock is gone, and the lock's home knows it.
         let Some(node) = message.dest.rank().checked_sub(interfaces) else { return };
         mine.borrow_mut().on_returned(node, message.handler.0, &message.words);
     });
 }
 
 impl Inner {
-    /// Sends a request to the interface of `node`. `words` are at most seven.
+    /// Sends a request of at most seven words to the interface of `node`.
     pub(crate) fn send(&self, node: u32, handler: u8, words: &[u64], load: Load<'_>) -> Result<()> {
         let dest = self.way(node)?;
         let worded = self.books.borrow_mut().word(node, handler, words).ok_or_else(lost)?;
@@ -165,13 +167,13 @@ impl Inner {
         Ok(sent?)
     }
 
-    /// Sends what the requester has worded.
+    /// Sends an encoded request.
     fn send_bare(&self, node: u32, worded: &Worded) -> Result<()> {
         let handler = Handler(worded.handler);
         Ok(self.endpoint.request(self.way(node)?, handler, worded.words())?)
     }
 
-    /// The way to a node, which is opened first if need be.
+    /// Returns the destination of a node's interface, mapped first if need be.
     fn way(&self, node: u32) -> Result<Dest> {
         let way = self.ways.get(node as usize).ok_or_else(lost)?;
         if let Some(dest) = way.get() {
@@ -183,11 +185,12 @@ impl Inner {
         Ok(dest)
     }
 
-    /// Grants a lock whose home is `node` to whoever is known to come next: false when nobody is, or it cannot be
-    /// granted from here now. Never waits.
+    /// Grants a lock whose home is `node` to its successor. Returns false when none is known, or
+    /// when it cannot be granted from here now. Never waits.
     pub(crate) fn pass(&self, cookie: u64, node: u32, (position, word): (u64, u64)) -> bool {
         if !self.books.borrow().has_heir(cookie) {
-            // Whoever asked since the last look may be known there. What else is found is told by who waits.
+            // The announcement of a successor may have arrived since the last poll. Errors found
+            // here are reported by the next call that waits.
             let _ = self.endpoint.look();
         }
         let heir = self.books.borrow_mut().take_heir(cookie, node, position);
@@ -207,7 +210,7 @@ impl Inner {
         Ok(granted == Attempt::Sent)
     }
 
-    /// The way to an endpoint of another rank, which is opened first if need be.
+    /// Returns the destination of an endpoint of another rank, mapped first if need be.
     fn way_to(&self, name: Name) -> Result<Dest> {
         let place = (name.rank(), name.index());
         let known = self.heirs.borrow().get(&place).copied();
@@ -239,13 +242,14 @@ impl Inner {
         sent.map(|()| cookie)
     }
 
-    /// Tells a node that nobody waits for an answer any more. There will be one all the same.
+    /// Tells a node that this thread no longer waits for an answer. There will be one all the same.
     pub(crate) fn cancel(&self, node: u32, cookie: u64) -> Result<()> {
         let worded = self.books.borrow().cancel(node, cookie).ok_or_else(lost)?;
         self.send_bare(node, &worded)
     }
 
-    /// Asks a node to say when it has executed everything; `None` if it is known to have.
+    /// Sends a quiet request to a node. Returns its cookie; `None` if all requests are known to be
+    /// executed.
     fn ask_quiet(&self, node: u32) -> Result<Option<u64>> {
         let asked = self.books.borrow_mut().quiet(node);
         let Some((cookie, worded)) = asked else { return Ok(None) };
@@ -264,19 +268,19 @@ impl Inner {
         }
     }
 
-    /// Whether requests sent now would have to wait for earlier ones.
+    /// Returns true if requests sent now would have to wait for earlier ones.
     pub(crate) fn is_fenced(&self, node: u32) -> bool {
         self.books.borrow().is_fenced(node)
     }
 
-    /// The lowest rank of a node.
+    /// Returns the lowest rank of a node.
     pub(crate) fn first_rank(&self, node: u32) -> u32 {
         let memory = self.context.node();
         let ranks = 0..memory.ranks() as u32;
         ranks.clone().find(|&rank| memory.node_of(rank) == node).unwrap_or(ranks.end)
     }
 
-    /// What operations without an answer failed with on a node since that was last asked.
+    /// Returns the failure of operations without an answer on a node since the last call.
     fn failure(&self, node: u32) -> Option<crate::Error> {
         let mut books = self.books.borrow_mut();
         let Some((count, why, segment, offset)) = books.failure(node) else {
@@ -286,7 +290,7 @@ impl Inner {
         Some(ErrorKind::RefusedBefore { count, segment, offset, why }.into())
     }
 
-    /// Enters nodes that are lost by now.
+    /// Records the nodes that are lost by now.
     fn notice_losses(&self) {
         let node = self.context.node();
         if node.job().deaths() == 0 {
@@ -296,12 +300,12 @@ impl Inner {
         lost.for_each(|number| self.books.borrow_mut().lose(number));
     }
 
-    /// Waits for the end of an operation; gives its value.
+    /// Waits for the end of an operation. Returns its value.
     pub(crate) fn await_one(&self, cookie: u64) -> Result<u64> {
         Ok(self.await_pair(cookie)?.0)
     }
 
-    /// The same for an answer of two words.
+    /// Waits for the end of an operation that returns two words.
     pub(crate) fn await_pair(&self, cookie: u64) -> Result<(u64, u64)> {
         let waited = self.endpoint.block_on(&mut Ended { inner: self, cookie });
         let fate = self.books.borrow_mut().take(cookie);
@@ -316,7 +320,7 @@ impl Inner {
         }
     }
 
-    /// Whether an operation has ended. Notices nodes that are lost.
+    /// Returns true if an operation has ended. Notices nodes that are lost.
     pub(crate) fn has_ended(&self, cookie: u64) -> bool {
         let mut books = self.books.borrow_mut();
         if books.fate(cookie) != Some(Fate::Waiting) {
@@ -336,7 +340,7 @@ impl Inner {
     }
 }
 
-/// The node of an operation is lost.
+/// Returns the error for an operation whose node is lost.
 #[cold]
 fn lost() -> crate::Error {
     refused(SegmentName::from_bits(0), 0, Why::NodeLost)

@@ -1,4 +1,4 @@
-//! Memory of one's own that is exported.
+//! Exported memory of this rank.
 
 use crate::error::{ErrorKind, Result};
 use crate::rma::Rma;
@@ -8,15 +8,15 @@ use clump_shm::export::{EXPORTS, Extent, SegmentName};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Zeroed memory that other ranks may access under its name, until it is dropped. Its owner accesses it as
-/// any other [`Target`].
+/// Zeroed memory that other ranks may access under its name, until it is dropped. Its owner
+/// accesses it as any other [`Target`].
 #[derive(Debug)]
 pub struct Segment {
     target: Target,
     export: Export,
 }
 
-/// An entry of this rank's table.
+/// An entry of this rank's table of exports.
 #[derive(Debug)]
 struct Export {
     context: Arc<RankContext>,
@@ -29,19 +29,20 @@ impl Rma {
     /// Exports `bytes` bytes of zeroed memory.
     ///
     /// # Errors
-    /// Memory, space for segments, or the table has run out.
+    /// Fails if memory, space for segments, or the table has run out.
     pub fn export(&self, bytes: u64) -> Result<Segment> {
         self.export_growing(bytes, bytes)
     }
 
-    /// The same, with address space for `reserved` bytes, which [`Segment::grow`] fills.
+    /// Exports `bytes` bytes, with address space for `reserved` bytes, which [`Segment::grow`]
+    /// fills.
     ///
     /// # Errors
-    /// As [`Rma::export`].
+    /// Fails as [`Rma::export`] does.
     pub fn export_growing(&self, bytes: u64, reserved: u64) -> Result<Segment> {
         let context = &self.inner.context;
         let page = clump_os::map::PAGE as u64;
-        // More than there is, if it cannot be rounded up.
+        // If it cannot be rounded up it is more than there is, and refused below.
         let whole = reserved.max(bytes).max(1);
         let whole = whole.checked_next_multiple_of(page).unwrap_or(whole);
         let offset = context.reserve_segment(whole, bytes)?;
@@ -57,11 +58,11 @@ impl Rma {
 }
 
 impl Segment {
-    /// Makes the segment `bytes` bytes long, if it is not as long already. What is new is zero. Others may
-    /// access it when they know of it; nothing tells them.
+    /// Makes the segment `bytes` bytes long, if it is shorter. New bytes are zero. Other ranks may
+    /// access them once they know of the new length; nothing tells them.
     ///
     /// # Errors
-    /// That is more than was reserved, or memory has run out.
+    /// Fails if that is more than was reserved, or if memory has run out.
     pub fn grow(&self, bytes: u64) -> Result<()> {
         let Export { context, index, offset, reserved } = &self.export;
         if bytes > *reserved {

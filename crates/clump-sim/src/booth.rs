@@ -1,4 +1,5 @@
-//! What a rank has where proxies carry its messages: a real portal, and the inbox of its one endpoint.
+//! Messaging state of a rank whose messages proxies carry: a real proxy client, and the inbox of
+//! its one endpoint.
 
 use crate::switch::Time;
 use clump_am::{Accept, Dispatch, Forward, Portal, Spill};
@@ -11,7 +12,7 @@ use clump_shm::node::NodeMemory;
 use clump_shm::slot::INLINE;
 use std::sync::Arc;
 
-/// See the module.
+/// A simulated rank's proxy client and inbox, with a virtual clock.
 #[derive(Debug)]
 pub(crate) struct Booth {
     pub(crate) name: Name,
@@ -40,7 +41,7 @@ impl Booth {
         self.now.store(now, Ordering::Relaxed);
     }
 
-    /// Takes what lies in the lanes, but for what is about room only.
+    /// Takes the messages in the lanes, except those that only announce room.
     pub(crate) fn take(&mut self) -> anyhow::Result<Vec<Mail>> {
         self.inbox.answer_bells()?;
         if self.inbox.anything_pending() {
@@ -70,12 +71,12 @@ impl Booth {
         Ok(came)
     }
 
-    /// Cools all lanes, before a sleep is announced.
+    /// Arms notification on all lanes, before a sleep is announced.
     pub(crate) fn cool(&mut self) {
         self.inbox.cool_all();
     }
 
-    /// Whether anything has come meanwhile; after the announcement.
+    /// Returns true if anything has arrived meanwhile; called after the announcement.
     pub(crate) fn anything_waiting(&mut self) -> bool {
         self.inbox.anything_waiting()
     }

@@ -1,12 +1,12 @@
-//! What messages contain: all of it follows from the number of the message, so that whoever receives one
-//! can tell whether it is whole.
+//! Contents of messages. All of it follows from the message's number, so a receiver can check that
+//! a message is intact.
 
 use crate::random::mix;
 
-/// Word `index` of what belongs to `id`.
+/// Returns word `index` of the pattern of `id`.
 #[inline]
 fn pattern(id: u64, index: u64) -> u64 {
-    // One round suffices: no two places of two messages may look alike, nothing more.
+    // One round suffices: no two places of two messages may have equal contents, nothing more.
     mix(id.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ index.wrapping_add(0x5bf0_3635))
 }
 
@@ -17,7 +17,7 @@ pub(crate) fn fill(id: u64, into: &mut [u8]) {
     }
 }
 
-/// Whether `data` is what the payload of message `id` has at `at`.
+/// Returns true if `data` equals the payload of message `id` from offset `at`.
 pub(crate) fn is_intact(id: u64, at: u64, data: &[u8]) -> bool {
     let skew = (at % 8) as usize;
     let (first, rest) = data.split_at(data.len().min((8 - skew) % 8));
@@ -31,12 +31,12 @@ pub(crate) fn is_intact(id: u64, at: u64, data: &[u8]) -> bool {
         .all(|(index, chunk)| *chunk == pattern(id, index).to_le_bytes()[..chunk.len()])
 }
 
-/// How many words message `id` has behind its number.
+/// Returns the number of words that message `id` has after its number.
 pub(crate) fn more_words(id: u64) -> usize {
     (pattern(id, u64::MAX) % 7) as usize
 }
 
-/// The words of message `id`, its number first.
+/// Returns the words of message `id`, its number first.
 pub(crate) fn words(id: u64) -> impl Iterator<Item = u64> {
     let more = (0..more_words(id) as u64).map(move |index| pattern(!id, index));
     std::iter::once(id).chain(more)

@@ -1,20 +1,20 @@
 //! The endpoints of a simulated rank as its stack sees them.
 //!
-//! Segments are imaginary: the offset of a deposit names the message and the place in it, so every piece
-//! is checked as it is written.
+//! Segments are imaginary: the offset of a deposit encodes the message and the position in it, so
+//! every fragment is checked as it is written.
 
 use crate::ledger::{self, SharedLedger};
 use clump_net::{Doors, Refusal};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bits of an offset that are a place inside of one message.
+/// Bits of an offset that encode the position inside a message.
 const PLACE_BITS: u32 = 20;
-/// Offsets from here on are outside of every segment.
+/// Offsets from here on are outside every segment.
 pub(crate) const OUTSIDE: u64 = 1 << 62;
-/// Deposits that begin here end outside of every segment.
+/// Deposits that begin here end outside every segment.
 pub(crate) const TOO_LONG: u64 = 1 << 61;
 
-/// Where message `id` is to be deposited.
+/// Returns the offset at which message `id` is to be deposited.
 pub(crate) fn offset_of(id: u64) -> u64 {
     id << PLACE_BITS
 }
@@ -26,7 +26,7 @@ struct Door {
     open: bool,
 }
 
-/// Which endpoints of a rank are open.
+/// The endpoints of a rank, open and closed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Doorway {
     doors: Arc<Mutex<Vec<Door>>>,
@@ -50,7 +50,7 @@ impl Doorway {
     }
 }
 
-/// What a simulated stack asks.
+/// Endpoint table of a simulated stack; it reports deposits to the ledger.
 #[derive(Debug)]
 pub(crate) struct SimDoors {
     pub(crate) doorway: Doorway,
@@ -60,7 +60,7 @@ pub(crate) struct SimDoors {
 impl SimDoors {
     fn door(&self, to: u64) -> Result<Door, Refusal> {
         let doors = self.doorway.lock();
-        // Newest first: closed ones gather at the beginning.
+        // Newest first: closed endpoints gather at the beginning.
         let door =
             doors.iter().rev().find(|door| door.name == to).ok_or(Refusal::NoSuchEndpoint)?;
         if door.open { Ok(*door) } else { Err(Refusal::EndpointGone) }
@@ -93,7 +93,7 @@ impl Doors for SimDoors {
     }
 }
 
-/// Lets everything in, so that what should not come is seen.
+/// Endpoint table that admits everything, so that the oracle sees messages that should not arrive.
 #[derive(Debug)]
 pub(crate) struct OpenDoors;
 

@@ -1,4 +1,4 @@
-//! What connects a stack with the simulated network.
+//! Driver that connects a stack with the simulated network.
 
 use crate::switch::{SharedSwitch, address_of};
 use crate::time::SeatClock;
@@ -6,13 +6,13 @@ use clump_driver::{Capabilities, Driver, DriverError, Inbound, Outgoing};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-/// A driver at a seat of the switch.
+/// Driver at a seat of the switch.
 #[derive(Debug)]
 pub(crate) struct SimDriver {
     switch: SharedSwitch,
     seat: u32,
     capabilities: Capabilities,
-    /// Whose time its calls take, if they take any.
+    /// Clock that the calls advance, if they take time.
     clock: Option<SeatClock>,
 }
 
@@ -33,7 +33,7 @@ impl SimDriver {
         Self { switch: switch.clone(), seat, capabilities, clock: None }
     }
 
-    /// The same, whose calls take time of `clock`.
+    /// Returns a driver whose calls advance `clock`.
     pub(crate) fn with_clock(switch: &SharedSwitch, seat: u32, clock: SeatClock) -> Self {
         Self { clock: Some(clock), ..Self::new(switch, seat) }
     }

@@ -1,4 +1,5 @@
-//! An endpoint of a simulated rank: what it wants to send, what it owes, and what it has consumed.
+//! An endpoint of a simulated rank: the requests it wants to send, the replies it owes, and what it
+//! has consumed.
 
 use crate::content;
 use crate::doors::{OUTSIDE, TOO_LONG, offset_of};
@@ -12,17 +13,17 @@ use clump_net::{Arrival, FlowId, Progress, Push, REQUEST_COST, Request, Sort, St
 use clump_wire::frame::{Kind, stack_of};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The handler that takes a message and is done.
+/// Handler that only consumes the message.
 const TAKE: u8 = 1;
-/// The handler that replies.
+/// Handler that replies.
 const REPLY: u8 = 2;
 
-/// Name of an endpoint: rank, generation, index.
+/// Returns the name of an endpoint, made of rank, generation and index.
 pub(crate) fn name_of(rank: u32, generation: u64, index: u8) -> u64 {
     u64::from(rank) << 40 | generation << 8 | u64::from(index)
 }
 
-/// A request that waits to be sent, or is being sent.
+/// Request that waits to be sent, or is being sent.
 #[derive(Debug)]
 struct Sending {
     id: u64,
@@ -34,7 +35,7 @@ struct Sending {
     progress: Progress,
 }
 
-/// What goes to one other endpoint.
+/// Requests queued for one other endpoint.
 #[derive(Debug)]
 struct Lane {
     flow: FlowId,
@@ -42,7 +43,7 @@ struct Lane {
     queue: VecDeque<Sending>,
 }
 
-/// An answer that found no room.
+/// Reply that found no room.
 #[derive(Debug)]
 struct Owed {
     kind: Kind,
@@ -52,13 +53,13 @@ struct Owed {
     payload: Vec<u8>,
 }
 
-/// See the module.
+/// A simulated endpoint.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) name: u64,
     pub(crate) index: u8,
     pub(crate) tag: u64,
-    /// It looks once in so long only.
+    /// Polling interval of a slow endpoint.
     pub(crate) slow_every: Option<Time>,
     pub(crate) next_look: Time,
     pub(crate) renew: bool,
@@ -67,7 +68,7 @@ pub(crate) struct Endpoint {
     inflows: BTreeMap<u64, Inflow>,
 }
 
-/// What an endpoint works with.
+/// Environment in which an endpoint acts.
 pub(crate) struct Desk<'a> {
     pub(crate) now: Time,
     pub(crate) stack: &'a mut Stack,
@@ -99,17 +100,17 @@ impl Endpoint {
         }
     }
 
-    /// Whether an answer waits for room; then no more requests are handled.
+    /// Returns true if a reply waits for room. The endpoint then handles no more requests.
     pub(crate) fn is_stuck(&self) -> bool {
         !self.owed.is_empty()
     }
 
-    /// Whether nothing of it waits to be sent.
+    /// Returns true if nothing of it waits to be sent.
     pub(crate) fn has_sent_all(&self) -> bool {
         self.owed.is_empty() && self.lanes.values().all(|lane| lane.queue.is_empty())
     }
 
-    /// What waits to be sent, for a report of failure.
+    /// Describes the messages that wait to be sent, for a failure report.
     pub(crate) fn tell(&self, stack: &Stack) -> String {
         let lanes = self.lanes.iter().filter_map(|(to, lane)| {
             let front = lane.queue.front()?;
@@ -124,14 +125,14 @@ impl Endpoint {
         format!("{:x}: {} owed; {}", self.name, self.owed.len(), lanes.join("; "))
     }
 
-    /// Whether it may be closed without leaving half a message behind.
+    /// Returns true if the endpoint may be closed without leaving half a message behind.
     pub(crate) fn may_close(&self) -> bool {
         let begun =
             |lane: &Lane| lane.queue.front().is_some_and(|s| s.progress != Progress::default());
         self.owed.is_empty() && !self.lanes.values().any(begun)
     }
 
-    /// Gives up what was not sent.
+    /// Gives up all requests not yet sent.
     pub(crate) fn abandon(&mut self, ledger: &mut Ledger) {
         for sending in self.lanes.values().flat_map(|lane| &lane.queue) {
             ledger.withdraw(sending.id);
@@ -139,14 +140,15 @@ impl Endpoint {
         self.lanes.clear();
     }
 
-    /// Whether all that it sent is known to be consumed, or came back; asks all who have not said.
+    /// Returns true if everything it sent is known to be consumed or returned. Sends credit
+    /// requests to all peers that have not reported.
     pub(crate) fn is_settled(&self, desk: &mut Desk<'_>) -> bool {
         let now = desk.now;
         let open = self.lanes.values().filter(|lane| desk.stack.ask(|| now, lane.flow));
         open.count() == 0
     }
 
-    /// Wants to send a request to endpoint `to`, which has the tag `tag`.
+    /// Queues a request to endpoint `to`, which has the tag `tag`.
     pub(crate) fn wish(&mut self, desk: &mut Desk<'_>, to: u64, tag: u64) {
         let Self { lanes, name, .. } = self;
         let random = &mut *desk.random;
@@ -185,7 +187,7 @@ impl Endpoint {
         lane.queue.push_back(Sending { id, kind, handler, tag, offset, bytes, progress });
     }
 
-    /// Wants to send a request to an endpoint that does not exist.
+    /// Queues a request to an endpoint that does not exist.
     pub(crate) fn wish_nowhere(&mut self, desk: &mut Desk<'_>, rank: u32) {
         let to = name_of(rank, 77, 31);
         self.wish(desk, to, 0);
@@ -196,7 +198,7 @@ impl Endpoint {
         ledger::lock(desk.ledger).expect_refusal(sending.id);
     }
 
-    /// Sends what there is room for; how many messages that was.
+    /// Sends what there is room for. Returns the number of messages sent.
     pub(crate) fn send(&mut self, desk: &mut Desk<'_>) -> usize {
         let now = desk.now;
         let mut sent = 0;
@@ -304,7 +306,7 @@ impl Endpoint {
         self.answer(desk, Owed { kind, handler: TAKE, to, words, payload });
     }
 
-    /// Answers, at once if nothing else is owed and there is room.
+    /// Sends a reply: at once if nothing else is owed and there is room, else later.
     fn answer(&mut self, desk: &mut Desk<'_>, owed: Owed) {
         let now = desk.now;
         let Owed { kind, handler, to, words, payload } = &owed;
@@ -319,7 +321,8 @@ impl Endpoint {
         self.owed.push_back(owed);
     }
 
-    /// Before it closes: tells all others what was consumed of them. Nobody could answer them later.
+    /// Reports to all other endpoints what was consumed of theirs, before this one closes: later,
+    /// credit requests would get no answer.
     pub(crate) fn report_all(&self, stack: &mut Stack, at: Time) {
         for (&from, inflow) in &self.inflows {
             if let Some(consumed) = inflow.untold() {
@@ -328,7 +331,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells another endpoint what was consumed of it, when it is time to.
+    /// Reports to another endpoint what was consumed of its requests, when that is due.
     fn report(&mut self, desk: &mut Desk<'_>, from: u64) {
         let due = self.inflows.get_mut(&from).and_then(|inflow| inflow.due(desk.credit));
         if let Some(consumed) = due {
@@ -339,14 +342,15 @@ impl Endpoint {
 }
 
 impl Desk<'_> {
-    /// Tries to send a request, or more of it.
+    /// Tries to send a request, or the rest of it.
     fn attempt(&mut self, flow: FlowId, sending: &mut Sending) -> Push {
         let now = self.now;
         let long = sending.kind == Kind::Long;
         let cost = REQUEST_COST + if long { 0 } else { sending.bytes as u64 };
         let open = self.stack.outstanding(flow);
         if open != 0 && open + cost > self.credit && sending.progress == Progress::default() {
-            // Others report what they have consumed in quarters; who needs more room than that asks.
+            // The peer reports consumption in quarters of the credit; a message that needs more
+            // room sends a credit request.
             if cost + self.credit / 4 > self.credit {
                 self.stack.ask(|| now, flow);
             }
@@ -368,9 +372,9 @@ impl Desk<'_> {
         }
     }
 
-    /// An answer cannot be sent any more: its target is lost.
+    /// Notes that a reply cannot be sent any more: its target is lost.
     fn withdraw_answer(&mut self, kind: Kind, words: &[u64]) {
-        // What merely came back has a number of the other side.
+        // The number of a message returned to sender belongs to the other side.
         if kind != Kind::Returned
             && let Some(&id) = words.get(if kind == Kind::Long { 2 } else { 0 })
         {

@@ -1,5 +1,5 @@
-//! Stacks that do not belong: a rank that has started again without the job's knowing, and an outsider
-//! with a key of its own. Nothing they send may be handled, and nothing may be handed to them.
+//! Stale stacks: a rank that has restarted without the job's knowledge, and an outsider with a key
+//! of its own. Nothing they send may be handled, and nothing may be delivered to them.
 
 use crate::content;
 use crate::doors::OpenDoors;
@@ -13,10 +13,10 @@ use clump_net::seal::{JobKey, KeyError};
 use clump_net::{Batch, Request, Stack};
 use clump_wire::frame::Kind;
 
-/// How often a ghost acts.
+/// Interval at which a stale stack acts.
 pub(crate) const HAUNT: Time = 7 * MILLISECOND;
 
-/// See the module.
+/// A stack that takes no part in the job but sends and receives on its network.
 #[derive(Debug)]
 pub(crate) struct Ghost {
     pub(crate) me: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Ghost {
 }
 
 impl Ghost {
-    /// A stack at `seat` that says it is rank `me`, of that epoch.
+    /// Creates a stack at `seat` that claims to be rank `me` of that epoch.
     pub(crate) fn new(
         plan: &Plan,
         key: &JobKey,
@@ -38,7 +38,7 @@ impl Ghost {
         Ok(Self { me, stack, acts: 0 })
     }
 
-    /// Sends to everybody, receives from anybody. `talk`: it sends.
+    /// Sends to all ranks if `talk`, and checks that nothing is delivered from any.
     pub(crate) fn act(
         &mut self,
         now: Time,

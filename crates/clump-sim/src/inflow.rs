@@ -1,8 +1,8 @@
-//! What an endpoint has consumed of another's requests, and when it says so: as endpoints of `clump-am` do.
+//! Consumption of another endpoint's requests, and the rule for reporting it, as in `clump-am`.
 
 use clump_net::REQUEST_COST;
 
-/// See the module. In bytes.
+/// Bytes of one sender's requests: consumed, reported, and asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Inflow {
     consumed: u64,
@@ -11,18 +11,19 @@ pub(crate) struct Inflow {
 }
 
 impl Inflow {
-    /// A request with so many bytes of payload was consumed.
+    /// Counts a consumed request with this many bytes of payload.
     pub(crate) fn consume(&mut self, payload: usize) {
         self.consumed += REQUEST_COST + payload as u64;
     }
 
-    /// The other wants to be told once so much has been consumed. Questions overtake each other: the least is surely
-    /// reached, and then the other asks again.
+    /// Notes a credit request: the other side wants a report once this total has been consumed.
+    /// Credit requests overtake each other: the smallest total is surely reached, and then the
+    /// other side asks again.
     pub(crate) fn ask(&mut self, total: u64) {
         self.asked = Some(self.asked.map_or(total, |earlier| earlier.min(total)));
     }
 
-    /// What the other, which may have `credit` bytes unconsumed, is to be told now.
+    /// Returns the total to report now to the other side, which may have `credit` bytes unconsumed.
     pub(crate) fn due(&mut self, credit: u64) -> Option<u64> {
         let due = self.consumed - self.reported >= credit / 4
             || self.asked.is_some_and(|asked| self.consumed >= asked);
@@ -32,7 +33,7 @@ impl Inflow {
         })
     }
 
-    /// What the other has not been told.
+    /// Returns the total consumed if it has not been reported.
     pub(crate) fn untold(&self) -> Option<u64> {
         (self.consumed != self.reported).then_some(self.consumed)
     }

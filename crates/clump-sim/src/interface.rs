@@ -1,4 +1,4 @@
-//! A node in a simulation: its memory, and its network interfaces, which are the real ones.
+//! A node of a simulation: its memory and its network interfaces, which are the real ones.
 
 use crate::driver::SimDriver;
 use crate::switch::{SharedSwitch, Time, address_of};
@@ -13,7 +13,7 @@ use clump_shm::rank::Place;
 use clump_wire::Security;
 use std::time::Duration;
 
-/// The memory of a node, with alarms, its ranks joined, and the addresses of all actors.
+/// Creates the memory of a node, with alarms, its ranks joined, and the addresses of all actors.
 pub(crate) fn memory_of(config: &NodeConfig<'_>) -> anyhow::Result<NodeMemory> {
     let mut memory = NodeMemory::create(config).context("no memory for a node")?;
     let awake = memory.local_ranks().chain(memory.own_interfaces());
@@ -31,36 +31,37 @@ pub(crate) fn memory_of(config: &NodeConfig<'_>) -> anyhow::Result<NodeMemory> {
     Ok(memory)
 }
 
-/// What the interfaces of a job have in common.
+/// Parameters that the interfaces of a job share.
 pub(crate) struct Trade<'a> {
     pub(crate) switch: &'a SharedSwitch,
     pub(crate) key: &'a JobKey,
     pub(crate) security: Security,
     pub(crate) channel: clump_proto::Config,
-    /// What steps cost; nothing where that does not matter.
+    /// Costs of steps; `None` where time does not matter.
     pub(crate) costs: Option<Costs>,
-    /// How long one that finds nothing goes on looking before it acknowledges and sleeps.
+    /// Time for which an interface that finds nothing keeps polling before it acknowledges and
+    /// sleeps.
     pub(crate) spin: Time,
 }
 
-/// An interface of a node: a proxy, or what executes one-sided operations only.
+/// Interface of a node: a proxy, or the executor of one-sided operations only.
 pub(crate) struct Interface {
     pub(crate) memory: NodeMemory,
     pub(crate) id: u32,
     pub(crate) server: Server<SeatClock>,
-    /// By how much its clock is ahead.
+    /// Offset of its clock.
     ahead: Time,
     spin: Time,
     pub(crate) frozen_until: Time,
     bed: Option<Bed>,
     idle_since: Option<Time>,
     switch: SharedSwitch,
-    /// Something lay there while it slept, and nothing woke it.
+    /// True if work lay there while it slept, and nothing woke it.
     pub(crate) overslept: bool,
 }
 
 impl Interface {
-    /// Interface number `which` of a node, at time `begin`.
+    /// Creates interface number `which` of a node, at time `begin`.
     pub(crate) fn new(
         memory: &NodeMemory,
         which: u32,
@@ -108,7 +109,8 @@ impl Interface {
         self.bed.is_some()
     }
 
-    /// One turn, which takes `least` if it finds anything; gives when the next is due.
+    /// Takes one turn, which lasts at least `least` if it finds anything. Returns the time of the
+    /// next turn.
     pub(crate) fn turn(&mut self, now: Time, least: Time, batch: &mut Batch) -> Time {
         let unheard = self.get_up();
         let began = now.max(self.ends());
@@ -118,7 +120,7 @@ impl Interface {
             self.overslept |= unheard;
             return self.ends().max(now + least);
         }
-        // What it finds nothing in takes no time from anybody: it has a core of its own.
+        // A turn that finds nothing delays no other actor: the interface has a core of its own.
         self.server.clock().set(began + self.ahead);
         let spun = *self.idle_since.get_or_insert(began) + self.spin;
         let due = if began < spun {
@@ -129,12 +131,13 @@ impl Interface {
             let nap = self.server.before_sleep();
             self.ends() + nap.as_nanos() as Time
         };
-        // While it spins ranks need not ring in truth; here that is how it learns that it finds something.
+        // A real interface that spins needs no doorbell; here the alarm is how it learns that there
+        // is work.
         self.bed = self.server.announce();
         if self.bed.is_some() { due } else { self.ends().max(now + least) }
     }
 
-    /// Whether it slept, and neither a rank nor a datagram has woken it.
+    /// Wakes it. Returns true if it slept, and neither a rank nor a datagram has woken it.
     fn get_up(&mut self) -> bool {
         let Some(alarm) = self.memory.alarm(self.id) else { return false };
         let rung = alarm.wait(None, Some(Duration::ZERO)).rung;
@@ -150,7 +153,7 @@ impl Interface {
         }
     }
 
-    /// When its turn has ended.
+    /// Returns the time at which its turn has ended.
     pub(crate) fn ends(&self) -> Time {
         self.server.clock().get() - self.ahead
     }

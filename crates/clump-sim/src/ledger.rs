@@ -1,34 +1,35 @@
-//! The oracle: what every message is, and what has become of it. Naive on purpose.
+//! The oracle: every message and its fate. Naive on purpose.
 //!
 //! # Invariants
-//! 1. A message is handled at most once and comes back at most once, never both. Only if its target died
-//!    may it come back although it was handled or refused there: nobody is left to ask.
-//! 2. What is handled, deposited or brought back is what was sent, to the bit.
+//! 1. A message is handled at most once and returned at most once, never both. Only if its target
+//!    died may it be returned although it was handled or refused there: the target cannot be asked
+//!    any more.
+//! 2. A message that is handled, deposited or returned is bit for bit the message sent.
 //! 3. Messages of an ordered flow are handled in the order in which they were sent.
-//! 4. A message that must be refused (bad tag, bad handler, outside of the segment) is not handled.
+//! 4. A message that must be refused (bad tag, bad handler, outside the segment) is not handled.
 
 use crate::content;
 use clump_wire::frame::{Kind, stack_of};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Numbers from here on are of messages that nobody may ever see.
+/// Numbers from here on belong to messages that no endpoint may ever see.
 pub(crate) const FORBIDDEN: u64 = 1 << 40;
-/// The handler that no endpoint has.
+/// Handler number that no endpoint has.
 pub(crate) const NO_HANDLER: u8 = 200;
 
-/// How a message is to end.
+/// Intended end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
     /// It is handled, unless its endpoint closes.
     Handled,
-    /// Its target refuses it: bad tag, no such endpoint, outside of the segment.
+    /// Its target refuses it: bad tag, no such endpoint, outside the segment.
     Refused,
     /// Its target consumes it and finds no handler.
     NoHandler,
 }
 
-/// A message, and what has become of it.
+/// A message and its fate.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
     pub(crate) kind: Kind,
@@ -40,27 +41,27 @@ pub(crate) struct Message {
     pub(crate) ordered: bool,
     handled: bool,
     returned: bool,
-    /// Pieces of its payload in the segment: where, how long.
+    /// Fragments of its payload in the segment: offset and length.
     deposited: Vec<(u64, u64)>,
-    /// Nobody is owed an answer any more: its sender is closed or dead, or its target dead.
+    /// True if no answer is due any more: its sender is closed or dead, or its target dead.
     excused: bool,
 }
 
-/// See the module.
+/// The record of all messages of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     messages: Vec<Message>,
-    /// Of each ordered flow: the last message handled.
+    /// Last message handled, for each ordered flow.
     last: HashMap<(u64, u64), u64>,
-    /// Ranks that were given up.
+    /// Ranks given up, as a bit set.
     lost_ranks: u64,
     open: u64,
-    /// What went wrong first.
+    /// First violation found.
     wrong: Option<String>,
     pub(crate) counts: Counts,
 }
 
-/// How many messages ended how.
+/// Numbers of messages by how they ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) sent: u64,
@@ -69,16 +70,16 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
 }
 
-/// The ledger as everybody holds it.
+/// The ledger as all its users hold it.
 pub(crate) type SharedLedger = Arc<Mutex<Ledger>>;
 
-/// Locks a ledger. One thread uses it, so nobody ever waits.
+/// Locks a ledger. Only one thread uses it, so the lock is never contended.
 pub(crate) fn lock(ledger: &SharedLedger) -> MutexGuard<'_, Ledger> {
     ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Ledger {
-    /// A message is about to be sent; its number.
+    /// Records a message that is about to be sent. Returns its number.
     pub(crate) fn enter(
         &mut self,
         (kind, reply, aim, ordered): (Kind, bool, Aim, bool),
@@ -105,12 +106,12 @@ impl Ledger {
         self.messages.len() as u64 - 1
     }
 
-    /// A message that was entered was not sent after all.
+    /// Notes that a recorded message was not sent after all.
     pub(crate) fn withdraw(&mut self, id: u64) {
         self.settle(id, |message| message.excused = true);
     }
 
-    /// A message goes where there is nobody.
+    /// Notes that a message goes to an endpoint that does not exist.
     pub(crate) fn expect_refusal(&mut self, id: u64) {
         if let Some(message) = self.messages.get_mut(id as usize) {
             message.aim = Aim::Refused;
@@ -125,22 +126,22 @@ impl Ledger {
         self.open -= u64::from(before && !open(message));
     }
 
-    /// Notes that something is wrong; the first counts.
+    /// Records a violation; only the first is kept.
     pub(crate) fn complain(&mut self, what: String) {
         self.wrong.get_or_insert(what);
     }
 
-    /// What went wrong first.
+    /// Returns the first violation.
     pub(crate) fn wrong(&self) -> Option<&str> {
         self.wrong.as_deref()
     }
 
-    /// Messages of which nothing is known yet, and should be.
+    /// Returns the number of messages whose fate is unknown and should become known.
     pub(crate) fn open(&self) -> u64 {
         self.open
     }
 
-    /// The first few of those.
+    /// Describes the first few of the open messages.
     pub(crate) fn some_open(&self) -> String {
         let open = |m: &&Message| !m.handled && !m.returned && !m.excused;
         let open: Vec<_> = self.messages.iter().filter(open).collect();
@@ -148,7 +149,7 @@ impl Ledger {
         format!("{} messages are lost: {}", open.len(), few.join("; "))
     }
 
-    /// An endpoint got a message. True if it should handle it, false if it has no handler for it.
+    /// Records that an endpoint got a message. Returns its number if the endpoint should handle it.
     pub(crate) fn on_handled(
         &mut self,
         (kind, reply, handler): (Kind, bool, u8),
@@ -198,7 +199,7 @@ impl Ledger {
         self.counts.handled += 1;
         self.counts.bytes += payload.len() as u64;
         if handler == NO_HANDLER {
-            // It must come back yet.
+            // It must still be returned.
             if let Some(message) = self.messages.get_mut(id as usize) {
                 message.aim = Aim::Refused;
             }
@@ -208,7 +209,7 @@ impl Ledger {
         Some(id)
     }
 
-    /// A message came back to the endpoint that had sent it.
+    /// Records that a message was returned to the endpoint that had sent it.
     pub(crate) fn on_returned(
         &mut self,
         (kind, reply): (Kind, bool),
@@ -242,7 +243,7 @@ impl Ledger {
         self.settle(id, |message| message.returned = true);
     }
 
-    /// A piece of a long message was written.
+    /// Records that a fragment of a long message was written.
     pub(crate) fn on_deposit(&mut self, id: u64, to: u64, at: u64, data: &[u8]) {
         let Some(message) = self.messages.get_mut(id as usize) else {
             return self.complain(format!("a deposit of message {id:x} that nobody has sent"));
@@ -260,13 +261,13 @@ impl Ledger {
         }
     }
 
-    /// A rank is dead: nobody is owed anything by it, nor is it.
+    /// Records the death of a rank: it owes nothing and is owed nothing.
     pub(crate) fn on_death(&mut self, rank: u32) {
         self.lost_ranks |= 1 << rank;
         self.excuse(|message| stack_of(message.from) == rank || stack_of(message.to) == rank);
     }
 
-    /// An endpoint has closed: it is owed nothing any more.
+    /// Records that an endpoint has closed: it is owed nothing any more.
     pub(crate) fn on_closed(&mut self, name: u64) {
         self.excuse(|message| message.from == name);
     }
@@ -281,7 +282,7 @@ impl Ledger {
         }
     }
 
-    /// Bytes of replies to a rank, and of requests that may be on their way back to it.
+    /// Returns the bytes of replies to a rank, and of requests that may be on their way back to it.
     pub(crate) fn answers_to(&self, rank: u32) -> usize {
         let open = |m: &&Message| !m.handled && !m.returned && !m.excused;
         let answer = |m: &&Message| stack_of(if m.reply { m.to } else { m.from }) == rank;
@@ -289,11 +290,12 @@ impl Ledger {
         answers.map(|message| message.bytes + 200).sum()
     }
 
-    /// The first request of an endpoint of which nothing is known: none, once all its flows are settled.
+    /// Returns the first request of an endpoint whose fate is unknown: `None` once all its flows
+    /// are settled.
     pub(crate) fn unsettled(&self, name: u64) -> Option<&Message> {
         self.messages.iter().find(|message| {
             let open = !message.handled && !message.returned && !message.excused;
-            // One without a handler counts as consumed before it has come back.
+            // One without a handler counts as consumed before it is returned.
             message.from == name && open && !message.reply && message.aim == Aim::Handled
         })
     }
@@ -301,7 +303,7 @@ impl Ledger {
 
 impl Message {
     fn add_deposit(&mut self, at: u64, bytes: u64) {
-        // Pieces mostly come in order: neighbours are joined.
+        // Fragments mostly arrive in order: neighbours are joined.
         match self.deposited.iter_mut().find(|(from, length)| from + *length == at) {
             Some((_, length)) => *length += bytes,
             None if bytes > 0 => self.deposited.push((at, bytes)),
@@ -314,7 +316,7 @@ impl Message {
     }
 }
 
-/// The number of the message that has these words.
+/// Returns the number of the message that has these words.
 fn number_of(kind: Kind, words: &[u64]) -> Option<u64> {
     words.get(if kind == Kind::Long { 2 } else { 0 }).copied()
 }

@@ -1,19 +1,23 @@
-//! A cluster in virtual time: real stacks (`clump-net`), channels (`clump-proto`), network interfaces (`clump-ni`)
-//! and requesters of one-sided operations (`clump-rma`) on a simulated network.
+//! A cluster in virtual time: real stacks (`clump-net`), channels (`clump-proto`), network
+//! interfaces (`clump-ni`) and requesters of one-sided operations (`clump-rma`) on a simulated
+//! network.
 //!
-//! Layer 7: nobody depends on it. A seed decides everything ([`Plan`]): who there is, what programs send,
-//! what the network does to it. A run is one thread and one queue of events, so a seed says it all: a
-//! failure is repeated with `cargo run --release -p clump-sim --bin soak -- --seed N --seeds 1 --trace`.
+//! Layer 7: no crate depends on it. A seed decides everything ([`Plan`]): the ranks, what programs
+//! send, and what the network does to it. A run is one thread and one queue of events, so a seed
+//! determines it fully: a failure is repeated with `cargo run --release -p clump-sim --bin soak --
+//! --seed N --seeds 1 --trace`.
 //!
-//! First comes a time of faults, then everything heals, and what was sent must be settled; then all ranks
-//! close. An oracle that knows nothing of packets checks every message as it is handled or comes back.
+//! A run begins with a period of faults. Then everything heals, and all that was sent must be
+//! settled; then all ranks close. An oracle that knows nothing of packets checks every message as
+//! it is handled or returned.
 //!
-//! Types to know: [`Plan`], [`run`], [`Outcome`], [`Failure`]; [`onesided`], where ranks use each other's memory;
-//! [`proxies`], paper 002's experiment.
+//! Types to know: [`Plan`], [`run`], [`Outcome`], [`Failure`]; [`onesided`], where ranks use each
+//! other's memory; [`proxies`], paper 002's experiment.
 //!
 //! # Invariants
 //! 1. Two runs of one seed are the same, on every machine.
-//! 2. Ranks do what `clump-am` and the backstop of `clump-net` do; nothing here reaches into a stack.
+//! 2. Ranks do what `clump-am` and the backstop (progress thread) of `clump-net` do; nothing here
+//!    reaches into a stack.
 //! 3. Once healed, everything is settled within a minute of virtual time.
 //!
 //! ```
@@ -49,10 +53,10 @@ pub use plan::{MICROSECOND, MILLISECOND, Plan, SECOND, Step, Wishes};
 pub use random::Random;
 pub use switch::{Link, NetCounts, Port};
 
-/// Runs a plan to its end. `trace`: says what happens on standard error.
+/// Runs a plan to its end. With `trace` it prints its steps on standard error.
 ///
 /// # Errors
-/// Something was not as it must be.
+/// Fails if the oracle found a violation, or if the run never settles.
 pub fn run(plan: Plan, trace: bool) -> Result<Outcome, Box<Failure>> {
     let seed = plan.seed;
     let world = world::World::new(plan, trace).map_err(|error| Failure {

@@ -1,12 +1,15 @@
-//! One-sided operations in virtual time: the real requesters ([`clump_rma::Requester`]), the real interfaces
-//! ([`clump_ni::Server`] with the engine of `clump-rma`) and the real memory of nodes, on simulated links.
+//! One-sided operations in virtual time: the real requesters ([`clump_rma::Requester`]), the real
+//! interfaces ([`clump_ni::Server`] with the engine of `clump-rma`) and the real memory of nodes,
+//! on simulated links.
 //!
-//! Ranks drive stacks of their own, or hand messages to the proxies of their nodes, which are the real ones too.
+//! Ranks drive stacks of their own, or hand messages to the proxies of their nodes, which are the
+//! real ones too.
 //!
-//! Ranks on some nodes do random operations: additions with and without an answer, puts, strided and long ones,
-//! gets, mail with signals, locks, flags, fences and quiets. Links lose, double, delay and spoil, nodes are cut off,
-//! ranks compute, freeze and die, interfaces freeze, nodes are lost. After the faults everything heals, nothing new
-//! is begun, and all ranks that live must come to an end; memory is then what [`model`] says.
+//! Ranks on some nodes do random operations: additions with and without a reply, puts, strided and
+//! long ones, gets, mailbox slots with signals, locks, flags, fences and quiets. Links lose,
+//! duplicate, delay and corrupt, nodes are cut off, ranks compute, freeze and die, interfaces
+//! freeze, nodes are lost. After the faults everything heals, nothing new is begun, and all ranks
+//! that live must come to an end; memory must then be as [`model`] says.
 
 mod caller;
 mod guards;
@@ -22,7 +25,7 @@ use crate::switch::NetCounts;
 pub use model::Counts;
 pub use plan::{Fault, Plan, Way};
 
-/// Of a run in which everything was as it must be.
+/// Outcome of a run without violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Outcome {
@@ -35,14 +38,14 @@ pub struct Outcome {
     pub events: u64,
     pub counts: Counts,
     pub net: NetCounts,
-    /// Of all times at which something happened: two runs of one seed agree in it.
+    /// Digest of the times of all events: two runs of one seed agree in it.
     pub digest: u64,
 }
 
-/// Runs a plan to its end. `trace`: says what happens on standard error.
+/// Runs a plan to its end. With `trace` it prints its steps on standard error.
 ///
 /// # Errors
-/// Something was not as it must be.
+/// Fails if the model found a violation, or if the run never ends.
 pub fn run(plan: Plan, trace: bool) -> Result<Outcome, Box<Failure>> {
     let (seed, task) = (plan.seed, plan.way().task());
     let world = world::World::new(plan, trace).map_err(|error| Failure {

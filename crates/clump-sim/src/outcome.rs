@@ -1,8 +1,8 @@
-//! How a run ended.
+//! Outcome of a run.
 
 use crate::switch::NetCounts;
 
-/// Of a run in which everything was as it must be.
+/// Outcome of a run without violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Outcome {
@@ -21,11 +21,11 @@ pub struct Outcome {
     pub packets_refused: u64,
     pub most_memory_bytes: u64,
     pub net: NetCounts,
-    /// Of all times at which something happened: two runs of one seed agree in it.
+    /// Digest of the times of all events: two runs of one seed agree in it.
     pub digest: u64,
 }
 
-/// Of a run in which something was not.
+/// Report of a violation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "seed {seed}, {:.6} s, {}: {what}\n{detail}\nagain: cargo run --release -p clump-sim --bin soak -- \
@@ -34,16 +34,16 @@ pub struct Outcome {
     if *.healed { "healed" } else { "faults" }
 )]
 pub struct Failure {
-    /// What of `soak` repeats it: nothing, or a word and a space.
+    /// Subcommand of `soak` that repeats it: empty, or words and a space.
     pub task: &'static str,
-    /// Says all of it.
+    /// Seed that determines the run.
     pub seed: u64,
-    /// When it was noticed.
+    /// Virtual time at which it was noticed.
     pub at_ns: u64,
-    /// Whether faults had ended.
+    /// True if faults had ended.
     pub healed: bool,
-    /// What was wrong.
+    /// Description of the violation.
     pub what: String,
-    /// What ranks and network were like.
+    /// State of ranks and network.
     pub detail: String,
 }

@@ -1,5 +1,5 @@
-//! Everything that a seed decides before time begins: who there is, what the network is like, what the
-//! programs want, and what goes wrong when.
+//! Everything that a seed decides before time begins: the ranks, the network, the programs'
+//! workload, and the faults with their times.
 
 use crate::random::Random;
 use crate::switch::{Link, Port, Time};
@@ -15,28 +15,29 @@ pub const SECOND: Time = 1_000_000_000;
 
 /// Lengths of datagrams: Ethernet, jumbo frames, loopback.
 const DATAGRAMS: [usize; 3] = [BASE_DATAGRAM, 8972, 65507];
-/// What every path carries.
+/// Length that every path carries.
 const BASE_DATAGRAM: usize = 1472;
 
-/// What happens at some time.
+/// A planned change to the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields say it")]
 pub enum Step {
-    /// The link between two ranks changes; also the way back, if `both`.
+    /// The link between two ranks changes; also the reverse link, if `both`.
     Weather { from: u32, to: u32, both: bool, link: Box<Link> },
     /// Ranks whose bits are set are cut off from the others, or (`false`) joined with them again.
     Partition { group: u64, cut: bool },
-    /// Nothing gets from one rank to another, or (`false`) all does again.
+    /// Nothing gets from one rank to another, or (`false`) everything does again.
     OneWay { from: u32, to: u32, cut: bool },
-    /// From now on no path carries more than so many bytes; also when everything else is healed.
+    /// From now on no path carries more than this many bytes; also when everything else is healed.
     Narrow { most: usize },
-    /// A rank computes: only its backstop looks after the stack.
+    /// A rank computes: only its backstop serves the stack.
     Compute { rank: u32, span: Time },
     /// A rank is stopped altogether.
     Freeze { rank: u32, span: Time },
     /// A rank dies; after `known_after` the others are told.
     Kill { rank: u32, known_after: Time },
-    /// Behind the back of the job a stack with the number of a dead rank, but another epoch, talks.
+    /// A stack with the number of a dead rank, but another epoch, sends without the job's
+    /// knowledge.
     Restart { rank: u32 },
     /// The others are told that a rank is gone for good.
     Tell { rank: u32, dead: bool },
@@ -50,18 +51,18 @@ pub enum Step {
     Finish,
 }
 
-/// What the programs of all ranks want.
+/// Workload of the programs of all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wishes {
-    /// Time between two bursts of requests of a rank, on average.
+    /// Mean time between two bursts of requests of a rank.
     pub think: Time,
-    /// Most requests in a burst.
+    /// Maximum number of requests in a burst.
     pub burst: u64,
     /// Longest payload.
     pub most_payload: u64,
-    /// Chances in a million: a request is short, or long (otherwise medium).
+    /// Chance in a million that a request is short; it is medium if neither short nor long.
     pub short: u32,
-    /// See `short`.
+    /// Chance in a million that a request is long.
     pub long: u32,
     /// Chance that a request asks for a reply.
     pub replied: u32,
@@ -69,52 +70,52 @@ pub struct Wishes {
     pub bad: u32,
     /// Chance that a flow is ordered.
     pub ordered: u32,
-    /// Chance that an endpoint is slow, and how slow: it looks once in so long.
+    /// Chance that an endpoint is slow.
     pub slow: u32,
-    /// See `slow`.
+    /// Polling interval of a slow endpoint.
     pub slow_every: Time,
 }
 
-/// See the module.
+/// A simulated cluster: ranks, network, programs and steps.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where all of it comes from.
+    /// Seed from which all of it follows.
     pub seed: u64,
-    /// How many ranks there are.
+    /// Number of ranks.
     pub ranks: u32,
-    /// Endpoints of each.
+    /// Endpoints of each rank.
     pub endpoints: u32,
-    /// How packets are protected.
+    /// Protection of packets.
     pub security: Security,
-    /// Of every channel.
+    /// Configuration of every channel.
     pub channel: Config,
     /// Bytes of requests that may be unconsumed between two endpoints.
     pub credit_bytes: u64,
-    /// Between ranks and links.
+    /// Port between each rank and its links.
     pub port: Port,
-    /// All links at first.
+    /// Initial properties of all links.
     pub link: Link,
-    /// What a turn costs a rank, at least.
+    /// Minimum cost of a rank's turn.
     pub turn: Time,
-    /// What programs want.
+    /// Workload of the programs.
     pub wishes: Wishes,
-    /// Virtual time begins so late, different for each rank: clocks differ between machines.
+    /// Start of virtual time for each rank: clocks differ between machines.
     pub clocks: Vec<Time>,
-    /// An outsider talks to everybody under a key of its own.
+    /// True if an outsider sends to all ranks under a key of its own.
     pub outsider: bool,
-    /// What happens when, from 0, in order.
+    /// Steps in order, with their times from 0.
     pub steps: Vec<(Time, Step)>,
-    /// When faults end.
+    /// Time at which faults end.
     pub heal_at: Time,
 }
 
 impl Plan {
-    /// The plan of a seed.
+    /// Creates the plan of a seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let ranks = if random.one_in(3) { 2 } else { random.between(2, 8) as u32 };
         let datagram = *random.pick(&DATAGRAMS);
-        // Quick networks for a moment, or slow ones for long: the work is about the same.
+        // Fast networks for a moment, or slow ones for long: the work is about the same.
         let span = match random.below(10) {
             0..3 => random.magnitude(20 * MILLISECOND, 2 * SECOND),
             3..8 => random.between(5 * SECOND, 25 * SECOND),
@@ -167,8 +168,9 @@ impl Plan {
         plan
     }
 
-    /// Bytes that a stack may keep, but for answers: per peer, what may be under way (a window, and the
-    /// message that its last unit belongs to), what may wait (requests half of it), what may be unconsumed.
+    /// Returns the bytes that a stack may keep, except for answers. Per peer: data in flight (a
+    /// window, and the message that its last unit belongs to), data queued (requests half of it),
+    /// and data unconsumed.
     pub(crate) fn most_memory(&self) -> usize {
         let payload = self.wishes.most_payload as usize;
         let flows = (self.endpoints * self.endpoints) as usize;
@@ -181,7 +183,7 @@ impl Plan {
     fn add_faults(&mut self, random: &mut Random) {
         let span = self.heal_at;
         if random.one_in(12) {
-            return; // fair weather must work too
+            return; // networks without faults must work too
         }
         for _ in 0..random.magnitude(1, 24) {
             let at = random.below(span);
@@ -214,7 +216,7 @@ impl Plan {
                 _ => self.add_end(random, at, rank),
             }
         }
-        // Bad weather from the start, for some links or all.
+        // Faulty links from the start, for some links or all.
         for from in 0..self.ranks {
             for to in (0..self.ranks).filter(|&to| to != from) {
                 if random.one_in(2) {
@@ -225,7 +227,7 @@ impl Plan {
         }
     }
 
-    /// A rank ends: at most two do, and two at least stay.
+    /// Adds the end of a rank: at most two ranks end, and at least two stay.
     fn add_end(&mut self, random: &mut Random, at: Time, rank: u32) {
         let ends = |step: &Step| match step {
             Step::Kill { rank, .. } | Step::Close { rank } => Some(*rank),
@@ -270,7 +272,7 @@ pub(crate) fn channel(random: &mut Random) -> Config {
 }
 
 pub(crate) fn port(random: &mut Random, datagram: usize, span: Time) -> Port {
-    // So that a run moves no more than some megabytes.
+    // Limits a run to some megabytes.
     let most_rate = (40_000_000_000_000_000 / span.max(1)).clamp(200_000, 2_000_000_000);
     let rate = random.magnitude(most_rate / 50, most_rate).max(100_000);
     let queue_bytes = random.magnitude(4 * datagram as u64, 2 << 20).max(3 * datagram as u64);
@@ -288,10 +290,10 @@ pub(crate) fn port(random: &mut Random, datagram: usize, span: Time) -> Port {
 fn wishes(random: &mut Random, port: &Port, ranks: u32, span: Time) -> Wishes {
     let most_payload = *random.pick(&[200, 3_000, 20_000, 70_000, 200_000]);
     let burst = random.magnitude(1, 200);
-    // Now and then more small messages at once than one receive hands over out of mail.
+    // Now and then more small messages at once than one receive hands over.
     let (most_payload, burst) =
         if random.one_in(12) { (16, random.between(2000, 6000)) } else { (most_payload, burst) };
-    // Wanted per rank: between little and about what the ports carry.
+    // Bytes requested per rank: between little and about what the ports carry.
     let bytes = random.magnitude(200_000, 12_000_000) / u64::from(ranks);
     let mean = most_payload / 8 + 100;
     let bursts = (bytes / (mean * burst.div_ceil(2))).clamp(3, 1000);
@@ -310,7 +312,7 @@ fn wishes(random: &mut Random, port: &Port, ranks: u32, span: Time) -> Wishes {
     }
 }
 
-/// Bad weather on a link that is otherwise like `base`.
+/// Returns a link like `base` with random faults.
 pub(crate) fn weather(random: &mut Random, base: &Link) -> Link {
     let mut link = base.clone();
     if random.one_in(2) {

@@ -1,10 +1,12 @@
-//! Paper 002's experiment in virtual time: ranks whose messages proxies carry. What message time, queues, utilisation
-//! and the slowdown of programs are with so many ranks and proxies a node, and with each way to spread messages.
+//! Paper 002's experiment in virtual time: ranks whose messages proxies carry. It measures message
+//! time, queues, utilisation and the slowdown of programs by ranks and proxies per node, for each
+//! dispatch policy.
 //!
-//! Proxies are the real ones ([`clump_ni::Server`]: inlet, channels, gathering, outlets, monitor), and so are the
-//! ranks' portals (room, dispatch), their inboxes, and the lanes between them. Only the network and time are
-//! simulated: what a step costs is a parameter ([`Costs`]), taken from measurements. A core for each rank and proxy
-//! is assumed. A rank sees what a proxy's turn has brought when the turn ends.
+//! Proxies are the real ones ([`clump_ni::Server`]: submission queue, channels, undelivered
+//! messages, delivery queues, monitor), and so are the ranks' proxy clients (room, dispatch), their
+//! inboxes, and the lanes between them. Only the network and time are simulated: the cost of each
+//! step is a parameter ([`Costs`]), taken from measurements. A core for each rank and proxy is
+//! assumed. A rank sees the results of a proxy's turn when the turn ends.
 
 mod cell;
 mod station;
@@ -18,44 +20,45 @@ pub use tables::{Options, Report, Scaled, Scaling, report};
 
 use crate::switch::Time;
 
-/// What programs do.
+/// Behaviour of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
-    /// Each rank computes, asks another rank, and waits for its answer, again and again.
+    /// Each rank computes, sends a request to another rank, and waits for its answer, again and
+    /// again.
     Asks,
-    /// Each rank of the first node sends to one of the second, at random times, and waits for nothing.
+    /// Each rank of the first node sends to one of the second, at random times, without waiting.
     Streams,
 }
 
-/// Whom ranks ask.
+/// Targets of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Destinations {
-    /// All others alike.
+    /// All other ranks with equal probability.
     Uniform,
-    /// Neighbours in a grid of two dimensions, cut into square nodes: with `n` ranks a node, one in the square root of
-    /// `n` messages leaves it.
+    /// Neighbours in a two-dimensional grid, cut into square nodes: with `n` ranks a node, one in
+    /// the square root of `n` messages leaves it.
     Neighbours,
 }
 
-/// What is measured.
+/// Parameters of a measurement.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Setting {
     /// Nodes.
     pub nodes: u32,
-    /// Ranks of each.
+    /// Ranks of each node.
     pub ranks: u32,
-    /// Proxies of each.
+    /// Proxies of each node.
     pub proxies: u32,
-    /// How ranks spread messages over them.
+    /// Policy by which ranks spread messages over the proxies.
     #[serde(serialize_with = "dispatch_name")]
     pub dispatch: Dispatch,
-    /// What programs do.
+    /// Behaviour of programs.
     pub load: Load,
-    /// Whom ranks ask.
+    /// Targets of requests.
     pub destinations: Destinations,
-    /// Time between the end of one operation of a rank and its next, on average, in ns (exponential).
+    /// Mean time between the end of one operation of a rank and its next, in ns (exponential).
     pub think: Time,
     /// Bytes of payload of each message.
     pub payload: usize,
@@ -63,19 +66,20 @@ pub struct Setting {
     pub other_payload: usize,
     /// Operations of each rank.
     pub operations: u64,
-    /// What steps cost.
+    /// Costs of steps.
     pub costs: Costs,
-    /// What a rank needs to notice and handle a message, in ns.
+    /// Time that a rank needs to notice and handle a message, in ns.
     pub handle: Time,
-    /// For how long ranks that only receive do not look what has come, at first, in ns.
+    /// Initial time in which ranks that only receive do not poll, in ns.
     pub deaf: Time,
-    /// How long a proxy that finds nothing goes on looking before it acknowledges and sleeps, in ns.
+    /// Time for which a proxy that finds nothing keeps polling before it acknowledges and sleeps,
+    /// in ns.
     pub spin: Time,
-    /// From one card to another, in ns.
+    /// Delay from one card to another, in ns.
     pub delay: Time,
     /// Bytes per second of a card.
     pub rate: u64,
-    /// Where think times and destinations come from.
+    /// Seed of think times and destinations.
     pub seed: u64,
 }
 
@@ -84,7 +88,7 @@ fn dispatch_name<S: serde::Serializer>(dispatch: &Dispatch, to: S) -> Result<S::
     to.serialize_str(name_of(*dispatch))
 }
 
-/// A way to spread messages, as people write it.
+/// Returns the name of a dispatch policy.
 pub fn name_of(dispatch: Dispatch) -> &'static str {
     match dispatch {
         Dispatch::Fixed => "fixed",
@@ -120,7 +124,7 @@ impl Default for Setting {
 /// Measures one cell.
 ///
 /// # Errors
-/// There is no memory, or something never ends.
+/// Fails if there is no memory, or if the run never ends.
 pub fn measure(setting: &Setting) -> anyhow::Result<Cell> {
     world::World::new(setting)?.run()
 }

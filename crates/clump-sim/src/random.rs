@@ -1,4 +1,4 @@
-//! Random numbers that are the same on every machine, so that a seed says everything.
+//! Random numbers that are the same on every machine, so that a seed determines a run.
 
 /// xoshiro256** (Blackman and Vigna), seeded by splitmix64.
 #[derive(Debug, Clone)]
@@ -15,13 +15,13 @@ pub fn mix(word: u64) -> u64 {
 }
 
 impl Random {
-    /// The sequence of `seed`.
+    /// Returns the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         let step = |n: u64| mix(seed.wrapping_add(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         Self { state: [step(1), step(2), step(3), step(4)] }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub fn word(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.state;
@@ -36,31 +36,31 @@ impl Random {
         result
     }
 
-    /// Below `end`; 0 when that is 0.
+    /// Returns a number below `end`; 0 when that is 0.
     #[inline]
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.word()) * u128::from(end)) >> 64) as u64
     }
 
-    /// From `least` to `most`, both included.
+    /// Returns a number from `least` to `most`, both included.
     #[inline]
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         least + self.below(most.saturating_sub(least) + 1)
     }
 
-    /// True so many times in a million.
+    /// Returns true with the given probability in a million.
     #[inline]
     pub fn chance(&mut self, per_million: u32) -> bool {
         per_million != 0 && self.below(1_000_000) < u64::from(per_million)
     }
 
-    /// True once in `n` times.
+    /// Returns true once in `n` times.
     #[inline]
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// From `least` to `most`, every magnitude as likely as any other.
+    /// Returns a number from `least` to `most`, every magnitude as likely as any other.
     pub fn magnitude(&mut self, least: u64, most: u64) -> u64 {
         let least = least.max(1);
         let doublings = (most.max(least) as f64 / least as f64).log2();
@@ -68,12 +68,12 @@ impl Random {
         ((least as f64 * (doublings * fraction).exp2()) as u64).clamp(least, most.max(least))
     }
 
-    /// One of `list`, which is not empty.
+    /// Returns an element of `list`, which is not empty.
     pub fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
         &list[self.below(list.len() as u64) as usize]
     }
 
-    /// How long until the next of events that come `mean` apart on average.
+    /// Returns the time until the next of events that are `mean` apart on average.
     pub fn wait(&mut self, mean: u64) -> u64 {
         let fraction = (self.word() >> 11) as f64 / (1_u64 << 53) as f64;
         (-(1.0 - fraction).ln() * mean as f64) as u64

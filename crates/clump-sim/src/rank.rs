@@ -1,4 +1,4 @@
-//! A simulated rank: a stack, endpoints, and a loop as that of a real one.
+//! A simulated rank: a stack, endpoints, and a loop like that of a real one.
 
 use crate::doors::{Doorway, SimDoors};
 use crate::driver::SimDriver;
@@ -11,27 +11,27 @@ use clump_net::seal::JobKey;
 use clump_net::{Batch, PeerAddress, Refusal, Stack, StackConfig};
 use clump_wire::Security;
 
-/// How often the backstop looks while something is under way, and otherwise (`clump_net::Interface`).
+/// Polling interval of the backstop while something is in flight (`clump_net::Interface`).
 pub(crate) const BACKSTOP: Time = 2 * MILLISECOND;
-/// See [`BACKSTOP`].
+/// Polling interval of the backstop otherwise.
 pub(crate) const BACKSTOP_IDLE: Time = 20 * MILLISECOND;
-/// How often a closing rank says so again (`clump-am`).
+/// Interval at which a closing rank repeats its close message (`clump-am`).
 const CLOSE_PAUSE: Time = 2 * MILLISECOND;
 /// Turns in a row that may find nothing to do although a timer was due.
 const MOST_RESTLESS: u32 = 1_000;
 
-/// What a rank is busy with.
+/// Activity of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// It polls.
     Polling,
-    /// It computes until then, and only its backstop looks.
+    /// It computes until then, and only its backstop polls.
     Computing(Time),
     /// It does nothing at all until then.
     Frozen(Time),
 }
 
-/// How far a rank is on its way out.
+/// Stage of a rank's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
     /// It sends requests.
@@ -44,19 +44,19 @@ pub(crate) enum Life {
     Gone,
 }
 
-/// An endpoint that others may send to, and its tag.
+/// Endpoint that others may send to, and its tag.
 pub(crate) type Listed = (u64, u64);
 
-/// See the module.
+/// A simulated rank.
 #[derive(Debug)]
 pub(crate) struct Rank {
     pub(crate) id: u32,
     pub(crate) mode: Mode,
     pub(crate) life: Life,
-    /// When it acts next.
+    /// Time at which it acts next.
     pub(crate) turn_at: Time,
     stack: Option<Stack>,
-    /// Its clock is ahead by so much.
+    /// Offset of its clock.
     clock: Time,
     endpoints: Vec<Endpoint>,
     doorway: Doorway,
@@ -72,18 +72,18 @@ pub(crate) struct Rank {
     restless: u32,
 }
 
-/// What is the same for all ranks.
+/// Surroundings that all ranks share.
 pub(crate) struct Surroundings<'a> {
     pub(crate) batch: &'a mut Batch,
     pub(crate) wishes: &'a Wishes,
-    /// What others listen under, by rank.
+    /// Open endpoints, by rank.
     pub(crate) listed: &'a [Vec<Listed>],
-    /// No more requests.
+    /// True once no more requests are sent.
     pub(crate) healed: bool,
 }
 
 impl Rank {
-    /// Rank `id` of a plan.
+    /// Creates rank `id` of a plan.
     pub(crate) fn new(
         id: u32,
         plan: &Plan,
@@ -127,7 +127,7 @@ impl Rank {
         })
     }
 
-    /// What others may send to.
+    /// Returns the endpoints that others may send to.
     pub(crate) fn listed(&self) -> Vec<Listed> {
         self.endpoints.iter().map(|endpoint| (endpoint.name, endpoint.tag)).collect()
     }
@@ -136,7 +136,7 @@ impl Rank {
         self.stack.as_ref()
     }
 
-    /// What it is like, for a report of failure.
+    /// Describes its state, for a failure report.
     pub(crate) fn tell(&self, now: Time) -> String {
         let Self { id, mode, life, turn_at, stack, .. } = self;
         let next = turn_at.saturating_sub(now);
@@ -155,28 +155,28 @@ impl Rank {
         )
     }
 
-    /// It dies.
+    /// Kills it.
     pub(crate) fn die(&mut self) {
         self.stack = None;
         self.life = Life::Gone;
         self.turn_at = Time::MAX;
     }
 
-    /// It learns that another rank is lost.
+    /// Tells it that another rank is lost.
     pub(crate) fn lose(&mut self, peer: u32, why: Refusal) {
         if let Some(stack) = &mut self.stack {
             stack.lose(peer, why);
         }
     }
 
-    /// One of its endpoints is to be replaced.
+    /// Requests that one of its endpoints be replaced.
     pub(crate) fn renew(&mut self, endpoint: u32) {
         if let Some(endpoint) = self.endpoints.get_mut(endpoint as usize) {
             endpoint.renew = true;
         }
     }
 
-    /// Acts; gives when it acts next.
+    /// Acts. Returns the time at which it acts next.
     pub(crate) fn act(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
         match self.mode {
             Mode::Frozen(until) | Mode::Computing(until) if now >= until => {
@@ -193,7 +193,7 @@ impl Rank {
         }
     }
 
-    /// What the backstop does: as `clump_net::Interface` has it.
+    /// Does what the backstop of `clump_net::Interface` does.
     fn look_behind(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
         let at = now + self.clock;
         let Some(stack) = &mut self.stack else { return Time::MAX };
@@ -204,7 +204,7 @@ impl Rank {
         now + if stack.is_quiet() { BACKSTOP_IDLE } else { BACKSTOP }
     }
 
-    /// One turn of a rank that polls.
+    /// Takes one turn of a rank that polls.
     fn poll(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
         let at = now + self.clock;
         if self.life == Life::Working && !around.healed && now >= self.next_wish {
@@ -257,7 +257,7 @@ impl Rank {
         self.sleep(now, around.healed)
     }
 
-    /// Before a sleep: everything goes out; gives when to wake.
+    /// Sends everything before a sleep. Returns the time at which to wake.
     fn sleep(&mut self, now: Time, healed: bool) -> Time {
         let at = now + self.clock;
         let Some(stack) = &mut self.stack else { return Time::MAX };
@@ -277,7 +277,8 @@ impl Rank {
         timer.min(wish).min(look).max(now + self.turn)
     }
 
-    /// Which endpoint looks now: in turn, those with mail first; none that owes an answer, or is slow.
+    /// Chooses the endpoint to poll now: in turn, those with messages first; none that owes an
+    /// answer, or is slow.
     fn choose(&mut self, now: Time) -> Option<usize> {
         let stack = self.stack.as_ref()?;
         let count = self.endpoints.len();
@@ -299,14 +300,14 @@ impl Rank {
         chosen
     }
 
-    /// Whether an endpoint that may look has mail.
+    /// Returns true if an endpoint that may poll has messages.
     fn choose_mail(&self, now: Time) -> bool {
         let Some(stack) = &self.stack else { return false };
         let ready = |e: &Endpoint| !e.is_stuck() && (e.slow_every.is_none() || now >= e.next_look);
         self.endpoints.iter().any(|e| ready(e) && stack.has_mail(e.index))
     }
 
-    /// The program wants something.
+    /// Queues a burst of requests.
     fn wish(&mut self, now: Time, around: &Surroundings<'_>) {
         let at = now + self.clock;
         let Self { stack, endpoints, random, buffer, credit, ledger, id, .. } = self;
@@ -347,7 +348,7 @@ impl Rank {
         }
     }
 
-    /// Whether nothing of this rank is unsettled, and nothing waits to be handled.
+    /// Returns true if nothing of this rank is unsettled, and nothing waits to be handled.
     fn is_settled(&mut self, at: Time, around: &Surroundings<'_>) -> bool {
         let Self { stack, endpoints, random, buffer, credit, ledger, .. } = self;
         let Some(stack) = stack else { return true };
@@ -380,7 +381,7 @@ impl Rank {
         self.life = Life::Closing;
     }
 
-    /// As `clump-am` says good-bye.
+    /// Continues the close handshake, as `clump-am` does.
     fn close_on(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
         let at = now + self.clock;
         let Some(stack) = &mut self.stack else { return Time::MAX };
@@ -398,12 +399,12 @@ impl Rank {
     }
 }
 
-/// What the stack of rank `id` is made of.
+/// Returns the configuration of the stack of rank `id`.
 pub(crate) fn stack_config(plan: &Plan, id: u32, epoch: u32) -> StackConfig {
     config_of((id, epoch), plan.ranks, plan.security, plan.credit_bytes, &plan.channel)
 }
 
-/// What the stack of rank `me` is made of, with all others in their first epoch.
+/// Returns the configuration of the stack of rank `me`, with all others in their first epoch.
 pub(crate) fn config_of(
     (me, epoch): (u32, u32),
     ranks: u32,

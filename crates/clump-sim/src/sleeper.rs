@@ -1,9 +1,10 @@
-//! A rank's sleep: announced in its block, so that whoever has something for it rings, as `clump-am` does.
+//! A rank's sleep: announced in its block, so that an actor with something for it rings, as in
+//! `clump-am`.
 
 use clump_shm::node::NodeMemory;
 use clump_shm::park::Announced;
 
-/// See the module.
+/// The sleep state of a simulated rank.
 #[derive(Debug)]
 pub(crate) struct Sleeper {
     memory: NodeMemory,
@@ -32,7 +33,7 @@ impl Sleeper {
         true
     }
 
-    /// Gets up: whether somebody rang; `None` when it did not sleep.
+    /// Wakes up. Returns true if its alarm was rung, and `None` if it did not sleep.
     pub(crate) fn get_up(&mut self) -> Option<bool> {
         let announced = self.bed.take()?;
         if let Some(block) = self.memory.rank(self.rank) {

@@ -1,8 +1,9 @@
-//! The simulated network: links that lose, double, delay, spoil and cut; a switch with a queue per rank.
+//! The simulated network: links that lose, duplicate, delay, corrupt and cut; a switch with a queue
+//! per rank.
 //!
-//! A datagram goes through the sender's card (its rate, a short queue that refuses), the link to the
-//! target (delay and faults), the target's port of the switch (rate, a queue that loses and marks) and
-//! the target's socket (a buffer that loses).
+//! A datagram goes through the sender's card (its rate, a short queue that refuses), the link to
+//! the target (delay and faults), the target's port of the switch (rate, a queue that loses and
+//! marks) and the target's socket (a buffer that loses).
 
 use crate::random::Random;
 use clump_driver::{Ecn, Inbound, Outgoing};
@@ -14,37 +15,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Nanoseconds of virtual time.
 pub(crate) type Time = u64;
 
-/// What is wrong with the way from one rank to another. Chances are in a million.
+/// Faults of the link from one rank to another. Chances are in a million.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// How long each datagram is under way.
+    /// Delay of each datagram.
     pub delay: Time,
-    /// What is added to that at most; datagrams overtake each other then.
+    /// Maximum additional delay; datagrams then overtake each other.
     pub jitter: Time,
-    /// Chance to be lost.
+    /// Chance of being lost.
     pub loss: u32,
     /// Chance that a run of losses begins.
     pub burst: u32,
     /// Datagrams in such a run.
     pub burst_length: u32,
-    /// Chance to arrive more than once.
+    /// Chance of arriving more than once.
     pub duplicate: u32,
-    /// Chance to be held back.
+    /// Chance of being held back.
     pub reorder: u32,
-    /// For how long, at most.
+    /// Longest time for which it is held back.
     pub held: Time,
-    /// Chance to be spoilt: bits flipped, or cut short.
+    /// Chance of corruption: bits flipped, or cut short.
     pub corrupt: u32,
-    /// Chance to come again long after.
+    /// Chance of arriving again long after.
     pub stale: u32,
     /// Longest datagram that gets through; longer ones vanish.
     pub mtu: usize,
-    /// Nothing gets through.
+    /// True if nothing gets through.
     pub cut: bool,
 }
 
 impl Link {
-    /// A link that does nothing wrong.
+    /// Returns a link without faults.
     pub fn clean(delay: Time, mtu: usize) -> Self {
         Self {
             delay,
@@ -63,22 +64,22 @@ impl Link {
     }
 }
 
-/// What is between a rank and the links.
+/// The port between a rank and the links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Port {
     /// Bytes per second, both ways.
     pub rate: u64,
     /// Bytes that may wait in the switch for the rank.
     pub queue_bytes: u64,
-    /// Bytes beyond which the switch marks; `None`: it cannot.
+    /// Bytes beyond which the switch marks; `None`: it never marks.
     pub mark_bytes: Option<u64>,
     /// Bytes that may wait in the rank's socket.
     pub socket_bytes: usize,
     /// Bytes that may wait in the rank's card before sends are refused.
     pub card_bytes: u64,
-    /// Chance that a send is refused all the same.
+    /// Chance that a send is refused nevertheless.
     pub refuse: u32,
-    /// Longest datagram that the card takes, and that it says it takes.
+    /// Longest datagram that the card takes and announces.
     pub mtu: usize,
 }
 
@@ -92,7 +93,7 @@ struct Seat {
     attached: bool,
 }
 
-/// A datagram under way.
+/// Datagram in flight.
 #[derive(Debug)]
 struct Packet {
     bytes: Vec<u8>,
@@ -100,7 +101,7 @@ struct Packet {
     ecn: Ecn,
 }
 
-/// What happens next.
+/// An event of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// A datagram reaches the target's port of the switch.
@@ -113,7 +114,7 @@ pub(crate) enum Event {
     Step(u32),
 }
 
-/// What the network did.
+/// Counts of what the network did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct NetCounts {
@@ -132,7 +133,7 @@ pub struct NetCounts {
     pub received: u64,
 }
 
-/// See the module.
+/// The simulated network and its queue of events.
 #[derive(Debug)]
 pub(crate) struct Switch {
     pub(crate) now: Time,
@@ -144,7 +145,7 @@ pub(crate) struct Switch {
     packets: Vec<Packet>,
     free: Vec<u32>,
     random: Random,
-    /// Longer datagrams vanish, whatever the link.
+    /// Length above which datagrams vanish, whatever the link.
     most: usize,
     pub(crate) counts: NetCounts,
 }
@@ -158,18 +159,18 @@ impl SharedSwitch {
         Self(Arc::new(Mutex::new(switch)))
     }
 
-    /// One thread uses it, so nobody ever waits.
+    /// Locks the switch. Only one thread uses it, so the lock is never contended.
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, Switch> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What every port carries once healed, at least.
+/// Minimum rate of every port once healed.
 const HEALED_RATE: u64 = 50_000_000;
 const FIRST_PORT: u16 = 1000;
 
-/// The address of a seat.
+/// Returns the address of a seat.
 pub(crate) fn address_of(seat: u32) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], FIRST_PORT + seat as u16))
 }
@@ -179,7 +180,7 @@ fn seat_of(address: SocketAddr) -> Option<u32> {
 }
 
 impl Switch {
-    /// As many seats as there are ports, all joined by links like `link`.
+    /// Creates as many seats as there are ports, all joined by links like `link`.
     pub(crate) fn new(now: Time, ports: Vec<Port>, link: &Link, random: Random) -> Self {
         let links = vec![link.clone(); ports.len() * ports.len()];
         let seat = |port| Seat {
@@ -205,7 +206,7 @@ impl Switch {
         }
     }
 
-    /// No path carries more than so many bytes from now on.
+    /// Limits datagrams on all paths to this many bytes from now on.
     pub(crate) fn narrow(&mut self, most: usize) {
         self.most = self.most.min(most);
     }
@@ -219,7 +220,7 @@ impl Switch {
         self.seats.iter_mut().map(|seat| &mut seat.port)
     }
 
-    /// From now on ports carry enough, and refuse nothing.
+    /// Gives all ports a sufficient rate, and ends their refusals.
     pub(crate) fn heal_ports(&mut self) {
         for port in self.ports_mut() {
             port.rate = port.rate.max(HEALED_RATE);
@@ -231,7 +232,7 @@ impl Switch {
         &self.seats[seat as usize].port
     }
 
-    /// From now on datagrams for a seat are kept, or vanish.
+    /// Keeps datagrams for a seat from now on, or lets them vanish.
     pub(crate) fn attach(&mut self, seat: u32, attached: bool) {
         let seat = &mut self.seats[seat as usize];
         seat.attached = attached;
@@ -248,8 +249,8 @@ impl Switch {
         self.events.push(Reverse((at.max(self.now), self.sequence, event)));
     }
 
-    /// The next event but for those of the network itself; time goes on to it. Gives the seat of a
-    /// datagram that has arrived as its turn.
+    /// Returns the next event except those of the network itself, and advances time to it. The
+    /// arrival of a datagram is returned with its target's seat.
     pub(crate) fn next(&mut self) -> Option<Event> {
         loop {
             let Reverse((at, _, event)) = self.events.pop()?;
@@ -306,7 +307,8 @@ impl Switch {
         self.free.push(packet);
     }
 
-    /// Takes a datagram from seat `from`, whose clock may be ahead; false when its card takes none now.
+    /// Takes a datagram from seat `from`, whose clock may be ahead. Returns false when its card
+    /// takes none now.
     pub(crate) fn send(&mut self, from: u32, outgoing: &Outgoing<'_>, ahead: Time) -> bool {
         let bytes = outgoing.bytes() as u64 + OVERHEAD;
         let now = self.now.max(ahead);
@@ -342,7 +344,7 @@ impl Switch {
             return;
         }
         if link.burst == 0 {
-            bursts[at] = 0; // better weather ends it
+            bursts[at] = 0; // ended by a link change
         } else if bursts[at] == 0 && random.chance(link.burst) {
             bursts[at] = random.between(1, u64::from(link.burst_length)) as u32;
         }
@@ -372,7 +374,7 @@ impl Switch {
         self.put(from, to, left + delay, bytes);
     }
 
-    /// A datagram will be at the port of `to`.
+    /// Schedules the arrival of a datagram at the port of `to`.
     pub(crate) fn put(&mut self, from: u32, to: u32, at: Time, bytes: Vec<u8>) {
         let packet = Packet { bytes, from, ecn: Ecn::Ect0 };
         let index = match self.free.pop() {
@@ -388,7 +390,7 @@ impl Switch {
         self.schedule(at, Event::AtPort(to, index));
     }
 
-    /// Hands the socket of a seat over.
+    /// Hands over the datagrams in the socket of a seat.
     pub(crate) fn receive(&mut self, seat: u32, into: &mut Inbound) -> usize {
         let seat = &mut self.seats[seat as usize];
         let mut received = 0;
@@ -402,7 +404,8 @@ impl Switch {
     }
 }
 
-/// Ethernet, IPv4 and UDP around each datagram: preamble, header, checksum, gap, 20 and 8 bytes.
+/// Bytes of Ethernet, IPv4 and UDP around each datagram: preamble, header, checksum, gap, 20 and 8
+/// bytes.
 const OVERHEAD: u64 = 8 + 14 + 4 + 12 + 20 + 8;
 
 fn time_of(bytes: u64, rate: u64) -> Time {

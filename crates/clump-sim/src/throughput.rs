@@ -1,7 +1,7 @@
-//! What loss and crowding cost, in virtual time: goodput, round trips, eight senders to one.
+//! The cost of loss and congestion, in virtual time: goodput, round trips, eight senders to one.
 //!
-//! Processors cost what [`TURN`] and [`PER_PACKET`] say, so the numbers are about protocol and links, and
-//! are the same on every machine.
+//! Processors cost what [`TURN`] and [`PER_PACKET`] say, so the numbers describe protocol and
+//! links, and are the same on every machine.
 
 use crate::doors::OpenDoors;
 use crate::driver::SimDriver;
@@ -15,21 +15,21 @@ use clump_net::{Batch, FlowId, Push, REQUEST_COST, Request, Stack};
 use clump_wire::frame::{Kind, stack_of};
 use serde::Serialize;
 
-/// What a turn of a rank costs.
+/// Cost of a rank's turn.
 const TURN: Time = 500;
-/// What each packet received, and each message sent, costs beyond that.
+/// Cost of each packet received and each message sent, beyond that.
 const PER_PACKET: Time = 100;
 /// Payload of the messages of a stream, in bytes.
 const MESSAGE: usize = 8 << 10;
-/// As `clump-am` has it.
+/// Credit of a flow, as in `clump-am`.
 const CREDIT: u64 = 256 << 10;
-/// Messages that a sender hands over in one turn, at most.
+/// Maximum number of messages that a sender hands over in one turn.
 const MOST_AT_ONCE: usize = 16;
 
-/// A network to measure on.
+/// Network to measure on.
 #[derive(Debug, Clone)]
 pub struct Network {
-    /// What to call it.
+    /// Its name.
     pub name: &'static str,
     /// Its links.
     pub link: Link,
@@ -37,7 +37,8 @@ pub struct Network {
     pub port: Port,
 }
 
-/// Ethernet of 10 Gb/s and 10 us, with usual and with jumbo frames, and something like loopback.
+/// Returns Ethernet of 10 Gb/s and 10 us, with usual and with jumbo frames, and a network like
+/// loopback.
 pub fn networks() -> Vec<Network> {
     let port = |rate, mtu, queue_bytes| Port {
         rate,
@@ -60,33 +61,33 @@ pub fn networks() -> Vec<Network> {
     ]
 }
 
-/// What was measured on one network.
+/// Results on one network.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Which.
+    /// Name of the network.
     pub network: &'static str,
     /// One sender, no loss: bytes of payload per second.
     pub goodput_bytes_per_s: f64,
-    /// The same at 1 % and 5 % loss, as ratios of that.
+    /// Goodput at 1 % loss, as a ratio of that without loss.
     pub ratio_at_loss_1: f64,
-    /// See `ratio_at_loss_1`.
+    /// Goodput at 5 % loss, as a ratio of that without loss.
     pub ratio_at_loss_5: f64,
     /// Median, 99th and 99.9th percentile of the round trip of 8 bytes, without loss, in ns.
     pub round_trip_ns: [u64; 3],
-    /// The same at 0.1 % loss.
+    /// Those percentiles at 0.1 % loss.
     pub round_trip_lossy_ns: [u64; 3],
     /// Eight senders to one: goodput of all, as a ratio of one sender's.
     pub incast_ratio: f64,
-    /// The least and the most that one of them got, as ratios of an eighth.
+    /// Minimum and maximum share of one of them, as ratios of an eighth.
     pub incast_shares: [f64; 2],
-    /// Datagrams that the switch lost meanwhile, of all.
+    /// Fraction of datagrams that the switch lost meanwhile.
     pub incast_lost: f64,
 }
 
 /// Measures everything on one network.
 ///
 /// # Errors
-/// The keys cannot be made.
+/// Fails if the keys cannot be made.
 pub fn measure(network: &Network) -> Result<Report, KeyError> {
     let stream = |loss: u32| {
         let span = 100 * MILLISECOND;
@@ -125,7 +126,7 @@ pub fn measure(network: &Network) -> Result<Report, KeyError> {
     })
 }
 
-/// The reports as a table.
+/// Formats the reports as a table.
 pub fn table(reports: &[Report]) -> String {
     let mut text = format!(
         "{:14} {:>9} {:>7} {:>7} {:>22} {:>22} {:>7} {:>13} {:>7}\n",
@@ -175,7 +176,7 @@ pub fn table(reports: &[Report]) -> String {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// Consumes what comes.
+    /// Consumes what arrives.
     Sink,
     /// Sends as much as it may.
     Stream,
@@ -193,7 +194,7 @@ struct Station {
     to: u32,
     flow: Option<FlowId>,
     turn_at: Time,
-    /// By source: bytes of requests consumed, of those reported, of payload.
+    /// By source: bytes of requests consumed, bytes reported, bytes of payload.
     taken: Vec<(u64, u64, u64)>,
     sent_at: Option<Time>,
     round_trips: Vec<u64>,
@@ -272,8 +273,8 @@ impl Bench {
         self.switch.lock().counts
     }
 
-    /// Bytes of payload per second that sinks got, and the least and the most of one sender, as ratios
-    /// of a fair share.
+    /// Returns the bytes of payload per second that sinks got, and the minimum and maximum of one
+    /// sender, as ratios of a fair share.
     fn goodput(&self, span: Time) -> (f64, [f64; 2]) {
         let sinks = self.stations.iter().filter(|station| station.role == Role::Sink);
         let got = sinks.flat_map(|station| &station.taken).map(|taken| taken.2 as f64);
@@ -357,7 +358,7 @@ impl Station {
         sent
     }
 
-    /// The 50th, 99th and 99.9th percentile of its round trips.
+    /// Returns the 50th, 99th and 99.9th percentile of its round trips.
     fn percentiles(&mut self) -> [u64; 3] {
         self.round_trips.sort_unstable();
         let count = self.round_trips.len();

@@ -1,14 +1,15 @@
-//! The clock of a simulated network interface: it stands still unless it is set, or something is done that costs.
+//! The clock of a simulated network interface: it advances only when it is set, or when work that
+//! costs time is done.
 
 use crate::switch::Time;
 use clump_ni::{Clock, Work};
 use clump_os::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What the work of an interface costs, in ns: parameters of a simulation, taken from measurements.
+/// Costs of an interface's work, in ns: parameters of a simulation, taken from measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
 pub struct Costs {
-    /// A turn: looking at lanes and at the driver.
+    /// A turn: polling lanes and the driver.
     pub look: f64,
     /// Taking a message out of a rank's lane and packing it.
     pub take: f64,
@@ -27,8 +28,8 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Those of docs/benchmarks/message-cost.md: short messages and 1 KiB with AEAD over
-    /// loopback, system calls as on a quiet machine; lanes by the instructions that they take.
+    /// Returns the costs of docs/benchmarks/message-cost.md: short messages and 1 KiB with AEAD
+    /// over loopback, system calls as on a quiet machine; lanes by their instruction counts.
     pub fn measured() -> Self {
         Self {
             // A `recvfrom` that finds nothing, and some loads.
@@ -46,7 +47,7 @@ impl Costs {
         }
     }
 
-    /// Each by its name, for tables and settings.
+    /// Returns all costs with their names, for tables and settings.
     pub fn named(&mut self) -> [(&'static str, &mut f64); 8] {
         [
             ("look", &mut self.look),
@@ -61,7 +62,7 @@ impl Costs {
     }
 }
 
-/// See the module. Clones are the same clock.
+/// The clock of a seat, with the costs that advance it. Clones share one clock.
 #[derive(Debug, Clone)]
 pub(crate) struct SeatClock {
     now: Arc<AtomicU64>,
@@ -85,12 +86,12 @@ impl SeatClock {
         self.set(self.get() + ns as Time);
     }
 
-    /// A datagram was sent.
+    /// Adds the cost of a datagram sent.
     pub(crate) fn on_sent(&self, bytes: usize) {
         self.add(self.costs.send + self.costs.datagram_byte * bytes as f64);
     }
 
-    /// A datagram was received.
+    /// Adds the cost of a datagram received.
     pub(crate) fn on_received(&self, bytes: usize) {
         self.add(self.costs.receive + self.costs.datagram_byte * bytes as f64);
     }

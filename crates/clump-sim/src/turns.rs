@@ -1,14 +1,14 @@
-//! The event loop of ranks and interfaces that share the memory of nodes: who acts when, and who was rung for.
+//! The event loop of ranks and interfaces that share the memory of nodes: next turns, and alarms.
 
 use crate::switch::{Event, SharedSwitch, Time};
 use clump_shm::node::NodeMemory;
 use std::time::Duration;
 
-/// When each actor acts next: ranks, and behind them interfaces.
+/// Time of each actor's next turn: ranks, and after them interfaces.
 #[derive(Debug)]
 pub(crate) struct Turns {
     pub(crate) switch: SharedSwitch,
-    /// `None`: it is gone.
+    /// Next turn of each actor; `None`: it is gone.
     at: Vec<Option<Time>>,
 }
 
@@ -17,7 +17,7 @@ impl Turns {
         Self { switch, at: vec![Some(Time::MAX); actors as usize] }
     }
 
-    /// Lets an actor act at a time; it does so earlier if that was planned.
+    /// Schedules an actor's turn at a time, unless an earlier one is planned.
     pub(crate) fn wake(&mut self, actor: u32, at: Time) {
         let Some(Some(planned)) = self.at.get_mut(actor as usize) else { return };
         if at < *planned {
@@ -26,12 +26,12 @@ impl Turns {
         }
     }
 
-    /// An actor never acts again.
+    /// Ends an actor: it never acts again.
     pub(crate) fn retire(&mut self, actor: u32) {
         self.at[actor as usize] = None;
     }
 
-    /// Whether an actor acts now; false when it was woken earlier, or is gone.
+    /// Returns true if an actor acts now; false if it was woken earlier, or is gone.
     fn take(&mut self, now: Time, actor: u32) -> bool {
         let due = |planned: &&mut Option<Time>| **planned == Some(now);
         let planned = self.at.get_mut(actor as usize).filter(due);
@@ -39,32 +39,32 @@ impl Turns {
     }
 }
 
-/// What happens when it is time.
+/// Reactions of a simulation to its events.
 pub(crate) trait Scene {
-    /// What it comes to.
+    /// Result of a run that ends.
     type End;
-    /// Why it comes to nothing.
+    /// Reason for a run's failure.
     type Error;
 
     fn turns(&mut self) -> &mut Turns;
 
-    /// A datagram has reached an actor's socket.
+    /// Reacts to a datagram that has reached an actor's socket.
     fn on_datagram(&mut self, now: Time, actor: u32);
 
-    /// An actor's turn.
+    /// Runs an actor's turn.
     fn on_turn(&mut self, now: Time, actor: u32) -> Result<(), Self::Error>;
 
-    /// A step of a plan is due.
+    /// Runs a step of the plan that is due.
     fn on_step(&mut self, _now: Time, _index: u32) {}
 
-    /// Looks after each event whether all is well, and whether that was all.
+    /// Checks after each event. Returns the result if the run is over.
     fn look(&mut self, now: Time) -> Result<Option<Self::End>, Self::Error>;
 
-    /// Nothing is left to happen.
+    /// Returns the error for a run in which no event is left.
     fn dries_up(&self) -> Self::Error;
 }
 
-/// Lets it all happen.
+/// Runs a simulation to its end.
 pub(crate) fn play<S: Scene>(mut scene: S) -> Result<S::End, S::Error> {
     loop {
         let (event, now) = {
@@ -88,7 +88,7 @@ pub(crate) fn play<S: Scene>(mut scene: S) -> Result<S::End, S::Error> {
     }
 }
 
-/// Which of a node's ranks and interfaces that sleep somebody has rung for.
+/// Returns the sleeping ranks and interfaces of a node whose alarms were rung.
 pub(crate) fn rung(memory: &NodeMemory, sleeps: impl Fn(u32) -> bool) -> Vec<u32> {
     let actors = memory.own_interfaces().chain(memory.local_ranks());
     let is_rung = |actor: &u32| {

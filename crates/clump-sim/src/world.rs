@@ -10,14 +10,15 @@ use crate::switch::{Event, Link, SharedSwitch, Switch, Time};
 use clump_net::seal::{JobKey, KeyError};
 use clump_net::{Batch, Refusal};
 
-/// Once healed everything must be settled within this, and all ranks must have ended within the same.
+/// Once healed, everything must be settled within this time, and then all ranks must end within the
+/// same.
 const PATIENCE: Time = 60 * SECOND;
-/// Events after which a run counts as one that never ends.
+/// Number of events after which a run counts as endless.
 const MOST_EVENTS: u64 = 3_000_000;
-/// Turns between two looks at the memory of a rank.
+/// Turns between two checks of a rank's memory.
 const MEMORY_EVERY: u64 = 16;
 
-/// See the module.
+/// A running simulation of messages.
 pub(crate) struct World {
     plan: Plan,
     switch: SharedSwitch,
@@ -30,7 +31,7 @@ pub(crate) struct World {
     steps: Vec<Step>,
     healed_at: Option<Time>,
     settled_at: Option<Time>,
-    /// How many messages were open, and since when it is as many.
+    /// Number of open messages, and the time since which it is unchanged.
     open: (u64, Time),
     events: u64,
     turns: u64,
@@ -40,7 +41,7 @@ pub(crate) struct World {
     done: DoneBefore,
 }
 
-/// What stacks that have ended had counted.
+/// Totals of stacks that have ended.
 #[derive(Debug, Default, Clone, Copy)]
 struct DoneBefore {
     resent: u64,
@@ -49,7 +50,8 @@ struct DoneBefore {
 }
 
 impl World {
-    /// The cluster of a plan, before anything happens. `trace`: says every step on standard error.
+    /// Creates the cluster of a plan, before anything happens. With `trace` it prints every step on
+    /// standard error.
     pub(crate) fn new(plan: Plan, trace: bool) -> Result<Self, KeyError> {
         let random = Random::new(mix(plan.seed));
         // The last seat is the outsider's.
@@ -110,7 +112,7 @@ impl World {
         }
     }
 
-    /// Lets it all happen.
+    /// Runs the simulation to its end.
     pub(crate) fn run(mut self) -> Result<Outcome, Failure> {
         loop {
             let event = self.switch.lock().next();
@@ -171,7 +173,8 @@ impl World {
         }
     }
 
-    /// A rank has said good-bye and ended; soon its agent tells everybody.
+    /// Notes that a rank has completed its close handshake and ended; soon its agent tells all
+    /// others.
     fn on_gone(&mut self, now: Time, rank: u32, stats: Option<clump_net::Stats>) {
         self.note("has ended", now, rank);
         self.count(stats);
@@ -344,7 +347,7 @@ impl World {
         self.wake_all(now);
     }
 
-    /// What is wrong by now, if anything is.
+    /// Returns the violation found by now, if there is one.
     fn wrong(&mut self, now: Time) -> Option<String> {
         let ledger = ledger::lock(&self.ledger);
         if let Some(wrong) = ledger.wrong() {
@@ -367,7 +370,7 @@ impl World {
         Some(format!("for {} s after healing {what}: {lives:?}; {open}", PATIENCE / SECOND))
     }
 
-    /// Once all is settled ranks leave; when all have left the run is over.
+    /// Lets ranks leave once everything is settled. Returns true when all have left.
     fn is_over(&mut self, now: Time) -> bool {
         if self.healed_at.is_none() {
             return false;

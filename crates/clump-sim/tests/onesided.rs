@@ -1,4 +1,5 @@
-//! One-sided operations under all faults: a few dozen seeds, those that failed once, and that a seed says everything.
+//! One-sided operations under all faults: a few dozen seeds, those that failed once, and a check
+//! that a seed determines its run.
 
 mod evidence;
 
@@ -10,12 +11,12 @@ fn run(way: Way, seed: u64) -> Outcome {
     run_plan(Plan::by(way, seed), false).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// A hundred seeds, whose messages are carried so.
+/// Runs a hundred seeds with the given transport.
 fn memory_is_what_the_model_says(way: Way) {
     let outcomes: Vec<_> = (1..=100).map(|seed| run(way, seed)).collect();
     let mut counts = Counts::default();
     outcomes.iter().for_each(|outcome| counts.add(&outcome.counts));
-    // Nothing here says how much; it must not have been nothing.
+    // Only a lower bound: the harm must have been done.
     for (name, count, least) in [
         ("operations", counts.operations, 10_000),
         ("additions", counts.additions, 3_000),
@@ -68,7 +69,8 @@ fn a_lock_goes_from_rank_to_rank_in_one_message() {
         plan.wanted = Some(0);
         counts.add(&run_plan(plan, false).unwrap_or_else(|failure| panic!("{failure}")).counts);
     }
-    // In delays of the link; those by way of the home are of claims that may be given up, and of fences.
+    // In delays of the link; hand-overs by way of the home are of claims that may be given up, and
+    // of fences.
     let delays = |count: u64, sum: u64| sum as f64 / (count * delay) as f64;
     let past = delays(counts.handed_past, counts.handed_past_ns);
     let by_home = delays(counts.handed_by_home, counts.handed_by_home_ns);

@@ -1,10 +1,11 @@
-//! The experiment with proxies against queueing theory, which knows nothing of it, and against itself.
+//! The experiment with proxies against queueing theory, which is independent of it, and against
+//! itself.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
 use clump_sim::proxies::{Cell, Costs, Dispatch, Load, Setting, measure};
 
-/// One rank streams to one, and a message costs the proxy `take` and `byte` per byte of payload, nothing else: a queue
-/// with one server.
+/// One rank streams to one, and a message costs the proxy `take`, and `byte` per byte of payload,
+/// nothing else: a queue with one server.
 fn one_server(utilisation: f64, (small, large): (usize, usize), byte: f64) -> (Cell, f64) {
     let costs = Costs { take: 1_000.0, byte, ..Costs::default() };
     let service = |bytes: usize| costs.take + byte * bytes as f64;
@@ -39,7 +40,7 @@ fn a_message_waits_in_a_proxy_as_long_as_queueing_theory_says() {
             let error = source / expected - 1.0;
             let what = format!("{utilisation} {payloads:?}: {source} us instead of {expected}");
             assert!(error.abs() < 0.06, "{what}");
-            // The other proxy only hands over: that costs something for each byte.
+            // The other proxy only delivers: that costs something for each byte.
             let mean = (payloads.0 + payloads.1) as f64 / 2.0 * byte;
             let expected = utilisation * (1.0 + mean / (1_000.0 + mean));
             let busy = 2.0 * cell.utilisation;
@@ -73,8 +74,8 @@ fn a_seed_says_everything() {
     assert_eq!(run(), run());
 }
 
-/// Two ranks stream as fast as they can over a slow link to two that at first look at nothing: whatever has a bound
-/// reaches it, keeps to it, and all arrive in the end.
+/// Two ranks stream as fast as they can over a slow link to two that at first do not poll:
+/// everything that has a limit reaches it, keeps to it, and all messages arrive in the end.
 #[test]
 fn bounds_of_lanes_channels_and_endpoints_are_reached_and_hold() {
     for (payload, other_payload) in [(0, 0), (100, 4_000), (8_000, 8_000)] {
@@ -94,12 +95,13 @@ fn bounds_of_lanes_channels_and_endpoints_are_reached_and_hold() {
         assert_eq!(cell.messages, 2 * setting.operations, "{what}");
         assert!(cell.bounds.ranks_refused > 0 && cell.bounds.endpoint_full > 0, "{what}");
         assert!(payload + other_payload == 0 || cell.bounds.channel_full > 0, "{what}");
-        // A proxy that has to wait for its channel sleeps meanwhile, and does not look again and again.
+        // A proxy that has to wait for its channel sleeps meanwhile, and does not poll again and
+        // again.
         assert!(cell.bounds.channel_full < 100 * cell.messages, "{what}");
-        // 256 KiB and a message wait in a channel, and no more than a window of 1 MiB is under way.
+        // 256 KiB and a message wait in a channel, and no more than a window of 1 MiB is in flight.
         assert!(cell.bounds.stack_bytes <= (256 + 1024 + 64) << 10, "{what}");
         assert!(cell.bounds.stack_bytes > 128 << 10, "{what}");
-        // What two ranks may leave unconsumed, 1 MiB each, less what fills the lanes.
+        // Bytes that two ranks may leave unconsumed, 1 MiB each, less what fills the lanes.
         let cost = 64 + (payload + other_payload) / 2;
         assert!(cell.bounds.held <= (2 << 20) / cost * 11 / 10, "{what}");
     }

@@ -1,16 +1,16 @@
-//! The cells of one rank, and the view through which they are written and read.
+//! The cells of one rank, and the view that writes and reads them.
 #![allow(clippy::disallowed_types, reason = "taken from clump_os::sync; the lint sees through it")]
 
 use crate::counter::Counter;
 use clump_os::sync::{AtomicU64, Ordering};
 
-/// Cells of a block; more than there are counters, so that new ones need no new memory layout.
+/// Cells of a block; more than there are counters, so that new counters need no new memory layout.
 pub const CAPACITY: usize = 128;
 
 const _: () = assert!(Counter::COUNT <= CAPACITY, "the counter table has outgrown the block");
 
 /// A block that owns its cells: for a job of one rank, and for tests. In a job the cells lie in the
-/// node's shared memory and [`Counters::over`] is all there is.
+/// node's shared memory and only [`Counters::over`] is used.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Block {
@@ -18,12 +18,12 @@ pub struct Block {
 }
 
 impl Block {
-    /// A block in which nothing has happened.
+    /// Creates a block of zeroes.
     pub fn new() -> Self {
         Self { cells: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
-    /// The view that writes and reads it.
+    /// Returns the view that writes and reads it.
     #[inline(always)]
     pub fn counters(&self) -> Counters<'_> {
         Counters { cells: &self.cells }
@@ -36,26 +36,28 @@ impl Default for Block {
     }
 }
 
-/// A view of one rank's cells, wherever they lie. Copy it freely; one writer at a time (invariant 1).
+/// A view of one rank's cells. Copy it freely; one writer at a time (invariant 1).
 #[derive(Debug, Clone, Copy)]
 pub struct Counters<'a> {
     cells: &'a [AtomicU64; CAPACITY],
 }
 
 impl<'a> Counters<'a> {
-    /// Reads meaning into cells that somebody else keeps.
+    /// Creates a view over cells that another value owns.
     #[inline(always)]
     pub fn over(cells: &'a [AtomicU64; CAPACITY]) -> Self {
         Self { cells }
     }
 
-    /// The same from a slice; `None` if it is shorter than [`CAPACITY`]. Further cells are left alone.
+    /// Creates a view over a slice; `None` if it is shorter than [`CAPACITY`]. Further cells are
+    /// left alone.
     #[inline]
     pub fn over_slice(cells: &'a [AtomicU64]) -> Option<Self> {
         cells.first_chunk::<CAPACITY>().map(Self::over)
     }
 
-    /// Adds `amount`, wrapping around. A load and a store: the caller is the only writer now.
+    /// Adds `amount`, wrapping around. A load and a store: the caller is the only writer at that
+    /// time.
     #[inline(always)]
     pub fn add(self, counter: Counter, amount: u64) {
         let cell = &self.cells[counter as usize];
@@ -68,19 +70,19 @@ impl<'a> Counters<'a> {
         self.add(counter, 1);
     }
 
-    /// Sets the number, for moments.
+    /// Sets the number, for counters that hold a time.
     #[inline(always)]
     pub fn set(self, counter: Counter, value: u64) {
         self.cells[counter as usize].store(value, Ordering::Relaxed);
     }
 
-    /// The number as it is now; of another rank, as it was a moment ago.
+    /// Returns the number as it is now; of another rank, as it was a moment ago.
     #[inline(always)]
     pub fn get(self, counter: Counter) -> u64 {
         self.cells[counter as usize].load(Ordering::Relaxed)
     }
 
-    /// Forgets everything, for memory that is used again.
+    /// Sets all cells to zero, for memory that is used again.
     pub fn clear(self) {
         for cell in self.cells {
             cell.store(0, Ordering::Relaxed);

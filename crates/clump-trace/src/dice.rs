@@ -1,33 +1,36 @@
-//! Which messages are timed: one in eight on average, at random. Every eighth would be wrong wherever programs repeat
-//! themselves: of requests and answers that take turns it would time the ones and never the others (RFC 2330, 11.1).
+//! Choice of the messages to time: one in eight on average, at random. Every eighth would be wrong
+//! wherever programs repeat themselves: where requests and answers alternate it would time only the
+//! ones and never the others (RFC 2330, 11.1).
 
-/// One message in so many is timed, on average.
+/// One message in this many is timed, on average.
 const EVERY: u32 = 8;
 
-/// See the module.
+/// Random source that chooses the messages to time.
 #[derive(Debug)]
 pub struct Dice(u32);
 
 impl Dice {
-    /// One that begins anywhere.
+    /// Creates a source with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed as u32)
     }
 
-    /// Whether this message is timed.
+    /// Returns true if this message is timed.
     #[inline]
     pub fn is_timed(&mut self) -> bool {
         self.roll() < u32::MAX / EVERY
     }
 
-    /// How many messages, or turns, there are to the next one that is timed: any number from 1 on, `mean` on average.
+    /// Returns the number of messages, or turns, until the next one that is timed: any number from
+    /// 1 on, `mean` on average.
     pub fn gap(&mut self, mean: u32) -> u32 {
         1 + (self.roll() >> 16) % (2 * mean - 1)
     }
 
     #[inline]
     fn roll(&mut self) -> u32 {
-        // A linear congruence (Knuth, The Art of Computer Programming, 3.3.4): its upper bits are good enough.
+        // A linear congruence (Knuth, The Art of Computer Programming, 3.3.4): its upper bits are
+        // good enough.
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.0
     }

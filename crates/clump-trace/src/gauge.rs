@@ -1,19 +1,19 @@
-//! The cells in which a network interface, or a rank's own stack, notes how busy it is and where the time of messages
-//! goes; [`crate::Monitor`] is what is read out of them.
+//! The cells in which a network interface, or a rank's own stack, records its load and the time of
+//! messages by stage; [`crate::Monitor`] is read from them.
 
 use clump_os::sync::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 
-/// Cells of a block, those that are not used yet included.
+/// Cells of a block, unused ones included.
 pub const GAUGES: usize = 40;
 
-/// What a cell holds.
+/// Content of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Gauge {
-    /// When the interface started, in ns of the machine's clock.
+    /// Start time of the interface, in ns of the machine's clock.
     Started,
-    /// Time spent in turns that found something to do, in ns.
+    /// Time spent in turns that found work, in ns.
     Busy,
     /// Messages that ranks of the node handed over.
     Taken,
@@ -23,17 +23,17 @@ pub enum Gauge {
     Executed,
     /// Messages taken and not yet sent, or operations not yet executed, now.
     Queue,
-    /// The most that ever was.
+    /// Maximum of [`Gauge::Queue`].
     QueueMost,
-    /// The same, times how long it was so: messages times ns.
+    /// Integral of [`Gauge::Queue`] over time: messages times ns.
     QueueTime,
-    /// The last change of the queue, in ns of the machine's clock.
+    /// Last change of the queue, in ns of the machine's clock.
     Changed,
     /// First of the cells of stages.
     Stages,
 }
 
-/// Where the time of a message goes.
+/// Stage in which a message spends time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
@@ -48,22 +48,22 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All of them, in the order of a message's life.
+    /// All stages, in the order of a message's life.
     pub const ALL: [Self; 4] = [Self::Source, Self::ToWire, Self::Wire, Self::Delivery];
 
-    /// As people write it.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         ["source", "to wire", "wire", "delivery"][self as usize]
     }
 }
 
-/// The cells of an interface or of a rank's stack, to be written by it alone.
+/// The cells of an interface or of a rank's stack, which it alone writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Gauges<'a> {
     cells: &'a [AtomicU64; GAUGES],
 }
 
-/// Cells of one stage and size: how often, how long in all, the least.
+/// Cells of one stage and size: number of times, their sum, the minimum.
 const TIMES: usize = 3;
 
 const _: () = assert!(Gauge::Stages as usize + 2 * Stage::ALL.len() * TIMES <= GAUGES);
@@ -71,16 +71,16 @@ const _: () = assert!(Gauge::Stages as usize + 2 * Stage::ALL.len() * TIMES <= G
 /// Times that were added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timed {
-    /// How many.
+    /// Number of times.
     pub count: u64,
-    /// All of them together, in ns.
+    /// Sum of the times, in ns.
     pub sum_ns: u64,
-    /// The least.
+    /// Minimum, in ns.
     pub least_ns: u64,
 }
 
 impl Timed {
-    /// One more.
+    /// Adds a time.
     pub fn add(&mut self, ns: u64) {
         self.least_ns = if self.count == 0 { ns } else { self.least_ns.min(ns) };
         self.sum_ns = self.sum_ns.wrapping_add(ns);
@@ -93,12 +93,12 @@ fn at(stage: Stage, large: bool) -> usize {
 }
 
 impl<'a> Gauges<'a> {
-    /// Over the cells of a block.
+    /// Creates the view over the cells of a block.
     pub fn over(cells: &'a [AtomicU64; GAUGES]) -> Self {
         Self { cells }
     }
 
-    /// What a cell holds.
+    /// Returns the content of a cell.
     #[inline]
     pub fn get(self, gauge: Gauge) -> u64 {
         self.cells[gauge as usize].load(Ordering::Relaxed)
@@ -116,14 +116,14 @@ impl<'a> Gauges<'a> {
         self.set(gauge, self.get(gauge).wrapping_add(value));
     }
 
-    /// One message spent so long in a stage.
+    /// Records the time that one message spent in a stage.
     pub fn time(self, stage: Stage, large: bool, ns: u64) {
         let mut timed = self.times(stage, large);
         timed.add(ns);
         self.set_times(stage, large, timed);
     }
 
-    /// Of a stage and size: how many were timed, their time in all, and the least.
+    /// Returns the times of a stage and size.
     pub fn times(self, stage: Stage, large: bool) -> Timed {
         let first = at(stage, large);
         let [count, sum_ns, least_ns] =
@@ -131,7 +131,7 @@ impl<'a> Gauges<'a> {
         Timed { count, sum_ns, least_ns }
     }
 
-    /// Sets them, where somebody else has added them up.
+    /// Sets the times of a stage and size, where another owner has added them up.
     pub fn set_times(self, stage: Stage, large: bool, timed: Timed) {
         let values = [timed.count, timed.sum_ns, timed.least_ns];
         for (cell, value) in (at(stage, large)..).zip(values) {

@@ -1,12 +1,13 @@
-//! Counters for everything that can happen, and what can be read out of them.
+//! Counters of all events of the messaging layers, and the reports made from them.
 //!
 //! Low layer: the messaging crates bump counters here on every path, `clump stats` and the summary
 //! at the end of a run read them, also from another process while the job runs. The memory comes
 //! from outside (the node's shared memory): this crate only gives its cells a meaning.
 //!
-//! Types to know: [`Counter`] (the one table of names), [`Counters`] (a view of one rank's cells that
-//! writes and reads them), [`Snapshot`] (numbers taken out, to add, subtract, print and send),
-//! [`summary::NetworkSummary, Summary`] (paper 001, table 4: how a program communicates).
+//! Types to know: [`Counter`] (the one table of names), [`Counters`] (a view of one rank's cells
+//! that writes and reads them), [`Snapshot`] (numbers read from the cells, to add, subtract, print
+//! and send), [`summary::NetworkSummary, Summary`] (paper 001, table 4: how a program
+//! communicates).
 //!
 //! # Invariants
 //! 1. One block has one writer at a time. A bump is a load and a store, never a locked instruction;
@@ -15,8 +16,9 @@
 //! 3. [`LAYOUT`] changes whenever the meaning of any cell changes, so a reader of another build can
 //!    tell that it must not interpret the cells.
 //!
-//! Why a load and a store: a locked add costs 9.5 ns on the machines measured, as much as the whole
-//! of a short send may; with one writer per block the plain pair gives the same numbers for 1 ns.
+//! The reason for a load and a store: a locked add costs 9.5 ns on the machines measured, as much
+//! as the whole of a short send may; with one writer per block the plain pair gives the same
+//! numbers for 1 ns.
 //!
 //! ```
 //! use clump_trace::{Block, Counter, Snapshot};

@@ -1,20 +1,23 @@
-//! The performance monitor of a network interface: how busy it is, how long its queue is, and where the time of a
-//! message goes (papers 002, table 2, and 003, section 4).
+//! The performance monitor of a network interface: its load, the length of its queue, and the time
+//! of messages by stage (papers 002, table 2, and 003, section 4).
 //!
-//! Written by the interface into the cells of its block, read by anybody at any time. Four stages of a message:
-//! *source*, from the rank until the interface takes it; *to wire*, until its packet is sent; *wire*, half of the
-//! round trip that channels measure; *delivery*, from its arrival until it lies in the lane of its endpoint. One in
-//! eight messages is timed ([`crate::Dice`]), but not on the wire: there each channel gives one sample, its smoothed
-//! round trip, each time the interface looks who is gone, whatever went by it meanwhile. A long message is one, and
-//! its first part is what is timed.
+//! The interface writes it into the cells of its block; any process may read it at any time. Four
+//! stages of a message: *source*, from the rank until the interface takes it; *to wire*, until its
+//! packet is sent; *wire*, half of the round trip that channels measure; *delivery*, from its
+//! arrival until it lies in the lane of its endpoint. One in eight messages is timed
+//! ([`crate::Dice`]), but not on the wire: there each channel gives one sample, its smoothed round
+//! trip, each time the interface checks which peers are gone, however many messages it carried
+//! meanwhile. A long message counts once, and its first fragment is timed.
 //!
-//! Where ranks drive the network themselves an interface executes one-sided operations and nothing else. Then the queue
-//! is of those that have arrived and are not executed, and *delivery* is from the arrival of one until it is executed.
+//! Where ranks drive the network themselves an interface executes one-sided operations and nothing
+//! else. Then the queue consists of those that have arrived and are not executed, and *delivery* is
+//! from the arrival of one until it is executed.
 //!
-//! A rank that drives the network itself has a stack of its own, of which one message in 64 is timed, and one turn in 8,
-//! at random: a message there costs less than a look at the clock. *Source* is the time it waits for room in its rank's
-//! hands (most wait for none), *to wire* as above, and *delivery* from the look that found it until its handler begins.
-//! What is in the queue is not counted one by one: it is rate times stay, which is Little's law and so no test of it.
+//! A rank that drives the network itself has a stack of its own, of which one message in 64 is
+//! timed, and one turn in 8, at random: a message there costs less than reading the clock. *Source*
+//! is the time it waits for room in its rank's hands (most wait for none), *to wire* as above, and
+//! *delivery* from the poll that found it until its handler begins. The queue is not counted one by
+//! one: it is rate times stay, which is Little's law and so no test of it.
 
 use crate::counter::{Counter, Flow, kinds};
 use crate::gauge::{GAUGES, Gauge, Gauges, Stage, Timed};
@@ -30,20 +33,20 @@ fn real(count: u64) -> f64 {
     count as f64
 }
 
-/// How long messages of one size spent in one stage.
+/// Times that messages of one size spent in one stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     /// The stage.
     pub stage: Stage,
-    /// Whether their payload is longer than [`SMALL`].
+    /// True if their payload is longer than [`SMALL`].
     pub large: bool,
-    /// How many were timed.
+    /// Number of messages timed.
     pub timed: u64,
-    /// How long on average, in microseconds.
+    /// Mean time, in microseconds.
     pub mean_us: f64,
-    /// The least of all: what it takes when nothing else goes on.
+    /// Minimum time: the time without contention.
     pub least_us: f64,
-    /// The average over the least: what contention costs. `None` where the least is nothing.
+    /// The mean over the minimum: the cost of contention. `None` where the minimum is zero.
     pub ratio: Option<f64>,
 }
 
@@ -63,7 +66,7 @@ impl Times {
         both.filter_map(|(stage, large)| Self::of(gauges, stage, large)).collect()
     }
 
-    /// How many of these were timed in a stage, and their average in ns.
+    /// Returns the number of messages timed in a stage, and their mean in ns.
     fn stay(all: &[Self], stage: Stage) -> (u64, f64) {
         let of = all.iter().filter(|times| times.stage == stage);
         let (timed, sum) = of.fold((0, 0.0), |(timed, sum), times| {
@@ -73,21 +76,21 @@ impl Times {
     }
 }
 
-/// What the monitor of an interface shows, or that of a rank's own stack.
+/// Report of the monitor of an interface, or of a rank's own stack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Monitor {
     /// Its node.
     pub node: u32,
-    /// Its number there.
+    /// Its number on that node.
     pub which: u32,
     /// The rank whose own stack it is; `None` for an interface.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
-    /// Whether ranks hand to it what they send; otherwise they drive the network themselves, and it executes one-sided
-    /// operations only.
+    /// True if ranks hand their messages to it; otherwise they drive the network themselves, and it
+    /// executes one-sided operations only.
     #[serde(default)]
     pub carries: bool,
-    /// For how long it has run, in ms.
+    /// Running time, in ms.
     pub elapsed_ms: f64,
     /// Share of that in which it was busy, 0 to 1.
     pub utilisation: f64,
@@ -97,26 +100,26 @@ pub struct Monitor {
     pub brought: u64,
     /// One-sided operations executed.
     pub executed: u64,
-    /// Messages taken and not yet sent, or operations not yet executed, on average over time.
+    /// Time average of messages taken and not yet sent, or of operations not yet executed.
     pub queue_mean: f64,
-    /// The most there were at one time.
+    /// Maximum of that number.
     pub queue_most: u64,
-    /// Little's law: the average queue over rate times average stay. 1 when the monitor is right; `None` while too
-    /// few messages were timed.
+    /// Little's law: the mean queue over rate times mean stay. 1 when the monitor is right; `None`
+    /// while too few messages were timed.
     pub little: Option<f64>,
-    /// Where the time of messages went.
+    /// Times of messages by stage.
     pub stages: Vec<Times>,
-    /// What its stack has counted.
+    /// Counters of its stack.
     #[serde(default)]
     pub network: Snapshot,
 }
 
-/// Timed messages that make an average.
+/// Number of timed messages that suffice for a mean.
 const ENOUGH: u64 = 64;
 
 impl Monitor {
-    /// Reads the cells of an interface, and the counters of its stack, at `now_ns` of the machine's clock; `None`
-    /// before it has started.
+    /// Reads the cells of an interface, and the counters of its stack, at `now_ns` of the machine's
+    /// clock; `None` before it has started.
     pub fn read(
         (node, which, carries): (u32, u32, bool),
         cells: &[AtomicU64; GAUGES],
@@ -134,7 +137,8 @@ impl Monitor {
         let queue_mean = real(gauges.get(Gauge::QueueTime).saturating_add(still)) / elapsed;
         let stages = Times::all(gauges);
         let (taken, executed) = (gauges.get(Gauge::Taken), gauges.get(Gauge::Executed));
-        // Who stands in the queue: what ranks handed over, or else operations until they are executed.
+        // Members of the queue: the messages that ranks handed over, or else operations until they
+        // are executed.
         let (customers, stay) =
             if taken > 0 { (taken, Stage::ToWire) } else { (executed, Stage::Delivery) };
         let (timed, stay_ns) = Times::stay(&stages, stay);
@@ -157,8 +161,8 @@ impl Monitor {
         })
     }
 
-    /// Reads the cells of a rank's own stack, at `now_ns` of the machine's clock; `counters` are all that the rank has.
-    /// `None` where it has no such stack.
+    /// Reads the cells of a rank's own stack, at `now_ns` of the machine's clock; `counters` are
+    /// all counters of the rank. `None` where it has no such stack.
     pub fn of_rank(
         (node, rank): (u32, u32),
         cells: &[AtomicU64; GAUGES],
@@ -200,7 +204,7 @@ impl Monitor {
         })
     }
 
-    /// Who it is, in few words.
+    /// Returns a short name.
     fn name(&self) -> String {
         match self.rank {
             Some(rank) => format!("rank {rank}"),
@@ -218,7 +222,7 @@ impl Monitor {
         }
     }
 
-    /// As lines for people.
+    /// Formats the reports as lines of a table.
     pub fn lines(all: &[Self]) -> Vec<String> {
         let mut lines = vec![
             Self::title(all).to_owned(),

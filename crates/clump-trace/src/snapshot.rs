@@ -1,4 +1,4 @@
-//! Numbers taken out of blocks: to add up, to subtract, to keep and to send.
+//! Numbers read from blocks: to add up, to subtract, to keep and to send.
 
 use crate::block::Counters;
 use crate::counter::{Counter, Unit};
@@ -6,15 +6,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::ops::{Add, Index, IndexMut, Sub};
 
-/// The counters of one rank, or of several added up, at one time. As JSON an object from name to
-/// number that leaves out zeroes; names that this build does not know are ignored on reading.
+/// The counters of one rank, or of several added up, at one time. Its JSON form is an object from
+/// name to number that leaves out zeroes; names that this build does not know are ignored on
+/// reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     values: [u64; Counter::COUNT],
 }
 
 impl Snapshot {
-    /// Nothing has happened.
+    /// All counters zero.
     pub const ZERO: Snapshot = Snapshot { values: [0; Counter::COUNT] };
 
     /// Reads all cells. Cells of a running rank are read one after the other, not all at once.
@@ -26,24 +27,24 @@ impl Snapshot {
         out
     }
 
-    /// All messages sent: requests and replies of every size.
+    /// Returns the messages sent: requests and replies of every size.
     pub fn messages_sent(&self) -> u64 {
         self.requests_sent() + self.replies_sent()
     }
 
-    /// Requests sent, of every size.
+    /// Returns the requests sent, of every size.
     pub fn requests_sent(&self) -> u64 {
         use Counter as C;
         self[C::RequestShortSent] + self[C::RequestMediumSent] + self[C::RequestLongSent]
     }
 
-    /// Replies sent, of every size.
+    /// Returns the replies sent, of every size.
     pub fn replies_sent(&self) -> u64 {
         use Counter as C;
         self[C::ReplyShortSent] + self[C::ReplyMediumSent] + self[C::ReplyLongSent]
     }
 
-    /// Medium and long messages sent.
+    /// Returns the medium and long messages sent.
     pub fn bulk_sent(&self) -> u64 {
         use Counter as C;
         self[C::RequestMediumSent]
@@ -52,7 +53,7 @@ impl Snapshot {
             + self[C::ReplyLongSent]
     }
 
-    /// Payload bytes of the medium and long messages sent.
+    /// Returns the payload bytes of the medium and long messages sent.
     pub fn bulk_bytes_sent(&self) -> u64 {
         use Counter as C;
         self[C::RequestMediumSentBytes]
@@ -61,12 +62,12 @@ impl Snapshot {
             + self[C::ReplyLongSentBytes]
     }
 
-    /// Payload bytes of the short messages sent.
+    /// Returns the payload bytes of the short messages sent.
     pub fn short_bytes_sent(&self) -> u64 {
         self[Counter::RequestShortSentBytes] + self[Counter::ReplyShortSentBytes]
     }
 
-    /// The same with messages between nodes counted beside those that stayed on theirs.
+    /// Returns a copy in which messages between nodes are added to those within nodes.
     #[must_use]
     pub fn over_all_paths(&self) -> Self {
         let mut all = self.clone();
@@ -78,13 +79,13 @@ impl Snapshot {
         all
     }
 
-    /// Messages that came back, whatever the reason.
+    /// Returns the number of messages returned to sender, for any reason.
     pub fn returned(&self) -> u64 {
         let reasons = Counter::ReturnedBadArguments..=Counter::ReturnedReplyRejected;
         Counter::ALL.iter().filter(|c| reasons.contains(c)).map(|&c| self[c]).sum()
     }
 
-    /// From joining to leaving, in nanoseconds, if both have come.
+    /// Returns the time from joining to leaving, in nanoseconds, if both have happened.
     pub fn lifetime_ns(&self) -> Option<u64> {
         let (joined, finalized) = (self[Counter::Joined], self[Counter::Finalized]);
         (joined != 0 && finalized >= joined).then(|| finalized - joined)
@@ -113,7 +114,7 @@ impl IndexMut<Counter> for Snapshot {
 impl Add<&Snapshot> for Snapshot {
     type Output = Snapshot;
 
-    /// Numbers add up; of moments the first joining and the last leaving remain.
+    /// Adds counts; of times, the first joining and the last leaving remain.
     fn add(mut self, other: &Snapshot) -> Snapshot {
         for &counter in Counter::ALL {
             let (a, b) = (self[counter], other[counter]);
@@ -131,7 +132,7 @@ impl Add<&Snapshot> for Snapshot {
 impl Sub<&Snapshot> for Snapshot {
     type Output = Snapshot;
 
-    /// What happened since `earlier`; moments stay those of the later snapshot.
+    /// Returns the counts since `earlier`; times stay those of the later snapshot.
     fn sub(mut self, earlier: &Snapshot) -> Snapshot {
         for &counter in Counter::ALL {
             if counter.unit() != Unit::Moment {
@@ -206,7 +207,8 @@ mod tests {
         for (at, &counter) in Counter::ALL.iter().take(12).enumerate() {
             all[counter] = 1 << at;
         }
-        // Cells alternate messages, bytes: requests short 1, medium 4, long 16; replies 64, 256, 1024.
+        // Cells alternate messages, bytes: requests short 1, medium 4, long 16; replies 64, 256,
+        // 1024.
         assert_eq!(all.requests_sent(), 1 + 4 + 16);
         assert_eq!(all.replies_sent(), 64 + 256 + 1024);
         assert_eq!(all.messages_sent(), 1 + 4 + 16 + 64 + 256 + 1024);

@@ -1,4 +1,4 @@
-//! The communication summary: how a program communicates, in the figures of paper 001, table 4.
+//! The communication summary: the communication of a program, in the figures of paper 001, table 4.
 //!
 //! Pure arithmetic on one snapshot per rank and the time they span. All messages *sent* count,
 //! requests and replies alike, as in the paper; a kilobyte is 1000 bytes of payload.
@@ -40,14 +40,14 @@ pub struct Summary {
     pub balance: Option<f64>,
     /// Messages that stayed on their node, in percent.
     pub local_percent: f64,
-    /// Messages that came back undelivered.
+    /// Messages returned to sender.
     pub returned: u64,
-    /// What went between nodes; `None` when nothing did.
+    /// Traffic between nodes; `None` without any.
     #[serde(default)]
     pub network: Option<NetworkSummary>,
 }
 
-/// What went between nodes, of one run.
+/// Traffic between nodes, of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetworkSummary {
     /// Packets sent per rank, on average.
@@ -56,14 +56,14 @@ pub struct NetworkSummary {
     pub messages_per_packet: f64,
     /// Bytes of packets, headers included, in kB/s per rank.
     pub kb_s: f64,
-    /// Packets' worth of messages sent again, in percent of those sent.
+    /// Packets' worth of messages retransmitted, in percent of those sent.
     pub resent_percent: f64,
-    /// Packets thrown away: forged, foreign, malformed or replayed.
+    /// Packets discarded: forged, foreign, malformed or replayed.
     pub refused: u64,
     /// Packets sent by each address, where nodes have several.
     #[serde(default)]
     pub by_path: Vec<u64>,
-    /// Times that a path was left because nothing came back by it, and that one came back.
+    /// Times that a path was left because nothing arrived by it, and times that one was taken back.
     #[serde(default)]
     pub paths_out_and_back: (u64, u64),
 }
@@ -101,9 +101,9 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 impl Summary {
-    /// Works the figures out from what each rank did (`ranks`, differences of two snapshots or whole
-    /// lives) in `elapsed_ns`, and what the stacks of their nodes' network interfaces sent for them meanwhile.
-    /// Anything per time is zero for an empty span.
+    /// Computes the figures from the counters of each rank (`ranks`, differences of two snapshots
+    /// or whole lives) over `elapsed_ns`, and from the messages that the stacks of their nodes'
+    /// network interfaces sent for them meanwhile. Anything per time is zero for an empty span.
     pub fn of(ranks: &[Snapshot], interfaces: &[Snapshot], elapsed_ns: u64) -> Self {
         let all: Snapshot = ranks.iter().chain(interfaces).sum();
         let local = all.messages_sent();
@@ -126,7 +126,8 @@ impl Summary {
             barrier_interval_ms: (barriers > 0.0).then(|| elapsed_ms / barriers),
             barrier_percent: per_rank_ms(all[Counter::BarrierWait]) / 1e4,
             bulk_percent: percent(all.bulk_sent(), sent),
-            // An answer makes its request a read; rounding of a running job may not exceed the whole.
+            // An answer makes its request a read; rounding of a running job may not exceed the
+            // whole.
             read_percent: percent(2 * all.replies_sent(), sent).min(100.0),
             bulk_kb_s: per_rank_ms(all.bulk_bytes_sent()),
             small_kb_s: per_rank_ms(all.short_bytes_sent()),
@@ -137,14 +138,15 @@ impl Summary {
         }
     }
 
-    /// The same, over the time from the first joining to the last leaving that the ranks recorded.
+    /// Computes the figures over the time from the first joining to the last leaving that the ranks
+    /// recorded.
     pub fn of_lives(ranks: &[Snapshot], interfaces: &[Snapshot]) -> Self {
         let all: Snapshot = ranks.iter().sum();
         Self::of(ranks, interfaces, all.lifetime_ns().unwrap_or(0))
     }
 }
 
-/// A figure with as many digits as say something, or a dash.
+/// Formats a figure with its significant digits, or as a dash.
 fn figure(value: Option<f64>) -> String {
     match value {
         None => "-".into(),
@@ -164,19 +166,19 @@ fn to_count(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// Two figures on a line.
+/// Writes two figures on a line.
 #[expect(clippy::needless_pass_by_value, reason = "figures are made for it")]
 fn pair(f: &mut fmt::Formatter<'_>, a: &str, x: String, b: &str, y: String) -> fmt::Result {
     writeln!(f, "  {a:<32}{x:>14}    {b:<32}{y:>14}")
 }
 
-/// A share as people write it.
+/// Formats a share in percent.
 fn share(percent: f64) -> String {
     format!("{percent:.2} %")
 }
 
 impl fmt::Display for Summary {
-    /// Two figures a line, within 100 columns.
+    /// Writes two figures a line, within 100 columns.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.elapsed_ms / 1e3;
         writeln!(f, "communication summary: {} ranks, {seconds:.3} s", self.ranks)?;
@@ -267,8 +269,8 @@ mod tests {
         out
     }
 
-    /// Two ranks in 2 ms. Rank 0: 300 short requests of 8 B, 100 medium of 4000 B, 5 barriers.
-    /// Rank 1: 100 short replies of 16 B, 5 barriers, one message came back.
+    /// Two ranks in 2 ms. Rank 0: 300 short requests of 8 B, 100 medium of 4000 B, 5 barriers. Rank
+    /// 1: 100 short replies of 16 B, 5 barriers, one message returned to sender.
     fn two_ranks() -> Vec<Snapshot> {
         let first = rank(&[
             (C::RequestShortSent, 300),

@@ -4,11 +4,11 @@ use crate::counter::Counter;
 use crate::snapshot::Snapshot;
 use std::fmt;
 
-/// Prints the counters of a job: the total, and where ranks differ the busiest one.
-/// Counters that are zero everywhere are left out. Fits 100 columns.
+/// Prints the counters of a job: the total, and where ranks differ the busiest one. Counters that
+/// are zero everywhere are left out. Fits 100 columns.
 #[derive(Debug)]
 pub struct Table<'a> {
-    /// Whose they are, as in `rank`.
+    /// Name of the owners, as in `rank`.
     pub what: &'static str,
     /// One snapshot of each, in order.
     pub all: &'a [Snapshot],
@@ -24,7 +24,7 @@ impl fmt::Display for Table<'_> {
             let unit = counter.unit().symbol();
             write!(f, "{:<34}{:>24} {unit:<2}", counter.name(), grouped(total[counter]))?;
             let most = all.iter().enumerate().max_by_key(|(rank, s)| {
-                (s[counter], std::cmp::Reverse(*rank)) // of equals the lowest rank
+                (s[counter], std::cmp::Reverse(*rank)) // of equal ones the lowest rank
             });
             match most {
                 Some((rank, snapshot)) if all.len() > 1 => {
@@ -37,7 +37,7 @@ impl fmt::Display for Table<'_> {
     }
 }
 
-/// Digits in groups of three: 1234567 becomes `1,234,567`.
+/// Formats a number in groups of three digits: 1234567 becomes `1,234,567`.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

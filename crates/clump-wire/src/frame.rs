@@ -1,15 +1,15 @@
-//! Frames: whole small messages, pieces of large ones, and what endpoints tell each other about room.
+//! Frames: whole small messages, fragments of large ones, and the credit messages of endpoints.
 
 use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Bytes of a frame before its words and payload, at most.
+/// Maximum bytes of a frame before its words and payload.
 pub const MOST_HEAD_BYTES: usize = 8 + 24 + 8 + 16;
-/// Most words of one frame: eight arguments, two of an interface above, two of a long message, one of a
-/// returned one.
+/// Maximum words of one frame: eight arguments, two of an interface above, two of a long message,
+/// one of a returned one.
 pub const MOST_WORDS: usize = 13;
 
-/// What a frame carries.
+/// Kind of a frame's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -19,18 +19,21 @@ pub enum Kind {
     Medium = 2,
     /// Words, of which the first two are offset and length of a deposit; the payload is deposited.
     Long = 3,
-    /// A request that its target sent back; the first word says why and what it was.
+    /// A request that its target returned to sender; the first word gives the reason and its
+    /// original kind.
     Returned = 4,
-    /// More payload of a message that an earlier frame began; without any: that message ends there, and is not handled.
+    /// A further fragment of a message that an earlier frame began; if it is empty, the message
+    /// ends there and is not handled.
     Part = 5,
-    /// How many bytes of requests the endpoint `from` has consumed of those of `to`, ever.
+    /// The total bytes of `to`'s requests that the endpoint `from` has consumed.
     Credit = 6,
-    /// `from` wants to be told once `to` has consumed as many bytes as the first word says.
+    /// A credit request: `from` wants a report once `to` has consumed as many bytes as the first
+    /// word says.
     Ask = 7,
 }
 
 impl Kind {
-    /// The kind of that number.
+    /// Returns the kind with that number.
     pub fn from_bits(bits: u8) -> Option<Self> {
         Some(match bits {
             1 => Kind::Short,
@@ -45,16 +48,16 @@ impl Kind {
     }
 }
 
-/// The frame is, or belongs to, a reply.
+/// Flag: the frame is a reply, or belongs to one.
 const REPLY: u8 = 1;
-/// The route is that of the frame before it in the packet.
+/// Flag: the route is that of the frame before it in the packet.
 const SAME: u8 = 2;
-/// An order number precedes: the message is to be handled in order.
+/// Flag: an order number precedes; the message is to be handled in order.
 const ORDERED: u8 = 4;
-/// Number and length of a message whose payload comes in several frames precede.
+/// Flag: number and length of a message whose payload spans several frames precede.
 const PARTED: u8 = 8;
 
-/// Between which endpoints, by which right.
+/// Source and target endpoint of a frame, and the tag that admits it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Route {
     /// Name of the endpoint that sent it, as one word.
@@ -65,35 +68,36 @@ pub struct Route {
     pub tag: u64,
 }
 
-/// The stack behind an endpoint: the number in the upper 24 bits of its name.
+/// Returns the stack of an endpoint: the number in the upper 24 bits of its name.
 #[inline]
 pub fn stack_of(name: u64) -> u32 {
     (name >> 40) as u32
 }
 
-/// Which piece of which message.
+/// Position of a fragment: its message, and the place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
     /// Number of the message, unique for its channel and direction.
     pub message: u64,
-    /// In a frame that begins a message: bytes of its whole payload; in a part: where this piece begins.
+    /// In a frame that begins a message: bytes of its whole payload; in a later fragment: its
+    /// offset.
     pub at: u64,
 }
 
 /// Everything of a frame but words and payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// What it carries.
+    /// Kind of the content.
     pub kind: Kind,
-    /// Whether it belongs to a reply.
+    /// True if it belongs to a reply.
     pub reply: bool,
     /// Index into the handler table of the receiving endpoint.
     pub handler: u8,
-    /// Between which endpoints.
+    /// Source and target endpoint.
     pub route: Route,
-    /// Place in the order of its channel and direction, if it asks for order.
+    /// Number in the order of its channel and direction, if the message is ordered.
     pub order: Option<u64>,
-    /// If its payload comes in several frames.
+    /// Position, if the payload spans several frames.
     pub piece: Option<Piece>,
 }
 
@@ -115,7 +119,7 @@ struct RawRoute {
     tag: U64,
 }
 
-/// Bytes that a frame takes in a packet.
+/// Returns the bytes that a frame takes in a packet.
 #[inline]
 pub fn frame_bytes(head: &Head, same_route: bool, words: usize, payload: usize) -> usize {
     head_bytes(head, same_route) + words * 8 + payload.next_multiple_of(8)
@@ -127,8 +131,8 @@ fn head_bytes(head: &Head, same_route: bool) -> usize {
     8 + route + if head.order.is_some() { 8 } else { 0 } + if head.piece.is_some() { 16 } else { 0 }
 }
 
-/// Appends a frame to a packet's body. `same_route` leaves the route out: the frame before it in the
-/// body has the same. Parts have none: what they belong to has one.
+/// Appends a frame to a packet's body. `same_route` leaves the route out: the frame before it in
+/// the body has the same. Later fragments have none: the frame that began their message has one.
 #[inline]
 pub fn append(out: &mut Vec<u8>, head: &Head, same_route: bool, words: &[u64], payload: &[u8]) {
     debug_assert!(words.len() <= MOST_WORDS, "callers check what programs give");
@@ -179,13 +183,13 @@ pub struct Frame<'a> {
 }
 
 impl Frame<'_> {
-    /// How many words it has.
+    /// Returns the number of its words.
     #[inline]
     pub fn word_count(&self) -> usize {
         self.words.len()
     }
 
-    /// Copies the words to the beginning of `into`; gives those.
+    /// Copies the words to the beginning of `into` and returns them.
     #[inline]
     pub fn words<'b>(&self, into: &'b mut [u64; MOST_WORDS]) -> &'b [u64] {
         for (word, bytes) in into.iter_mut().zip(self.words) {
@@ -194,14 +198,14 @@ impl Frame<'_> {
         into.get(..self.words.len()).unwrap_or_default()
     }
 
-    /// The first word; zero when there is none.
+    /// Returns the first word; zero when there is none.
     #[inline]
     pub fn first_word(&self) -> u64 {
         self.words.first().map_or(0, |bytes| u64::from_le_bytes(*bytes))
     }
 }
 
-/// Bytes that are no frame. They came from an authenticated peer, so the peer is broken.
+/// Error for bytes that are no frame. They came from an authenticated peer, so the peer is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a malformed frame")]
 pub struct Malformed;
@@ -214,13 +218,13 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// The frames of `body`.
+    /// Iterates over the frames of `body`.
     #[inline]
     pub fn new(body: &'a [u8]) -> Self {
         Self { rest: body, route: None }
     }
 
-    /// Bytes of the body behind the frame that was given last.
+    /// Returns the bytes of the body after the frame returned last.
     #[inline]
     pub fn left(&self) -> usize {
         self.rest.len()

@@ -1,36 +1,40 @@
-//! The header of a packet: who, in which incarnation, which packet, which unit, and what arrived.
+//! The header of a packet: stacks and their incarnations, packet and unit numbers, and
+//! acknowledgements.
 
 use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Version of the format; packets of another are refused.
+/// Version of the format; packets of other versions are refused.
 pub const VERSION: u8 = 1;
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 64;
-/// Most words of selective acknowledgements in one packet: 1024 units beyond the first gap, as many as
-/// may be under way, so that the last packet of a stack that closes says exactly what it has got.
+/// Maximum words of selective acknowledgements in one packet: 1024 units beyond the first gap, as
+/// many as may be in flight, so that the last packet of a stack that closes describes exactly the
+/// units received.
 pub const MOST_SACK_WORDS: usize = 16;
 
-/// What a packet is for.
+/// Purpose of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Kind {
-    /// Carries a unit: frames that are acknowledged, and sent again when lost.
+    /// Carries a unit: frames that are acknowledged, and retransmitted when lost.
     #[default]
     Data = 1,
     /// Acknowledges only; is not acknowledged itself.
     Ack = 2,
-    /// As long as the path is hoped to carry; asks for a [`Kind::ProbeAck`] (RFC 8899, 4.1).
+    /// Has the length that the path is hoped to carry; requests a [`Kind::ProbeAck`] (RFC 8899,
+    /// 4.1).
     Probe = 3,
     /// Answers a probe; `unit` is the probe's length.
     ProbeAck = 4,
-    /// An agent lives.
+    /// Heartbeat of an agent.
     Heartbeat = 5,
-    /// The source takes nothing more; what it has not acknowledged by this it has not got.
+    /// The source takes nothing more; units that it has not acknowledged by this were not received.
     Close = 6,
-    /// The other side has seen that.
+    /// Confirms a [`Kind::Close`].
     CloseAck = 7,
-    /// Carries a part of a unit that is longer than the path carries by now ([`Slice`](crate::Slice)).
+    /// Carries a fragment of a unit that is longer than the path now carries
+    /// ([`Slice`](crate::Slice)).
     Slice = 8,
 }
 
@@ -50,25 +54,25 @@ impl Kind {
     }
 }
 
-/// One-bit statements of a header.
+/// Flags of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags(u8);
 
 impl Flags {
-    /// None.
+    /// No flags.
     pub const NONE: Flags = Flags(0);
     /// The receiver should acknowledge at once.
     pub const ACK_NOW: Flags = Flags(1);
-    /// `echo` and `held` mean something.
+    /// `echo` and `held` are valid.
     pub const HAS_ECHO: Flags = Flags(2);
 
-    /// Whether all of `other` are set.
+    /// Returns true if all flags of `other` are set.
     #[inline]
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Both.
+    /// Returns the union of both.
     #[inline]
     #[must_use]
     pub const fn with(self, other: Flags) -> Flags {
@@ -79,36 +83,37 @@ impl Flags {
 /// The header of a packet. Times are counted in units of 64 ns and wrap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
-    /// What the packet is for.
+    /// Purpose of the packet.
     pub kind: Kind,
-    /// One-bit statements.
+    /// Flags.
     pub flags: Flags,
-    /// Packets of the other direction that arrived with a mark of congestion, modulo 256 (RFC 3168).
+    /// Number of packets of the other direction that arrived with a congestion mark, modulo 256
+    /// (RFC 3168).
     pub ce: u8,
-    /// Which job, derived from its key; tells foreign packets from ours at no cost.
+    /// Job, derived from its key; identifies foreign packets at no cost.
     pub job: u32,
-    /// The stack that sent it: a rank's or, numbered behind the ranks, a network interface's; `0xff00_0000` and a
-    /// node for an agent's heartbeat.
+    /// The stack that sent it: a rank's or, numbered behind the ranks, a network interface's;
+    /// `0xff00_0000` and a node for an agent's heartbeat.
     pub source: u32,
     /// The stack it is for.
     pub target: u32,
-    /// Incarnation of the source; tells a restarted or pretended stack from the one that is known.
+    /// Incarnation of the source; distinguishes a restarted or pretended stack from the known one.
     pub epoch: u32,
     /// Incarnation of the target that the source means.
     pub target_epoch: u32,
     /// Number of this packet, never used twice under one key (it is the nonce of the AEAD).
     pub number: u64,
-    /// Number of the unit, of data packets.
+    /// Number of the unit, in data packets.
     pub unit: u64,
     /// All units below this number have arrived.
     pub ack: u64,
-    /// Bytes that may be under way towards the source of this packet.
+    /// Bytes that may be in flight towards the source of this packet.
     pub window: u32,
-    /// When it was sent, by the source's clock.
+    /// Send time, by the source's clock.
     pub sent: u32,
     /// `sent` of the newest packet that the source has received.
     pub echo: u32,
-    /// How long ago that packet arrived when this one was sent.
+    /// Time from the arrival of that packet until this one was sent.
     pub held: u32,
 }
 
@@ -136,8 +141,8 @@ struct Raw {
 const _: () = assert!(size_of::<Raw>() == HEADER_BYTES);
 
 impl Header {
-    /// The bytes of the header of a packet that carries `sack_words` words of selective
-    /// acknowledgements (at most [`MOST_SACK_WORDS`]) behind it.
+    /// Encodes the header of a packet that carries `sack_words` words of selective acknowledgements
+    /// (at most [`MOST_SACK_WORDS`]) after it.
     #[inline]
     pub fn encode(&self, sack_words: usize) -> [u8; HEADER_BYTES] {
         debug_assert!(sack_words <= MOST_SACK_WORDS, "callers have no more");
@@ -163,34 +168,34 @@ impl Header {
     }
 }
 
-/// Why bytes are no packet of ours.
+/// Reason why bytes are not a packet of this format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Shorter than its own header says.
     #[error("too short")]
     Short,
-    /// Another format.
+    /// Another version.
     #[error("another version")]
     Version,
-    /// A kind, a flag or a length that nobody sends.
+    /// A kind, a flag or a length that no stack sends.
     #[error("malformed")]
     Malformed,
 }
 
-/// A datagram cut into its parts. Nothing in it is authenticated yet.
+/// A datagram split into its parts. Nothing in it is authenticated yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet {
     /// The header.
     pub header: Header,
-    /// Where what is protected begins; all before it is header and selective acknowledgements.
+    /// Offset of the protected bytes; all before it is header and selective acknowledgements.
     pub sealed_at: usize,
 }
 
 impl Packet {
-    /// Cuts a datagram into its parts.
+    /// Splits a datagram into its parts.
     ///
     /// # Errors
-    /// Why it is no packet of ours.
+    /// Fails if the datagram is too short, of another version, or malformed.
     #[inline]
     pub fn parse(datagram: &[u8]) -> Result<Self, Refused> {
         let (raw, _) = Raw::ref_from_prefix(datagram).map_err(|_| Refused::Short)?;
@@ -226,14 +231,14 @@ impl Packet {
         Ok(Self { header, sealed_at })
     }
 
-    /// Words of selective acknowledgements behind the header.
+    /// Returns the number of words of selective acknowledgements after the header.
     #[inline]
     pub fn sack_words(&self) -> usize {
         (self.sealed_at - HEADER_BYTES) / 8
     }
 
-    /// Reads the selective acknowledgements out of the datagram that was parsed; gives those there are.
-    /// Bit `i` of word `w` says that unit `ack + 1 + 64 w + i` has arrived.
+    /// Reads the selective acknowledgements from the parsed datagram and returns them. Bit `i` of
+    /// word `w` means that unit `ack + 1 + 64 w + i` has arrived.
     #[inline]
     pub fn sack<'a>(&self, datagram: &[u8], into: &'a mut [u64; MOST_SACK_WORDS]) -> &'a [u64] {
         let bytes = datagram.get(HEADER_BYTES..self.sealed_at).unwrap_or_default();

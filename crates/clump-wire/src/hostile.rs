@@ -1,41 +1,42 @@
-//! Packets of somebody on the same network who knows everything about a job but its key. For tests, and
-//! for the laboratory: no packet of these may be taken in.
+//! Packets of an attacker on the same network that knows everything about a job but its key. For
+//! tests, and for the laboratory: none of these packets may be accepted.
 
 use crate::{Flags, Header, Kind};
 
-/// What a packet of the enemy is like.
+/// Kind of an attack packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trick {
-    /// Noise.
+    /// Random bytes.
     Noise,
-    /// Begins like a packet of ours and ends too soon.
+    /// Begins like a valid packet and ends too soon.
     Truncated,
-    /// Everything right but the job.
+    /// Valid but for the job.
     Foreign,
-    /// Everything right but the incarnation of its source.
+    /// Valid but for the incarnation of its source.
     Restarted,
-    /// Everything right but the seal: only the key could tell.
+    /// Valid but for the seal: only the key reveals it.
     Forged,
 }
 
 impl Trick {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Trick; 5] =
         [Trick::Noise, Trick::Truncated, Trick::Foreign, Trick::Restarted, Trick::Forged];
 }
 
-/// Whom the enemy claims to be, and whom it sends to: stack and incarnation; the job of both.
+/// Identity that the attacker claims, and its target: stack and incarnation of each; the job of
+/// both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// It says that it is this stack.
+    /// Stack that it claims to be.
     pub source: (u32, u32),
-    /// It sends to this one.
+    /// Stack that it sends to.
     pub target: (u32, u32),
-    /// What tells packets of their job from those of others.
+    /// Job number of the packets.
     pub job: u32,
 }
 
-/// Makes packets, always the same ones in the same order.
+/// Generator of attack packets, always the same ones in the same order.
 #[derive(Debug)]
 pub struct Enemy {
     claim: Claim,
@@ -43,12 +44,12 @@ pub struct Enemy {
 }
 
 impl Enemy {
-    /// One that makes this claim.
+    /// Creates a generator with this claim.
     pub fn new(claim: Claim) -> Self {
         Self { claim, state: 0x9e37_79b9_7f4a_7c15 }
     }
 
-    /// xorshift64 (Marsaglia 2003).
+    /// Returns the next number of xorshift64 (Marsaglia 2003).
     fn random(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -56,7 +57,7 @@ impl Enemy {
         self.state
     }
 
-    /// The next packet.
+    /// Returns the next packet.
     pub fn packet(&mut self, trick: Trick) -> Vec<u8> {
         let Claim { source, target, job } = self.claim;
         let header = Header {

@@ -1,23 +1,26 @@
-//! What clump puts on a wire between nodes: packets, and the frames of messages inside them.
+//! The wire format between nodes: packets, and the frames of messages inside them.
 //!
-//! Layer 0, formats only: no clock, no socket, no key. `clump-proto` fills in and reads [`Header`]s,
-//! `clump-net` packs and unpacks [`frame`]s and protects what lies between header and trailer.
+//! Layer 0, formats only: no clock, no socket, no key. `clump-proto` fills in and reads
+//! [`Header`]s, `clump-net` packs and unpacks [`frame`]s and protects the bytes between header and
+//! trailer.
 //!
 //! ```text
-//! header, 64 B | selective acks, 8 B each | body: frames | trailer: 16 B (AEAD) or 4 B (CRC-32C)
-//! slice: offset, 4 B | bytes of the whole unit, 4 B | bytes of it      (instead of frames, where a path has shrunk)
-//! frame: head, 8 B | route, 24 B, unless as before | order, 8 B | part, 16 B | words, 8 B each | payload
+//! packet: header, 64 B | selective acks, 8 B each | body | trailer: 16 B (AEAD) or 4 B (CRC-32C)
+//! body: frames
+//! body where a path has shrunk: offset, 4 B | bytes of the unit, 4 B | fragment of the unit
+//! frame: head, 8 B | route, 24 B, unless as before | order, 8 B | fragment, 16 B
+//!        | words, 8 B each | payload
 //! ```
 //! Little endian throughout. Every part of a frame is padded to 8 bytes. Packets of another
 //! [`VERSION`] are refused; a new format gets a new number.
 //!
-//! Types to know: [`Header`], [`Packet`] (a datagram cut into its parts), [`frame::Frame`],
+//! Types to know: [`Header`], [`Packet`] (a datagram split into its parts), [`frame::Frame`],
 //! [`frame::Frames`].
 //!
 //! # Invariants
 //! 1. Any bytes parse or are refused: no panic, no allocation, work bounded by their length.
-//! 2. What is written is read back the same.
-//! 3. Parsing looks at each byte of heads once and at no byte of payloads.
+//! 2. Everything written is read back the same.
+//! 3. Parsing reads each byte of heads once and no byte of payloads.
 //!
 //! ```
 //! use clump_wire::{Header, Kind, Packet};

@@ -1,18 +1,18 @@
-//! How packets between nodes are protected.
+//! Protection of packets between nodes.
 
-/// Chosen once per job.
+/// Protection of packets, chosen once per job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Security {
     /// Encrypted and authenticated: AES-128-GCM under keys of the job.
     #[default]
     Aead = 0,
-    /// Protected against damage only, for links that nobody else reaches: CRC-32C.
+    /// Protected against corruption only, for links that no attacker reaches: CRC-32C.
     Crc = 1,
 }
 
 impl Security {
-    /// Bytes behind the body of a packet.
+    /// Returns the bytes after the body of a packet.
     pub const fn trailer_bytes(self) -> usize {
         match self {
             Security::Aead => 16,
@@ -20,7 +20,7 @@ impl Security {
         }
     }
 
-    /// The name by which options and reports know it.
+    /// Returns the name in options and reports.
     pub const fn name(self) -> &'static str {
         match self {
             Security::Aead => "aead",

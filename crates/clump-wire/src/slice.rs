@@ -1,15 +1,15 @@
-//! A slice of a unit: what goes in one packet of a unit that is longer than its path carries by now.
+//! Fragments of units that are longer than their path now carries, one in each packet.
 
 use zerocopy::byteorder::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Bytes in front of those of the unit.
+/// Bytes of the fragment header, before those of the unit.
 pub const SLICE_BYTES: usize = 8;
 
-/// Where a slice lies in its unit.
+/// Position of a fragment in its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// Its first byte.
+    /// Offset of its first byte.
     pub offset: u32,
     /// Bytes of the whole unit.
     pub total: u32,
@@ -25,12 +25,13 @@ struct Raw {
 const _: () = assert!(size_of::<Raw>() == SLICE_BYTES);
 
 impl Slice {
-    /// The bytes in front of a slice.
+    /// Encodes the fragment header.
     pub fn encode(self) -> [u8; SLICE_BYTES] {
         zerocopy::transmute!(Raw { offset: self.offset.into(), total: self.total.into() })
     }
 
-    /// Cuts the body of a packet in two; `None` if it is no slice: cut short, empty, or beyond its unit's end.
+    /// Splits the body of a packet into header and bytes; `None` if it is no fragment: cut short,
+    /// empty, or beyond its unit's end.
     pub fn parse(body: &[u8]) -> Option<(Self, &[u8])> {
         let (raw, bytes) = Raw::ref_from_prefix(body).ok()?;
         let slice = Self { offset: raw.offset.get(), total: raw.total.get() };

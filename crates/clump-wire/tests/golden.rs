@@ -1,5 +1,5 @@
-//! Golden vectors: what goes over the wire, byte by byte, written by hand from the description of the
-//! format. A change that breaks one of these needs a new [`VERSION`], or two builds of clump will
+//! Golden vectors: the bytes on the wire, written by hand from the description of the format. A
+//! change that breaks one of these needs a new [`VERSION`], or two builds of clump will
 //! misunderstand each other.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
@@ -15,7 +15,7 @@ mod hex;
 
 use hex::unhex;
 
-/// Every field another number, so that none can stand in for another.
+/// Each field has another number, so that none can stand in for another.
 const HEADER: Header = Header {
     kind: Kind::Data,
     flags: Flags::NONE,
@@ -34,7 +34,7 @@ const HEADER: Header = Header {
     held: 0x3b3a_3938,
 };
 
-/// All of its bytes but the first three.
+/// All bytes of that header but the first three.
 const REST: &str = "05 01020304 07000000 020000ff 0708090a 0b0c0d0e \
     1011121314151617 18191a1b1c1d1e1f 2021222324252627 00001000 30313233 34353637 38393a3b";
 
@@ -149,8 +149,8 @@ const HEAD: Head = Head {
     piece: None,
 };
 
-/// Checks that the frame is written as `bytes`, behind a frame with the same route if `same`, and read
-/// back the same.
+/// Checks that the frame is written as `bytes`, after a frame with the same route if `same`, and
+/// read back the same.
 fn golden(head: Head, same: bool, words: &[u64], payload: &[u8], bytes: &str) {
     let before = unhex(&format!("01 00 00 00 00000000 {ROUTE_BYTES}"));
     let bytes = unhex(bytes);

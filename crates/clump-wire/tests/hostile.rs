@@ -1,9 +1,9 @@
-//! Bytes from anybody: noise, and good packets that were changed. They parse or are refused, as a second,
-//! naive reader says; nothing panics, and the work is bounded by the length.
+//! Hostile bytes: noise, and valid packets that were changed. They parse or are refused, in
+//! agreement with a second, naive reader; nothing panics, and the work is bounded by the length.
 //!
-//! The corpus is replayed by every run and is what mutations start from. A failure that a random test
-//! finds goes there as a line. `PROPTEST_CASES=100000 cargo test -p clump-wire --test hostile --release`
-//! looks longer.
+//! The corpus is replayed by every run and is the source of mutations. A failure that a random test
+//! finds is added there as a line. `PROPTEST_CASES=100000 cargo test -p clump-wire --test hostile
+//! --release` searches longer.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
@@ -16,14 +16,14 @@ mod model;
 
 use model::{check_body, check_packet};
 
-/// A line of the corpus: what it shows, what comes of it, its bytes.
+/// A line of the corpus: its purpose, the expected result, its bytes.
 struct Case {
     name: &'static str,
     outcome: &'static str,
     bytes: Vec<u8>,
 }
 
-/// `name | outcome | hexadecimal`; lines that begin with `#` are remarks.
+/// Parses lines `name | outcome | hexadecimal`; lines that begin with `#` are remarks.
 fn corpus(text: &'static str) -> Vec<Case> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let case = |line: &'static str| {
@@ -69,7 +69,7 @@ fn bodies_of_the_corpus() {
     assert!(BODIES.len() >= 30, "the corpus is read");
 }
 
-/// What happens to bytes on their way; places are taken modulo the length.
+/// A mutation of bytes; offsets are taken modulo the length.
 #[derive(Debug, Clone)]
 enum Change {
     Flip {
@@ -140,13 +140,13 @@ impl Change {
     }
 }
 
-/// Places in the first 256 bytes, where the heads are.
+/// Generates offsets in the first 256 bytes, where the heads are.
 fn place() -> impl Strategy<Value = usize> {
     0..256_usize
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
-    // Lengths about which padding, 32 bits or the signs of numbers go wrong.
+    // Lengths around which padding, 32 bits or the signs of numbers go wrong.
     let edges =
         [0, 1, 7, 8, 9, 11, 13, 14, 16, 17, 0x7f, 0x80, 0xff, 0xffff, 0x1_0000, 0x7fff_ffff];
     let far_edges = [0x8000_0000, 0xffff_fff7, 0xffff_fff8, 0xffff_fff9, 0xffff_ffff];
@@ -165,7 +165,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     prop::collection::vec(change, 1..6)
 }
 
-/// A case of the corpus, changed.
+/// Generates changed cases of the corpus.
 fn changed(corpus: &'static LazyLock<Vec<Case>>) -> impl Strategy<Value = Vec<u8>> {
     (any::<prop::sample::Index>(), changes()).prop_map(|(case, changes)| {
         let mut bytes = case.get(corpus).bytes.clone();
@@ -174,7 +174,7 @@ fn changed(corpus: &'static LazyLock<Vec<Case>>) -> impl Strategy<Value = Vec<u8
     })
 }
 
-/// Parsing is quick: many more cases than usual, and more on request.
+/// Returns a configuration with many more cases than usual, and more on request: parsing is fast.
 fn many() -> ProptestConfig {
     let usual = ProptestConfig::default();
     ProptestConfig { cases: usual.cases * 16, ..usual }
@@ -199,7 +199,7 @@ proptest! {
         check_body(&bytes);
     }
 
-    /// Noise that gets past the first checks.
+    /// Noise that passes the first checks.
     #[test]
     fn plausible_noise(
         mut bytes in prop::collection::vec(any::<u8>(), 64..400),

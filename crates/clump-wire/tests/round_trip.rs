@@ -1,4 +1,4 @@
-//! Whatever is written is read back the same, by the crate and by the naive reader.
+//! Everything written is read back the same, by the crate and by the naive reader.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
@@ -52,7 +52,7 @@ struct Given {
     payload: Vec<u8>,
 }
 
-/// Few routes, so that neighbours often share one.
+/// Generates few routes, so that neighbours often share one.
 fn routes() -> impl Strategy<Value = Route> {
     let routes = [[1, 2, 3], [1, 2, 4], [u64::MAX, 0, u64::MAX]];
     prop::sample::select(routes.map(|[from, to, tag]| Route { from, to, tag }).to_vec())
@@ -69,7 +69,7 @@ fn frames() -> impl Strategy<Value = Given> {
     (head, words, payload).prop_map(|(head, words, payload)| {
         let (kind, reply, handler, route, order, piece) = head;
         let route = if kind == Part { Route::default() } else { route };
-        // A part always says of what.
+        // A fragment always names its message.
         let piece = piece.or((kind == Part).then_some((0, 0)));
         let piece = piece.map(|(message, at)| Piece { message, at });
         Given { head: Head { kind, reply, handler, route, order, piece }, words, payload }
@@ -90,7 +90,7 @@ proptest! {
         prop_assert_eq!(model::packet(&datagram).unwrap(), (model::fields(&header), sack, sealed_at));
     }
 
-    /// Every bit of a header says something: none can be changed on the way without its being noticed.
+    /// Checks that every bit of a header is significant: no change on the way goes unnoticed.
     #[test]
     fn no_two_headers_look_alike(header in headers(), bit in 0..8 * HEADER_BYTES) {
         let mut bytes = header.encode(0);

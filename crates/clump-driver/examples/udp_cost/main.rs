@@ -1,5 +1,6 @@
-//! What the UDP driver costs beside bare system calls: round trips of one small datagram, and a windowed
-//! stream of runs. Both kinds in turns within one run, so that what counts is their ratio.
+//! The cost of the UDP driver compared with bare system calls: round trips of one small datagram,
+//! and a windowed stream of runs. Both kinds alternate within one run, so that their ratio is
+//! meaningful.
 //!
 //! `cargo run --release -p clump-driver --example udp_cost [bytes]`; a few seconds, two processors.
 #![allow(clippy::print_stdout, reason = "a program that prints what it measured")]
@@ -9,13 +10,13 @@ mod stream;
 
 use std::error::Error;
 
-/// Whatever goes wrong.
+/// Any error.
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// Turns of each kind.
 const TURNS: usize = 31;
 
-/// Who does the work.
+/// Sender and receiver under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// System calls alone.
@@ -24,7 +25,7 @@ enum Kind {
     Driver,
 }
 
-/// Order of the turns: bare and driver change places each time.
+/// Returns the order of a turn: bare and driver swap places each time.
 fn order(turn: usize) -> [Kind; 2] {
     if turn.is_multiple_of(2) { [Kind::Bare, Kind::Driver] } else { [Kind::Driver, Kind::Bare] }
 }
@@ -42,7 +43,8 @@ fn report(what: &str, unit: &str, turns: &[(f64, f64)]) {
     println!("{what:<28} bare {bare:8.3} {unit}   driver {driver:8.3} {unit}   ratio {ratio:.3}");
 }
 
-/// Confines the calling thread to one of the processors that are allowed; `false` when there is only one.
+/// Confines the calling thread to one of the allowed processors. Returns `false` when there is only
+/// one.
 fn pin(place: usize) -> Result<bool, Failure> {
     let allowed = clump_os::topology::affinity()?;
     let processor = allowed[place % allowed.len()];

@@ -42,7 +42,7 @@ impl Side {
                 self.bare.send_to(&self.message, to)?;
             }
             Kind::Driver => {
-                // As a stack sends: header, frames, tag.
+                // In parts as a stack sends: header, frames, tag.
                 let (head, rest) = self.message.split_at(64.min(self.message.len()));
                 let (body, tail) = rest.split_at(rest.len().saturating_sub(16));
                 self.driver.send(&[Outgoing { to, head, body, tail }])?;
@@ -51,7 +51,7 @@ impl Side {
         Ok(())
     }
 
-    /// The sender of the next datagram, as soon as one is there.
+    /// Waits for the next datagram. Returns its sender.
     #[inline]
     fn wait(&mut self, kind: Kind) -> Result<SocketAddr, Failure> {
         let mut polls = 0u32;

@@ -1,4 +1,5 @@
-//! A stream of full-sized datagrams, a window at a time, runs cut and joined by the kernel on both ways.
+//! A stream of full-sized datagrams, a window at a time, runs segmented and joined by the kernel in
+//! both directions.
 
 use crate::{Failure, Kind, TURNS, report};
 use clump_driver::{Driver, Inbound, Outgoing, Udp, UdpOptions};
@@ -9,12 +10,12 @@ use std::net::{SocketAddr, UdpSocket};
 const DATAGRAM: usize = 1400;
 const RUN: usize = 46;
 const RUN_BYTES: usize = RUN * DATAGRAM;
-/// Runs under way at most: 256 KB, as a window that suits the caches.
+/// Maximum number of runs in flight: 256 KB, a window that suits the caches.
 const WINDOW_RUNS: usize = 4;
 /// Windows in one turn.
 const WINDOWS: usize = 20;
 const PATIENCE_NS: u64 = 10_000_000_000;
-/// What buffers of both kinds are raised to.
+/// Size to which buffers of both kinds are raised.
 const BUFFER_BYTES: usize = 4 << 20;
 
 /// One side: a bare connected socket and a driver.
@@ -27,22 +28,22 @@ struct Side {
     layout: Layout,
 }
 
-/// How the datagrams of a run lie in memory; bare calls always have them back to back.
+/// Layout of a run's datagrams in memory; bare calls always have them back to back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Layout {
     /// Header, frames and tag of each apart.
     Parts,
-    /// Each in one piece, with gaps between them.
+    /// Each contiguous, with gaps between them.
     Slots,
     /// Back to back.
     Piece,
 }
 
-/// From one datagram to the next in memory, where there are gaps.
+/// Distance between datagrams in memory, where there are gaps.
 const SLOT: usize = 1536;
 
 impl Side {
-    /// Two sides that reach each other.
+    /// Creates two sides that reach each other.
     fn pair() -> Result<[Self; 2], Failure> {
         let any: SocketAddr = "127.0.0.1:0".parse()?;
         let bare = [UdpSocket::bind(any)?, UdpSocket::bind(any)?];
@@ -69,7 +70,7 @@ impl Side {
         Ok([side(near, drivers.0, addresses.1), side(far, drivers.1, addresses.0)])
     }
 
-    /// Bytes of what is there.
+    /// Receives, and returns the bytes received.
     fn receive(&mut self, kind: Kind) -> Result<usize, Failure> {
         let bytes = match kind {
             Kind::Bare => raw_udp::read(&self.bare, &mut self.buffer)?.unwrap_or(0),
@@ -82,7 +83,7 @@ impl Side {
         Ok(bytes)
     }
 
-    /// One run; what does not fit is tried again by the caller.
+    /// Sends one run. The caller retries the datagrams that did not fit.
     fn send_run(&mut self, kind: Kind, skip: usize) -> Result<usize, Failure> {
         match kind {
             Kind::Bare => {
@@ -116,14 +117,14 @@ impl Side {
     }
 }
 
-/// What one side's part of a window costs.
+/// Cost of one side's part of a window.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     send_ns: u64,
     receive_ns: u64,
 }
 
-/// Sends a window of runs and receives it, on one processor: what is left of a stream when nobody waits.
+/// Sends a window of runs and receives it, on one processor: the cost of a stream without waiting.
 fn window(near: &mut Side, far: &mut Side, kind: Kind) -> Result<Cost, Failure> {
     let deadline = now_ns() + PATIENCE_NS;
     let start = now_ns();

@@ -1,8 +1,8 @@
-//! What each driver's round trip is between two network namespaces joined by a virtual cable, as a ratio to
-//! bare UDP of the same run; all in turns.
+//! Round trips of each driver between two network namespaces joined by a virtual cable, as ratios
+//! to bare UDP of the same run; all in turns.
 //!
-//! `cargo run --release -p clump-driver --example ways [bytes] [generic]`; a few seconds, two processors, and root or
-//! user namespaces.
+//! `cargo run --release -p clump-driver --example ways [bytes] [generic]`; a few seconds, two
+//! processors, and root or user namespaces.
 #![allow(clippy::print_stdout, reason = "a program that prints what it measured")]
 
 mod side;
@@ -15,14 +15,14 @@ use std::error::Error;
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Whatever goes wrong.
+/// Any error.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// Turns of each way.
+/// Turns of each driver.
 const TURNS: usize = 31;
 /// Round trips in one turn: about 10 ms.
 const TRIPS: usize = 1000;
-/// Round trips before the first turn, in which drivers find their ways.
+/// Warm-up before the first turn, in which drivers find their paths.
 const WARM_UP_NS: u64 = 300_000_000;
 
 fn main() -> Result<(), Failure> {
@@ -51,7 +51,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where XDP's program is to sit: as told, else wherever it may.
+/// Returns the permitted attachment modes of XDP's program: the one given, else all.
 fn modes() -> Vec<Mode> {
     match std::env::args_os().nth(2) {
         Some(mode) if mode == "generic" => vec![Mode::Generic],
@@ -64,7 +64,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Enters a namespace and a processor of its own.
+/// Enters a namespace and pins the thread to a processor of its own.
 fn settle(networks: &Networks, node: usize) -> Result<(), Failure> {
     netns::enter(None, networks.nets[node].as_fd())?;
     let allowed = clump_os::topology::affinity()?;
@@ -72,7 +72,7 @@ fn settle(networks: &Networks, node: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The side that measures: microseconds a round trip, by turn and way.
+/// Runs the measuring side. Returns microseconds per round trip, by turn and driver.
 fn here(
     networks: &Networks,
     bytes: usize,
@@ -106,7 +106,7 @@ fn here(
     Ok(times)
 }
 
-/// The side that answers.
+/// Runs the answering side.
 fn there(
     networks: &Networks,
     bytes: usize,

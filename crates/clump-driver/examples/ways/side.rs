@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 
 const PATIENCE_NS: u64 = 10_000_000_000;
 
-/// What to go by.
+/// Driver under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// System calls alone.
@@ -24,16 +24,16 @@ pub enum Way {
 }
 
 impl Way {
-    /// All, in the order of turns; the first is what others are compared with.
+    /// All drivers, in the order of turns; the others are compared with the first.
     pub const ALL: [Self; 4] = [Self::Bare, Self::Udp, Self::Packet, Self::Xdp];
 
-    /// Its name in the report.
+    /// Returns its name in the report.
     pub fn name(self) -> &'static str {
         ["bare UDP", "udp", "packet", "xdp"][self as usize]
     }
 }
 
-/// One side.
+/// One side of a round trip.
 pub struct Side {
     _program: Attached,
     bare: UdpSocket,
@@ -44,7 +44,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// All that receives at `address`.
+    /// Opens all drivers at `address`.
     pub fn open(address: Ipv4Addr, bytes: usize, modes: &[Mode]) -> Result<Self, Failure> {
         let any: SocketAddr = (address, 0).into();
         let bare = UdpSocket::bind(any)?;
@@ -69,20 +69,20 @@ impl Side {
         Ok(Self { _program: xdp.attached, bare, drivers, inbound, buffer, message })
     }
 
-    /// The addresses of all ways.
+    /// Returns the addresses of all drivers.
     pub fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
         let drivers = self.drivers.iter().map(|driver| driver.local());
         Ok(std::iter::once(self.bare.local_addr()?).chain(drivers).collect())
     }
 
-    /// There and back; the last of a turn is marked.
+    /// Sends a datagram and waits for the answer; the last one of a turn is marked.
     pub fn trip(&mut self, way: Way, to: SocketAddr, last: bool) -> Result<(), Failure> {
         self.send(way, to, last)?;
         self.wait(way)?;
         Ok(())
     }
 
-    /// Back, when something has come; whether it was the last.
+    /// Answers the next datagram. Returns true if it was the last one.
     pub fn answer(&mut self, way: Way, to: SocketAddr) -> Result<bool, Failure> {
         let last = self.wait(way)?;
         self.send(way, to, last)?;
@@ -96,14 +96,14 @@ impl Side {
             self.bare.send_to(&self.message, to)?;
             return Ok(());
         }
-        // As a stack sends: header, frames, tag.
+        // In parts as a stack sends: header, frames, tag.
         let (head, rest) = self.message.split_at(64.min(self.message.len()));
         let (body, tail) = rest.split_at(rest.len().saturating_sub(16));
         self.drivers[way as usize - 1].send(&[Outgoing { to, head, body, tail }])?;
         Ok(())
     }
 
-    /// Whether what comes next is the last, as soon as it is there.
+    /// Waits for the next datagram. Returns true if it is the last one.
     #[inline]
     fn wait(&mut self, way: Way) -> Result<bool, Failure> {
         let (mut polls, mut deadline) = (0u32, None);

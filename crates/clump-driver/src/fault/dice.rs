@@ -1,6 +1,7 @@
-//! Chance that repeats: a small generator (splitmix64) whose whole course follows from its seed.
+//! A repeatable random source: a small generator (splitmix64) whose whole sequence follows from its
+//! seed.
 
-/// A stream of numbers that a seed decides.
+/// A sequence of numbers that a seed decides.
 #[derive(Debug, Clone)]
 pub(super) struct Dice {
     state: u64,
@@ -11,7 +12,7 @@ impl Dice {
         Self { state: seed }
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub(super) fn roll(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -20,14 +21,14 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `limit`, inclusive.
+    /// Returns a number from 0 to `limit`, inclusive.
     pub(super) fn upto(&mut self, limit: u64) -> u64 {
-        // 2^64 mod any limit of use here is far below what a test could see.
+        // The bias of the remainder is far below anything a test could see.
         if limit == u64::MAX { self.roll() } else { self.roll() % (limit + 1) }
     }
 
-    /// Whether a chance from 0 to 1 comes true. One number is taken whatever the chance, so that
-    /// changing one chance leaves the course of the others as it was.
+    /// Returns true with a probability from 0 to 1. One number is taken at any probability, so that
+    /// changing one leaves the sequence of the others as it was.
     pub(super) fn comes(&mut self, chance: f64) -> bool {
         let unit = (self.roll() >> 11) as f64 / (1u64 << 53) as f64;
         unit < chance

@@ -1,40 +1,41 @@
-//! What a fault wrapper is to do, and what it has done.
+//! Plan and counts of a fault wrapper.
 
 use std::net::SocketAddr;
 
-/// What befalls datagrams, as they are sent if nothing else is said. Chances go from 0 (never) to 1 (always).
+/// Faults that affect datagrams, as they are sent unless stated otherwise. Chances go from 0
+/// (never) to 1 (always).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FaultPlan {
-    /// Chance to be lost.
+    /// Chance of being lost.
     pub loss: f64,
-    /// Chance of a received datagram to be lost after all. Alone it leaves what is sent as it is, in runs and where it
-    /// lies, so that a stream pays for what is lost and not for this wrapper.
+    /// Chance that a received datagram is lost after all. Used alone it leaves sent datagrams as
+    /// they are, in runs and in place, so that a stream pays for the loss and not for this wrapper.
     pub loss_on_arrival: f64,
-    /// Chance to be sent twice; each copy then has its own fate.
+    /// Chance of being sent twice; each copy then has its own fate.
     pub duplication: f64,
-    /// Chance to be held back until others have gone past.
+    /// Chance of being held back until others have overtaken it.
     pub reordering: f64,
-    /// Most datagrams that go past one that is held back, at least 1.
+    /// Maximum number of datagrams that overtake one that is held back, at least 1.
     pub reorder_span: u32,
-    /// How long one is held back at most, where too few follow it.
+    /// Longest time for which one is held back, where too few follow it.
     pub reorder_hold_ns: u64,
     /// Chance that one to four bits flip.
     pub corruption: f64,
-    /// Chance of a received datagram to bear the mark of congestion.
+    /// Chance that a received datagram gets the congestion mark.
     pub congestion: f64,
-    /// How long each is under way.
+    /// Delay of each datagram.
     pub delay_ns: u64,
-    /// What is added to that at most, differently for each (they overtake each other then).
+    /// Maximum additional delay, different for each (they overtake each other then).
     pub jitter_ns: u64,
-    /// Bytes per second that leave; what has to wait is queued.
+    /// Bytes per second that leave; the rest is queued.
     pub rate_bytes_per_s: Option<u64>,
-    /// Bytes that wait here at most. Beyond that a rated link loses datagrams, as a router does; without
-    /// a rate the wire takes no more.
+    /// Maximum bytes that wait here. Beyond that a rate-limited link loses datagrams, as a router
+    /// does; without a rate the wire takes no more.
     pub queue_bytes: usize,
 }
 
 impl Default for FaultPlan {
-    /// No fault at all.
+    /// Returns a plan without faults.
     fn default() -> Self {
         Self {
             loss: 0.0,
@@ -54,7 +55,7 @@ impl Default for FaultPlan {
 }
 
 impl FaultPlan {
-    /// Whether datagrams that are sent pass untouched and at once.
+    /// Returns true if datagrams that are sent pass unchanged and at once.
     pub(super) fn spares_sent(&self) -> bool {
         let chances = [self.loss, self.duplication, self.reordering, self.corruption];
         chances.iter().all(|chance| *chance <= 0.0)
@@ -63,22 +64,22 @@ impl FaultPlan {
             && self.rate_bytes_per_s.is_none()
     }
 
-    /// Whether datagrams that are received pass untouched.
+    /// Returns true if datagrams that are received pass unchanged.
     pub(super) fn spares_received(&self) -> bool {
         self.loss_on_arrival <= 0.0 && self.congestion <= 0.0
     }
 }
 
-/// What happened to datagrams.
+/// Counts of datagrams by their fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FaultCounts {
     /// Taken from the sender.
     pub taken: u64,
-    /// Handed to the driver inside, copies included.
+    /// Handed to the inner driver, copies included.
     pub passed: u64,
     /// Lost by chance, here or on arrival.
     pub lost: u64,
-    /// Lost because the queue of a rated link was full.
+    /// Lost because the queue of a rate-limited link was full.
     pub overflowed: u64,
     /// Lost between cut addresses, both ways.
     pub cut: u64,
@@ -88,9 +89,9 @@ pub struct FaultCounts {
     pub reordered: u64,
     /// With bits flipped.
     pub corrupted: u64,
-    /// Given the mark of congestion.
+    /// Given the congestion mark.
     pub marked: u64,
-    /// Lost because the driver inside refused them after they had been taken here.
+    /// Lost because the inner driver refused them after they had been taken here.
     pub refused: u64,
 }
 

@@ -32,7 +32,7 @@ impl Scene {
     }
 
     fn received(&mut self) -> Vec<u32> {
-        // Lets those under way move on, as the sender's own polls do.
+        // Lets those in flight advance, as the sender's own polls do.
         self.sender.receive(&mut Inbound::new(1)).unwrap();
         let mut inbound = Inbound::new(8);
         let mut numbers = Vec::new();
@@ -132,7 +132,7 @@ fn a_reordered_datagram_is_overtaken_by_few_and_never_stuck() {
     assert_eq!(sorted, (0..1000).collect::<Vec<_>>());
     assert_ne!(got, sorted);
     for (place, number) in got.iter().enumerate() {
-        // Three that are queued go past, with those among them that are held back themselves.
+        // Three that are queued overtake it, with those among them that are held back themselves.
         assert!(place.abs_diff(*number as usize) <= 32, "{number} at {place}");
     }
 }

@@ -1,26 +1,26 @@
-//! Datagrams under way: ordered by when they are due, bounded in bytes, their vectors used again.
+//! Datagrams in flight: ordered by due time, bounded in bytes, their vectors used again.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// A datagram under way.
+/// A datagram in flight.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) to: SocketAddr,
     pub(super) bytes: Vec<u8>,
 }
 
-/// One that is held back until others have gone past.
+/// A datagram that is held back until others have overtaken it.
 #[derive(Debug)]
 struct Overtaken {
     held: Held,
-    /// Let go once so many datagrams have been queued in all,
+    /// It is released once this many datagrams have been queued in all,
     after: u64,
     /// or at this time.
     due_ns: u64,
 }
 
-/// All that are under way.
+/// All datagrams in flight.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     queue: BTreeMap<(u64, u64), Held>,
@@ -38,17 +38,17 @@ impl Waiting {
         self.queue.is_empty() && self.overtaken.is_empty()
     }
 
-    /// Bytes under way.
+    /// Returns the bytes in flight.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// An empty vector to fill.
+    /// Returns an empty vector to fill.
     pub(super) fn vector(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Gives a vector back.
+    /// Takes a vector back.
     pub(super) fn give_back(&mut self, mut bytes: Vec<u8>) {
         if self.spare.len() < SPARE {
             bytes.clear();
@@ -56,20 +56,20 @@ impl Waiting {
         }
     }
 
-    /// Queues a datagram that is due then.
+    /// Queues a datagram that is due at that time.
     pub(super) fn push(&mut self, due_ns: u64, held: Held) {
         self.queued += 1;
         self.bytes += held.bytes.len();
         self.queue.insert((due_ns, self.queued), held);
     }
 
-    /// Holds one back until `span` others have been queued, or that time has come.
+    /// Holds a datagram back until `span` others have been queued, or that time has been reached.
     pub(super) fn hold_back(&mut self, span: u64, due_ns: u64, held: Held) {
         self.bytes += held.bytes.len();
         self.overtaken.push(Overtaken { held, after: self.queued + span, due_ns });
     }
 
-    /// Queues those that were held back long enough.
+    /// Queues datagrams that were held back long enough.
     pub(super) fn release(&mut self, now_ns: u64) {
         let mut i = 0;
         while i < self.overtaken.len() {
@@ -84,7 +84,7 @@ impl Waiting {
         }
     }
 
-    /// Those due by now, in order.
+    /// Returns the datagrams due by now, in order.
     pub(super) fn due(&self, now_ns: u64) -> impl Iterator<Item = &Held> {
         self.queue.range(..=(now_ns, u64::MAX)).map(|(_, held)| held)
     }
@@ -99,7 +99,7 @@ impl Waiting {
         }
     }
 
-    /// When the next is due.
+    /// Returns the time at which the next datagram is due.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
         let queued = self.queue.first_key_value().map(|((due_ns, _), _)| *due_ns);
         let overtaken = self.overtaken.iter().map(|one| one.due_ns).min();

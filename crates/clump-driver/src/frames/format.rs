@@ -5,35 +5,36 @@
 //!     | to MAC | from MAC | type | v : k | 0 | length | to port | from | to IP | from IP | datagram or probe, padding
 //! ```
 //!
-//! Network order. The type is the first of two that IEEE 802 sets aside for local experiments. Everything
-//! behind it is 16 bytes, less than the headers of IP and UDP, so what fits there fits here.
+//! Padding follows the datagram. Network order. The type is the first of two that IEEE 802 sets
+//! aside for local experiments. Everything after it is 16 bytes, less than the headers of IP and
+//! UDP, so a datagram that fits there fits here.
 
 use clump_os::link::Way;
 use clump_os::packet::Match;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// The type of our frames.
+/// EtherType of the frames.
 pub(super) const ETHERTYPE: u16 = 0x88b5;
 /// Bytes before the datagram.
 pub(super) const HEAD: usize = 30;
-/// What a datagram would have before it by IP and UDP. Frames carry no longer ones than UDP does, though
-/// they could: a datagram must not depend on what it goes by.
+/// Bytes of the headers that a datagram has by IP and UDP. Frames carry no longer datagrams than
+/// UDP does, though they could: a datagram must not depend on its mechanism.
 pub(super) const UDP_HEADERS: usize = 28;
 /// 2: questions and answers are made with a key ([`super::probe`]).
 const VERSION: u8 = 2;
 
-/// What a frame is for.
+/// Purpose of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Carries a datagram.
     Datagram = 1,
-    /// Asks whether frames arrive.
+    /// Probes whether frames arrive.
     Ask = 2,
-    /// Says that one did.
+    /// Confirms that a probe arrived.
     Answer = 3,
 }
 
-/// What the beginning of a frame says.
+/// Decoded header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) kind: Kind,
@@ -42,7 +43,7 @@ pub(super) struct Head {
     pub(super) bytes: usize,
 }
 
-/// The beginning of all frames on a way; kind and length are still to be written.
+/// Returns the header of all frames of a route; kind and length are still to be written.
 pub(super) fn template(from: SocketAddrV4, to: SocketAddrV4, way: &Way) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..6].copy_from_slice(&way.to);
@@ -62,8 +63,9 @@ pub(super) fn complete(head: &mut [u8; HEAD], kind: Kind, bytes: usize) {
     head[16..18].copy_from_slice(&(bytes as u16).to_be_bytes());
 }
 
-/// What frames for `local` contain: all that the kernel is to look at. First what tells the ranks of a node apart, since
-/// each frame is shown to the sockets of all of them.
+/// Returns the filter of frames for `local`: everything that the kernel compares. The port comes
+/// first, because it distinguishes the ranks of a node, and each frame is offered to the sockets of
+/// all of them.
 pub(super) fn accept(local: SocketAddrV4) -> [Match; 3] {
     [
         Match { at: 18, width: 2, value: u32::from(local.port()) },
@@ -72,7 +74,8 @@ pub(super) fn accept(local: SocketAddrV4) -> [Match; 3] {
     ]
 }
 
-/// Reads the beginning of a frame of `frame_bytes`; `None` for what is none of ours or lies about its length.
+/// Parses the header of a frame of `frame_bytes`; `None` if it has another format or claims a wrong
+/// length.
 #[inline]
 pub(super) fn parse(head: &[u8; HEAD], frame_bytes: usize) -> Option<Head> {
     let kind = match head[14] {

@@ -1,42 +1,46 @@
-//! What frames leave and arrive by.
+//! The interface between the driver and the sockets that carry frames.
 
 use crate::error::DriverError;
 use clump_os::packet::{self, Ring};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Puts frames on a wire and takes them off, without blocking.
+/// Sends and receives frames, without blocking.
 pub trait Link: Send + std::fmt::Debug {
-    /// What a driver over it is called in reports.
+    /// Name in reports of a driver over it.
     const NAME: &'static str;
 
-    /// Longest frame that is received, its Ethernet header included.
+    /// Returns the longest frame that is received, its Ethernet header included.
     fn most_bytes(&self) -> usize;
 
-    /// Whether it sends by this interface.
+    /// Returns true if it sends by this interface.
     fn reaches(&self, _interface: u32) -> bool {
         true
     }
 
-    /// Sends a frame by an interface that it reaches. `AGAIN` or `NOBUFS`: no room now.
+    /// Sends a frame by an interface that it reaches.
+    ///
+    /// # Errors
+    /// Fails with `AGAIN` or `NOBUFS` if there is no room now.
     fn send(&mut self, interface: u32, frame: &[u8]) -> Result<(), Errno>;
 
-    /// Bytes of the frame that waits, if one does; 0 for one that is not as it should be.
+    /// Returns the bytes of the waiting frame, if there is one; 0 for a malformed one.
     fn waiting(&mut self) -> Option<usize>;
 
-    /// Copies what waits, from byte `from` of the frame on.
+    /// Copies from the waiting frame, from byte `from` on.
     fn copy(&self, from: usize, into: &mut [u8]);
 
-    /// Forgets what waits.
+    /// Discards the waiting frame.
     fn advance(&mut self);
 
-    /// Becomes readable when a frame waits.
+    /// Returns the descriptor that becomes readable when a frame waits.
     fn readiness(&self) -> BorrowedFd<'_>;
 
-    /// Frames lost since this was asked last, because nobody took those before.
+    /// Returns the number of frames lost since the last call, because earlier ones had not been
+    /// taken.
     fn dropped(&mut self) -> u64;
 
-    /// Readiness may have been for something else than frames: forgets that.
+    /// Clears readiness that may have had another cause than frames.
     fn calm(&mut self) {}
 }
 
@@ -45,7 +49,7 @@ pub trait Link: Send + std::fmt::Debug {
 pub struct PacketLink {
     socket: OwnedFd,
     ring: Ring,
-    /// The interface that the socket is bound to; 0: to none.
+    /// The interface that the socket is bound to; 0: none.
     bound: u32,
 }
 

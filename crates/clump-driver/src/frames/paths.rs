@@ -1,23 +1,23 @@
-//! Which destinations frames reach: what is known of each, when to ask again, when to stop believing.
+//! Destinations and their reachability by frames: state of each, times of probes, and closing.
 //!
-//! A destination begins closed: everything goes by UDP, which also makes the kernel resolve its hardware
-//! address. Meanwhile it is asked, less and less often, and opens when it answers. So frames are never used
-//! where switches, clouds or peers do not take them. An open destination from which nothing was heard for
-//! [`CLOSE_AFTER`] frames closes; halfway it is asked, and a peer that looks at all answers in time. That also
-//! bounds what waits in a ring that nobody reads.
+//! A destination begins closed: everything goes by UDP, which also makes the kernel resolve its
+//! hardware address. Meanwhile it is probed, less and less often, and opens when it answers. So
+//! frames are never used where switches, clouds or peers do not take them. An open destination from
+//! which nothing was heard for [`CLOSE_AFTER`] frames closes; halfway it is probed, and a peer that
+//! polls at all answers in time. That also bounds the frames that wait in a ring that is not read.
 //!
-//! Pure: time comes in, what to send goes out.
+//! Pure: time comes in, datagrams to send go out.
 
 use super::format::{self, HEAD};
 use clump_os::link::Way;
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
 
-/// Most destinations; what goes to others goes by UDP.
+/// Maximum number of destinations; datagrams to others go by UDP.
 const MOST: usize = 4096;
-/// Frames in a row without any from the other side, after which it is asked.
+/// Frames sent in a row without any from the other side, after which it is probed.
 const ASK_AFTER: u32 = 24;
-/// And after which they are not believed to arrive.
+/// Frames sent in a row after which they count as not arriving.
 const CLOSE_AFTER: u32 = 64;
 /// Frames without an answer that was made with the key, after which one is asked for, again and again: other frames may
 /// be forged.
@@ -27,22 +27,22 @@ const DOUBT_AFTER: u32 = 1024;
 /// Datagrams that follow a burst by UDP, or one that no frame holds, and go by UDP too: by frame they would overtake
 /// it, and the protocol would take it for lost.
 const AFTER_BURST: u32 = 16;
-/// First and longest pause between questions.
+/// First and longest pause between probes.
 const FIRST_PAUSE_NS: u64 = 200_000;
 const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 
-/// What is known of one destination.
+/// State of one destination.
 #[derive(Debug)]
 pub(super) struct Path {
     pub(super) to: SocketAddrV4,
-    /// Beginning of its frames, and their interface.
+    /// Header of its frames, and their interface.
     pub(super) head: [u8; HEAD],
     pub(super) interface: u32,
     /// Longest datagram that a frame carries there; 0 while closed.
     pub(super) most: usize,
-    /// Longest that it would carry, once the way is known; 0: it is not.
+    /// Longest datagram that it would carry, once the route is known; 0: unknown.
     reach: usize,
-    /// Frames sent since one was heard.
+    /// Frames sent since one was received.
     unheard: u32,
     /// Frames sent since the last answer.
     unconfirmed: u32,
@@ -58,13 +58,13 @@ pub(super) struct Path {
 pub(super) struct Paths {
     all: Vec<Path>,
     index: HashMap<SocketAddrV4, usize>,
-    /// Where the last one lies; most sends go where the one before went.
+    /// Index of the last one; most sends go to the same destination as the one before.
     last: usize,
     open: usize,
 }
 
 impl Paths {
-    /// The destination `to`, noted if it is new; `None` when there are too many.
+    /// Returns the destination `to`, added if it is new; `None` when there are too many.
     #[inline]
     pub(super) fn towards(&mut self, to: SocketAddrV4) -> Option<usize> {
         if self.all.get(self.last).is_some_and(|path| path.to == to) {
@@ -74,7 +74,7 @@ impl Paths {
         Some(self.last)
     }
 
-    /// The destination `from`, if it is one.
+    /// Returns the destination `from`, if it is known.
     #[inline]
     pub(super) fn known(&self, from: SocketAddrV4) -> Option<usize> {
         if self.all.get(self.last).is_some_and(|path| path.to == from) {
@@ -113,13 +113,13 @@ impl Paths {
         &mut self.all[at]
     }
 
-    /// Whether frames may come from anybody.
+    /// Returns true if frames may arrive from any destination.
     #[inline]
     pub(super) fn any_open(&self) -> bool {
         self.open > 0
     }
 
-    /// A frame left for this destination; whether it is now to be asked.
+    /// Notes that a frame was sent to this destination. Returns true if it is now to be probed.
     #[inline]
     pub(super) fn on_sent(&mut self, at: usize) -> bool {
         let path = &mut self.all[at];
@@ -158,7 +158,7 @@ impl Paths {
         true
     }
 
-    /// Frames are not believed to arrive there, until it answers again.
+    /// Closes the destination, until it answers again.
     pub(super) fn close(&mut self, at: usize) {
         let path = &mut self.all[at];
         if path.most > 0 {
@@ -168,12 +168,12 @@ impl Paths {
         path.ask_at_ns = 0;
     }
 
-    /// It asks, so it is there: asking back need not wait.
+    /// Notes its probe: it is there, so probing it need not wait.
     pub(super) fn on_asked(&mut self, at: usize) {
         self.all[at].ask_at_ns = 0;
     }
 
-    /// Whether a closed destination is to be asked now; if so, the next time is later.
+    /// Returns true if a closed destination is to be probed now; the next time is then later.
     pub(super) fn is_due(&mut self, at: usize, now_ns: u64) -> bool {
         let path = &mut self.all[at];
         if path.most > 0 || now_ns < path.ask_at_ns {
@@ -184,7 +184,7 @@ impl Paths {
         true
     }
 
-    /// The way there was found.
+    /// Notes the route that was found.
     pub(super) fn on_way(&mut self, at: usize, from: SocketAddrV4, way: &Way, most_frame: usize) {
         let path = &mut self.all[at];
         path.head = format::template(from, path.to, way);
@@ -193,14 +193,14 @@ impl Paths {
         path.reach = most_frame.saturating_sub(HEAD).min(by_udp);
     }
 
-    /// Whether the way there is known.
+    /// Returns true if the route is known.
     pub(super) fn has_way(&self, at: usize) -> bool {
         self.all[at].reach > 0
     }
 }
 
 impl Path {
-    /// Whether a datagram may go there by frame.
+    /// Returns true if a datagram may go there by frame.
     #[inline]
     pub(super) fn takes(&mut self, bytes: usize) -> bool {
         if self.after_burst > 0 {
@@ -218,7 +218,7 @@ impl Path {
         fits
     }
 
-    /// A burst goes there by UDP.
+    /// Notes that a burst goes there by UDP.
     #[inline]
     pub(super) fn on_burst(&mut self) {
         self.after_burst = AFTER_BURST;

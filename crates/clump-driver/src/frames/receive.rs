@@ -1,4 +1,4 @@
-//! Receiving: frames, which a load from memory finds, and UDP, which a system call does.
+//! Receiving: frames, found by a load from memory, and UDP, by a system call.
 
 use super::format::{self, HEAD, Head, Kind};
 use super::probe::PROBE_BYTES;
@@ -9,17 +9,17 @@ use crate::inbound::{Arrival, Ecn, Inbound};
 use clump_os::clock;
 use std::net::SocketAddrV4;
 
-/// Most frames of one call, so that UDP has its turn.
+/// Maximum number of frames of one call, so that UDP gets its turn.
 const AT_ONCE: usize = 64;
 
 impl<L: Link> Frames<L> {
-    /// Whether frames are in use, and nothing comes by UDP.
+    /// Returns true if frames are in use, and nothing arrives by UDP.
     #[inline]
     pub(super) fn is_udp_quiet(&self) -> bool {
         self.quiet >= UDP_QUIET && self.paths.any_open()
     }
 
-    /// Whether it is time to look there all the same.
+    /// Returns true if it is time to poll UDP nevertheless.
     #[inline]
     pub(super) fn udp_is_due(&self) -> bool {
         clock::ticked_ns().wrapping_sub(self.looked_ns) >= UDP_PAUSE_NS
@@ -39,7 +39,7 @@ impl<L: Link> Frames<L> {
         Ok(received)
     }
 
-    /// Takes the frames that wait, as far as there is room.
+    /// Takes the waiting frames, as far as there is room.
     #[inline]
     pub(super) fn receive_frames(&mut self, into: &mut Inbound) -> usize {
         let mut received = 0;

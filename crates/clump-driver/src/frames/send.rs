@@ -1,4 +1,4 @@
-//! Sending: what goes by frame, what by UDP, and asking whether frames arrive.
+//! Sending: the choice between frames and UDP, and probes of whether frames arrive.
 
 use super::format::{self, HEAD, Kind};
 use super::probe::PROBE_BYTES;
@@ -9,10 +9,10 @@ use clump_os::{clock, packet};
 use rustix::io::Errno;
 use std::net::SocketAddr;
 
-/// Longest burst that goes by frames. Each is a system call; of longer ones UDP sends several by one.
+/// Longest burst that goes by frames. Each is a system call; UDP sends several datagrams by one.
 const SHORT: usize = 4;
 
-/// What became of a datagram that was to go by frame.
+/// Result of sending a datagram by frame.
 enum Sent {
     Gone,
     /// No room now.
@@ -22,7 +22,7 @@ enum Sent {
 }
 
 impl<L: Link> Frames<L> {
-    /// Sends a short burst: by frames as far as those behind reach, the rest by UDP.
+    /// Sends a short burst: by frames up to the first datagram that cannot, the rest by UDP.
     #[inline]
     fn send_short(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         for (taken, datagram) in batch.iter().enumerate() {
@@ -35,7 +35,7 @@ impl<L: Link> Frames<L> {
         Ok(batch.len())
     }
 
-    /// Sends what is left of a burst by UDP, so that it keeps its order.
+    /// Sends the rest of a burst by UDP, so that it keeps its order.
     fn send_rest(&mut self, batch: &[Outgoing<'_>], first: usize) -> Result<usize, DriverError> {
         let rest = &batch[first..];
         let sent = self.udp.send(rest).map_err(|e| e.behind(first))?;
@@ -45,14 +45,15 @@ impl<L: Link> Frames<L> {
         Ok(first + sent)
     }
 
-    /// Sends a short burst by frames as far as they are in use, a long one by UDP; `kept`: its memory stays as it is.
+    /// Sends a short burst by frames as far as they are in use, a long one by UDP; `kept`: its
+    /// memory stays unchanged.
     #[inline]
     pub(super) fn send_either(
         &mut self,
         batch: &[Outgoing<'_>],
         kept: bool,
     ) -> Result<usize, DriverError> {
-        // Over loopback few may be longer than any frame, and worth keeping.
+        // Over loopback a few may be longer than any frame, and worth sending zero-copy.
         let long = |datagram: &Outgoing<'_>| datagram.bytes() > packet::MOST_BYTES;
         if batch.len() > SHORT || (kept && batch.iter().any(long)) {
             return self.send_long(batch, kept);
@@ -91,7 +92,7 @@ impl<L: Link> Frames<L> {
         let Outgoing { head, body, tail, .. } = datagram;
         let mut begin = path.head;
         format::complete(&mut begin, Kind::Datagram, bytes);
-        // `takes` has made sure of the room: a path's frames are never longer than `frame`.
+        // `takes` has checked the room: a path's frames are never longer than `frame`.
         let Some(frame) = self.frame.get_mut(..HEAD + bytes) else { return Sent::NotByFrame };
         let (first, rest) = frame.split_at_mut(HEAD);
         first.copy_from_slice(&begin);
@@ -108,7 +109,8 @@ impl<L: Link> Frames<L> {
                 Sent::Gone
             }
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => Sent::Full,
-            // The interface is down, gone, or carries less than it said: the way must be found again.
+            // The interface is down, gone, or carries less than it reported: the route must be
+            // found again.
             Err(_) => {
                 self.paths.close(at);
                 Sent::NotByFrame
@@ -116,14 +118,14 @@ impl<L: Link> Frames<L> {
         }
     }
 
-    /// Asks a closed destination whether frames arrive, when it is time to.
+    /// Probes a closed destination for frames, when that is due.
     fn ask_if_due(&mut self, to: &SocketAddr) {
         let SocketAddr::V4(to) = *to else { return };
         let Some(at) = self.paths.known(to) else { return };
         if self.paths.at(at).most > 0 || !self.paths.is_due(at, clock::now_ns()) {
             return;
         }
-        // Refused or unknown: it stays closed, and the kernel is asked again later.
+        // If it is refused or unknown it stays closed, and the kernel is asked again later.
         let way = self.ways.find(*to.ip()).ok().flatten();
         if let Some(way) = way.filter(|way| self.link.reaches(way.interface.index)) {
             self.paths.on_way(at, self.local, &way, self.link.most_bytes());
@@ -144,7 +146,8 @@ impl<L: Link> Frames<L> {
             return;
         }
         let path = self.paths.at(at);
-        // As short as Ethernet allows; shorter ones would be padded with whatever the card likes.
+        // As short as Ethernet allows; shorter ones would be padded with arbitrary bytes by the
+        // card.
         let mut frame = [0; 60];
         let mut begin = path.head;
         format::complete(&mut begin, kind, PROBE_BYTES);

@@ -1,4 +1,4 @@
-//! Frames by an AF_XDP socket: taken out of an interface before the kernel's protocols see them.
+//! Frames by an AF_XDP socket: taken from an interface before the kernel's protocols see them.
 
 use super::format;
 use super::link::Link;
@@ -17,11 +17,12 @@ pub struct XdpLink {
     interface: u32,
 }
 
-/// An XDP socket for who is reached at `local` by UDP, on the interface that has that address, in the first
-/// of `modes` that works. `attached` must be kept as long as frames are to come.
+/// Opens an XDP socket for the UDP socket at `local`, on the interface that has that address, in
+/// the first of `modes` that works. `attached` must be kept as long as frames are to arrive.
 ///
 /// # Errors
-/// No interface has the address, `PERM` without privileges, `BUSY` when its queue is taken.
+/// Fails if no interface has the address, with `PERM` without privileges, and with `BUSY` when its
+/// queue is taken.
 pub fn xdp_socket(local: SocketAddrV4, modes: &[Mode]) -> Result<Opened, DriverError> {
     let interface = interface(local)?;
     Ok(xdp::open(interface, &format::accept(local), modes)?)
@@ -33,7 +34,7 @@ fn interface(local: SocketAddrV4) -> Result<u32, DriverError> {
 }
 
 impl XdpLink {
-    /// Takes what [`xdp_socket`] opened.
+    /// Takes the descriptors that [`xdp_socket`] opened.
     pub(super) fn new(
         socket: OwnedFd,
         memory: &OwnedFd,

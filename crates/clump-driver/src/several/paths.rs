@@ -1,35 +1,39 @@
-//! Which of the paths to a peer is used: what is known of each, when it is left, tried, and taken back.
+//! Choice among the paths to a peer: the state of each, and the rules for leaving, trying and
+//! taking back.
 //!
-//! All that goes to a peer goes by one path, so that nothing overtakes anything; which one is preferred differs
-//! from peer to peer. A path is left when nothing came back by it for a while although several datagrams were
-//! sent, and at once when this machine cannot send by it. It is *doubted* then: the peer may just be busy. When
-//! the peer goes on to answer by another path only, it is *out*. Paths that are doubted or out are tried now and
-//! then with a copy of something, and whoever hears by a path that it does not use itself answers with a copy too;
-//! so a path comes back when both directions work, or seem to.
+//! All datagrams to a peer go by one path, so that none overtakes another; the preferred one
+//! differs from peer to peer. A path is left when nothing arrived by it for a while although
+//! several datagrams were sent, and at once when this machine cannot send by it. It is *doubted*
+//! then: the peer may just be busy. When the peer goes on to answer by another path only, it is
+//! *out*. Paths that are doubted or out are tried at intervals with a copy of a datagram, and a
+//! side that receives by a path that it does not use itself answers with a copy too; so a path is
+//! taken back when both directions work, or seem to.
 //!
-//! Pure: time comes in, what to send by goes out.
+//! Pure: time comes in, paths to send by go out.
 
 use crate::driver::{MOST_PATHS, PathCounts};
 use std::net::SocketAddr;
 
-/// Nothing came back by a path for so long at least, before it is left. Where answers usually take long, this is
-/// [`SLOWNESS`] times as long as they take, and at most [`LONGEST_SILENCE_NS`].
+/// Minimum time without anything received by a path, before it is left. Where answers usually take
+/// long, this is [`SLOWNESS`] times as long as they take, and at most [`LONGEST_SILENCE_NS`].
 const SILENCE_NS: u64 = 20_000_000;
 const LONGEST_SILENCE_NS: u64 = 100_000_000;
 const SLOWNESS: u64 = 8;
-/// And so many datagrams have been sent: last words are not answered.
+/// Minimum number of datagrams sent meanwhile: the last ones of an exchange are not answered.
 const FEW: u32 = 4;
-/// The peer has answered by another path for so long, before one that is doubted is out.
+/// Time for which the peer must have answered by another path, before a doubted one is out.
 const SURE_NS: u64 = 5_000_000;
-/// Between two copies by the same path.
+/// Time between two copies by the same path.
 const TRY_NS: u64 = 50_000_000;
-/// What came by a path that is not used is answered within this time, and again after twice as long.
+/// A datagram received by a path that is not used is answered within this time, and again after
+/// twice as long.
 const ANSWER_NS: u64 = 100_000_000;
-/// How long a path is out at least: at first, and, after it came back in vain again and again, at most. So one
-/// that works in one direction only is seldom used.
+/// Minimum time for which a path is out: at first, and the maximum to which it grows when the path
+/// is taken back in vain again and again. So a path that works in one direction only is seldom
+/// used.
 const FIRST_REST_NS: u64 = 50_000_000;
 const LONGEST_REST_NS: u64 = 3_200_000_000;
-/// A path that has been back for so long is as good as it was.
+/// Time after which a path that was taken back is trusted as before.
 const TRUSTED_NS: u64 = 10_000_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,20 +44,21 @@ enum Standing {
     Out,
 }
 
-/// What is known of one path.
+/// State of one path.
 #[derive(Debug, Clone, Copy)]
 struct Path {
     standing: Standing,
-    /// Datagrams sent since one came by it, and when the first of them was.
+    /// Datagrams sent since one was received by it, and when the first of them was.
     unheard: u32,
     since_ns: u64,
-    /// When it may be tried again.
+    /// Time from which it may be tried again.
     try_at_ns: u64,
-    /// Something came by it, which the peer is to know if there is something to send until then.
+    /// A datagram arrived by it; the peer is to know if there is something to send until then.
     answer_until_ns: u64,
-    /// Not before then again: answers would be answered.
+    /// Time from which that may happen again: answers would be answered.
     answer_again_ns: u64,
-    /// When it may come back, when it last did, and how long it will be out next time.
+    /// Time from which it may be taken back, time at which it last was, and the time for which it
+    /// will be out next time.
     back_at_ns: u64,
     came_back_ns: u64,
     rest_ns: u64,
@@ -62,19 +67,20 @@ struct Path {
 /// The paths to one peer.
 #[derive(Debug)]
 pub(super) struct Paths {
-    /// Where each leads; the first names the peer.
+    /// Address of the peer on each path; the first names the peer.
     pub(super) to: Vec<SocketAddr>,
     all: [Path; MOST_PATHS],
     preferred: usize,
     current: usize,
-    /// How long it usually takes until something comes back.
+    /// Usual time until an answer arrives.
     answer_ns: u64,
-    /// Since when the peer has answered by another path than the preferred one.
+    /// Time since which the peer has answered by another path than the preferred one.
     elsewhere_ns: Option<u64>,
 }
 
 impl Paths {
-    /// `to`: where each path leads, at least one. Paths that this side has and the peer does not are not used.
+    /// Creates the paths of a peer with addresses `to`, at least one. Paths that this side has and
+    /// the peer does not are not used.
     pub(super) fn new(mut to: Vec<SocketAddr>, paths: usize, preferred: usize) -> Self {
         to.truncate(paths.min(MOST_PATHS));
         let path = Path {
@@ -93,7 +99,7 @@ impl Paths {
         Self { to, all, preferred, current: preferred, answer_ns: 0, elsewhere_ns: None }
     }
 
-    /// The path to send by.
+    /// Returns the path to send by.
     #[inline]
     pub(super) fn choose(&mut self, now_ns: u64) -> usize {
         let at = self.current;
@@ -109,7 +115,7 @@ impl Paths {
         now_ns.saturating_sub(self.all[at].since_ns) >= limit_ns
     }
 
-    /// Goes over to the next path that is not out; to any other where all are.
+    /// Switches to the next path that is not out; to any other where all are.
     #[cold]
     fn leave(&mut self, at: usize, now_ns: u64) {
         let count = self.to.len();
@@ -125,7 +131,7 @@ impl Paths {
         self.current = next;
     }
 
-    /// So many datagrams left by a path.
+    /// Notes that this many datagrams left by a path.
     #[inline]
     pub(super) fn on_sent(&mut self, at: usize, count: usize, now_ns: u64) {
         let path = &mut self.all[at];
@@ -135,7 +141,8 @@ impl Paths {
         path.unheard = path.unheard.saturating_add(count as u32);
     }
 
-    /// This machine cannot send by a path now. Says whether there is another one worth trying.
+    /// Notes that this machine cannot send by a path now. Returns true if another one is worth
+    /// trying.
     #[cold]
     pub(super) fn on_refused(&mut self, at: usize, now_ns: u64, counts: &mut PathCounts) -> bool {
         if self.all[at].standing != Standing::Out {
@@ -157,7 +164,7 @@ impl Paths {
         counts.taken_out += 1;
     }
 
-    /// Something genuine came from the peer by a path.
+    /// Notes an authenticated datagram from the peer by a path.
     #[inline]
     pub(super) fn on_heard(&mut self, at: usize, now_ns: u64, counts: &mut PathCounts) {
         let Some(path) = self.all.get_mut(at).filter(|_| at < self.to.len()) else { return };
@@ -173,7 +180,7 @@ impl Paths {
         }
     }
 
-    /// The same by a path that is not used, or not trusted.
+    /// Notes an authenticated datagram by a path that is not used, or not trusted.
     #[cold]
     fn on_heard_elsewhere(&mut self, at: usize, now_ns: u64, counts: &mut PathCounts) {
         let path = &mut self.all[at];
@@ -198,7 +205,8 @@ impl Paths {
         }
     }
 
-    /// The peer answers, but not by the preferred path.
+    /// Notes that the peer answers, but not by the preferred path; takes that one out after a
+    /// while.
     fn judge_preferred(&mut self, now_ns: u64, counts: &mut PathCounts) {
         if self.all[self.preferred].standing != Standing::Doubted {
             return;
@@ -209,7 +217,7 @@ impl Paths {
         }
     }
 
-    /// A path by which a copy of what is sent now is to go as well.
+    /// Returns a path by which a copy of the datagram that is sent now is to go as well.
     #[inline]
     pub(super) fn wants_copy(&mut self, now_ns: u64) -> Option<usize> {
         let current = self.current;

@@ -1,15 +1,15 @@
-//! The pcap format (draft-ietf-opsawg-pcap, sections 4 and 5): nanosecond times, link type RAW, each packet an
-//! IP and a UDP header made up for the datagram behind them.
+//! The pcap format (draft-ietf-opsawg-pcap, sections 4 and 5): nanosecond times, link type RAW,
+//! each packet an IP and a UDP header made up for the datagram that follows them.
 
 use super::{TraceCounts, TraceLimits};
 use crate::inbound::Ecn;
 use std::io::{BufWriter, Write};
 use std::net::{IpAddr, SocketAddr};
 
-/// Nanosecond times, in the byte order of whoever writes: little endian here.
+/// Nanosecond times, in the byte order of the writer: little endian here.
 const MAGIC: u32 = 0xa1b2_3c4d;
 const VERSION: (u16, u16) = (2, 4);
-/// Packets begin with their IP header, whose first half byte tells the version.
+/// Packets begin with their IP header, whose first half byte is the version.
 const LINKTYPE_RAW: u32 = 101;
 const FILE_HEADER_BYTES: u64 = 24;
 const RECORD_HEADER_BYTES: usize = 16;
@@ -70,8 +70,8 @@ impl Capture {
         self.broken |= self.sink.flush().is_err();
     }
 
-    /// Records one datagram, or counts it as left out. Once one did not fit, none is recorded any more,
-    /// so that a capture has no holes.
+    /// Records one datagram, or counts it as left out. Once one did not fit, none is recorded any
+    /// more, so that a capture has no holes.
     pub(super) fn write(&mut self, frame: &Frame<'_>) {
         let headers = &mut self.headers;
         headers.clear();
@@ -158,7 +158,7 @@ fn v6(address: IpAddr) -> [u8; 16] {
     }
 }
 
-/// The sum of 16-bit words that internet checksums are made of (RFC 1071), not folded yet.
+/// Returns the sum of 16-bit words of an internet checksum (RFC 1071), not folded yet.
 fn sum_of(start: u64, bytes: &[u8]) -> u64 {
     let mut words = bytes.chunks_exact(2);
     let mut sum = start;

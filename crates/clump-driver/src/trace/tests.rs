@@ -51,7 +51,7 @@ fn u32_le(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// 0xffff when a checksum is part of what it covers.
+/// Returns the folded sum: 0xffff when the data includes its checksum.
 fn ones_sum(parts: &[&[u8]]) -> u32 {
     let bytes: Vec<u8> = parts.concat();
     let words = bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0)));

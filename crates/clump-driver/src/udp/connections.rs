@@ -5,14 +5,14 @@ use clump_os::udp;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Connected sockets, for the destinations that were sent to first. They only send: they have ports of
-/// their own, to which nobody sends.
+/// Connected sockets, for the first destinations. They only send: they have ports of their own, to
+/// which no peer sends.
 ///
-/// A connected socket remembers its route, which spares every call the look for it: 0.46 of 4.8 us, and a
-/// tenth of the round trip between two spinning processes.
+/// A connected socket remembers its route, which spares every call the look-up: 0.46 of 4.8 us, and
+/// a tenth of the round trip between two spinning processes.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
-    /// A destination that has none is sent to by the socket that receives.
+    /// A destination without a connection is sent to by the receiving socket.
     all: Vec<Connection>,
     last: usize,
 }
@@ -21,12 +21,13 @@ pub(super) struct Connections {
 struct Connection {
     to: SocketAddr,
     socket: Option<OwnedFd>,
-    /// What the kernel cuts into datagrams of so many bytes, where no call says otherwise; 0: nothing.
+    /// Segment size into which the kernel cuts data where no call sets another; 0: none.
     segment: u16,
 }
 
 impl Connections {
-    /// Number of the connection to `to`: known, or made now if there is room for one more.
+    /// Returns the number of the connection to `to`: known, or made now if there is room for one
+    /// more.
     #[inline]
     pub(super) fn find(
         &mut self,
@@ -57,8 +58,9 @@ impl Connections {
         self.all.get(number)?.socket.as_ref().map(AsFd::as_fd)
     }
 
-    /// Lets a connection cut what is sent into datagrams of `segment` bytes, or nothing (0), if it does not yet and
-    /// `bytes` would come out otherwise. If it does not, nothing may be sent by it.
+    /// Makes a connection cut data into datagrams of `segment` bytes, or not at all (0), unless it
+    /// does already or `bytes` would come out the same. If it returns false, nothing may be sent by
+    /// the connection.
     #[inline]
     #[must_use]
     pub(super) fn cut(&mut self, number: usize, segment: u16, bytes: usize) -> bool {
@@ -73,7 +75,7 @@ impl Connections {
         true
     }
 
-    /// A connection that does not work any more is not used again: its address may be gone.
+    /// Drops a connection that does not work any more: its address may be gone.
     #[cold]
     pub(super) fn drop(&mut self, number: Option<usize>) {
         if let Some(known) = number.and_then(|number| self.all.get_mut(number)) {

@@ -1,7 +1,7 @@
-//! Whether datagrams arrive one by one or in crowds, as seen by polling: which way to receive them.
+//! Traffic density as seen by polling, single datagrams or crowds, which decides the receive mode.
 //!
-//! A datagram that comes alone is received fastest with GRO and marks off; a crowd with both on. Turning
-//! them costs two system calls (about 0.5 us each), so it is done on evidence and taken back on more.
+//! A single datagram is received fastest with GRO and marks off; a crowd with both on. Switching
+//! them costs two system calls (about 0.5 us each), so it is done on evidence and undone on more.
 
 /// Receptions without an empty poll between them that make a crowd.
 const CROWD: u32 = 8;
@@ -10,23 +10,24 @@ const LONE_EPISODES: u32 = 64;
 const LONE: u32 = 2;
 /// Empty polls in a row that end a crowd (about 250 us of spinning).
 const IDLE_POLLS: u32 = 512;
-/// Receive calls that still go the full way after GRO was turned off: a run that was joined before must
-/// not reach a call that cannot tell its boundaries. The queue is empty when it is turned off; what is
-/// left is a datagram that another processor was just about to queue, and these calls take 30 us.
+/// Full receive calls after GRO was turned off: a run that was joined before must not reach a call
+/// that cannot tell its boundaries. The queue is empty when it is turned off; the only possible
+/// remainder is a datagram that another processor was just about to queue, and these calls take 30
+/// us.
 const SETTLING_CALLS: u32 = 64;
 
-/// How to receive now.
+/// Mode of the next receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// One datagram without anything else.
+    /// One datagram without metadata.
     Short,
-    /// One with all that is known of it; GRO and marks are being turned off.
+    /// One with all its metadata; GRO and marks are being turned off.
     Settling,
-    /// As many as there are, with all that is known of them.
+    /// As many as there are, with all their metadata.
     Full,
 }
 
-/// What must be turned at the socket.
+/// Change to the socket's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     /// GRO and marks on.
@@ -43,7 +44,7 @@ enum State {
     Always,
 }
 
-/// The traffic of one socket. Told of every receive call; answers how to do the next.
+/// The traffic of one socket. Learns of every receive call, and chooses the mode of the next.
 #[derive(Debug)]
 pub(super) struct Density {
     state: State,
@@ -56,7 +57,7 @@ impl Default for Density {
 }
 
 impl Density {
-    /// The full way, whatever arrives.
+    /// Creates a density that always chooses full receives.
     pub(super) fn always_full() -> Self {
         Self { state: State::Always }
     }
@@ -70,7 +71,7 @@ impl Density {
         }
     }
 
-    /// A receive call found so many datagrams.
+    /// Notes that a receive call found this many datagrams.
     #[inline]
     pub(super) fn on_found(&mut self, datagrams: usize) -> Option<Turn> {
         let found = u32::try_from(datagrams).unwrap_or(u32::MAX);
@@ -93,7 +94,7 @@ impl Density {
         }
     }
 
-    /// A receive call found nothing.
+    /// Notes that a receive call found nothing.
     #[inline]
     pub(super) fn on_empty(&mut self) -> Option<Turn> {
         match &mut self.state {

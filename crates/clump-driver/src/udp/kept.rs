@@ -1,4 +1,4 @@
-//! Datagrams whose memory is kept until they have arrived: their pages are shown to the kernel.
+//! Zero-copy sends of datagrams whose memory stays unchanged until they have arrived.
 
 use super::Udp;
 use super::send::{is_passing, run_length};
@@ -7,13 +7,13 @@ use crate::error::DriverError;
 use clump_os::udp::Passage;
 use rustix::io::Errno;
 
-/// Failures after which this machine is taken to have no such way.
+/// Failures after which this machine counts as incapable of zero-copy sends.
 const MOST_FAILURES: u32 = 8;
 
-/// Part of a batch that is shown by itself, at least.
+/// Minimum bytes of a part of a batch that is sent zero-copy by itself.
 const LEAST_RUN: usize = 16 << 10;
 
-/// The way for pages, made when it is needed first, and anew after a failure.
+/// State of zero-copy sends: the pipe, made when it is first needed, and anew after a failure.
 #[derive(Debug, Default)]
 pub(super) struct Showing {
     passage: Option<Passage>,
@@ -21,7 +21,7 @@ pub(super) struct Showing {
 }
 
 impl Udp {
-    /// Sends in order, by showing pages as far as that works: of long datagrams, and of runs of equal ones.
+    /// Sends in order, zero-copy as far as that works: long datagrams, and runs of equal ones.
     pub(super) fn send_shown(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         let longest = if self.capabilities.gso { self.options.gso_segments } else { 1 };
         let mut taken = 0;
@@ -29,7 +29,7 @@ impl Udp {
             let rest = &batch[taken..];
             let run = touching(&rest[..run_length(rest, longest, self.options.gso_bytes)]);
             let (now, later) = rest.split_at(run);
-            // The end of one row is no reason to copy all of the next.
+            // The short end of one buffer is no reason to copy all of the next.
             let short = bytes_of(now) < LEAST_RUN && bytes_of(later) >= LEAST_KEPT;
             if short && self.showing.failures < MOST_FAILURES {
                 let sent = self.send_copied(now).map_err(|e| e.behind(taken))?;
@@ -45,7 +45,8 @@ impl Udp {
         Ok(taken)
     }
 
-    /// Whether a run was sent. Only connected sockets can: a page bears no address.
+    /// Sends a run zero-copy. Returns true if it was sent. Only connected sockets can: a page bears
+    /// no address.
     fn show(&mut self, run: &[Outgoing<'_>]) -> bool {
         let Some(first) = run.first() else { return false };
         let bytes = bytes_of(run);
@@ -70,7 +71,7 @@ impl Udp {
                     self.showing.passage = Some(passage);
                     return false;
                 };
-                // What is left in it after a failure must not get into the next datagram.
+                // Data left in it after a failure must not get into the next datagram.
                 self.showing.passage = sent.is_ok().then_some(passage);
                 sent
             }
@@ -82,7 +83,7 @@ impl Udp {
                 self.counts.shown += run.len() as u64;
                 self.counts.segmented += if run.len() > 1 { run.len() as u64 } else { 0 };
             }
-            // Whether it is too long is told when it is copied.
+            // An oversized datagram is reported when it is copied.
             Err(e) => self.showing.failures += u32::from(!is_passing(e) && e != Errno::MSGSIZE),
         }
         result.is_ok()
@@ -93,7 +94,8 @@ fn bytes_of(batch: &[Outgoing<'_>]) -> usize {
     batch.iter().map(Outgoing::bytes).sum()
 }
 
-/// How many of them lie back to back, so that they can be shown as one piece.
+/// Returns the number of datagrams at the beginning of `run` that are contiguous in memory, so that
+/// they can be sent zero-copy together.
 fn touching(run: &[Outgoing<'_>]) -> usize {
     let apart = |two: &[Outgoing<'_>]| matches!(two, [one, next] if one.head.as_ptr_range().end != next.head.as_ptr());
     run.windows(2).position(apart).map_or(run.len(), |at| at + 1)

@@ -1,42 +1,45 @@
-//! What a UDP driver may use, and what it counts.
+//! Options and counts of a UDP driver.
 
 use clump_os::udp;
 
-/// Which datagrams come with the time at which the kernel received them.
+/// Datagrams that carry the time at which the kernel received them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timestamps {
     /// None.
     Never,
-    /// Those that come in crowds: about 100 ns for each reception, of one datagram or a run of them.
+    /// Those that arrive in crowds: about 100 ns for each reception, of one datagram or a run of
+    /// them.
     Crowds,
-    /// All of them, which keeps every reception on the full way.
+    /// All of them, which makes every receive a full one.
     Always,
 }
 
-/// What a UDP driver may use; what the kernel does not know is left out by itself, see
-/// [`Capabilities`](crate::Capabilities).
+/// Mechanisms that a UDP driver may use; those that the kernel does not know are left out
+/// automatically, see [`Capabilities`](crate::Capabilities).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UdpOptions {
-    /// Runs of equal datagrams to one destination in one message (UDP_SEGMENT).
+    /// Sends runs of equal datagrams to one destination in one message (UDP_SEGMENT).
     pub gso: bool,
-    /// Runs of equal datagrams from one sender at once (UDP_GRO).
+    /// Receives runs of equal datagrams from one sender at once (UDP_GRO).
     pub gro: bool,
-    /// Marks of received datagrams.
+    /// Reports marks of received datagrams.
     pub ecn: bool,
-    /// When the kernel received what was received.
+    /// Datagrams whose arrival time is reported.
     pub timestamps: Timestamps,
-    /// Receives datagrams that arrive alone by the short way (about 290 ns less each), without their
-    /// marks, and turns to the full way as soon as several wait. Off: every datagram with all that is
-    /// known of it.
+    /// Receives single datagrams by short calls (about 290 ns less each), without their marks, and
+    /// turns to full receives as soon as several wait. Off: every datagram comes with all its
+    /// metadata.
     pub adaptive: bool,
-    /// Most datagrams in one run that is sent, 1 to 64. Policers on a path drop long runs.
+    /// Maximum number of datagrams in one run that is sent, 1 to 64. Policers on a path drop long
+    /// runs.
     pub gso_segments: usize,
-    /// Most bytes in one run that is sent, up to 65,507.
+    /// Maximum number of bytes in one run that is sent, up to 65,507.
     pub gso_bytes: usize,
-    /// What to ask for as receive and as send buffer; the kernel doubles it for its bookkeeping.
+    /// Size requested as receive and as send buffer; the kernel doubles it for its bookkeeping.
     pub buffer_bytes: usize,
-    /// Most destinations that get a connected socket of their own to be sent by, with another port than
-    /// the one that receives. 0: every datagram comes from the port it can be answered to.
+    /// Maximum number of destinations that get a connected socket of their own to be sent by, with
+    /// another port than the one that receives. 0: every datagram comes from the port at which its
+    /// sender receives.
     pub connections: usize,
 }
 
@@ -66,16 +69,16 @@ impl UdpOptions {
     }
 }
 
-/// What happened to a UDP driver.
+/// Counts of a UDP driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UdpCounts {
     /// Datagrams that the kernel took.
     pub sent: u64,
     /// System calls that sent them.
     pub send_calls: u64,
-    /// Those of `sent` that went in runs.
+    /// Datagrams of `sent` that went in runs.
     pub segmented: u64,
-    /// Those of `sent` that the kernel was shown where they lie.
+    /// Datagrams of `sent` that were sent zero-copy.
     pub shown: u64,
     /// Datagrams received.
     pub received: u64,
@@ -89,7 +92,7 @@ pub struct UdpCounts {
     pub refused: u64,
     /// Times that a run was refused, so that runs are not used any more.
     pub gso_refused: u64,
-    /// Turns from the short way of receiving to the full one.
+    /// Changes from short receives to full ones.
     pub grew_dense: u64,
     /// Datagrams that the kernel dropped because the receive buffer was full.
     pub dropped: u64,

@@ -11,19 +11,19 @@ use rustix::io::Errno;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-/// Most receptions in one system call.
+/// Maximum number of receptions in one system call.
 pub(super) const MESSAGES: usize = 16;
 
-/// Mean size above which receptions are taken one by one: tens of KiB each that go to the same buffer every
-/// time find it in the cache, which is worth more than the system calls saved (64 KiB: 3.6 us into one
-/// buffer, 4.9 us into four by turns).
+/// Mean size above which receptions are taken one by one: tens of KiB each that go to the same
+/// buffer every time find it in the cache, which is worth more than the system calls saved (64 KiB:
+/// 3.6 us into one buffer, 4.9 us into four by turns).
 const LARGE_BYTES: usize = 16_384;
 
-/// Late errors of earlier datagrams that one call skips before it leaves the rest to the next.
+/// Maximum number of late errors of earlier datagrams that one call skips.
 const LATE_ERRORS: usize = 8;
 
 impl Udp {
-    /// Asks every socket once, beginning with another one each time.
+    /// Polls every socket once, beginning with another one each time.
     pub(super) fn receive_all(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
         let sockets = self.sockets.len();
         let mut received = 0;
@@ -34,7 +34,7 @@ impl Udp {
         Ok(received)
     }
 
-    /// Receives what one system call gives.
+    /// Receives the result of one system call.
     #[inline]
     pub(super) fn receive_from(
         &mut self,
@@ -121,7 +121,8 @@ impl Udp {
         received
     }
 
-    /// Tells the socket's density what a call found, and turns the socket where that says so.
+    /// Notes a call's result in the socket's density, and changes the socket's options where that
+    /// demands it.
     #[inline]
     fn note(&mut self, socket: usize, received: usize) -> Result<(), DriverError> {
         let socket = &mut self.sockets[socket];
@@ -137,13 +138,13 @@ impl Udp {
     }
 }
 
-/// The time by the clock of the kernel's stamps, if there is one to compare it with.
+/// Returns the time by the clock of the kernel's stamps, if there is one to compare it with.
 #[inline]
 fn now_if_stamped(arrived: &Arrived) -> Option<u64> {
     arrived.arrived_ns.map(|_| clock::real_ns())
 }
 
-/// Errors that are about a datagram sent earlier, or about nothing.
+/// Returns true for errors about a datagram sent earlier, or about nothing.
 fn is_late(e: Errno) -> bool {
     matches!(
         e,
@@ -158,7 +159,7 @@ fn is_late(e: Errno) -> bool {
     )
 }
 
-/// The address of an IPv4 peer that reached a socket of both families, as IPv4.
+/// Returns the address of an IPv4 peer that reached a socket of both families, as IPv4.
 #[inline]
 fn canonical(from: SocketAddr) -> SocketAddr {
     match from {

@@ -10,17 +10,17 @@ use std::io::IoSlice;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
-/// Up to so many bytes, parts are copied together: cheaper than a list of parts for the kernel
-/// (250 ns for three parts of together 96 bytes, see `clump_os::udp`).
+/// Size up to which parts are copied together: cheaper than a list of parts for the kernel (250 ns
+/// for three parts of together 96 bytes, see `clump_os::udp`).
 pub(super) const COPY_LIMIT: usize = 2048;
 
-/// Most messages in one system call.
+/// Maximum number of messages in one system call.
 pub(super) const MESSAGES: usize = 16;
 
-/// Late errors of earlier datagrams that one datagram is sent again after.
+/// Maximum number of late errors of earlier datagrams after which one datagram is sent again.
 const LATE_ERRORS: usize = 4;
 
-/// What an error of the kernel means for the datagram at hand.
+/// Meaning of a kernel error for the datagram at hand.
 enum Verdict {
     /// It is about an earlier one: send again.
     Again,
@@ -35,25 +35,27 @@ enum Verdict {
 fn verdict(e: Errno) -> Verdict {
     match e {
         Errno::CONNREFUSED | Errno::CONNRESET | Errno::INTR => Verdict::Again,
-        // A firewall's verdict (EPERM) may change, and the peer's agent decides who is cut off.
+        // A firewall's verdict (EPERM) may change, and the peer's agent decides which ranks are cut
+        // off.
         Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::PERM => Verdict::Full,
         Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::HOSTDOWN => Verdict::Lost,
         _ => Verdict::Refused,
     }
 }
 
-/// Whether an error says nothing of the way that was tried.
+/// Returns true if an error does not mean that the attempted mechanism failed.
 pub(super) fn is_passing(e: Errno) -> bool {
     !matches!(verdict(e), Verdict::Refused)
 }
 
-/// Errors by which kernels and devices refuse a run whose datagrams they may take one by one.
+/// Returns true for errors by which kernels and devices refuse a run whose datagrams they may take
+/// one by one.
 fn refuses_runs(e: Errno) -> bool {
     matches!(e, Errno::IO | Errno::INVAL | Errno::MSGSIZE | Errno::OPNOTSUPP | Errno::NOPROTOOPT)
 }
 
-/// Errors that may be about a connection and not about a datagram: its address or route is gone, or it
-/// still reports the size of an earlier one.
+/// Returns true for errors that may be about a connection and not about a datagram: its address or
+/// route is gone, or it still reports the size of an earlier one.
 fn may_blame_connection(e: Errno) -> bool {
     matches!(verdict(e), Verdict::Lost)
         || matches!(e, Errno::INVAL | Errno::ADDRNOTAVAIL | Errno::MSGSIZE)
@@ -68,7 +70,7 @@ fn refused(e: Errno, index: usize, datagram: &Outgoing<'_>) -> DriverError {
 }
 
 impl Udp {
-    /// Sends in order, one datagram by the shortest way.
+    /// Sends in order, copying; a single datagram by the shortest call.
     #[inline]
     pub(super) fn send_copied(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         match batch {
@@ -77,7 +79,7 @@ impl Udp {
         }
     }
 
-    /// Which socket datagrams to `to` leave by: one of its family, always the same.
+    /// Returns the socket by which datagrams to `to` leave: one of its family, always the same.
     #[inline]
     pub(super) fn socket_towards(&self, to: &SocketAddr) -> usize {
         if self.sockets.len() == 1 {
@@ -91,11 +93,11 @@ impl Udp {
         };
         let spread = (host ^ u32::from(to.port())) as usize;
         let chosen = if fitting == 0 { 0 } else { spread % fitting };
-        // Without one of the family: the kernel says what is wrong, or the socket serves both.
+        // Without one of the family: the kernel reports the error, or the socket serves both.
         (0..self.sockets.len()).filter(fits).nth(chosen).unwrap_or(0)
     }
 
-    /// The connection to a destination, where there is one.
+    /// Returns the connection to a destination, where there is one.
     #[inline]
     pub(super) fn connection_to(&mut self, main: usize, to: &SocketAddr) -> Option<usize> {
         if self.options.connections == 0 {
@@ -104,7 +106,7 @@ impl Udp {
         self.connections.find(self.sockets[main].local, to, &self.options)
     }
 
-    /// Sends one datagram by the shortest way; `false`: the wire is full.
+    /// Sends one datagram by the shortest call. Returns `false` if the wire is full.
     #[inline]
     pub(super) fn send_alone(
         &mut self,
@@ -145,7 +147,8 @@ impl Udp {
         self.settle(result.err().unwrap_or(Errno::AGAIN), index, datagram, 1)
     }
 
-    /// What becomes of `run` datagrams that the kernel answered `e` to; `false`: not taken now.
+    /// Handles error `e` of the kernel for `run` datagrams. Returns `false` if they were not taken
+    /// now.
     fn settle(
         &mut self,
         e: Errno,
@@ -158,7 +161,7 @@ impl Udp {
                 self.counts.full += 1;
                 Ok(false)
             }
-            // An error that does not go away by sending again is about this destination.
+            // An error that persists when sending again is about this destination.
             Verdict::Lost | Verdict::Again => {
                 self.counts.unreachable += run as u64;
                 Ok(true)
@@ -188,7 +191,7 @@ impl Udp {
                     late += 1;
                 }
                 Err(e) if runs[0] > 1 && refuses_runs(e) => {
-                    // Does the kernel refuse the run, or the datagrams in it?
+                    // Decides whether the kernel refuses the run, or the datagrams in it.
                     if !self.send_alone(taken, &rest[0])? {
                         return Ok(taken);
                     }
@@ -207,8 +210,8 @@ impl Udp {
         Ok(taken)
     }
 
-    /// Posts the first messages of `rest`, with how many datagrams make each, in one system call. All go
-    /// by one socket.
+    /// Sends the first messages of `rest` in one system call, and stores the number of datagrams in
+    /// each. All go by one socket.
     fn post(
         &mut self,
         rest: &[Outgoing<'_>],
@@ -246,14 +249,14 @@ impl Udp {
         let result = post.send(connected.unwrap_or(self.sockets[socket].fd.as_fd()));
         if connection.is_some() && result.is_err_and(may_blame_connection) {
             self.connections.drop(connection);
-            return (messages, Err(Errno::INTR)); // so that the socket that receives is tried too
+            return (messages, Err(Errno::INTR)); // so that the receiving socket is tried too
         }
         (messages, result)
     }
 }
 
-/// How many datagrams at the beginning of `batch` may go as one run: equal ones to one destination, of
-/// which the last may be shorter.
+/// Returns the number of datagrams at the beginning of `batch` that may go as one run: equal ones
+/// to one destination, of which the last may be shorter.
 pub(super) fn run_length(batch: &[Outgoing<'_>], longest: usize, most_bytes: usize) -> usize {
     let Some(first) = batch.first() else { return 0 };
     let bytes = first.bytes();
@@ -276,7 +279,7 @@ pub(super) fn run_length(batch: &[Outgoing<'_>], longest: usize, most_bytes: usi
     run
 }
 
-/// The parts of a small datagram as one piece; `None` when it is too large to be worth a copy.
+/// Joins the parts of a small datagram; `None` when it is too large to be worth a copy.
 #[inline]
 fn join<'s>(scratch: &'s mut [u8; COPY_LIMIT], datagram: &Outgoing<'_>) -> Option<&'s [u8]> {
     let (head, body, tail) = (datagram.head, datagram.body, datagram.tail);

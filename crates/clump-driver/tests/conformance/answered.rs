@@ -10,14 +10,14 @@ use std::os::fd::BorrowedFd;
 
 const PATHS: usize = 3;
 
-/// Says of every datagram sent that its peer has answered by the path that it is to be reached by: so no path is
-/// left, and nothing is copied.
+/// Wrapper that reports, for every datagram sent, an authenticated answer by the path of its peer:
+/// so no path is left, and nothing is copied.
 struct Answered {
     inner: Several<Udp>,
     names: Vec<(SocketAddr, usize)>,
 }
 
-/// Drivers that prefer another path to each other.
+/// Creates drivers each of which prefers another path to each peer.
 pub fn several_over_udp(count: usize) -> Made {
     let bind = || Udp::bind("127.0.0.1:0".parse().unwrap(), UdpOptions::default());
     let all = (0..count).map(|_| (0..PATHS).map(|_| bind()).collect::<Result<Vec<_>, _>>());

@@ -1,13 +1,13 @@
-//! Drivers under test, and the few things that every case does with them.
+//! Drivers under test, and the operations that the cases share.
 
 use crate::rigs::Made;
 use clump_driver::{Driver, Ecn, Inbound, Outgoing};
 use std::net::SocketAddr;
 
-/// How long anything may take before it counts as lost.
+/// Time after which anything missing counts as lost.
 const PATIENCE_NS: u64 = 20_000_000_000;
 
-/// What arrived, copied out.
+/// A datagram that arrived, copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrived {
     pub bytes: Vec<u8>,
@@ -22,7 +22,7 @@ pub struct Bench {
     inbound: Inbound,
 }
 
-/// Runs `case` over the drivers that `make` makes, or says why it cannot.
+/// Runs `case` over the drivers that `make` makes, or prints why it cannot.
 pub fn with(make: fn(usize) -> Made, case: fn(&mut Bench)) {
     match make(4) {
         Ok(drivers) => case(&mut Bench { drivers, inbound: Inbound::new(32) }),
@@ -35,13 +35,13 @@ impl Bench {
         self.drivers[driver].local()
     }
 
-    /// Largest datagram from the first driver to another.
+    /// Returns the largest datagram from the first driver to another.
     pub fn largest(&self, to: usize) -> usize {
         let hint = self.drivers[0].path_hint(self.address(to));
         hint.expect("the local interface knows its size")
     }
 
-    /// Sends all of `batch` from `from`, again and again where the wire is full.
+    /// Sends all of `batch` from `from`, repeatedly where the wire is full.
     pub fn send_all(&mut self, from: usize, batch: &[Outgoing<'_>]) {
         let (mut sent, deadline) = (0, deadline());
         while sent < batch.len() {
@@ -50,7 +50,8 @@ impl Bench {
         }
     }
 
-    /// Sends each payload as a datagram of its own, in one batch, cut into three parts here or there.
+    /// Sends each payload as a datagram of its own, in one batch, cut into three parts at various
+    /// places.
     pub fn send_payloads(&mut self, from: usize, to: usize, payloads: &[Vec<u8>]) {
         let to = self.address(to);
         let batch: Vec<_> =
@@ -88,12 +89,12 @@ impl Bench {
         all
     }
 
-    /// Lets what wrappers hold move on: they do so when they are called.
+    /// Lets datagrams held by wrappers advance: they do so when they are called.
     pub fn push_along(&mut self) {
         self.drivers[0].send(&[]).unwrap();
     }
 
-    /// Receives what is there, until several polls have found nothing.
+    /// Receives everything there, until several polls have found nothing.
     pub fn drain(&mut self, at: usize) -> Vec<Arrived> {
         let (mut all, mut empty) = (Vec::new(), 0);
         while empty < 8 {
@@ -110,7 +111,7 @@ pub fn deadline() -> u64 {
     clump_os::clock::now_ns() + PATIENCE_NS
 }
 
-/// `bytes` as a datagram of three parts, some of them empty; `how` decides where it is cut.
+/// Returns `bytes` as a datagram of three parts, some of them empty; `how` decides where it is cut.
 pub fn in_parts(to: SocketAddr, bytes: &[u8], how: usize) -> Outgoing<'_> {
     let cuts = match how % 4 {
         0 => (bytes.len(), bytes.len()),
@@ -121,12 +122,12 @@ pub fn in_parts(to: SocketAddr, bytes: &[u8], how: usize) -> Outgoing<'_> {
     Outgoing { to, head: &bytes[..cuts.0], body: &bytes[cuts.0..cuts.1], tail: &bytes[cuts.1..] }
 }
 
-/// Contents that tell number, length and place, so that no mistake leaves them right.
+/// Returns contents that encode number, length and position, so that any mistake shows.
 pub fn payload(number: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|i| (number.wrapping_mul(31) ^ i.wrapping_mul(7) ^ (i >> 8)) as u8).collect()
 }
 
-/// The payloads of what arrived.
+/// Returns the payloads of the arrived datagrams.
 pub fn contents(arrived: &[Arrived]) -> Vec<Vec<u8>> {
     arrived.iter().map(|one| one.bytes.clone()).collect()
 }

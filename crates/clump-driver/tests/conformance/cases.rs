@@ -1,10 +1,10 @@
-//! What every driver promises.
+//! Properties that every driver guarantees.
 
 use crate::bench::{Bench, contents, deadline, in_parts, payload};
 use clump_driver::{DriverError, Ecn, Inbound, Outgoing};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-/// As many bytes as surely fit into any receive buffer at once, whatever the kernel adds.
+/// Bytes that fit into any receive buffer at once, kernel overhead included.
 const SAFE_BYTES: usize = 64 << 10;
 
 pub fn sizes_from_nothing_to_the_largest_arrive_whole(bench: &mut Bench) {
@@ -56,7 +56,7 @@ pub fn runs_of_equal_datagrams_are_cut_where_they_were(bench: &mut Bench) {
 
 pub fn one_batch_reaches_several_destinations(bench: &mut Bench) {
     let payloads: Vec<_> = (0..90).map(|i| payload(i, 40 + i % 3)).collect();
-    // Alternating, then in runs: each order of destinations another way to cut a batch.
+    // Alternating, then in runs: each order of destinations cuts a batch in another way.
     for group in [1, 10] {
         let to = |i: usize| 1 + i / group % 3;
         let addresses = [0, 1, 2, 3].map(|i| bench.address(i));
@@ -82,7 +82,7 @@ pub fn what_does_not_fit_is_named_and_stops_the_batch(bench: &mut Bench) {
         let result = loop {
             assert!(clump_os::clock::now_ns() < deadline, "{} bytes were taken", too_large.len());
             match bench.drivers[0].send(&batch) {
-                // The wire was full first; what was taken is not sent again.
+                // The wire was full first; datagrams that were taken are not sent again.
                 Ok(taken) => drop(batch.drain(..taken)),
                 Err(e) => break e,
             }
@@ -160,7 +160,7 @@ pub fn marks_are_reported(bench: &mut Bench) {
         eprintln!("SKIPPED: this driver knows no marks");
         return;
     }
-    // A crowd, since marks of lone datagrams need not be told.
+    // A crowd, since marks of single datagrams need not be reported.
     let payloads: Vec<_> = (0..200).map(|i| payload(i, 10 + i % 2)).collect();
     bench.send_payloads(0, 1, &payloads);
     let mut arrived = bench.receive(1, 200);
@@ -207,7 +207,7 @@ pub fn readiness_follows_the_queue(bench: &mut Bench) {
 
 pub fn crowds_and_lone_datagrams_alternate(bench: &mut Bench) {
     for round in 0..4 {
-        // A crowd of runs, met by whatever way of receiving the quiet before left behind.
+        // A crowd of runs, met in the receive mode that the quiet period before left behind.
         let crowd: Vec<_> = (0..120).map(|i| payload(i + round, 200)).collect();
         bench.send_payloads(0, 1, &crowd);
         assert!(contents(&bench.receive(1, crowd.len())) == crowd, "crowd {round}");

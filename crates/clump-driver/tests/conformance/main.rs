@@ -1,5 +1,5 @@
-//! One suite over every driver: what `Driver` promises, tested once against the trait and run over each
-//! mechanism and wrapper. A case that a driver's capabilities exclude says so.
+//! One suite over every driver: the guarantees of `Driver`, tested once against the trait and run
+//! over each mechanism and wrapper. A case that a driver's capabilities exclude prints so.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails that way")]
 
@@ -9,7 +9,7 @@ mod cases;
 mod rigs;
 mod wired;
 
-/// Every case over one rig.
+/// Generates every case over one rig.
 macro_rules! suite {
     ($($rig:ident),* $(,)?) => { $(
         mod $rig {

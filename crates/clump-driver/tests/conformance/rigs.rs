@@ -1,4 +1,4 @@
-//! How to make a few drivers of each kind that can reach each other.
+//! Constructors of a few drivers of each kind that can reach each other.
 
 use clump_driver::{
     Clock, Driver, DriverError, Fault, FaultPlan, Hub, Timestamps, Trace, TraceLimits, Udp,
@@ -10,7 +10,7 @@ pub use crate::wired::{
     packet_from_cold, packet_over_loopback, packet_over_veth, xdp_generic, xdp_native,
 };
 
-/// So many drivers that reach each other, or why this machine has none.
+/// Drivers that reach each other, or the reason why this machine has none.
 pub type Made = Result<Vec<Box<dyn Driver>>, String>;
 
 fn udp(address: &str, count: usize, options: UdpOptions) -> Result<Vec<Udp>, String> {
@@ -36,7 +36,7 @@ fn faultless<D: Driver>(inner: D) -> Fault<D> {
     Fault::new(inner, 1, FaultPlan::default(), Clock::Steady)
 }
 
-/// With a fault that changes nothing but takes the long way: every datagram is queued a moment.
+/// Wraps a driver with a fault that changes nothing but queues every datagram for a moment.
 fn delayed<D: Driver>(inner: D) -> Fault<D> {
     Fault::new(inner, 1, FaultPlan { delay_ns: 1, ..FaultPlan::default() }, Clock::Steady)
 }

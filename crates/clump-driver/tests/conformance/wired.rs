@@ -1,5 +1,5 @@
-//! Drivers in network namespaces of their own, joined by virtual cables, and over loopback: what needs
-//! privileges, so made by our own code or skipped with the reason.
+//! Drivers in network namespaces of their own, joined by virtual cables, and over loopback: tests
+//! that need privileges, so made by this code or skipped with the reason.
 
 use crate::rigs::Made;
 use clump_driver::{
@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-/// A driver that lives in a namespace: whoever calls it enters first.
+/// A driver that lives in a namespace: each call enters it first.
 struct Inside<D> {
     inner: D,
     networks: Arc<Networks>,
@@ -21,7 +21,7 @@ struct Inside<D> {
     _kept: Option<Attached>,
 }
 
-/// A driver, and what must be kept for it.
+/// A driver, and the object that must be kept for it.
 type Opened<D> = Result<(D, Option<Attached>), DriverError>;
 
 impl<D> Inside<D> {
@@ -78,13 +78,13 @@ fn xdp(address: Ipv4Addr, mode: Mode) -> Opened<Xdp> {
     Ok((driver, Some(opened.attached)))
 }
 
-/// Namespaces made by a thread of its own: whoever makes some leaves its own.
+/// Creates namespaces in a thread of its own: a thread that creates some leaves its own.
 fn networks(count: usize) -> Result<Arc<Networks>, String> {
     let made = std::thread::spawn(move || netns::create(count as u32)).join().unwrap();
     made.map(Arc::new).map_err(|e| format!("{e} (run as root, or under `unshare -Ur`)"))
 }
 
-/// One driver in each of `count` namespaces.
+/// Creates one driver in each of `count` namespaces.
 fn apart<D: Driver>(
     count: usize,
     make: impl Fn(Ipv4Addr) -> Opened<D>,
@@ -98,8 +98,8 @@ fn apart<D: Driver>(
     (0..count).map(in_place).collect::<Result<_, DriverError>>().map_err(|e| e.to_string())
 }
 
-/// Lets all talk until frames reach everybody, or each of the first two `one` other, and takes away what was
-/// said.
+/// Sends among all until frames reach all drivers, or for each of the first two `one` other, and
+/// drains the datagrams.
 fn warm<D: Driver, L: Link>(drivers: &mut [D], one: bool, frames: fn(&mut D) -> &mut Frames<L>) {
     let mut inbound = Inbound::new(32);
     let (others, who) = if one { (1, 2) } else { (drivers.len() as u64 - 1, drivers.len()) };
@@ -132,19 +132,19 @@ fn boxed<D: Driver + 'static>(drivers: Vec<D>) -> Made {
     Ok(drivers.into_iter().map(|driver| Box::new(driver) as Box<dyn Driver>).collect())
 }
 
-/// Frames in use from the beginning.
+/// Creates drivers that use frames from the beginning.
 pub fn packet_over_veth(count: usize) -> Made {
     let mut drivers = apart(count, packet)?;
     warm(&mut drivers, false, |driver| &mut driver.inner);
     boxed(drivers)
 }
 
-/// The same, which has to find out while it is used.
+/// Creates drivers that detect during use that frames arrive.
 pub fn packet_from_cold(count: usize) -> Made {
     boxed(apart(count, packet)?)
 }
 
-/// All in one namespace; datagrams of up to 64 KiB.
+/// Creates all drivers in one namespace; datagrams of up to 64 KiB.
 pub fn packet_over_loopback(count: usize) -> Made {
     let made = (0..count).map(|_| Ok(packet(Ipv4Addr::LOCALHOST)?.0));
     let made: Result<Vec<_>, DriverError> = made.collect();
@@ -153,14 +153,15 @@ pub fn packet_over_loopback(count: usize) -> Made {
     boxed(drivers)
 }
 
-/// XDP on one of each node's interfaces: frames between the first two, UDP to the others.
+/// Creates drivers with XDP on one of each node's interfaces: frames between the first two, UDP to
+/// the others.
 pub fn xdp_native(count: usize) -> Made {
     let mut drivers = apart(count, |address| xdp(address, Mode::Native))?;
     warm(&mut drivers, true, |driver| &mut driver.inner);
     boxed(drivers)
 }
 
-/// The same behind the device.
+/// Creates drivers as [`xdp_native`] does, with XDP behind the device.
 pub fn xdp_generic(count: usize) -> Made {
     let mut drivers = apart(count, |address| xdp(address, Mode::Generic))?;
     warm(&mut drivers, true, |driver| &mut driver.inner);

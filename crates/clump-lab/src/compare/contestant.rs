@@ -1,7 +1,7 @@
-//! Who takes part: clump, and the peers that are installed.
+//! The implementations that take part: clump, and the installed peers.
 //!
-//! Over the network every peer runs as the children of two ranks of a job of ours, so that it gets the
-//! same processors, addresses and network namespaces as clump itself.
+//! Over the network every peer runs as the children of two ranks of a clump job, so that it gets
+//! the same processors, addresses and network namespaces as clump itself.
 
 use super::peer::{Peer, Question};
 use super::process::{self, Guard};
@@ -19,21 +19,21 @@ use std::time::Duration;
 /// The program that both MPIs compile and run.
 const MPI_SOURCE: &str = include_str!("../../peers/mpi_bench.c");
 
-/// Somebody who can play.
+/// An implementation that can run workloads.
 #[derive(Debug)]
 pub enum Contestant {
     /// This program, started as a job by `clump run`.
     Clump,
-    /// Two programs.
+    /// A server and a client program.
     Peer {
-        /// Which.
+        /// The peer.
         peer: Peer,
         /// Its program.
         program: PathBuf,
     },
     /// One of the two MPIs.
     Mpi {
-        /// Which.
+        /// The MPI.
         mpi: &'static Mpi,
         /// Its launcher.
         launcher: PathBuf,
@@ -42,20 +42,21 @@ pub enum Contestant {
     },
 }
 
-/// An MPI: how tables name it by scope, and what starts it.
+/// An MPI: its names in tables by scope, and its programs.
 #[derive(Debug)]
 pub struct Mpi {
     names: [&'static str; 2],
-    /// Of its programs.
+    /// Suffix of its programs.
     suffix: &'static str,
-    /// Debian's.
+    /// Its packages in Debian.
     packages: &'static str,
-    /// What its launcher needs to run as root and with more ranks than cores.
+    /// Launcher options to run as root and with more ranks than cores.
     flags: &'static [&'static str],
-    /// What keeps it off shared memory, as if every rank were on a machine of its own.
+    /// Options and variables that keep it off shared memory, as if every rank were on a machine of
+    /// its own.
     apart: (&'static [&'static str], &'static [(&'static str, &'static str)]),
-    /// Whether it plays the crowd's barrier so: where ranks that spin wait for each other over TCP, each takes a
-    /// good part of a second, and a turn minutes.
+    /// True if it runs the crowd's barrier without shared memory: where ranks that spin wait for
+    /// each other over TCP, each takes a good part of a second, and a turn minutes.
     crowds: bool,
 }
 
@@ -99,16 +100,17 @@ impl Mpi {
     }
 }
 
-/// A peer that is not here.
+/// A peer that is not installed.
 #[derive(Debug)]
 pub struct Missing {
     /// Its name.
     pub name: &'static str,
-    /// How to get it.
+    /// The way to install it.
     pub remedy: String,
 }
 
-/// Finds everybody; MPI programs are compiled into `folder`, which must live as long as they play.
+/// Finds all implementations; MPI programs are compiled into `folder`, which must exist as long as
+/// they run.
 pub fn gather(field: &Field, folder: &Path) -> (Vec<Contestant>, Vec<Missing>) {
     let scope = field.scope;
     let mut here = vec![Contestant::Clump];
@@ -150,7 +152,7 @@ fn compile(compiler: &Path, folder: &Path, suffix: &str) -> Result<PathBuf> {
     let source = folder.join("mpi_bench.c");
     let program = folder.join(format!("mpi_bench.{suffix}"));
     std::fs::write(&source, MPI_SOURCE).with_context(|| format!("writing {}", source.display()))?;
-    // What it writes on its way is to go with the folder, too.
+    // Temporary files of the compiler are to be removed with the folder, too.
     let mut command = Command::new(compiler);
     command.env("TMPDIR", folder).arg("-O2").arg("-o").arg(&program).arg(&source);
     process::run(&mut command).with_context(|| format!("compiling with {}", compiler.display()))?;
@@ -158,7 +160,7 @@ fn compile(compiler: &Path, folder: &Path, suffix: &str) -> Result<PathBuf> {
 }
 
 impl Contestant {
-    /// As tables name it.
+    /// Returns the name in tables.
     pub fn name(&self, scope: Scope) -> &str {
         match self {
             Contestant::Clump => "clump",
@@ -167,7 +169,10 @@ impl Contestant {
         }
     }
 
-    /// One turn: all games that it can play.
+    /// Runs one turn: all workloads that it supports.
+    ///
+    /// # Errors
+    /// Fails if a job or program cannot be run, or prints no score.
     pub fn play(&self, field: &Field) -> Result<Score> {
         match self {
             Contestant::Clump => both_sizes(|ranks| {
@@ -201,7 +206,7 @@ impl Contestant {
 }
 
 impl Field {
-    /// A job for this comparison.
+    /// Returns the shape of a job for this comparison.
     fn shape(&self, ranks: usize) -> Shape {
         let nodes = match self.scope {
             Scope::Shm => 1,
@@ -210,7 +215,7 @@ impl Field {
         Shape { ranks, nodes, security: self.security, netns: self.netns }
     }
 
-    /// What its ranks are started with.
+    /// Returns the arguments of its ranks.
     fn rank_words(&self) -> Vec<&'static str> {
         let scope = match self.scope {
             Scope::Shm => "shm",
@@ -226,14 +231,14 @@ impl Field {
     }
 }
 
-/// A pair, then a crowd.
+/// Runs a pair, then a crowd.
 fn both_sizes(run: impl Fn(usize) -> Result<String>) -> Result<Score> {
     let mut score = Score::parse(&run(2)?, 2)?;
     score.join(Score::parse(&run(CROWD)?, CROWD)?);
     Ok(score)
 }
 
-/// A peer over shared memory: both of its programs are children of this one.
+/// Runs a peer over shared memory: both of its programs are children of this one.
 fn local(peer: Peer, program: &Path) -> Result<Score> {
     const HERE: &str = "127.0.0.1";
     let mut score = Score::default();
@@ -246,7 +251,10 @@ fn local(peer: Peer, program: &Path) -> Result<Score> {
     Ok(score)
 }
 
-/// Runs a client. Servers say nothing when they listen: knocks until one answers, for two seconds.
+/// Runs a client. Servers do not report when they listen, so it tries repeatedly for two seconds.
+///
+/// # Errors
+/// Fails if the client does not succeed in time, or if a signal arrives.
 pub fn ask(question: &Question, client: impl Fn() -> Command) -> Result<Score> {
     let deadline = clock::now_ns() + 2_000_000_000;
     loop {
@@ -261,7 +269,10 @@ pub fn ask(question: &Question, client: impl Fn() -> Command) -> Result<Score> {
     }
 }
 
-/// A port of this address that was free a moment ago.
+/// Returns a port of this address that was free a moment ago.
+///
+/// # Errors
+/// Fails if the address cannot be bound to.
 pub fn free_port(address: &str) -> Result<u16> {
     let socket = std::net::TcpListener::bind((address, 0)).context("looking for a free port")?;
     Ok(socket.local_addr()?.port())
@@ -284,7 +295,7 @@ mod tests {
             for mpi in [OPEN_MPI, MPICH] {
                 assert!(missing.iter().any(|m| m.name == mpi.name(scope)));
             }
-            // Every peer plays or is named.
+            // Every peer runs or is named.
             assert_eq!(here.len() + missing.len(), 1 + Peer::of(scope).len() + 2);
         }
     }

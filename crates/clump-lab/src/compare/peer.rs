@@ -1,4 +1,4 @@
-//! Peers that are two programs, a server and a client: what they are asked, how, and what they answer.
+//! Peers that consist of two programs, a server and a client: their arguments and their output.
 
 use super::score::{Game, Score};
 use crate::pair::Scope;
@@ -18,7 +18,7 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// Those that play over this path.
+    /// Returns the peers that support this path.
     pub const fn of(scope: Scope) -> &'static [Peer] {
         match scope {
             Scope::Shm => &[Peer::Ucx],
@@ -26,7 +26,7 @@ impl Peer {
         }
     }
 
-    /// As tables name it.
+    /// Returns the name in tables.
     pub const fn name(self, scope: Scope) -> &'static str {
         match (self, scope) {
             (Peer::Ucx, Scope::Shm) => "UCX",
@@ -36,7 +36,7 @@ impl Peer {
         }
     }
 
-    /// The program that must be installed, and Debian's package for it.
+    /// Returns the program that must be installed, and Debian's package for it.
     pub const fn program(self) -> (&'static str, &'static str) {
         match self {
             Peer::Ucx => ("ucx_perftest", "ucx-utils"),
@@ -45,7 +45,7 @@ impl Peer {
         }
     }
 
-    /// What it is asked.
+    /// Returns the runs for all its figures.
     pub fn questions(self, scope: Scope) -> Vec<Question> {
         let streams = super::sizes(scope).iter().map(|&bytes| Game::Bandwidth(bytes));
         let games: Vec<Game> = match self {
@@ -66,7 +66,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// The server; `address` is where its node lives.
+    /// Returns the command of the server; `address` is that of its node.
     pub fn server(&self, program: &Path, address: &str, port: u16) -> Command {
         let mut command = self.common(program, port);
         match self.peer {
@@ -77,7 +77,7 @@ impl Question {
         command
     }
 
-    /// The client, for a server at `address`.
+    /// Returns the command of the client, for a server at `address`.
     pub fn client(&self, program: &Path, address: &str, port: u16) -> Command {
         let mut command = self.common(program, port);
         match (self.peer, self.game) {
@@ -99,7 +99,7 @@ impl Question {
                 command.args(["-t", test, "-s", &bytes.to_string(), "-n", &count.to_string()]);
                 let transports = match self.scope {
                     Scope::Shm => "shm,self",
-                    // Without this it would notice that both sit on one machine, and use its memory.
+                    // Otherwise it would notice that both are on one machine, and use its memory.
                     Scope::Net => "tcp",
                 };
                 command.args(["-p", &port, "-f", "-v"]).env("UCX_TLS", transports);
@@ -114,7 +114,7 @@ impl Question {
         command
     }
 
-    /// Test, bytes and repetitions: a fraction of a second each.
+    /// Returns test, bytes and repetitions: a fraction of a second each.
     fn ucx_test(&self) -> (&'static str, usize, usize) {
         let slower = match self.scope {
             Scope::Shm => 1,
@@ -129,7 +129,10 @@ impl Question {
         }
     }
 
-    /// What the client's output says.
+    /// Reads the score from the client's output.
+    ///
+    /// # Errors
+    /// Fails if the output has no figures of the expected form.
     pub fn score(&self, text: &str) -> Result<Score> {
         let mut score = Score::default();
         match (self.peer, self.game) {
@@ -156,11 +159,11 @@ impl Question {
     }
 }
 
-/// What `ucx_perftest` reports.
+/// Figures that `ucx_perftest` reports.
 #[derive(Debug, PartialEq)]
 struct UcxFigures {
-    /// Median of an operation as its sender sees it: of use for latency only, because a stream's sender
-    /// is mostly done at once.
+    /// Median of an operation as its sender sees it: useful for latency only, because a stream's
+    /// sender is mostly done at once.
     median_us: f64,
     /// The better of its two averages (whole run, last second).
     messages_per_s: f64,
@@ -180,8 +183,8 @@ fn ucx_row(text: &str) -> Result<UcxFigures> {
     }
 }
 
-/// `fi_pingpong`: bytes, sent, acknowledged, total, time, MB/s, microseconds a transfer (half a round
-/// trip), millions of transfers a second.
+/// Reads the output of `fi_pingpong`: bytes, sent, acknowledged, total, time, MB/s, microseconds a
+/// transfer (half a round trip), millions of transfers a second.
 fn ofi_one_way_us(text: &str) -> Result<f64> {
     let row = text.lines().rfind(|line| line.starts_with(|c: char| c.is_ascii_digit()));
     let row = row.context("fi_pingpong printed no figures")?;

@@ -1,4 +1,4 @@
-//! Other programs: found, run within a time limit, and never left behind.
+//! Other programs: found, run within a time limit, and always ended with this one.
 
 use anyhow::{Context, Result, bail};
 use clump_os::tied::Tied;
@@ -9,10 +9,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// No game takes longer; the slowest known is MPICH's crowd with 16 ranks on 2 cores, about 3 s.
+/// Time limit of a workload; the slowest known is MPICH's crowd with 16 ranks on 2 cores, about 3
+/// s.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// The program of that name in the usual folders.
+/// Returns the program of that name in the usual folders.
 pub fn find(name: &str) -> Option<PathBuf> {
     ["/usr/local/bin", "/usr/bin", "/bin", "/opt/bin"]
         .iter()
@@ -28,7 +29,7 @@ pub struct Guard {
     complaint: Option<Reader>,
 }
 
-/// What a child prints, read while it runs: a pipe holds 64 KiB, a report can be longer.
+/// Thread that reads a child's output while it runs: a pipe holds 64 KiB, a report can be longer.
 type Reader = JoinHandle<std::io::Result<String>>;
 
 fn reader(mut pipe: impl Read + Send + 'static) -> clump_os::Result<Reader> {
@@ -48,7 +49,10 @@ fn read(reader: Option<Reader>) -> Result<String> {
 }
 
 impl Guard {
-    /// Starts it.
+    /// Starts the program.
+    ///
+    /// # Errors
+    /// Fails if it cannot be started.
     pub fn start(command: &mut Command) -> Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut program = Tied::start(command)
@@ -58,8 +62,11 @@ impl Guard {
         Ok(Self { program, output, complaint })
     }
 
-    /// Waits for its end; the output if it was successful, else why not. No longer than until the user interrupts,
-    /// where signals wait to be looked at.
+    /// Waits for its end, at most until `limit` or, where signals are left pending, until the user
+    /// interrupts. Returns its output.
+    ///
+    /// # Errors
+    /// Fails if it did not end in time, was interrupted, or reported failure.
     pub fn finish(mut self, limit: Duration) -> Result<String> {
         let deadline = clock::now_ns() + u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX / 2);
         let Some(status) = self.await_end(deadline)? else {
@@ -84,7 +91,8 @@ impl Guard {
     }
 }
 
-/// The same program under a view of `/sys` of its own network namespace: UCX looks there for interfaces.
+/// Returns a command that runs the same program with a view of `/sys` of its own network namespace:
+/// UCX searches there for interfaces.
 pub fn with_own_sys(command: &Command) -> Command {
     let mut wrapped = Command::new("unshare");
     wrapped.args(["--mount", "sh", "-c", "mount -t sysfs sysfs /sys && exec \"$0\" \"$@\""]);
@@ -95,7 +103,10 @@ pub fn with_own_sys(command: &Command) -> Command {
     wrapped
 }
 
-/// Runs to the end.
+/// Runs a program to its end. Returns its output.
+///
+/// # Errors
+/// Fails if it cannot be started, does not end in time, or reports failure.
 pub fn run(command: &mut Command) -> Result<String> {
     Guard::start(command)?.finish(LIMIT)
 }

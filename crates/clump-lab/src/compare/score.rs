@@ -1,11 +1,11 @@
-//! What one turn of one contestant gave, and the lines in which contestants tell it.
+//! Results of one turn of one implementation, and the lines in which implementations print them.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-/// Figures of one turn; what a contestant cannot play stays empty.
+/// Figures of one turn; workloads that an implementation does not support stay empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Score {
     /// Round trip of 8 bytes, nanoseconds.
@@ -22,23 +22,23 @@ pub struct Score {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Game {
-    /// [`Score::round_trip_ns`].
+    /// The figure [`Score::round_trip_ns`].
     RoundTrip,
-    /// [`Score::rate_per_s`].
+    /// The figure [`Score::rate_per_s`].
     Rate,
-    /// [`Score::bandwidth`] at this size.
+    /// The figure [`Score::bandwidth`] at this size.
     Bandwidth(usize),
-    /// [`Score::barrier_ns`] with so many ranks.
+    /// The figure [`Score::barrier_ns`] with this many ranks.
     Barrier(usize),
 }
 
 impl Game {
-    /// Whether less is better.
+    /// Returns true if less is better.
     pub fn is_time(self) -> bool {
         matches!(self, Game::RoundTrip | Game::Barrier(_))
     }
 
-    /// The unit that tables print.
+    /// Returns the unit in tables.
     pub fn unit(self) -> &'static str {
         match self {
             Game::RoundTrip | Game::Barrier(_) => "us",
@@ -47,7 +47,7 @@ impl Game {
         }
     }
 
-    /// From the unit of the score to that of tables.
+    /// Returns the factor from the unit of the score to that of tables.
     pub fn scale(self) -> f64 {
         match self {
             Game::RoundTrip | Game::Barrier(_) => 1e-3,
@@ -70,7 +70,7 @@ impl Display for Game {
 }
 
 impl Score {
-    /// The figure of a game.
+    /// Returns the figure of a workload.
     pub fn of(&self, game: Game) -> Option<f64> {
         match game {
             Game::RoundTrip => self.round_trip_ns,
@@ -80,7 +80,7 @@ impl Score {
         }
     }
 
-    /// The games that were played.
+    /// Returns the workloads that have a figure.
     pub fn games(&self) -> Vec<Game> {
         let mut games = Vec::new();
         games.extend(self.round_trip_ns.map(|_| Game::RoundTrip));
@@ -90,7 +90,7 @@ impl Score {
         games
     }
 
-    /// Takes over what `other` has.
+    /// Takes over the figures of `other`.
     pub fn join(&mut self, other: Score) {
         self.round_trip_ns = other.round_trip_ns.or(self.round_trip_ns);
         self.rate_per_s = other.rate_per_s.or(self.rate_per_s);
@@ -98,8 +98,11 @@ impl Score {
         self.barrier_ns.extend(other.barrier_ns);
     }
 
-    /// Reads the lines that `peers/mpi_bench.c` and our own ranks print; others are skipped, because
-    /// launchers add their own.
+    /// Reads the lines that `peers/mpi_bench.c` and clump's ranks print; others are skipped,
+    /// because launchers add their own.
+    ///
+    /// # Errors
+    /// Fails if a known line has no number.
     pub fn parse(text: &str, ranks: usize) -> Result<Self> {
         let mut out = Score::default();
         for line in text.lines() {
@@ -124,7 +127,7 @@ impl Score {
         Ok(out)
     }
 
-    /// The same lines.
+    /// Formats the score in the lines that [`Score::parse`] reads.
     pub fn lines(&self) -> String {
         let mut out = String::new();
         out.extend(self.round_trip_ns.map(|v| format!("round_trip_ns {v:.1}\n")));

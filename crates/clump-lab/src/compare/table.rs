@@ -11,36 +11,38 @@ use std::fmt::Write;
 /// Medians over rounds.
 #[derive(Debug, Serialize)]
 pub struct Table {
-    /// Contestants, ourselves first.
+    /// Implementations, clump first.
     pub names: Vec<String>,
-    /// One row per game that we played.
+    /// One row per workload that clump ran.
     pub rows: Vec<Row>,
 }
 
-/// One game.
+/// One workload.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// Which.
+    /// The workload.
     pub game: Game,
-    /// As people call it.
+    /// Its name in the table.
     pub name: String,
     /// Unit of the figures.
     pub unit: &'static str,
-    /// One figure per contestant, in the order of [`Table::names`]; `None` where it cannot play.
+    /// One figure per implementation, in the order of [`Table::names`]; `None` where it does not
+    /// support the workload.
     pub figures: Vec<Option<Median>>,
-    /// How many times better we are than each, by the median of the rounds' ratios; ourselves: 1.
+    /// Factor by which clump is better than each, by the median of the rounds' ratios; clump
+    /// itself: 1.
     pub advantage: Vec<Option<f64>>,
 }
 
 impl Row {
-    /// Our advantage over whoever is best of the others.
+    /// Returns clump's advantage over the best of the others.
     pub fn over_best(&self) -> Option<f64> {
         self.advantage.iter().skip(1).flatten().copied().min_by(f64::total_cmp)
     }
 }
 
 impl Table {
-    /// From everybody's rounds; the first is ourselves.
+    /// Builds the table from the rounds of all implementations; the first is clump.
     pub fn of(results: &[Turns]) -> Self {
         let names = results.iter().map(|r| r.name.clone()).collect();
         let games = results.first().and_then(|r| r.rounds.first()).map(|s| s.games());
@@ -62,7 +64,7 @@ impl Table {
         Self { names, rows: games.unwrap_or_default().into_iter().map(row).collect() }
     }
 
-    /// In 100 columns.
+    /// Formats the table in 100 columns.
     pub fn text(&self, missing: &[Missing]) -> String {
         let mut out = format!("{:<24}{:<6}", "medians over rounds", "");
         for name in &self.names {
@@ -83,7 +85,7 @@ impl Table {
         out
     }
 
-    /// For BENCHMARKS.md.
+    /// Formats the table for BENCHMARKS.md.
     pub fn markdown(&self) -> String {
         let mut out = String::from("| what | unit |");
         for name in &self.names {

@@ -1,4 +1,4 @@
-//! The enemy: a thread that sends packets at a given rate to wherever it is told.
+//! The attacker: a thread that sends packets at a given rate to a changing target.
 
 use super::Aim;
 use anyhow::{Context, Result};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two handfuls of packets.
+/// Pause between two batches of packets.
 const NAP: Duration = Duration::from_micros(200);
 /// Packets made beforehand: making one costs more than sending it.
 const STOCK: u16 = 1000;
 const ENDED: usize = 3;
 const AIMS: [Aim; 3] = [Aim::Nobody, Aim::Bystander, Aim::Job];
 
-/// What the thread is told, and what it has done.
+/// Orders to the thread, and its counts.
 #[derive(Debug, Default)]
 struct Board {
     aim: AtomicUsize,
@@ -27,7 +27,7 @@ struct Board {
     at_job: AtomicU64,
 }
 
-/// A running enemy.
+/// A running attacker.
 #[derive(Debug)]
 pub struct Attack {
     board: Arc<Board>,
@@ -35,10 +35,11 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// One that sends `rate` packets per second, those of `claim` to `to` or to `bystander`.
+    /// Starts an attacker that sends `rate` packets per second with the identity of `claim`, to
+    /// `to` or to `bystander`.
     ///
     /// # Errors
-    /// No socket is to be had.
+    /// Fails if no socket can be opened.
     pub fn start(claim: Claim, to: SocketAddr, bystander: SocketAddr, rate: u32) -> Result<Self> {
         let socket = UdpSocket::bind((to.ip(), 0)).context("opening the enemy's socket")?;
         let mut enemy = Enemy::new(claim);
@@ -68,12 +69,13 @@ impl Attack {
         Ok(Self { board, thread: Some(thread) })
     }
 
-    /// Aims elsewhere from now on.
+    /// Sets the target from now on.
     pub fn aim(&self, at: Aim) {
         self.board.aim.store(AIMS.iter().position(|aim| *aim == at).unwrap_or(0), Relaxed);
     }
 
-    /// Ends it: packets per second while it sent, and how many it sent to the job.
+    /// Ends the attack. Returns the packets per second while it sent, and the number sent to the
+    /// job.
     pub fn end(mut self) -> (f64, u64) {
         self.stop();
         let read = |cell: &AtomicU64| cell.load(Relaxed);
@@ -96,7 +98,7 @@ impl Drop for Attack {
     }
 }
 
-/// Sends at `rate` as long as the aim is the same; how many.
+/// Sends at `rate` as long as the target is the same. Returns the number of packets.
 fn send(board: &Board, aim: usize, rate: u32, mut packet: impl FnMut()) -> u64 {
     let (start, mut sent) = (clock::now_ns(), 0_u64);
     while board.aim.load(Relaxed) == aim {

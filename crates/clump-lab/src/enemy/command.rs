@@ -12,7 +12,7 @@ pub struct Args {
     /// Protection of packets between nodes: aead or crc
     #[arg(long, default_value = "aead")]
     pub security: Security,
-    /// Packets of the enemy, per second
+    /// Packets of the attacker, per second
     #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub rate: u32,
     /// One JSON object instead of text
@@ -20,7 +20,10 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Runs the command; the exit code.
+/// Runs the command. Returns the exit code.
+///
+/// # Errors
+/// Fails if the job cannot be run, or if the attack did not take place as planned.
 pub fn run(args: &Args) -> Result<u8> {
     if launch::is_rank() {
         if let Some(said) = live::play(args.security, args.rate)? {

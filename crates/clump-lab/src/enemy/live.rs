@@ -1,4 +1,4 @@
-//! What the ranks of an attacked job do.
+//! The ranks of an attacked job.
 
 use super::attack::Attack;
 use super::{Aim, Said, Turn};
@@ -18,17 +18,20 @@ const MESSAGE: usize = 64 << 10;
 const MESSAGES: usize = 512;
 /// Messages of one word in a slice.
 const WORDS: usize = 200_000;
-/// Turns behind a figure, half of them in the other order.
+/// Turns of a figure, half of them in the other order.
 const TURNS: usize = 31;
 
-/// Plays; what rank 0 prints, as JSON.
+/// Runs a rank. Returns the output of rank 0, as JSON.
+///
+/// # Errors
+/// Fails if the job has no network that ranks drive themselves, or if a message fails.
 pub fn play(security: Security, rate: u32) -> Result<Option<String>> {
     let cl = clump::init()?;
     let mut part = meet(&cl, Scope::Net, security)?;
     let mut said = None;
     match &mut part {
         Part::Issuer(issuer) => {
-            // Nobody reads from this one.
+            // No process reads from this one.
             let bystander = UdpSocket::bind("127.0.0.1:0")?;
             let (claim, to) = knowledge(&cl)?;
             let attack = Attack::start(claim, to, bystander.local_addr()?, rate)?;
@@ -46,7 +49,8 @@ pub fn play(security: Security, rate: u32) -> Result<Option<String>> {
     Ok(said.map(|said| serde_json::to_string(&said)).transpose()?)
 }
 
-/// What somebody knows who sees packets of the job: who sends to whom, and where that one is.
+/// Returns the knowledge of an attacker that sees packets of the job: sender, receiver, and the
+/// receiver's address.
 fn knowledge(cl: &Clump) -> Result<(Claim, std::net::SocketAddr)> {
     let target = u32::try_from(partner(Scope::Net, cl.nranks()))?;
     let place = |rank: u32| cl.node().rank(rank).and_then(|block| block.place());
@@ -58,7 +62,7 @@ fn knowledge(cl: &Clump) -> Result<(Claim, std::net::SocketAddr)> {
     Ok((claim, theirs.address))
 }
 
-/// Slices under each aim in turn.
+/// Measures slices under each target in turn.
 fn turns(attack: &Attack, mut slice: impl FnMut() -> Result<f64>) -> Result<Vec<Turn>> {
     let mut turns = Vec::with_capacity(TURNS);
     let mut aims = [(0, Aim::Nobody), (1, Aim::Bystander), (2, Aim::Job)];
@@ -78,7 +82,7 @@ fn turns(attack: &Attack, mut slice: impl FnMut() -> Result<f64>) -> Result<Vec<
     Ok(turns)
 }
 
-/// Bytes per second.
+/// Returns the bytes per second of 64 KiB messages.
 fn stream<P: Pair>(pair: &mut P) -> Result<f64> {
     let chunk = MESSAGE.min(pair.largest(Way::Medium));
     per_second(pair, MESSAGES * chunk, |pair| {
@@ -86,7 +90,7 @@ fn stream<P: Pair>(pair: &mut P) -> Result<f64> {
     })
 }
 
-/// Messages per second.
+/// Returns the messages per second.
 fn words<P: Pair>(pair: &mut P) -> Result<f64> {
     per_second(pair, WORDS, |pair| (0..WORDS).try_for_each(|_| pair.post()))
 }

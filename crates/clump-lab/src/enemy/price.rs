@@ -1,6 +1,8 @@
-//! What a stack pays for a packet that is not of its peers: one thread plays the enemy, then looks.
+//! The cost to a stack of a packet that is not from its peers: one thread sends as the attacker,
+//! then polls.
 //!
-//! The enemy's own work is not in the figures, and neither is the kernel's way from the interface to the socket.
+//! The attacker's own work is not in the figures, and neither is the kernel's part from the
+//! interface to the socket.
 
 use anyhow::{Context, Result, ensure};
 use clump_driver::{Udp, UdpOptions};
@@ -13,9 +15,9 @@ use clump_wire::{Header, Kind, Security};
 use serde::Serialize;
 use std::net::{SocketAddr, UdpSocket};
 
-/// Looks behind a median.
+/// Number of polls for a median.
 const LOOKS: usize = 401;
-/// Packets that wait when a crowd is looked at.
+/// Number of packets that wait when a crowd is received.
 const CROWD: usize = 48;
 const ME: u32 = 1;
 const PEER: u32 = 0;
@@ -24,17 +26,17 @@ const EPOCHS: [u32; 2] = [10, 11];
 /// Nanoseconds for one kind of packet.
 #[derive(Debug, Clone, Serialize)]
 pub struct Price {
-    /// What it is like.
+    /// Name of the kind.
     pub name: &'static str,
-    /// For one that comes alone, the look that finds it included.
+    /// For one that arrives alone, the poll that finds it included.
     pub alone_ns: f64,
     /// For each of many that wait together.
     pub crowd_ns: f64,
-    /// What the kernel takes to hand over one that comes alone.
+    /// Kernel's time to hand over one that arrives alone.
     pub kernel_ns: f64,
 }
 
-/// Behind this stack is nobody.
+/// Endpoint table without endpoints.
 struct Nobody;
 
 impl Doors for Nobody {
@@ -51,7 +53,7 @@ impl Doors for Nobody {
     }
 }
 
-/// A stack and its address, the enemy's socket, and a socket that is no stack's.
+/// A stack and its address, the attacker's socket, and a socket that belongs to no stack.
 struct Scene {
     address: SocketAddr,
     stack: Stack,
@@ -60,7 +62,10 @@ struct Scene {
     bare: UdpSocket,
 }
 
-/// All kinds: the enemy's tricks, and a packet of the peer that has come before.
+/// Measures all kinds: the attacker's kinds, and a replayed packet of the peer.
+///
+/// # Errors
+/// Fails if a socket cannot be opened, or if packets do not arrive over loopback.
 pub fn measure(security: Security) -> Result<Vec<Price>> {
     let bind = || UdpSocket::bind("127.0.0.1:0").context("opening a socket");
     let (enemy, bare, to) = (bind()?, bind()?, bind()?);
@@ -93,11 +98,11 @@ pub fn measure(security: Security) -> Result<Vec<Price>> {
     Ok(prices)
 }
 
-/// In the order of [`Trick::ALL`].
+/// Names in the order of [`Trick::ALL`].
 const NAMES: [&str; 5] =
     ["noise", "cut short", "of another job", "of another incarnation", "forged"];
 
-/// A packet as the peer would seal it.
+/// Returns a packet sealed as by the peer.
 fn genuine(key: &JobKey, security: Security) -> Result<Vec<u8>> {
     let sealer = key.sealer(security, PEER, EPOCHS[0], ME)?;
     let header = Header {
@@ -117,7 +122,7 @@ fn genuine(key: &JobKey, security: Security) -> Result<Vec<u8>> {
 }
 
 impl Scene {
-    /// Looks until `wanted` packets were found: nanoseconds for each.
+    /// Polls until `wanted` packets were found. Returns nanoseconds for each.
     fn look(&mut self, wanted: usize) -> Result<f64> {
         let start = clock::now_ns();
         let mut found = 0;
@@ -131,7 +136,7 @@ impl Scene {
         Ok(each(span, wanted))
     }
 
-    /// The kernel's part of one that comes alone.
+    /// Returns the kernel's part for one that arrives alone.
     fn bare(&self, packet: &[u8], buffer: &mut [u8]) -> Result<f64> {
         self.enemy.send_to(packet, self.bare.local_addr()?)?;
         let start = clock::now_ns();
@@ -139,7 +144,7 @@ impl Scene {
         Ok(each(clock::now_ns() - start, 1))
     }
 
-    /// Of stats what was thrown away.
+    /// Returns the number of packets that the stack discarded.
     fn thrown(&self) -> u64 {
         let stats = self.stack.stats();
         let Stats { packets_foreign, packets_forged, packets_replayed, .. } = *stats;
@@ -179,7 +184,7 @@ fn each(span: u64, count: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// Each kind is thrown away, or it would be an error; what it costs is no test's matter.
+    /// Each kind is discarded, or it would be an error; no test checks its cost.
     #[test]
     fn every_kind_has_its_price() {
         for security in [Security::Aead, Security::Crc] {

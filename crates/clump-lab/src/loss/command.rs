@@ -9,9 +9,9 @@ use clap::ValueEnum;
 use clump_wire::Security;
 use serde::de::DeserializeOwned;
 
-/// Makes ranks lose packets, of a million.
+/// Variable that makes ranks lose packets, of a million.
 const LOSS_VARIABLE: &str = "CLUMP_NET_LOSS_PPM";
-/// Which packets.
+/// Variable that chooses the packets.
 const SEED_VARIABLE: &str = "CLUMP_NET_SEED";
 
 /// Options of `clump lab loss`.
@@ -32,12 +32,15 @@ pub struct Args {
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
-    /// What the ranks of a job are to do.
+    /// Workload of the ranks of a job.
     #[arg(long, hide = true, value_enum)]
     pub game: Option<Game>,
 }
 
-/// Runs the command; the exit code.
+/// Runs the command. Returns the exit code.
+///
+/// # Errors
+/// Fails if a job cannot be run, or if it lost nothing.
 pub fn run(args: &Args) -> Result<u8> {
     if let Some(game) = args.game {
         if let Some(said) = live::play(game, args.security)? {
@@ -67,7 +70,7 @@ pub fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// Runs a job for what its rank 0 says.
+/// Runs a job for the output of its rank 0.
 fn job<T: DeserializeOwned>(args: &Args, game: Game, loss_ppm: u32, seed: u64) -> Result<T> {
     let ranks = if game == Game::Incast { 1 + SENDERS } else { 2 };
     let shape = Shape { ranks, nodes: ranks, security: args.security, netns: args.netns };
@@ -85,7 +88,7 @@ fn job<T: DeserializeOwned>(args: &Args, game: Game, loss_ppm: u32, seed: u64) -
 mod tests {
     use super::*;
 
-    /// The names are keys of the one table of settings; another name would be ignored without a word.
+    /// The names are keys of the one table of settings; another name would be ignored silently.
     #[test]
     fn the_settings_exist() {
         for variable in [LOSS_VARIABLE, SEED_VARIABLE] {

@@ -1,4 +1,4 @@
-//! What the ranks of the jobs under loss do.
+//! The ranks of the jobs under loss.
 
 use super::{Incast, Stream, Times, Trips};
 use crate::measure;
@@ -16,15 +16,15 @@ use clump_wire::Security;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Payload of a message of a stream, and messages of a slice: 16 MiB, so that the recovery of the last
-/// packets does not show.
+/// Payload of a message of a stream, and messages of a slice: 16 MiB, so that the recovery of the
+/// last packets does not show.
 const MESSAGE: usize = 64 << 10;
 const MESSAGES: usize = 256;
-/// Slices behind a job's figure.
+/// Slices of a job's figure.
 const SLICES: usize = 21;
 /// Round trips of a job: at 0.1 % loss some twenty of them lose a packet.
 const TRIPS: usize = 10_000;
-/// How long senders send in the incast, each time.
+/// Time for which senders send in the incast, each time.
 const SPAN_NS: u64 = 1_000_000_000;
 /// Payload of a message of the incast.
 const PIECE: usize = 4096;
@@ -33,7 +33,7 @@ const TAG: Tag = Tag(0x105_5105_5105_5105);
 const DATA: Handler = Handler(1);
 const STOP: Handler = Handler(2);
 
-/// What the ranks of a job are to do.
+/// Workload of the ranks of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Game {
     /// A stream from rank 0 to the last rank.
@@ -44,7 +44,10 @@ pub enum Game {
     Incast,
 }
 
-/// Plays; what rank 0 prints, as JSON.
+/// Runs a rank. Returns the output of rank 0, as JSON.
+///
+/// # Errors
+/// Fails if the job does not fit the workload, or if a message fails.
 pub fn play(game: Game, security: Security) -> Result<Option<String>> {
     let cl = clump::init()?;
     if game == Game::Incast {
@@ -77,14 +80,14 @@ pub fn play(game: Game, security: Security) -> Result<Option<String>> {
     cl.barrier()?;
     Ok(said)
 }
-/// Packets' worth of messages that this rank has sent, and sent again.
+/// Returns the packets' worth of messages that this rank has sent, and retransmitted.
 fn counters(cl: &Clump) -> (u64, u64) {
     let block = cl.context().block();
     let counters = Counters::over(block.counters());
     (counters.get(Counter::NetUnitsSent), counters.get(Counter::NetUnitsResent))
 }
 
-/// Bytes per second of `count` medium messages at a time.
+/// Returns the bytes per second of `count` medium messages at a time.
 fn goodput<P: Pair>(pair: &mut P, count: usize, slices: usize) -> Result<f64> {
     let mut samples = Vec::with_capacity(slices);
     let chunk = MESSAGE.min(pair.largest(Way::Medium));
@@ -103,14 +106,14 @@ fn goodput<P: Pair>(pair: &mut P, count: usize, slices: usize) -> Result<f64> {
     Ok(Median::of(samples).context("no slices")?.value)
 }
 
-/// Every round trip by itself.
+/// Measures every round trip by itself.
 fn trips<P: Pair>(pair: &mut P, count: usize) -> Result<Vec<f64>> {
     let clock_ns = pair.clock_cost_ns();
     measure::round_trips(pair, 100, clock_ns)?;
     (0..count).map(|_| measure::round_trips(pair, 1, clock_ns)).collect()
 }
 
-/// All others send to rank 0: first one of them, then all.
+/// Lets all others send to rank 0: first one of them, then all.
 fn incast(cl: &Clump) -> Result<Option<Incast>> {
     ensure!(cl.nranks() >= 2, "an incast needs senders");
     let bytes = Rc::new(RefCell::new(vec![0u64; cl.nranks()]));
@@ -148,14 +151,15 @@ fn incast(cl: &Clump) -> Result<Option<Incast>> {
     Ok(alone.filter(|_| cl.rank() == 0).map(|alone| Incast { alone, together, times }))
 }
 
-/// Nanoseconds until now: in all, on a processor, waiting for one. The kernel's account of the main thread.
+/// Returns the nanoseconds until now: in all, on a processor, waiting for one. The kernel's account
+/// of the main thread.
 fn scheduled() -> Option<[u64; 3]> {
     let text = std::fs::read_to_string("/proc/self/schedstat").ok()?;
     let mut numbers = text.split_whitespace().map(|word| word.parse().ok());
     Some([clock::now_ns(), numbers.next()??, numbers.next()??])
 }
 
-/// As shares; nothing where somebody's are not known.
+/// Converts to shares; empty where those of a rank are not known.
 #[expect(clippy::cast_precision_loss, reason = "spans are far below 2^53")]
 fn times(all: &[[u64; 3]]) -> Vec<Times> {
     if all.iter().any(|&[span, ran, _]| span == 0 || ran == 0) {
@@ -178,7 +182,7 @@ fn send(endpoint: &Endpoint, names: &[Name], stopped: impl Fn() -> bool) -> Resu
     Ok(())
 }
 
-/// Counts for a second what each sends, from when all have begun.
+/// Counts for a second the bytes that each sends, once all have begun.
 fn collect(
     endpoint: &Endpoint,
     names: &[Name],

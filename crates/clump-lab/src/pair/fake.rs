@@ -34,7 +34,7 @@ pub struct FakePair {
 }
 
 impl Default for FakePair {
-    /// The machine that the tests expect to see again.
+    /// Returns the machine that the tests expect to recover.
     fn default() -> Self {
         Self {
             o_s: 20.0,
@@ -55,7 +55,7 @@ impl Default for FakePair {
 }
 
 impl FakePair {
-    /// Request out to reply handled.
+    /// Returns the time from a request to its handled reply.
     pub fn rtt(&self) -> f64 {
         2.0 * (self.o_s + self.l + self.o_r)
     }
@@ -137,7 +137,7 @@ impl Pair for FakePair {
         self.link.as_ref()
     }
 
-    /// A round of the bare network takes what latency alone takes, a byte half of what ours takes.
+    /// A round of the bare network takes as long as latency alone, a byte half of clump's time.
     fn wire_game(&mut self, game: Game) -> Result<f64> {
         let ns = match game {
             Game::PingPong { rounds, .. } => f64::from(rounds) * 2.0 * self.l,

@@ -17,31 +17,31 @@ const TAG: Tag = Tag(0x106_9106_9106_9106);
 /// A request to be answered with [`ANSWER`].
 const ECHO: Handler = Handler(1);
 const ANSWER: Handler = Handler(2);
-/// A message to be counted and forgotten; a payload is copied out first.
+/// A message to be counted and discarded; a payload is copied out first.
 const SINK: Handler = Handler(3);
 const SINK_MEDIUM: Handler = Handler(4);
-/// A question for how many were counted, answered with [`COUNTED`].
+/// A request for the number counted, answered with [`COUNTED`].
 const COUNT: Handler = Handler(5);
 const COUNTED: Handler = Handler(6);
 /// An invitation to the line ping-pong: first number, number of rounds.
 const FLAGS: Handler = Handler(7);
 const QUIT: Handler = Handler(8);
-/// An invitation to a game of the bare network: the words of a [`Game`].
+/// An invitation to a workload of the bare network: the words of a [`Game`].
 const WIRE: Handler = Handler(9);
-/// Answered requests that the laboratory counts on to be under way at once between nodes. What limits
-/// them there is bytes; bursts from twice this many on show the steady interval.
+/// Number of answered requests that the laboratory assumes to be in flight at once between nodes.
+/// The actual limit there is in bytes; bursts from twice this number on show the steady interval.
 const NET_WINDOW: u32 = 256;
-/// How long a side that was invited to the bare network goes on polling before it plays, so that no
-/// acknowledgement is owed while nobody polls.
+/// Time for which a side that was invited to the bare network goes on polling before it begins, so
+/// that no acknowledgement is owed while it does not poll.
 const SETTLE_NS: u64 = 300_000;
 
-/// Where long payloads land: the largest size that the plans use.
+/// Size of the segment for long payloads: the largest size that the plans use.
 const SEGMENT_BYTES: usize = 4 << 20;
-/// Looks at a line before a player of the ping-pong checks whether the other still lives.
+/// Number of polls of a line before a side of the ping-pong checks that the other still lives.
 const LOOKS: u32 = 1 << 14;
 
-/// Opens this side's endpoint and meets the other: `exchange` hands over this side's name and returns
-/// the other's.
+/// Opens this side's endpoint and maps the other: `exchange` hands over this side's name and
+/// returns the other's.
 fn meet(
     rank: &impl AsContext,
     exchange: impl FnOnce(Name) -> Result<Name>,
@@ -63,7 +63,8 @@ pub struct Issuer {
     sent: u64,
     answered: Rc<Cell<u64>>,
     posted: u64,
-    /// How many messages the other side had counted when it was last asked; and answers so far.
+    /// Number of messages that the other side had counted at the last request; number of answers so
+    /// far.
     counted: Rc<Cell<(u64, u64)>>,
     asked: u64,
     flags_played: u64,
@@ -72,7 +73,10 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// Opens the issuing side; `net` when the two sit on different nodes.
+    /// Opens the issuing side; `net` when the two are on different nodes.
+    ///
+    /// # Errors
+    /// Fails if the endpoint cannot be opened, or if the exchange fails.
     pub fn open(
         rank: &impl AsContext,
         exchange: impl FnOnce(Name) -> Result<Name>,
@@ -106,7 +110,10 @@ impl Issuer {
         })
     }
 
-    /// Lets the other side go. Both should keep their endpoints until both are here, at a barrier.
+    /// Releases the other side. Both should keep their endpoints until both are here, at a barrier.
+    ///
+    /// # Errors
+    /// Fails if the message cannot be sent.
     pub fn finish(&mut self) -> Result<()> {
         self.endpoint.request(self.dest, QUIT, &[])?;
         Ok(self.endpoint.drain()?)
@@ -168,8 +175,8 @@ impl Pair for Issuer {
     }
 
     fn settle(&mut self) -> Result<()> {
-        // The lane keeps order, so the first answer counts everything; a sender that ran out of lanes
-        // uses a queue that does not, and asks again.
+        // The lane keeps order, so the first answer counts everything; a sender that ran out of
+        // lanes uses a queue that does not, and asks again.
         loop {
             self.asked += 1;
             self.endpoint.request(self.dest, COUNT, &[])?;
@@ -221,9 +228,9 @@ impl Pair for Issuer {
     }
 }
 
-/// A chain of dependent operations in registers: no clock, and no memory either, because a value that
-/// goes through the stack takes twice as long at one call as at another. Never inlined, so that the
-/// delays that are calibrated are those that are measured with.
+/// Computes a chain of dependent operations in registers: no clock, and no memory either, because a
+/// value that goes through the stack takes twice as long at one call as at another. Never inlined,
+/// so that the calibrated delays are those used in measurements.
 #[inline(never)]
 fn compute(loops: u32) {
     let mut x = std::hint::black_box(0x9e37_79b9_7f4a_7c15u64);
@@ -233,16 +240,16 @@ fn compute(loops: u32) {
     std::hint::black_box(x);
 }
 
-/// Who begins a round of the line ping-pong.
+/// Role in a round of the line ping-pong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Player {
     Opens,
     Answers,
 }
 
-/// Plays `rounds` rounds: the opener writes a number to its line, the answerer sees it and writes it to
-/// the other line. Two lines, nothing else, not even a pause between looks: the least that any request
-/// and reply must do.
+/// Runs `rounds` rounds: the opener writes a number to its line, the answerer sees it and writes it
+/// to the other line. Two lines, nothing else, not even a pause between polls: the minimum that any
+/// request and reply must do.
 fn play(endpoint: &Endpoint, first: u64, rounds: u64, player: Player) -> Result<()> {
     let context = endpoint.context();
     let lines = context.node().job().probes();
@@ -269,7 +276,7 @@ fn play(endpoint: &Endpoint, first: u64, rounds: u64, player: Player) -> Result<
     Ok(())
 }
 
-/// What the answering side was invited to.
+/// Workload that the answering side was invited to.
 #[derive(Debug, Clone, Copy)]
 enum Invitation {
     /// The line ping-pong: first number, rounds.
@@ -288,7 +295,10 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the answering side; `wire` when the two sit on different nodes.
+    /// Opens the answering side; `wire` when the two are on different nodes.
+    ///
+    /// # Errors
+    /// Fails if the endpoint cannot be opened, or if the exchange fails.
     pub fn open(
         rank: &impl AsContext,
         exchange: impl FnOnce(Name) -> Result<Name>,
@@ -328,6 +338,9 @@ impl Server {
     }
 
     /// Answers until the issuer has finished.
+    ///
+    /// # Errors
+    /// Fails if the issuer dies, or if a workload of the bare network fails.
     pub fn serve(&mut self) -> Result<()> {
         loop {
             self.endpoint.poll_until(|| self.quit.get() || self.invited.get().is_some())?;
@@ -361,7 +374,7 @@ mod tests {
     use std::net::IpAddr;
     use std::sync::{Arc, mpsc};
 
-    /// Two ranks of a node as two threads of this process.
+    /// Runs two ranks of a node as two threads of this process.
     fn with_pair(act: impl FnOnce(&mut Issuer)) {
         let config = NodeConfig {
             ranks: 2,

@@ -1,4 +1,4 @@
-//! How two ranks of a job become a pair, whatever their job looks like.
+//! Formation of a pair from two ranks of a job of any shape.
 
 use super::live::{Issuer, Server};
 use super::{Link, Scope};
@@ -9,7 +9,7 @@ use clump_am::Name;
 use clump_wire::Security;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// What a rank does in a measurement of two.
+/// Role of a rank in a measurement of two.
 #[derive(Debug)]
 pub enum Part {
     /// It measures. Rank 0.
@@ -20,8 +20,8 @@ pub enum Part {
     Onlooker,
 }
 
-/// The rank that answers rank 0: its neighbour on one node, or the last rank, which sits on the last
-/// node. With four ranks bound to two cores these are the two pairs on cores of their own.
+/// Returns the rank that answers rank 0: its neighbour on one node, or the last rank, which is on
+/// the last node. With four ranks bound to two cores these are the two pairs on cores of their own.
 pub fn partner(scope: Scope, ranks: usize) -> usize {
     match scope {
         Scope::Shm => 1,
@@ -30,6 +30,9 @@ pub fn partner(scope: Scope, ranks: usize) -> usize {
 }
 
 /// Forms the pair; all ranks call it.
+///
+/// # Errors
+/// Fails if the job's shape does not fit `scope`, or if endpoints or sockets cannot be opened.
 pub fn meet(cl: &Clump, scope: Scope, security: Security) -> Result<Part> {
     let (rank, ranks) = (cl.rank(), cl.nranks());
     let partner = partner(scope, ranks);
@@ -51,7 +54,7 @@ pub fn meet(cl: &Clump, scope: Scope, security: Security) -> Result<Part> {
         Scope::Net => meet_on_wire(cl, other)?,
         Scope::Shm => None,
     };
-    // Collective: onlookers say nothing, but take part.
+    // Collective: onlookers contribute nothing, but take part.
     let exchange = |name: Name| -> Result<Name> {
         let names = cl.exchange(name.to_bits())?;
         Ok(Name::from_bits(*names.get(other).context("a rank said no name")?))
@@ -73,7 +76,7 @@ pub fn meet(cl: &Clump, scope: Scope, security: Security) -> Result<Part> {
     }
 }
 
-/// Sockets of the laboratory's own on the addresses where both nodes live; `None` for onlookers.
+/// Opens the laboratory's own sockets on the addresses of both nodes; `None` for onlookers.
 fn meet_on_wire(cl: &Clump, other: usize) -> Result<Option<Wire>> {
     let onlooks = other == cl.rank();
     let side = if onlooks { None } else { Some(Unmet::open(address(cl)?)?) };
@@ -84,7 +87,11 @@ fn meet_on_wire(cl: &Clump, other: usize) -> Result<Option<Wire>> {
     Ok(Some(side.meet(std::str::from_utf8(theirs)?)?))
 }
 
-/// Where this rank's node lives; on a job of one node, which has no network, this machine.
+/// Returns the address of this rank's node; on a job of one node, which has no network, that of
+/// this machine.
+///
+/// # Errors
+/// Fails if the node has no address on the network.
 pub fn address(cl: &Clump) -> Result<IpAddr> {
     if cl.node().nnodes() == 1 {
         return Ok(Ipv4Addr::LOCALHOST.into());

@@ -1,8 +1,8 @@
-//! What a message between nodes costs on both sides, step by step (paper 004's cost table).
+//! The cost of a message between nodes on both sides, step by step (paper 004's cost table).
 //!
-//! One thread plays sender and receiver with the parts that a rank uses, over loopback: the send's
-//! system call contains the kernel's whole way into the receiver's queue, the receive's the way out
-//! of it. Everything is in the first-level cache.
+//! One thread is sender and receiver with the parts that a rank uses, over loopback: the send's
+//! system call contains the kernel's whole path into the receiver's queue, the receive's the path
+//! out of it. Everything is in the first-level cache.
 
 use super::pieces::{self, time};
 use crate::wire::{Call, Unmet, Wire};
@@ -18,33 +18,33 @@ use serde::Serialize;
 use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Payloads that are looked at: a short message, and a medium that fills most of an Ethernet packet.
+/// Measured payloads: a short message, and a medium that fills most of an Ethernet packet.
 pub const PAYLOADS: [usize; 2] = [0, 1024];
-/// Datagrams of a batch, as the laboratory's other batches have.
+/// Datagrams of a batch, as in the laboratory's other batches.
 const BATCH: usize = 64;
-/// Samples behind a median of system calls.
+/// Samples of a median of system calls.
 const SAMPLES: usize = 501;
-/// How long drivers may take to find a way.
+/// Time in which drivers must find their route.
 const FIND_NS: u64 = 2_000_000_000;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// One step, in nanoseconds.
 #[derive(Debug, Clone, Serialize)]
 pub struct Step {
-    /// What is done; the last of a side is the sum.
+    /// Name of the step; the last of a side is the sum.
     pub name: &'static str,
-    /// By payload ([`PAYLOADS`]) and protection: aead, crc.
+    /// Times by payload ([`PAYLOADS`]) and protection: aead, crc.
     pub ns: [[f64; 2]; 2],
 }
 
-/// One way through the kernel, nanoseconds a datagram by payload.
+/// One kind of kernel calls, nanoseconds a datagram by payload.
 #[derive(Debug, Clone, Serialize)]
 pub struct Calls {
-    /// Which calls.
+    /// Name of the calls.
     pub name: String,
-    /// To send.
+    /// Time to send.
     pub send_ns: [f64; 2],
-    /// To receive.
+    /// Time to receive.
     pub receive_ns: [f64; 2],
 }
 
@@ -53,9 +53,9 @@ pub struct Calls {
 pub struct Cost {
     /// Bytes of the packets, by payload and protection.
     pub packet_bytes: [[usize; 2]; 2],
-    /// A packet with one message in it, sent.
+    /// Steps of sending a packet with one message in it.
     pub send: Vec<Step>,
-    /// The same, received.
+    /// Steps of receiving that packet.
     pub receive: Vec<Step>,
     /// The packet with AEAD through other calls.
     pub calls: Vec<Calls>,
@@ -85,6 +85,9 @@ const RECEIVE: [&str; 6] = [
 ];
 
 /// Times everything.
+///
+/// # Errors
+/// Fails if a socket or driver cannot be opened, or if datagrams do not arrive over loopback.
 pub fn measure() -> Result<Cost> {
     let handler_ns = pieces::measure()?
         .receive
@@ -115,7 +118,7 @@ pub fn measure() -> Result<Cost> {
     Ok(Cost { packet_bytes, send, receive, calls })
 }
 
-/// A frame with one word and this payload.
+/// Returns a frame with one word and this payload.
 fn frame(payload: &[u8]) -> (Head, &[u8]) {
     let kind = if payload.is_empty() { Kind::Short } else { Kind::Medium };
     let route = Route { from: 1, to: 2, tag: 3 };
@@ -168,7 +171,7 @@ fn packet(payload: usize, security: Security, handler_ns: f64) -> Result<Figures
     })
 }
 
-/// Two channels and the time between them, which only we let pass.
+/// Two channels, and a clock between them that only this code advances.
 struct Path {
     here: Channel,
     there: Channel,
@@ -178,11 +181,11 @@ struct Path {
 }
 
 impl Path {
-    /// Between two packets: so little that a batch is no queue.
+    /// Time between two packets: so little that a batch builds no queue.
     const STEP: u64 = 100;
 
     fn new() -> Self {
-        // As ranks have it, but open for a batch from the start.
+        // As ranks configure it, but open for a batch from the start.
         let config = Config { initial_window_bytes: 1 << 20, ..Config::default() };
         let (here, there) = (Channel::new(&config, 0), Channel::new(&config, 0));
         Self { here, there, now: 0, sack: SackBuf::new(), packets: Vec::with_capacity(BATCH) }
@@ -207,7 +210,7 @@ impl Path {
         }
     }
 
-    /// The rest of a batch: what is not taken in yet, and the answer.
+    /// Handles the rest of a batch: packets not taken in yet, and the acknowledgement.
     fn answer(&mut self, from: usize, bytes: usize) {
         for at in from..self.packets.len() {
             self.receive(at, bytes);
@@ -221,10 +224,10 @@ impl Path {
     }
 }
 
-/// The channel's part of a send and of a receive.
+/// Times the channel's part of a send and of a receive.
 fn protocol(bytes: usize) -> Result<(f64, f64)> {
     let path = std::cell::RefCell::new(Path::new());
-    // The window opens as acknowledgements come.
+    // The window opens as acknowledgements arrive.
     for _ in 0..1000 {
         path.borrow_mut().send(bytes)?;
         path.borrow_mut().answer(0, bytes);
@@ -257,7 +260,7 @@ fn protocol(bytes: usize) -> Result<(f64, f64)> {
     Ok((send, receive))
 }
 
-/// Protecting a packet, and parsing and opening one.
+/// Times protecting a packet, and parsing and opening one.
 fn sealing(body: &[u8], security: Security) -> Result<(f64, f64)> {
     let key = JobKey::new(&mut [7; 32])?;
     let sealer: Sealer = key.sealer(security, 0, 1, 1)?;
@@ -279,7 +282,7 @@ fn sealing(body: &[u8], security: Security) -> Result<(f64, f64)> {
     work.copy_from_slice(body);
     sealer.seal(9, &head, &mut work, &mut tag);
     let datagram = [&head, work.as_slice(), tag.as_slice()].concat();
-    // Opening changes the packet, so each gets a copy; what the copy costs is subtracted.
+    // Opening changes the packet, so each gets a copy; the cost of the copy is subtracted.
     let mut copy = datagram.clone();
     let copying = time(
         || {
@@ -301,7 +304,8 @@ fn sealing(body: &[u8], security: Security) -> Result<(f64, f64)> {
     Ok((seal, (open - copying).max(0.0)))
 }
 
-/// Nanoseconds a datagram of `act`, which handles `count`; `prepare` runs untimed before each.
+/// Returns the nanoseconds a datagram of `act`, which handles `count`; `prepare` runs untimed
+/// before each.
 fn each(
     count: usize,
     mut prepare: impl FnMut() -> Result<()>,
@@ -324,13 +328,13 @@ fn each(
     Ok((ticks * 1e3 / per).max(0.0))
 }
 
-/// The UDP driver: a send and a receive of `count` datagrams in one call each.
+/// Times the UDP driver: a send and a receive of `count` datagrams in one call each.
 fn driver_calls(bytes: usize, count: usize) -> Result<(f64, f64)> {
     let open = || Udp::bind(SocketAddr::new(HERE, 0), UdpOptions::default());
     calls_of([open()?, open()?], bytes, count)
 }
 
-/// The driver over packet sockets, or why there is none here.
+/// Times the driver over packet sockets; fails where there is none.
 fn packet_calls(bytes: usize) -> Result<(f64, f64)> {
     let open = || -> Result<clump_driver::Packet> {
         let socket = clump_os::udp::bind(SocketAddr::new(HERE, 0))?;
@@ -342,7 +346,7 @@ fn packet_calls(bytes: usize) -> Result<(f64, f64)> {
     let mut both = [open()?, open()?];
     let (locals, mut inbound) = (both.each_ref().map(Driver::local), Inbound::new(BATCH));
     let give_up_ns = clock::now_ns() + FIND_NS;
-    // Until frames are known to arrive, both ways.
+    // Until frames are known to arrive, in both directions.
     while both.iter_mut().any(|driver| driver.counts().opened == 0) {
         ensure!(clock::now_ns() < give_up_ns, "frames do not arrive over loopback");
         for (driver, to) in both.iter_mut().zip(locals.into_iter().rev()) {
@@ -363,7 +367,7 @@ fn packet_calls(bytes: usize) -> Result<(f64, f64)> {
     calls_of(both, bytes, 1)
 }
 
-/// A driver's calls between two of a kind.
+/// Times a driver's calls between two of a kind.
 fn calls_of<D: Driver>([a, b]: [D; 2], bytes: usize, count: usize) -> Result<(f64, f64)> {
     let (a, b) = (std::cell::RefCell::new(a), std::cell::RefCell::new(b));
     let to = b.borrow().local();
@@ -385,7 +389,7 @@ fn calls_of<D: Driver>([a, b]: [D; 2], bytes: usize, count: usize) -> Result<(f6
         }
         Ok(())
     };
-    // Drivers talk to each other too, and must be listened to.
+    // Drivers exchange frames of their own too, which must be received.
     let mut heard = Inbound::new(BATCH);
     let mut listen = || -> Result<()> {
         heard.clear();
@@ -410,7 +414,7 @@ fn calls_of<D: Driver>([a, b]: [D; 2], bytes: usize, count: usize) -> Result<(f6
     Ok((out, into))
 }
 
-/// All ways through the kernel, for packets of these sizes.
+/// Times all kinds of kernel calls, for packets of these sizes.
 fn calls(bytes: [usize; 2]) -> Result<Vec<Calls>> {
     let mut all = Vec::new();
     let mut add = |name: String, figures: [(f64, f64); 2]| {
@@ -444,7 +448,7 @@ fn calls(bytes: [usize; 2]) -> Result<Vec<Calls>> {
     Ok(all)
 }
 
-/// A bare way, as many datagrams a call as it takes.
+/// Times bare calls, with as many datagrams a call as it takes.
 fn raw_calls(call: Call, bytes: usize) -> Result<(f64, f64)> {
     let (a, b) = (Unmet::open(HERE)?, Unmet::open(HERE)?);
     let (said_a, said_b) = (a.addresses()?, b.addresses()?);

@@ -1,8 +1,8 @@
 //! The parts of a short message, each timed alone.
 //!
-//! One thread plays sender and receiver on memory of its own, so every line is in the first-level
-//! cache: what is seen here is instructions. What a message costs on top, between two processors, is
-//! the travel of its line, and shows as the difference to o_s and o_r of the table.
+//! One thread is sender and receiver on memory of its own, so every line is in the first-level
+//! cache: the times are those of instructions. The additional cost of a message between two
+//! processors is the travel of its line, and shows as the difference to o_s and o_r of the table.
 
 use super::{Breakdown, Counts, Step};
 use anyhow::{Context, Result};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Messages of a batch: half a lane, so that none finds it full.
 const BATCH: usize = 64;
-/// Batches behind a median.
+/// Batches of a median.
 const BATCHES: usize = 301;
 const TAG: u64 = 7;
 const SINK: Handler = Handler(1);
@@ -28,13 +28,14 @@ const SINK: Handler = Handler(1);
 /// The receiving side of an endpoint that keeps nothing with its lanes.
 type Plain = Inbox<()>;
 
-/// Nanoseconds a message of a batch that took so many ticks.
+/// Returns the nanoseconds a message of a batch that took this many ticks.
 #[expect(clippy::cast_precision_loss, reason = "a clock rate in MHz, and short spans")]
 fn each_ns(ticks: u64) -> f64 {
     ticks as f64 * 1e3 / clock::cycles_per_us() as f64 / BATCH as f64
 }
 
-/// Nanoseconds of `act` by itself, from batches of [`BATCH`]; `between` runs untimed after each batch.
+/// Returns the nanoseconds of `act` by itself, from batches of [`BATCH`]; `between` runs untimed
+/// after each batch.
 pub(super) fn time<T>(
     mut act: impl FnMut() -> Result<T>,
     mut between: impl FnMut() -> Result<()>,
@@ -47,7 +48,7 @@ pub(super) fn time<T>(
             black_box(act()?);
         }
         let end = clock::cycles();
-        // What reading the clock costs is in both spans.
+        // The cost of reading the clock is in both spans.
         samples.push(each_ns(end - start) - each_ns(start - empty));
         between()?;
     }
@@ -55,6 +56,9 @@ pub(super) fn time<T>(
 }
 
 /// Times all parts.
+///
+/// # Errors
+/// Fails if memory or an endpoint cannot be had, or if a message does not arrive.
 pub fn measure() -> Result<Breakdown> {
     let config = NodeConfig {
         ranks: 1,
@@ -100,7 +104,8 @@ pub fn measure() -> Result<Breakdown> {
     })
 }
 
-/// A send without its poll, an empty poll, and a receive, through the interface that programs use.
+/// Times a send without its poll, an empty poll, and a receive, through the interface that programs
+/// use.
 fn whole(node: &NodeMemory) -> Result<(f64, f64, f64)> {
     let context = Arc::new(RankContext::new(node, 0, Settings::default())?);
     let sender = Endpoint::open(&context, Tag(TAG))?;
@@ -117,7 +122,7 @@ fn whole(node: &NodeMemory) -> Result<(f64, f64, f64)> {
         while receiver.poll()? > 0 {}
         Ok(())
     };
-    // The first message rings the bell, and makes the lane one that the receiver looks at.
+    // The first message rings the doorbell, and makes the receiver poll the lane.
     send()?;
     empty()?;
     let send_ns = time(send, empty)?;
@@ -138,7 +143,7 @@ fn whole(node: &NodeMemory) -> Result<(f64, f64, f64)> {
     Ok((send_ns, poll_ns, receive.value))
 }
 
-/// Parts, in nanoseconds.
+/// Times of the parts, in nanoseconds.
 struct Parts {
     admits: f64,
     push: f64,
@@ -149,7 +154,7 @@ struct Parts {
     take: f64,
 }
 
-/// The shared-memory layer below the endpoints.
+/// Times the shared-memory layer below the endpoints.
 fn parts(node: &NodeMemory) -> Result<Parts> {
     let (_sender, mut receiver, mut path) = own_lane(node)?;
     let header = Header::short(SINK.0, 1);
@@ -191,7 +196,7 @@ fn parts(node: &NodeMemory) -> Result<Parts> {
     Ok(Parts { admits, push, sleeper, count, detect, peek, take })
 }
 
-/// Two endpoints of this process without handlers, and a lane from the first to the second.
+/// Creates two endpoints of this process without handlers, and a lane from the first to the second.
 fn own_lane(node: &NodeMemory) -> Result<(Plain, Plain, Path)> {
     let (sender, receiver) = (Plain::open(node, 0, TAG)?, Plain::open(node, 0, TAG)?);
     let reply_lane = sender.claim_reply_lane(receiver.name());
@@ -199,13 +204,13 @@ fn own_lane(node: &NodeMemory) -> Result<(Plain, Plain, Path)> {
     Ok((sender, receiver, path))
 }
 
-/// The lane whose bell was rung by its first message.
+/// Returns the lane whose doorbell was rung by its first message.
 fn rung_lane(receiver: &mut Plain) -> Result<&mut InLane<()>> {
     receiver.answer_bells()?;
     receiver.hot.first_mut().context("the bell led to no lane")
 }
 
-/// Taking messages out of a lane: seeing, copying, giving back.
+/// Times taking messages out of a lane: detection, copy, release.
 fn take_ns(node: &NodeMemory) -> Result<f64> {
     let (_sender, mut receiver, mut path) = own_lane(node)?;
     let header = Header::short(SINK.0, 1);

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clump_wire::Security;
 
-/// Whether control goes ahead.
+/// Variable that puts control ahead of data.
 const VARIABLE: &str = "CLUMP_NET_CONTROL_FIRST";
 
 /// Options of `clump lab urgent`.
@@ -26,12 +26,15 @@ pub struct Args {
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
-    /// What the ranks of a job are to do.
+    /// Workload of the ranks of a job.
     #[arg(long, hide = true, value_enum)]
     pub game: Option<Game>,
 }
 
-/// Runs the command; the exit code.
+/// Runs the command. Returns the exit code.
+///
+/// # Errors
+/// Fails if a job cannot be run, or if it measured nothing.
 pub fn run(args: &Args) -> Result<u8> {
     if let Some(game) = args.game {
         if let Some(said) = live::play(game)? {
@@ -63,7 +66,7 @@ pub fn run(args: &Args) -> Result<u8> {
     Ok(0)
 }
 
-/// Runs a job for what its rank 0 says.
+/// Runs a job for the output of its rank 0.
 fn job(args: &Args, game: Game, ahead: bool) -> Result<Said> {
     let shape = Shape { ranks: 2, nodes: 2, security: args.security, netns: args.netns };
     let value = game.to_possible_value().context("every game has a name")?;
@@ -79,7 +82,7 @@ fn job(args: &Args, game: Game, ahead: bool) -> Result<Said> {
 mod tests {
     use super::*;
 
-    /// The name is a key of the one table of settings; another name would be ignored without a word.
+    /// The name is a key of the one table of settings; another name would be ignored silently.
     #[test]
     fn the_setting_exists() {
         assert!(clump_boot::config::KEYS.iter().any(|key| key.variable == VARIABLE));

@@ -1,5 +1,6 @@
-//! What the ranks do. One thread of each: whatever it does next, it first sends bulk for as long as there is
-//! room, so that the line to the other node is always full. A second thread would measure the scheduler.
+//! The work of the ranks. One thread of each: before each operation it sends bulk for as long as
+//! there is room, so that the line to the other node is always full. A second thread would measure
+//! the scheduler.
 
 use super::Said;
 use anyhow::Result;
@@ -14,9 +15,9 @@ use std::rc::Rc;
 
 /// Bytes of a put before each lock.
 const PUT: usize = 1 << 20;
-/// Small operations measured, each time.
+/// Number of small operations measured, each time.
 const OPERATIONS: usize = 1000;
-/// And not measured before.
+/// Number of operations before, which are not measured.
 const WARM_UP: usize = 50;
 
 const TAG: Tag = Tag(0x0519_e770_0519_e770);
@@ -25,16 +26,19 @@ const PONG: Handler = Handler(2);
 const DATA: Handler = Handler(3);
 const OVER: Handler = Handler(4);
 
-/// What the ranks of a job are to do.
+/// Workload of the ranks of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Game {
-    /// Round trips of short messages, beside bulk of the same two ranks, both ways.
+    /// Round trips of short messages, beside bulk of the same two ranks, in both directions.
     Trips,
-    /// A lock of the other node, behind puts to it.
+    /// A lock of the other node, after puts to it.
     Locks,
 }
 
-/// Plays; what rank 0 says.
+/// Runs a rank. Returns the output of rank 0.
+///
+/// # Errors
+/// Fails if an endpoint cannot be opened, or if a message or operation fails.
 pub fn play(game: Game) -> Result<Option<Said>> {
     let cl = clump::init()?;
     let said = match game {
@@ -45,13 +49,13 @@ pub fn play(game: Game) -> Result<Option<Said>> {
     Ok(said.map(|said| Said { ahead: ahead(&cl), ..said }))
 }
 
-/// Packets' worth of messages that went ahead of others. Counts are copied when a rank has nothing to do, as in
-/// the barrier before.
+/// Returns the packets' worth of messages that went ahead of others. Counts are copied when a rank
+/// has nothing to do, as in the barrier before.
 fn ahead(cl: &Clump) -> u64 {
     Counters::over(cl.context().block().counters()).get(Counter::NetUnitsAhead)
 }
 
-/// Bulk that never ends, as far as there is room.
+/// Endless bulk, as far as there is room.
 struct Bulk<'a> {
     ep: &'a Endpoint,
     far: Dest,

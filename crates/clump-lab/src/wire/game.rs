@@ -1,11 +1,11 @@
-//! What can be played on the bare network, and how an invitation says it.
+//! Workloads of the bare network, and their encoding in an invitation.
 
 use super::LEAST;
 use anyhow::{Result, ensure};
 use clump_os::raw_udp;
 use serde::Serialize;
 
-/// The system calls of a game.
+/// The system calls of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
@@ -17,16 +17,16 @@ pub enum Call {
     Blocking,
     /// `sendmmsg` and `recvmmsg`.
     Many,
-    /// Datagrams cut and joined by the kernel (GSO and GRO); streams only.
+    /// Datagrams segmented and joined by the kernel (GSO and GRO); streams only.
     Segments,
 }
 
 impl Call {
-    /// All of them, in the order of their numbers in an invitation.
+    /// All kinds, in the order of their numbers in an invitation.
     pub const ALL: [Call; 5] =
         [Call::Each, Call::ReadWrite, Call::Blocking, Call::Many, Call::Segments];
 
-    /// As tables name it.
+    /// Returns the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Call::Each => "sendto/recvfrom, spinning",
@@ -38,36 +38,36 @@ impl Call {
     }
 }
 
-/// One game between two sides.
+/// One workload between two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Game {
-    /// A datagram to and fro.
+    /// A datagram back and forth.
     PingPong {
-        /// Through which calls.
+        /// System calls.
         call: Call,
         /// Bytes of the datagram.
         bytes: usize,
-        /// How often.
+        /// Number of rounds.
         rounds: u32,
     },
-    /// Datagrams one way, with acknowledgements of how many bytes have come.
+    /// Datagrams one way, with acknowledgements of the number of bytes received.
     Stream {
-        /// Through which calls.
+        /// System calls.
         call: Call,
         /// Bytes of a datagram.
         bytes: usize,
         /// Bytes in all.
         total: u64,
-        /// Bytes under way at most.
+        /// Maximum bytes in flight.
         window: usize,
     },
 }
 
-/// Words of a game in an invitation.
+/// Words of a workload in an invitation.
 pub const WORDS: usize = 5;
 
 impl Game {
-    /// For an invitation.
+    /// Encodes the workload for an invitation.
     pub fn to_words(self) -> [u64; WORDS] {
         match self {
             Game::PingPong { call, bytes, rounds } => {
@@ -79,7 +79,7 @@ impl Game {
         }
     }
 
-    /// From an invitation.
+    /// Decodes the workload of an invitation.
     pub fn from_words(words: &[u64]) -> Option<Self> {
         let &[kind, call, bytes, count, window] = words else { return None };
         let call = *Call::ALL.get(usize::try_from(call).ok()?)?;
@@ -91,7 +91,7 @@ impl Game {
         }
     }
 
-    /// Whether it can be played.
+    /// Checks that it can be run.
     pub(super) fn check(self) -> Result<()> {
         let (Game::PingPong { bytes, .. } | Game::Stream { bytes, .. }) = self;
         let fits = (LEAST..=raw_udp::LARGEST).contains(&bytes);

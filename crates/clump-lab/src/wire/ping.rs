@@ -1,11 +1,11 @@
-//! One datagram to and fro.
+//! One datagram back and forth.
 
 use super::{Call, Silence, Wire, first_word};
 use anyhow::Result;
 use clump_os::clock;
 
 impl Wire {
-    /// The side that measures: nanoseconds of `rounds` rounds.
+    /// Runs the measuring side. Returns the nanoseconds of `rounds` rounds.
     pub(super) fn ping(&mut self, call: Call, bytes: usize, rounds: u32) -> Result<u64> {
         let mut out = vec![7; bytes];
         let give_up_ns = self.give_up_ns;
@@ -37,7 +37,7 @@ impl Wire {
         Ok(ns)
     }
 
-    /// The other side: sends back whatever belongs to this game, up to the last round.
+    /// Runs the other side: returns every datagram of this workload, up to the last round.
     pub(super) fn pong(&mut self, call: Call, bytes: usize, rounds: u32) -> Result<()> {
         let give_up_ns = self.give_up_ns;
         let mut into = std::mem::take(&mut self.buffer);

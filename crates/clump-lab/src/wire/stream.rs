@@ -1,17 +1,17 @@
-//! Datagrams one way, a bounded number of bytes under way.
+//! Datagrams one way, a bounded number of bytes in flight.
 //!
-//! Only bytes are counted, not which: what was lost is made up for by as many others. So the stream
-//! needs no sequence numbers and no copies for sending again, and is as bare as one can be that still
-//! ends.
+//! Only bytes are counted, not individual datagrams: lost ones are replaced by as many others. So
+//! the stream needs no sequence numbers and no copies for sending again, and is as bare as a stream
+//! that still ends can be.
 
 use super::{Call, LEAST, Silence, Wire, first_word};
 use anyhow::Result;
 use clump_os::{clock, raw_udp};
 
-/// An acknowledgement: the game, and how many bytes have come.
+/// Length of an acknowledgement: the workload, and the number of bytes received.
 const ACK: usize = 2 * LEAST;
 
-/// Bytes that one call hands over.
+/// Returns the bytes that one call hands over.
 fn burst(call: Call, bytes: usize) -> usize {
     match call {
         Call::Each | Call::ReadWrite | Call::Blocking => bytes,
@@ -21,7 +21,7 @@ fn burst(call: Call, bytes: usize) -> usize {
 }
 
 impl Wire {
-    /// The side that measures: nanoseconds until everything was acknowledged.
+    /// Runs the measuring side. Returns the nanoseconds until everything was acknowledged.
     pub(super) fn stream_out(
         &mut self,
         call: Call,
@@ -55,7 +55,7 @@ impl Wire {
             }
             if let Some(count) = self.acknowledged(word)? {
                 acked = acked.max(count);
-                // What seemed lost and was made up for may come after all.
+                // Datagrams that seemed lost and were replaced may arrive after all.
                 sent = sent.max(acked);
                 silence = None;
             } else if sent >= total || sent - acked + bytes as u64 > window {
@@ -75,7 +75,7 @@ impl Wire {
         Ok(valid.then(|| first_word(&ack[LEAST..])).flatten())
     }
 
-    /// The other side: counts until it has `total`.
+    /// Runs the other side: counts until it has `total`.
     pub(super) fn stream_in(
         &mut self,
         call: Call,

@@ -1,11 +1,11 @@
-//! What an engine knows of an endpoint that sends it requests.
+//! An engine's record of an endpoint that sends it requests.
 
 use super::{Outlet, Request};
 use crate::error::Why;
 use clump_shm::name::Name;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A request that could not be executed when it came.
+/// A request that could not be executed when it arrived.
 #[derive(Debug)]
 pub(super) struct Kept {
     handler: u8,
@@ -42,23 +42,23 @@ struct KeptAnswer {
     payload: Vec<u8>,
 }
 
-/// See the module.
+/// Requests, answers and counts of one requesting endpoint.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) name: Name,
     /// Requests executed, refused ones included.
     pub(super) executed: u64,
-    /// Of those without an answer, how many were refused, and the first since that was last told.
+    /// Number of refused requests without an answer, and the first of them since the last report.
     pub(super) failed: u64,
     pub(super) first_failure: Option<(Why, u64, u64)>,
-    /// Bytes of requests executed, how many of those the endpoint knows of, and what it asked for.
+    /// Bytes of requests executed, bytes reported to the endpoint, and bytes that it asked for.
     pub(super) consumed: u64,
     reported: u64,
     pub(super) asked: Option<u64>,
-    /// Requests that wait for others of this endpoint, by how many, in the order in which they came.
+    /// Requests that wait for others of this endpoint, by the number of those, in arrival order.
     held: BTreeMap<(u64, u64), Kept>,
     holds: u64,
-    /// Requests that came while answers waited.
+    /// Requests that arrived while answers waited.
     pub(super) later: VecDeque<Kept>,
     answers: VecDeque<KeptAnswer>,
 }
@@ -80,7 +80,7 @@ impl Account {
         }
     }
 
-    /// Whether answers wait for room.
+    /// Returns true if answers wait for room.
     #[inline]
     pub(super) fn is_stuck(&self) -> bool {
         !self.answers.is_empty()
@@ -91,7 +91,7 @@ impl Account {
         self.held.insert((after, self.holds), kept);
     }
 
-    /// A request that waited for no more than has been executed, unless answers wait.
+    /// Removes and returns a request whose predecessors have been executed, unless answers wait.
     #[inline]
     pub(super) fn next_held(&mut self) -> Option<Kept> {
         if self.held.is_empty() || self.is_stuck() {
@@ -101,7 +101,7 @@ impl Account {
         if first.key().0 <= self.executed { Some(first.remove()) } else { None }
     }
 
-    /// Answers, or keeps the answer until there is room.
+    /// Sends an answer, or keeps it until there is room.
     #[inline]
     pub(super) fn tell(
         &mut self,
@@ -116,7 +116,7 @@ impl Account {
         }
     }
 
-    /// Tells what need not be told: false when there is no room now.
+    /// Sends an optional message. Returns false when there is no room now.
     pub(super) fn offer(&mut self, out: &mut impl Outlet, handler: u8, words: &[u64]) -> bool {
         !self.is_stuck() && out.answer(self.name, handler, words, &[])
     }
@@ -130,7 +130,7 @@ impl Account {
         }
     }
 
-    /// Tells the endpoint what was consumed, if it is time to.
+    /// Reports consumption to the endpoint, if that is due.
     #[inline]
     pub(super) fn report(&mut self, credit: u64, out: &mut impl Outlet) {
         let due = self.consumed - self.reported >= credit / 4
@@ -142,7 +142,7 @@ impl Account {
         }
     }
 
-    /// Forgets all that is kept.
+    /// Drops everything kept.
     pub(super) fn clear(&mut self) {
         self.held.clear();
         self.later.clear();

@@ -1,4 +1,4 @@
-//! One request: checked, executed, answered.
+//! Execution of one request: check, operation, answer.
 
 use super::places::At;
 use super::{Engine, Outlet, Request};
@@ -10,26 +10,26 @@ use crate::protocol::{MOST_PIECE, ask, atomic_of, tell};
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
 
-/// What an executed request has to say.
+/// Result of an executed request.
 enum Outcome {
-    /// Nothing; or, if it carried a cookie, that it is done.
+    /// No result; if the request carried a cookie, it is answered with DONE.
     Done(u64),
-    /// It answers by itself, at once or later.
+    /// The request answers by itself, at once or later.
     Later,
-    /// It was understood, and is executed later.
+    /// The request is valid, and is executed later.
     Kept,
     /// A value for this cookie.
     Value(u64, u64),
     /// The bytes in the engine's scratch.
     Bytes(u64),
-    /// How far the account is.
+    /// The progress of the account.
     Quiet(u64),
-    /// It was refused: its cookie, or 0.
+    /// The request was refused; its cookie, or 0.
     Refused(u64, Why),
 }
 
 impl<M: Memory> Engine<M> {
-    /// False when the request is kept, and counts when it is executed.
+    /// Executes a request. Returns false if it is kept; it then counts when it is executed.
     pub(super) fn execute(
         &mut self,
         at: usize,
@@ -67,7 +67,7 @@ impl<M: Memory> Engine<M> {
         true
     }
 
-    /// `None` when the request does not have the words that it should.
+    /// Performs a request. Returns `None` if it does not have the words that it should.
     fn perform(
         &mut self,
         at: usize,
@@ -164,7 +164,7 @@ impl<M: Memory> Engine<M> {
         Ok(())
     }
 
-    /// A signal behind a put: everything put is seen by whoever sees it.
+    /// Executes the signal after a put: a rank that sees it sees everything put.
     fn signal(&mut self, words: &[u64]) -> Result<(), Why> {
         let &[segment, offset, value, adds] = words else {
             return if words.is_empty() { Ok(()) } else { Err(Why::Unknown) };
@@ -234,7 +234,7 @@ impl<M: Memory> Engine<M> {
     }
 }
 
-/// Bytes from the beginning of the first block to the end of the last.
+/// Returns the bytes from the beginning of the first block to the end of the last.
 fn span((stride, block, count): (u64, u64, u64)) -> Option<u64> {
     match count.checked_sub(1) {
         None => Some(0),

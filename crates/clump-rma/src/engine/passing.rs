@@ -1,7 +1,9 @@
-//! Locks that go from one rank to the next without this interface (paper 003, 2: who has a lock hands it to the next).
+//! Locks that pass from one rank to its successor without this interface (paper 003, 2: the holder
+//! hands the lock to the next).
 //!
-//! The interface tells who has a lock, or waits for it, who comes next; what it then hears is that the lock *was
-//! passed*. As two tell of one lock in turn, the later may be heard first: it is kept until the earlier comes.
+//! The interface tells a rank that holds a lock, or waits for it, which claim comes next; it then
+//! hears that the lock *was passed*. Two ranks report on one lock in turn, so the later report may
+//! arrive first: it is kept until the earlier one arrives.
 
 use super::places::{At, Place, State};
 use super::waits::{For, Wait, queue_lock};
@@ -11,21 +13,23 @@ use crate::memory::Memory;
 use crate::protocol::tell;
 use clump_shm::queue_lock::Head;
 
-/// A lock that is given back: by whom, with which word, and whether it went to the next at once.
+/// Release of a lock: by which rank, with which word, and whether the lock went to the successor at
+/// once.
 #[derive(Debug, Clone, Copy)]
 struct Return {
     at: At,
     rank: u32,
     word: u64,
     passed: bool,
-    /// It was heard earlier, and kept.
+    /// True if it follows from another report: its own arrived early, or its endpoint is gone.
     kept: bool,
-    /// Whoever returns it is gone by now.
+    /// True if the rank that releases it is gone by now.
     gone: bool,
 }
 
 impl<M: Memory> Engine<M> {
-    /// `segment offset 0 position word passed`: gives a lock back. False when that is to happen later.
+    /// Executes `segment offset 0 position word passed`: releases a lock. Returns false when that
+    /// is to happen later.
     pub(super) fn unlock(
         &mut self,
         account: usize,
@@ -34,7 +38,7 @@ impl<M: Memory> Engine<M> {
     ) -> Result<bool, Why> {
         let from = self.accounts[account].name;
         if let Err(why) = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset) {
-            // Nobody gets at it any more.
+            // Nothing can access it any more.
             if self.places.get(at).is_some_and(|place| place.from == from) {
                 self.places.remove(at);
                 self.end_promise(at.next());
@@ -53,17 +57,18 @@ impl<M: Memory> Engine<M> {
         self.give_back(Return { at, rank, word, passed, kept, gone }).map(|()| true)
     }
 
-    /// Plays what was heard, and what was heard too early after it.
+    /// Applies a release, and then the kept releases that follow it.
     fn give_back(&mut self, first: Return) -> Result<(), Why> {
         let mut next = self.play(first)?;
         while let Some(later) = next {
-            // What is wrong with it is not the fault of who was heard now, and nobody else waits to hear it.
+            // An error in a kept release is not the fault of the sender of this one, and no sender
+            // waits for its result.
             next = self.play(later).unwrap_or(None);
         }
         Ok(())
     }
 
-    /// Gives what is to be played next.
+    /// Applies one release. Returns the next to apply.
     fn play(&mut self, one: Return) -> Result<Option<Return>, Why> {
         let Return { at, rank, word, passed, kept, gone } = one;
         if !passed {
@@ -80,7 +85,7 @@ impl<M: Memory> Engine<M> {
         let heir = heir.ok_or_else(|| self.why_not_held(at))?;
         let dead = self.memory.dead();
         if !kept && dead.contains(&rank) {
-            // Whoever waited may have been told so already.
+            // Waiting ranks may have been told of the death already.
             return Err(Why::HolderDied);
         }
         let lock = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset)?;
@@ -98,7 +103,7 @@ impl<M: Memory> Engine<M> {
                 return Ok(Some(Return { word, passed, ..back }));
             }
             _ if heir.gone && dead.contains(&rank) => {
-                // It may have had the lock: nobody gets it any more.
+                // It may have had the lock: no rank gets it any more.
                 self.places.remove(at);
                 self.end_promise(at.next());
                 self.memory.wake_all();
@@ -123,7 +128,7 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// What was kept of an endpoint has come to its end: it counts as executed.
+    /// Counts a kept request of an endpoint as executed.
     fn count_late(&mut self, place: &Place) {
         let account = &mut self.accounts[place.account];
         if account.name == place.from {
@@ -132,7 +137,7 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Who is before a claim does not decide about it any more.
+    /// Ends the promise of a claim: the claim before it no longer decides about it.
     fn end_promise(&mut self, at: At) {
         let mut at = at;
         while let Some(place) = self.places.get_mut(at).filter(|place| place.is_promised()) {
@@ -163,8 +168,8 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// A claim waits, or has the lock: notes it. Who is before it, if of another node too, is told of one that
-    /// stays.
+    /// Records a claim that waits or holds the lock. If it stays, the claim before it is told of
+    /// it, if that is of another node too.
     pub(super) fn line_up(&mut self, wait: &Wait, out: &mut impl Outlet) {
         let Some((at, stays)) = place_of(wait) else { return };
         let Wait { account, from, cookie, .. } = *wait;
@@ -186,7 +191,7 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// A claim has been granted the lock by this interface.
+    /// Records that this interface has granted the lock to a claim.
     pub(super) fn note_grant(&mut self, wait: &Wait) {
         let Some((at, _)) = place_of(wait) else { return };
         let Wait { account, from, cookie, .. } = *wait;
@@ -198,7 +203,7 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// A wait for a lock is given up; unless the lock may be on its way to it.
+    /// Gives up a wait for a lock, unless the lock may be on its way to it.
     pub(super) fn leave_line(&mut self, wait: &Wait) {
         let Some((at, _)) = place_of(wait) else { return };
         self.places.remove(at);
@@ -207,13 +212,14 @@ impl<M: Memory> Engine<M> {
         self.pass_on(at.segment, at.offset);
     }
 
-    /// Whether who is before it decides about a claim that waits.
+    /// Returns true if the claim before a waiting one decides about it.
     pub(super) fn is_promised(&self, wait: &Wait) -> bool {
         let place = place_of(wait).and_then(|(at, _)| self.places.get(at));
         place.is_some_and(Place::is_promised)
     }
 
-    /// Endpoints are gone: their claims too, but for those that may have got the lock, or may get it yet.
+    /// Removes the claims of endpoints that are gone, except those that may have got the lock, or
+    /// may still get it.
     pub(super) fn leave_all(&mut self, gone: impl Fn(&Place) -> bool) {
         for at in self.places.find(&gone) {
             match self.places.get_mut(at) {
@@ -227,7 +233,8 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// A rank is gone: to whom it has passed a lock that is told from here, too.
+    /// Marks the claims to which a rank that is gone has passed a lock: they are told from here,
+    /// too.
     pub(super) fn orphan(&mut self, rank: u32) {
         let by_it = |place: &Place| matches!(place.state, State::Passed(by, _) if by == rank);
         for at in self.places.find(by_it) {
@@ -240,7 +247,8 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Tells those to whom a rank that is gone has passed a lock. Who knows that already does not care.
+    /// Grants locks again that a rank passed before it was gone. A rank that got the first grant
+    /// ignores the second.
     pub(super) fn tell_orphans(&mut self, out: &mut impl Outlet) {
         if !std::mem::take(&mut self.orphans) {
             return;
@@ -255,8 +263,8 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Looks who is at the head of a lock that has moved on, and wakes whoever that is. Those of other nodes
-    /// are told by [`Engine::handle_waits`].
+    /// Wakes the rank at the head of a lock that has moved on. Ranks of other nodes are told by
+    /// [`Engine::handle_waits`].
     pub(super) fn pass_on(&mut self, segment: clump_shm::export::SegmentName, offset: u64) {
         let Self { memory, ranks, .. } = self;
         let dead = memory.dead();
@@ -267,7 +275,7 @@ impl<M: Memory> Engine<M> {
     }
 }
 
-/// Where the claim of a wait is, once there is one, and whether it stays.
+/// Returns the claim of a wait, once there is one, and whether it stays.
 fn place_of(wait: &Wait) -> Option<(At, bool)> {
     let For::Lock { position: Some(position), stays } = wait.what else { return None };
     Some((At { segment: wait.segment, offset: wait.offset, position }, stays))

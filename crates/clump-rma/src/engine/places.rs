@@ -1,14 +1,15 @@
-//! What an interface knows of claims of ranks of other nodes on its locks, from the claim until the lock is given
-//! back: who comes after whom has been told, and from whom a lock will come.
+//! An interface's record of claims of ranks of other nodes on its locks, from the claim until the
+//! lock is released: announced successors, and the source from which each claim gets its lock.
 
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
 use std::collections::HashMap;
 
-/// Claims of an endpoint that are known at one time; locks behind others it gets from here only.
+/// Maximum number of recorded claims of an endpoint; further claims get their lock from this
+/// interface only.
 pub(super) const MOST_PLACES: u32 = 64;
 
-/// A claim: segment and offset of its lock, and its position.
+/// Key of a claim: segment and offset of its lock, and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct At {
     pub(super) segment: SegmentName,
@@ -26,45 +27,45 @@ impl At {
     }
 }
 
-/// What has become of a claim.
+/// State of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// It waits for this interface, or has been granted the lock by it.
     Ours,
-    /// Who has the lock before it was told of it, and decides from whom it gets it.
+    /// The claim before it was told of it, and decides from where it gets the lock.
     Promised,
-    /// The same, and it was given back already, with this word, and passed on in turn or not: that was heard
-    /// before it was heard that it had been passed to it.
+    /// Promised, and released already, with this word, and passed on or not: the release was heard
+    /// before the hand-over.
     Early(u64, bool),
-    /// It was passed to it by this rank with this word.
+    /// The lock was passed to it by this rank with this word.
     Passed(u32, u64),
-    /// The same, and that rank has gone since: what it said may have gone with it.
+    /// Passed, and that rank has gone since: its grant may be lost.
     Orphaned(u64),
 }
 
-/// See the module.
+/// A recorded claim.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) account: usize,
     pub(super) from: Name,
     pub(super) cookie: u64,
     pub(super) state: State,
-    /// Its endpoint is gone. The claim stays as long as the lock may be on its way to it.
+    /// True if its endpoint is gone. The claim stays as long as the lock may be on its way to it.
     pub(super) gone: bool,
 }
 
 impl Place {
-    /// Whether who is before it decides about it.
+    /// Returns true if the claim before it decides about it.
     pub(super) fn is_promised(&self) -> bool {
         matches!(self.state, State::Promised | State::Early(..))
     }
 }
 
-/// All such claims.
+/// All recorded claims.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     all: HashMap<At, Place>,
-    /// How many of each endpoint.
+    /// Number of claims of each endpoint.
     counts: HashMap<Name, u32>,
 }
 
@@ -77,9 +78,9 @@ impl Places {
         self.all.get_mut(&at)
     }
 
-    /// False when the endpoint has too many.
+    /// Records a claim. Returns false when the endpoint has too many.
     pub(super) fn insert(&mut self, at: At, place: Place) -> bool {
-        // Of whoever overwrote the lock something may have stayed.
+        // A record may be left of a rank that overwrote the lock.
         self.remove(at);
         let count = self.counts.entry(place.from).or_default();
         let fits = *count < MOST_PLACES;
@@ -101,7 +102,7 @@ impl Places {
         Some(place)
     }
 
-    /// Where those lie that are like that, in an order that does not change.
+    /// Returns the keys of matching claims, in a fixed order.
     pub(super) fn find(&self, like: impl Fn(&Place) -> bool) -> Vec<At> {
         let found = self.all.iter().filter(|(_, place)| like(place));
         let mut found: Vec<At> = found.map(|(at, _)| *at).collect();

@@ -1,4 +1,4 @@
-//! The engine alone: what it does with good requests, with nonsense, and when there is no room.
+//! Tests of the engine alone: good requests, nonsense, and lack of room.
 
 mod schedule;
 
@@ -19,7 +19,7 @@ const SEGMENT: u64 = 4000;
 const RANKS: u32 = 4;
 const CREDIT: u64 = 1 << 16;
 
-/// Two segments of rank 0 that lie behind each other, and bytes around them that are nobody's.
+/// Two adjacent segments of rank 0, and bytes around them that belong to no segment.
 struct Bench {
     cells: Cells,
     woken: Vec<u32>,
@@ -34,7 +34,7 @@ impl Bench {
     }
 }
 
-/// A segment as the engine may see it: an extent of its own in a mapping that is longer.
+/// The engine's view of a segment: an extent of its own in a longer mapping.
 impl Memory for Bench {
     fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Why> {
         let end = offset.checked_add(bytes).ok_or(Why::OutOfBounds)?;
@@ -74,7 +74,7 @@ struct Answer {
 struct Wire {
     answers: Vec<Answer>,
     reports: Vec<(Name, u64)>,
-    /// So many answers find room before one does not; none: all do.
+    /// Number of answers that find room before one does not; `None`: all do.
     room: Option<usize>,
 }
 
@@ -139,7 +139,7 @@ fn what_is_held_waits_for_as_many_as_it_says_and_no_longer() {
     assert!(wire.answers.is_empty());
     send(&mut engine, &mut wire, add(), &[own(), 8, 1, 10], &[]);
     assert_eq!(wire.answers.len(), 1);
-    // The second lets the first go, and both the question.
+    // The second releases the first, and both release the quiet request.
     send(&mut engine, &mut wire, add(), &[own(), 8, 2, 100], &[]);
     let told: Vec<_> = wire.answers.iter().map(|a| (a.handler, a.words.clone())).collect();
     let quiet = (tell::QUIET, vec![5, 4, 0, Why::Unknown as u64, 0, 0]);
@@ -156,7 +156,7 @@ fn while_an_answer_waits_nothing_more_of_that_endpoint_is_executed() {
     assert_eq!((wire.answers.len(), engine.wants_room()), (1, true));
     // Executed: the one that was answered and the one whose answer waits.
     assert_eq!(engine.memory.cells.word(0).unwrap().load(clump_os::sync::Ordering::SeqCst), 2);
-    // Another endpoint is not held up by that.
+    // Another endpoint is not delayed by that.
     wire.room = Some(1);
     let other = Request {
         from: asker(2),
@@ -270,7 +270,7 @@ fn a_rank_that_is_gone_leaves_its_place_in_the_queue() {
         (asker(3), tell::GRANTED, &[13, 2, 5][..])
     );
     assert!(!engine.has_waits());
-    // The holder dies: who waits is told, now and later.
+    // The holder dies: waiting ranks are told, now and later.
     let words = lock(1, 14).1;
     send(&mut engine, &mut wire, ask::LOCK, &words, &[]);
     engine.memory.dead.push(3);
@@ -306,7 +306,7 @@ fn a_try_says_that_a_lock_is_taken_until_the_death_of_its_holder_is_known() {
 #[test]
 fn a_try_passes_over_who_died_waiting() {
     let (mut engine, mut wire) = (engine(), Wire::default());
-    // Rank 2, of the home's node, claims behind rank 1 and dies; rank 1 gives back what it has.
+    // Rank 2, of the home's node, claims after rank 1 and dies; rank 1 releases the lock.
     send(&mut engine, &mut wire, ask::LOCK, &[own(), 64, 11, 0], &[]);
     let count = clump_shm::queue_lock::lock_words(RANKS as usize);
     let cells = engine.memory.cells.clone();
@@ -322,7 +322,7 @@ fn a_try_passes_over_who_died_waiting() {
     assert_eq!((told.handler, told.words.as_slice()), (tell::GRANTED, &[13, 2, 5][..]));
 }
 
-/// Words near what is right, and far from it.
+/// Words near valid ones, and far from them.
 fn word() -> impl Strategy<Value = u64> {
     prop_oneof![
         4 => Just(own()),
@@ -348,7 +348,7 @@ fn wild() -> impl Strategy<Value = Wild> {
         prop_oneof![9 => (1..RANKS).prop_map(asker), 1 => any::<u64>().prop_map(Name::from_bits)];
     let handler = prop_oneof![4 => 0..12_u8, 4 => 0x20..0x60_u8, 1 => any::<u8>()];
     let words = proptest::collection::vec(word(), 0..9).prop_map(|mut words| {
-        // Most name the segment first, as they should.
+        // Most name the segment first, as valid requests do.
         if words.len() > 2 && words.len() % 3 != 0 {
             words[0] = own();
         }
@@ -390,7 +390,7 @@ proptest! {
             kept.push_back(engine.memory_bytes());
         }
         let sent: usize = requests.iter().map(|r| r.words.len() * 8 + r.payload).sum();
-        // Kept is at most what was asked, and one answer for each asker.
+        // At most the requested bytes are kept, and one answer for each requester.
         let most = sent + RANKS as usize * (MOST_PIECE + 64);
         prop_assert!(kept.iter().all(|kept| *kept <= most));
         wire.room = None;
@@ -399,7 +399,7 @@ proptest! {
         let mut after = vec![0; outside.len()];
         engine.memory.cells.read(SEGMENT, &mut after);
         prop_assert!(after == bytes, "something outside of the segment has changed");
-        // Whatever it was, it still serves.
+        // The engine still serves, whatever it was sent.
         for rank in 1..RANKS {
             let words = [own(), 0, 0xdead_beef];
             let from = asker(rank);

@@ -1,4 +1,4 @@
-//! Requests whose answer has to wait for somebody: locks, and words that are to become something.
+//! Requests whose answer has to wait for another rank: locks, and words that are to reach a value.
 
 use super::places::Place;
 use super::{Engine, Outlet};
@@ -12,15 +12,16 @@ use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
 use clump_shm::queue_lock::{Claim, Head, QueueLock, lock_words};
 
-/// Waits that an endpoint may have at one time: it is one thread, which waits for one thing.
+/// Maximum number of waits of an endpoint at one time: it is one thread, which waits for one thing.
 const MOST_WAITS: usize = 64;
 
-/// What is waited for.
+/// Condition that a request waits for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum For {
-    /// A lock: the position that was claimed, once there was room for a claim; it waits for as long as it takes.
+    /// A lock: the claimed position, once there was room for a claim; `stays`: the wait has no time
+    /// limit.
     Lock { position: Option<u64>, stays: bool },
-    /// A word that compares so to a value.
+    /// A word that compares in this way to a value.
     Word(Comparison, u64),
 }
 
@@ -33,11 +34,11 @@ pub(super) struct Wait {
     pub(super) segment: SegmentName,
     pub(super) offset: u64,
     pub(super) what: For,
-    /// Who is before it has been told, if anybody is to be.
+    /// True if the claim before it has been told, where that is needed.
     lined_up: bool,
 }
 
-/// What has become of it.
+/// State of a wait.
 enum Turn {
     NotYet,
     Value(u64),
@@ -46,7 +47,7 @@ enum Turn {
 }
 
 impl<M: Memory> Engine<M> {
-    /// `segment offset cookie how`: takes a lock, or waits for it unless it only tries.
+    /// Executes `segment offset cookie how`: takes a lock, or waits for it unless it only tries.
     pub(super) fn lock(
         &mut self,
         at: usize,
@@ -75,7 +76,7 @@ impl<M: Memory> Engine<M> {
         self.wait(Wait { account: at, from, cookie, segment, offset, what, lined_up: false }, out)
     }
 
-    /// `segment offset cookie comparison value`: waits for a flag.
+    /// Executes `segment offset cookie comparison value`: waits for a flag.
     pub(super) fn watch(
         &mut self,
         at: usize,
@@ -116,7 +117,7 @@ impl<M: Memory> Engine<M> {
         Ok(())
     }
 
-    /// A claim that waits takes its place in the line, once it is one.
+    /// Records a waiting claim in the queue, once it has a position.
     fn line_up_once(&mut self, wait: &mut Wait, out: &mut impl Outlet) {
         if !wait.lined_up && matches!(wait.what, For::Lock { position: Some(_), .. }) {
             wait.lined_up = true;
@@ -124,7 +125,7 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Something may have changed: answers whoever has waited for it.
+    /// Answers all requests whose wait has ended. Called when something may have changed.
     pub fn handle_waits(&mut self, out: &mut impl Outlet) {
         self.tell_orphans(out);
         self.release_moved(out);
@@ -141,12 +142,12 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Whether anybody waits, or has to be told something.
+    /// Returns true if requests wait, or messages are due.
     pub fn has_waits(&self) -> bool {
         !self.waits.is_empty() || self.orphans || !self.moved.is_empty()
     }
 
-    /// Why a lock that is not free cannot be had now, or never.
+    /// Returns the reason why a lock that is not free cannot be had now, or never.
     pub(super) fn why_taken(&mut self, segment: SegmentName, offset: u64) -> Why {
         let dead = self.memory.dead();
         match queue_lock(&mut self.memory, self.ranks, segment, offset) {
@@ -158,7 +159,7 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Answers if it is time to.
+    /// Answers a wait if its condition holds. Returns true if the wait has ended.
     fn answer_wait(&mut self, wait: &mut Wait, out: &mut impl Outlet) -> bool {
         let turn = self.turn(wait).unwrap_or_else(Turn::Refused);
         let account = &mut self.accounts[wait.account];
@@ -218,7 +219,7 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// Gives up whatever a wait has claimed.
+    /// Gives up the claim or watch of a wait.
     fn abandon(&mut self, wait: &Wait) {
         match wait.what {
             For::Word(..) => self.unwatch(wait.segment, wait.offset),
@@ -226,7 +227,8 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    /// `cookie`: that wait has lasted too long. One that said that it stays has to.
+    /// Executes `cookie`: ends a wait that has lasted too long. A wait whose claim is promised,
+    /// which only an unlimited one's can be, cannot be ended.
     pub(super) fn cancel(&mut self, at: usize, cookie: u64, out: &mut impl Outlet) {
         let is_it = |wait: &Wait| (wait.account, wait.cookie) == (at, cookie);
         let Some(place) = self.waits.iter().position(is_it) else { return };
@@ -239,14 +241,14 @@ impl<M: Memory> Engine<M> {
         self.accounts[at].tell(out, tell::FAILED, &words, &[]);
     }
 
-    /// Gives up what a rank has waited for, or an endpoint of it that was opened anew.
+    /// Gives up the waits of a rank, or of an endpoint of it that was opened anew.
     pub(super) fn abandon_all(&mut self, gone: impl Fn(Name) -> bool) {
         let is_gone = |place: &Place| gone(place.from);
         let (waits, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.waits).into_iter().partition(|wait| gone(wait.from));
         self.waits = rest;
         for wait in &waits {
-            // The claim of one that is promised stays: see below.
+            // The claim of a promised wait stays: `leave_all` decides.
             if !self.is_promised(wait) {
                 self.abandon(wait);
             }
@@ -255,7 +257,7 @@ impl<M: Memory> Engine<M> {
     }
 }
 
-/// The lock at a place of a segment.
+/// Returns the lock at a place of a segment.
 pub(super) fn queue_lock<M: Memory>(
     memory: &mut M,
     ranks: u32,

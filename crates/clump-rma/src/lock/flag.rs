@@ -1,4 +1,4 @@
-//! Flags: words that are set, and waited for from anywhere.
+//! Flags: words that any rank can set and wait for.
 
 use super::{FLAG_BYTES, Granted, WATCHERS, nap};
 use crate::atomic::Comparison;
@@ -14,7 +14,7 @@ use clump_shm::cells::Cells;
 use clump_shm::rank::Waiting;
 use std::time::Duration;
 
-/// The words of a flag of one's own node: its value, and how many wait for it.
+/// The words of a flag of this node: its value, and its number of waiters.
 #[derive(Debug, Clone, Copy)]
 pub struct FlagWords<'a> {
     word: &'a AtomicU64,
@@ -22,13 +22,14 @@ pub struct FlagWords<'a> {
 }
 
 impl<'a> FlagWords<'a> {
-    /// Those at `offset` of a segment; `None` when they are not inside, or not aligned.
+    /// Returns the flag at `offset` of a segment; `None` when it is not inside, or not aligned.
     pub fn over(cells: &'a Cells, offset: u64) -> Option<Self> {
         let watchers = cells.word(offset.saturating_add(WATCHERS))?;
         Some(Self { word: cells.word(offset)?, watchers })
     }
 
-    /// Sets the flag, or adds to it. True when somebody waits, and everybody of the node has to be woken.
+    /// Sets the flag, or adds to it. Returns true if there are waiters, and all ranks of the node
+    /// have to be woken.
     pub fn change(self, value: u64, adds: bool) -> bool {
         // SYNC 14: pairs with watch
         match adds {
@@ -38,17 +39,17 @@ impl<'a> FlagWords<'a> {
         self.watchers.load(Ordering::SeqCst) != 0
     }
 
-    /// One more waits.
+    /// Adds a waiter.
     pub fn watch(self) {
         self.watchers.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// One fewer waits.
+    /// Removes a waiter.
     pub fn unwatch(self) {
         self.watchers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// What it is now, to whoever has said that he waits.
+    /// Returns its value, for a registered waiter.
     pub fn get(self) -> u64 {
         self.word.load(Ordering::SeqCst)
     }
@@ -66,27 +67,28 @@ impl Flag {
         Self { target, offset }
     }
 
-    /// Sets the flag. Who sees it sees what this thread has put to its node before a
-    /// [`crate::Rma::fence`] that came before this.
+    /// Sets the flag. A rank that sees the new value sees the data that this thread has put to the
+    /// flag's node before a [`crate::Rma::fence`] that came before this.
     ///
     /// # Errors
-    /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
+    /// On this node it fails if the operation is refused. On another, [`crate::Rma::quiet`] reports
+    /// a refusal.
     pub fn set(&self, value: u64) -> Result<()> {
         self.change(value, false)
     }
 
-    /// The same by adding.
+    /// Adds to the flag, with the ordering of [`Flag::set`].
     ///
     /// # Errors
-    /// As [`Flag::set`].
+    /// Fails as [`Flag::set`] does.
     pub fn add(&self, value: u64) -> Result<()> {
         self.change(value, true)
     }
 
-    /// What it is now.
+    /// Returns the flag's value.
     ///
     /// # Errors
-    /// As [`Target::load`].
+    /// Fails as [`Target::load`] does.
     pub fn get(&self) -> Result<u64> {
         self.target.load(self.offset)
     }
@@ -102,7 +104,7 @@ impl Flag {
 
     fn set_near(&self, value: u64, adds: bool) -> Result<()> {
         if self.near()?.change(value, adds) {
-            // Whoever it is, and wherever.
+            // Waiters may be any ranks, on any node.
             self.target.inner.context.node().wake_all();
         }
         Ok(())
@@ -114,19 +116,20 @@ impl Flag {
         words.ok_or_else(|| refused(self.target.name(), self.offset, Why::Misaligned))
     }
 
-    /// Waits until the flag compares so to `value`; gives it.
+    /// Waits until the flag compares in this way to `value`. Returns the flag's value.
     ///
     /// # Errors
-    /// Its rank has died ([`Why::OwnerDead`]), its node is lost, or a rank died and survivors do not go on.
+    /// Fails if its rank has died ([`Why::OwnerDead`]), if its node is lost, or if a rank died and
+    /// survivors do not continue.
     pub fn wait(&self, comparison: Comparison, value: u64) -> Result<u64> {
         let seen = self.wait_until(comparison, value, None)?;
         seen.ok_or_else(|| refused(self.target.name(), self.offset, Why::TimedOut))
     }
 
-    /// The same, no longer than for `limit`; `None` when that has passed.
+    /// Waits as [`Flag::wait`] does, at most for `limit`. Returns `None` when that has passed.
     ///
     /// # Errors
-    /// As [`Flag::wait`].
+    /// Fails as [`Flag::wait`] does.
     pub fn wait_within(
         &self,
         comparison: Comparison,
@@ -165,7 +168,8 @@ impl Flag {
 }
 
 impl Flag {
-    /// Waits until the flag, which lies on this node, is at least `value`; rank `from` has to set it.
+    /// Waits until the flag, which lies on this node, is at least `value`; rank `from` has to set
+    /// it.
     pub(crate) fn wait_for(&self, value: u64, from: u32) -> Result<()> {
         let (owner, flag, comparison) = (&self.target, self.near()?, Comparison::AtLeast);
         let wait =
@@ -194,7 +198,7 @@ struct Becomes<'a> {
     comparison: Comparison,
     value: u64,
     until: Option<u64>,
-    /// Who has to set it, if that is known.
+    /// Rank that has to set it, if that is known.
     from: Option<u32>,
     seen: Option<u64>,
 }

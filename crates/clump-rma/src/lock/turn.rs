@@ -1,36 +1,37 @@
-//! A rank that waits for a lock of its own node: what it does whenever it looks. Pure but for the lock itself.
+//! State machine of a rank that waits for a lock of its own node. Pure except for the lock itself.
 
 use clump_shm::queue_lock::{Claim, Head, QueueLock};
 
-/// See the module.
+/// A rank's wait for a lock of its node: its claim, and the checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
     rank: u32,
-    /// Whose segment the lock lies in.
+    /// Rank in whose segment the lock lies.
     owner: u32,
     position: Option<u64>,
 }
 
-/// What a look found.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// It is not its turn.
+    /// It is not this rank's turn.
     NotYet,
-    /// It holds the lock: position and word.
+    /// This rank holds the lock: position and word.
     Taken(u64, u64),
-    /// Whoever held it died with it.
+    /// The rank that held the lock died with it.
     HolderDied,
-    /// The rank died whose segment the lock lies in: ranks of other nodes cannot give it back any more.
+    /// The rank in whose segment the lock lies died: ranks of other nodes cannot release the lock
+    /// any more.
     OwnerDied,
 }
 
 impl Turn {
-    /// Of `rank`, which has claimed nothing yet, for a lock in a segment of `owner`.
+    /// Creates the wait of `rank`, which has no claim yet, for a lock in a segment of `owner`.
     pub fn new(rank: u32, owner: u32) -> Self {
         Self { rank, owner, position: None }
     }
 
-    /// Claims if there was no room for that before, and takes the lock if it is its turn.
+    /// Claims if there was no room for that before, and takes the lock if it is this rank's turn.
     pub fn look(&mut self, lock: QueueLock<'_>, is_dead: impl Fn(u32) -> bool) -> Look {
         if self.position.is_none()
             && let Claim::At(position) = lock.claim(self.rank)
@@ -40,10 +41,10 @@ impl Turn {
         if let Some(taken) = self.enter(lock) {
             return taken;
         }
-        // Claims before this one may have been given up by whoever died then.
+        // Claims before this one may have been given up because their ranks died.
         match lock.settle(&is_dead) {
             Head::Held(holder) if is_dead(holder) => Look::HolderDied,
-            // They were: it is its turn now, and nobody else would say so.
+            // They were given up: it is this rank's turn now, and no other rank would wake it.
             Head::Offered(next) if next == self.rank => self.enter(lock).unwrap_or(Look::NotYet),
             _ if is_dead(self.owner) => Look::OwnerDied,
             _ => Look::NotYet,
@@ -55,7 +56,7 @@ impl Turn {
         lock.enter(position, self.rank).map(|word| Look::Taken(position, word))
     }
 
-    /// Waits no longer. True when whoever is next has to be looked for.
+    /// Ends the wait. Returns true if the next claim has to be found and its rank woken.
     pub fn give_up(self, lock: QueueLock<'_>) -> bool {
         self.position.is_some_and(|position| lock.give_up(position, self.rank))
     }

@@ -1,15 +1,16 @@
-//! Who comes next for each lock that a thread waits for or has: what the homes of the locks have told it.
+//! Successors of the locks that a thread waits for or holds, as the homes of the locks have
+//! announced them.
 
 use clump_shm::name::Name;
 
-/// Who gets a lock next.
+/// Successor of a lock's holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heir {
     /// Its endpoint.
     pub name: Name,
-    /// What it calls the lock.
+    /// Its cookie for the lock.
     pub cookie: u64,
-    /// Where it stands in the line.
+    /// Its position in the queue.
     pub position: u64,
 }
 
@@ -18,25 +19,28 @@ impl Heir {
         Self { name: Name::from_bits(name), cookie, position }
     }
 
-    /// What tells it that the lock is its own, with this word: [`crate::protocol::tell::GRANTED`].
+    /// Returns the words of the grant message with this lock word:
+    /// [`crate::protocol::tell::GRANTED`].
     pub fn grant(&self, word: u64) -> [u64; 3] {
         [self.cookie, self.position, word]
     }
 }
 
-/// See the module. One for each lock on another node that was asked for and not given back, few at a time.
+/// Known successors. One entry for each lock on another node that was requested and not released,
+/// few at a time.
 #[derive(Debug, Default)]
 pub(super) struct Heirs {
     of: Vec<(u64, Option<Heir>)>,
 }
 
 impl Heirs {
-    /// A lock is asked for: from now on it may be told who comes next.
+    /// Expects the announcement of a successor for a requested lock.
     pub(super) fn expect(&mut self, cookie: u64) {
         self.of.push((cookie, None));
     }
 
-    /// It has been told. What is not expected counts for nothing: the lock was given back meanwhile.
+    /// Records an announced successor. One that is not expected is ignored: the lock was released
+    /// meanwhile.
     pub(super) fn name(&mut self, cookie: u64, heir: Heir) {
         if let Some((_, place)) = self.of.iter_mut().find(|(known, _)| *known == cookie) {
             *place = Some(heir);
@@ -47,7 +51,7 @@ impl Heirs {
         self.of.iter().find(|(known, _)| *known == cookie)?.1
     }
 
-    /// Expects nothing more.
+    /// Ends the expectation.
     pub(super) fn take(&mut self, cookie: u64) -> Option<Heir> {
         let at = self.of.iter().position(|(known, _)| *known == cookie)?;
         self.of.swap_remove(at).1

@@ -1,4 +1,4 @@
-//! What the books say once a node is lost.
+//! Tests of the requester's state once a node is lost.
 
 use super::{Fate, Requester};
 use crate::atomic::{AtomicOp, Width};
@@ -29,7 +29,7 @@ fn a_loss_is_told_once_and_nothing_is_asked_of_the_node_after_it() {
     assert_eq!(books.take(quiet), Some(Fate::Refused(Why::NodeLost, 0, 0)));
     assert!(books.loss(FAR) && !books.loss(FAR) && books.failure(FAR).is_none());
     assert!(books.quiet(FAR).is_none() && books.word(FAR, ask::PUT, &[7, 8, 0]).is_none());
-    // What comes back after that was told of with the rest.
+    // A request returned after the loss was reported with the rest.
     books.on_returned(FAR, atomic_handler(AtomicOp::Add, Width::Word, false), &[7, 8, 9]);
     books.lose(FAR);
     assert!(!books.loss(FAR) && books.failure(FAR).is_none() && books.quiet(FAR).is_none());
@@ -69,7 +69,7 @@ fn a_question_that_comes_back_ends_what_it_asked_about() {
     books.on_returned(FAR, worded.handler, worded.words());
     assert!(matches!(books.take(quiet), Some(Fate::Refused(Why::NodeLost, ..))));
     assert!(books.loss(FAR) && books.quiet(FAR).is_none());
-    // That it was lost is no news then.
+    // The loss has been reported already.
     books.lose(FAR);
     assert!(!books.loss(FAR));
 }

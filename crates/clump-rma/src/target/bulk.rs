@@ -1,4 +1,4 @@
-//! Many bytes of a segment: put, get, in one piece or strided, with a signal behind.
+//! Bulk operations on a segment: put and get, contiguous or strided, and put with a signal.
 
 use super::{Pending, Target};
 use crate::atomic::{AtomicOp, Word};
@@ -12,32 +12,32 @@ use clump_shm::geometry::SEGMENT_SPACE;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 
-/// A put of more bytes is deposited as it arrives, without a copy in between.
+/// Bytes above which a put is deposited as it arrives, without a copy in between.
 const LONG_FROM: usize = 4 << 10;
-/// Pieces of a get that are asked for before the first must have come.
+/// Fragments of a get that are requested before the first must have arrived.
 const PIECES_AHEAD: usize = 16;
 
 /// Blocks of equal length at equal distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Strides {
-    /// Where the first begins.
+    /// Offset of the first block.
     pub offset: u64,
     /// Bytes of a block.
     pub block: usize,
-    /// Bytes from the beginning of one to that of the next.
+    /// Bytes from the beginning of one block to that of the next.
     pub stride: u64,
 }
 
-/// What is written behind a put, so that who sees it sees what was put.
+/// Write that follows a put, so that a rank that sees it sees the data put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Signal {
-    /// A segment of the node that is put to.
+    /// Segment on the node that is put to.
     pub segment: SegmentName,
-    /// Where in it; a multiple of 8.
+    /// Offset in it; a multiple of 8.
     pub offset: u64,
-    /// What is written there, or added.
+    /// Value written there, or added.
     pub value: u64,
-    /// Whether it is added.
+    /// True if it is added.
     pub adds: bool,
 }
 
@@ -57,11 +57,12 @@ impl Target {
         }
     }
 
-    /// Writes bytes. `from` may be used again when it returns; that they are there, [`crate::Rma::quiet`]
-    /// tells.
+    /// Writes bytes. `from` may be used again when it returns; [`crate::Rma::quiet`] waits until
+    /// the bytes are there.
     ///
     /// # Errors
-    /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
+    /// On this node it fails if the put is refused. On another, [`crate::Rma::quiet`] reports a
+    /// refusal.
     #[inline]
     pub fn put_bytes(&self, offset: u64, from: &[u8]) -> Result<()> {
         if let Some(cells) = self.reach(offset, from.len() as u64)? {
@@ -71,10 +72,11 @@ impl Target {
         self.put_far(offset, from, 0, None)
     }
 
-    /// The same with a handle that tells when they are there.
+    /// Writes bytes. Returns a handle that reports when they are there.
     ///
     /// # Errors
-    /// On this node: it was refused. On another, waiting for it tells.
+    /// On this node it fails if the put is refused. On another, waiting for the handle reports a
+    /// refusal.
     pub fn start_put(&self, offset: u64, from: &[u8]) -> Result<Pending<()>> {
         if let Some(cells) = self.reach(offset, from.len() as u64)? {
             cells.write(offset, from);
@@ -86,10 +88,11 @@ impl Target {
         Ok(pending)
     }
 
-    /// Writes bytes, and then a signal: whoever waits for it ([`Target::wait_until`]) sees the bytes.
+    /// Writes bytes, and then a signal: a rank that waits for it ([`Target::wait_until`]) sees the
+    /// bytes.
     ///
     /// # Errors
-    /// As [`Target::put_bytes`].
+    /// Fails as [`Target::put_bytes`] does.
     pub fn put_signal(&self, offset: u64, from: &[u8], signal: Signal) -> Result<()> {
         let Some(cells) = self.reach(offset, from.len() as u64)? else {
             return self.put_far(offset, from, 0, Some(signal));
@@ -99,11 +102,12 @@ impl Target {
         bell.signal(signal.offset, signal.value, signal.adds)
     }
 
-    /// Writes a word, or adds to it, behind everything that this thread has put to this node if
-    /// [`crate::Rma::fence`] came between, and wakes the segment's rank if it waits.
+    /// Writes a word, or adds to it, and wakes the segment's rank if it waits. The write comes
+    /// after everything that this thread has put to this node, if [`crate::Rma::fence`] came
+    /// between.
     ///
     /// # Errors
-    /// As [`Target::put_bytes`].
+    /// Fails as [`Target::put_bytes`] does.
     pub fn signal(&self, offset: u64, value: u64, adds: bool) -> Result<()> {
         if self.near.is_none() {
             let signal = Signal { segment: self.name, offset, value, adds };
@@ -133,7 +137,7 @@ impl Target {
         if from.len() < LONG_FROM.min(self.inner.endpoint.max_medium()) {
             return self.inner.send(self.node, ask::PUT, words, Load::Bytes(from));
         }
-        // Deposits are made as they arrive, and so before what is held there for its turn.
+        // Deposits are made as they arrive, and so before requests that are held there.
         if self.inner.is_fenced(self.node) {
             self.inner.quiet_node(self.node)?;
         }
@@ -146,7 +150,8 @@ impl Target {
     /// Reads bytes.
     ///
     /// # Errors
-    /// It was refused; its node or a rank is lost. Then `to` may hold anything.
+    /// Fails if the get is refused, or if its node or a rank is lost. Then the contents of `to` are
+    /// unspecified.
     #[inline]
     pub fn get_bytes(&self, offset: u64, to: &mut [u8]) -> Result<()> {
         if let Some(cells) = self.reach(offset, to.len() as u64)? {
@@ -162,7 +167,7 @@ impl Target {
         pieces.finish()
     }
 
-    /// The pieces in which bytes are asked for.
+    /// Returns the fragments in which bytes are requested.
     pub(crate) fn pieces(
         &self,
         offset: u64,
@@ -176,18 +181,18 @@ impl Target {
         })
     }
 
-    /// Asks for a piece. Its buffer must be borrowed until the operation has been waited for, or taken out
-    /// of the books.
+    /// Requests a fragment. Its buffer must be borrowed until the operation has been waited for, or
+    /// taken from the requester.
     pub(crate) fn ask_piece(&self, piece: Piece) -> Result<u64> {
         let Piece { offset, base, len } = piece;
         let words = |cookie| [self.name.to_bits(), offset, cookie, len as u64];
         self.inner.begin(self.node, ask::GET, Sink::Buffer(base, len), words, Load::Nothing)
     }
 
-    /// Writes `from`, whole blocks one behind the other, to the blocks of `to`.
+    /// Writes `from`, contiguous whole blocks, to the blocks of `to`.
     ///
     /// # Errors
-    /// `from` is not made of whole blocks; else as [`Target::put_bytes`].
+    /// Fails if `from` does not consist of whole blocks; else as [`Target::put_bytes`] does.
     pub fn put_strided(&self, to: Strides, from: &[u8]) -> Result<()> {
         let wrong = || refused(self.name, to.offset, Why::OutOfBounds);
         if to.block == 0 || !from.len().is_multiple_of(to.block) {
@@ -208,10 +213,10 @@ impl Target {
         Ok(())
     }
 
-    /// Reads the blocks of `from` into `to`, one behind the other, until that is full.
+    /// Reads the blocks of `from` contiguously into `to`, until that is full.
     ///
     /// # Errors
-    /// `to` does not hold whole blocks; else as [`Target::get_bytes`].
+    /// Fails if `to` does not hold whole blocks; else as [`Target::get_bytes`] does.
     pub fn get_strided(&self, from: Strides, to: &mut [u8]) -> Result<()> {
         let wrong = || refused(self.name, from.offset, Why::OutOfBounds);
         if from.block == 0 || !to.len().is_multiple_of(from.block) {
@@ -239,7 +244,7 @@ impl Target {
     }
 }
 
-/// Bytes to ask for, and where they go.
+/// Fragment of a get, and its destination.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece {
     offset: u64,
@@ -248,7 +253,7 @@ pub(crate) struct Piece {
 }
 
 impl Strides {
-    /// Where every `blocks`-th block begins; `None` beyond all addresses.
+    /// Returns the beginning of every `blocks`-th block; `None` beyond all addresses.
     fn starts(self, blocks: usize) -> impl Iterator<Item = Option<u64>> {
         (0_u64..).map(move |turn| {
             let far = self.stride.checked_mul(turn.checked_mul(blocks as u64)?)?;
@@ -257,7 +262,7 @@ impl Strides {
     }
 }
 
-/// Pieces of a get that are under way into a borrowed buffer; given up when dropped.
+/// Fragments of a get in flight into a borrowed buffer; given up when dropped.
 #[derive(Debug)]
 struct Pieces<'a> {
     target: &'a Target,
@@ -265,7 +270,7 @@ struct Pieces<'a> {
 }
 
 impl Pieces<'_> {
-    /// Waits until fewer are under way than may be.
+    /// Waits until another fragment may be requested.
     fn make_room(&mut self) -> Result<()> {
         while self.under_way.len() >= PIECES_AHEAD {
             self.end_first()?;
@@ -281,7 +286,7 @@ impl Pieces<'_> {
     }
 
     fn end_first(&mut self) -> Result<()> {
-        // Taken out of the books there, however it ends.
+        // Taken from the requester there, however it ends.
         let Some(first) = self.under_way.pop_front() else { return Ok(()) };
         self.target.inner.await_one(first).map(drop)
     }

@@ -1,4 +1,4 @@
-//! Words of a segment: put, get, atomic operations.
+//! Word operations on a segment: put, get, atomic operations.
 
 use super::Target;
 use crate::atomic::{AtomicOp, Comparison, Word};
@@ -11,8 +11,8 @@ use clump_shm::rank::Waiting;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-/// An operation that has begun and gives a `T` when it has happened. One that is dropped happens all the
-/// same.
+/// An operation that has begun and returns a `T` when it has been executed. One that is dropped is
+/// executed all the same.
 #[derive(Debug)]
 #[must_use = "what it gives is had by `wait`"]
 pub struct Pending<T> {
@@ -28,7 +28,7 @@ enum State {
     Taken,
 }
 
-/// What an operation may give.
+/// Result type of an operation.
 pub trait Given: Sized {
     #[doc(hidden)]
     fn from_word(bits: u64) -> Self;
@@ -53,20 +53,20 @@ impl<T: Given> Pending<T> {
         Self { state: State::Waiting(cookie), inner: inner.clone(), of: PhantomData }
     }
 
-    /// Whether it has happened, or failed. Handles what has arrived.
+    /// Returns true if the operation was executed, or failed. Handles messages that have arrived.
     ///
     /// # Errors
-    /// What handling finds.
+    /// Fails if handling a message fails.
     pub fn is_done(&self) -> Result<bool> {
         let State::Waiting(cookie) = self.state else { return Ok(true) };
         self.inner.endpoint.poll()?;
         Ok(self.inner.has_ended(cookie))
     }
 
-    /// Waits until it has happened.
+    /// Waits until the operation was executed. Returns its result.
     ///
     /// # Errors
-    /// It was refused; its node or a rank is lost.
+    /// Fails if it was refused, or if its node or a rank is lost.
     pub fn wait(mut self) -> Result<T> {
         match std::mem::replace(&mut self.state, State::Taken) {
             State::Ready(bits) => Ok(T::from_word(bits)),
@@ -84,7 +84,7 @@ impl<T> Drop for Pending<T> {
     }
 }
 
-/// Bytes of a word.
+/// Returns the bytes of a word.
 const fn bytes<T: Word>() -> u64 {
     size_of::<T>() as u64
 }
@@ -94,7 +94,7 @@ macro_rules! fetching {
         #[doc = concat!($what, " and gives what it was before.")]
         ///
         /// # Errors
-        /// It was refused; its node or a rank is lost.
+        /// Fails if it is refused, or if its node or a rank is lost.
         #[inline(always)]
         pub fn $name<T: Word>(&self, offset: u64, operand: T) -> Result<T> {
             self.atomic(offset, AtomicOp::$op, operand, T::from_bits(0))
@@ -103,7 +103,8 @@ macro_rules! fetching {
         #[doc = concat!($what, ". Does not wait until that has happened.")]
         ///
         /// # Errors
-        /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
+        /// On this node it fails if it is refused. On another, [`crate::Rma::quiet`] reports a
+        /// refusal.
         #[inline(always)]
         pub fn $silent<T: Word>(&self, offset: u64, operand: T) -> Result<()> {
             self.atomic_silent(offset, AtomicOp::$op, operand)
@@ -112,10 +113,10 @@ macro_rules! fetching {
 }
 
 impl Target {
-    /// Writes a word. Does not wait until that has happened.
+    /// Writes a word. Does not wait until that has been executed.
     ///
     /// # Errors
-    /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
+    /// On this node it fails if it is refused. On another, [`crate::Rma::quiet`] reports a refusal.
     #[inline(always)]
     pub fn put<T: Word>(&self, offset: u64, value: T) -> Result<()> {
         if let Some(cell) = self.cell::<T>(offset) {
@@ -128,7 +129,7 @@ impl Target {
     /// Reads a word.
     ///
     /// # Errors
-    /// It was refused; its node or a rank is lost.
+    /// Fails if it is refused, or if its node or a rank is lost.
     #[inline(always)]
     pub fn get<T: Word>(&self, offset: u64) -> Result<T> {
         if let Some(cell) = self.cell::<T>(offset) {
@@ -142,39 +143,40 @@ impl Target {
         }
     }
 
-    /// Reads a word, and sees whatever was written before the word was, by its writer.
+    /// Reads a word with acquire ordering: the caller sees everything that the word's writer wrote
+    /// before it.
     ///
     /// # Errors
-    /// It was refused; its node or a rank is lost.
+    /// Fails if it is refused, or if its node or a rank is lost.
     #[inline(always)]
     pub fn load<T: Word>(&self, offset: u64) -> Result<T> {
         let zero = T::from_bits(0);
         self.atomic(offset, AtomicOp::Load, zero, zero)
     }
 
-    /// Writes `new` if the word is `old`; gives what it was before.
+    /// Writes `new` if the word is `old`. Returns the previous value.
     ///
     /// # Errors
-    /// It was refused; its node or a rank is lost.
+    /// Fails if it is refused, or if its node or a rank is lost.
     #[inline(always)]
     pub fn compare_swap<T: Word>(&self, offset: u64, old: T, new: T) -> Result<T> {
         self.atomic(offset, AtomicOp::CompareSwap, new, old)
     }
 
-    /// Writes a word and gives what it was before.
+    /// Writes a word. Returns the previous value.
     ///
     /// # Errors
-    /// It was refused; its node or a rank is lost.
+    /// Fails if it is refused, or if its node or a rank is lost.
     #[inline(always)]
     pub fn swap<T: Word>(&self, offset: u64, value: T) -> Result<T> {
         self.atomic(offset, AtomicOp::Swap, value, T::from_bits(0))
     }
 
-    /// Writes a word, so that who reads it by [`Target::load`] sees what was written before. Does not wait
-    /// until that has happened.
+    /// Writes a word with release ordering: a rank that reads it by [`Target::load`] sees
+    /// everything written before. Does not wait until that has been executed.
     ///
     /// # Errors
-    /// On this node: it was refused. On another, [`crate::Rma::quiet`] tells.
+    /// On this node it fails if it is refused. On another, [`crate::Rma::quiet`] reports a refusal.
     #[inline(always)]
     pub fn store<T: Word>(&self, offset: u64, value: T) -> Result<()> {
         self.atomic_silent(offset, AtomicOp::Store, value)
@@ -189,10 +191,12 @@ impl Target {
         fetch_max, max, Max, "Makes a word the larger of itself and `operand`";
     }
 
-    /// Begins any atomic operation; `other` is what a [`AtomicOp::CompareSwap`] compares with.
+    /// Begins any atomic operation; `other` is the value that [`AtomicOp::CompareSwap`] compares
+    /// with.
     ///
     /// # Errors
-    /// On this node: it was refused. On another, waiting for it tells.
+    /// On this node it fails if it is refused. On another, waiting for the handle reports a
+    /// refusal.
     pub fn start_atomic<T: Word>(
         &self,
         offset: u64,
@@ -229,7 +233,8 @@ impl Target {
         self.atomic_slowly(offset, op, operand)
     }
 
-    /// On a near segment that has grown since the target was made, or may have.
+    /// Executes an operation on a near segment that has grown since the target was made, or may
+    /// have.
     fn near_again<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
         let known = self.near.as_ref().and_then(|near| near.reach(offset, bytes::<T>()));
         let cells = known.map_or_else(|| self.reach_again(offset, bytes::<T>()), Ok)?;
@@ -238,8 +243,8 @@ impl Target {
         Ok(T::apply(cell, op, operand, other))
     }
 
-    /// Gives the word in `before`: a result of two words would stay one to the compiler, and be tested for
-    /// an error where the word is near.
+    /// Stores the word in `before`: a result of two words would stay one to the compiler, and be
+    /// tested for an error where the word is near.
     #[cold]
     #[inline(never)]
     fn fetch_slowly<T: Word>(
@@ -293,12 +298,12 @@ impl Target {
         self.inner.send(self.node, atomic_handler(op, T::WIDTH, false), &words, Load::Nothing)
     }
 
-    /// Waits until a word of a near segment compares so; gives it. Signals to a segment wake its own rank
-    /// at once, and others of the node after some milliseconds.
+    /// Waits until a word of a near segment compares in this way. Returns the word. Signals to a
+    /// segment wake its own rank at once, and other ranks of the node after some milliseconds.
     ///
     /// # Errors
-    /// The segment is on another node ([`Why::NoSuchSegment`]), its rank has died ([`Why::OwnerDead`]), or a rank is
-    /// lost and survivors do not go on.
+    /// Fails if the segment is on another node ([`Why::NoSuchSegment`]), if its rank has died
+    /// ([`Why::OwnerDead`]), or if a rank is lost and survivors do not continue.
     pub fn wait_until<T: Word>(&self, offset: u64, comparison: Comparison, value: T) -> Result<T> {
         self.reach_again(offset, bytes::<T>())?;
         let mut word = Compared { target: self, offset, comparison, value, seen: None };

@@ -1,4 +1,5 @@
-//! Many seeds, one after another, until there were enough of them and enough simulated network-hours.
+//! Runs many seeds, one after another, until the requested number of seeds and simulated
+//! network-hours is reached.
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -11,22 +12,22 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Simulates clusters in virtual time until there were enough seeds and enough network-hours.
+/// Simulates clusters in virtual time until enough seeds and network-hours have run.
 #[derive(Debug, Parser)]
 #[command(name = "soak")]
 struct Options {
     #[command(subcommand)]
     task: Option<Task>,
-    /// Run at least so many seeds.
+    /// Run at least this many seeds.
     #[arg(long, global = true)]
     seeds: Option<u64>,
-    /// Simulate at least so many hours of network time with traffic in it.
+    /// Simulate at least this many hours of network time with traffic.
     #[arg(long, visible_alias = "hours", global = true)]
     network_hours: Option<f64>,
     /// The first seed; the others count up from it.
     #[arg(long, default_value_t = 1, global = true)]
     seed: u64,
-    /// Say every step of every plan on standard error.
+    /// Print every step of every plan on standard error.
     #[arg(long, global = true)]
     trace: bool,
     /// Also write the summary to this file, as JSON.
@@ -35,38 +36,39 @@ struct Options {
     /// Append failing seeds to this file.
     #[arg(long, global = true)]
     keep: Option<PathBuf>,
-    /// Stop after so many failures.
+    /// Stop after this many failures.
     #[arg(long, default_value_t = 5, global = true)]
     failures: usize,
 }
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Print what loss and crowding cost: goodput, round trips, eight senders to one.
+    /// Print the cost of loss and congestion: goodput, round trips, eight senders to one.
     Throughput,
     /// Simulate clusters whose ranks use each other's memory instead.
     OneSided {
-        /// What carries messages, in all runs; else a seed says it.
+        /// Network interface of all runs; by default the seed chooses it.
         #[arg(long)]
         ni: Option<Ni>,
     },
-    /// Paper 002's experiment: message time, queues, utilisation and slowdown by ranks, proxies and dispatch.
+    /// Paper 002's experiment: message time, queues, utilisation and slowdown by ranks, proxies and
+    /// dispatch policy.
     Proxies(Experiment),
 }
 
-/// What carries messages.
+/// Network interface that carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Ni {
     /// Each rank drives a stack of its own.
     Direct,
-    /// The proxies of its node.
+    /// The proxies of the rank's node carry its messages.
     Proxy,
 }
 
-/// What the experiment with proxies assumes.
+/// Assumptions of the experiment with proxies.
 #[derive(Debug, Clone, clap::Args)]
 struct Experiment {
-    /// Computing between two operations of a rank, on average, in ns.
+    /// Mean computing time between two operations of a rank, in ns.
     #[arg(long, default_value_t = Setting::default().think)]
     think_ns: u64,
     /// Payload of each message, in bytes.
@@ -78,15 +80,15 @@ struct Experiment {
     /// Ranks of the job whose nodes become fewer and larger.
     #[arg(long, default_value_t = 16)]
     ranks: u32,
-    /// From card to card, in ns.
+    /// Delay from card to card, in ns.
     #[arg(long, default_value_t = Setting::default().delay)]
     delay_ns: u64,
-    /// What a step costs, in ns, instead of what was measured: `send=1000`; may be given again.
+    /// Cost of a step in ns, replacing the measured one: `send=1000`; repeatable.
     #[arg(long, value_name = "STEP=NS")]
     cost: Vec<String>,
 }
 
-/// What all runs came to.
+/// Totals of all runs.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     first_seed: u64,
@@ -116,10 +118,10 @@ struct Summary {
     units_sliced: u64,
     packets_refused: u64,
     most_memory_bytes: u64,
-    /// What ranks did to each other's memory, where that was asked for.
+    /// Counts of one-sided operations, where those were simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     one_sided: Option<onesided::Counts>,
-    /// In how many of those runs proxies carried messages.
+    /// Number of those runs in which proxies carried messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_proxies: Option<u64>,
     failed_seeds: Vec<u64>,
@@ -216,7 +218,7 @@ fn main() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs one seed, and adds up what it came to.
+/// Runs one seed and adds its outcome to the summary.
 fn run_one(options: &Options, seed: u64, summary: &mut Summary) -> Result<(), Box<Failure>> {
     if let Some(Task::OneSided { ni }) = options.task {
         let plan = match ni {
@@ -285,7 +287,8 @@ fn bar(options: &Options) -> Result<ProgressBar> {
     Ok(bar)
 }
 
-/// How much of what was asked for is done, from 0 to 1. A hundred seeds where nothing was asked for.
+/// Fraction of the requested work that is done, from 0 to 1. The default request is a hundred
+/// seeds.
 fn progress(options: &Options, summary: &Summary) -> f64 {
     let hours = options.network_hours.map(|hours| summary.network_hours / hours);
     let least = if hours.is_some() { 1 } else { 100 };

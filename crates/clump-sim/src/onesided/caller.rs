@@ -1,5 +1,5 @@
-//! A rank that uses the memory of others: its requester and its stack are the real ones, and it does what
-//! `clump_rma::Rma` does over an endpoint, one step at a time.
+//! A rank that uses the memory of others: its requester and its stack are the real ones, and it
+//! does what `clump_rma::Rma` does over an endpoint, one step at a time.
 
 use super::layout::Layout;
 use super::line::{Line, Load};
@@ -15,10 +15,10 @@ use clump_net::Batch;
 use clump_rma::{Fate, Requester, Why};
 use clump_shm::node::NodeMemory;
 
-/// How long a rank that waits for memory of its node sleeps at most (`clump-rma`).
+/// Longest sleep of a rank that waits for memory of its node (`clump-rma`).
 const NAP: Time = 10_000_000;
 
-/// What is around a rank.
+/// Surroundings of a rank.
 pub(crate) struct Around<'a> {
     pub(crate) now: Time,
     pub(crate) memory: &'a NodeMemory,
@@ -26,11 +26,11 @@ pub(crate) struct Around<'a> {
     pub(crate) model: &'a mut Model,
     pub(crate) batch: &'a mut Batch,
     pub(crate) plan: &'a Plan,
-    /// Nothing new is begun.
+    /// True once nothing new is begun.
     pub(crate) healed: bool,
 }
 
-/// See the module.
+/// A simulated rank that does one-sided operations.
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub(crate) rank: u32,
@@ -40,14 +40,15 @@ pub(crate) struct Caller {
     pub(crate) requester: Requester,
     pub(crate) doing: Doing,
     pub(crate) next_at: Time,
-    /// From then on nothing new is begun. Where proxies carry messages some ranks leave before faults end.
+    /// Time from which nothing new is begun. Where proxies carry messages, some ranks leave before
+    /// faults end.
     pub(crate) leaves_at: Time,
     pub(crate) random: Random,
-    /// By how much its clock is ahead.
+    /// Offset of its clock.
     pub(super) clock: Time,
-    /// When it sleeps, whoever changes what it waits for must ring.
+    /// While it sleeps, an actor that changes what it waits for must ring.
     pub(crate) sleeper: Sleeper,
-    /// It has done everything, after the faults.
+    /// True once it has done everything, after the faults.
     pub(crate) finished: bool,
 }
 
@@ -82,7 +83,7 @@ impl Caller {
         self.line.is_none()
     }
 
-    /// Whether it neither acts nor looks now.
+    /// Returns true if it neither acts nor polls now.
     pub(crate) fn is_away(&self, now: Time) -> bool {
         match self.mode {
             Mode::Frozen(until) => now < until,
@@ -93,12 +94,12 @@ impl Caller {
         }
     }
 
-    /// It dies: its stack is gone, and what it holds stays as it is.
+    /// Kills it: its stack is gone, and what it holds stays as it is.
     pub(crate) fn die(&mut self) {
         (self.line, self.finished) = (None, true);
     }
 
-    /// What it is like, for a report of failure.
+    /// Describes its state, for a failure report.
     pub(crate) fn tell(&self) -> String {
         let Self { rank, node, doing, mode, .. } = self;
         let Some(line) = &self.line else { return format!("rank {rank} of node {node}: dead") };
@@ -106,7 +107,7 @@ impl Caller {
         format!("rank {rank} of node {node}: {mode:?} {doing:?}, all sent {sent}, {line}")
     }
 
-    /// Acts; gives when it acts next.
+    /// Acts. Returns the time at which it acts next.
     pub(crate) fn act(&mut self, around: &mut Around<'_>) -> Time {
         let now = around.now;
         match self.mode {
@@ -154,7 +155,7 @@ impl Caller {
         self.sleep(now, around, wish)
     }
 
-    /// What is done for it while it computes.
+    /// Does the backstop's work for it while it computes.
     fn look_behind(&mut self, around: &mut Around<'_>) -> Time {
         let at = around.now + self.clock;
         let quiet = self.line.as_mut().and_then(|line| line.look_behind(at, around.batch));
@@ -175,7 +176,7 @@ impl Caller {
         timer.min(wish).min(nap).max(soon)
     }
 
-    /// Sends a request; the words are at most seven. False when its node is lost.
+    /// Sends a request of at most seven words. Returns false if its node is lost.
     pub(crate) fn post(&mut self, node: u32, handler: u8, words: &[u64], load: Load) -> bool {
         let Self { line, requester, .. } = self;
         let (Some(line), Some(worded)) = (line, requester.word(node, handler, words)) else {
@@ -185,7 +186,7 @@ impl Caller {
         true
     }
 
-    /// How an operation has ended, if it has; takes it out of the books then.
+    /// Returns how an operation has ended, if it has, and removes it from the requester.
     pub(crate) fn end_of(
         &mut self,
         cookie: u64,

@@ -1,4 +1,4 @@
-//! What ranks do with locks and flags: ask, wait, hold, give back, give up.
+//! Operations of ranks on locks and flags: request, wait, hold, release, give up.
 
 use super::caller::{Around, Caller};
 use super::line::Load;
@@ -10,7 +10,8 @@ use clump_rma::{Comparison, Fate, FlagWords, Look, Turn, Why};
 use clump_shm::node::NodeMemory;
 use clump_shm::queue_lock::{Claim, Head, QueueLock};
 
-/// Wakes a rank of this node, or this node's interface on behalf of one of another (`clump-rma`).
+/// Wakes a rank of this node, or this node's interface on behalf of a rank of another
+/// (`clump-rma`).
 pub(super) fn wake(memory: &NodeMemory, rank: u32) {
     if !memory.is_local(rank) {
         if let Some(alarm) = memory.interface_alarm() {
@@ -109,8 +110,8 @@ impl Caller {
         })
     }
 
-    /// How a request for a lock or a flag has ended; else whether it was given up just now, as it was time to. There
-    /// will be an answer all the same.
+    /// Returns how a request for a lock or a flag has ended. While it has not, the error is true if
+    /// its time limit passed just now and it was given up. An answer arrives all the same.
     fn await_end(
         &mut self,
         (home, cookie): (u32, u64),
@@ -185,7 +186,8 @@ impl Caller {
         Doing::Nothing
     }
 
-    /// Grants a lock of another node to who is known to come next, if there is room for that.
+    /// Grants a lock of another node to its successor, if that is known and there is room for the
+    /// message.
     fn pass(
         &mut self,
         home: u32,
@@ -224,7 +226,7 @@ impl Caller {
         Doing::Nothing
     }
 
-    /// Waits for what a flag surely becomes; or, with a time limit, for more.
+    /// Waits for a value that a flag surely reaches; or, with a time limit, for a larger one.
     pub(super) fn ask_flag(&mut self, home: u32, around: &mut Around<'_>) -> Doing {
         let sure = around.model.sure(Sum::Flag(home));
         let (node, mut until) = (around.layout.node(home), self.until(around));

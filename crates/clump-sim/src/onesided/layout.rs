@@ -1,4 +1,4 @@
-//! What every rank exports, and where what lies in it.
+//! Layout of the segment that every rank exports.
 
 use clump_am::{RankContext, Settings};
 use clump_rma::SegmentName;
@@ -7,21 +7,21 @@ use clump_shm::export::Extent;
 use clump_shm::node::NodeMemory;
 use clump_shm::queue_lock::{QueueLock, lock_words};
 
-/// Words that everybody adds to.
+/// Words that all ranks add to.
 pub(crate) const TICKETS: u64 = 6;
-/// Where the signals of each rank begin.
+/// Offset of the signals of all ranks.
 const SIGNALS: u64 = 64;
-/// Where the mail of each rank begins, its slots, and the bytes of one.
+/// Offset of the mailbox slots of all ranks.
 const MAIL: u64 = 1 << 10;
-/// See [`MAIL`].
+/// Slots of each rank, from [`MAIL`] on.
 pub(crate) const SLOTS: u64 = 16;
-/// See [`MAIL`].
+/// Bytes of a slot.
 pub(crate) const SLOT: u64 = 64;
-/// Where the part of each rank begins.
+/// Offset of the ranks' parts.
 const PARTS: u64 = 1 << 14;
 /// Bytes of a part.
 pub(crate) const PART: u64 = 12 << 10;
-/// Where the flag lies that the lock's segment has no room for.
+/// Distance from the lock to the flag.
 const FLAG: u64 = 1 << 12;
 
 /// The segments of all ranks: one each.
@@ -32,12 +32,12 @@ pub(crate) struct Layout {
     names: Vec<SegmentName>,
     cells: Vec<Cells>,
     guards: u64,
-    /// Kept, so that nobody gets the same space again.
+    /// Kept, so that no other rank gets the same space again.
     _contexts: Vec<RankContext>,
 }
 
 impl Layout {
-    /// Exports a segment of every rank.
+    /// Exports a segment for every rank.
     pub(crate) fn export(node_of: &[u32], memories: &[NodeMemory]) -> clump_am::Result<Self> {
         let ranks = node_of.len() as u32;
         let guards = PARTS + u64::from(ranks) * PART;
@@ -68,13 +68,13 @@ impl Layout {
         self.node_of.last().map_or(0, |last| last + 1)
     }
 
-    /// The lowest rank of a rank's node.
+    /// Returns the lowest rank of a rank's node.
     pub(crate) fn first_of_node(&self, rank: u32) -> u32 {
         let node = self.node(rank);
         self.node_of.iter().take_while(|&&other| other != node).count() as u32
     }
 
-    /// The name of a rank's segment, as bits.
+    /// Returns the name of a rank's segment, as bits.
     pub(crate) fn bits(&self, rank: u32) -> u64 {
         self.name(rank).to_bits()
     }
@@ -83,43 +83,43 @@ impl Layout {
         self.names[rank as usize]
     }
 
-    /// A rank's segment, for ranks of its node and for the model.
+    /// Returns a rank's segment, for ranks of its node and for the model.
     pub(crate) fn cells(&self, rank: u32) -> &Cells {
         &self.cells[rank as usize]
     }
 
-    /// Where the signal from a rank lies.
+    /// Returns the offset of the signal from a rank.
     pub(crate) fn signal(from: u32) -> u64 {
         SIGNALS + u64::from(from) * 8
     }
 
-    /// Where mail number `n` from a rank lies.
+    /// Returns the offset of message number `n` from a rank.
     pub(crate) fn slot(from: u32, n: u64) -> u64 {
         MAIL + (u64::from(from) * SLOTS + n % SLOTS) * SLOT
     }
 
-    /// Where the part of a rank begins.
+    /// Returns the offset of a rank's part.
     pub(crate) fn part(of: u32) -> u64 {
         PARTS + u64::from(of) * PART
     }
 
-    /// Where the lock lies.
+    /// Returns the offset of the lock.
     pub(crate) fn lock_at(&self) -> u64 {
         self.guards
     }
 
-    /// Where the flag lies.
+    /// Returns the offset of the flag.
     pub(crate) fn flag_at(&self) -> u64 {
         self.guards + FLAG
     }
 
-    /// The lock of a rank's segment.
+    /// Returns the lock of a rank's segment.
     pub(crate) fn lock(&self, home: u32) -> Option<QueueLock<'_>> {
         let words = self.cells(home).words(self.guards, lock_words(self.ranks as usize))?;
         QueueLock::over(words)
     }
 
-    /// A word of a rank's segment.
+    /// Returns a word of a rank's segment.
     pub(crate) fn word(&self, rank: u32, offset: u64) -> u64 {
         let word = self.cells(rank).word(offset);
         word.map_or(0, |word| word.load(clump_os::sync::Ordering::SeqCst))

@@ -1,5 +1,5 @@
-//! A rank's way to the interfaces of other nodes: a stack of its own, or the proxies of its node; and what waits to be
-//! sent on it.
+//! A rank's connection to the interfaces of other nodes: a stack of its own, or the proxies of its
+//! node; and the outbox of requests.
 
 use crate::booth::Booth;
 use crate::driver::SimDriver;
@@ -18,15 +18,15 @@ use clump_shm::node::NodeMemory;
 use clump_wire::frame::Kind;
 use std::collections::VecDeque;
 
-/// How soon a rank looks again whether its proxy has room (`clump-am`).
+/// Interval at which a rank checks again for room at its proxy (`clump-am`).
 const NAP_FOR_ROOM: Time = 200_000;
 
-/// What a request carries besides words.
+/// Data that a request carries besides words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Load {
     Nothing,
     Bytes(Vec<u8>),
-    /// To be deposited at this place of the interface's segment.
+    /// To be deposited at this offset of the interface's segment.
     Deposit(u64, Vec<u8>),
 }
 
@@ -38,7 +38,7 @@ struct Posted {
     progress: Progress,
 }
 
-/// Lets in what is for one endpoint.
+/// Endpoint table that admits messages for one endpoint only.
 #[derive(Debug)]
 struct OneDoor(u64);
 
@@ -60,14 +60,14 @@ impl Doors for OneDoor {
     }
 }
 
-/// What carries a rank's messages.
+/// Transport of a rank's messages.
 #[derive(Debug)]
 enum Way {
     Own(Box<Stack>),
     Proxies(Box<Booth>),
 }
 
-/// See the module.
+/// A rank's transport and its outbox.
 #[derive(Debug)]
 pub(crate) struct Line {
     way: Way,
@@ -77,7 +77,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Of a rank of a node, whose interfaces are there already.
+    /// Creates the line of a rank of a node whose interfaces already exist.
     pub(crate) fn new(rank: u32, memory: &NodeMemory, trade: &Trade<'_>) -> anyhow::Result<Self> {
         let me = Name::new(rank, 0, 1).to_bits();
         let way = if memory.proxies() == 0 {
@@ -92,7 +92,7 @@ impl Line {
         matches!(self.way, Way::Proxies(_))
     }
 
-    /// What it is like, for a report of failure.
+    /// Describes its state, for a failure report.
     pub(crate) fn tell(&self) -> String {
         match &self.way {
             Way::Own(stack) => stack.describe(),
@@ -100,7 +100,7 @@ impl Line {
         }
     }
 
-    /// Looks who is gone.
+    /// Gives up peers that are gone.
     pub(crate) fn attend(&mut self) {
         match &mut self.way {
             Way::Own(stack) => {
@@ -120,8 +120,8 @@ impl Line {
         }
     }
 
-    /// What the backstop does (`clump_net::Interface`) while the rank computes; gives whether nothing was left to do.
-    /// `None`: proxies need none.
+    /// Does what the backstop (`clump_net::Interface`) does while the rank computes. Returns true
+    /// if nothing was left to do, and `None` where proxies carry messages: those need no backstop.
     pub(crate) fn look_behind(&mut self, at: Time, batch: &mut Batch) -> Option<bool> {
         let Way::Own(stack) = &mut self.way else { return None };
         while stack.receive(|| at, None, batch) > 0 {}
@@ -131,7 +131,7 @@ impl Line {
         Some(stack.is_quiet())
     }
 
-    /// What a rank that goes to sleep has to do before, and when it should look again.
+    /// Prepares for sleep. Returns the time at which to poll again.
     pub(crate) fn before_sleep(&mut self, at: Time) -> Option<Time> {
         match &mut self.way {
             Way::Own(stack) => {
@@ -147,7 +147,7 @@ impl Line {
         }
     }
 
-    /// Whether anything has come meanwhile; after a sleep was announced.
+    /// Returns true if anything has arrived meanwhile; called after a sleep was announced.
     pub(crate) fn anything_waiting(&mut self) -> bool {
         match &mut self.way {
             Way::Own(_) => false,
@@ -155,7 +155,8 @@ impl Line {
         }
     }
 
-    /// Takes leave of proxies, if there are any: so many say when everything has arrived.
+    /// Begins the close handshake with proxies, if there are any. Returns the number of proxies
+    /// that will report when everything has arrived.
     pub(crate) fn take_leave(&mut self) -> u32 {
         if let Way::Proxies(booth) = &self.way {
             booth.portal.take_leave();
@@ -163,7 +164,7 @@ impl Line {
         self.memory.proxies()
     }
 
-    /// Whether everything that was posted is on its way.
+    /// Returns true if everything that was posted has been sent.
     pub(crate) fn has_sent_all(&self) -> bool {
         self.outbox.is_empty()
     }
@@ -172,7 +173,7 @@ impl Line {
         self.outbox.push_back(Posted { node, worded, load, progress: Progress::default() });
     }
 
-    /// Sends what there is room for; how many requests that was.
+    /// Sends what there is room for. Returns the number of requests sent.
     pub(crate) fn send(&mut self, at: Time, requester: &mut Requester) -> usize {
         let mut sent = 0;
         while let Some(posted) = self.outbox.front_mut() {
@@ -191,8 +192,8 @@ impl Line {
         sent
     }
 
-    /// Grants a lock to who comes next. False where there is no room now, and within a node, whose ranks' endpoints
-    /// have no way to each other here.
+    /// Grants a lock to its successor. Returns false if there is no room now, and within a node,
+    /// whose ranks' endpoints cannot reach each other here.
     pub(crate) fn grant(&mut self, at: Time, heir: &Heir, word: u64) -> bool {
         let rank = heir.name.rank();
         if self.memory.is_local(rank) {
@@ -213,7 +214,7 @@ impl Line {
         pushed == Push::Accepted
     }
 
-    /// Receives once; gives how many packets and messages there were.
+    /// Receives once. Returns the number of packets and messages.
     pub(crate) fn receive(
         &mut self,
         at: Time,
@@ -248,7 +249,7 @@ fn own_stack(
     memory: &NodeMemory,
     trade: &Trade<'_>,
 ) -> anyhow::Result<Stack> {
-    // Interfaces of other nodes, and their ranks, whom locks are passed to.
+    // Interfaces of other nodes, and their ranks, to which locks are passed.
     let ranks = (0..memory.interface_id(0)).filter(|&rank| !memory.is_local(rank));
     let others = (0..memory.nnodes()).filter(|&node| node != memory.node());
     let others = ranks.chain(others.map(|node| memory.interface_id(node)));
@@ -267,7 +268,7 @@ fn own_stack(
     Ok(stack)
 }
 
-/// Takes an answer in, or a request that came back.
+/// Takes in an answer, or a request that was returned.
 fn hear(
     memory: &NodeMemory,
     arrival: &Arrival<'_>,
@@ -303,13 +304,14 @@ fn hear(
     Ok(())
 }
 
-/// A request to a rank came back. One that passed a lock may: its home knows who is gone.
+/// Checks a request to a rank that was returned. One that passed a lock may be: its home knows
+/// which ranks are gone.
 fn of_heir(handler: u8) -> Result<(), String> {
     let passed = handler == tell::GRANTED;
     passed.then_some(()).ok_or_else(|| format!("request {handler} to a rank came back"))
 }
 
-/// A long message carries offset and length before its words.
+/// Returns the words of the request: a long message carries offset and length before them.
 fn own_words(long: bool, words: &[u64]) -> &[u64] {
     words.get(if long { 2 } else { 0 }..).unwrap_or_default()
 }

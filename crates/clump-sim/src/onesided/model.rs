@@ -1,24 +1,26 @@
-//! The model: what memory must be like, and who may hold a lock. It knows nothing of requests, packets or engines.
+//! The model: the required contents of memory, and the permitted holder of each lock. It knows
+//! nothing of requests, packets or engines.
 //!
 //! # Invariants
-//! 1. No two additions to a word give the same value, and in the end the word is the sum of those that are
-//!    known to have happened, and of no more than was asked for besides.
-//! 2. A part is what its only writer put there last, once it has called quiet; and what a signal announces is there.
-//! 3. Nobody gets a lock while somebody has it, nor after a holder died with it; its word is the last holder's; claims
-//!    are served in the order in which they reached its home.
+//! 1. No two additions to a word give the same value, and in the end the word is the sum of those
+//!    that are known to have happened, plus no more than was requested besides.
+//! 2. A part contains what its only writer put there last, once the writer has called quiet; and
+//!    the data that a signal announces is there.
+//! 3. No rank gets a lock while another holds it, nor after a holder died with it; its word is the
+//!    last holder's; claims are served in the order in which they reached its home.
 //! 4. Flags and signals never lose an addition.
-//! 5. When proxies bid a rank farewell all that it sent has happened.
+//! 5. When proxies complete a rank's close handshake, all that it sent has been executed.
 
 use super::layout::{Layout, PART, SLOT, SLOTS, TICKETS};
 use crate::switch::Time;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A word that ranks add to.
+/// Word that ranks add to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Sum {
-    /// A ticket: of whose segment, and which.
+    /// A ticket: the rank of its segment, and its number.
     Ticket(u32, u64),
-    /// The flag of a segment.
+    /// The flag of a rank's segment.
     Flag(u32),
 }
 
@@ -33,28 +35,29 @@ struct Added {
 struct LockState {
     holder: Option<u32>,
     word: u64,
-    /// Who died with it, or may have.
+    /// Rank that died with it, or may have.
     broken_by: Option<u32>,
     /// Ranks that may have a claim at home or on its way there.
     asking: u64,
     last_position: Option<u64>,
-    /// By whom it was given back last, when, and whether it was passed to the next; and when each rank asked for it.
+    /// Last release: by which rank, when, and whether the lock was passed to the successor.
     given_back: Option<(u32, Time, bool)>,
+    /// Time of the last request of each rank.
     asked_at: BTreeMap<u32, Time>,
-    /// Claims as they were first seen at home: turn, position, by rank.
+    /// Claims as first seen at home: turn and rank, by position.
     seen: BTreeMap<u64, (u64, u32)>,
 }
 
-/// See the module.
+/// The model of all memory and locks of a run.
 #[derive(Debug)]
 pub(crate) struct Model {
     ranks: u32,
     sums: BTreeMap<Sum, Added>,
-    /// Of each rank, by node: additions of which it does not know yet whether they happened.
+    /// Additions that may not have happened yet, by rank that requested them and node.
     unsure: HashMap<(u32, u32), Vec<(Sum, u64)>>,
-    /// By owner and writer.
+    /// Contents of parts, by owner and writer.
     parts: HashMap<(u32, u32), Vec<u8>>,
-    /// Mail sent, from and to.
+    /// Mailbox messages sent, by sender and receiver.
     mail: HashMap<(u32, u32), u64>,
     locks: Vec<LockState>,
     dead: u64,
@@ -63,7 +66,7 @@ pub(crate) struct Model {
     pub(crate) counts: Counts,
 }
 
-/// What was done.
+/// Counts of operations done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Counts {
@@ -77,8 +80,8 @@ pub struct Counts {
     pub locks_granted: u64,
     pub locks_far: u64,
     pub locks_passed: u64,
-    /// From one rank to another that had asked before, both of other nodes than its home and each other's: how often and
-    /// how long that took, past the home and by way of it.
+    /// Locks handed from one rank to another that had asked before, where those and the home are on
+    /// three nodes: number and total time, directly and by way of the home.
     pub handed_past: u64,
     pub handed_past_ns: u64,
     pub handed_by_home: u64,
@@ -91,7 +94,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds those of another run.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Self) {
         let Self { operations, additions, puts, bytes_put, gets, signals, signals_awaited, .. } =
             self;
@@ -137,7 +140,7 @@ impl Model {
         }
     }
 
-    /// Notes that something is wrong; the first counts.
+    /// Records a violation; only the first is kept.
     pub(crate) fn complain(&mut self, what: String) {
         self.wrong.get_or_insert(what);
     }
@@ -150,7 +153,7 @@ impl Model {
         self.dead >> rank & 1 != 0
     }
 
-    /// A rank has died: whether or not anybody knows.
+    /// Records the death of a rank, known to others or not.
     pub(crate) fn on_death(&mut self, rank: u32) {
         self.dead |= 1 << rank;
         for lock in &mut self.locks {
@@ -160,7 +163,8 @@ impl Model {
         }
     }
 
-    /// An addition was asked for. `happened`: it is known to have happened; else `node` will tell `by`.
+    /// Records a requested addition. With `happened` it is known to have happened; else `node`
+    /// reports that to `by` later.
     pub(crate) fn on_add(
         &mut self,
         by: u32,
@@ -178,7 +182,7 @@ impl Model {
         }
     }
 
-    /// An addition has given what was there before.
+    /// Records that an addition returned the value before it.
     pub(crate) fn on_given(&mut self, by: u32, sum: Sum, before: u64) {
         if !self.sums.entry(sum).or_default().given.insert(before) {
             self.complain(format!(
@@ -187,7 +191,7 @@ impl Model {
         }
     }
 
-    /// All that `by` asked of `node` has happened.
+    /// Records that all requests of `by` to `node` have been executed.
     pub(crate) fn on_quiet(&mut self, by: u32, node: u32) {
         self.counts.quiets += 1;
         for (sum, operand) in self.unsure.remove(&(by, node)).unwrap_or_default() {
@@ -196,8 +200,8 @@ impl Model {
         }
     }
 
-    /// The proxies of a rank say that all it has handed over has arrived. Nobody owes it an answer, so all of it has been
-    /// executed.
+    /// Records that the proxies of a rank report that all it has handed over has arrived. None of
+    /// it is owed an answer, so all of it has been executed.
     pub(crate) fn on_farewell(&mut self, layout: &Layout, rank: u32) {
         (0..layout.nodes()).for_each(|node| self.on_quiet(rank, node));
         let missing = self.missing_of(layout, rank);
@@ -206,17 +210,17 @@ impl Model {
         }
     }
 
-    /// What a flag is surely going to be at least.
+    /// Returns the value that a word surely reaches at least.
     pub(crate) fn sure(&self, sum: Sum) -> u64 {
         self.sums.get(&sum).map_or(0, |added| added.sure)
     }
 
-    /// The part of `writer` in the segment of `owner`.
+    /// Returns the part of `writer` in the segment of `owner`.
     pub(crate) fn part(&mut self, owner: u32, writer: u32) -> &mut Vec<u8> {
         self.parts.entry((owner, writer)).or_insert_with(|| vec![0; PART as usize])
     }
 
-    /// The next mail from a rank to another: its number.
+    /// Counts another mailbox message from a rank to another. Returns its number.
     pub(crate) fn next_mail(&mut self, from: u32, to: u32) -> u64 {
         let sent = self.mail.entry((from, to)).or_default();
         *sent += 1;
@@ -224,12 +228,12 @@ impl Model {
         *sent
     }
 
-    /// How many mails were sent.
+    /// Returns the number of mailbox messages sent.
     pub(crate) fn mails(&self, from: u32, to: u32) -> u64 {
         self.mail.get(&(from, to)).copied().unwrap_or(0)
     }
 
-    /// What mail `n` says.
+    /// Returns the content of mailbox message `n`.
     pub(crate) fn content(from: u32, n: u64) -> [u8; SLOT as usize] {
         let mut bytes = [0; SLOT as usize];
         for (index, word) in (0_u64..).zip(bytes.chunks_exact_mut(8)) {
@@ -239,7 +243,8 @@ impl Model {
         bytes
     }
 
-    /// `to` has seen signal `n` of `from`: all mail up to it must be there.
+    /// Records that `to` has seen signal `n` of `from`: all mailbox messages up to it must be
+    /// there.
     pub(crate) fn on_signal(&mut self, layout: &Layout, from: u32, to: u32, n: u64) {
         let sent = self.mails(from, to);
         if n > sent {
@@ -250,7 +255,7 @@ impl Model {
             layout.cells(to).read(Layout::slot(from, number), &mut got);
             let (first, _) = got.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
             let says = u64::from_le_bytes(*first);
-            // A later one may have come already.
+            // A later one may have arrived already.
             let whole = got == Self::content(from, says) || says != number;
             if !whole || says < number || says % SLOTS != number % SLOTS || says > sent {
                 let what =
@@ -260,14 +265,14 @@ impl Model {
         }
     }
 
-    /// A rank asks for a lock.
+    /// Records that a rank requests a lock.
     pub(crate) fn on_ask(&mut self, home: u32, rank: u32, now: Time) {
         let lock = &mut self.locks[home as usize];
         lock.asking |= 1 << rank;
         lock.asked_at.insert(rank, now);
     }
 
-    /// A rank got a lock.
+    /// Records that a rank got a lock.
     pub(crate) fn on_granted(&mut self, home: u32, rank: u32, (position, word): (u64, u64)) {
         self.counts.locks_granted += 1;
         let lock = &mut self.locks[home as usize];
@@ -287,14 +292,14 @@ impl Model {
         }
     }
 
-    /// A rank gives a lock back, with a word.
+    /// Records that a rank releases a lock, with a word.
     pub(crate) fn on_release(&mut self, home: u32, rank: u32, word: u64, now: Time) {
         let lock = &mut self.locks[home as usize];
         (lock.holder, lock.word) = (None, word);
         lock.given_back = Some((rank, now, false));
     }
 
-    /// It has granted it to the next itself.
+    /// Records that it granted the lock to its successor itself.
     pub(crate) fn on_passed(&mut self, home: u32) {
         self.counts.locks_passed += 1;
         if let Some((.., passed)) = &mut self.locks[home as usize].given_back {
@@ -302,7 +307,8 @@ impl Model {
         }
     }
 
-    /// A rank got a lock now: how long that took, if it was there for it in time.
+    /// Records that a rank got a lock now, and the time of the hand-over if it had asked before the
+    /// release.
     pub(crate) fn on_handed(&mut self, layout: &Layout, home: u32, rank: u32, now: Time) {
         let lock = &mut self.locks[home as usize];
         let asked = lock.asked_at.get(&rank).copied().unwrap_or(now);
@@ -320,7 +326,7 @@ impl Model {
         (*count, *sum) = (*count + 1, *sum + (now - at));
     }
 
-    /// A rank was told that a holder died with the lock.
+    /// Records that a rank was told that a holder died with the lock.
     pub(crate) fn on_holder_died(&mut self, home: u32, rank: u32) {
         self.counts.holders_dead += 1;
         let lock = &self.locks[home as usize];
@@ -331,8 +337,8 @@ impl Model {
         }
     }
 
-    /// Looks at the claims of all locks of living homes after a turn: claims are served in the order in which they
-    /// came.
+    /// Checks the claims of all locks of living homes after a turn: claims are served in the order
+    /// in which they arrived.
     pub(crate) fn look_at_locks(&mut self, layout: &Layout, node: u32) {
         self.turns += 1;
         for home in (0..self.ranks).filter(|&home| layout.node(home) == node) {
@@ -349,7 +355,7 @@ impl Model {
                 newest = newest.max(turn);
                 later
             });
-            // What is behind the head is settled.
+            // Claims before the head are settled.
             lock.seen.retain(|&position, _| position >= view.head());
             if !in_order || holders > 1 {
                 let claims: Vec<_> = view.claims().collect();
@@ -360,7 +366,8 @@ impl Model {
         }
     }
 
-    /// What a rank has put into segments of living ranks and is not there, all of which must be.
+    /// Returns descriptions of data that a rank has put into segments of living ranks and that is
+    /// not there, although it must be.
     fn missing_of(&self, layout: &Layout, writer: u32) -> Vec<String> {
         let mut missing = Vec::new();
         if self.is_dead(writer) {
@@ -385,7 +392,7 @@ impl Model {
         missing
     }
 
-    /// Everything has ended: memory of living nodes must be what the model says.
+    /// Checks memory of living nodes against the model after everything has ended.
     pub(crate) fn check_end(&mut self, layout: &Layout) {
         let mut wrong = Vec::new();
         for (&sum, added) in &self.sums {

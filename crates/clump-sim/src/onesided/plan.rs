@@ -1,79 +1,79 @@
-//! What a seed makes of a cluster whose ranks use each other's memory.
+//! The plan that a seed makes for a cluster whose ranks use each other's memory.
 
 use crate::plan::{MICROSECOND, MILLISECOND, SECOND, channel, port, weather};
 use crate::random::Random;
 use crate::switch::{Link, Port, Time};
 use clump_wire::Security;
 
-/// Something that happens to the cluster.
+/// A change to the cluster: a fault, its consequence, or the healing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
-    /// From now on links between two nodes are like that, one way.
+    /// Links between two nodes change, one way.
     Weather {
-        /// From this node.
+        /// The node that sends.
         from: u32,
-        /// To this one.
+        /// The node that receives.
         to: u32,
-        /// How they are.
+        /// Their new properties.
         link: Box<Link>,
     },
     /// The nodes in the set (a bit each) are cut off from the others, or joined with them again.
     Partition {
-        /// Which.
+        /// The nodes.
         nodes: u64,
-        /// Whether it begins or ends.
+        /// True if the partition begins.
         cut: bool,
     },
-    /// A rank computes: only its backstop looks after the stack.
+    /// A rank computes: only its backstop serves the stack.
     Compute {
-        /// Which.
+        /// The rank.
         rank: u32,
-        /// For how long.
+        /// Duration.
         span: Time,
     },
     /// A rank, or an interface of a node (numbered behind the ranks), is stopped.
     Freeze {
-        /// Which.
+        /// The rank or interface.
         actor: u32,
-        /// For how long.
+        /// Duration.
         span: Time,
     },
     /// A rank dies; after a while all nodes know.
     Kill {
-        /// Which.
+        /// The rank.
         rank: u32,
-        /// How soon they know.
+        /// Time until they know.
         known_after: Time,
     },
     /// A node is lost, with its interface and its ranks; after a while the others know.
     LoseNode {
-        /// Which.
+        /// The node.
         node: u32,
-        /// How soon they know.
+        /// Time until they know.
         known_after: Time,
     },
     /// All nodes learn that these ranks (a bit each) are dead.
     Tell {
-        /// Which.
+        /// The ranks.
         ranks: u64,
-        /// Whether it was their node.
+        /// True if it was their node.
         node: bool,
     },
     /// All faults end; nothing new is begun from now on.
     Heal,
 }
 
-/// What carries ranks' messages.
+/// Transport of ranks' messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// Each rank drives a stack of its own.
     Direct,
-    /// The proxies of its node.
+    /// The proxies of its node carry its messages.
     Proxies,
 }
 
 impl Way {
-    /// What of `soak` goes it.
+    /// Returns the subcommand and options of `soak` that run it.
     pub(super) fn task(self) -> &'static str {
         match self {
             Self::Direct => "one-sided --ni direct ",
@@ -82,49 +82,49 @@ impl Way {
     }
 }
 
-/// See the module.
+/// A simulated cluster: ranks, network, programs and faults.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Where all of it comes from.
+    /// Seed from which all of it follows.
     pub seed: u64,
-    /// The node of each rank, ascending.
+    /// Node of each rank, ascending.
     pub node_of: Vec<u32>,
     /// Proxies of each node; 0: ranks drive stacks of their own.
     pub proxies: u32,
-    /// How long a proxy that finds nothing goes on looking before it sleeps.
+    /// Time for which a proxy that finds nothing keeps polling before it sleeps.
     pub spin: Time,
-    /// How packets are protected.
+    /// Protection of packets.
     pub security: Security,
-    /// Of every channel.
+    /// Configuration of every channel.
     pub channel: clump_proto::Config,
-    /// Between actors and links.
+    /// Port between each actor and its links.
     pub port: Port,
-    /// All links at first.
+    /// Initial properties of all links.
     pub link: Link,
-    /// What a turn costs, at least.
+    /// Minimum cost of a turn.
     pub turn: Time,
-    /// Time between two operations of a rank, on average.
+    /// Mean time between two operations of a rank.
     pub think: Time,
-    /// How long a lock is held, at most.
+    /// Longest time for which a lock is held.
     pub hold: Time,
-    /// The rank whose lock all want most of the time, if there is one.
+    /// The rank whose lock most requests are for, if there is one.
     pub wanted: Option<u32>,
-    /// By how much the clock of each actor is ahead.
+    /// Clock offset of each actor.
     pub clocks: Vec<Time>,
-    /// What happens when, in order.
+    /// Faults in order, with their times.
     pub faults: Vec<(Time, Fault)>,
-    /// When faults end.
+    /// Time at which faults end.
     pub heal_at: Time,
 }
 
 impl Plan {
-    /// The plan of a seed, which also says what carries messages.
+    /// Creates the plan of a seed, which also chooses the transport.
     pub fn new(seed: u64) -> Self {
         let by_proxies = Random::new(!seed).one_in(2);
         Self::by(if by_proxies { Way::Proxies } else { Way::Direct }, seed)
     }
 
-    /// The plan of a seed, whose messages are carried so.
+    /// Creates the plan of a seed with the given transport.
     pub fn by(way: Way, seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x7072_6f78);
         let (proxies, spin) = match way {
@@ -188,12 +188,12 @@ impl Plan {
         self.proxies.max(1)
     }
 
-    /// What carries messages.
+    /// Returns the transport.
     pub fn way(&self) -> Way {
         if self.proxies == 0 { Way::Direct } else { Way::Proxies }
     }
 
-    /// Ranks and proxies of a node have one clock: messages carry its time.
+    /// Gives ranks and proxies of a node one clock: messages carry its time.
     fn share_clocks(&mut self) {
         let (ranks, each) = (self.node_of.len(), self.interfaces() as usize);
         let (of_ranks, of_interfaces) = self.clocks.split_at_mut(ranks);
@@ -207,7 +207,7 @@ impl Plan {
 
     fn add_faults(&mut self, random: &mut Random) {
         if random.one_in(12) {
-            return; // fair weather must work too
+            return; // networks without faults must work too
         }
         let (span, ranks, nodes) = (self.heal_at, self.ranks(), self.nodes());
         for from in 0..nodes {
@@ -250,7 +250,7 @@ impl Plan {
         }
     }
 
-    /// A rank or a node ends: two ranks at least stay.
+    /// Returns the end of a rank or a node, unless fewer than two ranks would stay.
     fn end_of(&self, random: &mut Random, rank: u32, ended: &mut u64) -> Option<Fault> {
         let known_after = random.magnitude(10 * MICROSECOND, self.heal_at / 3 + MILLISECOND);
         let node = self.node_of[rank as usize];

@@ -1,4 +1,4 @@
-//! What ranks do: random operations, one after the other, each checked against the model.
+//! Programs of ranks: random operations, one after the other, each checked against the model.
 
 use super::caller::{Around, Caller};
 use super::guards::wake;
@@ -10,10 +10,10 @@ use clump_os::sync::Ordering;
 use clump_rma::protocol::{ask, atomic_handler, deposit_offset};
 use clump_rma::{AtomicOp, Fate, FlagWords, Turn, Width};
 
-/// A put of more bytes is deposited as it arrives (`clump-rma`).
+/// A longer put is deposited as it arrives (`clump-rma`).
 const LONG_FROM: usize = 4 << 10;
 
-/// A put that has to wait until nothing is before it, or a look at what was put.
+/// The operation that follows a quiet: a long put, a check of what was put, or the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     Nothing,
@@ -28,15 +28,15 @@ pub(crate) enum Next {
         at: u64,
         len: u64,
     },
-    /// After the faults: this was the last.
+    /// The end, after the faults.
     Finish,
 }
 
-/// What a rank is at.
+/// Current operation of a rank.
 #[derive(Debug, Clone)]
 pub(crate) enum Doing {
     Nothing,
-    /// An addition that gives what was there before.
+    /// An addition that returns the value before it.
     Adding {
         cookie: u64,
         owner: u32,
@@ -72,7 +72,7 @@ pub(crate) enum Doing {
         home: u32,
         position: u64,
         word: u64,
-        /// What its home knows it by; 0: it lies on this node.
+        /// Number by which the lock's home knows the claim; 0: the lock lies on this node.
         cookie: u64,
         until: Time,
     },
@@ -88,12 +88,12 @@ pub(crate) enum Doing {
         value: u64,
         until: Time,
     },
-    /// It waits until so many proxies say that all it sent has arrived.
+    /// Waits until this many proxies report that all it sent has arrived.
     Leaving(u32),
 }
 
 impl Doing {
-    /// Whether it waits for what it finds in memory of its own node.
+    /// Returns true if it waits for a change in memory of its own node.
     pub(crate) fn waits_near(&self) -> bool {
         matches!(
             self,
@@ -104,12 +104,12 @@ impl Doing {
         )
     }
 
-    /// Whether it waits for anything.
+    /// Returns true if it waits for anything.
     pub(crate) fn waits(&self) -> bool {
         !matches!(self, Self::Nothing | Self::Holds { .. })
     }
 
-    /// When there is something to do by itself; `next`: the next operation.
+    /// Returns the time at which it acts by itself; `next`: time of the next operation.
     pub(crate) fn due(&self, next: Time) -> Time {
         match self {
             Self::Nothing => next,
@@ -128,7 +128,7 @@ fn bytes_of(seed: u64, len: u64) -> Vec<u8> {
 }
 
 impl Caller {
-    /// Goes on with what it is at, or begins something; false when nothing moves.
+    /// Continues the current operation, or begins one. Returns false when nothing moves.
     pub(crate) fn go_on(&mut self, around: &mut Around<'_>) -> bool {
         let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
         match self.advance(doing.clone(), around) {
@@ -254,7 +254,8 @@ impl Caller {
         Some(doing)
     }
 
-    /// Begins the end: asks all nodes how far they are; or, half of the time, lets proxies say that all has arrived.
+    /// Begins the end: a quiet of all nodes; or, half of the time, a close handshake with the
+    /// proxies.
     fn finish(&mut self, around: &mut Around<'_>) -> Option<Doing> {
         let line = self.line.as_mut()?;
         if !line.is_by_proxies() || self.random.one_in(2) {
@@ -358,7 +359,7 @@ impl Caller {
         Doing::Nothing
     }
 
-    /// Mail, and the signal that announces it; behind all before it.
+    /// Sends a mailbox message and the signal that announces it, ordered after everything before.
     fn send_mail(&mut self, to: u32, around: &mut Around<'_>) -> Doing {
         let (from, layout) = (self.rank, around.layout);
         if to == from {
@@ -387,7 +388,7 @@ impl Caller {
         Doing::Nothing
     }
 
-    /// Asks all nodes how far they are.
+    /// Begins a quiet of all nodes.
     fn quiet(&mut self, next: Next, around: &mut Around<'_>) -> Doing {
         let mut cookies = Vec::new();
         for node in 0..around.plan.nodes() {

@@ -1,4 +1,5 @@
-//! A cluster whose ranks use each other's memory, in virtual time: one thread, one queue of events, one plan.
+//! A cluster whose ranks use each other's memory, in virtual time: one thread, one queue of events,
+//! one plan.
 
 use super::caller::{Around, Caller};
 use super::layout::Layout;
@@ -18,11 +19,11 @@ use clump_net::Batch;
 use clump_shm::job::{Death, How};
 use clump_shm::node::{NodeConfig, NodeMemory};
 
-/// Once healed everything must have ended within this.
+/// Once healed, everything must end within this time.
 const PATIENCE: Time = 60 * SECOND;
-/// Events after which a run counts as one that never ends.
+/// Number of events after which a run counts as endless.
 const MOST_EVENTS: u64 = 5_000_000;
-/// See the module.
+/// A running simulation of one-sided operations.
 pub(crate) struct World {
     plan: Plan,
     turns: Turns,
@@ -30,7 +31,7 @@ pub(crate) struct World {
     model: Model,
     callers: Vec<Caller>,
     memories: Vec<NodeMemory>,
-    /// All of the first node, then those of the next.
+    /// Interfaces, ordered by node.
     interfaces: Vec<Interface>,
     batch: Batch,
     faults: Vec<Fault>,
@@ -109,17 +110,17 @@ impl World {
         self.turns.switch.lock().schedule(at, Event::Step(self.faults.len() as u32 - 1));
     }
 
-    /// Lets it all happen.
+    /// Runs the simulation to its end.
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
         play(self)
     }
 
-    /// The interface that an actor is; `None` for a rank.
+    /// Returns the interface that an actor is; `None` for a rank.
     fn interface(&mut self, actor: u32) -> Option<&mut Interface> {
         self.interfaces.get_mut(actor.checked_sub(self.callers.len() as u32)? as usize)
     }
 
-    /// Gives the node whose memory may have changed.
+    /// Runs a turn of a rank. Returns the node whose memory may have changed.
     fn turn_of_rank(&mut self, now: Time, rank: u32) -> Option<u32> {
         let Self { callers, memories, layout, model, batch, plan, healed_at, .. } = self;
         let caller = callers.get_mut(rank as usize)?;
@@ -137,7 +138,7 @@ impl World {
         (!away).then_some(node)
     }
 
-    /// The same.
+    /// Runs a turn of an interface. Returns the node whose memory may have changed.
     fn turn_of_interface(&mut self, now: Time, actor: u32) -> Option<u32> {
         let number = actor - self.callers.len() as u32;
         let interface = self.interfaces.get_mut(number as usize)?;
@@ -155,7 +156,7 @@ impl World {
         node
     }
 
-    /// Who was rung for, on a node, acts soon.
+    /// Schedules turns of the actors of a node whose alarms were rung.
     fn hear_alarms(&mut self, now: Time, node: u32) {
         let Self { turns, callers, memories, interfaces, plan, .. } = self;
         let ranks = callers.len() as u32;
@@ -230,7 +231,7 @@ impl World {
         self.model.on_death(rank);
     }
 
-    /// An actor is gone, and its socket with it.
+    /// Removes an actor, and its socket with it.
     fn retire(&mut self, actor: u32) {
         self.turns.retire(actor);
         self.turns.switch.lock().attach(actor, false);

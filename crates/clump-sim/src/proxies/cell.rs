@@ -1,73 +1,74 @@
-//! What was measured of one setting.
+//! Results of one setting.
 
 use super::Setting;
 use super::station::Tally;
 use crate::switch::Time;
 use clump_trace::{Monitor, Stage};
 
-/// How long messages spent in one stage.
+/// Time that messages spent in one stage.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct StageTime {
     /// Its name.
     pub stage: &'static str,
-    /// The average, in us.
+    /// Mean, in us.
     pub mean_us: f64,
-    /// The average over the least: what contention costs.
+    /// The mean over the minimum: the cost of contention.
     pub ratio: f64,
 }
 
-/// How often bounds were met, and the most that was kept.
+/// Times that each limit was reached, and maxima of what was kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Bounds {
-    /// A rank found no room: its lane to the proxy was full, or its credit with the other endpoint used up.
+    /// Messages for which a rank found no room: its lane to the proxy was full, or its credit with
+    /// the other endpoint used up.
     pub ranks_refused: u64,
-    /// A proxy left a message with its rank, because the channel was full.
+    /// Messages that a proxy left with their rank, because the channel was full.
     pub channel_full: u64,
-    /// A proxy kept a message, because the lane of its endpoint was full.
+    /// Messages that a proxy kept, because the lane of their endpoint was full.
     pub endpoint_full: u64,
-    /// Most bytes that a stack kept for its peers.
+    /// Maximum bytes that a stack kept for its peers.
     pub stack_bytes: usize,
-    /// Most messages that a proxy kept for its endpoints.
+    /// Maximum number of messages that a proxy kept for its endpoints.
     pub held: usize,
 }
 
-/// See the module.
+/// Everything measured for one setting.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Cell {
-    /// Of what.
+    /// The setting.
     pub setting: Setting,
-    /// For how long it ran, in ms of virtual time.
+    /// Duration, in ms of virtual time.
     pub elapsed_ms: f64,
     /// Messages between nodes.
     pub messages: u64,
-    /// From the hand-over to the handler, in us, on average.
+    /// Mean time from the hand-over to the handler, in us.
     pub message_us: f64,
-    /// Where that goes, as the monitors of all proxies tell.
+    /// Time by stage, as the monitors of all proxies report it.
     pub stages: Vec<StageTime>,
-    /// Messages taken and not yet sent, over time, per proxy, as the monitors tell.
+    /// Time average, per proxy, of messages taken and not yet sent, as the monitors report it.
     pub queue: f64,
-    /// The most of any proxy at one time.
+    /// Longest queue of any proxy.
     pub queue_most: u64,
-    /// Share of time in which a proxy was busy, on average.
+    /// Mean share of time in which a proxy was busy.
     pub utilisation: f64,
-    /// The busiest proxy of a node over the average of it, by messages taken; the worst node.
+    /// Busiest proxy of a node over the node's mean, by messages taken; of the worst node.
     pub imbalance: f64,
-    /// What programs took, over what they would without any delay.
+    /// Time that programs took over their time without any delay.
     pub slowdown: f64,
-    /// Little's law of each monitor's queue: the least and the most of all proxies. 1 is right.
+    /// Little's law of each monitor's queue: minimum and maximum of all proxies. 1 is right.
     pub little: [f64; 2],
     /// Little's law of messages between hand-over and handler: 1 is right.
     pub little_end_to_end: f64,
-    /// Which bounds were met.
+    /// Times that each limit was reached.
     pub bounds: Bounds,
 }
 
-/// What a run has come to.
+/// Raw results of a run.
 pub(super) struct Run<'a> {
     pub(super) elapsed: Time,
     pub(super) monitors: &'a [Monitor],
     pub(super) tally: &'a Tally,
-    /// Of each rank that worked: what it took, and what it computed.
+    /// Of each rank that worked: time taken, and time computed.
     pub(super) programs: &'a [(Time, Time)],
     pub(super) bounds: Bounds,
 }
@@ -107,12 +108,12 @@ impl Cell {
         }
     }
 
-    /// The average of a stage, in us; 0 when nothing was timed.
+    /// Returns the mean of a stage, in us; 0 when nothing was timed.
     pub fn stage_us(&self, name: &str) -> f64 {
         self.stages.iter().find(|stage| stage.stage == name).map_or(0.0, |stage| stage.mean_us)
     }
 
-    /// Whether all of Little's laws hold to within a tenth, where enough was timed.
+    /// Returns true if all of Little's laws hold to within a tenth, where enough was timed.
     pub fn obeys_little(&self) -> bool {
         let near = |ratio: f64| (0.9..=1.1).contains(&ratio);
         let [least, most] = self.little;

@@ -1,4 +1,4 @@
-//! A rank whose messages proxies carry: a real portal, a real inbox, and a small program.
+//! A rank whose messages proxies carry: a real proxy client, a real inbox, and a small program.
 
 use super::{Destinations, Load, Setting};
 use crate::booth::Booth;
@@ -13,23 +13,23 @@ use clump_wire::frame::Kind;
 use std::collections::{BTreeMap, VecDeque};
 
 const TAG: u64 = 7;
-/// Handlers: of requests that are answered, of answers, of what streams.
+/// Handlers: of requests that are answered, of answers, of streamed messages.
 const ASK: u8 = 1;
 const ANSWER: u8 = 2;
 const STREAM: u8 = 3;
 
-/// What all stations count together.
+/// Counts of all stations together.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Messages handed over and not handled, and since when.
+    /// Messages handed over and not handled, and the time of the last change.
     under_way: u64,
     changed: Time,
-    /// Their sum over time.
+    /// Integral of that number over time.
     pub(crate) under_way_time: u128,
     pub(crate) handled: u64,
     /// The sum of their times from end to end.
     pub(crate) end_to_end: u128,
-    /// How often a rank found no room.
+    /// Number of times a rank found no room.
     pub(crate) refused: u64,
 }
 
@@ -41,7 +41,7 @@ impl Tally {
         self.changed = now;
     }
 
-    /// Whether everything that was handed over was handled.
+    /// Returns true if everything that was handed over was handled.
     pub(crate) fn is_empty(&self) -> bool {
         self.under_way == 0
     }
@@ -53,14 +53,14 @@ impl Tally {
     }
 }
 
-/// An answer that is due.
+/// Answer that is due.
 #[derive(Debug)]
 struct Answer {
     to: u64,
     bytes: usize,
 }
 
-/// See the module.
+/// A simulated rank of the experiment.
 #[derive(Debug)]
 pub(crate) struct Station {
     pub(crate) rank: u32,
@@ -70,17 +70,17 @@ pub(crate) struct Station {
     memory: NodeMemory,
     random: Random,
     ranks: u32,
-    /// Operations that are left.
+    /// Operations left.
     left: u64,
-    /// When the next is due; `None` while it waits for an answer.
+    /// Time of the next operation; `None` while it waits for an answer.
     next_at: Option<Time>,
     answers: VecDeque<Answer>,
     inflows: BTreeMap<u64, Inflow>,
-    /// Until then it does not look what has come.
+    /// Time until which it does not poll.
     deaf_until: Time,
-    /// What computing took in all.
+    /// Total time of computing.
     pub(crate) thought: Time,
-    /// When its last operation had ended.
+    /// Time at which its last operation ended.
     pub(crate) finished_at: Option<Time>,
 }
 
@@ -122,7 +122,7 @@ impl Station {
         self.next_at = Some(now + think);
     }
 
-    /// Acts; gives when it acts next.
+    /// Acts. Returns the time at which it acts next.
     pub(crate) fn act(
         &mut self,
         now: Time,
@@ -156,7 +156,7 @@ impl Station {
         Ok(self.next_at.unwrap_or(Time::MAX))
     }
 
-    /// Handles what lies in its lanes; how many messages that was.
+    /// Handles the messages in its lanes. Returns their number.
     fn poll(&mut self, now: Time, setting: &Setting, tally: &mut Tally) -> anyhow::Result<u64> {
         let mut handled = 0;
         for mail in self.booth.take()? {
@@ -186,7 +186,7 @@ impl Station {
         Ok(handled)
     }
 
-    /// Tells a sender what was consumed, when it is time to: as endpoints do.
+    /// Reports to a sender what was consumed, when that is due, as endpoints do.
     fn report(&mut self, from: u64) {
         let credit = clump_am::credit_bytes(&self.memory);
         let due = self.inflows.get_mut(&from).and_then(|inflow| inflow.due(credit));
@@ -206,7 +206,7 @@ impl Station {
         }
     }
 
-    /// Begins an operation; false when it finds no room.
+    /// Begins an operation. Returns false when it finds no room.
     fn operate(&mut self, (now, due): (Time, Time), setting: &Setting, tally: &mut Tally) -> bool {
         let streams = setting.load == Load::Streams;
         let to = if streams { self.rank + setting.ranks } else { self.choose(setting) };
@@ -227,7 +227,7 @@ impl Station {
         }
         tally.change(now, 1);
         if streams {
-            // The next comes when it comes, even if this one was late.
+            // The next is due at its own time, even if this one was late.
             self.on_end(due, setting);
         } else {
             self.next_at = None;
@@ -235,7 +235,7 @@ impl Station {
         true
     }
 
-    /// Whom to ask.
+    /// Chooses the rank to send a request to.
     fn choose(&mut self, setting: &Setting) -> u32 {
         let leaves = match setting.destinations {
             Destinations::Uniform => {

@@ -1,55 +1,57 @@
-//! All cells of the experiment, paper 002's table 2 made anew, and both as text.
+//! All cells of the experiment, paper 002's table 2 measured anew, and both as text.
 
 use super::{Cell, Destinations, Dispatch, Setting, measure, name_of};
 use std::fmt::Write as _;
 
-/// What to measure.
+/// Options of the whole experiment.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What all cells have in common.
+    /// Parameters that all cells share.
     pub base: Setting,
     /// Ranks of the whole job, for the table of paper 002.
     pub all_ranks: u32,
 }
 
-/// A column of paper 002's table 2: so many ranks a node, and proxies as their square root.
+/// A column of paper 002's table 2: a number of ranks per node, with its square root as the number
+/// of proxies.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Scaling {
     /// Ranks of a node.
     pub ranks: u32,
-    /// Proxies of a node; fractions stand between the two measured numbers around them, as in the paper.
+    /// Proxies of a node; fractions are interpolated between the two measured numbers around them,
+    /// as in the paper.
     pub proxies: f64,
-    /// See [`Cell::message_us`].
+    /// Message time, as in [`Cell::message_us`].
     pub message_us: f64,
-    /// See [`Cell::queue`].
+    /// Queue length, as in [`Cell::queue`].
     pub queue: f64,
-    /// See [`Cell::utilisation`].
+    /// Utilisation, as in [`Cell::utilisation`].
     pub utilisation: f64,
-    /// See [`Cell::slowdown`].
+    /// Slowdown, as in [`Cell::slowdown`].
     pub slowdown: f64,
 }
 
-/// A job of fixed size on ever fewer, larger nodes.
+/// A job of fixed size on fewer and larger nodes.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Scaled {
-    /// Whom ranks ask.
+    /// Targets of requests.
     pub destinations: Destinations,
-    /// What was measured, by ranks and proxies of a node.
+    /// All measured cells, by ranks and proxies of a node.
     pub cells: Vec<Cell>,
-    /// With proxies as the square root of ranks.
+    /// Results with proxies as the square root of ranks.
     pub square_root: Vec<Scaling>,
-    /// With one proxy, whatever the size.
+    /// Results with one proxy, whatever the size.
     pub one_proxy: Vec<Scaling>,
-    /// By how much message time, queue and utilisation move over the sizes where proxies are the square root, as the
-    /// most over the least.
+    /// Variation of message time, queue and utilisation over the sizes where proxies are the square
+    /// root, as maximum over minimum.
     pub spread: [f64; 3],
-    /// Whether each of those stays about the same, as in the paper.
+    /// True for each of those that stays about the same, as in the paper.
     pub stays: [bool; 3],
-    /// Whether the slowdown of programs does not grow.
+    /// True if the slowdown of programs does not grow.
     pub no_slower: bool,
 }
 
-/// Everything that was measured.
+/// All results.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Report {
     /// Two nodes, by ranks, proxies and dispatch.
@@ -59,14 +61,14 @@ pub struct Report {
 }
 
 const SIZES: [u32; 3] = [1, 2, 4];
-/// Spread of message time, queue and utilisation up to which they count as "about the same"; in the paper's table 2 it
-/// is 1.15, 1.27 and 1.10.
+/// Variation of message time, queue and utilisation up to which they count as "about the same"; in
+/// the paper's table 2 it is 1.15, 1.27 and 1.10.
 const ABOUT_THE_SAME: f64 = 1.5;
 
 /// Measures everything.
 ///
 /// # Errors
-/// As [`measure`].
+/// Fails as [`measure`] does.
 pub fn report(options: &Options) -> anyhow::Result<Report> {
     let mut cells = Vec::new();
     for ranks in SIZES {
@@ -108,7 +110,8 @@ fn scaled_to(options: &Options, destinations: Destinations) -> anyhow::Result<Sc
     Ok(Scaled { destinations, cells, square_root, one_proxy, spread, stays, no_slower })
 }
 
-/// What so many proxies would give: by a line between the measured numbers around them.
+/// Returns the results for a number of proxies, interpolated between the measured numbers around
+/// it.
 fn between(ranks: u32, proxies: f64, measured: &[Cell; 3]) -> Scaling {
     let [one, two, four] = measured;
     let (a, b, part) =
@@ -125,13 +128,13 @@ fn between(ranks: u32, proxies: f64, measured: &[Cell; 3]) -> Scaling {
 }
 
 impl Report {
-    /// Whether Little's law holds in each cell.
+    /// Returns true if Little's law holds in each cell.
     pub fn obeys_little(&self) -> bool {
         let scaled = self.scaled.iter().flat_map(|scaled| &scaled.cells);
         self.cells.iter().chain(scaled).all(Cell::obeys_little)
     }
 
-    /// As text.
+    /// Formats the report as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
         if let Some(first) = self.cells.first() {
@@ -226,7 +229,7 @@ impl Scaled {
     }
 }
 
-/// What was assumed.
+/// Formats the assumptions.
 fn parameters(setting: &Setting) -> String {
     let Setting {
         think, payload, other_payload, operations, handle, spin, delay, rate, seed, ..

@@ -15,12 +15,12 @@ use clump_shm::node::NodeConfig;
 use clump_trace::{Counter, Counters, Monitor, Snapshot};
 use clump_wire::Security;
 
-/// When everything begins: 0 says of a monitor that it has not.
+/// Start of virtual time: for a monitor, 0 means that it has not begun.
 const BEGIN: Time = 1_000;
-/// Virtual time after which a run counts as one that never ends.
+/// Virtual time after which a run counts as endless.
 const PATIENCE: Time = 600 * SECOND;
 
-/// See the module.
+/// A running simulation of the experiment.
 pub(super) struct World {
     setting: Setting,
     turns: Turns,
@@ -28,7 +28,7 @@ pub(super) struct World {
     proxies: Vec<Interface>,
     batch: Batch,
     tally: Tally,
-    /// The most that any proxy has kept.
+    /// Maxima over all proxies.
     most: Bounds,
 }
 
@@ -90,17 +90,17 @@ impl World {
         Ok(Self { setting, turns, stations, proxies: all, batch, tally, most })
     }
 
-    /// Lets it run until all programs have ended, and all that was handed over is handled.
+    /// Runs until all programs have ended, and all that was handed over is handled.
     pub(super) fn run(self) -> anyhow::Result<Cell> {
         play(self)
     }
 
-    /// The proxy that an actor is; `None` for a rank.
+    /// Returns the proxy that an actor is; `None` for a rank.
     fn proxy(&self, actor: u32) -> Option<&Interface> {
         self.proxies.get(actor.checked_sub(self.stations.len() as u32)? as usize)
     }
 
-    /// Who was rung for on an actor's node acts then.
+    /// Schedules turns of the actors on an actor's node whose alarms were rung.
     fn hear_alarms(&mut self, actor: u32, at: Time) {
         let Self { setting, turns, stations, proxies, .. } = self;
         let ranks = stations.len() as u32;
@@ -153,7 +153,7 @@ impl Scene for World {
         &mut self.turns
     }
 
-    /// A proxy that sleeps looks at its socket.
+    /// Wakes a proxy that sleeps, which then reads its socket.
     fn on_datagram(&mut self, now: Time, actor: u32) {
         if self.proxy(actor).is_some_and(Interface::sleeps) {
             self.turns.wake(actor, now);
@@ -169,7 +169,7 @@ impl Scene for World {
                 let next = proxy.turn(now, 0, batch);
                 most.stack_bytes = most.stack_bytes.max(proxy.server.stack().memory_bytes());
                 most.held = most.held.max(proxy.server.held());
-                // What its turn has brought is there when the turn ends.
+                // The results of its turn are there when the turn ends.
                 (next, proxy.ends())
             }
         };

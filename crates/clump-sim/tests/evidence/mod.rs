@@ -1,8 +1,8 @@
-//! What seeds have shown: which are kept, and that networks did them all kinds of harm.
+//! Evidence of the seeds: the list of kept ones, and the check that networks did all kinds of harm.
 
 use clump_sim::NetCounts;
 
-/// The seeds of a list: one a line, with what it found behind a `#`.
+/// Returns the seeds of a list: one a line, with what it found after a `#`.
 pub fn kept(list: &str) -> Vec<u64> {
     let number = |line: &str| line.split('#').next().unwrap_or_default().trim().parse::<u64>().ok();
     let seeds: Vec<u64> = list.lines().filter_map(number).collect();
@@ -10,7 +10,7 @@ pub fn kept(list: &str) -> Vec<u64> {
     seeds
 }
 
-/// Links did all kinds of harm. Nothing here says how much; it must not have been nothing.
+/// Asserts that links did all kinds of harm. Only zero counts fail.
 pub fn assert_all_harm(nets: &(impl Iterator<Item = NetCounts> + Clone)) {
     let sum = |what: fn(&NetCounts) -> u64| nets.clone().map(|net| what(&net)).sum::<u64>();
     for (name, count) in [

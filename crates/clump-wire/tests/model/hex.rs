@@ -1,6 +1,6 @@
-//! Bytes as a person writes them.
+//! Hexadecimal notation of bytes.
 
-/// The bytes of hexadecimal digits with white space anywhere between them.
+/// Returns the bytes of hexadecimal digits with white space anywhere between them.
 pub fn unhex(text: &str) -> Vec<u8> {
     let digits: Vec<_> = text.chars().filter(|c| !c.is_whitespace()).collect();
     assert!(digits.len().is_multiple_of(2), "half a byte in {text}");

@@ -1,5 +1,5 @@
-//! The formats read a second time, naively: byte by byte, into owned values, sharing nothing with the
-//! crate. What the crate reads from any bytes must be what this reads.
+//! A second, naive reader of the formats: byte by byte, into owned values, sharing nothing with the
+//! crate. The crate must read the same from any bytes.
 
 use clump_wire::frame;
 use clump_wire::{Header, Packet, Refused};
@@ -7,7 +7,7 @@ use clump_wire::{Header, Packet, Refused};
 #[path = "hex.rs"]
 pub mod hex;
 
-/// Takes numbers off the front of bytes.
+/// Reader of numbers from the front of bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -20,17 +20,18 @@ impl Reader<'_> {
         Some(taken)
     }
 
-    /// A little-endian number of so many bytes.
+    /// Reads a little-endian number of this many bytes.
     fn number(&mut self, bytes: usize) -> Option<u64> {
         let bytes = self.bytes(bytes)?;
         Some(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
     }
 }
 
-/// A packet's header as plain numbers, in the order in which they lie.
+/// A packet's header as plain numbers, in wire order.
 pub type Fields = [u64; 15];
 
-/// Header, selective acks, and where what is protected begins; or why not.
+/// Parses a packet into header, selective acks and offset of the protected bytes, or returns the
+/// reason of refusal.
 pub fn packet(datagram: &[u8]) -> Result<(Fields, Vec<u64>, usize), Refused> {
     let mut reader = Reader(datagram);
     let mut fields = [0; 15];
@@ -51,7 +52,7 @@ pub fn packet(datagram: &[u8]) -> Result<(Fields, Vec<u64>, usize), Refused> {
     Ok((fields, sack, datagram.len() - reader.0.len()))
 }
 
-/// What the crate read, in the form of [`packet`].
+/// Converts the crate's result to the form of [`packet`].
 pub fn fields(header: &Header) -> Fields {
     let flag = |flag, bit| if header.flags.has(flag) { bit } else { 0 };
     let flags = flag(clump_wire::Flags::ACK_NOW, 1) | flag(clump_wire::Flags::HAS_ECHO, 2);
@@ -80,7 +81,7 @@ pub fn fields(header: &Header) -> Fields {
     ]
 }
 
-/// A frame with all that belongs to it.
+/// A frame with all its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub kind: u8,
@@ -93,7 +94,7 @@ pub struct Message {
     pub payload: Vec<u8>,
 }
 
-/// The frames of a body up to its end (true) or to what is no frame (false).
+/// Reads the frames of a body up to its end (true) or to bytes that are no frame (false).
 pub fn frames(body: &[u8]) -> (Vec<Message>, bool) {
     let mut reader = Reader(body);
     let mut frames = Vec::new();
@@ -127,7 +128,7 @@ fn message(reader: &mut Reader<'_>, route: &mut Option<[u64; 3]>) -> Option<Mess
     Some(Message { kind, reply: flags & 1 != 0, handler, route, order, piece, words, payload })
 }
 
-/// What the crate read, in the form of [`frames`].
+/// Converts the crate's result to the form of [`frames`].
 pub fn as_message(frame: &frame::Frame<'_>) -> Message {
     let frame::Head { kind, reply, handler, route, order, piece } = frame.head;
     Message {
@@ -142,7 +143,8 @@ pub fn as_message(frame: &frame::Frame<'_>) -> Message {
     }
 }
 
-/// Reads a datagram with the crate, checks what must hold of any bytes, and compares with the model.
+/// Reads a datagram with the crate, checks the properties that hold for any bytes, and compares
+/// with the model.
 pub fn check_packet(datagram: &[u8]) {
     let parsed = Packet::parse(datagram);
     let expected = packet(datagram);
@@ -156,7 +158,8 @@ pub fn check_packet(datagram: &[u8]) {
     assert_eq!(read, expected);
 }
 
-/// Reads a body with the crate, checks what must hold of any bytes, and compares with the model.
+/// Reads a body with the crate, checks the properties that hold for any bytes, and compares with
+/// the model.
 pub fn check_body(body: &[u8]) {
     let mut frames = frame::Frames::new(body);
     let (mut read, mut whole) = (Vec::new(), true);

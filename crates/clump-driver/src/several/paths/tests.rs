@@ -7,8 +7,8 @@ fn two(preferred: usize) -> Paths {
     Paths::new(to.to_vec(), 2, preferred)
 }
 
-/// Sends once a millisecond from `from` to `to`; the peer answers at once by the paths in `live`. Gives the number
-/// that went by each path.
+/// Sends once a millisecond from `from` to `to`; the peer answers at once by the paths in `live`.
+/// Returns the number of datagrams that went by each path.
 fn talk(
     paths: &mut Paths,
     counts: &mut PathCounts,
@@ -21,7 +21,7 @@ fn talk(
         paths.on_sent(at, 1, now);
         sent[at] += 1;
         let copy = paths.wants_copy(now);
-        // The peer answers by the path that it heard by.
+        // The peer answers by the path of the datagram received.
         for heard in [Some(at), copy].into_iter().flatten().filter(|at| live.contains(at)) {
             paths.on_heard(heard, now + MS / 10, counts);
         }
@@ -70,7 +70,7 @@ fn the_last_words_of_a_talk_do_not_move_the_next() {
         assert_eq!(paths.choose(now), 0);
         paths.on_sent(0, 1, now);
         paths.on_heard(0, now + MS, &mut counts);
-        // Acknowledgements, which nobody answers.
+        // Acknowledgements, which are not answered.
         paths.on_sent(0, 2, now + 2 * MS);
     }
 }
@@ -83,14 +83,14 @@ fn what_this_machine_refuses_goes_by_another_path_at_once() {
     assert_eq!((paths.choose(MS), counts.taken_out), (1, 1));
     assert!(!paths.on_refused(1, MS, &mut counts), "nothing is left");
     assert_eq!(counts.taken_out, 2);
-    // Both are tried all the same, now and then.
+    // Both are tried nevertheless, at intervals.
     paths.choose(2 * MS);
     assert!(paths.wants_copy(2 * MS).is_none() && paths.wants_copy(MS + TRY_NS).is_some());
 }
 
 #[test]
 fn a_path_of_one_direction_is_used_less_and_less() {
-    // The peer's copies arrive by path 0, what goes there does not.
+    // The peer's copies arrive by path 0, datagrams to the peer do not.
     let (mut paths, mut counts) = (two(0), PathCounts::default());
     let mut lost = 0;
     for now in (0..60_000).map(|ms| ms * MS) {

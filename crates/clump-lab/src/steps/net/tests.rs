@@ -13,7 +13,7 @@ fn every_step_is_timed_and_the_sum_is_the_last() {
             assert!((sum - of(&side[parts])).abs() < 1e-6 && sum > 0.0);
         }
     }
-    // A row for each driver that is offered here.
+    // A row for each driver that is available here.
     let packet = usize::from(clump_os::probe::packet_socket().is_ok());
     assert_eq!(cost.calls.len(), 6 + packet);
 }

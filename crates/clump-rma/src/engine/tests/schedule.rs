@@ -1,5 +1,5 @@
-//! A lock of a home, a rank there, and three ranks elsewhere, whose messages arrive in any order: random schedules with
-//! deaths at every step, checked against what a lock promises.
+//! A lock of a home, a rank there, and three ranks elsewhere, whose messages arrive in any order:
+//! random schedules with deaths at every step, checked against the guarantees of a lock.
 
 use super::{Bench, own};
 use crate::engine::places::State;
@@ -15,7 +15,7 @@ use clump_shm::name::Name;
 use clump_shm::queue_lock::{Head, QueueLock, lock_words};
 
 const RANKS: u32 = 4;
-/// Where the lock lies, and the word that holders change.
+/// Offset of the lock, and of the word that holders change.
 const LOCK: u64 = 64;
 const DATA: u64 = 8;
 const TURNS: u32 = 4;
@@ -39,14 +39,14 @@ impl Dice {
 
 #[derive(Debug, Clone)]
 struct Mail {
-    /// `None`: the home.
+    /// Sender; `None`: the home.
     from: Option<Name>,
     to: Option<Name>,
     handler: u8,
     words: Vec<u64>,
 }
 
-/// What the home sends; sometimes there is no room.
+/// Outlet of the home; sometimes it has no room.
 struct Post<'a> {
     mail: &'a mut Vec<Mail>,
     dice: &'a mut Dice,
@@ -108,16 +108,16 @@ struct World {
     engine: Engine<Bench>,
     cells: Cells,
     ranks: Vec<Rank>,
-    /// The rank of the home: its turn, and what it holds.
+    /// The rank of the home: its turn, and the lock that it holds.
     local: Option<Turn>,
     local_has: Option<(u64, u64)>,
     local_left: u32,
     mail: Vec<Mail>,
     dice: Dice,
     deaths: u32,
-    /// Its way to the home is slow; 0: nobody's.
+    /// The rank whose messages to the home are slow; 0: none.
     slow: u32,
-    /// What a lock promises: who has it, its word, its last position, what its data is at least.
+    /// Expected state of the lock: holder, word, last position, minimum of its data.
     holder: Option<u32>,
     broken: bool,
     word: u64,
@@ -214,7 +214,7 @@ impl World {
         }
     }
 
-    /// A turn of the home's interface.
+    /// Runs a turn of the home's interface.
     fn attend(&mut self) {
         let Self { engine, mail, dice, .. } = self;
         engine.handle_room(&mut Post { mail, dice });
@@ -225,7 +225,7 @@ impl World {
         self.engine.memory.dead.contains(&rank)
     }
 
-    /// Nothing of it is on its way.
+    /// Returns true if none of its messages is in flight.
     fn has_arrived(&self, name: Name) -> bool {
         self.mail.iter().all(|mail| mail.from != Some(name))
     }
@@ -240,7 +240,8 @@ impl World {
                     self.send_home(at, worded.handler, worded.words());
                     self.ranks[at].doing = Doing::Quiet { cookie };
                 } else if self.ranks[at].left > 0 {
-                    // All that it asked for has happened: it closes its endpoint, and opens one anew.
+                    // All its requests have been executed: it closes its endpoint, and opens a new
+                    // one.
                     if self.has_arrived(name) {
                         let name = Name::new(number, 3, name.generation() + 1);
                         (self.ranks[at].name, self.ranks[at].books) = (name, Requester::new(1));
@@ -337,14 +338,14 @@ impl World {
         mail.retain(|mail| mail.from != Some(name) || dice.one_in(2));
     }
 
-    /// Others hear of an end, and its home forgets it.
+    /// Announces a rank's end to the others; its home forgets it.
     fn end(&mut self, at: usize, (dead, known, forgotten): (bool, bool, bool)) {
         let number = at as u32 + 1;
         if !known {
             self.engine.memory.dead.push(number);
             self.ranks[at].doing = Doing::Gone { dead, known: true, forgotten };
         } else if !forgotten {
-            // What it sent to other ranks may arrive all the same.
+            // Its messages to other ranks may arrive all the same.
             let name = self.ranks[at].name;
             self.mail.retain(|mail| mail.from != Some(name) || mail.to.is_some());
             self.engine.forget(number);
@@ -442,7 +443,7 @@ fn whatever_arrives_when_a_lock_has_one_holder_and_all_who_wait_are_told() {
         all.copies += seen.copies;
         all.broken += seen.broken;
     }
-    // What it is about has happened, and often.
+    // The events under test have happened, and often.
     let Seen { passed, early, copies, broken, .. } = all;
     let counts = [passed, early, copies, broken];
     assert!(
