@@ -16,7 +16,7 @@ use crate::sweep;
 use clump_boot::Config;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::{self, Networks};
-use clump_os::printable::{printable_json, printable_lines};
+use clump_os::printable::printable_lines;
 use clump_os::process::{self, Change, News};
 use clump_os::signal::{self, Signals};
 use clump_os::{OsError, clock, procfs};

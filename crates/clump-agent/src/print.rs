@@ -13,7 +13,6 @@ use clump_os::folder::Folder;
 use clump_os::printable::printable_lines;
 use clump_os::writer::Writer;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;

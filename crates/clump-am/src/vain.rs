@@ -57,11 +57,6 @@ impl Core {
         Ok((handled, handled == 0 && std::mem::take(&mut self.vain.is_due)))
     }
 
-    /// Messages that handlers have been given so far.
-    pub(crate) fn handled(&self) -> u64 {
-        self.desk.counters().get(Counter::HandlerRuns)
-    }
-
     /// A number that grows with all that the program does with this endpoint beside polling in vain: messages
     /// sent and handled.
     pub(crate) fn activity(&self) -> u64 {
