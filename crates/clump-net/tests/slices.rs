@@ -138,7 +138,11 @@ fn messages_go_on_within_a_second_where_a_path_loses_usual_packets() {
             assert!(pair.settle()[1].is_empty(), "each came once");
             let now = pair.now;
             let stack = &mut pair.sides[0].stack;
-            assert!(stack.stats().units_sliced > 0 && stack.is_quiet(), "{ip}: {:?}", stack.stats());
+            assert!(
+                stack.stats().units_sliced > 0 && stack.is_quiet(),
+                "{ip}: {:?}",
+                stack.stats()
+            );
             assert_eq!(stack.stats().paths_narrowed, 1);
             assert_eq!(stack.take_narrowed(now), Some((1, found)), "{ip}: told with its length");
             assert_eq!(stack.take_narrowed(now), None, "and once");

@@ -12,7 +12,9 @@ const MOST_TRIES: u32 = 3;
 const RAISE: Nanos = 60_000_000_000;
 /// So many times were long units lost, with none that arrived in between: if a short one passes then, it is
 /// a black hole (RFC 8899, 4.3).
-const BLACK_HOLE: u32 = 3;
+const BLACK_HOLE: u32 = 4;
+/// A silence counts for so many of them: where a queue overflows, others overtake what is lost.
+const OF_SILENCE: u32 = 2;
 /// A probe that newer packets overtook counts as lost after so long.
 const OVERTAKEN: Nanos = 1_000_000;
 /// The search that follows a black hole is over within so long where anything is sent.
@@ -117,8 +119,13 @@ impl Mtu {
                 self.give_up(now);
             }
         }
-        let bytes = if self.is_doubtful() { self.base } else { self.next_candidate(now)? };
-        self.tries += 1;
+        let bytes = if self.is_doubtful() {
+            self.base
+        } else {
+            let candidate = self.next_candidate(now)?;
+            self.tries += 1;
+            candidate
+        };
         self.probe = Some(Probe { bytes, sent: ticks(now), lost_at: None });
         Some(bytes)
     }
@@ -156,8 +163,8 @@ impl Mtu {
             return false;
         }
         self.probe = None;
-        self.tries = 0;
         if bytes > self.current {
+            self.tries = 0;
             self.current = bytes;
         } else if bytes == self.base && self.is_doubtful() {
             self.fall_back(now);
@@ -201,18 +208,25 @@ impl Mtu {
 
     /// Long units vanished, the longest of so many bytes. After some, a short probe tells whether anything passes.
     pub(crate) fn on_vanished(&mut self, now: Nanos, longest: usize) {
-        self.vanished = self.vanished.saturating_add(1);
+        self.count_vanished(now, longest, 1);
+    }
+
+    fn count_vanished(&mut self, now: Nanos, longest: usize, times: u32) {
+        self.vanished = self.vanished.saturating_add(times);
         self.vanished_bytes = self.vanished_bytes.min(longest);
         if self.is_doubtful() {
             self.at = self.at.min(now);
-            // A probe of a longer candidate has to wait.
-            self.probe = self.probe.filter(|probe| probe.bytes <= self.base);
+            // A probe of a longer candidate has to wait, and has not been tried.
+            if self.probe.is_some_and(|probe| probe.bytes > self.base) {
+                self.probe = None;
+                self.tries = self.tries.saturating_sub(1);
+            }
         }
     }
 
     /// The oldest unit, a long one of so many bytes, has not been heard of for long.
     pub(crate) fn on_silence(&mut self, now: Nanos, bytes: usize) {
-        self.on_vanished(now, bytes);
+        self.count_vanished(now, bytes, OF_SILENCE);
         if self.is_doubtful() {
             // The short probe may be lost too. Silences come less and less often, so these do.
             self.probe = None;
