@@ -120,15 +120,19 @@ fn narrow(mtu: usize, delay: u64) -> Pair {
     pair
 }
 
-/// Sends units of 1472 bytes until they are found too long, and from then on as many bytes as pass; how long that took.
+/// Sends units of 1472 bytes until they are found too long, and from then on as many bytes as pass; how long it took
+/// until units arrived again.
 fn survives(pair: &mut Pair, units: u64) -> u64 {
     let from = pair.now;
     pair.offer(0, units);
     assert!(pair.run(SEC, |pair| pair.stats(0).black_holes == 1), "{pair:?}");
     pair.ends[0].unit_bytes = pair.ends[0].channel.datagram_bytes();
     assert_eq!(pair.ends[0].unit_bytes, 1232, "what everything falls back to");
-    pair.finish(SEC);
-    pair.now - from
+    let before = pair.ends[0].acked;
+    assert!(pair.run(SEC, |pair| pair.ends[0].acked > before), "{pair:?}");
+    let took = pair.now - from;
+    pair.finish(10 * SEC);
+    took
 }
 
 #[test]
