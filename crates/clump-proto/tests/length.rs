@@ -138,7 +138,7 @@ fn survives(pair: &mut Pair, units: u64) -> u64 {
 #[test]
 fn a_path_that_loses_long_packets_is_found_out_within_a_second() {
     for (ip, found) in NARROW {
-        for delay in [10 * US, MS, 40 * MS] {
+        for delay in [10 * US, MS] {
             let mut pair = narrow(usize::MAX, delay);
             pair.offer(0, 300);
             pair.finish(10 * SEC);
