@@ -11,6 +11,7 @@ mod opening;
 use crate::event::{Event, Standing};
 use crate::frame::{Assembler, Frame, Stream};
 use crate::heart::Heart;
+use crate::narrow::Narrow;
 use crate::net::Net;
 use crate::outcome::{Doing, End};
 use crate::output::Outputs;
@@ -84,6 +85,8 @@ struct Agent {
     heart: Option<Heart>,
     /// Ranks of other nodes that do not answer though their agent does.
     silence: Silence,
+    /// Paths to other nodes that lose long packets.
+    narrow: Narrow,
     /// What executes what ranks of other nodes ask of this node's memory.
     interfaces: Vec<Interface>,
     spec: JobSpec,

@@ -33,6 +33,7 @@ mod heart;
 pub mod jury;
 mod launch;
 mod ledger;
+mod narrow;
 mod net;
 pub mod outcome;
 mod output;

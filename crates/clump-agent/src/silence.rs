@@ -50,7 +50,7 @@ fn text(node: &NodeMemory, id: u32, peer: u32, silent_ns: u64) -> String {
     let (who, whom) = (name(node, id), name(node, peer));
     format!(
         "{who} has had no answer from {whom} for {s:.1} s, though agents hear each other: {whom} is stopped, or packets \
-         between the two are lost (a firewall?); they go on trying"
+         between the two are lost (a firewall, or a path for IP packets of less than 1260 bytes?); they go on trying"
     )
 }
 

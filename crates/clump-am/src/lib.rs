@@ -59,8 +59,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use handler::{Failure, Handler, Outcome};
 pub use network::{
     Accept, Dispatch, Forward, Network, NetworkSeat, Portal, PortalClock, Spill, count_stack,
-    credit_bytes, faults, fits, gone, gone_peers, note_unanswered, peer_address, proxy_name,
-    remote_interfaces, remote_ranks, stamped,
+    credit_bytes, faults, fits, gone, gone_peers, note_narrowed, note_unanswered, peer_address,
+    proxy_name, remote_interfaces, remote_ranks, stamped,
 };
 pub use payload::Payload;
 pub use peer::{Dest, Tag};

@@ -348,6 +348,7 @@ impl Network {
         }
         count_stack(Counters::over(block.counters()), &stack);
         note_unanswered(block, &stack, (clock::ticked_ns(), clock::now_ns()));
+        note_narrowed(block, &mut stack, clock::ticked_ns());
         let round_trips: Vec<_> = stack.round_trips().collect();
         drop(stack);
         count_times(Gauges::over(block.gauges()), interface.times(), &round_trips);
@@ -381,6 +382,15 @@ pub fn note_unanswered(block: &RankBlock, stack: &Stack, (ticked_ns, now_ns): (u
     block.note_unanswered(long.map(|(peer, silent_ns)| (peer, now_ns.saturating_sub(silent_ns))));
 }
 
+/// Notes a path of a stack that carries less than before, for whoever tells the user; one at a time.
+pub fn note_narrowed(block: &RankBlock, stack: &mut Stack, ticked_ns: u64) {
+    if block.is_narrowed_taken()
+        && let Some(narrowed) = stack.take_narrowed(ticked_ns)
+    {
+        block.note_narrowed(narrowed);
+    }
+}
+
 /// Copies what a stack has counted, and its driver if that has several paths.
 pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
     let stats = stack.stats();
@@ -391,6 +401,8 @@ pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
         (Counter::NetUnitsSent, stats.units_sent),
         (Counter::NetUnitsResent, stats.units_resent),
         (Counter::NetUnitsAhead, stats.units_ahead),
+        (Counter::NetUnitsSliced, stats.units_sliced),
+        (Counter::NetPathsNarrowed, stats.paths_narrowed),
         (Counter::NetPacketsReceived, stats.packets_received),
         (Counter::NetBytesReceived, stats.bytes_received),
         (Counter::NetDuplicates, stats.units_duplicate),

@@ -41,8 +41,9 @@ const COALESCE_NS: Nanos = 100_000;
 /// A message that comes so soon after a packet waits whether others follow: less than a round trip, more
 /// than it takes to send a packet.
 const FLOOD_NS: Nanos = 2_500;
-/// Datagram that every path carries: 1500 bytes less IPv4 and UDP headers.
-const BASE_DATAGRAM: usize = 1472;
+/// Datagram that nearly every path carries, and so the length that is packed for at first: 1500 bytes less IPv4 and
+/// UDP headers. What every path carries is the channel's base.
+const USUAL_DATAGRAM: usize = 1472;
 /// Bytes of buffers kept for reuse beyond what is under way, unless the program says otherwise (ADR 22).
 const SPARE: usize = 8 << 20;
 
@@ -112,6 +113,8 @@ pub(crate) struct Conduit {
     overhead: usize,
     /// And the longest that it ever packed for.
     longest: usize,
+    /// That its path carries less than before has been told.
+    told_narrow: bool,
     slices: Slices,
     assembly: Assembly,
     order_in: Order,
@@ -402,14 +405,16 @@ impl Stack {
         let overhead = self.overhead;
         let known = self.peers.get_mut(peer as usize)?.as_mut()?;
         if known.conduit.is_none() {
-            let hint = self.driver.path_hint(known.address).unwrap_or(BASE_DATAGRAM);
+            let hint = self.driver.path_hint(known.address).unwrap_or(USUAL_DATAGRAM);
             let most = hint.min(self.driver.capabilities().max_datagram);
             let mut config = self.config.channel.clone();
-            config.base_datagram_bytes = most.min(BASE_DATAGRAM);
-            config.datagram_candidates.retain(|&bytes| bytes > BASE_DATAGRAM && bytes < most);
-            if most > BASE_DATAGRAM {
-                config.datagram_candidates.push(most);
-            }
+            config.base_datagram_bytes = most.min(config.base_datagram_bytes);
+            config.first_datagram_bytes = most.min(USUAL_DATAGRAM);
+            // An interface that carries less than usual may carry more one day; until then it refuses such probes.
+            let reach = most.max(USUAL_DATAGRAM);
+            config.datagram_candidates.retain(|&bytes| bytes <= reach && bytes != most);
+            let longer = config.datagram_candidates.partition_point(|&bytes| bytes < most);
+            config.datagram_candidates.insert(longer, most);
             let channel = Channel::new(&config, now);
             let datagram = channel.datagram_bytes();
             let capacity = datagram.saturating_sub(overhead) & !7;
@@ -420,6 +425,7 @@ impl Stack {
                 datagram,
                 overhead,
                 longest: datagram,
+                told_narrow: false,
                 slices: Slices::default(),
                 assembly: Assembly::default(),
                 order_in: Order::default(),

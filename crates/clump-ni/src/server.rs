@@ -10,8 +10,8 @@ use crate::monitor::Watcher;
 use crate::outlets::Outlets;
 use crate::routes::Routes;
 use clump_am::{
-    ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, note_unanswered, peer_address,
-    remote_interfaces, remote_ranks,
+    ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, note_narrowed, note_unanswered,
+    peer_address, remote_interfaces, remote_ranks,
 };
 use clump_net::{Arrival, Batch, Doors, PeerAddress, Push, Sort, Stack, Words};
 use clump_os::alarm::Alarm;
@@ -253,6 +253,7 @@ impl<C: Clock> Server<C> {
         }
         if let Some(block) = memory.rank(*id) {
             note_unanswered(&block, stack, (clock.ticked_ns(), clock.now_ns()));
+            note_narrowed(&block, stack, clock.ticked_ns());
         }
         if let Some(executor) = engine {
             executor.attend();

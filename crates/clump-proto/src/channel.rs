@@ -191,10 +191,18 @@ impl Channel {
         self.probed.take()
     }
 
-    /// The system refused a datagram of so many bytes (EMSGSIZE). If it carried a unit, that is under way
-    /// and counts as lost in time.
-    pub fn handle_too_big(&mut self, now: Nanos, bytes: usize) {
-        self.mtu.on_too_big(now, bytes);
+    /// The system refused a datagram of so many bytes (EMSGSIZE); it says that it takes those of `carried`. If it
+    /// carried a unit, that is under way and counts as lost in time.
+    pub fn handle_too_big(&mut self, now: Nanos, bytes: usize, carried: Option<usize>) {
+        if self.mtu.on_too_big(now, bytes, carried) {
+            self.retransmit.expire(&self.send);
+        }
+    }
+
+    /// Length of the longest datagram that the path is found to carry since long ones began to vanish, if that is
+    /// less than before, and found out by now.
+    pub fn narrowed(&self, now: Nanos) -> Option<usize> {
+        self.mtu.narrowed(now)
     }
 
     /// How long nothing has arrived.

@@ -4,7 +4,7 @@ use crate::time::{Ticks, ticks};
 use crate::{Config, Nanos};
 
 /// Candidates considered.
-const MOST_CANDIDATES: usize = 4;
+pub(crate) const MAX_CANDIDATES: usize = 12;
 /// RFC 8899, 5.1.2: MAX_PROBES.
 const MOST_TRIES: u32 = 3;
 /// How long to wait before trying again what failed: RFC 8899, 5.1.1 (PMTU_RAISE_TIMER) asks for 600 s;
@@ -12,9 +12,13 @@ const MOST_TRIES: u32 = 3;
 const RAISE: Nanos = 60_000_000_000;
 /// So many times were long units lost, with none that arrived in between: if a short one passes then, it is
 /// a black hole (RFC 8899, 4.3).
-const BLACK_HOLE: u32 = 3;
+const BLACK_HOLE: u32 = 4;
+/// A silence counts for so many of them: where a queue overflows, others overtake what is lost.
+const OF_SILENCE: u32 = 2;
 /// A probe that newer packets overtook counts as lost after so long.
 const OVERTAKEN: Nanos = 1_000_000;
+/// The search that follows a black hole is over within so long where anything is sent.
+const SETTLED_AFTER: Nanos = 100_000_000;
 
 /// A probe under way.
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +32,9 @@ struct Probe {
 /// The search: RFC 8899 with a list of lengths that networks really have.
 #[derive(Debug)]
 pub(crate) struct Mtu {
+    /// Every path carries it: what all else falls back to.
     base: usize,
-    candidates: [usize; MOST_CANDIDATES],
+    candidates: [usize; MAX_CANDIDATES],
     current: usize,
     /// Candidate that is tried.
     index: usize,
@@ -41,11 +46,13 @@ pub(crate) struct Mtu {
     vanished: u32,
     vanished_bytes: usize,
     black_holes: u64,
+    /// What was in use before the last fall to the base, and when that was.
+    fell: Option<(usize, Nanos)>,
 }
 
 impl Mtu {
     pub(crate) fn new(config: &Config) -> Self {
-        let mut candidates = [0; MOST_CANDIDATES];
+        let mut candidates = [0; MAX_CANDIDATES];
         for (place, bytes) in candidates.iter_mut().zip(&config.datagram_candidates) {
             *place = *bytes;
         }
@@ -53,7 +60,9 @@ impl Mtu {
         Self {
             base,
             candidates,
-            current: base,
+            // RFC 8899, 5.2, begins with the base. What nearly every path carries is used at once instead: where
+            // it does not pass, units vanish, which is noticed as at any other time.
+            current: config.first_datagram_bytes.max(base),
             index: 0,
             tries: 0,
             probe: None,
@@ -62,6 +71,7 @@ impl Mtu {
             vanished: 0,
             vanished_bytes: usize::MAX,
             black_holes: 0,
+            fell: None,
         }
     }
 
@@ -77,9 +87,17 @@ impl Mtu {
         self.black_holes
     }
 
+    /// Length that the path is found to carry, once the search after a black hole is over, if that is less than it
+    /// carried before.
+    pub(crate) fn narrowed(&self, now: Nanos) -> Option<usize> {
+        let (before, since) = self.fell?;
+        let settled = self.at > now || now.saturating_sub(since) >= SETTLED_AFTER;
+        (settled && self.current < before).then_some(self.current)
+    }
+
     /// The peer was heard for the first time: the search begins.
     pub(crate) fn on_first_arrival(&mut self, now: Nanos) {
-        if self.candidates.iter().any(|bytes| *bytes > self.base) {
+        if self.candidates.iter().any(|bytes| *bytes > self.current) {
             self.at = now;
         }
     }
@@ -101,8 +119,13 @@ impl Mtu {
                 self.give_up(now);
             }
         }
-        let bytes = if self.is_doubtful() { self.base } else { self.next_candidate(now)? };
-        self.tries += 1;
+        let bytes = if self.is_doubtful() {
+            self.base
+        } else {
+            let candidate = self.next_candidate(now)?;
+            self.tries += 1;
+            candidate
+        };
         self.probe = Some(Probe { bytes, sent: ticks(now), lost_at: None });
         Some(bytes)
     }
@@ -131,28 +154,33 @@ impl Mtu {
     }
 
     /// The peer got a probe of so many bytes; the newest packet that it had received by then was sent at `echo`.
-    pub(crate) fn on_probe_ack(&mut self, now: Nanos, bytes: usize, echo: Option<Ticks>) {
+    /// True if units that are under way are found to be too long.
+    pub(crate) fn on_probe_ack(&mut self, now: Nanos, bytes: usize, echo: Option<Ticks>) -> bool {
         // A peer that was away answers old probes first, and long units wait behind those: that says nothing of
         // whether they pass.
         let answers = |probe: Probe| probe.bytes == bytes && echo >= Some(probe.sent);
         if !self.probe.is_some_and(answers) {
-            return;
+            return false;
         }
         self.probe = None;
-        self.tries = 0;
         if bytes > self.current {
+            self.tries = 0;
             self.current = bytes;
         } else if bytes == self.base && self.is_doubtful() {
             self.fall_back(now);
+            return true;
         }
+        false
     }
 
-    /// RFC 8899, 4.3: short ones pass and long ones do not.
+    /// RFC 8899, 4.3: short ones pass and long ones do not. What lies between is searched at once.
     fn fall_back(&mut self, now: Nanos) {
+        debug_assert!(self.current > self.base, "there is something to fall back to");
         self.black_holes += 1;
+        self.fell = Some((self.current, now));
         self.current = self.base;
         self.on_passed();
-        self.give_up(now);
+        (self.probe, self.index, self.tries, self.at) = (None, 0, 0, now);
     }
 
     /// The peer has received a packet that was sent at `newest`.
@@ -180,18 +208,25 @@ impl Mtu {
 
     /// Long units vanished, the longest of so many bytes. After some, a short probe tells whether anything passes.
     pub(crate) fn on_vanished(&mut self, now: Nanos, longest: usize) {
-        self.vanished = self.vanished.saturating_add(1);
+        self.count_vanished(now, longest, 1);
+    }
+
+    fn count_vanished(&mut self, now: Nanos, longest: usize, times: u32) {
+        self.vanished = self.vanished.saturating_add(times);
         self.vanished_bytes = self.vanished_bytes.min(longest);
         if self.is_doubtful() {
             self.at = self.at.min(now);
-            // A probe of a longer candidate has to wait.
-            self.probe = self.probe.filter(|probe| probe.bytes <= self.base);
+            // A probe of a longer candidate has to wait, and has not been tried.
+            if self.probe.is_some_and(|probe| probe.bytes > self.base) {
+                self.probe = None;
+                self.tries = self.tries.saturating_sub(1);
+            }
         }
     }
 
     /// The oldest unit, a long one of so many bytes, has not been heard of for long.
     pub(crate) fn on_silence(&mut self, now: Nanos, bytes: usize) {
-        self.on_vanished(now, bytes);
+        self.count_vanished(now, bytes, OF_SILENCE);
         if self.is_doubtful() {
             // The short probe may be lost too. Silences come less and less often, so these do.
             self.probe = None;
@@ -202,13 +237,21 @@ impl Mtu {
         self.vanished >= BLACK_HOLE && self.current > self.base
     }
 
-    /// The system refuses datagrams of so many bytes.
-    pub(crate) fn on_too_big(&mut self, now: Nanos, bytes: usize) {
-        if bytes > self.base && bytes <= self.current {
-            self.fall_back(now);
+    /// The system refuses datagrams of so many bytes; it takes those of `carried`, if that is known. True if units
+    /// that are under way are found to be too long.
+    pub(crate) fn on_too_big(&mut self, now: Nanos, bytes: usize, carried: Option<usize>) -> bool {
+        if bytes <= self.current {
+            // An interface of this machine that carries less than every path should: only its word is enough.
+            let carried = carried.filter(|carried| (1..bytes).contains(carried));
+            self.base = carried.map_or(self.base, |carried| self.base.min(carried));
+            if bytes > self.base && self.current > self.base {
+                self.fall_back(now);
+                return true;
+            }
         } else if self.probe.is_some_and(|probe| probe.bytes == bytes) {
             self.give_up(now);
         }
+        false
     }
 }
 
@@ -220,6 +263,7 @@ mod tests {
     fn only_an_answer_to_the_newest_short_probe_says_that_long_units_vanish() {
         let config = Config {
             base_datagram_bytes: 1472,
+            first_datagram_bytes: 1472,
             datagram_candidates: vec![65_507],
             ..Config::default()
         };

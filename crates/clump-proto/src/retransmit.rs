@@ -43,6 +43,8 @@ pub(crate) struct Retransmit {
     silent_since: Nanos,
     /// A unit is to be sent again whatever the window says.
     must_probe: bool,
+    /// The silence is over by decree.
+    expired: bool,
 }
 
 impl Retransmit {
@@ -62,6 +64,7 @@ impl Retransmit {
             backoff: 0,
             silent_since: now,
             must_probe: false,
+            expired: false,
         }
     }
 
@@ -86,7 +89,7 @@ impl Retransmit {
         self.newest_order = self.newest_order.max(order);
         self.quiet_since = now;
         self.backoff = 0;
-        self.must_probe = false;
+        (self.must_probe, self.expired) = (false, false);
     }
 
     /// Units were found lost that had arrived: packets overtake each other on this path.
@@ -183,6 +186,8 @@ impl Retransmit {
     fn silence_ends(&self, send: &Send, rtt: &Rtt) -> Nanos {
         if send.oldest().is_none() || self.must_probe {
             Nanos::MAX
+        } else if self.expired {
+            0
         } else {
             self.quiet_since.saturating_add(self.silence(rtt))
         }
@@ -199,8 +204,14 @@ impl Retransmit {
             self.backoff = self.backoff.saturating_add(1);
             self.quiet_since = now;
             self.must_probe = true;
+            self.expired = false;
         }
         silent
+    }
+
+    /// What is under way did not arrive for a reason that is known and mended: nothing is waited for.
+    pub(crate) fn expire(&mut self, send: &Send) {
+        self.expired = send.oldest().is_some();
     }
 
     /// Whether a unit is to be sent again whatever the window says.

@@ -89,7 +89,7 @@ proptest! {
                     channel.handle_timeout(now);
                 }
                 Step::Window(bytes) => channel.set_receive_window(bytes),
-                Step::TooBig(bytes) => channel.handle_too_big(now, bytes),
+                Step::TooBig(bytes) => channel.handle_too_big(now, bytes, None),
             }
             while let Some(unit) = channel.poll_acked() {
                 prop_assert_eq!(unit, released, "each once, in order");

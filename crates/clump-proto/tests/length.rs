@@ -27,7 +27,7 @@ fn the_longest_candidate_that_passes_is_found() {
         let pair = searched(mtu);
         for end in &pair.ends {
             assert_eq!(end.channel.datagram_bytes(), found, "path of {mtu}");
-            assert!(end.probes <= 6, "{} probes", end.probes);
+            assert!(end.probes <= 10, "{} probes", end.probes);
         }
         let stats = pair.stats(0);
         assert_eq!((stats.losses, stats.loss_cuts), (0, 0), "lost probes are no congestion");
@@ -94,13 +94,101 @@ fn loss_and_absence_are_no_black_holes() {
 fn what_the_system_refuses_is_believed_at_once() {
     let mut pair = searched(9000);
     let now = pair.now;
-    pair.ends[0].channel.handle_too_big(now, 8972);
+    pair.ends[0].channel.handle_too_big(now, 8972, None);
     assert_eq!(pair.ends[0].channel.datagram_bytes(), 1232);
     let mut pair = Pair::new(&Config::default(), 3);
     pair.offer(0, 1);
     pair.finish(SEC);
     pair.pass(100 * US);
     let now = pair.now;
-    pair.ends[0].channel.handle_too_big(now, 1472);
+    pair.ends[0].channel.handle_too_big(now, 1472, None);
     assert_eq!(pair.ends[0].channel.poll_probe(now), None, "not again for a while");
+}
+
+/// Lengths of IP packets beyond which paths lose them, and the candidate that passes then.
+const NARROW: [(usize, usize); 5] =
+    [(1499, 1452), (1480, 1452), (1460, 1432), (1400, 1372), (1280, 1232)];
+
+/// A pair that begins with 1472 bytes, with what its links carry and their delay.
+fn narrow(mtu: usize, delay: u64) -> Pair {
+    let config = Config { first_datagram_bytes: 1472, ..Config::default() };
+    let mut pair = Pair::new(&config, 5);
+    for link in &mut pair.links {
+        (link.mtu, link.delay) = (mtu, delay);
+    }
+    pair.ends[0].unit_bytes = 1472;
+    pair
+}
+
+/// Sends units of 1472 bytes until they are found too long, and from then on as many bytes as pass; how long it took
+/// until units arrived again.
+fn survives(pair: &mut Pair, units: u64) -> u64 {
+    let from = pair.now;
+    pair.offer(0, units);
+    assert!(pair.run(SEC, |pair| pair.stats(0).black_holes == 1), "{pair:?}");
+    pair.ends[0].unit_bytes = pair.ends[0].channel.datagram_bytes();
+    assert_eq!(pair.ends[0].unit_bytes, 1232, "what everything falls back to");
+    let before = pair.ends[0].acked;
+    assert!(pair.run(SEC, |pair| pair.ends[0].acked > before), "{pair:?}");
+    let took = pair.now - from;
+    pair.finish(10 * SEC);
+    took
+}
+
+#[test]
+fn a_path_that_loses_long_packets_is_found_out_within_a_second() {
+    for (ip, found) in NARROW {
+        for delay in [10 * US, MS] {
+            let mut pair = narrow(usize::MAX, delay);
+            pair.offer(0, 300);
+            pair.finish(10 * SEC);
+            assert_eq!(pair.stats(0).black_holes, 0);
+            pair.links[0].mtu = ip - 28;
+            let took = survives(&mut pair, 300);
+            assert!(took < SEC, "{ip} bytes, {delay} ns: {took} ns");
+            for _ in 0..20 {
+                pair.offer(0, 2);
+                pair.finish(SEC);
+                pair.pass(100 * MS);
+            }
+            assert_eq!(pair.ends[0].channel.datagram_bytes(), found, "what passes is searched");
+            assert_eq!(pair.ends[0].channel.narrowed(pair.now), Some(found));
+            assert_eq!(pair.ends[1].channel.narrowed(pair.now), None, "the way back is as it was");
+            pair.links[0].mtu = usize::MAX;
+            pair.pass(61 * SEC);
+            for _ in 0..20 {
+                pair.offer(0, 2);
+                pair.finish(SEC);
+                pair.pass(100 * MS);
+            }
+            assert!(pair.ends[0].channel.datagram_bytes() >= 1472, "it may get wider again");
+            assert_eq!(pair.ends[0].channel.narrowed(pair.now), None);
+        }
+    }
+}
+
+#[test]
+fn a_path_that_is_narrow_from_the_start_is_found_out_by_the_first_units() {
+    for (ip, found) in NARROW {
+        let mut pair = narrow(ip - 28, 10 * US);
+        let took = survives(&mut pair, 50);
+        assert!(took < SEC, "{ip} bytes: {took} ns");
+        pair.ends[0].unit_bytes = 1000;
+        pair.offer(0, 10);
+        pair.pass(100 * MS);
+        assert_eq!(pair.ends[0].channel.datagram_bytes(), found, "{ip}");
+    }
+}
+
+#[test]
+fn an_interface_that_carries_less_than_every_path_should_is_believed() {
+    let mut pair = narrow(usize::MAX, 10 * US);
+    let now = pair.now;
+    let channel = &mut pair.ends[0].channel;
+    channel.handle_too_big(now, 1472, Some(1252));
+    assert_eq!(channel.datagram_bytes(), 1232, "the longest known one below");
+    channel.handle_too_big(now, 1232, None);
+    assert_eq!(channel.datagram_bytes(), 1232, "nobody says what is carried");
+    channel.handle_too_big(now, 1232, Some(548));
+    assert_eq!(channel.datagram_bytes(), 548);
 }

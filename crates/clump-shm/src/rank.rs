@@ -117,6 +117,9 @@ struct NoteLine {
     /// One more than the rank or interface that does not answer, and since when; 0 for none.
     unanswered: AtomicU64,
     unanswered_ns: AtomicU64,
+    /// One more than the rank or interface to which the path carries less than before, above the bytes of the longest
+    /// IP packet that it carries; 0 once that is taken.
+    narrowed: AtomicU64,
 }
 
 /// The number of the last barrier that a rank arrived at.
@@ -270,6 +273,25 @@ impl RankBlock {
             unanswered.map_or((0, 0), |(peer, since)| (u64::from(peer) + 1, since));
         self.note.unanswered_ns.store(since_ns, Ordering::Relaxed);
         self.note.unanswered.store(peer, Ordering::Release);
+    }
+
+    /// Notes that the path to `peer` carries IP packets of no more than `bytes` any more. The last such note should
+    /// have been taken: nobody keeps the others. Slow path only.
+    pub fn note_narrowed(&self, (peer, bytes): (u32, u32)) {
+        let note = (u64::from(peer) + 1) << 32 | u64::from(bytes);
+        self.note.narrowed.store(note, Ordering::Release);
+    }
+
+    /// Whether the last note of a narrow path has been taken.
+    pub fn is_narrowed_taken(&self) -> bool {
+        self.note.narrowed.load(Ordering::Acquire) == 0
+    }
+
+    /// For the agent: takes the last note of a narrow path: to which peer, and the longest IP packet.
+    pub fn take_narrowed(&self) -> Option<(u32, u32)> {
+        let note = self.note.narrowed.swap(0, Ordering::AcqRel);
+        let peer = (note >> 32).checked_sub(1)?;
+        Some((u32::try_from(peer).ok()?, note as u32))
     }
 
     /// Where the threads of this rank sleep.

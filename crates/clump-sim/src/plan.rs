@@ -14,9 +14,9 @@ pub const MILLISECOND: Time = 1_000_000;
 pub const SECOND: Time = 1_000_000_000;
 
 /// Lengths of datagrams: Ethernet, jumbo frames, loopback.
-const DATAGRAMS: [usize; 3] = [BASE_DATAGRAM, 8972, 65507];
-/// Length that every path carries.
-const BASE_DATAGRAM: usize = 1472;
+const DATAGRAMS: [usize; 3] = [1472, 8972, 65507];
+/// What every path carries: tunnels may carry less than Ethernet.
+const SHORTEST_DATAGRAM: usize = 1232;
 
 /// A planned change to the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,9 +126,9 @@ impl Plan {
         if random.one_in(4) {
             link.jitter = random.magnitude(MICROSECOND, 4 * delay);
         }
-        if random.one_in(5) && datagram > BASE_DATAGRAM {
+        if random.one_in(5) {
             // The path carries less than the card says.
-            link.mtu = random.between(BASE_DATAGRAM as u64, datagram as u64) as usize;
+            link.mtu = narrow(&mut random, datagram);
         }
         let port = port(&mut random, datagram, span);
         let wishes = wishes(&mut random, &port, ranks, span);
@@ -159,8 +159,8 @@ impl Plan {
             heal_at: span,
         };
         plan.add_faults(&mut random);
-        if datagram > BASE_DATAGRAM && random.one_in(5) {
-            let most = random.between(BASE_DATAGRAM as u64, datagram as u64) as usize;
+        if random.one_in(5) {
+            let most = narrow(&mut random, datagram);
             plan.steps.push((random.below(span), Step::Narrow { most }));
         }
         plan.steps.push((span, Step::Heal));
@@ -269,6 +269,12 @@ pub(crate) fn channel(random: &mut Random) -> Config {
         config.ack_delay = random.magnitude(MICROSECOND, MILLISECOND);
     }
     config
+}
+
+/// What a path carries that is narrower than its ends: something that Ethernet would not, half of the time.
+fn narrow(random: &mut Random, datagram: usize) -> usize {
+    let most = if random.one_in(2) { DATAGRAMS[0].min(datagram) } else { datagram };
+    random.between(SHORTEST_DATAGRAM as u64, most as u64) as usize
 }
 
 pub(crate) fn port(random: &mut Random, datagram: usize, span: Time) -> Port {

@@ -117,6 +117,7 @@ counters! {
     NetUnitsSent     "net.units.sent"       Count "Packets' worth of messages sent for the first time.";
     NetUnitsResent   "net.units.resent"     Count "Packets' worth of messages sent again.";
     NetUnitsAhead    "net.units.ahead"      Count "Packets' worth of control messages that went ahead of data that waited.";
+    NetUnitsSliced   "net.units.sliced"     Count "Packets' worth of messages that their path carried in parts only.";
     NetPacketsReceived "net.packets.received" Count "Authentic packets received.";
     NetBytesReceived "net.bytes.received"   Bytes "Bytes of those, headers included.";
     NetDuplicates    "net.units.duplicate"  Count "Packets' worth of messages that had arrived before.";
@@ -135,6 +136,7 @@ counters! {
     NetPath3         "net.path.3.sent"      Count "Packets sent by the fourth address.";
     NetPathsOut      "net.paths.out"        Count "Times that the path to a peer was taken out, because nothing came back by it.";
     NetPathsBack     "net.paths.back"       Count "Times that such a path came back.";
+    NetPathsNarrowed "net.paths.narrowed"   Count "Times that the path to a peer was found to carry shorter packets only than before.";
 
     ConnMet          "conn.met"             Count "Connections of other jobs that were made.";
     ConnStrangers    "conn.strangers"       Count "Packets at gates for other jobs that were not made with a token of theirs.";

@@ -5,6 +5,8 @@ use clump_cluster_tests::cables::{Cable, are_here, resent, stuck};
 use clump_cluster_tests::{Folder, Job, Running, program, signals, until};
 use clump_os::clock;
 use std::ffi::OsString;
+use std::fs::File;
+use std::process::Stdio;
 use std::time::Duration;
 
 /// More than the kernel would lose by itself: both ends of one cable lose 2 %.
@@ -209,4 +211,43 @@ fn a_cable_that_is_cut_loses_a_node() {
         let took = start.elapsed();
         assert!(took < Duration::from_secs(10), "{took:?}\n{}", ended.err);
     }
+}
+
+#[test]
+fn a_path_that_gets_narrower_is_told_of_and_stops_nobody() {
+    if !are_here() {
+        return;
+    }
+    for options in
+        ["--driver udp", "--driver udp --security crc", "--driver packet", "--ni proxy:1"]
+    {
+        narrowed(options);
+    }
+}
+
+/// A job whose messages of 4 kB go on when the cable takes IP packets of 1280 bytes only. The end of node 1 alone is
+/// changed: what comes there is dropped without a word, and what leaves there is refused.
+fn narrowed(options: &str) {
+    let folder = Folder::new();
+    let errors = folder.path().join("errors");
+    let path = folder.path().display();
+    let args = format!("talk 0 --ready {path} --until {path}/end");
+    let job = Job::of(&format!("-n 4 --nodes 2 --netns {options}"), &args).with(|command| {
+        command.stderr(Stdio::from(File::create(&errors).unwrap()));
+    });
+    let job = job.start();
+    job.await_ready(folder.path(), 0..4);
+    let [_, end] = Cable::both(&job);
+    end.does(&["shorten", "1280"]);
+    let said = || std::fs::read_to_string(&errors).unwrap();
+    for node in [0, 1] {
+        let notice = format!("the path to node {node} loses IP packets of more than 1260 bytes");
+        until(&format!("the notice about node {node} with {options}"), || {
+            said().contains(&notice).then_some(())
+        });
+    }
+    std::fs::write(folder.path().join("end"), "").unwrap();
+    assert_eq!(job.finish().code, 0, "{options}: {}", said());
+    assert_eq!(said().matches("loses IP packets").count(), 2, "once each: {}", said());
+    assert!(!said().contains("firewall"), "{}", said());
 }

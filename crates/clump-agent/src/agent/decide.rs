@@ -82,6 +82,9 @@ impl Agent {
         for text in self.silence.look(&self.node.memory, now_ns) {
             self.outputs.say(&self.poller, &Frame::Notice(text))?;
         }
+        for text in self.narrow.look(&self.node.memory) {
+            self.outputs.say(&self.poller, &Frame::Notice(text))?;
+        }
         self.tell_leaving()
     }
 

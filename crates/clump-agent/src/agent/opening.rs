@@ -3,6 +3,7 @@
 use super::{Agent, Result, token};
 use crate::access::Access;
 use crate::frame::{Assembler, Frame, Key, read_key};
+use crate::narrow::Narrow;
 use crate::net::Net;
 use crate::outcome::{Ending, JobOutcome};
 use crate::output::Outputs;
@@ -78,6 +79,7 @@ impl Connection {
             node,
             heart: None,
             silence,
+            narrow: Narrow::default(),
             interfaces: Vec::new(),
             spec,
             ranks: Vec::new(),

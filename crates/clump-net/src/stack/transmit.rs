@@ -209,6 +209,7 @@ impl Stack {
         let Some((mut way, conduit)) = self.way(peer) else { return true };
         let datagram = conduit.channel.datagram_bytes();
         if datagram != conduit.datagram {
+            way.stats.paths_narrowed += u64::from(datagram < conduit.datagram);
             conduit.datagram = datagram;
             conduit.longest = conduit.longest.max(datagram);
             conduit.outbox.set_capacity(datagram.saturating_sub(overhead) & !7);
@@ -327,7 +328,8 @@ impl Way<'_> {
         self.stats.packets_sent += count as u64;
         self.stats.bytes_sent += bytes as u64;
         if let Err(DriverError::Oversized { bytes, .. }) = result {
-            conduit.channel.handle_too_big(now, bytes);
+            let carried = self.driver.path_hint(self.to);
+            conduit.channel.handle_too_big(now, bytes, carried);
         }
         self.after_send(&result, count)
     }

@@ -5,6 +5,10 @@ use crate::flow::FlowId;
 use crate::stats::Stats;
 use clump_wire::Security;
 
+/// Bytes of headers before a datagram in its IP packet.
+const IPV4_UDP_BYTES: usize = 20 + 8;
+const IPV6_UDP_BYTES: usize = 40 + 8;
+
 impl Stack {
     /// What was counted so far.
     pub fn stats(&self) -> &Stats {
@@ -73,6 +77,20 @@ impl Stack {
         let silence =
             |(peer, conduit): (u32, &Conduit)| Some((peer, conduit.channel.unanswered_for(now)?));
         self.open_conduits().filter_map(silence).max_by_key(|&(_, silent_ns)| silent_ns)
+    }
+
+    /// A path that was found to carry less than before, told once: to whom, and the bytes of the longest IP packet that
+    /// it carries now.
+    pub fn take_narrowed(&mut self, now: Nanos) -> Option<(u32, u32)> {
+        let Self { talking, peers, .. } = self;
+        talking.iter().find_map(|&id| {
+            let known = peers.get_mut(id as usize)?.as_mut().filter(|known| known.is_open())?;
+            let headers = if known.address.is_ipv4() { IPV4_UDP_BYTES } else { IPV6_UDP_BYTES };
+            let conduit = known.conduit.as_deref_mut().filter(|conduit| !conduit.told_narrow)?;
+            let bytes = conduit.channel.narrowed(now)?;
+            conduit.told_narrow = true;
+            Some((id, u32::try_from(bytes + headers).unwrap_or(u32::MAX)))
+        })
     }
 
     /// Whether a peer has been given up.

@@ -134,7 +134,7 @@ impl Driver for Lossy {
     }
 
     fn path_hint(&self, _to: SocketAddr) -> Option<usize> {
-        Some(self.hint)
+        Some(self.wire.lock().unwrap().card.map_or(self.hint, |card| card.min(self.hint)))
     }
 }
 

@@ -82,7 +82,9 @@ impl Channel {
             Kind::ProbeAck => {
                 let (bytes, echo) =
                     (usize::try_from(header.unit).unwrap_or(0), self.echo_of(now, header));
-                self.mtu.on_probe_ack(now, bytes, echo);
+                if self.mtu.on_probe_ack(now, bytes, echo) {
+                    self.retransmit.expire(&self.send);
+                }
                 Unit::None
             }
             _ => Unit::None,

@@ -174,7 +174,10 @@ impl End {
         }
         while let Some(unit) = self.channel.poll_lost(now) {
             self.channel.resend_unit(now, unit);
-            self.send(now, Kind::Data, unit, self.unit_bytes, &mut out);
+            // As long as the first slice of it would be.
+            let fell = self.channel.stats().black_holes > 0;
+            let most = if fell { self.channel.datagram_bytes() } else { usize::MAX };
+            self.send(now, Kind::Data, unit, self.unit_bytes.min(most), &mut out);
         }
         while self.waiting > 0 && self.channel.room(now) >= self.unit_bytes {
             self.waiting -= 1;

@@ -1,0 +1,78 @@
+//! Paths between nodes that lose long packets. Stacks find shorter ones that pass and go on; the user is told, since
+//! shorter packets cost more, and since nothing else shows it.
+
+use crate::silence::name;
+use clump_shm::node::NodeMemory;
+use std::collections::BTreeSet;
+
+/// Nodes to which the path is known to be narrow.
+#[derive(Debug, Default)]
+pub(crate) struct Narrow {
+    told: BTreeSet<u32>,
+}
+
+impl Narrow {
+    /// Takes what ranks and interfaces of the node have noted; what there is to tell, once for each other node.
+    pub(crate) fn look(&mut self, node: &NodeMemory) -> Vec<String> {
+        let own = node.local_ranks().chain(node.own_interfaces());
+        let noted = own.filter_map(|id| Some((id, node.rank(id)?.take_narrowed()?)));
+        let new = noted.filter_map(|(id, (peer, bytes))| {
+            let there = node_of(node, peer);
+            self.told.insert(there).then(|| text(node, (id, peer), there, bytes))
+        });
+        new.collect()
+    }
+}
+
+/// The node of a rank or an interface.
+fn node_of(node: &NodeMemory, id: u32) -> u32 {
+    node.node_of_interface(id).unwrap_or_else(|| node.node_of(id))
+}
+
+fn text(node: &NodeMemory, (id, peer): (u32, u32), there: u32, bytes: u32) -> String {
+    let (who, whom) = (name(node, id), name(node, peer));
+    format!(
+        "the path to node {there} loses IP packets of more than {bytes} bytes (a smaller MTU on the way: a tunnel, an \
+         overlay, a VPN?), as {who} found out towards {whom}; the job goes on with packets of {bytes} bytes, which is \
+         slower: raise the MTU of that path if it can be raised"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clump_shm::node::NodeConfig;
+
+    #[test]
+    fn a_narrow_path_is_told_of_once_for_each_node() {
+        let config = NodeConfig {
+            ranks: 5,
+            node: 0,
+            node_of: &[0, 0, 1, 1, 2],
+            proxies: 0,
+            job_id: 1,
+            survive: false,
+            spin_ns: 1,
+            yield_ns: 1,
+        };
+        let node = NodeMemory::create(&config).unwrap();
+        let mut narrow = Narrow::default();
+        assert!(narrow.look(&node).is_empty());
+        node.rank(0).unwrap().note_narrowed((3, 1400));
+        node.rank(1).unwrap().note_narrowed((2, 1400));
+        let said = narrow.look(&node);
+        assert_eq!(said.len(), 1, "one path: {said:?}");
+        assert!(said[0].contains("to node 1 loses IP packets of more than 1400 bytes"), "{said:?}");
+        assert!(said[0].contains("as rank 0 found out towards rank 3"), "{said:?}");
+        node.rank(1).unwrap().note_narrowed((2, 1260));
+        assert!(node.rank(1).unwrap().take_narrowed().is_some_and(|noted| noted == (2, 1260)));
+        assert!(node.rank(1).unwrap().is_narrowed_taken() && narrow.look(&node).is_empty());
+        let interface = node.own_interfaces().next().unwrap();
+        node.rank(interface).unwrap().note_narrowed((interface + 2, 1260));
+        let said = narrow.look(&node);
+        assert_eq!(said.len(), 1, "another path: {said:?}");
+        assert!(said[0].contains("node 2 loses IP packets of more than 1260 bytes"), "{said:?}");
+        node.rank(0).unwrap().note_narrowed((4, 1260));
+        assert!(narrow.look(&node).is_empty(), "told before");
+    }
+}
