@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 #[derive(Debug)]
-struct Purse {
+struct MemoryBudget {
     cap: u64,
     used: AtomicU64,
     peak: AtomicU64,
@@ -17,15 +17,16 @@ struct Purse {
 
 /// The memory that one rank may hold at a time; clones share it.
 #[derive(Debug, Clone)]
-pub struct Budget(Arc<Purse>);
+pub struct Budget(Arc<MemoryBudget>);
 
 impl Budget {
     /// A budget of `cap` bytes.
     pub fn new(cap: u64) -> Result<Self> {
         let bytes = usize::try_from(cap).context("the budget is larger than the address space")?;
         let arena = Arena::new(bytes).context("the machine has no address space left")?;
-        let purse = Purse { cap, used: AtomicU64::new(0), peak: AtomicU64::new(0), arena };
-        Ok(Self(Arc::new(purse)))
+        let memory_budget =
+            MemoryBudget { cap, used: AtomicU64::new(0), peak: AtomicU64::new(0), arena };
+        Ok(Self(Arc::new(memory_budget)))
     }
 
     /// Sets `bytes` aside for memory that `what` allocates by itself.

@@ -7,7 +7,7 @@
 use crate::behind::WriteBehind;
 use crate::budget::{Budget, Buffer, Charge};
 use crate::exchange::Sink;
-use crate::lanes::Piece;
+use crate::lanes::FileRange;
 use crate::record::{RECORD, order, position};
 use anyhow::{Context, Result, anyhow};
 use clump_os::file::{BLOCK, DiskFile};
@@ -75,7 +75,7 @@ pub enum Collected {
     /// Everything fits: one half, sorted.
     Memory(Half),
     /// Sorted runs in the scratch file.
-    Runs(Vec<Piece>),
+    Runs(Vec<FileRange>),
 }
 
 type Returned = (Half, Result<()>);
@@ -92,7 +92,7 @@ pub struct Collector {
     /// What went wrong; from then on records are dropped, so that peers are not held up.
     failed: Option<anyhow::Error>,
     abandoned: bool,
-    thread: Option<std::thread::JoinHandle<Result<Vec<Piece>>>>,
+    thread: Option<std::thread::JoinHandle<Result<Vec<FileRange>>>>,
 }
 
 /// Stack of the sorting thread, in bytes.
@@ -189,7 +189,7 @@ impl Collector {
         self.spilled = true;
     }
 
-    fn end(&mut self) -> Result<Vec<Piece>> {
+    fn end(&mut self) -> Result<Vec<FileRange>> {
         drop(self.full.take());
         let ended = self.thread.take().map(std::thread::JoinHandle::join);
         while let Ok((_, told)) = self.sorted.recv() {
@@ -251,7 +251,7 @@ fn spill_all(
     outbox: &Sender<Returned>,
     mut writer: WriteBehind,
     scratch: &Arc<DiskFile>,
-) -> Result<Vec<Piece>> {
+) -> Result<Vec<FileRange>> {
     let mut runs = Vec::new();
     while let Ok(mut half) = inbox.recv() {
         let told = spill(&mut half, &mut writer, scratch).map(|run| runs.push(run));
@@ -264,7 +264,7 @@ fn spill_all(
     Ok(runs)
 }
 
-fn spill(half: &mut Half, writer: &mut WriteBehind, scratch: &Arc<DiskFile>) -> Result<Piece> {
+fn spill(half: &mut Half, writer: &mut WriteBehind, scratch: &Arc<DiskFile>) -> Result<FileRange> {
     half.sort();
     let (offset, bytes) = (writer.position(), (half.len() * RECORD) as u64);
     scratch.reserve(offset, bytes)?;
@@ -272,7 +272,7 @@ fn spill(half: &mut Half, writer: &mut WriteBehind, scratch: &Arc<DiskFile>) -> 
         writer.push(record)?;
     }
     writer.pad();
-    Ok(Piece { file: scratch.clone(), offset, bytes })
+    Ok(FileRange { file: scratch.clone(), offset, bytes })
 }
 
 #[cfg(test)]

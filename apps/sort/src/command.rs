@@ -5,7 +5,7 @@ use crate::exchange::{Exchange, GivenUp};
 use crate::intake;
 use crate::job::{Progress, Silent, Spec, sort};
 use crate::over_clump::ClumpRank;
-use crate::report::Report;
+use crate::report::SortReport;
 use crate::size::parse_bytes;
 use crate::threads;
 use anyhow::{Context, Result};
@@ -116,7 +116,7 @@ pub fn run_threads(nranks: usize, args: &SortArgs) -> Result<ExitCode> {
     codes.swap_remove(0)
 }
 
-fn print(report: &Report, json: bool) -> Result<()> {
+fn print(report: &SortReport, json: bool) -> Result<()> {
     if json {
         let text = serde_json::to_string(report).context("writing JSON")?;
         console::out(&format!("{text}\n"))?;

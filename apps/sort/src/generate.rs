@@ -106,11 +106,11 @@ fn skewed(lead: u128, number: u64) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Sum;
+    use crate::record::RecordSum;
 
-    fn sum(keys: Keys, first: u64, count: u64) -> Sum {
+    fn sum(keys: Keys, first: u64, count: u64) -> RecordSum {
         let mut generator = Generator::new(keys, first);
-        let (mut sum, mut record) = (Sum::default(), [0u8; RECORD]);
+        let (mut sum, mut record) = (RecordSum::default(), [0u8; RECORD]);
         for _ in 0..count {
             generator.next_record(&mut record);
             sum.add(&record);

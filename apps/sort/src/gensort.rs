@@ -2,7 +2,7 @@
 
 use crate::generate::{Generator, Keys};
 use crate::output::shown;
-use crate::record::{MAX_RECORDS, RECORD, Sum};
+use crate::record::{MAX_RECORDS, RECORD, RecordSum};
 use crate::size::show_bytes;
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -129,7 +129,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-fn write_file(args: &GensortArgs, work: &Work, threads: usize, bytes: u64) -> Result<Sum> {
+fn write_file(args: &GensortArgs, work: &Work, threads: usize, bytes: u64) -> Result<RecordSum> {
     let target = &args.output;
     if target.exists() && !args.force {
         bail!("{} exists: choose another name or give --force", shown(target));
@@ -157,7 +157,7 @@ fn write_file(args: &GensortArgs, work: &Work, threads: usize, bytes: u64) -> Re
     partial.push(".partial");
     let partial = folder.join(partial);
     let _ = std::fs::remove_file(&partial);
-    let made = (|| -> Result<Sum> {
+    let made = (|| -> Result<RecordSum> {
         let file = DiskFile::create(&partial, !args.buffered)?;
         file.reserve(0, bytes)?;
         let sum = work.run(threads, Some(&file))?;
@@ -182,12 +182,12 @@ struct Work {
 }
 
 impl Work {
-    fn run(&self, threads: usize, file: Option<&DiskFile>) -> Result<Sum> {
+    fn run(&self, threads: usize, file: Option<&DiskFile>) -> Result<RecordSum> {
         std::thread::scope(|scope| {
             // If one is refused, those that run do all the work before the error is told.
             let start = |_| thread::spawn_scoped(scope, "gensort", || self.ranges(file));
             let hands: Vec<_> = (0..threads).map(start).collect::<Result<_, _>>()?;
-            let mut sum = Sum::default();
+            let mut sum = RecordSum::default();
             for hand in hands {
                 sum.merge(hand.join().unwrap_or_else(|e| std::panic::resume_unwind(e))?);
             }
@@ -196,10 +196,10 @@ impl Work {
     }
 
     /// Writes all records in order to what cannot be written at offsets.
-    fn stream(&self, into: &mut dyn Write, name: &str) -> Result<Sum> {
+    fn stream(&self, into: &mut dyn Write, name: &str) -> Result<RecordSum> {
         let mut buffer = Aligned::new(RANGE as usize * RECORD)?;
         let mut generator = Generator::new(self.keys, self.begin);
-        let (mut sum, mut left) = (Sum::default(), self.records);
+        let (mut sum, mut left) = (RecordSum::default(), self.records);
         while left > 0 {
             let bytes = RANGE.min(left) as usize * RECORD;
             for record in buffer[..bytes].chunks_exact_mut(RECORD) {
@@ -213,9 +213,9 @@ impl Work {
         Ok(sum)
     }
 
-    fn ranges(&self, file: Option<&DiskFile>) -> Result<Sum> {
+    fn ranges(&self, file: Option<&DiskFile>) -> Result<RecordSum> {
         let mut buffer = Aligned::new(RANGE as usize * RECORD)?;
-        let mut sum = Sum::default();
+        let mut sum = RecordSum::default();
         loop {
             let first = self.next.fetch_add(1, Ordering::Relaxed) * RANGE;
             if first >= self.records {

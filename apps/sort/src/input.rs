@@ -1,6 +1,6 @@
 //! The input: one or more files of whole records, taken as one sequence in the order given.
 
-use crate::lanes::Piece;
+use crate::lanes::FileRange;
 use crate::record::{MAX_RECORDS, RECORD};
 use anyhow::{Context, Result, bail};
 use clump_os::file::DiskFile;
@@ -53,13 +53,13 @@ impl Input {
     }
 
     /// Where `count` records from record `first` on lie.
-    pub fn pieces(&self, first: u64, count: u64) -> Vec<Piece> {
+    pub fn pieces(&self, first: u64, count: u64) -> Vec<FileRange> {
         let (mut skip, mut left) = (first, count);
         let mut pieces = Vec::new();
         for (file, records) in &self.files {
             if skip < *records && left > 0 {
                 let take = left.min(records - skip);
-                pieces.push(Piece {
+                pieces.push(FileRange {
                     file: file.clone(),
                     offset: skip * RECORD as u64,
                     bytes: take * RECORD as u64,

@@ -8,7 +8,7 @@
 use crate::exchange::{Exchange, agree};
 use crate::job::{Progress, Spec};
 use crate::output::shown;
-use crate::record::{RECORD, Sum};
+use crate::record::{RECORD, RecordSum};
 use crate::room;
 use anyhow::{Context, Result, bail};
 use clump_os::clock;
@@ -151,7 +151,7 @@ impl Drop for SpoolFile {
     }
 }
 
-type Taken = (Option<Streamed>, Vec<SpoolFile>);
+type UnitDisposition = (Option<Streamed>, Vec<SpoolFile>);
 
 fn take_streams(
     exchange: &mut dyn Exchange,
@@ -159,7 +159,7 @@ fn take_streams(
     scratch: &Path,
     progress: &mut dyn Progress,
     ready: impl FnOnce() -> Result<()>,
-) -> Result<Taken> {
+) -> Result<UnitDisposition> {
     if spec.inputs.is_empty() {
         bail!("no input given: name at least one file with --input");
     }
@@ -180,7 +180,7 @@ fn take_streams(
     progress.phase("take in the stream", 0);
     let mut streamed =
         Streamed { everything: streams.len() == spec.inputs.len(), ..Streamed::default() };
-    let (mut copies, mut total, mut sum) = (Vec::new(), 0, Sum::default());
+    let (mut copies, mut total, mut sum) = (Vec::new(), 0, RecordSum::default());
     for (number, stream) in streams {
         let mut reader = Reader {
             exchange,
@@ -242,7 +242,7 @@ struct Reader<'a> {
     output: &'a Path,
     /// Bytes of the streams before this one.
     before: u64,
-    sum: &'a mut Sum,
+    sum: &'a mut RecordSum,
     /// Waits in which nothing came.
     silent_waits: u32,
 }
@@ -332,7 +332,7 @@ mod tests {
                 progress: &mut Silent,
                 output: Path::new("/tmp"),
                 before: 0,
-                sum: &mut Sum::default(),
+                sum: &mut RecordSum::default(),
                 silent_waits: 0,
             };
             let full = || {

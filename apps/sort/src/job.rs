@@ -9,13 +9,13 @@ use crate::input::Input;
 use crate::intake::Intake;
 use crate::manifest::{FORMAT, Manifest};
 use crate::measure;
-use crate::memory::Watch;
+use crate::memory::MemoryWatch;
 use crate::output::{self, Pending, scratch_file, shown};
 use crate::pass_one::PassOne;
 use crate::pass_two::PassTwo;
-use crate::plan::Plan;
+use crate::plan::SortPlan;
 use crate::record::{KEY, RECORD};
-use crate::report::{RankReport, Report};
+use crate::report::{RankReport, SortReport};
 use crate::room;
 use crate::sample::{sample, splitters};
 use anyhow::{Context, Result, anyhow, bail};
@@ -68,9 +68,9 @@ pub fn sort(
     exchange: &mut dyn Exchange,
     spec: &Spec,
     progress: &mut dyn Progress,
-) -> Result<Report> {
+) -> Result<SortReport> {
     let begin = clock::now_ns();
-    let watch = Watch::start();
+    let watch = MemoryWatch::start();
     let rank = exchange.rank();
     let scratch_folder = spec.scratch.clone().unwrap_or_else(|| spec.output.clone());
     let ready = || make_folders(spec, &scratch_folder);
@@ -110,7 +110,7 @@ pub fn sort(
     mine.budget_peak = budget.peak();
     let all = agree(exchange, mine.to_bytes())?;
     let one_process = exchange.one_process();
-    let mut report = Report::gather(&all, spec, &plan, one_process, streamed.as_ref())?;
+    let mut report = SortReport::gather(&all, spec, &plan, one_process, streamed.as_ref())?;
     let at = clock::now_ns();
     publish(exchange, spec, pending, &report)?;
     report.publish_s = seconds_since(at);
@@ -136,11 +136,11 @@ fn prepare(
     spec: &Spec,
     scratch: &Path,
     intake: &Intake,
-) -> Result<(Input, Plan)> {
+) -> Result<(Input, SortPlan)> {
     let (rank, nranks) = (exchange.rank(), exchange.nranks());
     let opened = Input::open(&intake.files, spec.direct).and_then(|input| {
         let sizes = (exchange.max_batch(), exchange.network_bytes());
-        let plan = Plan::new(spec.memory, input.records(), nranks, sizes, spec.two_pass)?;
+        let plan = SortPlan::new(spec.memory, input.records(), nranks, sizes, spec.two_pass)?;
         if rank == 0 {
             // Where streams were taken in, the folders are ready and hold the copies.
             if intake.streamed.is_none() {
@@ -194,7 +194,7 @@ fn publish(
     exchange: &mut dyn Exchange,
     spec: &Spec,
     pending: Pending,
-    report: &Report,
+    report: &SortReport,
 ) -> Result<()> {
     let rank = exchange.rank();
     let retired = if rank == 0 { output::retire(&spec.output) } else { Ok(()) };

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// A range of a file.
 #[derive(Debug, Clone)]
-pub struct Piece {
+pub struct FileRange {
     /// The file.
     pub file: Arc<DiskFile>,
     /// First byte; a record begins here.
@@ -44,7 +44,7 @@ struct Chunk {
 
 struct Job {
     lane: usize,
-    piece: Piece,
+    piece: FileRange,
     buffer: Buffer,
 }
 
@@ -52,7 +52,7 @@ type Done = (usize, Result<Chunk>);
 
 #[derive(Debug, Default)]
 struct Lane {
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<FileRange>,
     ready: VecDeque<Chunk>,
     in_flight: usize,
     current: Option<Chunk>,
@@ -80,7 +80,7 @@ impl Lanes {
     /// Starts reading `lanes` ahead: `depth` chunks of `chunk` bytes (whole blocks) each.
     pub fn start(
         budget: &Budget,
-        lanes: Vec<Vec<Piece>>,
+        lanes: Vec<Vec<FileRange>>,
         chunk: usize,
         depth: usize,
     ) -> Result<Self> {
@@ -196,7 +196,7 @@ impl Lanes {
         let Some(front) = this.pieces.front_mut() else { return };
         let into_block = front.offset % BLOCK as u64;
         let bytes = front.bytes.min(self.chunk as u64 - into_block);
-        let piece = Piece { file: front.file.clone(), offset: front.offset, bytes };
+        let piece = FileRange { file: front.file.clone(), offset: front.offset, bytes };
         front.offset += bytes;
         front.bytes -= bytes;
         if front.bytes == 0 {
@@ -220,7 +220,7 @@ impl Drop for Lanes {
 }
 
 /// Reads `piece` into `buffer` behind the headroom, in whole blocks.
-fn fill(piece: &Piece, mut buffer: Buffer) -> Result<Chunk> {
+fn fill(piece: &FileRange, mut buffer: Buffer) -> Result<Chunk> {
     let skip = (piece.offset % BLOCK as u64) as usize;
     let wanted = skip + piece.bytes as usize;
     let blocks = wanted.next_multiple_of(BLOCK);
@@ -246,7 +246,7 @@ mod tests {
                 .collect();
             std::fs::write(&path, &bytes).unwrap();
             let file = Arc::new(DiskFile::open(&path, true).unwrap());
-            pieces.push(Piece { file, offset: 1300, bytes: 48_000 });
+            pieces.push(FileRange { file, offset: 1300, bytes: 48_000 });
         }
         let budget = Budget::new(Lanes::cost(2, 8192, 2) as u64).unwrap();
         let lanes = vec![pieces.clone(), pieces[1..].to_vec()];

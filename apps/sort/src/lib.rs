@@ -11,7 +11,7 @@
 //! names ([`output`], [`manifest`]). It is the NOW-Sort of paper 001 (its table 3), with sampling for
 //! skewed keys.
 //!
-//! Types to know: [`job::Spec`] and [`report::Report`] (what goes in and comes out),
+//! Types to know: [`job::Spec`] and [`report::SortReport`] (what goes in and comes out),
 //! [`exchange::Exchange`] (the ranks: [`over_clump`] for processes, [`threads`] within one),
 //! [`budget::Budget`] (memory), [`lanes::Lanes`] and [`behind::WriteBehind`] (the disk).
 //!

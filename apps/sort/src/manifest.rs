@@ -13,7 +13,7 @@ pub const FORMAT: &str = "clump-sort-1";
 
 /// One sorted file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct ManifestPart {
     /// Name in the folder of the manifest.
     pub file: String,
     /// Records in it.
@@ -38,7 +38,7 @@ pub struct Manifest {
     /// Sum of the CRC-32s of the input's records, in hexadecimal.
     pub checksum: String,
     /// The files, in order of their keys.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ManifestPart>,
 }
 
 impl Manifest {

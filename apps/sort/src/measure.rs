@@ -6,7 +6,7 @@
 use crate::behind::WriteBehind;
 use crate::budget::Budget;
 use crate::exchange::{Exchange, agree};
-use crate::lanes::{Lanes, Piece, Refill};
+use crate::lanes::{FileRange, Lanes, Refill};
 use crate::output::scratch_file;
 use crate::plan::AHEAD;
 use anyhow::Result;
@@ -41,7 +41,7 @@ impl Disk {
 /// Measures the disk. Collective.
 pub fn disk(
     exchange: &mut dyn Exchange,
-    part: &[Piece],
+    part: &[FileRange],
     scratch: &Path,
     chunk: usize,
     direct: bool,

@@ -3,18 +3,18 @@
 use clump_os::memory::anonymous_bytes;
 use clump_os::sync::{AtomicU64, Ordering};
 
-/// Looks between two readings that [`Watch::glance`] makes.
+/// Looks between two readings that [`MemoryWatch::glance`] makes.
 const EVERY: u64 = 8;
 
 /// Watches the anonymous memory of this process grow.
 #[derive(Debug)]
-pub struct Watch {
+pub struct MemoryWatch {
     base: u64,
     peak: AtomicU64,
     glances: AtomicU64,
 }
 
-impl Watch {
+impl MemoryWatch {
     /// Starts from what is in use now.
     pub fn start() -> Self {
         let base = anonymous_bytes().unwrap_or(0);
@@ -22,7 +22,7 @@ impl Watch {
     }
 
     /// Takes a reading (some 20 us).
-    pub fn look(&self) {
+    pub fn take_reading(&self) {
         let now = anonymous_bytes().unwrap_or(0);
         self.peak.fetch_max(now.saturating_sub(self.base), Ordering::Relaxed);
     }
@@ -30,7 +30,7 @@ impl Watch {
     /// Takes a reading every few calls.
     pub fn glance(&self) {
         if self.glances.fetch_add(1, Ordering::Relaxed).is_multiple_of(EVERY) {
-            self.look();
+            self.take_reading();
         }
     }
 

@@ -102,7 +102,7 @@ pub struct ClumpRank {
 }
 
 /// Of ranks on these nodes, how many are on other nodes than a rank of the smallest.
-fn most_remote(node_of: &[u32]) -> usize {
+fn max_remote(node_of: &[u32]) -> usize {
     let of = |node: &u32| node_of.iter().filter(|other| *other == node).count();
     node_of.len() - node_of.iter().map(of).min().unwrap_or(0)
 }
@@ -123,14 +123,14 @@ impl ClumpRank {
         endpoint.on_returned(move |message| {
             at.borrow_mut().returned.get_or_insert_with(|| format!("{message:?}"));
         });
-        let names = clump.exchange(endpoint.name())?;
+        let names = clump.all_gather(endpoint.name())?;
         let peers = names
             .iter()
             .map(|name| endpoint.map(name, TAG))
             .collect::<std::result::Result<Vec<_>, _>>()?;
         let sent = vec![0; peers.len()];
         let node_of: Vec<u32> = (0..).zip(&peers).map(|(r, _)| clump.node().node_of(r)).collect();
-        let remote = most_remote(&node_of);
+        let remote = max_remote(&node_of);
         if let Some(network) = endpoint.context().network() {
             // The memory is for records.
             network.set_spare(0);
@@ -181,7 +181,7 @@ impl Exchange for ClumpRank {
     }
 
     fn all_gather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        Ok(self.clump.exchange_bytes(mine)?)
+        Ok(self.clump.all_gather_bytes(mine)?)
     }
 
     fn open(&mut self, sink: Box<dyn Sink>) -> Result<()> {
@@ -256,10 +256,10 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_node_has_most_ranks_elsewhere() {
-        assert_eq!(most_remote(&[0, 0, 0, 0]), 0);
-        assert_eq!(most_remote(&[0, 0, 0, 1, 1]), 3);
-        assert_eq!(most_remote(&[0, 1, 2, 3]), 3);
+    fn the_smallest_node_has_max_ranks_elsewhere() {
+        assert_eq!(max_remote(&[0, 0, 0, 0]), 0);
+        assert_eq!(max_remote(&[0, 0, 0, 1, 1]), 3);
+        assert_eq!(max_remote(&[0, 1, 2, 3]), 3);
     }
 
     #[test]

@@ -5,10 +5,10 @@ use crate::budget::{Budget, Buffer};
 use crate::collect::{Collected, Collector};
 use crate::exchange::{Exchange, GivenUp};
 use crate::job::{Progress, together};
-use crate::lanes::{Lanes, Piece, Refill};
-use crate::memory::Watch;
-use crate::plan::{AHEAD, Plan};
-use crate::record::{RECORD, Sum, order};
+use crate::lanes::{FileRange, Lanes, Refill};
+use crate::memory::MemoryWatch;
+use crate::plan::{AHEAD, SortPlan};
+use crate::record::{RECORD, RecordSum, order};
 use crate::sample::owner;
 use anyhow::Result;
 use clump_os::file::DiskFile;
@@ -23,11 +23,11 @@ pub struct PassOne<'a> {
     /// The other ranks.
     pub exchange: &'a mut dyn Exchange,
     /// Sizes.
-    pub plan: &'a Plan,
+    pub plan: &'a SortPlan,
     /// Where buffers come from.
     pub budget: &'a Budget,
     /// Measures memory.
-    pub watch: &'a Watch,
+    pub watch: &'a MemoryWatch,
     /// Told of bytes read.
     pub progress: &'a mut dyn Progress,
 }
@@ -37,11 +37,11 @@ impl PassOne<'_> {
     /// included; also gives the sum of the records read.
     pub fn run(
         &mut self,
-        part: Vec<Piece>,
+        part: Vec<FileRange>,
         first: u64,
         splitters: &[u128],
         scratch: Result<Arc<DiskFile>>,
-    ) -> Result<(Collected, Sum)> {
+    ) -> Result<(Collected, RecordSum)> {
         let plan = self.plan;
         let collector = scratch.and_then(|scratch| {
             Collector::start(self.budget, plan.halves, plan.capacity, &scratch, plan.chunk)
@@ -54,7 +54,7 @@ impl PassOne<'_> {
             self.exchange.abandon()?;
         }
         self.exchange.close()?;
-        self.watch.look();
+        self.watch.take_reading();
         let mut collector = lock(&collector);
         if plan.two_pass {
             collector.force_runs();
@@ -71,14 +71,14 @@ impl PassOne<'_> {
 
     fn send_part(
         &mut self,
-        part: Vec<Piece>,
+        part: Vec<FileRange>,
         first: u64,
         splitters: &[u128],
         collector: &Mutex<Collector>,
-    ) -> Result<Sum> {
+    ) -> Result<RecordSum> {
         let mut lanes = Lanes::start(self.budget, vec![part], self.plan.chunk, AHEAD)?;
         let mut staging = Staging::new(self.budget, self.exchange.nranks(), self.plan.batch)?;
-        let (mut number, mut sum) = (first, Sum::default());
+        let (mut number, mut sum) = (first, RecordSum::default());
         loop {
             match lanes.refill(0, Some(Duration::ZERO))? {
                 Refill::End => break,
@@ -171,14 +171,14 @@ mod tests {
         let input = Input::open(&[folder.join("in")], true).unwrap();
         threads::run(3, |mut rank| {
             let (me, batch) = (rank.rank(), rank.max_batch());
-            let plan = Plan::new(memory, input.records(), 3, (batch, 0), true).unwrap();
+            let plan = SortPlan::new(memory, input.records(), 3, (batch, 0), true).unwrap();
             let budget = Budget::new(plan.budget).unwrap();
             let scratch = match broken {
                 Some(path) if me == 1 => Ok(Arc::new(DiskFile::open_existing(path).unwrap())),
                 _ => scratch_file(folder, me, true),
             };
             let (first, count) = input.part(me, 3);
-            let watch = Watch::start();
+            let watch = MemoryWatch::start();
             let mut pass = PassOne {
                 exchange: &mut rank,
                 plan: &plan,

@@ -4,12 +4,12 @@ use crate::behind::WriteBehind;
 use crate::budget::Budget;
 use crate::collect::Collected;
 use crate::job::{Progress, Spec};
-use crate::lanes::{Lanes, Piece};
-use crate::memory::Watch;
+use crate::lanes::{FileRange, Lanes};
+use crate::memory::MemoryWatch;
 use crate::merge::merge;
 use crate::output::{Pending, part_name};
-use crate::plan::{AHEAD, Plan};
-use crate::record::{POSITION_BITS, RECORD, Sum, key_hex};
+use crate::plan::{AHEAD, SortPlan};
+use crate::record::{POSITION_BITS, RECORD, RecordSum, key_hex};
 use crate::report::PartReport;
 use anyhow::{Context, Result, bail};
 use clump_os::file::BLOCK;
@@ -20,11 +20,11 @@ const STEP: u64 = 4096;
 /// What the second pass works with.
 pub struct PassTwo<'a> {
     /// Sizes.
-    pub plan: &'a Plan,
+    pub plan: &'a SortPlan,
     /// Where buffers come from.
     pub budget: &'a Budget,
     /// Measures memory.
-    pub watch: &'a Watch,
+    pub watch: &'a MemoryWatch,
     /// Told of bytes written.
     pub progress: &'a mut dyn Progress,
 }
@@ -45,7 +45,7 @@ impl PassTwo<'_> {
             watch,
             progress: self.progress,
             records: 0,
-            sum: Sum::default(),
+            sum: RecordSum::default(),
             first: 0,
             last: 0,
         };
@@ -62,7 +62,7 @@ impl PassTwo<'_> {
             }
         };
         let report = out.report(runs);
-        watch.look();
+        watch.take_reading();
         out.writer.finish()?;
         if report.records * RECORD as u64 != bytes {
             bail!("{} records came out of {bytes} bytes of runs", report.records);
@@ -73,9 +73,9 @@ impl PassTwo<'_> {
     }
 }
 
-fn start_lanes(plan: &Plan, budget: &Budget, runs: Vec<Piece>) -> Result<Lanes> {
+fn start_lanes(plan: &SortPlan, budget: &Budget, runs: Vec<FileRange>) -> Result<Lanes> {
     let count = runs.len();
-    let chunk = Plan::merge_chunk(budget.cap(), count, plan.chunk).with_context(|| {
+    let chunk = SortPlan::merge_chunk(budget.cap(), count, plan.chunk).with_context(|| {
         format!("{count} runs are too many to merge in this memory: raise --memory")
     })?;
     Lanes::start(budget, runs.into_iter().map(|run| vec![run]).collect(), chunk, AHEAD)
@@ -83,10 +83,10 @@ fn start_lanes(plan: &Plan, budget: &Budget, runs: Vec<Piece>) -> Result<Lanes> 
 
 struct PartWriter<'a> {
     writer: WriteBehind,
-    watch: &'a Watch,
+    watch: &'a MemoryWatch,
     progress: &'a mut dyn Progress,
     records: u64,
-    sum: Sum,
+    sum: RecordSum,
     first: u128,
     last: u128,
 }

@@ -4,7 +4,7 @@ use crate::behind;
 use crate::collect::Half;
 use crate::lanes::Lanes;
 use crate::record::RECORD;
-use crate::sample::{MOST_BLOCKS, PER_BLOCK};
+use crate::sample::{MAX_BLOCKS, PER_BLOCK};
 use crate::size::show_bytes;
 use anyhow::{Result, bail};
 use clump_os::file::BLOCK;
@@ -16,7 +16,7 @@ const OVERHEAD: usize = 288 << 10;
 /// Copies of everybody's sample that a rank holds while they are put together.
 const SAMPLE_COPIES: usize = 3;
 /// Largest transfer, in bytes: beyond this a disk gains nothing.
-const MOST_CHUNK: usize = 4 << 20;
+const MAX_CHUNK: usize = 4 << 20;
 /// Shares may exceed the mean by this factor before a sort that was to fit in memory spills.
 const MARGIN: f64 = 1.15;
 /// Chunks that are read ahead per lane.
@@ -24,7 +24,7 @@ pub const AHEAD: usize = 2;
 
 /// Sizes for one rank, all in bytes unless they say otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct SortPlan {
     /// Memory of this rank.
     pub budget: u64,
     /// Chunk of reading the input and of writing runs and output.
@@ -41,7 +41,7 @@ pub struct Plan {
     pub two_pass: bool,
 }
 
-impl Plan {
+impl SortPlan {
     /// Carves `memory` bytes of `nranks` ranks for sorting `records`; batches have at most `max_batch`
     /// bytes, and the network keeps `network` bytes of each rank's. `two_pass` asks for runs even where
     /// everything fits.
@@ -78,12 +78,12 @@ impl Plan {
     ) -> Option<Self> {
         let whole = usize::try_from(memory / nranks as u64).ok()?.checked_sub(network)?;
         let block_cost = SAMPLE_COPIES * nranks * PER_BLOCK * size_of::<u128>();
-        let sample_blocks = (whole / 24 / block_cost).clamp(1, MOST_BLOCKS);
+        let sample_blocks = (whole / 24 / block_cost).clamp(1, MAX_BLOCKS);
         // Samples are gone before the first pass, but the allocator may keep their memory.
         let rounding = if whole < HUGE_FROM { 0 } else { HUGE };
         let room = whole.checked_sub(OVERHEAD + rounding + sample_blocks * block_cost)?;
         let budget = room as u64;
-        let chunk = (room / 16 / BLOCK * BLOCK).clamp(BLOCK, MOST_CHUNK);
+        let chunk = (room / 16 / BLOCK * BLOCK).clamp(BLOCK, MAX_CHUNK);
         let largest_batch = max_batch / RECORD * RECORD;
         let batch = (room / 16 / nranks / RECORD * RECORD).clamp(RECORD, largest_batch.max(RECORD));
         // Buffers come in whole blocks.
@@ -112,7 +112,7 @@ impl Plan {
     pub fn merge_chunk(budget: u64, runs: usize, chunk: usize) -> Option<usize> {
         let room = usize::try_from(budget).ok()?.checked_sub(behind::DEPTH * chunk)?;
         let each = (room / (runs.max(1) * AHEAD)).checked_sub(BLOCK)? / BLOCK * BLOCK;
-        (each >= BLOCK).then_some(each.min(MOST_CHUNK))
+        (each >= BLOCK).then_some(each.min(MAX_CHUNK))
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
             network in 0usize..8 << 20,
             two_pass in any::<bool>())
         {
-            let Ok(plan) = Plan::new(memory, records, nranks, (max_batch, network), two_pass) else {
+            let Ok(plan) = SortPlan::new(memory, records, nranks, (max_batch, network), two_pass) else {
                 return Ok(());
             };
             let pass_one = Lanes::cost(1, plan.chunk, AHEAD)
@@ -146,12 +146,13 @@ mod tests {
 
     #[test]
     fn too_little_memory_names_what_would_do() {
-        let told = Plan::new(1 << 20, 1 << 30, 4, (16 << 10, 0), false).unwrap_err().to_string();
+        let told =
+            SortPlan::new(1 << 20, 1 << 30, 4, (16 << 10, 0), false).unwrap_err().to_string();
         assert!(told.contains("give at least"), "{told}");
-        let small = Plan::new(4 << 20, 200_000, 4, (16 << 10, 0), false).unwrap();
+        let small = SortPlan::new(4 << 20, 200_000, 4, (16 << 10, 0), false).unwrap();
         assert!(small.two_pass, "20 MB in 4 MB");
-        let large = Plan::new(256 << 20, 200_000, 4, (16 << 10, 0), false).unwrap();
+        let large = SortPlan::new(256 << 20, 200_000, 4, (16 << 10, 0), false).unwrap();
         assert!(!large.two_pass && large.halves == 1);
-        assert!(Plan::new(256 << 20, 200_000, 4, (16 << 10, 0), true).unwrap().two_pass);
+        assert!(SortPlan::new(256 << 20, 200_000, 4, (16 << 10, 0), true).unwrap().two_pass);
     }
 }

@@ -33,9 +33,9 @@ pub fn key_hex(key: u128) -> String {
 
 /// Adds up CRC-32s of records: equal multisets of records have equal sums, in any order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sum(pub u128);
+pub struct RecordSum(pub u128);
 
-impl Sum {
+impl RecordSum {
     /// Counts one record in.
     #[inline]
     pub fn add(&mut self, record: &[u8]) {
@@ -47,7 +47,7 @@ impl Sum {
         self.0 = self.0.wrapping_add(other.0);
     }
 
-    /// Reads what [`Sum::hex`] writes.
+    /// Reads what [`RecordSum::hex`] writes.
     pub fn from_hex(text: &str) -> anyhow::Result<Self> {
         let digits = text.trim().trim_start_matches("0x");
         u128::from_str_radix(digits, 16).map(Self).map_err(|_| {

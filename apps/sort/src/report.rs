@@ -2,11 +2,11 @@
 
 use crate::intake::Streamed;
 use crate::job::Spec;
-use crate::manifest::Part;
+use crate::manifest::ManifestPart;
 use crate::measure::Disk;
 use crate::output::part_name;
-use crate::plan::Plan;
-use crate::record::{RECORD, Sum};
+use crate::plan::SortPlan;
+use crate::record::{RECORD, RecordSum};
 use crate::size::show_bytes;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ impl RankReport {
 
 /// What all ranks did.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct SortReport {
     /// Records sorted.
     pub records: u64,
     /// Bytes sorted.
@@ -71,7 +71,7 @@ pub struct Report {
     /// Sum of the CRC-32s of the input's records, in hexadecimal.
     pub checksum: String,
     /// Most runs of a rank.
-    pub most_runs: usize,
+    pub max_runs: usize,
     /// Largest share of a rank over the mean share.
     pub imbalance: f64,
     /// Records that came as streams.
@@ -100,15 +100,15 @@ pub struct Report {
     pub disk: Option<Disk>,
     /// The output files.
     #[serde(skip)]
-    pub parts: Vec<Part>,
+    pub parts: Vec<ManifestPart>,
 }
 
-impl Report {
+impl SortReport {
     /// Puts the ranks' reports together; an error if what came out is not what went in.
     pub fn gather(
         all: &[Vec<u8>],
         spec: &Spec,
-        plan: &Plan,
+        plan: &SortPlan,
         one_process: bool,
         streamed: Option<&Streamed>,
     ) -> Result<Self> {
@@ -116,10 +116,10 @@ impl Report {
             .iter()
             .map(|bytes| serde_json::from_slice(bytes).context("a rank's report is no JSON"))
             .collect::<Result<_>>()?;
-        let (mut went_in, mut came_out) = (Sum::default(), Sum::default());
+        let (mut went_in, mut came_out) = (RecordSum::default(), RecordSum::default());
         for rank in &ranks {
-            went_in.merge(Sum::from_hex(&rank.checksum_in)?);
-            came_out.merge(Sum::from_hex(&rank.part.checksum)?);
+            went_in.merge(RecordSum::from_hex(&rank.checksum_in)?);
+            came_out.merge(RecordSum::from_hex(&rank.part.checksum)?);
         }
         let records: u64 = ranks.iter().map(|r| r.records_in).sum();
         let written: u64 = ranks.iter().map(|r| r.part.records).sum();
@@ -134,7 +134,7 @@ impl Report {
             );
         }
         if let Some(streamed) = streamed.filter(|s| s.everything)
-            && (records, went_in) != (streamed.records(), Sum::from_hex(&streamed.checksum)?)
+            && (records, went_in) != (streamed.records(), RecordSum::from_hex(&streamed.checksum)?)
         {
             bail!(
                 "{} records (sum {}) came as a stream, {records} (sum {}) were read from its copy; the \
@@ -154,7 +154,7 @@ impl Report {
             two_pass: plan.two_pass || ranks.iter().any(|r| r.part.runs > 1),
             verified: true,
             checksum: went_in.hex(),
-            most_runs: ranks.iter().map(|r| r.part.runs).max().unwrap_or(0),
+            max_runs: ranks.iter().map(|r| r.part.runs).max().unwrap_or(0),
             imbalance: most(|r| r.part.records as f64) / mean,
             records_streamed: streamed.map_or(0, Streamed::records),
             stream_s: streamed.map_or(0.0, |s| s.seconds),
@@ -173,8 +173,8 @@ impl Report {
     }
 }
 
-fn part(rank: usize, report: &PartReport) -> Part {
-    Part {
+fn part(rank: usize, report: &PartReport) -> ManifestPart {
+    ManifestPart {
         file: part_name(rank),
         records: report.records,
         first_key: report.first_key.clone(),
@@ -182,7 +182,7 @@ fn part(rank: usize, report: &PartReport) -> Part {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for SortReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = |seconds: f64| show_bytes((self.bytes as f64 / seconds.max(1e-9)) as u64);
         let passes = if self.two_pass { "two passes" } else { "one pass, in memory" };
@@ -206,7 +206,7 @@ impl fmt::Display for Report {
             f,
             "  merge and write        {two:8.3} s  {}/s, {} runs at most",
             rate(two),
-            self.most_runs
+            self.max_runs
         )?;
         writeln!(f, "  name the files         {:8.3} s", self.publish_s)?;
         writeln!(f, "  largest share          {:8.3} of the mean", self.imbalance)?;

@@ -11,7 +11,7 @@ use clump_os::file::BLOCK;
 use clump_os::memory::Aligned;
 
 /// Most blocks a rank reads for its sample: the standard error of a share is then 2 %.
-pub const MOST_BLOCKS: usize = 64;
+pub const MAX_BLOCKS: usize = 64;
 /// Records taken from a block.
 pub const PER_BLOCK: usize = BLOCK / RECORD;
 

@@ -17,7 +17,7 @@ enum Message {
 }
 
 struct Table {
-    meeting: Barrier,
+    handshake: Barrier,
     values: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -35,8 +35,10 @@ pub struct ThreadRank {
 
 /// Runs `work` on `nranks` threads and gives their results by rank.
 pub fn run<T: Send>(nranks: usize, work: impl Fn(ThreadRank) -> T + Sync) -> Vec<T> {
-    let table =
-        Arc::new(Table { meeting: Barrier::new(nranks), values: Mutex::new(vec![vec![]; nranks]) });
+    let table = Arc::new(Table {
+        handshake: Barrier::new(nranks),
+        values: Mutex::new(vec![vec![]; nranks]),
+    });
     let (peers, inboxes): (Vec<_>, Vec<_>) = (0..nranks).map(|_| sync_channel(QUEUE)).unzip();
     std::thread::scope(|scope| {
         let ranks: Vec<_> = inboxes
@@ -113,15 +115,15 @@ impl Exchange for ThreadRank {
         let table = self.table.clone();
         let values = || table.values.lock().unwrap_or_else(PoisonError::into_inner);
         values()[self.rank] = mine.to_vec();
-        table.meeting.wait();
+        table.handshake.wait();
         let all = values().clone();
-        table.meeting.wait();
+        table.handshake.wait();
         Ok(all)
     }
 
     fn open(&mut self, sink: Box<dyn Sink>) -> Result<()> {
         (self.sink, self.ended) = (Some(sink), 0);
-        self.table.meeting.wait();
+        self.table.handshake.wait();
         Ok(())
     }
 

@@ -52,7 +52,7 @@ fn two_hundred_thousand_records_are_sorted_in_four_megabytes() {
         let mut meter = Meter(0);
         let report = sort(&mut rank, &spec, &mut meter).unwrap();
         assert!(report.two_pass && report.budget_peak <= CAP);
-        assert!(report.most_runs > 2, "20 MB do not fit in 4 MB");
+        assert!(report.max_runs > 2, "20 MB do not fit in 4 MB");
         meter.0.max(before + report.memory_peak)
     });
     let growth = peaks.into_iter().max().unwrap() - before;

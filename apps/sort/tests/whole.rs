@@ -3,7 +3,7 @@
 
 use clump_sort::gensort::{GensortArgs, make};
 use clump_sort::job::{Silent, Spec, sort};
-use clump_sort::report::Report;
+use clump_sort::report::SortReport;
 use clump_sort::threads;
 use clump_sort::valsort::{ValsortArgs, validate};
 use proptest::prelude::*;
@@ -69,7 +69,7 @@ fn spec(folder: &Folder, memory: u64) -> Spec {
     }
 }
 
-fn sort_on(nranks: usize, spec: &Spec) -> Result<Report, String> {
+fn sort_on(nranks: usize, spec: &Spec) -> Result<SortReport, String> {
     let mut all = threads::run(nranks, |mut rank| {
         sort(&mut rank, spec, &mut Silent).map_err(|e| format!("{e:#}"))
     });

@@ -12,13 +12,13 @@ use std::thread;
 /// Sockets for frames that may listen on a loopback interface before `auto` stays with UDP there: each is shown every
 /// frame. A round trip by frames is as long as one by UDP with some 48 of them, and still shorter by a quarter with 16
 /// (ADR 16); the ranks and interfaces of a job of 16 ranks are more, and those gain nothing by frames.
-pub const MOST_LISTENERS: usize = 16;
+pub const MAX_LISTENERS: usize = 16;
 /// Sockets opened and closed at one time. The kernel waits 10 to 30 ms at each until nobody looks at it any more.
 const AT_ONCE: usize = 16;
 
 /// What a node drives the network by.
 #[derive(Debug)]
-pub(crate) struct Access {
+pub(crate) struct DriverAccess {
     /// The driver; never `Auto`.
     pub(crate) driver: NetDriver,
     /// What the sockets of each process need besides themselves, in order. Kept until the job ends, so that no rank
@@ -28,7 +28,7 @@ pub(crate) struct Access {
     _kept: Vec<Attached>,
 }
 
-impl Access {
+impl DriverAccess {
     /// Opens what `wanted` takes for processes with sockets that are bound to `places`; all nodes of the job have
     /// `of_job` sockets.
     ///
@@ -71,8 +71,8 @@ impl Access {
             return by_frames().unwrap_or_else(Self::udp);
         }
         let own = places.iter().map(Vec::len).sum();
-        let leaves_room = |more| listeners().is_some_and(|open| open + more <= MOST_LISTENERS);
-        if of_job > MOST_LISTENERS || !leaves_room(own) {
+        let leaves_room = |more| listeners().is_some_and(|open| open + more <= MAX_LISTENERS);
+        if of_job > MAX_LISTENERS || !leaves_room(own) {
             return Self::udp();
         }
         by_frames().filter(|_| leaves_room(0)).unwrap_or_else(Self::udp)
@@ -108,7 +108,7 @@ impl Access {
     }
 }
 
-impl Drop for Access {
+impl Drop for DriverAccess {
     fn drop(&mut self) {
         while !self.direct.is_empty() {
             let some = self.direct.split_off(self.direct.len().saturating_sub(AT_ONCE));
@@ -184,7 +184,7 @@ mod tests {
     fn taken(own: u16, of_job: usize, before: Option<usize>, after: Option<usize>) -> NetDriver {
         let next = Cell::new(before);
         let listeners = || next.replace(after);
-        let access = Access::automatic(&places(own), of_job, listeners);
+        let access = DriverAccess::automatic(&places(own), of_job, listeners);
         assert_eq!(access.of(0).len(), usize::from(access.driver == NetDriver::Packet));
         assert!(access.of(usize::from(own)).is_empty());
         access.driver
@@ -192,13 +192,13 @@ mod tests {
 
     /// Frames, where this user may have them.
     fn frames() -> NetDriver {
-        let access = Access::direct(NetDriver::Packet, &places(1));
+        let access = DriverAccess::direct(NetDriver::Packet, &places(1));
         access.map_or(NetDriver::Udp, |access| access.driver)
     }
 
     #[test]
     fn auto_takes_frames_over_loopback_while_few_hear_them() {
-        let (most, frames) = (MOST_LISTENERS, frames());
+        let (most, frames) = (MAX_LISTENERS, frames());
         if frames == NetDriver::Udp {
             println!("SKIPPED in part: packet sockets need CAP_NET_RAW (run as root)");
         }
@@ -216,11 +216,11 @@ mod tests {
     fn auto_never_fails() {
         let of_ip6 = vec![vec!["[::1]:9".parse().unwrap()]];
         for (wanted, at) in [(NetDriver::Auto, &of_ip6), (NetDriver::Udp, &places(1))] {
-            let access = Access::open(wanted, at, 2).unwrap();
+            let access = DriverAccess::open(wanted, at, 2).unwrap();
             assert_eq!((access.driver, access.of(0).len()), (NetDriver::Udp, 0));
         }
         let there = [vec!["203.0.113.7:9".parse().unwrap()]];
-        let access = Access::open(NetDriver::Auto, &there, 1000).unwrap();
+        let access = DriverAccess::open(NetDriver::Auto, &there, 1000).unwrap();
         assert_eq!(access.driver, frames(), "a cable has no such bound");
         assert_eq!(access.of(0).len(), usize::from(access.driver == NetDriver::Packet));
     }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn many_places_are_opened_in_order() {
         let many = places(2 * AT_ONCE as u16 + 3);
-        let Ok(access) = Access::direct(NetDriver::Packet, &many) else {
+        let Ok(access) = DriverAccess::direct(NetDriver::Packet, &many) else {
             println!("SKIPPED: packet sockets need CAP_NET_RAW (run as root)");
             return;
         };
@@ -238,12 +238,12 @@ mod tests {
 
     #[test]
     fn a_driver_that_was_named_is_used_or_refused_with_the_remedy() {
-        match Access::open(NetDriver::Packet, &places(1), 1000) {
+        match DriverAccess::open(NetDriver::Packet, &places(1), 1000) {
             Ok(access) => assert_eq!(access.driver, NetDriver::Packet),
             Err(refusal) => assert!(refusal.why.contains("CAP_NET_RAW"), "{}", refusal.why),
         }
-        let refusal =
-            Access::open(NetDriver::Packet, &[vec!["[::1]:9".parse().unwrap()]], 1).unwrap_err();
+        let refusal = DriverAccess::open(NetDriver::Packet, &[vec!["[::1]:9".parse().unwrap()]], 1)
+            .unwrap_err();
         assert!(refusal.why.contains("IPv4") && refusal.code == 126);
     }
 }

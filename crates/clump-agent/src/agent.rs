@@ -1,37 +1,37 @@
 //! The agent: one event loop over the ends of its ranks, what they write, and the launcher.
 //!
-//! It sees what happens on its node ([`Event`]) and does what has to be done there ([`Order`]). What that
-//! is, on a job of one node its own [`Watch`] decides, and on one of several the launcher's; if the
+//! It sees what happens on its node ([`Event`]) and does what has to be done there ([`AgentCommand`]). What that
+//! is, on a job of one node its own [`RankSupervisor`] decides, and on one of several the launcher's; if the
 //! launcher is lost, every agent ends its ranks by itself ([`decide`]).
 
 mod close;
 mod decide;
 mod opening;
 
-use crate::event::{Event, Standing};
+use crate::event::{Event, RankStatus};
 use crate::frame::{Assembler, Frame, Stream};
-use crate::heart::Heart;
+use crate::heartbeat_socket::HeartbeatSocket;
 use crate::narrow::Narrow;
-use crate::net::Net;
-use crate::outcome::{Doing, End};
+use crate::net::NodeNetwork;
+use crate::outcome::{ProcessEnd, RankActivity};
 use crate::output::Outputs;
-use crate::rank::{Crew, Rank, Refusal};
-use crate::silence::Silence;
+use crate::rank::{Rank, RankEnvironment, Refusal};
+use crate::silence::UnresponsivePeers;
+use crate::spec::AddressTable;
 use crate::spec::JobSpec;
-use crate::spec::Table;
+use crate::supervisor::RankSupervisor;
 use crate::sweep;
-use crate::watch::Watch;
 use clump_boot::boot::{self, SeatNews};
-use clump_ni::Interface;
+use clump_ni::NetworkInterface;
 use clump_os::epoll::{Interest, Poller};
-use clump_os::process::{Change, News};
+use clump_os::process::{ChildEvent, ChildEvents};
 use clump_os::procfs::{self, Process};
 use clump_os::signal::{self, Signals};
 use clump_os::writer::say_within;
 use clump_os::{clock, process};
 use clump_shm::node::MEMORY_LABEL;
 use clump_shm::rank::RankState;
-use opening::{Connection, Node};
+use opening::{AgentSetup, OpenedNode};
 use std::io::{ErrorKind, Read};
 use std::os::fd::RawFd;
 use std::os::unix::net::UnixStream;
@@ -61,7 +61,7 @@ const SWEEP_NS: u64 = 2_000_000_000;
 /// Runs the agent of a node; the launcher is at the other end of inherited descriptor `control`.
 /// Gives the exit code.
 pub fn agent_main(control: RawFd) -> u8 {
-    match Connection::open(control).and_then(|connection| connection.serve()) {
+    match AgentSetup::open(control).and_then(|connection| connection.serve()) {
         Ok(()) => 0,
         Err(why) => {
             say_within(LAST_WORD, &format!("clump: the agent cannot go on: {why:#}\n"));
@@ -79,22 +79,22 @@ struct Agent {
     assembler: Assembler,
     outputs: Outputs,
     /// The rules, where this agent decides.
-    watch: Option<Watch>,
-    node: Node,
+    watch: Option<RankSupervisor>,
+    node: OpenedNode,
     /// Beats to and from other agents, once all are known.
-    heart: Option<Heart>,
+    heartbeats: Option<HeartbeatSocket>,
     /// Ranks of other nodes that do not answer though their agent does.
-    silence: Silence,
+    silence: UnresponsivePeers,
     /// Paths to other nodes that lose long packets.
     narrow: Narrow,
     /// What executes what ranks of other nodes ask of this node's memory.
-    interfaces: Vec<Interface>,
+    interfaces: Vec<NetworkInterface>,
     spec: JobSpec,
     ranks: Vec<Rank>,
     started_ns: u64,
     ended_ns: u64,
     /// What everybody was doing when the job was told to end.
-    scene: Option<Vec<Doing>>,
+    scene: Option<Vec<RankActivity>>,
     refusal: Option<Refusal>,
     leftovers: Vec<Process>,
     sweep_until: Option<u64>,
@@ -144,8 +144,8 @@ impl Agent {
     }
 
     /// All nodes are ready.
-    fn go(&mut self, table: &Table) -> Result<()> {
-        Net::place_all(&self.node.memory, table);
+    fn go(&mut self, table: &AddressTable) -> Result<()> {
+        NodeNetwork::place_all(&self.node.memory, table);
         // What ranks hand messages to has to be there when they start.
         if let Some(net) = &self.node.net {
             let sharing = self.node.plan.sharing.len();
@@ -164,13 +164,14 @@ impl Agent {
             let silence_ns =
                 SILENCE_SHARE.0 * self.node.plan.node_timeout_ms * 1_000_000 / SILENCE_SHARE.1;
             let times = (silence_ns, clock::now_ns());
-            let Net { own, mut key, security, access, .. } = net;
+            let NodeNetwork { own, mut key, security, access, .. } = net;
             self.node.access = Some(access);
-            let heart = Heart::new(own, &mut key, security, (self.node.plan.node, table), times)?;
-            for socket in heart.sockets() {
+            let heartbeats =
+                HeartbeatSocket::new(own, &mut key, security, (self.node.plan.node, table), times)?;
+            for socket in heartbeats.sockets() {
                 self.poller.add(socket, token::HEART, Interest::Read)?;
             }
-            self.heart = Some(heart);
+            self.heartbeats = Some(heartbeats);
         }
         if let Some(refusal) = self.refusal.take_if(|_| self.watch.is_none()) {
             let frame = Frame::Refused(refusal.why, refusal.code);
@@ -182,7 +183,8 @@ impl Agent {
     fn start_ranks(&mut self) -> Result<()> {
         let Self { spec, node, .. } = self;
         let (net, limit) = (node.net.as_ref(), node.descriptors);
-        let crew = Crew::new(spec, &node.plan, &node.memory, net, limit, &node.placement);
+        let crew =
+            RankEnvironment::new(spec, &node.plan, &node.memory, net, limit, &node.placement);
         for number in node.memory.local_ranks() {
             let mut rank = match crew.start(number) {
                 Ok(rank) => rank,
@@ -219,18 +221,18 @@ impl Agent {
                         self.outputs.flush(&self.poller)?;
                     }
                     if ready.readable {
-                        self.hear_launcher()?;
+                        self.handle_launcher()?;
                     }
                 }
                 token::SIGNALS => self.read_signals()?,
                 token::HEART => {
-                    if let Some(heart) = &mut self.heart {
-                        heart.hear(clock::now_ns());
+                    if let Some(heartbeats) = &mut self.heartbeats {
+                        heartbeats.receive(clock::now_ns());
                     }
                 }
                 token::END => self.reap()?,
                 token::PIPE => self.outputs.on_readable(&self.poller, low as usize)?,
-                _ => self.hear_seat(low)?,
+                _ => self.handle_boot_socket(low)?,
             }
             // Death is looked at between any two pieces of output.
             self.act()?;
@@ -256,7 +258,7 @@ impl Agent {
         Ok(())
     }
 
-    fn hear_launcher(&mut self) -> Result<()> {
+    fn handle_launcher(&mut self) -> Result<()> {
         let mut piece = [0; 4096];
         let lost = match (&*self.launcher).read(&mut piece) {
             Ok(0) => true,
@@ -284,20 +286,20 @@ impl Agent {
         Ok(())
     }
 
-    fn hear_seat(&mut self, rank: u32) -> Result<()> {
+    fn handle_boot_socket(&mut self, rank: u32) -> Result<()> {
         let Some(at) = self.local(rank) else { return Ok(()) };
         let seat = &self.ranks[at].seat;
         let Some(news) = boot::seat_news(seat) else { return Ok(()) };
-        if news == SeatNews::Taken {
+        if news == SeatNews::UnitDisposition {
             self.node.placement.on_joined(at, self.ranks[at].child.pid, clock::now_ns());
             return self.tell(Event::Joined(rank));
         }
         self.poller.remove(seat)?;
         let closed = news == SeatNews::Closed;
-        match Standing::of(&self.node.memory, rank) {
+        match RankStatus::of(&self.node.memory, rank) {
             // Ranks of other nodes must hear of that before its process ends.
-            Standing::Finalized(barrier) => self.tell(Event::Finalized(rank, barrier)),
-            Standing::Joined if closed && self.is_replaced(rank) => {
+            RankStatus::Finalized(barrier) => self.tell(Event::Finalized(rank, barrier)),
+            RankStatus::Joined if closed && self.is_replaced(rank) => {
                 self.tell(Event::Replaced(rank))
             }
             _ => Ok(()),
@@ -315,26 +317,26 @@ impl Agent {
 
     /// Takes note of every child that ended, stopped or went on.
     fn reap(&mut self) -> Result<()> {
-        while let News::Of(pid, change) = process::changed()? {
+        while let ChildEvents::Of(pid, change) = process::changed()? {
             let Some(at) = self.ranks.iter().position(|rank| rank.child.pid == pid) else {
                 continue; // an orphan
             };
             let rank = self.number(at);
             match change {
-                Change::Ended(exit) if self.ranks[at].end.is_none() => {
+                ChildEvent::Ended(exit) if self.ranks[at].end.is_none() => {
                     self.poller.remove(&self.ranks[at].child.pidfd)?;
-                    let standing = Standing::of(&self.node.memory, rank);
-                    let end = End::from(exit);
+                    let standing = RankStatus::of(&self.node.memory, rank);
+                    let end = ProcessEnd::from(exit);
                     self.ranks[at].end = Some((end, standing.into()));
                     self.tell(Event::Ended { rank, end, standing })?;
                     self.act()?;
                 }
-                Change::Ended(_) => {}
-                Change::Stopped => {
+                ChildEvent::Ended(_) => {}
+                ChildEvent::Stopped => {
                     self.ranks[at].stopped = true;
                     self.tell(Event::Stopped(rank))?;
                 }
-                Change::Continued => {
+                ChildEvent::Continued => {
                     self.ranks[at].stopped = false;
                     self.tell(Event::Continued(rank))?;
                 }
@@ -369,10 +371,10 @@ impl Agent {
         self.killing |= self.refusal.is_some();
         loop {
             let mut news = process::changed()?;
-            while let News::Of(..) = news {
+            while let ChildEvents::Of(..) = news {
                 news = process::changed()?;
             }
-            if news == News::Childless {
+            if news == ChildEvents::Childless {
                 return Ok(());
             }
             if clock::now_ns() > until {
@@ -391,12 +393,14 @@ impl Agent {
         let known = |rank| {
             let rank = self.ranks.get(self.local(rank)?)?;
             match rank.end {
-                Some((End::Exit(0), state)) if state != RankState::Joined => Some("ended".into()),
+                Some((ProcessEnd::Exit(0), state)) if state != RankState::Joined => {
+                    Some("ended".into())
+                }
                 None if rank.stopped => Some("stopped (SIGSTOP)".into()),
                 _ => None,
             }
         };
-        self.scene = Some(crate::scene::look(&self.node.memory, known));
+        self.scene = Some(crate::scene::observe_ranks(&self.node.memory, known));
     }
 
     /// The place of `rank` among the node's.

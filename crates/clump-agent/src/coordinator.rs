@@ -8,20 +8,20 @@
 //! [`Coordinator::close`] gives the outcome.
 //!
 //! 1. Ranks start when all nodes are reached: then everybody knows where everybody is.
-//! 2. What ends a job is decided here alone, by [`Watch`], so all nodes hear of the same deaths in the
+//! 2. What ends a job is decided here alone, by [`RankSupervisor`], so all nodes hear of the same deaths in the
 //!    same order.
-//! 3. A node that other nodes do not hear is given up as the [`Jury`] decides, and then lost.
+//! 3. A node that other nodes do not hear is given up as the [`MembershipArbiter`] decides, and then lost.
 //! 4. A node whose agent is gone is lost; one that does not answer an order to end within [`END_NS`] is
 //!    cut off and then lost.
 
-use crate::event::{Event, Order, Standing};
+use crate::event::{AgentCommand, Event, RankStatus};
 use crate::frame::Frame;
-use crate::jury::{Jury, Verdict};
-use crate::ledger::{Ledger, Loss};
-use crate::outcome::{JobOutcome, NodePart};
+use crate::ledger::{Ledger, NodeLoss};
+use crate::membership_arbiter::{Eviction, MembershipArbiter};
+use crate::outcome::{JobOutcome, NodeOutcome};
 use crate::report::rank_list;
-use crate::spec::{Bound, JobSpec, Table};
-use crate::watch::{Action, Watch};
+use crate::spec::{AddressTable, BoundAddresses, JobSpec};
+use crate::supervisor::{RankSupervisor, SupervisorAction};
 use std::collections::VecDeque;
 
 /// How long an agent has to end its node: it needs 2 s at most to kill what it can.
@@ -40,8 +40,8 @@ pub enum Effect {
 
 #[derive(Debug, Default)]
 struct Node {
-    bound: Option<Bound>,
-    part: Option<NodePart>,
+    bound: Option<BoundAddresses>,
+    part: Option<NodeOutcome>,
     pid: u32,
     /// Why it was cut off, if it was.
     cut_off: Option<String>,
@@ -52,10 +52,10 @@ struct Node {
 #[derive(Debug)]
 pub struct Coordinator {
     spec: JobSpec,
-    watch: Watch,
-    jury: Jury,
+    watch: RankSupervisor,
+    arbiter: MembershipArbiter,
     nodes: Vec<Node>,
-    losses: Vec<Loss>,
+    losses: Vec<NodeLoss>,
     refusal: Option<(String, u8)>,
     effects: VecDeque<Effect>,
     /// Whether ranks have been started; whether the job is over.
@@ -72,9 +72,9 @@ impl Coordinator {
         let node = |&pid| Node { pid, ..Node::default() };
         Self {
             spec: spec.clone(),
-            watch: Watch::new(spec.ranks, spec.on_death, spec.linger_ms),
+            watch: RankSupervisor::new(spec.ranks, spec.on_death, spec.linger_ms),
             // An eighth of the timeout: agents accuse after three quarters, and look twelve times in that.
-            jury: Jury::new(node_timeout_ms * 1_000_000 / 8),
+            arbiter: MembershipArbiter::new(node_timeout_ms * 1_000_000 / 8),
             nodes: agents.iter().map(node).collect(),
             losses: Vec::new(),
             refusal: None,
@@ -118,7 +118,7 @@ impl Coordinator {
         let agents = bound().map(|bound| bound.agent).collect();
         let interfaces = bound().flat_map(|bound| bound.interfaces.iter().copied()).collect();
         let ranks = bound().flat_map(|bound| bound.ranks.iter().copied()).collect();
-        self.say_all(&Frame::Go(Box::new(Table { agents, interfaces, ranks })));
+        self.say_all(&Frame::Go(Box::new(AddressTable { agents, interfaces, ranks })));
     }
 
     fn on_event(&mut self, from: u32, event: Event, now_ns: u64) {
@@ -134,22 +134,22 @@ impl Coordinator {
         match event {
             // Whoever is killing everything may well be silent.
             Event::Silent(node) if !self.watch.is_killing() && !self.concluded => {
-                self.jury.on_silent(from, node, now_ns);
+                self.arbiter.on_silent(from, node, now_ns);
             }
-            Event::Heard(node) => self.jury.on_heard(from, node),
+            Event::Heard(node) => self.arbiter.on_heard(from, node),
             _ => {}
         }
         self.watch.handle(event, now_ns);
         let (rank, standing) = match event {
-            Event::Joined(rank) => (rank, Standing::Joined),
-            Event::Finalized(rank, barrier) => (rank, Standing::Finalized(barrier)),
-            Event::Ended { rank, standing: standing @ Standing::Finalized(_), .. } => {
+            Event::Joined(rank) => (rank, RankStatus::Joined),
+            Event::Finalized(rank, barrier) => (rank, RankStatus::Finalized(barrier)),
+            Event::Ended { rank, standing: standing @ RankStatus::Finalized(_), .. } => {
                 (rank, standing)
             }
             _ => return,
         };
         for node in (0..self.spec.nodes).filter(|&node| node != from) {
-            self.say(node, Frame::Order(Order::Mirror(rank, standing)));
+            self.say(node, Frame::Order(AgentCommand::Mirror(rank, standing)));
         }
     }
 
@@ -160,7 +160,7 @@ impl Coordinator {
             return false;
         };
         node.lost = true;
-        self.jury.on_gone(number);
+        self.arbiter.on_gone(number);
         if node.part.is_some() {
             return false;
         }
@@ -177,7 +177,7 @@ impl Coordinator {
         let here = self.spec.ranks_of(number);
         let running = |rank: &u32| self.watch.end_of(*rank).0.is_none();
         let ranks = here.clone().filter(running).collect();
-        self.losses.push(Loss { node: number, pid, host, how, ranks });
+        self.losses.push(NodeLoss { node: number, pid, host, how, ranks });
         self.watch.on_node_lost(here, now_ns);
         self.act(now_ns);
         true
@@ -191,7 +191,7 @@ impl Coordinator {
 
     /// When [`Coordinator::handle_timeout`] wants to be called.
     pub fn next_deadline_ns(&self) -> Option<u64> {
-        let times = [self.watch.next_deadline_ns(), self.jury.next_deadline_ns(), self.end_by];
+        let times = [self.watch.next_deadline_ns(), self.arbiter.next_deadline_ns(), self.end_by];
         times.into_iter().flatten().min()
     }
 
@@ -199,9 +199,9 @@ impl Coordinator {
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.watch.handle_timeout(now_ns);
         self.act(now_ns);
-        for Verdict { node, accusers } in self.jury.handle_timeout(now_ns) {
-            let accusers: Vec<usize> = accusers.into_iter().map(|node| node as usize).collect();
-            let (list, s) = (rank_list(&accusers), if accusers.len() == 1 { "" } else { "s" });
+        for Eviction { node, reporters } in self.arbiter.handle_timeout(now_ns) {
+            let reporters: Vec<usize> = reporters.into_iter().map(|node| node as usize).collect();
+            let (list, s) = (rank_list(&reporters), if reporters.len() == 1 { "" } else { "s" });
             let why = format!("was not heard by node{s} {list} any more: stopped, or cut off");
             self.cut_off(node, &why);
         }
@@ -246,17 +246,19 @@ impl Coordinator {
     fn act(&mut self, now_ns: u64) {
         while let Some(action) = self.watch.poll_action() {
             match action {
-                Action::Declare(death) => self.say_all(&Frame::Order(death.into())),
-                Action::Signal(signal) => self.say_all(&Frame::Order(Order::Signal(signal))),
-                Action::Kill => {
-                    self.say_all(&Frame::Order(Order::Kill));
+                SupervisorAction::Declare(death) => self.say_all(&Frame::Order(death.into())),
+                SupervisorAction::Signal(signal) => {
+                    self.say_all(&Frame::Order(AgentCommand::Signal(signal)))
+                }
+                SupervisorAction::Kill => {
+                    self.say_all(&Frame::Order(AgentCommand::Kill));
                     self.end_by.get_or_insert(now_ns + END_NS);
                     if !self.gone {
                         self.conclude(now_ns); // nobody will be started, so nobody will end
                     }
                 }
-                Action::Notice(text) => self.effects.push_back(Effect::Notice(text)),
-                Action::Finished => self.conclude(now_ns),
+                SupervisorAction::Notice(text) => self.effects.push_back(Effect::Notice(text)),
+                SupervisorAction::Finished => self.conclude(now_ns),
             }
         }
     }
@@ -266,7 +268,7 @@ impl Coordinator {
             self.concluded = true;
             self.ended_ns = now_ns;
             self.end_by.get_or_insert(now_ns + END_NS);
-            self.say_all(&Frame::Order(Order::Conclude));
+            self.say_all(&Frame::Order(AgentCommand::Conclude));
         }
     }
 

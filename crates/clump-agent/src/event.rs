@@ -2,7 +2,7 @@
 //!
 //! On one node the agent itself decides; on several nodes the launcher does, so that all nodes agree.
 
-use crate::outcome::{End, Manner};
+use crate::outcome::{DeathManner, ProcessEnd};
 use clump_os::process::Exit;
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
@@ -26,9 +26,9 @@ pub enum Event {
         /// The rank.
         rank: u32,
         /// How.
-        end: End,
+        end: ProcessEnd,
         /// What its block said then.
-        standing: Standing,
+        standing: RankStatus,
     },
     /// A signal stopped the process of a rank.
     Stopped(u32),
@@ -45,11 +45,11 @@ pub enum Event {
 /// What an agent is told to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
+pub enum AgentCommand {
     /// Make the block of this rank, of another node, say this.
-    Mirror(u32, Standing),
+    Mirror(u32, RankStatus),
     /// Note what everybody is doing, then declare this rank dead.
-    Declare(u32, Manner),
+    Declare(u32, DeathManner),
     /// Send this signal to every rank of the node.
     Signal(u8),
     /// Kill all ranks of the node, and all that they started.
@@ -61,7 +61,7 @@ pub enum Order {
 /// [`RankState`], for the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum RankStatus {
     /// Has not joined.
     Absent,
     /// Joined, not finalized.
@@ -72,40 +72,40 @@ pub enum Standing {
     Dead,
 }
 
-impl Standing {
+impl RankStatus {
     /// What the block of `rank`, of this node, says.
     pub(crate) fn of(node: &NodeMemory, rank: u32) -> Self {
         match node.rank(rank).map(|block| block.state()) {
-            None | Some(RankState::Absent) => Standing::Absent,
-            Some(RankState::Joined) => Standing::Joined,
-            Some(RankState::Finalized) => Standing::Finalized(node.last_barrier(rank)),
-            Some(RankState::Dead) => Standing::Dead,
+            None | Some(RankState::Absent) => RankStatus::Absent,
+            Some(RankState::Joined) => RankStatus::Joined,
+            Some(RankState::Finalized) => RankStatus::Finalized(node.last_barrier(rank)),
+            Some(RankState::Dead) => RankStatus::Dead,
         }
     }
 }
 
-impl From<Standing> for RankState {
-    fn from(standing: Standing) -> Self {
+impl From<RankStatus> for RankState {
+    fn from(standing: RankStatus) -> Self {
         match standing {
-            Standing::Absent => RankState::Absent,
-            Standing::Joined => RankState::Joined,
-            Standing::Finalized(_) => RankState::Finalized,
-            Standing::Dead => RankState::Dead,
+            RankStatus::Absent => RankState::Absent,
+            RankStatus::Joined => RankState::Joined,
+            RankStatus::Finalized(_) => RankState::Finalized,
+            RankStatus::Dead => RankState::Dead,
         }
     }
 }
 
-impl From<Exit> for End {
+impl From<Exit> for ProcessEnd {
     fn from(exit: Exit) -> Self {
         match exit {
-            Exit::Code(code) => End::Exit(code),
-            Exit::Signal(signal) => End::Signal(signal),
+            Exit::Code(code) => ProcessEnd::Exit(code),
+            Exit::Signal(signal) => ProcessEnd::Signal(signal),
         }
     }
 }
 
-impl From<Death> for Order {
+impl From<Death> for AgentCommand {
     fn from(death: Death) -> Self {
-        Order::Declare(death.rank, death.how.into())
+        AgentCommand::Declare(death.rank, death.how.into())
     }
 }

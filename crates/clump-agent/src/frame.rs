@@ -8,9 +8,9 @@
 //! An agent sends only so much output as the launcher has room for ([`Frame::Room`]), so that nothing else
 //! that it has to say ever waits behind output that nobody reads.
 
-use crate::event::{Event, Order};
-use crate::outcome::{JobOutcome, NodePart};
-use crate::spec::{Bound, JobSpec, NodePlan, Table};
+use crate::event::{AgentCommand, Event};
+use crate::outcome::{JobOutcome, NodeOutcome};
+use crate::spec::{AddressTable, BoundAddresses, JobSpec, NodePlan};
 use clump_os::secret::Secret;
 use std::io::{Read, Write};
 
@@ -48,17 +48,17 @@ pub enum Frame {
     /// each, and hand them over.
     Wire(u32, u32),
     /// To the launcher: the sockets of a node are bound.
-    Bound(Box<Bound>),
+    Bound(Box<BoundAddresses>),
     /// To the agent: all nodes' are, here they are; start the ranks.
-    Go(Box<Table>),
+    Go(Box<AddressTable>),
     /// To the launcher, which decides: this happened.
     Event(Event),
     /// To the agent: do this.
-    Order(Order),
+    Order(AgentCommand),
     /// To the launcher: the node cannot start its ranks; why, and the code to exit with.
     Refused(String, u8),
     /// To the launcher: the node is done, and this is its part of the outcome.
-    Part(Box<NodePart>),
+    Part(Box<NodeOutcome>),
 }
 
 /// Bytes that are no frames.
@@ -205,16 +205,16 @@ impl Assembler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Standing;
-    use crate::outcome::{End, Ending, Manner};
-    use crate::spec::Where;
+    use crate::event::RankStatus;
+    use crate::outcome::{DeathManner, JobEnd, ProcessEnd};
+    use crate::spec::BoundAddress;
 
     fn one_of_each() -> Vec<Frame> {
         let mut spec = JobSpec::new("prog", vec!["a b".into(), "\u{e9}".into()], 3);
         (spec.linger_ms, spec.security) = (Some(7), clump_wire::Security::Crc);
         let plan = NodePlan::virtual_node(&spec, 1, u64::MAX, 9);
         let address = "127.0.0.1:9".parse().unwrap();
-        let at = Where { address, others: [Some(address), None, None], epoch: 5 };
+        let at = BoundAddress { address, others: [Some(address), None, None], epoch: 5 };
         vec![
             Frame::Start(Box::new((spec, plan))),
             Frame::Interrupt(2),
@@ -222,21 +222,29 @@ mod tests {
             Frame::Wrote(77, Stream::Errors, vec![0, 255, 10]),
             Frame::Wrote(0, Stream::Output, vec![]),
             Frame::Notice("note".into()),
-            Frame::Finished(Box::new(JobOutcome::without_ranks(3, Ending::Clean))),
+            Frame::Finished(Box::new(JobOutcome::without_ranks(3, JobEnd::Clean))),
             Frame::Room(70_000),
             Frame::Wire(8, 2),
-            Frame::Bound(Box::new(Bound {
+            Frame::Bound(Box::new(BoundAddresses {
                 host: "h".into(),
                 agent: at,
                 interfaces: vec![at],
                 ranks: vec![at, at],
             })),
-            Frame::Go(Box::new(Table { agents: vec![at], interfaces: vec![at], ranks: vec![] })),
-            Frame::Event(Event::Ended { rank: 3, end: End::Signal(9), standing: Standing::Joined }),
+            Frame::Go(Box::new(AddressTable {
+                agents: vec![at],
+                interfaces: vec![at],
+                ranks: vec![],
+            })),
+            Frame::Event(Event::Ended {
+                rank: 3,
+                end: ProcessEnd::Signal(9),
+                standing: RankStatus::Joined,
+            }),
             Frame::Event(Event::Interrupted(15)),
-            Frame::Order(Order::Mirror(3, Standing::Finalized(12))),
-            Frame::Order(Order::Declare(1, Manner::NodeLost)),
-            Frame::Order(Order::Conclude),
+            Frame::Order(AgentCommand::Mirror(3, RankStatus::Finalized(12))),
+            Frame::Order(AgentCommand::Declare(1, DeathManner::NodeLost)),
+            Frame::Order(AgentCommand::Conclude),
             Frame::Refused("no program".into(), 127),
             Frame::Part(Box::default()),
         ]

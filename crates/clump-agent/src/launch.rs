@@ -2,25 +2,25 @@
 //! the end. On a job with several nodes it decides about the job (`crate::coordinator`). If an agent
 //! dies, it clears up in its place.
 
+mod agent_handle;
 mod conclude;
-mod link;
 mod wired;
 
 use crate::coordinator::{Coordinator, Effect};
 use crate::display::Display;
 use crate::frame::{Frame, Key, Stream};
-use crate::outcome::{Ending, JobOutcome};
+use crate::outcome::{JobEnd, JobOutcome};
 use crate::print::Printer;
 use crate::spec::{JobSpec, NodePlan};
 use crate::sweep;
+use agent_handle::AgentHandle;
 use clump_boot::Config;
 use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::{self, Networks};
 use clump_os::printable::printable_lines;
-use clump_os::process::{self, Change, News};
+use clump_os::process::{self, ChildEvent, ChildEvents};
 use clump_os::signal::{self, Signals};
 use clump_os::{OsError, clock, procfs};
-use link::Link;
 use std::time::Duration;
 
 /// The hidden subcommand with which the launcher starts itself as an agent.
@@ -65,7 +65,7 @@ pub fn launch(spec: &JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
 }
 
 struct Launcher {
-    agents: Vec<Link>,
+    agents: Vec<AgentHandle>,
     /// Who decides, on a job with several nodes; on one, its agent does.
     coordinator: Option<Coordinator>,
     poller: Poller,
@@ -169,11 +169,11 @@ impl Launcher {
                         link.flush(&self.poller)?;
                     }
                     if ready.readable {
-                        self.hear_agent(node)?;
+                        self.handle_agent_event(node)?;
                     }
                 }
                 token::END => self.reap()?,
-                token::SIGNALS => self.hear_user()?,
+                token::SIGNALS => self.handle_user_signal()?,
                 _ => drop(self.printer.bell().clear()),
             }
         }
@@ -189,7 +189,7 @@ impl Launcher {
         self.act()?;
         self.clear_up();
         if !self.printer.is_full() {
-            self.agents.iter_mut().try_for_each(|link| link.settle(&self.poller))?;
+            self.agents.iter_mut().try_for_each(|link| link.on_output_drained(&self.poller))?;
         }
         let all_ended = self.agents.iter().all(|link| link.end().is_some());
         if self.times > 0 && all_ended && self.printer.is_full() {
@@ -198,9 +198,9 @@ impl Launcher {
         Ok(())
     }
 
-    fn hear_agent(&mut self, node: usize) -> anyhow::Result<()> {
+    fn handle_agent_event(&mut self, node: usize) -> anyhow::Result<()> {
         let Some(link) = self.agents.get_mut(node) else { return Ok(()) };
-        for frame in link.hear(&self.poller)? {
+        for frame in link.receive(&self.poller)? {
             match frame {
                 Frame::Wrote(rank, stream, bytes) => {
                     link.owe(bytes.len());
@@ -224,9 +224,9 @@ impl Launcher {
 
     /// Takes note of agents that have ended.
     fn reap(&mut self) -> anyhow::Result<()> {
-        while let Ok(News::Of(pid, change)) = process::changed() {
+        while let Ok(ChildEvents::Of(pid, change)) = process::changed() {
             let link = self.agents.iter_mut().find(|link| link.agent.pid == pid);
-            if let (Some(link), Change::Ended(exit)) = (link, change) {
+            if let (Some(link), ChildEvent::Ended(exit)) = (link, change) {
                 link.on_ended(&self.poller, exit)?;
             }
         }
@@ -282,7 +282,7 @@ impl Launcher {
         let _ = self.reap();
     }
 
-    fn hear_user(&mut self) -> anyhow::Result<()> {
+    fn handle_user_signal(&mut self) -> anyhow::Result<()> {
         while let Some(signal) = self.signals.next() {
             self.asked.get_or_insert(signal);
             self.end_job(signal)?;
@@ -293,7 +293,7 @@ impl Launcher {
     /// Has the job ended; the second time, now.
     fn end_job(&mut self, signal: u8) -> anyhow::Result<()> {
         self.times += 1;
-        let (frame, patience) = match self.times {
+        let (frame, spin_policy) = match self.times {
             1 => (Frame::Interrupt(signal), PATIENCE_NS),
             _ => (Frame::Kill, NO_PATIENCE_NS),
         };
@@ -303,21 +303,21 @@ impl Launcher {
             None => self.agents.iter_mut().try_for_each(|link| link.say(&self.poller, &frame))?,
         }
         self.act()?;
-        let deadline = clock::now_ns() + patience;
+        let deadline = clock::now_ns() + spin_policy;
         self.deadline_ns = Some(self.deadline_ns.map_or(deadline, |at| at.min(deadline)));
         Ok(())
     }
 
     /// The agents did not end the job in time: does it in their place.
     fn take_over(&mut self) -> anyhow::Result<JobOutcome> {
-        self.agents.iter().for_each(Link::kill);
+        self.agents.iter().for_each(AgentHandle::kill);
         let (killed, left) = sweep::sweep(&self.spared, SWEEP_NS);
         self.agents.clear();
         (self.coordinator, self.deadline_ns) = (None, None);
         self.printer.give_up();
         let signal = self.asked.unwrap_or(signal::TERMINATE);
         let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
-        let ending = Ending::Interrupted { signal, doing: Vec::new(), killed };
+        let ending = JobEnd::Interrupted { signal, doing: Vec::new(), killed };
         let mut outcome = JobOutcome::without_ranks(128_u8.saturating_add(signal), ending);
         outcome.survivors = left.iter().map(sweep::describe).collect();
         Ok(outcome)
@@ -331,7 +331,7 @@ impl Launcher {
         let pid = agent.map_or(0, |link| link.agent.pid);
         let how = agent.and_then(|link| link.end()).unwrap_or("ended").to_owned();
         let signal = agent.and_then(|link| link.signal());
-        let ending = Ending::AgentLost { pid, how, signal, ranks: self.ranks, killed };
+        let ending = JobEnd::AgentLost { pid, how, signal, ranks: self.ranks, killed };
         let mut outcome = JobOutcome::without_ranks(OWN_FAILURE, ending);
         outcome.survivors = left.iter().map(sweep::describe).collect();
         outcome
@@ -348,7 +348,7 @@ fn start_agents(
     spec: &JobSpec,
     node_timeout_ms: u64,
     networks: Option<&Networks>,
-) -> anyhow::Result<Vec<Link>> {
+) -> anyhow::Result<Vec<AgentHandle>> {
     let job_id = process::random()?;
     let key = (spec.nodes > 1).then(Key::random).transpose()?;
     let start = |node: u32| {
@@ -359,7 +359,7 @@ fn start_agents(
                 (0..spec.cables).map(|c| netns::cable_address(node, c).into()).collect();
         }
         let job = Frame::Start(Box::new((spec.clone(), plan)));
-        Link::start(node == 0, key.as_ref(), &job)
+        AgentHandle::start(node == 0, key.as_ref(), &job)
     };
     (0..spec.nodes.max(1)).map(start).collect()
 }

@@ -2,17 +2,18 @@
 //! each node knows. Pure.
 
 use crate::outcome::{
-    DeathReport, Doing, End, Ending, JobOutcome, LossReport, Manner, NodePart, RankOutcome,
+    DeathManner, DeathReport, JobEnd, JobOutcome, LossReport, NodeOutcome, ProcessEnd,
+    RankActivity, RankOutcome,
 };
 use crate::spec::{JobSpec, OnDeath};
-use crate::watch::Watch;
-use clump_shm::job::How;
+use crate::supervisor::RankSupervisor;
+use clump_shm::job::DeathCause;
 use clump_trace::{Counter, Monitor, Snapshot, Summary};
 use std::collections::BTreeMap;
 
 /// A node that was lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Loss {
+pub(crate) struct NodeLoss {
     pub(crate) node: u32,
     pub(crate) pid: u32,
     pub(crate) host: String,
@@ -26,11 +27,11 @@ pub(crate) struct Loss {
 #[derive(Debug)]
 pub(crate) struct Ledger<'a> {
     pub(crate) spec: &'a JobSpec,
-    pub(crate) watch: &'a Watch,
+    pub(crate) watch: &'a RankSupervisor,
     /// By node; nothing of nodes that were lost.
-    pub(crate) parts: Vec<Option<NodePart>>,
+    pub(crate) parts: Vec<Option<NodeOutcome>>,
     /// In the order in which they were lost.
-    pub(crate) losses: Vec<Loss>,
+    pub(crate) losses: Vec<NodeLoss>,
     /// Why the job could not be started, and the code for that.
     pub(crate) refusal: Option<(String, u8)>,
     pub(crate) started_ns: u64,
@@ -58,7 +59,7 @@ impl Ledger<'_> {
             for (at, rank) in here.take(started).enumerate() {
                 let (end, clean, _) = self.watch.end_of(rank);
                 let pid = part.pids.get(at).copied().unwrap_or(0);
-                ranks.push(RankOutcome { pid, end: end.unwrap_or(End::Unknown), clean });
+                ranks.push(RankOutcome { pid, end: end.unwrap_or(ProcessEnd::Unknown), clean });
             }
             hosts.push(part.host);
             counters.extend(part.counters);
@@ -91,30 +92,32 @@ impl Ledger<'_> {
         }
     }
 
-    fn ending(&mut self) -> (u8, Ending) {
+    fn ending(&mut self) -> (u8, JobEnd) {
         if let Some((why, code)) = self.refusal.take() {
-            return (code, Ending::Refused { why, code });
+            return (code, JobEnd::Refused { why, code });
         }
-        let doing: Vec<Doing> =
+        let doing: Vec<RankActivity> =
             self.parts.iter().flatten().flat_map(|part| part.doing.iter().cloned()).collect();
         if let Some(death) = self.watch.first_death() {
-            let manner = Manner::from(death.how);
+            let manner = DeathManner::from(death.how);
             let ending = match (death.how, self.losses.first()) {
-                (How::NodeLost, Some(loss)) => Ending::NodeLost(Box::new(self.loss(loss, doing))),
-                _ => Ending::Death(Box::new(self.death(death.rank, manner, &doing))),
+                (DeathCause::NodeLost, Some(loss)) => {
+                    JobEnd::NodeLost(Box::new(self.loss(loss, doing)))
+                }
+                _ => JobEnd::Death(Box::new(self.death(death.rank, manner, &doing))),
             };
             return (manner.exit_code(), ending);
         }
         if let Some(signal) = self.watch.interrupted() {
             let killed = self.count(None, |_, killed| killed);
-            return (128_u8.saturating_add(signal), Ending::Interrupted { signal, doing, killed });
+            return (128_u8.saturating_add(signal), JobEnd::Interrupted { signal, doing, killed });
         }
-        (0, Ending::Clean)
+        (0, JobEnd::Clean)
     }
 
-    fn death(&self, rank: u32, manner: Manner, doing: &[Doing]) -> DeathReport {
-        let is_first = |doing: &&Doing| doing.rank == rank;
-        let nothing = Doing { rank, what: String::new(), for_ms: 0 };
+    fn death(&self, rank: u32, manner: DeathManner, doing: &[RankActivity]) -> DeathReport {
+        let is_first = |doing: &&RankActivity| doing.rank == rank;
+        let nothing = RankActivity { rank, what: String::new(), for_ms: 0 };
         let node = (0..self.spec.nodes).find(|&node| self.spec.ranks_of(node).contains(&rank));
         let node = node.unwrap_or(0);
         let part = self.parts.get(node as usize).and_then(Option::as_ref);
@@ -137,7 +140,7 @@ impl Ledger<'_> {
         }
     }
 
-    fn loss(&self, loss: &Loss, doing: Vec<Doing>) -> LossReport {
+    fn loss(&self, loss: &NodeLoss, doing: Vec<RankActivity>) -> LossReport {
         LossReport {
             node: loss.node,
             host: loss.host.clone(),
@@ -152,7 +155,7 @@ impl Ledger<'_> {
         }
     }
 
-    fn loss_of(&self, node: u32) -> Option<&Loss> {
+    fn loss_of(&self, node: u32) -> Option<&NodeLoss> {
         self.losses.iter().find(|loss| loss.node == node)
     }
 
@@ -162,7 +165,7 @@ impl Ledger<'_> {
     }
 
     /// Counts ranks other than `first` by how they ended and whether they were killed.
-    fn count(&self, first: Option<u32>, which: fn(Option<End>, bool) -> bool) -> u32 {
+    fn count(&self, first: Option<u32>, which: fn(Option<ProcessEnd>, bool) -> bool) -> u32 {
         let others = (0..self.spec.ranks).filter(|&rank| Some(rank) != first);
         let ends = others.map(|rank| self.watch.end_of(rank));
         let counted = ends.filter(|(end, _, killed)| which(*end, *killed)).count();
@@ -170,8 +173,8 @@ impl Ledger<'_> {
     }
 }
 
-fn returned(end: Option<End>, killed: bool) -> bool {
-    !killed && matches!(end, Some(End::Exit(code)) if code != 0)
+fn returned(end: Option<ProcessEnd>, killed: bool) -> bool {
+    !killed && matches!(end, Some(ProcessEnd::Exit(code)) if code != 0)
 }
 
 /// Adds what one more node says of a setting: nodes may have different drivers.

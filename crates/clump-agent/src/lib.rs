@@ -5,7 +5,7 @@
 //! stream of [`frame`]s, so that the agent may one day run on another machine. Above this crate is
 //! the command line; below are the node's memory (`clump-shm`) and the operating system.
 //!
-//! Types to know: [`JobSpec`] (what to run), [`JobOutcome`] (what became of it), [`watch::Watch`] (the
+//! Types to know: [`JobSpec`] (what to run), [`JobOutcome`] (what became of it), [`supervisor::RankSupervisor`] (the
 //! rules of dying, as a pure state machine), [`coordinator::Coordinator`] (who decides over several
 //! nodes, pure too), [`frame::Frame`] (what launcher and agents say).
 //!
@@ -28,29 +28,29 @@ mod agent;
 pub mod coordinator;
 pub mod display;
 pub mod event;
+pub mod failure_detector;
 pub mod frame;
-mod heart;
-pub mod jury;
+mod heartbeat_socket;
 mod launch;
 mod ledger;
+pub mod membership_arbiter;
 mod narrow;
 mod net;
 pub mod outcome;
 mod output;
-mod patience;
 mod placement;
 mod print;
-pub mod pulse;
 mod rank;
 pub mod report;
 pub mod scene;
 mod silence;
 pub mod spec;
+mod spin_policy;
+pub mod supervisor;
 mod sweep;
-pub mod watch;
 mod wiring;
 
-pub use access::{MOST_LISTENERS, loopback_listeners};
+pub use access::{MAX_LISTENERS, loopback_listeners};
 pub use agent::agent_main;
 pub use display::Display;
 pub use launch::launch;

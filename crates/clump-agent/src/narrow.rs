@@ -13,7 +13,7 @@ pub(crate) struct Narrow {
 
 impl Narrow {
     /// Takes what ranks and interfaces of the node have noted; what there is to tell, once for each other node.
-    pub(crate) fn look(&mut self, node: &NodeMemory) -> Vec<String> {
+    pub(crate) fn poll_notices(&mut self, node: &NodeMemory) -> Vec<String> {
         let own = node.local_ranks().chain(node.own_interfaces());
         let noted = own.filter_map(|id| Some((id, node.rank(id)?.take_narrowed()?)));
         let new = noted.filter_map(|(id, (peer, bytes))| {
@@ -57,22 +57,22 @@ mod tests {
         };
         let node = NodeMemory::create(&config).unwrap();
         let mut narrow = Narrow::default();
-        assert!(narrow.look(&node).is_empty());
+        assert!(narrow.poll_notices(&node).is_empty());
         node.rank(0).unwrap().note_narrowed((3, 1400));
         node.rank(1).unwrap().note_narrowed((2, 1400));
-        let said = narrow.look(&node);
+        let said = narrow.poll_notices(&node);
         assert_eq!(said.len(), 1, "one path: {said:?}");
         assert!(said[0].contains("to node 1 loses IP packets of more than 1400 bytes"), "{said:?}");
         assert!(said[0].contains("as rank 0 found out towards rank 3"), "{said:?}");
         node.rank(1).unwrap().note_narrowed((2, 1260));
         assert!(node.rank(1).unwrap().take_narrowed().is_some_and(|noted| noted == (2, 1260)));
-        assert!(node.rank(1).unwrap().is_narrowed_taken() && narrow.look(&node).is_empty());
+        assert!(node.rank(1).unwrap().is_narrowed_taken() && narrow.poll_notices(&node).is_empty());
         let interface = node.own_interfaces().next().unwrap();
         node.rank(interface).unwrap().note_narrowed((interface + 2, 1260));
-        let said = narrow.look(&node);
+        let said = narrow.poll_notices(&node);
         assert_eq!(said.len(), 1, "another path: {said:?}");
         assert!(said[0].contains("node 2 loses IP packets of more than 1260 bytes"), "{said:?}");
         node.rank(0).unwrap().note_narrowed((4, 1260));
-        assert!(narrow.look(&node).is_empty(), "told before");
+        assert!(narrow.poll_notices(&node).is_empty(), "told before");
     }
 }

@@ -1,24 +1,24 @@
 //! What a node of several has beyond its memory: sockets, alarms, the key of the job.
 
-use crate::access::Access;
+use crate::access::DriverAccess;
 use crate::frame::Key;
 use crate::rank::Refusal;
-use crate::spec::{Bound, NodePlan, Table, Where};
-use clump_am::NetworkSeat;
-use clump_boot::boot::{Line, NetOffer};
+use crate::spec::{AddressTable, BoundAddress, BoundAddresses, NodePlan};
+use clump_am::NetworkResources;
+use clump_boot::boot::{NetworkAttachment, NetworkOffer};
 use clump_boot::{Config, NetDriver};
-use clump_ni::Interface;
+use clump_ni::NetworkInterface;
 use clump_os::alarm::Alarm;
 use clump_os::{OsError, process, topology};
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::Place;
+use clump_shm::rank::ProcessAddress;
 use clump_wire::Security;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A node's part in the network between nodes, until its ranks have been started.
 #[derive(Debug)]
-pub(crate) struct Net {
+pub(crate) struct NodeNetwork {
     pub(crate) key: Key,
     pub(crate) security: Security,
     /// The agent's own sockets, one for each address.
@@ -28,12 +28,12 @@ pub(crate) struct Net {
     /// Those of the node's network interfaces.
     interfaces: Vec<Vec<OwnedFd>>,
     /// What these are driven by: the ranks', in order, and the interfaces'.
-    pub(crate) access: Access,
+    pub(crate) access: DriverAccess,
     /// Where all of these are.
-    pub(crate) bound: Bound,
+    pub(crate) bound: BoundAddresses,
 }
 
-impl Net {
+impl NodeNetwork {
     /// Binds sockets, and gives the node's ranks alarms.
     pub(crate) fn bind(
         plan: &NodePlan,
@@ -62,13 +62,13 @@ impl Net {
         let all = ranks.iter().chain(&interfaces);
         let places: Vec<Vec<_>> = all.map(|at| place(at).addresses().collect()).collect();
         let lines = if own_line { memory.ranks() } else { 0 } + memory.all_interfaces().len();
-        let access = Access::open(driver, &places, lines * plan.addresses.len())?;
-        let bound = Bound { host: process::host_name(), agent, interfaces, ranks };
+        let access = DriverAccess::open(driver, &places, lines * plan.addresses.len())?;
+        let bound = BoundAddresses { host: process::host_name(), agent, interfaces, ranks };
         Ok(Self { key, security, own, sockets, interfaces: own_sockets, access, bound })
     }
 
     /// Sockets for one process, at all addresses of the node.
-    fn bind_all(plan: &NodePlan) -> Result<(Vec<UdpSocket>, Where), Refusal> {
+    fn bind_all(plan: &NodePlan) -> Result<(Vec<UdpSocket>, BoundAddress), Refusal> {
         let node = plan.node;
         let mut sockets = Vec::new();
         let mut addresses = Vec::new();
@@ -94,11 +94,11 @@ impl Net {
         // An incarnation that is random and not 0: nothing that an earlier job sent fits it.
         let random = process::random().map_err(|e| refused(&e))?;
         let others = std::array::from_fn(|_| addresses.next());
-        Ok((sockets, Where { address, others, epoch: (random >> 32) as u32 | 1 }))
+        Ok((sockets, BoundAddress { address, others, epoch: (random >> 32) as u32 | 1 }))
     }
 
     /// Writes where everybody is into the node's memory.
-    pub(crate) fn place_all(memory: &NodeMemory, table: &Table) {
+    pub(crate) fn place_all(memory: &NodeMemory, table: &AddressTable) {
         for (block, at) in memory.rank_blocks().zip(&table.ranks) {
             block.set_place(place(at));
         }
@@ -115,7 +115,7 @@ impl Net {
         memory: &NodeMemory,
         config: &Config,
         sharing: usize,
-    ) -> Result<Vec<Interface>, Refusal> {
+    ) -> Result<Vec<NetworkInterface>, Refusal> {
         let node = memory.node();
         let refused = |e: &dyn std::fmt::Display| {
             Refusal::new(format!("the network interface of node {node} cannot run: {e}"), 126)
@@ -123,13 +123,13 @@ impl Net {
         let not_cloned = |e: std::io::Error| refused(&OsError::of("handing it a socket", &e));
         let all = memory.all_interfaces().len();
         let spin = sharing + all <= topology::usable_cores();
-        let spin_ns = if spin { memory.patience_ns().0 } else { 0 };
+        let spin_ns = if spin { memory.spin_policy_ns().0 } else { 0 };
         let cloned = |all: &[OwnedFd]| {
             let clones = all.iter().map(OwnedFd::try_clone);
             clones.collect::<Result<_, _>>().map_err(not_cloned)
         };
         let start = |(which, sockets): (usize, &Vec<OwnedFd>)| {
-            let seat = NetworkSeat {
+            let seat = NetworkResources {
                 sockets: cloned(sockets)?,
                 direct: cloned(self.access.of(self.sockets.len() + which))?,
                 key: Key::new(|| *self.key).map_err(|e| refused(&e))?,
@@ -138,7 +138,7 @@ impl Net {
                 window: (config.net_window != 0).then_some(config.net_window as usize),
                 faults: clump_am::faults(config),
             };
-            Interface::start(memory, which as u32, seat, spin_ns).map_err(|e| refused(&e))
+            NetworkInterface::start(memory, which as u32, seat, spin_ns).map_err(|e| refused(&e))
         };
         self.interfaces.iter().enumerate().map(start).collect()
     }
@@ -155,19 +155,19 @@ impl Net {
         rank: u32,
         first: u32,
         alarms: &'a [BorrowedFd<'a>],
-    ) -> NetOffer<'a> {
+    ) -> NetworkOffer<'a> {
         let at = (rank - first) as usize;
-        let line = self.sockets.get(at).map(|sockets| Line {
+        let line = self.sockets.get(at).map(|sockets| NetworkAttachment {
             sockets,
             direct: self.access.of(at),
             key: &self.key,
             security: self.security,
         });
         let interfaces = self.interfaces.len() as u32;
-        NetOffer { line, first, interfaces, alarms }
+        NetworkOffer { line, first, interfaces, alarms }
     }
 }
 
-fn place(at: &Where) -> Place {
-    Place { address: at.address, others: at.others, epoch: at.epoch }
+fn place(at: &BoundAddress) -> ProcessAddress {
+    ProcessAddress { address: at.address, others: at.others, epoch: at.epoch }
 }

@@ -1,14 +1,14 @@
 //! What became of a job, as the agent tells the launcher, and as `--json` prints it.
 
-use clump_shm::job::{Death, How};
+use clump_shm::job::{Death, DeathCause};
 use clump_trace::{Monitor, Snapshot, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How a rank left without being asked to ([`How`], for the wire and for JSON).
+/// How a rank left without being asked to ([`DeathCause`], for the wire and for JSON).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Manner {
+pub enum DeathManner {
     /// Killed by this signal.
     Signal(u8),
     /// Exited with this code.
@@ -27,48 +27,48 @@ pub enum Manner {
     Replaced,
 }
 
-impl From<How> for Manner {
-    fn from(how: How) -> Self {
+impl From<DeathCause> for DeathManner {
+    fn from(how: DeathCause) -> Self {
         match how {
-            How::Signal(n) => Manner::Signal(n),
-            How::Exit(code) => Manner::Exit(code),
-            How::NoFinalize => Manner::NoFinalize,
-            How::NeverJoined => Manner::NeverJoined,
-            How::Stopped => Manner::Stopped,
-            How::Lingered => Manner::Lingered,
-            How::NodeLost => Manner::NodeLost,
-            How::Replaced => Manner::Replaced,
+            DeathCause::Signal(n) => DeathManner::Signal(n),
+            DeathCause::Exit(code) => DeathManner::Exit(code),
+            DeathCause::NoFinalize => DeathManner::NoFinalize,
+            DeathCause::NeverJoined => DeathManner::NeverJoined,
+            DeathCause::Stopped => DeathManner::Stopped,
+            DeathCause::Lingered => DeathManner::Lingered,
+            DeathCause::NodeLost => DeathManner::NodeLost,
+            DeathCause::Replaced => DeathManner::Replaced,
         }
     }
 }
 
-impl From<Manner> for How {
-    fn from(manner: Manner) -> Self {
+impl From<DeathManner> for DeathCause {
+    fn from(manner: DeathManner) -> Self {
         match manner {
-            Manner::Signal(n) => How::Signal(n),
-            Manner::Exit(code) => How::Exit(code),
-            Manner::NoFinalize => How::NoFinalize,
-            Manner::NeverJoined => How::NeverJoined,
-            Manner::Stopped => How::Stopped,
-            Manner::Lingered => How::Lingered,
-            Manner::NodeLost => How::NodeLost,
-            Manner::Replaced => How::Replaced,
+            DeathManner::Signal(n) => DeathCause::Signal(n),
+            DeathManner::Exit(code) => DeathCause::Exit(code),
+            DeathManner::NoFinalize => DeathCause::NoFinalize,
+            DeathManner::NeverJoined => DeathCause::NeverJoined,
+            DeathManner::Stopped => DeathCause::Stopped,
+            DeathManner::Lingered => DeathCause::Lingered,
+            DeathManner::NodeLost => DeathCause::NodeLost,
+            DeathManner::Replaced => DeathCause::Replaced,
         }
     }
 }
 
-impl Manner {
+impl DeathManner {
     /// The exit code of a job whose first failing rank left like this.
     pub fn exit_code(self) -> u8 {
         match self {
-            Manner::Signal(n) => 128_u8.saturating_add(n),
-            Manner::Exit(code) => code,
-            Manner::NoFinalize | Manner::NeverJoined | Manner::Replaced => 1,
-            Manner::Stopped => 128 + clump_os::signal::KILL,
+            DeathManner::Signal(n) => 128_u8.saturating_add(n),
+            DeathManner::Exit(code) => code,
+            DeathManner::NoFinalize | DeathManner::NeverJoined | DeathManner::Replaced => 1,
+            DeathManner::Stopped => 128 + clump_os::signal::KILL,
             // As timeout(1) says it.
-            Manner::Lingered => 124,
+            DeathManner::Lingered => 124,
             // As when clump itself fails: no rank did anything wrong.
-            Manner::NodeLost => 125,
+            DeathManner::NodeLost => 125,
         }
     }
 }
@@ -76,7 +76,7 @@ impl Manner {
 /// How the process of a rank ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum ProcessEnd {
     /// With this code.
     Exit(u8),
     /// By this signal.
@@ -91,14 +91,14 @@ pub struct RankOutcome {
     /// Its process.
     pub pid: u32,
     /// How that ended.
-    pub end: End,
+    pub end: ProcessEnd,
     /// Whether it ended as a rank should.
     pub clean: bool,
 }
 
 /// What a rank was doing when a death, or the user, ended the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Doing {
+pub struct RankActivity {
     /// The rank.
     pub rank: u32,
     /// In words, as follows "was ": `in barrier 3, for rank 2 to arrive`, `computing`, `stopped`.
@@ -113,7 +113,7 @@ pub struct DeathReport {
     /// Who died first.
     pub rank: u32,
     /// How.
-    pub manner: Manner,
+    pub manner: DeathManner,
     /// Its process.
     pub pid: u32,
     /// The number of its node.
@@ -123,9 +123,9 @@ pub struct DeathReport {
     /// When, in ms after the start.
     pub at_ms: u64,
     /// What it was last doing.
-    pub last: Doing,
+    pub last: RankActivity,
     /// What the others were doing at that moment.
-    pub others: Vec<Doing>,
+    pub others: Vec<RankActivity>,
     /// How many of the others ended by themselves in the time they were given.
     pub returned: u32,
     /// How many had to be killed.
@@ -150,7 +150,7 @@ pub struct LossReport {
     /// When, in ms after the start.
     pub at_ms: u64,
     /// What the ranks of the other nodes were doing at that moment.
-    pub others: Vec<Doing>,
+    pub others: Vec<RankActivity>,
     /// How many of them ended by themselves in the time they were given.
     pub returned: u32,
     /// How many had to be killed.
@@ -161,7 +161,7 @@ pub struct LossReport {
 
 /// What a node knows at the end: its part of the outcome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct NodePart {
+pub struct NodeOutcome {
     /// The node.
     pub node: u32,
     /// The name of its machine.
@@ -169,7 +169,7 @@ pub struct NodePart {
     /// The processes of its ranks, in order, as far as they were started.
     pub pids: Vec<u32>,
     /// What its ranks were doing when the job was told to end.
-    pub doing: Vec<Doing>,
+    pub doing: Vec<RankActivity>,
     /// Counters of its ranks, in order.
     pub counters: Vec<Snapshot>,
     /// What its network interfaces saw of themselves.
@@ -189,7 +189,7 @@ pub struct NodePart {
 /// Why a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum JobEnd {
     /// Every rank ended as it should.
     Clean,
     /// A rank died.
@@ -199,7 +199,7 @@ pub enum Ending {
         /// The signal.
         signal: u8,
         /// What the ranks were doing at that moment.
-        doing: Vec<Doing>,
+        doing: Vec<RankActivity>,
         /// How many had to be killed.
         killed: u32,
     },
@@ -240,7 +240,7 @@ pub struct JobOutcome {
     /// The code that the launcher exits with: the first failing rank's.
     pub code: u8,
     /// Why it ended.
-    pub ending: Ending,
+    pub ending: JobEnd,
     /// How packets between nodes were protected; none on one node.
     pub security: Option<String>,
     /// The machine of each node, in order.
@@ -267,7 +267,7 @@ pub struct JobOutcome {
 
 impl JobOutcome {
     /// An outcome without ranks.
-    pub fn without_ranks(code: u8, ending: Ending) -> Self {
+    pub fn without_ranks(code: u8, ending: JobEnd) -> Self {
         Self {
             code,
             ending,
@@ -287,15 +287,17 @@ impl JobOutcome {
 
     /// Whether everything went well.
     pub fn is_clean(&self) -> bool {
-        self.code == 0 && self.ending == Ending::Clean
+        self.code == 0 && self.ending == JobEnd::Clean
     }
 }
 
 impl JobOutcome {
     /// Whether ranks ended by themselves, with codes of their own: then they have said why.
     pub fn explains_itself(&self) -> bool {
-        let Ending::Death(death) = &self.ending else { return false };
-        matches!(death.manner, Manner::Exit(_)) && death.killed == 0 && self.survivors.is_empty()
+        let JobEnd::Death(death) = &self.ending else { return false };
+        matches!(death.manner, DeathManner::Exit(_))
+            && death.killed == 0
+            && self.survivors.is_empty()
     }
 }
 

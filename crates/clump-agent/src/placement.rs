@@ -37,7 +37,7 @@ pub(crate) struct Placement {
     /// Where a rank may run that is let go; empty: ranks are bound for ever.
     wider: Vec<usize>,
     /// Ranks that are bound until they have threads.
-    bound: Vec<Bound>,
+    bound: Vec<BoundAddresses>,
     /// What was done, for reports.
     said: String,
     /// Held until the node's ranks have ended.
@@ -46,7 +46,7 @@ pub(crate) struct Placement {
 
 /// A rank that is bound.
 #[derive(Debug)]
-struct Bound {
+struct BoundAddresses {
     pid: u32,
     cpu: usize,
     since_ns: u64,
@@ -113,7 +113,7 @@ impl Placement {
         // A process that has ended since needs no CPU.
         if alone && topology::set_affinity_of(pid, &[cpu]).is_ok() {
             let look_ns = now_ns.saturating_add(FIRST_LOOK_NS);
-            self.bound.push(Bound { pid, cpu, since_ns: now_ns, look_ns });
+            self.bound.push(BoundAddresses { pid, cpu, since_ns: now_ns, look_ns });
         }
         debug_assert!(self.bound.len() <= self.cpus.len(), "a rank joins once");
     }
@@ -142,7 +142,7 @@ impl Placement {
     }
 }
 
-impl Bound {
+impl BoundAddresses {
     /// Whether the rank stays bound; lets go of what must not be.
     fn keeps(&self, wider: &[usize]) -> bool {
         let threads = procfs::threads(self.pid);
@@ -264,13 +264,13 @@ mod tests {
         assert_eq!(placed.bound.len(), 1, "one that has threads already is left alone");
         let before = topology::affinity_of(me).unwrap();
         topology::set_affinity_of(me, &[cpu]).unwrap();
-        placed.bound.push(Bound { pid: me, cpu, since_ns: 0, look_ns: 0 });
+        placed.bound.push(BoundAddresses { pid: me, cpu, since_ns: 0, look_ns: 0 });
         placed.handle_timeout(FIRST_LOOK_NS);
         assert_eq!(topology::affinity_of(me).unwrap(), before, "it may run anywhere again");
         assert_eq!(placed.bound.len(), 1);
 
         process::signal(child.pid, clump_os::signal::KILL).unwrap();
-        while process::changed().is_ok_and(|news| news == process::News::Nothing) {
+        while process::changed().is_ok_and(|news| news == process::ChildEvents::Nothing) {
             clump_os::clock::yield_now();
         }
         placed.handle_timeout(1 << 40);

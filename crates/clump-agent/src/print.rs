@@ -24,12 +24,12 @@ const LONGEST_LINE: usize = 64 << 10;
 
 /// One of the launcher's streams: a writer, and which of its targets.
 #[derive(Debug, Clone)]
-struct Sink {
+struct OutputStream {
     writer: Arc<Writer>,
     target: usize,
 }
 
-impl Sink {
+impl OutputStream {
     fn write(&self, bytes: &[u8]) {
         self.writer.write(self.target, bytes);
     }
@@ -41,16 +41,16 @@ impl Sink {
 }
 
 /// The launcher's output and error streams.
-fn own_streams(bell: &Arc<Alarm>) -> anyhow::Result<[Sink; 2]> {
+fn own_streams(bell: &Arc<Alarm>) -> anyhow::Result<[OutputStream; 2]> {
     let output: OwnedFd = std::io::stdout().as_fd().try_clone_to_owned()?;
     let errors: OwnedFd = std::io::stderr().as_fd().try_clone_to_owned()?;
     let start = |targets| Ok::<_, OsError>(Arc::new(Writer::start(targets, MOST, bell.clone())?));
     if is_same(&output, &errors) {
         let writer = start(vec![output, errors])?;
-        return Ok([0, 1].map(|target| Sink { writer: writer.clone(), target }));
+        return Ok([0, 1].map(|target| OutputStream { writer: writer.clone(), target }));
     }
     let (output, errors) = (start(vec![output])?, start(vec![errors])?);
-    Ok([output, errors].map(|writer| Sink { writer, target: 0 }))
+    Ok([output, errors].map(|writer| OutputStream { writer, target: 0 }))
 }
 
 /// The files of a folder, one per rank and stream, and what writes them.
@@ -65,7 +65,7 @@ struct Files {
 pub(crate) struct Printer {
     label: bool,
     bell: Arc<Alarm>,
-    sinks: [Sink; 2],
+    sinks: [OutputStream; 2],
     files: Option<Files>,
     partial: BTreeMap<(u32, Stream), Vec<u8>>,
 }
@@ -157,7 +157,7 @@ impl Printer {
         own.chain(self.files.iter().map(|files| &files.writer))
     }
 
-    fn sink(&self, stream: Stream) -> &Sink {
+    fn sink(&self, stream: Stream) -> &OutputStream {
         &self.sinks[usize::from(stream == Stream::Errors)]
     }
 

@@ -1,11 +1,12 @@
 //! Starting the ranks of a node.
 
-use crate::net::Net;
-use crate::outcome::End;
+use crate::net::NodeNetwork;
+use crate::outcome::ProcessEnd;
 use crate::placement::Placement;
 use crate::spec::{JobSpec, NodePlan};
 use clump_boot::boot::{
-    self, BOOT_VARIABLE, NNODES_VARIABLE, NODE_VARIABLE, NRANKS_VARIABLE, RANK_VARIABLE, Seat,
+    self, BOOT_VARIABLE, NNODES_VARIABLE, NODE_VARIABLE, NRANKS_VARIABLE, RANK_VARIABLE,
+    RankIdentity,
 };
 use clump_os::printable::printable;
 use clump_os::process::{self, Child, Input, Program};
@@ -22,7 +23,7 @@ pub(crate) struct Rank {
     /// The agent's end of its boot connection.
     pub(crate) seat: OwnedFd,
     /// How its process ended, and what its block said then.
-    pub(crate) end: Option<(End, RankState)>,
+    pub(crate) end: Option<(ProcessEnd, RankState)>,
     /// Whether its process is stopped.
     pub(crate) stopped: bool,
     /// Whether it has been said that it leaves.
@@ -44,23 +45,23 @@ impl Refusal {
 
 /// What all ranks have in common.
 #[derive(Debug)]
-pub(crate) struct Crew<'a> {
+pub(crate) struct RankEnvironment<'a> {
     pub(crate) spec: &'a JobSpec,
     pub(crate) plan: &'a NodePlan,
     pub(crate) memory: &'a NodeMemory,
-    net: Option<&'a Net>,
+    net: Option<&'a NodeNetwork>,
     alarms: Vec<BorrowedFd<'a>>,
     /// Soft limit of descriptors that ranks get back, if the agent raised its own.
     pub(crate) descriptors: Option<u64>,
     placement: &'a Placement,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> RankEnvironment<'a> {
     pub(crate) fn new(
         spec: &'a JobSpec,
         plan: &'a NodePlan,
         memory: &'a NodeMemory,
-        net: Option<&'a Net>,
+        net: Option<&'a NodeNetwork>,
         descriptors: Option<u64>,
         placement: &'a Placement,
     ) -> Self {
@@ -71,7 +72,7 @@ impl<'a> Crew<'a> {
     /// Starts `rank`.
     pub(crate) fn start(&self, rank: u32) -> Result<Rank, Refusal> {
         let spec = self.spec;
-        let seat = Seat {
+        let seat = RankIdentity {
             rank,
             nranks: spec.ranks,
             node: self.plan.node,

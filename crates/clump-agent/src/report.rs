@@ -1,27 +1,27 @@
-//! The block that explains how a job ended: at most [`MOST_LINES`] lines, the answer in the first.
+//! The block that explains how a job ended: at most [`MAX_LINES`] lines, the answer in the first.
 
-use crate::outcome::{DeathReport, Doing, Ending, JobOutcome, LossReport, Manner};
+use crate::outcome::{DeathManner, DeathReport, JobEnd, JobOutcome, LossReport, RankActivity};
 use clump_os::printable::{printable, printable_lines};
 use clump_os::{limit, signal};
 use std::fmt::Write;
 
 /// Most lines of a report.
-pub const MOST_LINES: usize = 15;
+pub const MAX_LINES: usize = 15;
 /// Most lines about what ranks were doing.
-const MOST_GROUPS: usize = 6;
+const MAX_GROUPS: usize = 6;
 /// Longest list of ranks in a line.
-const MOST_LIST: usize = 48;
+const MAX_LIST: usize = 48;
 
 /// Explains the end of a job of `program`; `None` when there is nothing to explain.
 pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
     let program = &printable(program).to_string();
     let mut lines = match &outcome.ending {
-        Ending::Clean => calm(outcome)?,
-        Ending::Unread => return None,
-        Ending::Unwritten { why } => vec![format!("{why}; the job has been ended")],
-        Ending::Death(death) => of_death(program, death),
-        Ending::NodeLost(loss) => of_loss(program, loss),
-        Ending::Interrupted { signal, doing, killed } => {
+        JobEnd::Clean => calm(outcome)?,
+        JobEnd::Unread => return None,
+        JobEnd::Unwritten { why } => vec![format!("{why}; the job has been ended")],
+        JobEnd::Death(death) => of_death(program, death),
+        JobEnd::NodeLost(loss) => of_loss(program, loss),
+        JobEnd::Interrupted { signal, doing, killed } => {
             let ranks = outcome.ranks.len();
             let mut lines = vec![format!(
                 "`{program}` was interrupted ({}); all {ranks} ranks have ended, {killed} of them had to be killed",
@@ -30,23 +30,23 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
             lines.extend(groups("were", doing));
             lines
         }
-        Ending::AgentLost { pid, how, signal, ranks, killed } => vec![
+        JobEnd::AgentLost { pid, how, signal, ranks, killed } => vec![
             format!(
                 "the agent of node 0 (pid {pid}) {how}, and with it the {ranks} ranks of `{program}`"
             ),
             format!("  {killed} processes were still there and have been killed; nothing is left"),
             format!("  next: {}", remedy_of_agent(*signal)),
         ],
-        Ending::Refused { why, .. } => vec![why.clone()],
+        JobEnd::Refused { why, .. } => vec![why.clone()],
     };
-    if outcome.security.as_deref() == Some("crc") && lines.len() < MOST_LINES - 1 {
+    if outcome.security.as_deref() == Some("crc") && lines.len() < MAX_LINES - 1 {
         lines.push("  packets between nodes were checked, not encrypted (--security crc)".into());
     }
     if !outcome.survivors.is_empty() {
-        lines.truncate(MOST_LINES - 1);
+        lines.truncate(MAX_LINES - 1);
         lines.push(format!("  could not be killed: {}", listed(&outcome.survivors)));
     }
-    debug_assert!(lines.len() <= MOST_LINES);
+    debug_assert!(lines.len() <= MAX_LINES);
     // Names of programs, of machines and of what was left are others' words.
     Some(format!("clump: {}\n", printable_lines(&lines.join("\n"))))
 }
@@ -58,7 +58,7 @@ fn calm(outcome: &JobOutcome) -> Option<Vec<String>> {
 }
 
 fn of_death(program: &str, death: &DeathReport) -> Vec<String> {
-    let how = clump_shm::job::How::from(death.manner);
+    let how = clump_shm::job::DeathCause::from(death.manner);
     let mut lines = vec![format!("rank {} of `{program}` {how}", death.rank)];
     let (seconds, last) = (seconds(death.at_ms), &death.last);
     lines.push(format!(
@@ -97,7 +97,7 @@ fn of_loss(program: &str, loss: &LossReport) -> Vec<String> {
         "  next:   look whether that machine runs, is reachable, and has memory left (dmesg | grep -i oom)"
             .into(),
     );
-    lines.push(format!("  exit code {}", Manner::NodeLost.exit_code()));
+    lines.push(format!("  exit code {}", DeathManner::NodeLost.exit_code()));
     lines
 }
 
@@ -121,34 +121,34 @@ fn afterwards(continued: bool, killed: u32, returned: u32) -> String {
 fn remedy(death: &DeathReport) -> String {
     let rank = death.rank;
     match death.manner {
-        Manner::Signal(9) => format!(
+        DeathManner::Signal(9) => format!(
             "somebody killed rank {rank} from outside; if nobody did, memory ran out (dmesg | grep -i oom)"
         ),
-        Manner::Signal(4 | 6 | 7 | 8 | 11) => format!(
+        DeathManner::Signal(4 | 6 | 7 | 8 | 11) => format!(
             "a fault in the program: see what rank {rank} said last (--label); `ulimit -c unlimited` keeps a core"
         ),
-        Manner::Signal(n) if limit::behind_signal(n).is_some() => {
+        DeathManner::Signal(n) if limit::behind_signal(n).is_some() => {
             limit::behind_signal(n).unwrap_or_default().into()
         }
-        Manner::Signal(_) => format!("somebody sent that signal to process {}", death.pid),
-        Manner::Exit(_) => format!(
+        DeathManner::Signal(_) => format!("somebody sent that signal to process {}", death.pid),
+        DeathManner::Exit(_) => format!(
             "see what rank {rank} said on its error stream above; --label shows who said what"
         ),
-        Manner::NoFinalize => {
+        DeathManner::NoFinalize => {
             "a rank must finalize before it leaves: let main return, do not call exit() before"
                 .into()
         }
-        Manner::Replaced => {
+        DeathManner::Replaced => {
             "a rank must finalize before it calls exec: drop the job before, or start the program as a child"
                 .into()
         }
-        Manner::NeverJoined => "either every rank joins the job (init) or none does".into(),
-        Manner::Stopped => format!(
+        DeathManner::NeverJoined => "either every rank joins the job (init) or none does".into(),
+        DeathManner::Stopped => format!(
             "to go on, send SIGCONT to the stopped process (kill -CONT {}) before the others end",
             death.pid
         ),
-        Manner::Lingered => "raise --linger if that computation is meant to take longer".into(),
-        Manner::NodeLost => {
+        DeathManner::Lingered => "raise --linger if that computation is meant to take longer".into(),
+        DeathManner::NodeLost => {
             "look whether that machine runs, is reachable, and has memory left (dmesg | grep -i oom)"
                 .into()
         }
@@ -156,7 +156,7 @@ fn remedy(death: &DeathReport) -> String {
 }
 
 /// What ranks were doing, those who did the same in one line; at most seven lines.
-pub fn groups(title: &str, doing: &[Doing]) -> Vec<String> {
+pub fn groups(title: &str, doing: &[RankActivity]) -> Vec<String> {
     let mut groups: Vec<(&str, u64, Vec<usize>)> = Vec::new();
     for one in doing {
         match groups.iter_mut().find(|(what, _, _)| *what == one.what) {
@@ -168,12 +168,12 @@ pub fn groups(title: &str, doing: &[Doing]) -> Vec<String> {
         }
     }
     groups.sort_by_key(|(_, _, ranks)| std::cmp::Reverse(ranks.len()));
-    let more = groups.split_off(groups.len().min(MOST_GROUPS));
+    let more = groups.split_off(groups.len().min(MAX_GROUPS));
     let mut lines: Vec<String> = Vec::new();
     for (what, for_ms, ranks) in &groups {
         let head = if lines.is_empty() { format!("{title}:") } else { String::new() };
         let word = if ranks.len() == 1 { "rank" } else { "ranks" };
-        let doing = Doing { rank: 0, what: (*what).into(), for_ms: *for_ms };
+        let doing = RankActivity { rank: 0, what: (*what).into(), for_ms: *for_ms };
         lines.push(format!("  {head:<7} {word} {}: {}", rank_list(ranks), with_time(&doing)));
     }
     if !more.is_empty() {
@@ -183,7 +183,7 @@ pub fn groups(title: &str, doing: &[Doing]) -> Vec<String> {
     lines
 }
 
-fn with_time(doing: &Doing) -> String {
+fn with_time(doing: &RankActivity) -> String {
     match doing.for_ms {
         0 => doing.what.clone(),
         ms => format!("{} (since {})", doing.what, seconds(ms)),
@@ -212,7 +212,7 @@ pub fn rank_list(ranks: &[usize]) -> String {
         while end + 1 < ranks.len() && ranks[end + 1] == ranks[end] + 1 {
             end += 1;
         }
-        if out.len() > MOST_LIST {
+        if out.len() > MAX_LIST {
             let _ = write!(out, ", ... ({} in all)", ranks.len());
             return out;
         }

@@ -1,23 +1,27 @@
 //! What all ranks of a node are doing at one moment, read from the node's memory.
 
-use crate::outcome::Doing;
+use crate::outcome::RankActivity;
 use crate::silence;
 use clump_os::clock;
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::{RankBlock, RankState, Waiting};
+use clump_shm::rank::{RankBlock, RankState, WaitReason};
 use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters, Monitor, Snapshot};
 
 /// Looks at every rank of the node. `known` says in words what the caller knows better than the memory does: that a
 /// rank has ended, or is stopped.
-pub fn look(node: &NodeMemory, known: impl Fn(u32) -> Option<String>) -> Vec<Doing> {
+pub fn observe_ranks(
+    node: &NodeMemory,
+    known: impl Fn(u32) -> Option<String>,
+) -> Vec<RankActivity> {
     let now_ns = clock::now_ns();
     let first = node.local_ranks().start;
     let blocks: Vec<_> = node.local_ranks().filter_map(|rank| node.rank(rank)).collect();
-    let waits: Vec<Option<(Waiting, u64)>> = blocks.iter().map(|block| block.waiting()).collect();
+    let waits: Vec<Option<(WaitReason, u64)>> =
+        blocks.iter().map(|block| block.waiting()).collect();
     let describe = |(rank, block): (u32, &Shared<RankBlock>)| {
         if let Some(what) = known(rank) {
-            return Doing { rank, what, for_ms: 0 };
+            return RankActivity { rank, what, for_ms: 0 };
         }
         let (what, for_ms) = match (block.state(), waits[(rank - first) as usize]) {
             (RankState::Absent, _) => ("running, not joined".into(), 0),
@@ -32,7 +36,7 @@ pub fn look(node: &NodeMemory, known: impl Fn(u32) -> Option<String>) -> Vec<Doi
                 (format!("{}{silent}", corrected(waiting, first, &waits)), since_ms)
             }
         };
-        Doing { rank, what, for_ms }
+        RankActivity { rank, what, for_ms }
     };
     (first..).zip(&blocks).map(describe).collect()
 }
@@ -77,12 +81,12 @@ pub fn stacks(node: &NodeMemory, counters: &[Snapshot]) -> Vec<Monitor> {
 
 /// A rank in a barrier notes whom it misses when it goes to sleep; others may have come since. Names the
 /// first rank that is still missing, so that all who wait for the same say the same.
-fn corrected(waiting: Waiting, first: u32, waits: &[Option<(Waiting, u64)>]) -> Waiting {
-    let Waiting::Barrier { epoch, .. } = waiting else { return waiting };
-    let is_here = |wait: &Option<(Waiting, u64)>| matches!(wait, Some((Waiting::Barrier { epoch: at, .. }, _)) if *at == epoch);
+fn corrected(waiting: WaitReason, first: u32, waits: &[Option<(WaitReason, u64)>]) -> WaitReason {
+    let WaitReason::Barrier { epoch, .. } = waiting else { return waiting };
+    let is_here = |wait: &Option<(WaitReason, u64)>| matches!(wait, Some((WaitReason::Barrier { epoch: at, .. }, _)) if *at == epoch);
     let missing = waits.iter().position(|wait| !is_here(wait));
     match missing.and_then(|rank| u32::try_from(rank).ok()) {
-        Some(missing) => Waiting::Barrier { epoch, missing: first + missing },
+        Some(missing) => WaitReason::Barrier { epoch, missing: first + missing },
         None => waiting,
     }
 }
@@ -108,11 +112,11 @@ mod tests {
         for rank in [0, 1, 2, 4] {
             node.rank(rank).unwrap().join(rank + 1).unwrap();
         }
-        let at = |missing| Some(Waiting::Barrier { epoch: 7, missing });
+        let at = |missing| Some(WaitReason::Barrier { epoch: 7, missing });
         node.rank(0).unwrap().note_waiting(at(1));
         node.rank(1).unwrap().note_waiting(at(2));
-        node.rank(4).unwrap().note_waiting(Some(Waiting::Barrier { epoch: 6, missing: 0 }));
-        let doing = look(&node, |rank| (rank == 4).then(|| "stopped".into()));
+        node.rank(4).unwrap().note_waiting(Some(WaitReason::Barrier { epoch: 6, missing: 0 }));
+        let doing = observe_ranks(&node, |rank| (rank == 4).then(|| "stopped".into()));
         let what: Vec<&str> = doing.iter().map(|d| d.what.as_str()).collect();
         let barrier = "in barrier 7, for rank 2 to arrive";
         let computing = "computing (in no blocking call)";

@@ -10,18 +10,18 @@ const TIMEOUTS: u64 = 5;
 
 /// Who has been told of.
 #[derive(Debug)]
-pub(crate) struct Silence {
+pub(crate) struct UnresponsivePeers {
     limit_ns: u64,
     told: Vec<(u32, u32)>,
 }
 
-impl Silence {
+impl UnresponsivePeers {
     pub(crate) fn new(node_timeout_ms: u64) -> Self {
         Self { limit_ns: TIMEOUTS * node_timeout_ms * 1_000_000, told: Vec::new() }
     }
 
     /// Looks at the ranks and interfaces of the node; what there is to tell, each once until there has been an answer.
-    pub(crate) fn look(&mut self, node: &NodeMemory, now_ns: u64) -> Vec<String> {
+    pub(crate) fn poll_notices(&mut self, node: &NodeMemory, now_ns: u64) -> Vec<String> {
         let own = node.local_ranks().chain(node.own_interfaces());
         let now = own.filter_map(|id| self.long(node, id, now_ns)).collect::<Vec<_>>();
         let new = now.iter().filter(|(who, _)| !self.told.contains(who));
@@ -66,7 +66,7 @@ pub(crate) fn name(node: &NodeMemory, id: u32) -> String {
 mod tests {
     use super::*;
     use clump_shm::node::NodeConfig;
-    use clump_shm::rank::Waiting;
+    use clump_shm::rank::WaitReason;
 
     #[test]
     fn a_silent_peer_is_told_of_once_until_it_answers() {
@@ -83,11 +83,11 @@ mod tests {
         let node = NodeMemory::create(&config).unwrap();
         let block = node.rank(0).unwrap();
         block.join(1).unwrap();
-        let mut silence = Silence::new(2000);
-        let mut told = |now_s: u64| silence.look(&node, now_s * 1_000_000_000).len();
+        let mut silence = UnresponsivePeers::new(2000);
+        let mut told = |now_s: u64| silence.poll_notices(&node, now_s * 1_000_000_000).len();
         block.note_unanswered(Some((1, 1_000_000_000)));
         assert_eq!(told(50), 0, "who computes does not look, and cannot know");
-        block.note_waiting(Some(Waiting::Condition));
+        block.note_waiting(Some(WaitReason::Condition));
         assert_eq!([told(10), told(11), told(12)], [0, 1, 0]);
         block.note_unanswered(None);
         assert_eq!(told(13), 0);
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!([told(22), told(23), told(24)], [0, 1, 0]);
         let interface = node.own_interfaces().next().unwrap();
         node.rank(interface).unwrap().note_unanswered(Some((interface + 1, 0)));
-        let said = silence.look(&node, 25_000_000_000);
+        let said = silence.poll_notices(&node, 25_000_000_000);
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains("the network interface of node 1 for 25.0 s"), "{said:?}");
     }

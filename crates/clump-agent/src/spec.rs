@@ -2,7 +2,7 @@
 
 use clump_boot::NetDriver;
 use clump_os::printable::printable;
-use clump_shm::rank::Others;
+use clump_shm::rank::FurtherAddresses;
 use clump_wire::Security;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -163,37 +163,37 @@ impl NodePlan {
 
 /// Where the processes of a node are reached, once their sockets are bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bound {
+pub struct BoundAddresses {
     /// The name of the machine.
     pub host: String,
     /// The agent.
-    pub agent: Where,
+    pub agent: BoundAddress,
     /// The node's network interfaces.
-    pub interfaces: Vec<Where>,
+    pub interfaces: Vec<BoundAddress>,
     /// The node's ranks, in order; none where proxies drive the network for them.
-    pub ranks: Vec<Where>,
+    pub ranks: Vec<BoundAddress>,
 }
 
 /// Where a process is reached from other nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Where {
+pub struct BoundAddress {
     /// Its socket; the first, where it has several.
     pub address: SocketAddr,
     /// Its other sockets.
-    pub others: Others,
+    pub others: FurtherAddresses,
     /// Its incarnation.
     pub epoch: u32,
 }
 
 /// Where everybody is reached: with this ranks can be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Table {
+pub struct AddressTable {
     /// The agents, by node.
-    pub agents: Vec<Where>,
+    pub agents: Vec<BoundAddress>,
     /// The network interfaces, those of one node after those of the other.
-    pub interfaces: Vec<Where>,
+    pub interfaces: Vec<BoundAddress>,
     /// The ranks; none where proxies drive the network for them.
-    pub ranks: Vec<Where>,
+    pub ranks: Vec<BoundAddress>,
 }
 
 mod by_name {

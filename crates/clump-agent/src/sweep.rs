@@ -4,7 +4,7 @@
 //! means "nothing left"; until then all descendants are looked up and killed, again and again.
 
 use clump_os::printable::printable;
-use clump_os::process::{self, News};
+use clump_os::process::{self, ChildEvents};
 use clump_os::procfs::{self, Process};
 use clump_os::{clock, epoll, signal};
 use std::time::Duration;
@@ -68,5 +68,5 @@ pub(crate) fn sweep(spared: &[u32], limit_ns: u64) -> (Vec<Process>, Vec<Process
 
 /// Takes note of the end of all children that have ended.
 fn reap() {
-    while matches!(process::changed(), Ok(News::Of(..))) {}
+    while matches!(process::changed(), Ok(ChildEvents::Of(..))) {}
 }

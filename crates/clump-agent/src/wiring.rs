@@ -5,7 +5,7 @@
 //! descriptors to the launcher, and ends.
 
 use crate::spec::Namespaces;
-use clump_os::{netns, parcel};
+use clump_os::{netns, scm_message};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -21,9 +21,9 @@ pub(crate) fn make(launcher: &UnixStream, count: u32, cables: u32) -> clump_os::
         Ok(networks) => {
             let led = u8::from(networks.user.is_some());
             let all: Vec<_> = networks.user.iter().chain(&networks.nets).map(AsFd::as_fd).collect();
-            parcel::send(launcher, &[&[MADE, led]], &all)
+            scm_message::send(launcher, &[&[MADE, led]], &all)
         }
-        Err(why) => parcel::send(launcher, &[&[REFUSED, 0], why.to_string().as_bytes()], &[]),
+        Err(why) => scm_message::send(launcher, &[&[REFUSED, 0], why.to_string().as_bytes()], &[]),
     }
 }
 

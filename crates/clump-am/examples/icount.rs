@@ -6,11 +6,13 @@
 use clump_am::{Dest, Endpoint, Handler, RankContext, Settings, SharedEndpoint, Tag};
 use clump_driver::Hub;
 use clump_net::seal::JobKey;
-use clump_net::{Batch, Doors, FlowId, PeerAddress, Refusal, Request, Stack, StackConfig, Words};
+use clump_net::{
+    Batch, EndpointTable, FlowId, PeerAddress, Refusal, Request, Stack, StackConfig, Words,
+};
 use clump_os::clock;
 use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_wire::Security;
-use clump_wire::frame::Kind;
+use clump_wire::frame::FrameKind;
 use std::cell::Cell;
 use std::hint::black_box;
 use std::net::SocketAddr;
@@ -76,14 +78,14 @@ extern "C" fn icount_request_medium_64(ep: &Endpoint, dest: Dest, data: &[u8; 64
 extern "C" fn icount_network_round_trip(pair: &mut Pair, i: u64) {
     black_box(9u8);
     let (now, mut words) = (clock::ticked_ns, Words::default());
-    let (tag, kind, handler) = (1, Kind::Short, 1);
+    let (tag, kind, handler) = (1, FrameKind::Short, 1);
     let request = Request { flow: pair.flow, tag, kind, handler, words: &[i] };
     let _ = black_box(pair.here.request(now, &request, &[]));
     pair.there.receive(now, Some(0), &mut pair.batch);
     for at in 0..pair.batch.len() {
         let Some(arrival) = pair.batch.arrival(at, &mut words) else { break };
         let names = (arrival.route.to, arrival.route.from);
-        let _ = pair.there.reply(now, 0, (Kind::Short, 2), names, (arrival.words(), &[]));
+        let _ = pair.there.reply(now, 0, (FrameKind::Short, 2), names, (arrival.words(), &[]));
     }
     pair.there.service(now(), true);
     pair.here.receive(now, Some(0), &mut pair.batch);
@@ -104,7 +106,7 @@ struct Pair {
 /// Endpoints that take everything.
 struct Open;
 
-impl Doors for Open {
+impl EndpointTable for Open {
     fn admit(&self, _: u64, _: Option<u64>) -> Result<u8, Refusal> {
         Ok(0)
     }

@@ -1,13 +1,13 @@
 //! What the endpoints of a rank share: the node's memory, the rank's block, patience, segment space.
 
 use crate::error::{ErrorKind, Result};
-use crate::network::{Dispatch, Network, NetworkSeat};
+use crate::network::{Dispatch, Network, NetworkResources};
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::{RankBlock, Waiting};
+use clump_shm::rank::{RankBlock, WaitReason};
 use clump_shm::segment::SegmentSpace;
 use clump_shm::shared::Shared;
-use clump_shm::waiter::Patience;
+use clump_shm::waiter::SpinPolicy;
 use clump_trace::Counters;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -18,12 +18,12 @@ pub struct Settings {
     /// Lanes of its own for each destination, while they last; else the shared queues only.
     pub lanes: bool,
     /// How long a request waits for room before it is returned; `None` for ever.
-    pub patience: Option<Duration>,
+    pub send_timeout: Option<Duration>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { lanes: true, patience: None }
+        Self { lanes: true, send_timeout: None }
     }
 }
 
@@ -33,7 +33,7 @@ pub struct RankContext {
     node: NodeMemory,
     rank: u32,
     block: Shared<RankBlock>,
-    patience: Patience,
+    spin_policy: SpinPolicy,
     segments: Mutex<SegmentSpace>,
     settings: Settings,
     network: Option<Network>,
@@ -44,11 +44,11 @@ impl RankContext {
     pub fn new(node: &NodeMemory, rank: u32, settings: Settings) -> Result<Self> {
         let missing = clump_shm::Error::NotANode("this rank has no block in it");
         let block = node.rank(rank).ok_or(missing)?;
-        let (spin_ns, yield_ns) = node.patience_ns();
+        let (spin_ns, yield_ns) = node.spin_policy_ns();
         let segments = Mutex::new(SegmentSpace::new(node, rank));
-        let patience = Patience::new(spin_ns, yield_ns);
+        let spin_policy = SpinPolicy::new(spin_ns, yield_ns);
         let node = node.clone();
-        Ok(Self { node, rank, block, patience, segments, settings, network: None })
+        Ok(Self { node, rank, block, spin_policy, segments, settings, network: None })
     }
 
     /// The same, with a seat at the network between nodes.
@@ -59,7 +59,7 @@ impl RankContext {
         node: &NodeMemory,
         rank: u32,
         settings: Settings,
-        seat: NetworkSeat,
+        seat: NetworkResources,
     ) -> Result<Self> {
         let mut context = Self::new(node, rank, settings)?;
         context.network = Some(Network::open(node, rank, seat)?);
@@ -92,7 +92,7 @@ impl RankContext {
     pub fn close_network(&self) {
         if let Some(network) = &self.network {
             // The agent looks for this: a rank that leaves has no other business any more.
-            self.block.note_waiting(Some(Waiting::Leave));
+            self.block.note_waiting(Some(WaitReason::Leave));
             network.close(&self.node, self.rank);
             self.block.note_waiting(None);
         }
@@ -119,8 +119,8 @@ impl RankContext {
     }
 
     /// How long this rank spins, yields and sleeps.
-    pub fn patience(&self) -> &Patience {
-        &self.patience
+    pub fn spin_policy(&self) -> &SpinPolicy {
+        &self.spin_policy
     }
 
     pub(crate) fn settings(&self) -> Settings {

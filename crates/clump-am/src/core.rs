@@ -2,12 +2,12 @@
 
 use crate::context::RankContext;
 use crate::error::{ErrorKind, Result};
-use crate::handler::{Handler, Table};
-use crate::link::Link;
-use crate::peer::{Dest, Peer, Tag};
+use crate::handler::{Handler, HandlerTable};
+use crate::peer::{Dest, MappedPeer, Tag};
 use crate::remote::Remote;
+use crate::reply_queue::ReplyQueue;
 use crate::returned::{Reason, Returned};
-use crate::token::{MOST_ARGUMENTS, MOST_CARRIED};
+use crate::token::{MAX_ARGUMENTS, MAX_CARRIED};
 use crate::vain::Vain;
 use clump_net::Progress;
 use clump_shm::block::{EndpointBlock, Openness};
@@ -17,7 +17,7 @@ use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_shm::segment::{self, Segment};
 use clump_shm::shared::Shared;
-use clump_shm::slot::{Header, INLINE, Kind};
+use clump_shm::slot::{Header, INLINE, SlotKind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -51,7 +51,7 @@ pub(crate) struct Backlog {
 
 /// What handlers reach through their token: everything of an endpoint but lanes and handlers.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct HandlerContext {
     pub(crate) context: Arc<RankContext>,
     pub(crate) block: Shared<EndpointBlock>,
     pub(crate) backlog: Backlog,
@@ -60,7 +60,7 @@ pub(crate) struct Desk {
     pub(crate) name: Name,
 }
 
-impl Desk {
+impl HandlerContext {
     #[inline(always)]
     pub(crate) fn counters(&self) -> Counters<'_> {
         Counters::over(self.block.counters())
@@ -79,7 +79,7 @@ impl Desk {
 
     /// Queues a message of this endpoint for its handler 0.
     #[cold]
-    pub(crate) fn come_back(&mut self, returned: Returned) {
+    pub(crate) fn return_to_sender(&mut self, returned: Returned) {
         self.backlog.returned.push_back(returned);
         self.backlog.busy = true;
     }
@@ -104,7 +104,7 @@ impl Body<'_> {
 /// What became of an attempt to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Attempt {
+pub enum SendAttempt {
     /// The message is on its way (or on its way back).
     Sent,
     /// There is no room now; poll, and try again.
@@ -116,7 +116,7 @@ pub(crate) type OnReturned = Box<dyn FnMut(&Returned)>;
 /// Which poll comes next, and whether it has more to do than look for messages.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Pulse {
+pub(crate) struct PollSchedule {
     /// Polls so far; wraps.
     pub(crate) polls: u32,
     /// Number of the poll that looks at the network, or after what polls do not see.
@@ -125,23 +125,23 @@ pub(crate) struct Pulse {
 
 /// An endpoint.
 pub struct Core {
-    pub(crate) inbox: Inbox<Link>,
-    pub(crate) table: Table,
-    pub(crate) desk: Desk,
+    pub(crate) inbox: Inbox<ReplyQueue>,
+    pub(crate) table: HandlerTable,
+    pub(crate) handler_context: HandlerContext,
     pub(crate) on_returned: Option<OnReturned>,
-    pub(crate) peers: Vec<Option<Peer>>,
-    pub(crate) retiring: Vec<Peer>,
+    pub(crate) peers: Vec<Option<MappedPeer>>,
+    pub(crate) retiring: Vec<MappedPeer>,
     /// Reply paths of senders without a lane.
-    pub(crate) links: HashMap<Name, Link>,
+    pub(crate) links: HashMap<Name, ReplyQueue>,
     /// What it keeps of the network, if there is one.
     pub(crate) remote: Option<Box<Remote>>,
     /// Where its segment lies, and the bytes reserved for it.
     segment_at: (u64, u64),
-    pub(crate) pulse: Pulse,
+    pub(crate) schedule: PollSchedule,
     /// Number of the poll that looks at the network next.
     pub(crate) net_due: u32,
     /// Number of the poll that looks after what polls do not see next.
-    pub(crate) attend_due: u32,
+    pub(crate) housekeeping_due: u32,
     pub(crate) vain: Vain,
     pub(crate) busy_polls: u32,
     pub(crate) counted_polls: u32,
@@ -162,7 +162,7 @@ impl Core {
             network.registry.enter(inbox.name(), inbox.block().clone());
         }
         let remote = network.map(|network| Box::new(Remote::new(network)));
-        let desk = Desk {
+        let handler_context = HandlerContext {
             context: context.clone(),
             block: inbox.block().clone(),
             backlog: Backlog::default(),
@@ -172,17 +172,17 @@ impl Core {
         };
         Ok(Self {
             inbox,
-            table: Table::new(),
-            desk,
+            table: HandlerTable::new(),
+            handler_context,
             on_returned: None,
             peers: Vec::new(),
             retiring: Vec::new(),
             links: HashMap::new(),
             remote,
             segment_at: (0, 0),
-            pulse: Pulse { polls: 0, due: 1 },
+            schedule: PollSchedule { polls: 0, due: 1 },
             net_due: 1,
-            attend_due: 1,
+            housekeeping_due: 1,
             vain: Vain::default(),
             busy_polls: 0,
             counted_polls: 0,
@@ -191,27 +191,27 @@ impl Core {
 
     /// Maps `name` into the translation table, at the first free index.
     pub(crate) fn map(&mut self, name: Name, tag: Tag, ordered: bool) -> Result<Dest> {
-        self.desk.context.check_process()?;
-        let node = self.desk.context.node();
+        self.handler_context.context.check_process()?;
+        let node = self.handler_context.context.node();
         // Behind the ranks come the network interfaces of nodes.
         let known = name.generation() != 0
             && name.rank() < node.interface_id(node.nnodes())
             && usize::from(name.index()) < clump_shm::geometry::ENDPOINTS;
         let remote = known && !node.is_local(name.rank());
-        let network = self.desk.context.network().filter(|_| remote);
+        let network = self.handler_context.context.network().filter(|_| remote);
         let from = self.inbox.name().to_bits();
         let remote_flow =
             network.map(|network| network.open_flow(from, name.to_bits(), name.rank(), ordered));
         let known = known && !remote;
-        let lanes = known && self.desk.context.settings().lanes;
+        let lanes = known && self.handler_context.context.settings().lanes;
         let reply_lane = if lanes { self.inbox.claim_reply_lane(name) } else { None };
         let me = self.inbox.name();
         let path = if known { Some(Path::for_requests(node, me, name, reply_lane)?) } else { None };
         if path.as_ref().is_some_and(Path::has_lane) {
-            self.desk.counters().bump(Counter::LaneClaims);
+            self.handler_context.counters().bump(Counter::LaneClaims);
         }
         let (remote, tag, unchecked) = (remote_flow, tag.0, false);
-        let peer = Peer { name, tag, path, remote, reply_lane, unchecked, released: false };
+        let peer = MappedPeer { name, tag, path, remote, reply_lane, unchecked, released: false };
         // What a handler has deferred to an entry that is gone must not reach the next.
         let is_free =
             |at: &usize| self.peers[*at].is_none() && !self.has_deferred(Dest(*at as u32));
@@ -225,7 +225,7 @@ impl Core {
 
     /// Whether a deferred request is to go to `dest`.
     pub(crate) fn has_deferred(&self, dest: Dest) -> bool {
-        self.desk.backlog.deferred.iter().any(|deferred| deferred.dest == dest)
+        self.handler_context.backlog.deferred.iter().any(|deferred| deferred.dest == dest)
     }
 
     /// Takes `dest` out of the table. What was sent is still delivered or returned.
@@ -245,24 +245,24 @@ impl Core {
 
     /// Exports `bytes` bytes of zeroed memory for deposits.
     pub(crate) fn export(&mut self, bytes: u64) -> Result<Segment> {
-        if let Some(segment) = &self.desk.segment {
+        if let Some(segment) = &self.handler_context.segment {
             return Err(ErrorKind::HasSegment(segment.len() as u64).into());
         }
-        self.segment_at = (self.desk.context.take_segment(bytes)?, bytes);
+        self.segment_at = (self.handler_context.context.take_segment(bytes)?, bytes);
         self.announce(bytes)
     }
 
     /// The same; later calls with more bytes let it grow, up to what the first reserved.
     pub(crate) fn export_growing(&mut self, reserved: u64, bytes: u64) -> Result<Segment> {
-        match &self.desk.segment {
+        match &self.handler_context.segment {
             Some(segment) if segment.len() as u64 >= bytes => return Ok(segment.clone()),
             Some(_) if bytes > self.segment_at.1 => {
                 return Err(ErrorKind::HasSegment(self.segment_at.1).into());
             }
-            Some(_) => self.desk.context.commit_segment(self.segment_at.0, bytes)?,
+            Some(_) => self.handler_context.context.commit_segment(self.segment_at.0, bytes)?,
             None => {
                 let reserved = reserved.max(bytes);
-                let offset = self.desk.context.reserve_segment(reserved, bytes)?;
+                let offset = self.handler_context.context.reserve_segment(reserved, bytes)?;
                 self.segment_at = (offset, reserved);
             }
         }
@@ -271,11 +271,11 @@ impl Core {
 
     fn announce(&mut self, bytes: u64) -> Result<Segment> {
         let at = (self.segment_at.0, bytes);
-        let Desk { context, block, .. } = &self.desk;
+        let HandlerContext { context, block, .. } = &self.handler_context;
         let segment = segment::announce(context.node(), context.rank(), block, at)?;
-        self.desk.segment = Some(segment.clone());
-        if let Some(network) = self.desk.context.network() {
-            network.registry.set_segment(self.desk.name, Some(segment.clone()));
+        self.handler_context.segment = Some(segment.clone());
+        if let Some(network) = self.handler_context.context.network() {
+            network.registry.set_segment(self.handler_context.name, Some(segment.clone()));
         }
         Ok(segment)
     }
@@ -294,7 +294,7 @@ impl Core {
         dest: Dest,
         handler: Handler,
         words: &[u64],
-    ) -> Result<Attempt> {
+    ) -> Result<SendAttempt> {
         if words.len() <= INLINE
             && handler.0 != 0
             && let Some(Some(peer)) = self.peers.get_mut(dest.0 as usize)
@@ -302,19 +302,19 @@ impl Core {
         {
             peer.unchecked = true;
             if path.push(Header::short(handler.0, words.len()), words).is_ok() {
-                let counters = self.desk.counters();
+                let counters = self.handler_context.counters();
                 counters.bump(Counter::RequestShortSent);
                 counters.add(Counter::RequestShortSentBytes, words.len() as u64 * 8);
-                return Ok(Attempt::Sent);
+                return Ok(SendAttempt::Sent);
             }
         }
-        if words.len() > MOST_ARGUMENTS {
+        if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         self.attempt(dest, handler, words, Body::Short)
     }
 
-    /// Sends once, or says that there is no room. Up to [`MOST_CARRIED`] words.
+    /// Sends once, or says that there is no room. Up to [`MAX_CARRIED`] words.
     #[inline(never)]
     pub(crate) fn attempt(
         &mut self,
@@ -322,21 +322,21 @@ impl Core {
         handler: Handler,
         words: &[u64],
         body: Body<'_>,
-    ) -> Result<Attempt> {
-        if words.len() > MOST_CARRIED {
+    ) -> Result<SendAttempt> {
+        if words.len() > MAX_CARRIED {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
         let Some(peer) = entry else { return Err(ErrorKind::NoSuchDestination(dest.0).into()) };
         match body {
-            Body::Medium(data) if data.len() > self.desk.max_medium => {
-                let most = self.desk.max_medium;
+            Body::Medium(data) if data.len() > self.handler_context.max_medium => {
+                let most = self.handler_context.max_medium;
                 return Err(ErrorKind::PayloadTooLong { given: data.len(), most }.into());
             }
             Body::Long(_, data, _) if data.len() as u64 > SEGMENT_SPACE => {
                 // No segment holds it, and a buffer of that length is none.
-                self.come_back(dest, Reason::BadLength, handler, words, body);
-                return Ok(Attempt::Sent);
+                self.return_to_sender(dest, Reason::BadLength, handler, words, body);
+                return Ok(SendAttempt::Sent);
             }
             _ => {}
         }
@@ -350,9 +350,9 @@ impl Core {
             return self.attempt_remote((dest, flow, tag), handler, words, body);
         }
         // The memory that a child looks at says that everybody is gone.
-        self.desk.context.check_process()?;
+        self.handler_context.context.check_process()?;
         self.refuse(dest, handler, words, body);
-        Ok(Attempt::Sent)
+        Ok(SendAttempt::Sent)
     }
 
     fn attempt_body(
@@ -361,7 +361,7 @@ impl Core {
         handler: Handler,
         words: &[u64],
         body: Body<'_>,
-    ) -> Result<Attempt> {
+    ) -> Result<SendAttempt> {
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
         let path = entry.and_then(|peer| peer.path.as_mut());
         let Some(path) = path else { return Err(ErrorKind::NoSuchDestination(dest.0).into()) };
@@ -373,7 +373,7 @@ impl Core {
             ),
             Body::Medium(data) => {
                 let len = data.len() as u32;
-                let header = Header::new(Kind::Medium, handler.0, words.len(), len);
+                let header = Header::new(SlotKind::Medium, handler.0, words.len(), len);
                 (path.push_payload(header, words, data), Size::Medium, data.len())
             }
             Body::Long(offset, data, _) => {
@@ -387,38 +387,42 @@ impl Core {
                     _ => Some(Reason::BadOffset),
                 };
                 if let Some(reason) = refused {
-                    self.come_back(dest, reason, handler, words, body);
-                    return Ok(Attempt::Sent);
+                    self.return_to_sender(dest, reason, handler, words, body);
+                    return Ok(SendAttempt::Sent);
                 }
-                let mut all = [0; MOST_CARRIED + 2];
+                let mut all = [0; MAX_CARRIED + 2];
                 (all[0], all[1]) = (offset, data.len() as u64);
                 all[2..words.len() + 2].copy_from_slice(words);
-                let header = Header::new(Kind::Long, handler.0, words.len() + 2, 0);
+                let header = Header::new(SlotKind::Long, handler.0, words.len() + 2, 0);
                 (path.push(header, &all[..words.len() + 2]), Size::Long, data.len())
             }
         };
         if pushed.is_err() {
             return Ok(self.full(dest));
         }
-        let counters = self.desk.counters();
+        let counters = self.handler_context.counters();
         counters.bump(Counter::messages(Role::Request, size, Flow::Sent));
         counters.add(Counter::bytes(Role::Request, size, Flow::Sent), bytes as u64);
-        Ok(Attempt::Sent)
+        Ok(SendAttempt::Sent)
     }
 
     #[cold]
-    fn full(&mut self, dest: Dest) -> Attempt {
+    fn full(&mut self, dest: Dest) -> SendAttempt {
         let entry = self.peers.get(dest.0 as usize).and_then(Option::as_ref);
         let lane = entry.and_then(|p| p.path.as_ref()).is_some_and(Path::has_lane);
-        self.desk.counters().bump(if lane { Counter::LaneFull } else { Counter::QueueFull });
-        Attempt::Full
+        self.handler_context.counters().bump(if lane {
+            Counter::LaneFull
+        } else {
+            Counter::QueueFull
+        });
+        SendAttempt::Full
     }
 
     /// The first check of a send failed: says why and sends the message back.
     #[cold]
     fn refuse(&mut self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) {
         let Some(peer) = self.peers.get(dest.0 as usize).and_then(Option::as_ref) else { return };
-        let dead = self.desk.context.node().death_of(peer.name.rank()).is_some();
+        let dead = self.handler_context.context.node().death_of(peer.name.rank()).is_some();
         let openness = peer.path.as_ref().map_or(Openness::Absent, Path::openness);
         let reason = match openness {
             _ if handler.0 == 0 => Reason::BadArguments,
@@ -427,12 +431,12 @@ impl Core {
             Openness::Closed => Reason::EndpointGone,
             Openness::Absent => Reason::NoSuchEndpoint,
         };
-        self.come_back(dest, reason, handler, words, body);
+        self.return_to_sender(dest, reason, handler, words, body);
     }
 
     /// Queues a request of this endpoint for its own handler 0.
     #[cold]
-    pub(crate) fn come_back(
+    pub(crate) fn return_to_sender(
         &mut self,
         dest: Dest,
         reason: Reason,
@@ -447,7 +451,7 @@ impl Core {
             Body::Long(offset, data, _) => (Vec::new(), Some((offset, data.len() as u64))),
         };
         let returned = Returned {
-            rank: self.desk.context.rank(),
+            rank: self.handler_context.context.rank(),
             dest: peer.name,
             reason,
             reply: false,
@@ -456,7 +460,7 @@ impl Core {
             payload,
             deposit,
         };
-        self.desk.come_back(returned);
+        self.handler_context.return_to_sender(returned);
     }
 
     /// Closes the endpoint: nothing is read any more; peers get back what this one did not read.
@@ -473,8 +477,8 @@ impl Core {
         for link in self.inbox.lanes().filter_map(|lane| lane.link.as_ref()) {
             link.path.abandon();
         }
-        if self.desk.segment.take().is_some() {
-            self.desk.context.give_back_segment(self.segment_at.0, self.segment_at.1);
+        if self.handler_context.segment.take().is_some() {
+            self.handler_context.context.give_back_segment(self.segment_at.0, self.segment_at.1);
         }
     }
 }

@@ -2,21 +2,21 @@
 
 mod afar;
 
-use crate::core::{Core, Desk, OnReturned};
+use crate::core::{Core, HandlerContext, OnReturned};
 use crate::error::{ErrorKind, Result};
-use crate::handler::{Failure, Table};
-use crate::link::Link;
+use crate::handler::{HandlerFailure, HandlerTable};
 use crate::payload::Payload;
 use crate::remote::Remote;
+use crate::reply_queue::ReplyQueue;
 use crate::returned::{Reason, Returned, pack_original, unpack_original};
-use crate::token::{Back, MOST_CARRIED};
+use crate::token::{MAX_CARRIED, ReplyTo};
 use clump_shm::bulk::SharedBytes;
 use clump_shm::inbox::InLane;
 use clump_shm::lane::Peek;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_shm::queue::Take;
-use clump_shm::slot::{Header, INLINE, Kind, MOST_WORDS};
+use clump_shm::slot::{Header, INLINE, MAX_WORDS, SlotKind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::collections::hash_map::Entry;
 
@@ -82,9 +82,9 @@ impl Core {
     /// Handles what lies in hot lanes; whether there is more to do.
     #[inline(always)]
     pub(crate) fn poll_lanes(&mut self) -> Result<(usize, bool)> {
-        self.pulse.polls = self.pulse.polls.wrapping_add(1);
-        if self.desk.block.doorbell().rung() {
-            self.answer_bells()?;
+        self.schedule.polls = self.schedule.polls.wrapping_add(1);
+        if self.handler_context.block.doorbell().rung() {
+            self.process_doorbells()?;
         }
         let mut handled = 0;
         // Handlers cannot change the list of hot lanes.
@@ -94,18 +94,18 @@ impl Core {
             }
         }
         let rare = self.inbox.anything_pending()
-            | self.desk.backlog.busy
-            | has_come(self.pulse.due, self.pulse.polls);
+            | self.handler_context.backlog.busy
+            | has_come(self.schedule.due, self.schedule.polls);
         Ok((handled, rare))
     }
 
     #[cold]
-    fn answer_bells(&mut self) -> Result<()> {
-        let heated = self.inbox.answer_bells()?;
-        self.desk.counters().add(Counter::LanesHeated, u64::from(heated));
-        if std::mem::take(&mut self.inbox.mail) {
+    fn process_doorbells(&mut self) -> Result<()> {
+        let heated = self.inbox.process_doorbells()?;
+        self.handler_context.counters().add(Counter::LanesPolled, u64::from(heated));
+        if std::mem::take(&mut self.inbox.queued) {
             // Somebody else looked at the network, and left something for this endpoint.
-            (self.net_due, self.pulse.due) = (self.pulse.polls, self.pulse.polls);
+            (self.net_due, self.schedule.due) = (self.schedule.polls, self.schedule.polls);
         }
         Ok(())
     }
@@ -114,30 +114,30 @@ impl Core {
     #[cold]
     pub(crate) fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
         let mut handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
-        if self.desk.backlog.busy {
-            self.settle()?;
+        if self.handler_context.backlog.busy {
+            self.run_deferred()?;
         }
-        if !has_come(self.pulse.due, self.pulse.polls) {
+        if !has_come(self.schedule.due, self.schedule.polls) {
             return Ok(handled);
         }
-        if has_come(self.attend_due, self.pulse.polls) {
-            self.attend_due = self.pulse.polls.wrapping_add(ATTEND_EVERY);
-            self.attend()?;
+        if has_come(self.housekeeping_due, self.schedule.polls) {
+            self.housekeeping_due = self.schedule.polls.wrapping_add(ATTEND_EVERY);
+            self.housekeeping()?;
         }
-        if has_come(self.vain.due, self.pulse.polls) {
-            self.vain.on_due(self.pulse.polls, caller);
+        if has_come(self.vain.due, self.schedule.polls) {
+            self.vain.on_due(self.schedule.polls, caller);
         }
-        let mut next = self.attend_due;
+        let mut next = self.housekeeping_due;
         if has_come(self.vain.due, next) {
             next = self.vain.due;
         }
         if self.remote.is_some() {
-            if has_come(self.net_due, self.pulse.polls) {
+            if has_come(self.net_due, self.schedule.polls) {
                 let looked = self.poll_network();
                 let soonest = match (caller, &self.remote) {
-                    (Caller::Send, _) => self.pulse.polls.wrapping_add(LOOK_EVERY),
+                    (Caller::Send, _) => self.schedule.polls.wrapping_add(LOOK_EVERY),
                     (Caller::Wait, Some(remote)) => {
-                        self.pulse.polls.wrapping_add(remote.polling.interval_in_wait())
+                        self.schedule.polls.wrapping_add(remote.polling.interval_in_wait())
                     }
                     _ => self.net_due,
                 };
@@ -150,7 +150,7 @@ impl Core {
                 next = self.net_due;
             }
         }
-        self.pulse.due = next;
+        self.schedule.due = next;
         Ok(handled)
     }
 
@@ -158,7 +158,7 @@ impl Core {
     /// decides the round trip of short messages), and goes the long way for everything else.
     #[inline(always)]
     fn take(&mut self, at: usize) -> Result<usize> {
-        let Self { inbox, table, desk, .. } = self;
+        let Self { inbox, table, handler_context, .. } = self;
         let lane = &mut inbox.hot[at];
         let ready = match &lane.link {
             Some(link) => !link.is_stuck(),
@@ -171,13 +171,13 @@ impl Core {
             let words = lane.receiver.short_words();
             // A short header admits at most seven words.
             let words = words.get(..header.words()).unwrap_or(&words);
-            let back = Back::to(lane.link.as_mut());
-            if let Some(failure) = handler.run_short(lane.from, back, desk, words) {
-                return end_failed(lane, desk, header, words, *failure).map(usize::from);
+            let back = ReplyTo::to(lane.link.as_mut());
+            if let Some(failure) = handler.run_short(lane.from, back, handler_context, words) {
+                return end_failed(lane, handler_context, header, words, *failure).map(usize::from);
             }
             lane.receiver.advance_short();
             lane.recent += 1;
-            desk.count_short(lane.reply_lane.is_some(), header);
+            handler_context.count_short(lane.reply_lane.is_some(), header);
             if !lane.receiver.has_message() {
                 return Ok(1);
             }
@@ -195,22 +195,22 @@ impl Core {
     }
 
     fn drain_lane_here(&mut self, at: usize) -> Result<usize> {
-        let Self { inbox, table, desk, on_returned, remote, .. } = self;
+        let Self { inbox, table, handler_context, on_returned, remote, .. } = self;
         let lane = &mut inbox.hot[at];
         let request = lane.reply_lane.is_some();
         if request && lane.link.is_none() {
-            lane.link = Some(link_back(desk, lane.from, lane.reply_lane)?);
+            lane.link = Some(link_back(handler_context, lane.from, lane.reply_lane)?);
         }
         let mut handled = 0;
         while handled < LANE_BUDGET && lane.receiver.has_message() {
-            if lane.link.as_ref().is_some_and(Link::is_stuck) {
+            if lane.link.as_ref().is_some_and(ReplyQueue::is_stuck) {
                 break;
             }
             handled += 1;
             lane.recent = lane.recent.wrapping_add(1);
             let Some(header) = lane.receiver.peek_short() else {
-                desk.counters().bump(Counter::HandlerRuns);
-                let mut message = Handling { table, desk, on_returned, remote, request };
+                handler_context.counters().bump(Counter::HandlerRuns);
+                let mut message = Handling { table, handler_context, on_returned, remote, request };
                 if !message.next_of_lane(lane)? {
                     break;
                 }
@@ -221,19 +221,19 @@ impl Core {
             let words = words.get(..header.words()).unwrap_or(&words);
             let failure = match table.find(header.handler()) {
                 Some(handler) => {
-                    let back = Back::to(lane.link.as_mut());
-                    handler.run_short(lane.from, back, desk, words)
+                    let back = ReplyTo::to(lane.link.as_mut());
+                    handler.run_short(lane.from, back, handler_context, words)
                 }
-                None => Some(Box::new(Failure::Refused(Reason::BadHandler))),
+                None => Some(Box::new(HandlerFailure::Refused(Reason::BadHandler))),
             };
             if let Some(failure) = failure {
-                if !end_failed(lane, desk, header, words, *failure)? {
+                if !end_failed(lane, handler_context, header, words, *failure)? {
                     break;
                 }
                 continue;
             }
             lane.receiver.advance_short();
-            desk.count_short(request, header);
+            handler_context.count_short(request, header);
         }
         Ok(handled)
     }
@@ -242,7 +242,7 @@ impl Core {
     #[cold]
     fn drain_queues(&mut self) -> Result<usize> {
         let mut handled = 0;
-        self.inbox.settle_late();
+        self.inbox.recheck_after_arming();
         for which in [1, 0] {
             while self.inbox.pending[which] && handled < LANE_BUDGET {
                 match self.take_queued(which == 0)? {
@@ -252,25 +252,25 @@ impl Core {
             }
         }
         let woken = self.inbox.wake_queue_senders();
-        self.desk.counters().add(Counter::CreditWakes, u64::from(woken));
+        self.handler_context.counters().add(Counter::CreditWakes, u64::from(woken));
         Ok(handled)
     }
 
     /// Handles one message of a shared queue; `None` when nothing can be handled now.
     fn take_queued(&mut self, request: bool) -> Result<Option<usize>> {
         let before = self.waiting_from_afar();
-        let Self { inbox, table, desk, on_returned, remote, links, .. } = self;
-        if request && desk.backlog.stuck_links > 0 {
+        let Self { inbox, table, handler_context, on_returned, remote, links, .. } = self;
+        if request && handler_context.backlog.stuck_links > 0 {
             return Ok(None);
         }
         let mut words: Words = [0; 2 * INLINE];
-        let context = desk.context.clone();
+        let context = handler_context.context.clone();
         let dead = |rank: u32| context.node().death_of(rank).is_some();
         let queue = if request { &mut inbox.requests } else { &mut inbox.replies };
         let taken = match queue.take(&mut words, dead) {
             Take::Message(taken) => taken,
             Take::Skipped => {
-                desk.counters().bump(Counter::QueueAbandoned);
+                handler_context.counters().bump(Counter::QueueAbandoned);
                 return Ok(Some(0));
             }
             Take::Empty => {
@@ -283,10 +283,10 @@ impl Core {
         let link = match (request, links.entry(from)) {
             (false, _) => None,
             (true, Entry::Occupied(known)) => Some(known.into_mut()),
-            (true, Entry::Vacant(new)) => Some(new.insert(link_back(desk, from, None)?)),
+            (true, Entry::Vacant(new)) => Some(new.insert(link_back(handler_context, from, None)?)),
         };
-        desk.counters().bump(Counter::HandlerRuns);
-        let mut message = Handling { table, desk, on_returned, remote, request };
+        handler_context.counters().bump(Counter::HandlerRuns);
+        let mut message = Handling { table, handler_context, on_returned, remote, request };
         let result = message.handle(from, taken.header, &words, taken.payload, link);
         if let Ok(false) = result {
             return Ok(None);
@@ -299,22 +299,31 @@ impl Core {
 
 /// The way back to a sender of requests, found once.
 #[cold]
-fn link_back(desk: &Desk, to: Name, lane: Option<usize>) -> Result<Link> {
-    Ok(Link::new(Path::for_replies(desk.context.node(), desk.name, to, lane)?))
+fn link_back(
+    handler_context: &HandlerContext,
+    to: Name,
+    lane: Option<usize>,
+) -> Result<ReplyQueue> {
+    Ok(ReplyQueue::new(Path::for_replies(
+        handler_context.context.node(),
+        handler_context.name,
+        to,
+        lane,
+    )?))
 }
 
 /// What became of a message whose handler failed: an error, or whether it went back to its sender.
 #[cold]
 pub(crate) fn failed(
     header: Header,
-    failure: Failure,
+    failure: HandlerFailure,
     send_back: impl FnOnce(Reason) -> Result<bool>,
 ) -> Result<bool> {
     match failure {
-        Failure::Said(why) => {
+        HandlerFailure::Said(why) => {
             Err(ErrorKind::HandlerFailed { handler: header.handler(), why }.into())
         }
-        Failure::Refused(reason) => send_back(reason),
+        HandlerFailure::Refused(reason) => send_back(reason),
     }
 }
 
@@ -322,26 +331,26 @@ pub(crate) fn failed(
 /// and there is no room, so that it stays.
 #[cold]
 fn end_failed(
-    lane: &mut InLane<Link>,
-    desk: &Desk,
+    lane: &mut InLane<ReplyQueue>,
+    handler_context: &HandlerContext,
     header: Header,
     words: &[u64],
-    failure: Failure,
+    failure: HandlerFailure,
 ) -> Result<bool> {
     let (from, link) = (lane.from, lane.link.as_mut());
-    let back = |reason| send_back(from, reason, header, words, &[], link);
+    let back = |reason| return_request(from, reason, header, words, &[], link);
     let result = failed(header, failure, back);
     if !matches!(result, Ok(false)) {
         lane.receiver.advance_short();
-        desk.count_short(lane.reply_lane.is_some(), header);
+        handler_context.count_short(lane.reply_lane.is_some(), header);
     }
     result
 }
 
 /// What a message of any kind needs to be handled.
 struct Handling<'a> {
-    table: &'a mut Table,
-    desk: &'a mut Desk,
+    table: &'a mut HandlerTable,
+    handler_context: &'a mut HandlerContext,
     on_returned: &'a mut Option<OnReturned>,
     remote: &'a mut Option<Box<Remote>>,
     request: bool,
@@ -351,7 +360,7 @@ impl Handling<'_> {
     /// Handles the next message of a lane when it is not short, or takes two slots. False when it
     /// has to stay because its way back is full.
     #[inline(never)]
-    fn next_of_lane(&mut self, lane: &mut InLane<Link>) -> Result<bool> {
+    fn next_of_lane(&mut self, lane: &mut InLane<ReplyQueue>) -> Result<bool> {
         let mut words: Words = [0; 2 * INLINE];
         let Peek::Message(header) = lane.receiver.peek(&mut words) else {
             return Err(ErrorKind::Corrupt(lane.from).into());
@@ -372,30 +381,35 @@ impl Handling<'_> {
         header: Header,
         words: &Words,
         payload: SharedBytes,
-        link: Option<&mut Link>,
+        link: Option<&mut ReplyQueue>,
     ) -> Result<bool> {
         let all = words.get(..header.words()).unwrap_or(words);
         match (header.kind(), all) {
-            (Kind::Short, _) if all.len() <= MOST_CARRIED => {
+            (SlotKind::Short, _) if all.len() <= MAX_CARRIED => {
                 self.count(Size::Short, all.len() as u64 * 8);
                 self.run(from, header, all, &Payload::none(), link, all)
             }
-            (Kind::Long, [offset, len, rest @ ..]) if rest.len() <= MOST_CARRIED => {
+            (SlotKind::Long, [offset, len, rest @ ..]) if rest.len() <= MAX_CARRIED => {
                 self.count(Size::Long, *len);
-                match self.desk.segment.as_ref().and_then(|segment| segment.bytes(*offset, *len)) {
+                match self
+                    .handler_context
+                    .segment
+                    .as_ref()
+                    .and_then(|segment| segment.bytes(*offset, *len))
+                {
                     Some(bytes) => {
                         let payload = Payload::new(bytes, Some(*offset));
                         self.run(from, header, rest, &payload, link, all)
                     }
                     // The segment changed between the sender's check and now.
-                    None => send_back(from, Reason::BadOffset, header, all, &[], link),
+                    None => return_request(from, Reason::BadOffset, header, all, &[], link),
                 }
             }
-            (Kind::Forwarded, _) => self.take_forwarded(from, header, all, payload),
-            (Kind::Returned, [original, rest @ ..]) if !self.request => {
+            (SlotKind::Forwarded, _) => self.take_forwarded(from, header, all, payload),
+            (SlotKind::Returned, [original, rest @ ..]) if !self.request => {
                 self.take_returned(from, header, *original, rest, payload)
             }
-            (Kind::Medium, _) if all.len() <= MOST_CARRIED => {
+            (SlotKind::Medium, _) if all.len() <= MAX_CARRIED => {
                 self.count(Size::Medium, payload.len() as u64);
                 self.run(from, header, all, &Payload::new(payload, None), link, all)
             }
@@ -405,7 +419,7 @@ impl Handling<'_> {
 
     fn count(&self, size: Size, bytes: u64) {
         let role = if self.request { Role::Request } else { Role::Reply };
-        let counters = self.desk.counters();
+        let counters = self.handler_context.counters();
         counters.bump(Counter::messages(role, size, Flow::Received));
         counters.add(Counter::bytes(role, size, Flow::Received), bytes);
     }
@@ -416,20 +430,21 @@ impl Handling<'_> {
         header: Header,
         words: &[u64],
         payload: &Payload<'_>,
-        mut link: Option<&mut Link>,
+        mut link: Option<&mut ReplyQueue>,
         all: &[u64],
     ) -> Result<bool> {
         let failure = match self.table.find(header.handler()) {
             Some(handler) => {
-                let back = Back::to(link.as_deref_mut());
-                handler.run(from, back, self.desk, words, payload)
+                let back = ReplyTo::to(link.as_deref_mut());
+                handler.run(from, back, self.handler_context, words, payload)
             }
-            None => Some(Box::new(Failure::Refused(Reason::BadHandler))),
+            None => Some(Box::new(HandlerFailure::Refused(Reason::BadHandler))),
         };
         let Some(failure) = failure else { return Ok(true) };
         failed(header, *failure, |reason| {
-            let bytes = if header.kind() == Kind::Medium { payload.to_vec() } else { Vec::new() };
-            send_back(from, reason, header, all, &bytes, link)
+            let bytes =
+                if header.kind() == SlotKind::Medium { payload.to_vec() } else { Vec::new() };
+            return_request(from, reason, header, all, &bytes, link)
         })
     }
 
@@ -449,31 +464,31 @@ impl Handling<'_> {
         let mut bytes = Vec::new();
         payload.append_to(&mut bytes);
         let sent = Header::new(kind, handler, words.len(), header.payload());
-        let me = self.desk.context.rank();
+        let me = self.handler_context.context.rank();
         let returned = Returned::of((me, from), (reason, false), sent, words, &bytes);
-        hand_over(self.on_returned, self.desk.counters(), &returned).map(|()| true)
+        hand_over(self.on_returned, self.handler_context.counters(), &returned).map(|()| true)
     }
 }
 
 /// Sends a request back to where it came from; false when there is no room, and the request has to stay
 /// where it is.
 #[cold]
-fn send_back(
+fn return_request(
     from: Name,
     reason: Reason,
     header: Header,
     all: &[u64],
     payload: &[u8],
-    link: Option<&mut Link>,
+    link: Option<&mut ReplyQueue>,
 ) -> Result<bool> {
     let Some(link) = link else {
         // A reply that this program does not handle is this program's own mistake.
         return Err(ErrorKind::Unclaimed { dest: from, reason }.into());
     };
-    let mut back = [0; MOST_WORDS];
+    let mut back = [0; MAX_WORDS];
     back[0] = pack_original(reason, header);
     back[1..=all.len()].copy_from_slice(all);
-    let head = Header::new(Kind::Returned, 0, all.len() + 1, payload.len() as u32);
+    let head = Header::new(SlotKind::Returned, 0, all.len() + 1, payload.len() as u32);
     // A requester that has closed takes nothing back.
     Ok(!link.path.is_open() || link.send_now(head, &back[..=all.len()], payload))
 }

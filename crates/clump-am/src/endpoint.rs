@@ -1,19 +1,19 @@
 //! The endpoint as programs use it.
 
 use crate::context::RankContext;
-use crate::core::{Attempt, Body, Core};
+use crate::core::{Body, Core, SendAttempt};
 use crate::error::{ErrorKind, Result};
-use crate::handler::{Handler, Outcome};
+use crate::handler::{Handler, HandlerResult};
 use crate::payload::Payload;
 use crate::peer::{Dest, Tag};
 use crate::progress::{Condition, Guarded, Locked, Pollable, WaitFor, block_on, enroll};
 use crate::returned::Returned;
 use crate::send::{Outgoing, send_slowly};
-use crate::token::{MOST_ARGUMENTS, Token};
+use crate::token::{MAX_ARGUMENTS, Token};
 use crate::vain::{give_way, note_arrival};
 use clump_shm::backoff::PollBackoff;
 use clump_shm::name::Name;
-use clump_shm::rank::Waiting;
+use clump_shm::rank::WaitReason;
 use clump_shm::segment::Segment;
 use std::cell::{RefCell, RefMut};
 use std::ops::DerefMut;
@@ -32,8 +32,8 @@ impl AsContext for Arc<RankContext> {
     }
 }
 
-/// Who may use an endpoint: [`Alone`] (the thread that opened it) or [`Together`] (any thread).
-pub trait Hold: Clone {
+/// Who may use an endpoint: [`SingleThread`] (the thread that opened it) or [`MultiThread`] (any thread).
+pub trait Ownership: Clone {
     #[doc(hidden)]
     type Cell: Pollable;
     #[doc(hidden)]
@@ -49,13 +49,13 @@ pub trait Hold: Clone {
 
 /// One thread holds the endpoint; no lock.
 #[derive(Debug, Clone)]
-pub struct Alone(Rc<RefCell<Core>>);
+pub struct SingleThread(Rc<RefCell<Core>>);
 
 /// Threads share the endpoint; a lock per call.
 #[derive(Debug, Clone)]
-pub struct Together(Arc<Mutex<Guarded>>);
+pub struct MultiThread(Arc<Mutex<Guarded>>);
 
-impl Hold for Alone {
+impl Ownership for SingleThread {
     type Cell = RefCell<Core>;
 
     #[inline(always)]
@@ -71,7 +71,7 @@ impl Hold for Alone {
     }
 }
 
-impl Hold for Together {
+impl Ownership for MultiThread {
     type Cell = Mutex<Guarded>;
 
     fn cell(&self) -> &Mutex<Guarded> {
@@ -102,7 +102,7 @@ pub enum Events {
 /// thread, one call at a time; its handlers must be `Send`. A rank may have up to 32 of either, in any
 /// of its threads. Clones are the same endpoint.
 #[derive(Debug, Clone)]
-pub struct Endpoint<H = Alone> {
+pub struct Endpoint<H = SingleThread> {
     context: Arc<RankContext>,
     name: Name,
     hold: H,
@@ -110,12 +110,12 @@ pub struct Endpoint<H = Alone> {
 }
 
 /// An endpoint that any thread may use.
-pub type SharedEndpoint = Endpoint<Together>;
+pub type SharedEndpoint = Endpoint<MultiThread>;
 
 // SAFETY: everything in it is Sync but the event mask, which shared endpoints do not change.
-unsafe impl Sync for Endpoint<Together> {}
+unsafe impl Sync for Endpoint<MultiThread> {}
 
-impl Endpoint<Alone> {
+impl Endpoint<SingleThread> {
     /// Opens an endpoint that only this thread will use.
     pub fn open(rank: &impl AsContext, tag: Tag) -> Result<Self> {
         let context = rank.context().clone();
@@ -123,7 +123,7 @@ impl Endpoint<Alone> {
         let name = core.inbox.name();
         let core = Rc::new(RefCell::new(core));
         enroll(&core);
-        Ok(Self { context, name, hold: Alone(core), events: Default::default() })
+        Ok(Self { context, name, hold: SingleThread(core), events: Default::default() })
     }
 
     /// Opens an endpoint that any thread may use.
@@ -131,13 +131,13 @@ impl Endpoint<Alone> {
         let context = rank.context().clone();
         let core = Core::open(&context, tag)?;
         let name = core.inbox.name();
-        let hold = Together(Arc::new(Mutex::new(Guarded(core))));
+        let hold = MultiThread(Arc::new(Mutex::new(Guarded(core))));
         Ok(Endpoint { context, name, hold, events: Default::default() })
     }
 
     /// Sets the handler of that number: it is called with a token, the words, and the payload.
     /// Errors it returns come out of the poll that ran it. Setting handler 0 has no effect.
-    pub fn set_handler<R: Outcome>(
+    pub fn set_handler<R: HandlerResult>(
         &self,
         handler: Handler,
         run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + 'static,
@@ -166,9 +166,9 @@ impl Endpoint<Alone> {
     }
 }
 
-impl Endpoint<Together> {
+impl Endpoint<MultiThread> {
     /// Sets the handler of that number; it may run on any thread that uses the endpoint.
-    pub fn set_handler<R: Outcome>(
+    pub fn set_handler<R: HandlerResult>(
         &self,
         handler: Handler,
         run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + Send + 'static,
@@ -183,7 +183,7 @@ impl Endpoint<Together> {
     }
 }
 
-impl<H: Hold> Endpoint<H> {
+impl<H: Ownership> Endpoint<H> {
     /// The endpoint's global name.
     pub fn name(&self) -> Name {
         self.name
@@ -191,12 +191,12 @@ impl<H: Hold> Endpoint<H> {
 
     /// The right of access that senders need now.
     pub fn tag(&self) -> Result<Tag> {
-        Ok(Tag(self.hold.core()?.desk.block.tag()))
+        Ok(Tag(self.hold.core()?.handler_context.block.tag()))
     }
 
     /// Changes the tag: whoever knows only the old one is refused from now on.
     pub fn set_tag(&self, tag: Tag) -> Result<()> {
-        self.hold.core()?.desk.block.set_tag(tag.0);
+        self.hold.core()?.handler_context.block.set_tag(tag.0);
         Ok(())
     }
 
@@ -236,14 +236,14 @@ impl<H: Hold> Endpoint<H> {
         core.poll_after_send()?;
         drop(core);
         match sent {
-            Attempt::Sent => Ok(()),
-            Attempt::Full => self.send_slowly(dest, handler, words, Body::Short),
+            SendAttempt::Sent => Ok(()),
+            SendAttempt::Full => self.send_slowly(dest, handler, words, Body::Short),
         }
     }
 
     /// Sends a short request if there is room now. Does not poll.
     #[inline(always)]
-    pub fn try_request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<Attempt> {
+    pub fn try_request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<SendAttempt> {
         self.hold.core()?.attempt_short(dest, handler, words)
     }
 
@@ -266,7 +266,7 @@ impl<H: Hold> Endpoint<H> {
         handler: Handler,
         payload: &[u8],
         words: &[u64],
-    ) -> Result<Attempt> {
+    ) -> Result<SendAttempt> {
         self.hold.core()?.attempt(dest, handler, words, Body::Medium(payload))
     }
 
@@ -288,7 +288,7 @@ impl<H: Hold> Endpoint<H> {
     }
 
     fn send(&self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) -> Result<()> {
-        if words.len() > MOST_ARGUMENTS {
+        if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         let mut core = self.hold.core()?;
@@ -296,8 +296,8 @@ impl<H: Hold> Endpoint<H> {
         let polled = core.poll_after_send();
         drop(core);
         match (sent, polled) {
-            (Attempt::Full, Ok(_)) => self.send_slowly(dest, handler, words, body),
-            (Attempt::Full, Err(error)) if body.is_begun() => {
+            (SendAttempt::Full, Ok(_)) => self.send_slowly(dest, handler, words, body),
+            (SendAttempt::Full, Err(error)) if body.is_begun() => {
                 // What is packed in part has to be packed whole: an ordered flow would wait for it.
                 self.send_slowly(dest, handler, words, body)?;
                 Err(error)
@@ -339,7 +339,7 @@ impl<H: Hold> Endpoint<H> {
         drop(core);
         let gave_way = give_way(&self.context, self.hold.cell(), only_polled)?;
         let mut core = self.hold.core()?;
-        core.begin_window(PollBackoff::window(self.context.patience()));
+        core.begin_window(PollBackoff::window(self.context.spin_policy()));
         if !gave_way {
             return Ok(0);
         }
@@ -351,9 +351,9 @@ impl<H: Hold> Endpoint<H> {
     }
 
     /// The same, and looks at the network whether or not that is due: what has arrived is found.
-    pub fn look(&self) -> Result<usize> {
+    pub fn poll_network(&self) -> Result<usize> {
         let mut core = self.hold.core()?;
-        core.urge();
+        core.force_network_poll();
         core.poll()
     }
 
@@ -389,9 +389,9 @@ impl<H: Hold> Endpoint<H> {
     /// As for [`Endpoint::poll`].
     pub fn try_drain(&self) -> Result<bool> {
         let mut core = self.hold.core()?;
-        core.urge();
+        core.force_network_poll();
         core.poll()?;
-        core.attend()?;
+        core.housekeeping()?;
         Ok(core.is_drained())
     }
 
@@ -417,7 +417,7 @@ impl<H: Hold> Endpoint<H> {
     pub fn release(&self) -> Result<()> {
         let mut core = self.hold.core()?;
         core.inbox.release();
-        core.urge();
+        core.force_network_poll();
         Ok(())
     }
 
@@ -440,7 +440,7 @@ struct Event<'a, H> {
     handled: u64,
 }
 
-impl<H: Hold> WaitFor for Event<'_, H> {
+impl<H: Ownership> WaitFor for Event<'_, H> {
     fn done(&mut self) -> Result<bool> {
         let mut core = self.endpoint.hold.core()?;
         if self.handled == 0 {
@@ -450,8 +450,8 @@ impl<H: Hold> WaitFor for Event<'_, H> {
         Ok(self.handled > 0 && self.endpoint.events.get() == Events::NotEmpty)
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Message
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Message
     }
 }
 
@@ -461,10 +461,10 @@ struct Drained<'a, H> {
     asked: bool,
 }
 
-impl<H: Hold> WaitFor for Drained<'_, H> {
+impl<H: Ownership> WaitFor for Drained<'_, H> {
     fn done(&mut self) -> Result<bool> {
         let mut core = self.endpoint.hold.core()?;
-        core.attend()?;
+        core.housekeeping()?;
         let drained = core.is_drained();
         if !drained && !std::mem::replace(&mut self.asked, true) {
             core.request_drained();
@@ -478,7 +478,7 @@ impl<H: Hold> WaitFor for Drained<'_, H> {
         }
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Condition
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Condition
     }
 }

@@ -1,9 +1,9 @@
 //! Handlers and their table.
 
-use crate::core::Desk;
+use crate::core::HandlerContext;
 use crate::payload::Payload;
 use crate::returned::Reason;
-use crate::token::{Back, Token};
+use crate::token::{ReplyTo, Token};
 use clump_shm::name::Name;
 use std::marker::PhantomData;
 
@@ -13,7 +13,7 @@ pub struct Handler(pub u8);
 
 /// Why a handler did not do what the message asked for.
 #[derive(Debug)]
-pub enum Failure {
+pub enum HandlerFailure {
     /// It failed; the poll that ran it says so.
     Said(String),
     /// It does not take the message, which goes back to its sender for this reason. Only for requests, and
@@ -23,28 +23,28 @@ pub enum Failure {
 
 /// What a handler may return: nothing, or a result whose error [`crate::Endpoint::poll`] reports, or that
 /// it does not take the message.
-pub trait Outcome: 'static {
+pub trait HandlerResult: 'static {
     /// What went wrong.
-    fn failure(self) -> Option<Box<Failure>>;
+    fn failure(self) -> Option<Box<HandlerFailure>>;
 }
 
-impl Outcome for () {
+impl HandlerResult for () {
     #[inline(always)]
-    fn failure(self) -> Option<Box<Failure>> {
+    fn failure(self) -> Option<Box<HandlerFailure>> {
         None
     }
 }
 
-impl<E: std::fmt::Display + 'static> Outcome for Result<(), E> {
+impl<E: std::fmt::Display + 'static> HandlerResult for Result<(), E> {
     #[inline(always)]
-    fn failure(self) -> Option<Box<Failure>> {
-        self.err().map(|e| Box::new(Failure::Said(e.to_string())))
+    fn failure(self) -> Option<Box<HandlerFailure>> {
+        self.err().map(|e| Box::new(HandlerFailure::Said(e.to_string())))
     }
 }
 
-impl Outcome for Option<Box<Failure>> {
+impl HandlerResult for Option<Box<HandlerFailure>> {
     #[inline(always)]
-    fn failure(self) -> Option<Box<Failure>> {
+    fn failure(self) -> Option<Box<HandlerFailure>> {
         self
     }
 }
@@ -52,25 +52,25 @@ impl Outcome for Option<Box<Failure>> {
 /// A handler as tables keep it. What makes up its token comes in pieces, by registers: a token that was put together
 /// before would be copied on its way to the handler, and a copy of what has just been written in smaller pieces waits
 /// until all of that has reached the cache.
-pub(crate) trait Run {
+pub(crate) trait HandlerFn {
     /// Runs it for a message without payload.
     fn run_short(
         &mut self,
         from: Name,
-        back: Back<'_>,
-        desk: &mut Desk,
+        back: ReplyTo<'_>,
+        handler_context: &mut HandlerContext,
         words: &[u64],
-    ) -> Option<Box<Failure>>;
+    ) -> Option<Box<HandlerFailure>>;
 
     /// Runs it for any message.
     fn run(
         &mut self,
         from: Name,
-        back: Back<'_>,
-        desk: &mut Desk,
+        back: ReplyTo<'_>,
+        handler_context: &mut HandlerContext,
         words: &[u64],
         payload: &Payload<'_>,
-    ) -> Option<Box<Failure>>;
+    ) -> Option<Box<HandlerFailure>>;
 }
 
 /// A program's function, and what it returns.
@@ -79,44 +79,44 @@ struct Entry<F, R> {
     outcome: PhantomData<fn() -> R>,
 }
 
-impl<F, R> Run for Entry<F, R>
+impl<F, R> HandlerFn for Entry<F, R>
 where
     F: FnMut(Token<'_>, &[u64], Payload<'_>) -> R,
-    R: Outcome,
+    R: HandlerResult,
 {
     fn run_short(
         &mut self,
         from: Name,
-        back: Back<'_>,
-        desk: &mut Desk,
+        back: ReplyTo<'_>,
+        handler_context: &mut HandlerContext,
         words: &[u64],
-    ) -> Option<Box<Failure>> {
-        (self.function)(Token { from, back, desk }, words, Payload::none()).failure()
+    ) -> Option<Box<HandlerFailure>> {
+        (self.function)(Token { from, back, handler_context }, words, Payload::none()).failure()
     }
 
     fn run(
         &mut self,
         from: Name,
-        back: Back<'_>,
-        desk: &mut Desk,
+        back: ReplyTo<'_>,
+        handler_context: &mut HandlerContext,
         words: &[u64],
         payload: &Payload<'_>,
-    ) -> Option<Box<Failure>> {
-        (self.function)(Token { from, back, desk }, words, payload.again()).failure()
+    ) -> Option<Box<HandlerFailure>> {
+        (self.function)(Token { from, back, handler_context }, words, payload.reborrow()).failure()
     }
 }
 
 /// 256 handlers, most of them unset.
-pub(crate) struct Table {
-    entries: Box<[Option<Box<dyn Run>>; 256]>,
+pub(crate) struct HandlerTable {
+    entries: Box<[Option<Box<dyn HandlerFn>>; 256]>,
 }
 
-impl Table {
+impl HandlerTable {
     pub(crate) fn new() -> Self {
         Self { entries: Box::new([const { None }; 256]) }
     }
 
-    pub(crate) fn set<R: Outcome>(
+    pub(crate) fn set<R: HandlerResult>(
         &mut self,
         handler: Handler,
         function: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + 'static,
@@ -126,12 +126,12 @@ impl Table {
     }
 
     #[inline(always)]
-    pub(crate) fn find(&mut self, handler: u8) -> Option<&mut Box<dyn Run>> {
+    pub(crate) fn find(&mut self, handler: u8) -> Option<&mut Box<dyn HandlerFn>> {
         self.entries[usize::from(handler)].as_mut()
     }
 }
 
-impl std::fmt::Debug for Table {
+impl std::fmt::Debug for HandlerTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let set = self.entries.iter().filter(|e| e.is_some()).count();
         write!(f, "Table({set} handlers)")

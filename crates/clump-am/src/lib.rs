@@ -5,7 +5,7 @@
 //! 2.2, and the AM-II specification it cites, with two additions: handlers may queue requests
 //! ([`Token::defer`]), and blocking calls sleep instead of polling for ever.
 //!
-//! Types to know: [`Endpoint`] (one thread's), [`SharedEndpoint`] (any thread's) and [`Berth`] (where one
+//! Types to know: [`Endpoint`] (one thread's), [`SharedEndpoint`] (any thread's) and [`EndpointCell`] (where one
 //! lies that changes its thread), [`Token`] (a
 //! handler's right to answer), [`Payload`], [`Returned`] (a message that came back), [`Error`].
 //!
@@ -28,19 +28,19 @@
 //! needs_both::<clump_am::SharedEndpoint>();
 //! ```
 
-mod berth;
 mod context;
 mod core;
 mod dispatch;
 mod endpoint;
+mod endpoint_cell;
 mod error;
 mod handler;
-mod link;
 mod network;
 mod payload;
 mod peer;
 mod progress;
 mod remote;
+mod reply_queue;
 mod returned;
 mod send;
 mod token;
@@ -48,24 +48,26 @@ mod upkeep;
 mod vain;
 mod view;
 
-pub use berth::{Access, Berth, Inside, this_thread};
 pub use clump_driver::FaultPlan;
 pub use clump_shm::name::Name;
 pub use clump_shm::segment::Segment;
 pub use context::{RankContext, Settings};
-pub use core::Attempt;
-pub use endpoint::{Alone, AsContext, Endpoint, Events, Hold, SharedEndpoint, Together};
+pub use core::SendAttempt;
+pub use endpoint::{
+    AsContext, Endpoint, Events, MultiThread, Ownership, SharedEndpoint, SingleThread,
+};
+pub use endpoint_cell::{Access, BorrowedEndpoint, EndpointCell, this_thread};
 pub use error::{Error, ErrorKind, Result};
-pub use handler::{Failure, Handler, Outcome};
+pub use handler::{Handler, HandlerFailure, HandlerResult};
 pub use network::{
-    Accept, Dispatch, Forward, Network, NetworkSeat, Portal, PortalClock, Spill, count_stack,
-    credit_bytes, faults, fits, gone, gone_peers, note_narrowed, note_unanswered, peer_address,
-    proxy_name, remote_interfaces, remote_ranks, stamped,
+    Accept, Dispatch, Forward, Network, NetworkResources, ProxyClient, ProxyClientClock, Spill,
+    count_stack, credit_bytes, faults, fits, gone, gone_peers, note_narrowed, note_unanswered,
+    peer_address, proxy_name, remote_interfaces, remote_ranks, stamped,
 };
 pub use payload::Payload;
 pub use peer::{Dest, Tag};
-pub use progress::{Pollable, WaitFor, block_on, look_at};
+pub use progress::{Pollable, WaitFor, block_on, poll_also};
 pub use returned::{Reason, Returned};
-pub use token::{MOST_ARGUMENTS, MOST_CARRIED, MOST_DEFERRED, Parcel, Token};
+pub use token::{LayerPayload, MAX_ARGUMENTS, MAX_CARRIED, MAX_DEFERRED, Token};
 pub use vain::{give_way, note_arrival};
-pub use view::{LANE_STRIDE, View, Way};
+pub use view::{LANE_STRIDE, LocalRoute, View};

@@ -1,46 +1,46 @@
 //! The rank's network interface as its endpoints use it.
 
-mod carrier;
 pub(crate) mod forward;
-pub(crate) mod portal;
+pub(crate) mod proxy_client;
 pub(crate) mod registry;
+mod transport;
 
-pub use carrier::Accept;
+pub use transport::Accept;
 
 use crate::error::{ErrorKind, Result};
 use crate::returned::Reason;
-use carrier::Carrier;
 pub use clump_boot::Dispatch;
 use clump_driver::{Clock, Fault, FaultPlan, PathCounts, PeerPaths, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
 use clump_net::{
-    Batch, Doors, Interface, PeerAddress, Polling, Refusal, Stack, StackConfig, Times,
+    Backstop, Batch, EndpointTable, PeerAddress, Polling, Refusal, Stack, StackConfig, Times,
 };
 use clump_os::fence::FenceKind;
 use clump_os::secret::Secret;
 use clump_os::{clock, socket};
 use clump_proto::Congestion;
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::{Place, RankBlock, RankState};
+use clump_shm::rank::{ProcessAddress, RankBlock, RankState};
 use clump_shm::segment::Segment;
 use clump_trace::{Counter, Counters, Gauge, Gauges, Stage};
 use clump_wire::Security;
 pub use forward::{Forward, Spill, stamped};
-pub use portal::{Portal, PortalClock, proxy_name};
+pub use proxy_client::{ProxyClient, ProxyClientClock, proxy_name};
 use registry::Registry;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
+use transport::Transport;
 
 /// Bytes of requests between two endpoints that may be unconsumed, when few ranks share the memory.
-const MOST_CREDIT: u64 = 1 << 20;
+const MAX_CREDIT: u64 = 1 << 20;
 /// Peers that are sent to by sockets of their own.
-const MOST_CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// How long a closing rank waits for news before it says again that it closes.
 const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 /// Polls between two looks at what could not be handed to a proxy.
 const PORTAL_POLLS: u32 = 256;
-const LEAST_CREDIT: u64 = 64 << 10;
+const MIN_CREDIT: u64 = 64 << 10;
 /// Bytes of requests that all endpoints of all peers together may leave unconsumed at one endpoint.
 const ALL_CREDIT: u64 = 64 << 20;
 
@@ -61,7 +61,7 @@ pub fn faults(config: &clump_boot::Config) -> Option<(FaultPlan, u64)> {
 
 /// What a rank needs to talk to other nodes.
 #[derive(Debug)]
-pub struct NetworkSeat {
+pub struct NetworkResources {
     /// Its sockets: UDP, bound to the addresses that the others know, in order.
     pub sockets: Vec<OwnedFd>,
     /// What a driver with more direct access needs besides, for each; empty for UDP.
@@ -80,17 +80,20 @@ pub struct NetworkSeat {
 
 /// Bytes of requests that one endpoint may leave unconsumed at another of another node.
 pub fn credit_bytes(node: &NodeMemory) -> u64 {
-    (ALL_CREDIT / node.ranks() as u64).clamp(LEAST_CREDIT, MOST_CREDIT)
+    (ALL_CREDIT / node.ranks() as u64).clamp(MIN_CREDIT, MAX_CREDIT)
 }
 
 /// The ranks of other nodes, and where they are.
-pub fn remote_ranks(node: &NodeMemory) -> impl Iterator<Item = (u32, Place)> + '_ {
+pub fn remote_ranks(node: &NodeMemory) -> impl Iterator<Item = (u32, ProcessAddress)> + '_ {
     let remote = (0..node.ranks() as u32).filter(|&other| !node.is_local(other));
     remote.filter_map(|other| Some((other, node.rank(other)?.place()?)))
 }
 
 /// The network interfaces of other nodes that have this number at their node, and where they are.
-pub fn remote_interfaces(node: &NodeMemory, which: u32) -> impl Iterator<Item = (u32, Place)> + '_ {
+pub fn remote_interfaces(
+    node: &NodeMemory,
+    which: u32,
+) -> impl Iterator<Item = (u32, ProcessAddress)> + '_ {
     let remote = (0..node.nnodes()).filter(|&other| other != node.node());
     remote.filter_map(move |other| {
         let id = node.interface_id(other) + which;
@@ -99,7 +102,7 @@ pub fn remote_interfaces(node: &NodeMemory, which: u32) -> impl Iterator<Item = 
 }
 
 /// A place as stacks know it.
-pub fn peer_address((id, place): (u32, Place)) -> PeerAddress {
+pub fn peer_address((id, place): (u32, ProcessAddress)) -> PeerAddress {
     PeerAddress { id, address: place.address, epoch: place.epoch }
 }
 
@@ -114,7 +117,7 @@ fn preferred_path(node: &NodeMemory, me: u32, peer: u32) -> usize {
     sum as usize
 }
 
-impl NetworkSeat {
+impl NetworkResources {
     /// The stack of this seat: number and incarnation, whom it talks to, and who is behind it.
     ///
     /// # Errors
@@ -124,12 +127,12 @@ impl NetworkSeat {
         node: &NodeMemory,
         (me, epoch): (u32, u32),
         peers: Vec<PeerAddress>,
-        doors: Box<dyn Doors>,
+        endpoints: Box<dyn EndpointTable>,
     ) -> Result<Stack> {
         let Self { sockets, direct, mut key, security, window, faults, .. } = self;
         let refused = |why: &dyn std::fmt::Display| ErrorKind::Network(why.to_string());
         let options = UdpOptions {
-            connections: MOST_CONNECTIONS,
+            connections: MAX_CONNECTIONS,
             // How long a crowd waits here is no delay of the path.
             timestamps: Timestamps::Crowds,
             ..UdpOptions::default()
@@ -164,7 +167,7 @@ impl NetworkSeat {
             credit_bytes: credit_bytes(node),
             peers,
         };
-        Ok(Stack::new(config, &key, driver, doors).map_err(|e| refused(&e))?)
+        Ok(Stack::new(config, &key, driver, endpoints).map_err(|e| refused(&e))?)
     }
 }
 
@@ -205,7 +208,7 @@ pub fn gone_peers(stack: &Stack, node: &NodeMemory) -> Vec<(u32, Refusal)> {
 /// See the module.
 #[derive(Debug)]
 pub struct Network {
-    carrier: Carrier,
+    transport: Transport,
     pub(crate) registry: Arc<Registry>,
     pub(crate) credit: u64,
     polling: Polling,
@@ -216,7 +219,7 @@ impl Network {
     ///
     /// # Errors
     /// The socket or the key cannot be used.
-    pub fn open(node: &NodeMemory, rank: u32, seat: NetworkSeat) -> Result<Self> {
+    pub fn open(node: &NodeMemory, rank: u32, seat: NetworkResources) -> Result<Self> {
         let mine = node.rank(rank).and_then(|block| block.place());
         let mine = mine.ok_or_else(|| ErrorKind::Network("this rank has no address".into()))?;
         let polling = seat.polling;
@@ -224,24 +227,24 @@ impl Network {
         let me = (rank, mine.epoch);
         let interfaces = remote_interfaces(node, 0);
         let peers = remote_ranks(node).chain(interfaces).map(peer_address).collect();
-        let stack = seat.into_stack(node, me, peers, Box::new(registry.doors()))?;
+        let stack = seat.into_stack(node, me, peers, Box::new(registry.endpoint_table()))?;
         let credit = credit_bytes(node);
         let (home, fence): (NodeMemory, FenceKind) = (node.clone(), node.fence());
-        let gates = registry.clone();
+        let entries = registry.clone();
         let wake = Box::new(move |mailed: u32| {
-            gates.ring(mailed);
+            entries.notify(mailed);
             if let Some(block) = home.rank(rank) {
                 block.park().wake_if_asleep(fence, home.alarm(rank).map(|alarm| &**alarm));
             }
         });
         // A rank that is alone on its node has nothing else to look at.
         let (least, most) = if node.local_ranks().len() == 1 { (1, 1) } else { polling };
-        let interface = Interface::new(stack, wake);
+        let interface = Backstop::new(stack, wake);
         if let Some(block) = node.rank(rank) {
             Gauges::over(block.gauges()).set(Gauge::Started, clock::now_ns());
         }
-        let (carrier, polling) = (Carrier::Own(interface), Polling::new(least, most));
-        Ok(Self { carrier, registry, credit, polling })
+        let (transport, polling) = (Transport::Own(interface), Polling::new(least, most));
+        Ok(Self { transport, registry, credit, polling })
     }
 
     /// The same by way of the node's proxies.
@@ -250,10 +253,10 @@ impl Network {
     /// Address space has run out.
     pub fn through_proxies(node: &NodeMemory, rank: u32, dispatch: Dispatch) -> Result<Self> {
         let registry = Arc::new(Registry::new(rank));
-        let carrier = Carrier::Proxies(Box::new(Portal::open(node, rank, dispatch)?));
+        let transport = Transport::Proxies(Box::new(ProxyClient::open(node, rank, dispatch)?));
         // What comes lies in the lanes of endpoints; a look only hands on what had to wait.
         let polling = Polling::new(PORTAL_POLLS, PORTAL_POLLS);
-        Ok(Self { carrier, registry, credit: credit_bytes(node), polling })
+        Ok(Self { transport, registry, credit: credit_bytes(node), polling })
     }
 
     /// Says good-bye to all peers: waits until everything sent has arrived, tells them that nothing more
@@ -265,14 +268,14 @@ impl Network {
             let lost = node.job().first_death().is_some() && !node.job().survive();
             lost || block.death().is_some()
         };
-        let interface = match &self.carrier {
-            Carrier::Own(interface) => interface,
-            Carrier::Proxies(portal) => {
-                portal.take_leave();
-                let gone = || portal.flush() && block.farewells() >= node.proxies();
+        let interface = match &self.transport {
+            Transport::Own(interface) => interface,
+            Transport::Proxies(client) => {
+                client.begin_close();
+                let gone = || client.flush() && block.close_handshakes() >= node.proxies();
                 while !over() && !gone() {
                     let announced = block.park().announce(node.fence());
-                    portal.request_room();
+                    client.request_room();
                     // Whoever looked for a sleeper before the announcement had said what it had to say.
                     if over() || gone() {
                         block.park().withdraw(announced);
@@ -289,10 +292,10 @@ impl Network {
         };
         let mut batch = Batch::default();
         loop {
-            self.attend(node, &block);
+            self.housekeeping(node, &block);
             let mut stack = interface.stack();
             while stack.receive(clock::ticked_ns, None, &mut batch) > 0 {}
-            let now = stack.looked_at();
+            let now = stack.polled_at();
             stack.service(now, true);
             if stack.is_quiet() {
                 stack.close(now);
@@ -308,16 +311,16 @@ impl Network {
 
     /// Bytes kept for peers: under way, waiting to be sent, and waiting for endpoints.
     pub fn memory_bytes(&self) -> usize {
-        match &self.carrier {
-            Carrier::Own(interface) => interface.stack().memory_bytes(),
-            Carrier::Proxies(portal) => portal.memory_bytes(),
+        match &self.transport {
+            Transport::Own(interface) => interface.stack().memory_bytes(),
+            Transport::Proxies(client) => client.memory_bytes(),
         }
     }
 
     /// Bytes of buffers that this rank's stack may keep for reuse, beyond what has been under way at one time. For programs
     /// that count their memory.
     pub fn set_spare(&self, bytes: usize) {
-        if let Carrier::Own(interface) = &self.carrier {
+        if let Transport::Own(interface) = &self.transport {
             interface.stack().set_spare(bytes);
         }
     }
@@ -325,9 +328,9 @@ impl Network {
     /// What tells packets of this job from those of others; every packet says it. A rank that has proxies
     /// does not know.
     pub fn job_tag(&self) -> Option<u32> {
-        match &self.carrier {
-            Carrier::Own(interface) => Some(interface.stack().job_tag()),
-            Carrier::Proxies(_) => None,
+        match &self.transport {
+            Transport::Own(interface) => Some(interface.stack().job_tag()),
+            Transport::Proxies(_) => None,
         }
     }
 
@@ -337,10 +340,10 @@ impl Network {
     }
 
     /// Gives up peers that died or finalized, and copies what the stack has counted.
-    pub(crate) fn attend(&self, node: &NodeMemory, block: &RankBlock) {
-        let interface = match &self.carrier {
-            Carrier::Own(interface) => interface,
-            Carrier::Proxies(portal) => return portal.attend(),
+    pub(crate) fn housekeeping(&self, node: &NodeMemory, block: &RankBlock) {
+        let interface = match &self.transport {
+            Transport::Own(interface) => interface,
+            Transport::Proxies(client) => return client.housekeeping(),
         };
         let mut stack = interface.stack();
         for (peer, why) in gone_peers(&stack, node) {

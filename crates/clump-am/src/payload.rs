@@ -38,7 +38,7 @@ impl<'a> Payload<'a> {
 
     /// The same bytes once more, for whoever handled them and has to send them back.
     #[inline(always)]
-    pub(crate) fn again(&self) -> Payload<'a> {
+    pub(crate) fn reborrow(&self) -> Payload<'a> {
         Payload { bytes: self.bytes, offset: self.offset }
     }
 

@@ -15,7 +15,7 @@ pub struct Tag(pub u64);
 
 /// A mapped destination.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(crate) struct MappedPeer {
     pub(crate) name: Name,
     pub(crate) tag: u64,
     /// `None` when the name leads to no endpoint of this node.

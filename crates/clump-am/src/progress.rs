@@ -7,8 +7,8 @@ use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
 use crate::network::Network;
-use clump_shm::rank::{RankState, Waiting};
-use clump_shm::waiter::{Next, Waiter};
+use clump_shm::rank::{RankState, WaitReason};
+use clump_shm::waiter::{WaitStep, Waiter};
 use clump_trace::{Counter, Counters};
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
@@ -31,19 +31,19 @@ pub trait Pollable {
     /// another thread, is passed over.
     fn poll_once(&self) -> Result<usize>;
     /// Looks after deferred requests, returned messages and lost peers.
-    fn attend(&self) -> Result<()>;
+    fn housekeeping(&self) -> Result<()>;
     /// Whether it is one of this thread's bundle, all of which a blocking call looks at.
     fn in_bundle(&self) -> bool;
     /// The next poll looks at the network, whenever it would have come.
-    fn urge(&self);
+    fn force_network_poll(&self);
     /// A number that grows with what is sent and handled here.
     fn activity(&self) -> u64;
     /// Asks senders to ring from now on.
-    fn cool(&self);
+    fn arm_notifications(&self);
     /// After the announcement of a sleep: asks receivers that have no room for what handlers left behind to
     /// wake this rank once they have.
     fn request_room(&self);
-    /// After the fence that follows [`Pollable::cool`]: whether anything came in meanwhile.
+    /// After the fence that follows [`Pollable::arm_notifications`]: whether anything came in meanwhile.
     fn anything_waiting(&self) -> bool;
 }
 
@@ -57,13 +57,13 @@ impl Pollable for RefCell<Core> {
         true
     }
 
-    fn attend(&self) -> Result<()> {
-        self.try_borrow_mut().map_or(Ok(()), |mut core| core.attend())
+    fn housekeeping(&self) -> Result<()> {
+        self.try_borrow_mut().map_or(Ok(()), |mut core| core.housekeeping())
     }
 
-    fn urge(&self) {
+    fn force_network_poll(&self) {
         if let Ok(mut core) = self.try_borrow_mut() {
-            core.urge();
+            core.force_network_poll();
         }
     }
 
@@ -71,9 +71,9 @@ impl Pollable for RefCell<Core> {
         self.try_borrow().map_or(0, |core| core.activity())
     }
 
-    fn cool(&self) {
+    fn arm_notifications(&self) {
         if let Ok(mut core) = self.try_borrow_mut() {
-            core.inbox.cool_all();
+            core.inbox.arm_all_notifications();
         }
     }
 
@@ -122,13 +122,13 @@ impl Pollable for Mutex<Guarded> {
         false
     }
 
-    fn attend(&self) -> Result<()> {
-        self.try_lock().map_or(Ok(()), |mut core| core.0.attend())
+    fn housekeeping(&self) -> Result<()> {
+        self.try_lock().map_or(Ok(()), |mut core| core.0.housekeeping())
     }
 
-    fn urge(&self) {
+    fn force_network_poll(&self) {
         if let Ok(mut core) = self.try_lock() {
-            core.0.urge();
+            core.0.force_network_poll();
         }
     }
 
@@ -136,8 +136,8 @@ impl Pollable for Mutex<Guarded> {
         self.try_lock().map_or(0, |core| core.0.activity())
     }
 
-    fn cool(&self) {
-        self.lock().unwrap_or_else(PoisonError::into_inner).0.inbox.cool_all();
+    fn arm_notifications(&self) {
+        self.lock().unwrap_or_else(PoisonError::into_inner).0.inbox.arm_all_notifications();
     }
 
     fn request_room(&self) {
@@ -157,29 +157,29 @@ thread_local! {
 /// From now on blocking calls of this thread look at `others` too: what an interface on top of this one keeps
 /// in berths.
 #[inline]
-pub fn look_at(others: &'static dyn Pollable) {
+pub fn poll_also(others: &'static dyn Pollable) {
     OTHERS.set(Some(others));
 }
 
 /// What a blocking call of this thread looks at.
-enum Member<'a> {
+enum PolledEndpoint<'a> {
     Core(&'a RefCell<Core>),
     Others(&'static dyn Pollable),
 }
 
-impl Member<'_> {
+impl PolledEndpoint<'_> {
     #[inline(always)]
     fn poll_once(&self) -> Result<usize> {
         match self {
-            Member::Core(core) => core.poll_once(),
-            Member::Others(others) => others.poll_once(),
+            PolledEndpoint::Core(core) => core.poll_once(),
+            PolledEndpoint::Others(others) => others.poll_once(),
         }
     }
 
     fn slow(&self) -> &dyn Pollable {
         match self {
-            Member::Core(core) => *core,
-            Member::Others(others) => *others,
+            PolledEndpoint::Core(core) => *core,
+            PolledEndpoint::Others(others) => *others,
         }
     }
 }
@@ -198,14 +198,14 @@ pub(crate) fn bundle_size() -> usize {
 }
 
 /// Calls `each` with every endpoint of this thread.
-fn each_of_bundle(mut each: impl FnMut(Member<'_>)) {
+fn each_of_bundle(mut each: impl FnMut(PolledEndpoint<'_>)) {
     // Cloned, because a handler may open or close endpoints.
     let bundle = BUNDLE.with_borrow(Clone::clone);
     for core in bundle.iter().filter_map(Weak::upgrade) {
-        each(Member::Core(&core));
+        each(PolledEndpoint::Core(&core));
     }
     if let Some(others) = OTHERS.get() {
-        each(Member::Others(others));
+        each(PolledEndpoint::Others(others));
     }
 }
 
@@ -223,7 +223,7 @@ pub trait WaitFor {
     /// Whether it has come. Called after every look at the endpoints.
     fn done(&mut self) -> Result<bool>;
     /// How to explain it to whoever asks what this rank waits for.
-    fn waiting(&self) -> Waiting;
+    fn waiting(&self) -> WaitReason;
     /// Called before this rank announces itself asleep.
     fn before_sleep(&mut self) {}
     /// Called once this rank has announced itself asleep, before the last question whether it has come: asks
@@ -250,8 +250,8 @@ impl<F: FnMut() -> bool> WaitFor for Condition<F> {
         Ok((self.0)())
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Condition
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Condition
     }
 }
 
@@ -270,8 +270,8 @@ impl<F: FnMut() -> Result<bool>, A: FnMut()> WaitFor for Room<F, A> {
         (self.attempt)()
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Room { peer: self.peer }
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Room { peer: self.peer }
     }
 
     fn announced(&mut self) {
@@ -296,22 +296,22 @@ pub fn block_on(
     if what.done()? {
         return Ok(());
     }
-    let mut waiter = Waiter::new(context.patience());
+    let mut waiter = Waiter::new(context.spin_policy());
     let network = context.network();
     if let Some(network) = network {
         context.check_process()?;
         // Who has just sent something is likely to wait for the answer.
-        if network.settle() {
-            mine.urge();
+        if network.flush() {
+            mine.force_network_poll();
         }
     }
     let alone = bundle_size() <= usize::from(mine.in_bundle());
     let mut noted = false;
     let mut yields = 0;
-    let mut heard = network.map_or(0, Network::heard);
+    let mut heard = network.map_or(0, Network::packets_heard);
     let result = loop {
         let handled = if alone { mine.poll_once() } else { poll_all(mine) };
-        let mut next = Next::Look;
+        let mut next = WaitStep::Look;
         match handled {
             Err(error) => break Err(error),
             Ok(0) => next = waiter.step(),
@@ -324,21 +324,21 @@ pub fn block_on(
             Ok(true) => break Ok(()),
             Ok(false) => {}
         }
-        yields += u64::from(next == Next::Yielded);
-        if network.is_some() && next != Next::Look {
-            mine.urge();
+        yields += u64::from(next == WaitStep::Yielded);
+        if network.is_some() && next != WaitStep::Look {
+            mine.force_network_poll();
         }
         let attend = match next {
-            Next::Look => false,
-            Next::Yielded => yields % ATTEND_YIELDS == 0,
-            Next::Sleep => true,
+            WaitStep::Look => false,
+            WaitStep::Yielded => yields % ATTEND_YIELDS == 0,
+            WaitStep::Sleep => true,
         };
-        if next == Next::Sleep {
-            let before = std::mem::replace(&mut heard, network.map_or(0, Network::heard));
+        if next == WaitStep::Sleep {
+            let before = std::mem::replace(&mut heard, network.map_or(0, Network::packets_heard));
             if heard != before {
                 // Pieces of something long come, or acknowledgements: whoever went to sleep would be woken at once.
                 waiter.reset();
-                next = Next::Yielded;
+                next = WaitStep::Yielded;
             }
         }
         if attend && let Err(error) = idle(context, mine, what, next, &mut noted) {
@@ -372,7 +372,7 @@ fn idle(
     context: &RankContext,
     mine: &impl Pollable,
     what: &mut impl WaitFor,
-    next: Next,
+    next: WaitStep,
     noted: &mut bool,
 ) -> Result<()> {
     context.check_alive()?;
@@ -386,11 +386,11 @@ fn idle(
             return Err(ErrorKind::RankDied(death).into());
         }
     }
-    mine.attend()?;
+    mine.housekeeping()?;
     let mut failure = None;
-    each_of_bundle(|member| failure = member.slow().attend().err().or(failure.take()));
+    each_of_bundle(|member| failure = member.slow().housekeeping().err().or(failure.take()));
     failure.map_or(Ok(()), Err)?;
-    if next == Next::Sleep {
+    if next == WaitStep::Sleep {
         *noted = true;
         context.block().note_waiting(Some(what.waiting()));
         sleep(context, mine, what)?;
@@ -408,8 +408,8 @@ pub(crate) fn sleep(
     what: &mut impl WaitFor,
 ) -> Result<()> {
     let counters = Counters::over(context.block().counters());
-    mine.cool();
-    each_of_bundle(|member| member.slow().cool());
+    mine.arm_notifications();
+    each_of_bundle(|member| member.slow().arm_notifications());
     what.before_sleep();
     let announced = context.block().park().announce(context.node().fence());
     what.announced();

@@ -1,9 +1,9 @@
 //! Messages that come back: handler 0 (paper 000, 2.2).
 
 use crate::handler::Handler;
-use crate::token::Parcel;
+use crate::token::LayerPayload;
 use clump_shm::name::Name;
-use clump_shm::slot::{Header, Kind};
+use clump_shm::slot::{Header, SlotKind};
 use clump_trace::Counter;
 
 /// Why a message came back.
@@ -116,7 +116,7 @@ impl Returned {
     ) -> Self {
         let handler = Handler(header.handler());
         let (deposit, words) = match (header.kind(), words) {
-            (Kind::Long, [offset, len, rest @ ..]) => (Some((*offset, *len)), rest),
+            (SlotKind::Long, [offset, len, rest @ ..]) => (Some((*offset, *len)), rest),
             _ => (None, words),
         };
         let (words, payload) = (words.to_vec(), payload.to_vec());
@@ -125,11 +125,17 @@ impl Returned {
 
     /// A reply to handler 0, which takes none.
     #[cold]
-    pub(crate) fn refused((rank, dest): (u32, Name), words: &[u64], parcel: Parcel<'_>) -> Self {
+    pub(crate) fn refused(
+        (rank, dest): (u32, Name),
+        words: &[u64],
+        parcel: LayerPayload<'_>,
+    ) -> Self {
         let (payload, deposit) = match parcel {
-            Parcel::Short => (Vec::new(), None),
-            Parcel::Medium(payload) => (payload.to_vec(), None),
-            Parcel::Long(offset, payload) => (Vec::new(), Some((offset, payload.len() as u64))),
+            LayerPayload::Short => (Vec::new(), None),
+            LayerPayload::Medium(payload) => (payload.to_vec(), None),
+            LayerPayload::Long(offset, payload) => {
+                (Vec::new(), Some((offset, payload.len() as u64)))
+            }
         };
         let (reason, reply, handler) = (Reason::BadArguments, true, Handler(0));
         Self { rank, dest, reason, reply, handler, words: words.to_vec(), payload, deposit }
@@ -142,12 +148,12 @@ pub(crate) fn pack_original(reason: Reason, header: Header) -> u64 {
 }
 
 /// Reads [`pack_original`].
-pub(crate) fn unpack_original(word: u64) -> Option<(Reason, Kind, u8)> {
+pub(crate) fn unpack_original(word: u64) -> Option<(Reason, SlotKind, u8)> {
     let reason = Reason::from_bits((word & 0xff) as u8)?;
     let kind = match word >> 8 & 0xff {
-        1 => Kind::Short,
-        2 => Kind::Medium,
-        3 => Kind::Long,
+        1 => SlotKind::Short,
+        2 => SlotKind::Medium,
+        3 => SlotKind::Long,
         _ => return None,
     };
     Some((reason, kind, (word >> 16 & 0xff) as u8))
@@ -162,9 +168,9 @@ mod tests {
         for bits in 1..=10 {
             let reason = Reason::from_bits(bits).unwrap();
             assert_eq!(reason as u8, bits);
-            let header = Header::new(Kind::Long, 77, 3, 0);
+            let header = Header::new(SlotKind::Long, 77, 3, 0);
             let word = pack_original(reason, header);
-            assert_eq!(unpack_original(word), Some((reason, Kind::Long, 77)));
+            assert_eq!(unpack_original(word), Some((reason, SlotKind::Long, 77)));
         }
         assert_eq!(Reason::from_bits(0), None);
         assert_eq!(Reason::from_bits(11), None);

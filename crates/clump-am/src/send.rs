@@ -1,8 +1,8 @@
 //! Sending where there is no room: poll and wait, until the message is on its way or comes back.
 
 use crate::context::RankContext;
-use crate::core::{Attempt, Body};
-use crate::endpoint::Hold;
+use crate::core::{Body, SendAttempt};
+use crate::endpoint::Ownership;
 use crate::error::{ErrorKind, Result};
 use crate::handler::Handler;
 use crate::peer::Dest;
@@ -25,14 +25,14 @@ pub(crate) struct Outgoing<'a> {
 /// # Errors
 /// What polling finds. When a handler fails, the rest of what is on its way already is still sent.
 #[cold]
-pub(crate) fn send_slowly<H: Hold>(
+pub(crate) fn send_slowly<H: Ownership>(
     hold: &H,
     bundle: &impl Pollable,
     context: &RankContext,
     message: Outgoing<'_>,
 ) -> Result<()> {
     let Outgoing { dest, handler, words, body } = message;
-    let patience = context.settings().patience;
+    let send_timeout = context.settings().send_timeout;
     let started = clock::now_ns();
     let peer = hold.core()?.rank_of(dest);
     let mut sent = false;
@@ -43,11 +43,11 @@ pub(crate) fn send_slowly<H: Hold>(
         let waited = u128::from(clock::now_ns() - started);
         let mut core = hold.core()?;
         // What is packed in part is on its way, and has to be packed whole.
-        if patience.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
-            core.come_back(dest, Reason::Congestion, handler, words, body);
+        if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
+            core.return_to_sender(dest, Reason::Congestion, handler, words, body);
             sent = true;
         } else {
-            sent = core.attempt(dest, handler, words, body)? == Attempt::Sent;
+            sent = core.attempt(dest, handler, words, body)? == SendAttempt::Sent;
         }
         Ok(sent)
     };
@@ -58,7 +58,7 @@ pub(crate) fn send_slowly<H: Hold>(
     };
     let own_stack = !context.node().is_local(peer) && context.node().proxies() == 0;
     let nap = if own_stack { NAP_FOR_ROOM } else { NAP };
-    let nap = patience.map_or(nap, |patience| nap.min(patience));
+    let nap = send_timeout.map_or(nap, |send_timeout| nap.min(send_timeout));
     let mut room = Room { attempt, ask, peer, nap };
     let mut first = Ok(());
     while let Err(error) = block_on(context, bundle, &mut room) {

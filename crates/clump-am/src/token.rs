@@ -1,29 +1,29 @@
 //! What a handler holds: the right to answer once, and to queue requests.
 
-use crate::core::{Body, Deferred, Desk};
+use crate::core::{Body, Deferred, HandlerContext};
 use crate::error::{ErrorKind, Result};
 use crate::handler::Handler;
-use crate::link::Link;
 use crate::peer::Dest;
-use crate::remote::{Answer, Requester};
+use crate::remote::{ReplyAttempt, Requester};
+use crate::reply_queue::ReplyQueue;
 use crate::returned::{Reason, Returned};
 use clump_net::Progress;
 use clump_shm::geometry::SEGMENT_SPACE;
 use clump_shm::name::Name;
-use clump_shm::slot::{Header, INLINE, Kind};
+use clump_shm::slot::{Header, INLINE, SlotKind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::cell::Cell;
 
 /// Most requests that handlers of one endpoint may have queued.
-pub const MOST_DEFERRED: usize = 1 << 16;
+pub const MAX_DEFERRED: usize = 1 << 16;
 /// Most words a program gives to one message.
-pub const MOST_ARGUMENTS: usize = 8;
+pub const MAX_ARGUMENTS: usize = 8;
 /// Most words that an interface on top of this one gives to one message: a program's, and two of its own.
-pub const MOST_CARRIED: usize = MOST_ARGUMENTS + 2;
+pub const MAX_CARRIED: usize = MAX_ARGUMENTS + 2;
 
 /// What a message of an interface on top carries besides words.
 #[derive(Debug, Clone, Copy)]
-pub enum Parcel<'a> {
+pub enum LayerPayload<'a> {
     /// Nothing.
     Short,
     /// A payload that is copied: at most [`crate::Endpoint::max_medium`] bytes.
@@ -32,40 +32,40 @@ pub enum Parcel<'a> {
     Long(u64, &'a [u8]),
 }
 
-impl<'a> Parcel<'a> {
+impl<'a> LayerPayload<'a> {
     pub(crate) fn body(self, progress: &'a Cell<Progress>) -> Body<'a> {
         match self {
-            Parcel::Short => Body::Short,
-            Parcel::Medium(payload) => Body::Medium(payload),
-            Parcel::Long(offset, payload) => Body::Long(offset, payload, progress),
+            LayerPayload::Short => Body::Short,
+            LayerPayload::Medium(payload) => Body::Medium(payload),
+            LayerPayload::Long(offset, payload) => Body::Long(offset, payload, progress),
         }
     }
 }
 
 /// The way back to whoever sent a message.
 #[derive(Debug)]
-pub(crate) enum Back<'a> {
+pub(crate) enum ReplyTo<'a> {
     /// There is none: the message is a reply.
     None,
     /// To an endpoint of this node.
-    Local(&'a mut Link),
+    Local(&'a mut ReplyQueue),
     /// To an endpoint of another node.
     Remote(&'a mut Requester),
 }
 
-impl<'a> Back<'a> {
+impl<'a> ReplyTo<'a> {
     #[inline(always)]
-    pub(crate) fn to(link: Option<&'a mut Link>) -> Self {
-        link.map_or(Back::None, Back::Local)
+    pub(crate) fn to(link: Option<&'a mut ReplyQueue>) -> Self {
+        link.map_or(ReplyTo::None, ReplyTo::Local)
     }
 
     /// The same way, for a while.
     #[inline(always)]
-    pub(crate) fn again(&mut self) -> Back<'_> {
+    pub(crate) fn reborrow(&mut self) -> ReplyTo<'_> {
         match self {
-            Back::None => Back::None,
-            Back::Local(link) => Back::Local(link),
-            Back::Remote(requester) => Back::Remote(requester),
+            ReplyTo::None => ReplyTo::None,
+            ReplyTo::Local(link) => ReplyTo::Local(link),
+            ReplyTo::Remote(requester) => ReplyTo::Remote(requester),
         }
     }
 }
@@ -75,8 +75,8 @@ impl<'a> Back<'a> {
 #[derive(Debug)]
 pub struct Token<'a> {
     pub(crate) from: Name,
-    pub(crate) back: Back<'a>,
-    pub(crate) desk: &'a mut Desk,
+    pub(crate) back: ReplyTo<'a>,
+    pub(crate) handler_context: &'a mut HandlerContext,
 }
 
 impl Token<'_> {
@@ -88,43 +88,45 @@ impl Token<'_> {
     /// Whether there is somebody to answer: the message is a request, and has not been answered.
     #[inline(always)]
     pub fn may_reply(&self) -> bool {
-        !matches!(self.back, Back::None)
+        !matches!(self.back, ReplyTo::None)
     }
 
     /// The right to answer, taken out; what stays can still queue requests.
     #[inline(always)]
     pub fn take_reply(&mut self) -> Token<'_> {
-        let back = std::mem::replace(&mut self.back, Back::None);
-        Token { from: self.from, back, desk: self.desk }
+        let back = std::mem::replace(&mut self.back, ReplyTo::None);
+        Token { from: self.from, back, handler_context: self.handler_context }
     }
 
     /// Most bytes of a medium message.
     pub fn max_medium(&self) -> usize {
-        self.desk.max_medium
+        self.handler_context.max_medium
     }
 
-    /// Answers with up to [`MOST_CARRIED`] words, for an interface on top of this one. An answer to handler 0
+    /// Answers with up to [`MAX_CARRIED`] words, for an interface on top of this one. An answer to handler 0
     /// comes back.
     ///
     /// # Errors
     /// As for [`Token::reply`], [`Token::reply_bulk`] and [`Token::reply_long`].
     #[inline]
-    pub fn answer(self, handler: Handler, words: &[u64], parcel: Parcel<'_>) -> Result<()> {
-        if words.len() > MOST_CARRIED {
+    pub fn answer(self, handler: Handler, words: &[u64], parcel: LayerPayload<'_>) -> Result<()> {
+        if words.len() > MAX_CARRIED {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         if handler.0 == 0 {
-            let to = (self.desk.context.rank(), self.from);
-            self.desk.come_back(Returned::refused(to, words, parcel));
+            let to = (self.handler_context.context.rank(), self.from);
+            self.handler_context.return_to_sender(Returned::refused(to, words, parcel));
             return Ok(());
         }
         match parcel {
-            Parcel::Short => {
+            LayerPayload::Short => {
                 self.answer_short(handler, words);
                 Ok(())
             }
-            Parcel::Medium(payload) => self.answer_medium(handler, payload, words),
-            Parcel::Long(offset, payload) => self.answer_long(handler, offset, payload, words),
+            LayerPayload::Medium(payload) => self.answer_medium(handler, payload, words),
+            LayerPayload::Long(offset, payload) => {
+                self.answer_long(handler, offset, payload, words)
+            }
         }
     }
 
@@ -132,7 +134,7 @@ impl Token<'_> {
     /// answered (paper 000, 2.2).
     #[inline(always)]
     pub fn reply(self, handler: Handler, words: &[u64]) -> Result<()> {
-        if words.len() > MOST_ARGUMENTS {
+        if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         self.answer_short(handler, words);
@@ -143,15 +145,15 @@ impl Token<'_> {
     /// has been done, where [`Token::reply`] has more to do.
     #[inline(always)]
     pub fn reply_at_once(&mut self, handler: Handler, words: &[u64]) -> bool {
-        let Back::Local(link) = &mut self.back else { return false };
+        let ReplyTo::Local(link) = &mut self.back else { return false };
         if words.len() > INLINE || !link.path.is_open() {
             return false;
         }
         if !link.send_words(Header::short(handler.0, words.len()), words) {
             return false;
         }
-        self.back = Back::None;
-        count_sent(self.desk.counters(), Size::Short, words.len() as u64 * 8);
+        self.back = ReplyTo::None;
+        count_sent(self.handler_context.counters(), Size::Short, words.len() as u64 * 8);
         true
     }
 
@@ -163,22 +165,22 @@ impl Token<'_> {
 
     /// Answers with words and a payload of at most `max_medium` bytes.
     pub fn reply_bulk(self, handler: Handler, payload: &[u8], words: &[u64]) -> Result<()> {
-        if words.len() > MOST_ARGUMENTS {
+        if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         self.answer_medium(handler, payload, words)
     }
 
     fn answer_medium(self, handler: Handler, payload: &[u8], words: &[u64]) -> Result<()> {
-        if payload.len() > self.desk.max_medium {
+        if payload.len() > self.handler_context.max_medium {
             return Err(ErrorKind::PayloadTooLong {
                 given: payload.len(),
-                most: self.desk.max_medium,
+                most: self.handler_context.max_medium,
             }
             .into());
         }
         let len = payload.len() as u32;
-        let header = Header::new(Kind::Medium, handler.0, words.len(), len);
+        let header = Header::new(SlotKind::Medium, handler.0, words.len(), len);
         self.send(header, words, payload, Size::Medium, payload.len() as u64);
         Ok(())
     }
@@ -192,7 +194,7 @@ impl Token<'_> {
         payload: &[u8],
         words: &[u64],
     ) -> Result<()> {
-        if words.len() > MOST_ARGUMENTS {
+        if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
         if payload.len() as u64 > SEGMENT_SPACE {
@@ -209,16 +211,16 @@ impl Token<'_> {
         payload: &[u8],
         words: &[u64],
     ) -> Result<()> {
-        let mut all = [0; MOST_CARRIED + 2];
+        let mut all = [0; MAX_CARRIED + 2];
         (all[0], all[1]) = (offset, payload.len() as u64);
         all[2..words.len() + 2].copy_from_slice(words);
         let all = &all[..words.len() + 2];
-        let header = Header::new(Kind::Long, handler.0, all.len(), 0);
+        let header = Header::new(SlotKind::Long, handler.0, all.len(), 0);
         let mut this = self;
         let link = match &mut this.back {
-            Back::None => return Ok(()),
-            Back::Local(link) => link,
-            Back::Remote(_) => {
+            ReplyTo::None => return Ok(()),
+            ReplyTo::Local(link) => link,
+            ReplyTo::Remote(_) => {
                 this.send_remote(header, all, payload, Size::Long, payload.len() as u64);
                 return Ok(());
             }
@@ -234,8 +236,14 @@ impl Token<'_> {
             _ => Some(Reason::BadOffset),
         };
         if let Some(reason) = refused {
-            let to = (this.desk.context.rank(), this.from);
-            this.desk.come_back(Returned::of(to, (reason, true), header, all, &[]));
+            let to = (this.handler_context.context.rank(), this.from);
+            this.handler_context.return_to_sender(Returned::of(
+                to,
+                (reason, true),
+                header,
+                all,
+                &[],
+            ));
             return Ok(());
         }
         this.send(header, all, &[], Size::Long, payload.len() as u64);
@@ -245,45 +253,49 @@ impl Token<'_> {
     #[inline(always)]
     fn send(self, header: Header, words: &[u64], payload: &[u8], size: Size, bytes: u64) {
         let link = match self.back {
-            Back::None => return,
-            Back::Local(link) => link,
-            Back::Remote(_) => return self.send_remote(header, words, payload, size, bytes),
+            ReplyTo::None => return,
+            ReplyTo::Local(link) => link,
+            ReplyTo::Remote(_) => return self.send_remote(header, words, payload, size, bytes),
         };
         if !link.path.is_open() {
-            let to = (self.desk.context.rank(), self.from);
+            let to = (self.handler_context.context.rank(), self.from);
             let why = (Reason::ReplyRejected, true);
-            return self.desk.come_back(Returned::of(to, why, header, words, payload));
+            return self
+                .handler_context
+                .return_to_sender(Returned::of(to, why, header, words, payload));
         }
         // Sent first, counted afterwards: the requester waits for it.
         let stashed = link.send(header, words, payload);
-        let counters = self.desk.counters();
+        let counters = self.handler_context.counters();
         count_sent(counters, size, bytes);
         if stashed {
             counters.bump(Counter::Stashed);
-            self.desk.backlog.stuck_links += 1;
-            self.desk.backlog.busy = true;
+            self.handler_context.backlog.stuck_links += 1;
+            self.handler_context.backlog.busy = true;
         }
     }
 
     #[inline(never)]
     fn send_remote(self, header: Header, words: &[u64], payload: &[u8], size: Size, bytes: u64) {
-        let Back::Remote(requester) = self.back else { return };
+        let ReplyTo::Remote(requester) = self.back else { return };
         let kind = match size {
-            Size::Short => clump_wire::frame::Kind::Short,
-            Size::Medium => clump_wire::frame::Kind::Medium,
-            Size::Long => clump_wire::frame::Kind::Long,
+            Size::Short => clump_wire::frame::FrameKind::Short,
+            Size::Medium => clump_wire::frame::FrameKind::Medium,
+            Size::Long => clump_wire::frame::FrameKind::Long,
         };
         let head = (kind, header.handler());
-        let counters = self.desk.counters();
-        match requester.answer(self.desk, head, words, payload) {
-            Answer::Refused => return self.desk.reject(requester.name, head, words, payload),
-            Answer::Sent => {}
-            Answer::PutAside => {
+        let counters = self.handler_context.counters();
+        match requester.answer(self.handler_context, head, words, payload) {
+            ReplyAttempt::Refused => {
+                return self.handler_context.reject(requester.name, head, words, payload);
+            }
+            ReplyAttempt::Sent => {}
+            ReplyAttempt::PutAside => {
                 counters.bump(Counter::Stashed);
-                self.desk.backlog.stuck_remote += 1;
+                self.handler_context.backlog.stuck_remote += 1;
             }
         }
-        let counters = self.desk.counters();
+        let counters = self.handler_context.counters();
         counters.bump(Counter::messages(Role::Reply, size, Flow::Sent).over_network());
         counters.add(Counter::bytes(Role::Reply, size, Flow::Sent).over_network(), bytes);
     }
@@ -302,18 +314,22 @@ impl Token<'_> {
         payload: Option<&[u8]>,
         words: &[u64],
     ) -> Result<()> {
-        if words.len() > MOST_ARGUMENTS {
+        if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
         }
-        if self.desk.backlog.deferred.len() >= MOST_DEFERRED {
-            return Err(ErrorKind::TooManyDeferred(MOST_DEFERRED).into());
+        if self.handler_context.backlog.deferred.len() >= MAX_DEFERRED {
+            return Err(ErrorKind::TooManyDeferred(MAX_DEFERRED).into());
         }
-        if let Some(given) = payload.map(<[u8]>::len).filter(|&len| len > self.desk.max_medium) {
-            return Err(ErrorKind::PayloadTooLong { given, most: self.desk.max_medium }.into());
+        if let Some(given) =
+            payload.map(<[u8]>::len).filter(|&len| len > self.handler_context.max_medium)
+        {
+            return Err(
+                ErrorKind::PayloadTooLong { given, most: self.handler_context.max_medium }.into()
+            );
         }
-        self.desk.counters().bump(Counter::Deferred);
+        self.handler_context.counters().bump(Counter::Deferred);
         let (words, payload) = (words.to_vec(), payload.map(<[u8]>::to_vec));
-        self.desk.backlog.deferred.push_back(Deferred {
+        self.handler_context.backlog.deferred.push_back(Deferred {
             dest,
             handler,
             words,
@@ -321,7 +337,7 @@ impl Token<'_> {
             deposit: None,
             since: 0,
         });
-        self.desk.backlog.busy = true;
+        self.handler_context.backlog.busy = true;
         Ok(())
     }
 }

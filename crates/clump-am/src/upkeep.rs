@@ -1,7 +1,7 @@
 //! What an endpoint does beside sending and receiving: deferred requests, stashed replies, returned
 //! messages, the fate of peers.
 
-use crate::core::{Attempt, Body, Core, Desk};
+use crate::core::{Body, Core, HandlerContext, SendAttempt};
 use crate::dispatch::hand_over;
 use crate::error::Result;
 use crate::peer::Dest;
@@ -16,15 +16,15 @@ use std::time::Duration;
 impl Core {
     /// Works off what handlers left behind, as far as there is room.
     #[cold]
-    pub(crate) fn settle(&mut self) -> Result<()> {
+    pub(crate) fn run_deferred(&mut self) -> Result<()> {
         self.flush_links();
-        for _ in 0..self.desk.backlog.deferred.len() {
+        for _ in 0..self.handler_context.backlog.deferred.len() {
             if !self.send_deferred()? {
                 break;
             }
         }
         self.deliver_returned()?;
-        let backlog = &mut self.desk.backlog;
+        let backlog = &mut self.handler_context.backlog;
         backlog.busy = backlog.stuck_links != 0
             || !backlog.deferred.is_empty()
             || !backlog.returned.is_empty();
@@ -33,14 +33,16 @@ impl Core {
 
     /// Messages that this endpoint has handled so far, those that came back included.
     pub(crate) fn handled(&self) -> u64 {
-        self.desk.counters().get(Counter::HandlerRuns)
+        self.handler_context.counters().get(Counter::HandlerRuns)
     }
 
     /// Whether everything sent was read, or came back.
     pub(crate) fn is_drained(&mut self) -> bool {
         let remotely = self.is_drained_remotely();
         let peers = self.peers.iter().flatten().chain(&self.retiring);
-        remotely && !self.desk.backlog.busy && peers.into_iter().all(|peer| !peer.unchecked)
+        remotely
+            && !self.handler_context.backlog.busy
+            && peers.into_iter().all(|peer| !peer.unchecked)
     }
 
     /// Asks targets of this node that have not read everything to wake this rank once they have.
@@ -61,10 +63,10 @@ impl Core {
 
     /// Asks for room for what handlers left behind.
     pub(crate) fn request_room_for_backlog(&mut self) {
-        if let Some(first) = self.desk.backlog.deferred.front() {
+        if let Some(first) = self.handler_context.backlog.deferred.front() {
             self.request_room(first.dest);
         }
-        if self.desk.backlog.stuck_links != 0 {
+        if self.handler_context.backlog.stuck_links != 0 {
             let of_lanes = self.inbox.lanes().filter_map(|lane| lane.link.as_mut());
             for link in of_lanes.chain(self.links.values_mut()).filter(|link| link.is_stuck()) {
                 link.path.request_credit(CreditRequest::Room);
@@ -73,7 +75,7 @@ impl Core {
     }
 
     pub(crate) fn flush_links(&mut self) {
-        if self.desk.backlog.stuck_links == 0 {
+        if self.handler_context.backlog.stuck_links == 0 {
             return;
         }
         let of_lanes = self.inbox.lanes().filter_map(|lane| lane.link.as_mut());
@@ -83,18 +85,20 @@ impl Core {
             link.flush();
             stuck += usize::from(link.is_stuck());
         }
-        self.desk.backlog.stuck_links = stuck;
+        self.handler_context.backlog.stuck_links = stuck;
     }
 
     /// Sends the oldest deferred request; false when there is no room for it.
     fn send_deferred(&mut self) -> Result<bool> {
-        let Some(mut first) = self.desk.backlog.deferred.pop_front() else { return Ok(false) };
+        let Some(mut first) = self.handler_context.backlog.deferred.pop_front() else {
+            return Ok(false);
+        };
         let body = match (&first.payload, &first.deposit) {
             (None, _) => Body::Short,
             (Some(payload), None) => Body::Medium(payload),
             (Some(payload), Some((offset, progress))) => Body::Long(*offset, payload, progress),
         };
-        if self.attempt(first.dest, first.handler, &first.words, body)? == Attempt::Sent {
+        if self.attempt(first.dest, first.handler, &first.words, body)? == SendAttempt::Sent {
             return Ok(true);
         }
         let now = clock::now_ns();
@@ -102,61 +106,70 @@ impl Core {
             first.since = now;
         }
         let waited = u128::from(now - first.since);
-        let patience = self.desk.context.settings().patience;
-        if patience.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
-            self.come_back(first.dest, Reason::Congestion, first.handler, &first.words, body);
+        let send_timeout = self.handler_context.context.settings().send_timeout;
+        if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
+            self.return_to_sender(
+                first.dest,
+                Reason::Congestion,
+                first.handler,
+                &first.words,
+                body,
+            );
             return Ok(true);
         }
-        self.desk.backlog.deferred.push_front(first);
+        self.handler_context.backlog.deferred.push_front(first);
         Ok(false)
     }
 
     /// Gives returned messages to handler 0.
     pub(crate) fn deliver_returned(&mut self) -> Result<()> {
-        while let Some(returned) = self.desk.backlog.returned.pop_front() {
-            self.desk.counters().bump(Counter::HandlerRuns);
-            hand_over(&mut self.on_returned, self.desk.counters(), &returned)?;
+        while let Some(returned) = self.handler_context.backlog.returned.pop_front() {
+            self.handler_context.counters().bump(Counter::HandlerRuns);
+            hand_over(&mut self.on_returned, self.handler_context.counters(), &returned)?;
         }
         Ok(())
     }
 
     /// Looks after everything that a poll does not: to be called now and then, and while waiting.
     #[cold]
-    pub(crate) fn attend(&mut self) -> Result<()> {
-        self.desk.context.check_process()?;
+    pub(crate) fn housekeeping(&mut self) -> Result<()> {
+        self.handler_context.context.check_process()?;
         self.count_polls();
         let cooled = u64::from(self.inbox.tick());
-        self.desk.counters().add(Counter::LanesCooled, cooled);
+        self.handler_context.counters().add(Counter::LanesArmed, cooled);
         self.inbox.give_back_all();
         let woken: u32 = self.inbox.lanes().map(|lane| lane.receiver.take_wakes()).sum();
-        self.desk.counters().add(Counter::CreditWakes, u64::from(woken));
-        if let Some(network) = self.desk.context.network() {
-            network.attend(self.desk.context.node(), self.desk.context.block());
+        self.handler_context.counters().add(Counter::CreditWakes, u64::from(woken));
+        if let Some(network) = self.handler_context.context.network() {
+            network.housekeeping(
+                self.handler_context.context.node(),
+                self.handler_context.context.block(),
+            );
         }
         self.check_peers();
         self.check_links();
         self.finish_retiring()?;
         // Replies that are not read yet may still have to be sent, or to come back.
         self.inbox.free_retired(|link| !link.is_stuck() && link.path.is_drained());
-        if self.desk.backlog.busy { self.settle() } else { Ok(()) }
+        if self.handler_context.backlog.busy { self.run_deferred() } else { Ok(()) }
     }
 
     /// Polls are counted in private, a hundred times as often as anything else.
     pub(crate) fn count_polls(&mut self) {
         let polls = self
-            .pulse
+            .schedule
             .polls
-            .wrapping_sub(std::mem::replace(&mut self.counted_polls, self.pulse.polls));
+            .wrapping_sub(std::mem::replace(&mut self.counted_polls, self.schedule.polls));
         let busy = std::mem::take(&mut self.busy_polls);
-        let counters = self.desk.counters();
+        let counters = self.handler_context.counters();
         counters.add(Counter::Polls, u64::from(polls));
         counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
     }
 
     /// Requests that their target will never read come back.
     fn check_peers(&mut self) {
-        let Self { peers, retiring, desk, .. } = self;
-        let Desk { context, block, backlog, .. } = desk;
+        let Self { peers, retiring, handler_context, .. } = self;
+        let HandlerContext { context, block, backlog, .. } = handler_context;
         let counters = Counters::over(block.counters());
         for peer in peers.iter_mut().flatten().chain(retiring.iter_mut()) {
             let (rank, dest) = (context.rank(), peer.name);
@@ -186,8 +199,8 @@ impl Core {
 
     /// Replies that their requester will never read come back.
     fn check_links(&mut self) {
-        let Self { links, inbox, desk, .. } = self;
-        let Desk { context, block, backlog, .. } = desk;
+        let Self { links, inbox, handler_context, .. } = self;
+        let HandlerContext { context, block, backlog, .. } = handler_context;
         let counters = Counters::over(block.counters());
         let rank = context.rank();
         let of_lanes = inbox.lanes().filter_map(|lane| lane.link.as_mut());
@@ -202,7 +215,7 @@ impl Core {
             }
             let reason = if dead { Reason::PeerLost } else { Reason::ReplyRejected };
             link.take_back(|header, words, payload| {
-                if header.kind() != clump_shm::slot::Kind::Returned {
+                if header.kind() != clump_shm::slot::SlotKind::Returned {
                     let why = (reason, true);
                     let back = Returned::of((rank, dest), why, header, words, payload);
                     backlog.returned.push_back(back);
@@ -224,7 +237,7 @@ impl Core {
             // their bell, answered now, shows them.
             let seen_before = std::mem::replace(&mut peer.released, done && !peer.unchecked);
             if seen_before {
-                self.inbox.answer_bells()?;
+                self.inbox.process_doorbells()?;
             }
             let idle = peer.reply_lane.is_none_or(|lane| self.inbox.reply_lane_is_idle(lane));
             if !(seen_before && peer.released && idle) {
@@ -246,11 +259,11 @@ const LAST_REPLIES: Duration = Duration::from_millis(200);
 impl Core {
     /// Replies that wait for room are owed to requesters; those that read nothing lose them.
     pub(crate) fn send_stashed(&mut self) {
-        if self.desk.backlog.stuck_links == 0 {
+        if self.handler_context.backlog.stuck_links == 0 {
             return;
         }
         let started = clock::now_ns();
-        while self.desk.backlog.stuck_links != 0
+        while self.handler_context.backlog.stuck_links != 0
             && u128::from(clock::now_ns() - started) < LAST_REPLIES.as_nanos()
         {
             self.flush_links();

@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::network::Network;
 use crate::progress::{Pollable, WaitFor, activity_of_bundle, sleep};
 use clump_shm::backoff::{PollBackoff, PollWindow, WINDOW};
-use clump_shm::rank::Waiting;
-use clump_shm::waiter::Next;
+use clump_shm::rank::WaitReason;
+use clump_shm::waiter::WaitStep;
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::cell::RefCell;
 use std::time::Duration;
@@ -60,7 +60,7 @@ impl Core {
     /// A number that grows with all that the program does with this endpoint beside polling in vain: messages
     /// sent and handled.
     pub(crate) fn activity(&self) -> u64 {
-        let counters = self.desk.counters();
+        let counters = self.handler_context.counters();
         let sent = [Size::Short, Size::Medium, Size::Long].map(|size| {
             let counter = Counter::messages(Role::Request, size, Flow::Sent);
             counters.get(counter).wrapping_add(counters.get(counter.over_network()))
@@ -72,16 +72,16 @@ impl Core {
     pub(crate) fn has_only_polled(&mut self) -> bool {
         let activity = self.activity();
         let same = std::mem::replace(&mut self.vain.activity, activity) == activity;
-        same && self.vain.window.is_back_to_back(self.pulse.polls)
+        same && self.vain.window.is_back_to_back(self.schedule.polls)
     }
 
     /// Begins a window of so many polls in vain, after which it may be time to give way.
     pub(crate) fn begin_window(&mut self, polls: u32) {
         debug_assert!(polls > 0, "a window without polls");
-        self.vain.window.begin(self.pulse.polls);
-        self.vain.due = self.pulse.polls.wrapping_add(polls);
-        if (self.pulse.due.wrapping_sub(self.vain.due) as i32) > 0 {
-            self.pulse.due = self.vain.due;
+        self.vain.window.begin(self.schedule.polls);
+        self.vain.due = self.schedule.polls.wrapping_add(polls);
+        if (self.schedule.due.wrapping_sub(self.vain.due) as i32) > 0 {
+            self.schedule.due = self.vain.due;
         }
     }
 }
@@ -101,8 +101,8 @@ impl WaitFor for Arrival {
         Ok(false)
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Message
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Message
     }
 
     fn nap(&self) -> Duration {
@@ -118,30 +118,30 @@ impl WaitFor for Arrival {
 /// As polling finds them.
 #[cold]
 pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) -> Result<bool> {
-    let heard = context.network().map_or(0, Network::heard);
+    let heard = context.network().map_or(0, Network::packets_heard);
     let activity = mine.activity().wrapping_add(heard).wrapping_add(activity_of_bundle());
     let next = BACKOFF.with_borrow_mut(|backoff| {
         if only_polled {
-            return backoff.step(context.patience(), activity);
+            return backoff.step(context.spin_policy(), activity);
         }
         backoff.begin(activity);
-        Next::Look
+        WaitStep::Look
     });
     let counters = Counters::over(context.block().counters());
     match next {
-        Next::Look => return Ok(false),
-        Next::Yielded => {
+        WaitStep::Look => return Ok(false),
+        WaitStep::Yielded => {
             counters.bump(Counter::Yields);
             counters.bump(Counter::PollYields);
             if context.network().is_some() {
-                mine.urge();
+                mine.force_network_poll();
             }
         }
-        Next::Sleep => {
+        WaitStep::Sleep => {
             counters.bump(Counter::PollSleeps);
             sleep(context, mine, &mut Arrival)?;
             if context.network().is_some() {
-                mine.urge();
+                mine.force_network_poll();
             }
         }
     }

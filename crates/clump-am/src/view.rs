@@ -4,15 +4,15 @@
 //! Such code runs in the endpoint's thread while nothing of the endpoint runs, and does what `Core::poll` and
 //! `Core::attempt_short` do in their best cases; in all others it calls. docs/adr/0023.
 
-use crate::core::{Core, Pulse};
+use crate::core::{Core, PollSchedule};
 use crate::endpoint::Endpoint;
 use crate::error::Result;
-use crate::link::Link;
 use crate::peer::Dest;
+use crate::reply_queue::ReplyQueue;
 use clump_os::sync::AtomicU64;
-use clump_shm::hot::HotLanes;
 use clump_shm::inbox::InLane;
-use clump_shm::lane::Door;
+use clump_shm::lane::InlineLane;
+use clump_shm::polled_lanes::PolledLanes;
 use clump_trace::Counter;
 
 /// What a poll looks at, and what a send counts. Valid while the endpoint is open.
@@ -28,21 +28,21 @@ pub struct View {
     /// Whether handlers have left something to do.
     pub busy: *const bool,
     /// Polls so far, and the number of the next that has more to do; `u32` each. A poll in vain counts itself.
-    pub pulse: *mut [u32; 2],
+    pub schedule: *mut [u32; 2],
     /// Short requests sent, and their bytes: as many cells of the counters, written by the owner.
     pub sent: [*const AtomicU64; 2],
 }
 
 /// Bytes from one hot lane to the next.
-pub const LANE_STRIDE: usize = size_of::<InLane<Link>>();
+pub const LANE_STRIDE: usize = size_of::<InLane<ReplyQueue>>();
 
-const _: () = assert!(size_of::<Pulse>() == size_of::<[u32; 2]>());
+const _: () = assert!(size_of::<PollSchedule>() == size_of::<[u32; 2]>());
 
 /// The way to a destination on this node, while it is mapped.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
+pub struct LocalRoute {
     /// How to push.
-    pub door: Door,
+    pub door: InlineLane,
     /// What has to lie at that address for the endpoint to be open.
     pub state: (*const AtomicU64, u64),
     /// What has to lie at that address for this sender to be admitted.
@@ -52,11 +52,11 @@ pub struct Way {
 }
 
 impl Core {
-    fn way(&mut self, dest: Dest) -> Option<Way> {
+    fn local_route(&mut self, dest: Dest) -> Option<LocalRoute> {
         let peer = self.peers.get_mut(dest.0 as usize)?.as_mut()?;
-        let (door, state, tag) = peer.path.as_mut()?.door()?;
+        let (door, state, tag) = peer.path.as_mut()?.inline_lane()?;
         let (tag, unchecked) = ((tag, peer.tag), &raw mut peer.unchecked);
-        Some(Way { door, state, tag, unchecked })
+        Some(LocalRoute { door, state, tag, unchecked })
     }
 }
 
@@ -67,16 +67,16 @@ impl Endpoint {
     /// Inside one of the endpoint's handlers.
     pub fn view(&self) -> Result<View> {
         let mut core = self.borrow()?;
-        let cells = core.desk.block.counters();
+        let cells = core.handler_context.block.counters();
         let cell = |counter| &raw const cells[counter as usize];
         let sent = [cell(Counter::RequestShortSent), cell(Counter::RequestShortSentBytes)];
-        let hot: *const HotLanes<Link> = &raw const core.inbox.hot;
+        let hot: *const PolledLanes<ReplyQueue> = &raw const core.inbox.hot;
         Ok(View {
             bell: core.inbox.block().doorbell().summary(),
             hot: hot.cast(),
             pending: &raw const core.inbox.pending,
-            busy: &raw const core.desk.backlog.busy,
-            pulse: (&raw mut core.pulse).cast(),
+            busy: &raw const core.handler_context.backlog.busy,
+            schedule: (&raw mut core.schedule).cast(),
             sent,
         })
     }
@@ -94,11 +94,11 @@ impl Endpoint {
     ///
     /// # Errors
     /// Inside one of the endpoint's handlers.
-    pub fn way(&self, dest: Dest) -> Result<Option<Way>> {
-        Ok(self.borrow()?.way(dest))
+    pub fn local_route(&self, dest: Dest) -> Result<Option<LocalRoute>> {
+        Ok(self.borrow()?.local_route(dest))
     }
 
-    /// What follows a push through a [`Door`]: asks the target to look (`ring`), and polls (`poll`). Returns how
+    /// What follows a push through a [`InlineLane`]: asks the target to look (`ring`), and polls (`poll`). Returns how
     /// many messages were handled.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Endpoint {
             && let Some(Some(peer)) = core.peers.get(dest.0 as usize)
             && let Some(path) = &peer.path
         {
-            path.ring();
+            path.ring_doorbell();
         }
         if poll { core.poll_after_send() } else { Ok(0) }
     }

@@ -4,8 +4,8 @@
 mod cluster;
 
 use clump_am::{
-    Access, Attempt, Berth, Dest, Endpoint, ErrorKind, Failure, Handler, Inside, MOST_CARRIED,
-    Parcel, RankContext, Reason, Settings, Tag,
+    Access, BorrowedEndpoint, Dest, Endpoint, EndpointCell, ErrorKind, Handler, HandlerFailure,
+    LayerPayload, MAX_CARRIED, RankContext, Reason, SendAttempt, Settings, Tag,
 };
 use clump_os::clock;
 use clump_os::sync::Ordering::Relaxed;
@@ -20,16 +20,19 @@ const ASK: Handler = Handler(1);
 const ANSWER: Handler = Handler(2);
 
 /// A berth with an open endpoint, and what came back to it.
-fn berth(context: &Arc<RankContext>, access: Access) -> (Arc<Berth>, Arc<Mutex<Vec<Reason>>>) {
-    let berth = Arc::new(Berth::new());
-    berth.open(context).unwrap();
+fn cell(
+    context: &Arc<RankContext>,
+    access: Access,
+) -> (Arc<EndpointCell>, Arc<Mutex<Vec<Reason>>>) {
+    let cell = Arc::new(EndpointCell::new());
+    cell.open(context).unwrap();
     let back = Arc::new(Mutex::new(Vec::new()));
     let note = back.clone();
-    let mut inside = berth.enter().unwrap();
+    let mut inside = cell.enter().unwrap();
     inside.on_returned(move |m| note.lock().unwrap().push(m.reason));
     inside.set_access(access).unwrap();
     drop(inside);
-    (berth, back)
+    (cell, back)
 }
 
 fn alone() -> Arc<RankContext> {
@@ -37,25 +40,25 @@ fn alone() -> Arc<RankContext> {
 }
 
 /// Maps `to` at `from`.
-fn map(from: &Berth, to: &Berth, tag: Tag) -> Dest {
+fn map(from: &EndpointCell, to: &EndpointCell, tag: Tag) -> Dest {
     let name = to.enter().unwrap().name();
     from.enter().unwrap().map(name, tag).unwrap()
 }
 
-fn poll(berth: &Berth) -> usize {
-    berth.enter().unwrap().poll().unwrap()
+fn poll(cell: &EndpointCell) -> usize {
+    cell.enter().unwrap().poll().unwrap()
 }
 
 /// What `enter` says instead of letting this thread in.
-fn refusal(entered: clump_am::Result<Inside<'_>>) -> String {
+fn refusal(entered: clump_am::Result<BorrowedEndpoint<'_>>) -> String {
     entered.map(drop).unwrap_err().to_string()
 }
 
 #[test]
 fn tags_let_in_one_everybody_or_nobody() {
     let context = alone();
-    let (from, back) = berth(&context, Access::Nobody);
-    let (to, _) = berth(&context, Access::Nobody);
+    let (from, back) = cell(&context, Access::Nobody);
+    let (to, _) = cell(&context, Access::Nobody);
     let heard = Arc::new(AtomicU64::new(0));
     let count = heard.clone();
     to.enter().unwrap().set_handler(ASK, move |_, _, _| {
@@ -73,7 +76,7 @@ fn tags_let_in_one_everybody_or_nobody() {
         to.enter().unwrap().set_access(access).unwrap();
         let dest = map(&from, &to, tag);
         let (before, missed) = (heard.load(Relaxed), back.lock().unwrap().len());
-        from.enter().unwrap().send(&*from, (dest, ASK), &[], Parcel::Short).unwrap();
+        from.enter().unwrap().send(&*from, (dest, ASK), &[], LayerPayload::Short).unwrap();
         poll(&to);
         poll(&from);
         assert_eq!(heard.load(Relaxed) - before, u64::from(arrives), "{access:?} {tag:?}");
@@ -86,16 +89,16 @@ fn tags_let_in_one_everybody_or_nobody() {
 #[test]
 fn a_berth_is_its_threads_until_that_lets_go() {
     let context = alone();
-    let (berth, _) = berth(&context, Access::Nobody);
-    berth.take().unwrap();
-    assert!(berth.is_mine() && !berth.is_inside());
-    let other = berth.clone();
+    let (cell, _) = cell(&context, Access::Nobody);
+    cell.take().unwrap();
+    assert!(cell.is_mine() && !cell.is_inside());
+    let other = cell.clone();
     let said = std::thread::spawn(move || (refusal(other.enter()), other.take().is_err()));
     let (said, refused) = said.join().unwrap();
     assert!(said.contains("another's") && refused, "{said}");
-    assert_eq!(poll(&berth), 0);
-    berth.let_go().unwrap();
-    let other = berth.clone();
+    assert_eq!(poll(&cell), 0);
+    cell.let_go().unwrap();
+    let other = cell.clone();
     std::thread::spawn(move || {
         other.take().unwrap();
         assert_eq!(poll(&other), 0);
@@ -103,32 +106,33 @@ fn a_berth_is_its_threads_until_that_lets_go() {
     })
     .join()
     .unwrap();
-    berth.take().unwrap();
-    berth.close().unwrap();
-    assert!(matches!(berth.close().unwrap_err().kind(), ErrorKind::NoEndpoint));
-    assert!(refusal(berth.enter()).contains("closed"));
-    berth.open(&context).unwrap();
-    assert!(matches!(berth.open(&context).unwrap_err().kind(), ErrorKind::Occupied));
+    cell.take().unwrap();
+    cell.close().unwrap();
+    assert!(matches!(cell.close().unwrap_err().kind(), ErrorKind::NoEndpoint));
+    assert!(refusal(cell.enter()).contains("closed"));
+    cell.open(&context).unwrap();
+    assert!(matches!(cell.open(&context).unwrap_err().kind(), ErrorKind::Occupied));
 }
 
 #[test]
 fn what_lay_there_before_a_sleep_that_another_thread_prepared_is_found() {
     let context = alone();
-    let ((from, _), (to, _)) = (berth(&context, Access::Nobody), berth(&context, Access::Everyone));
+    let ((from, _), (to, _)) = (cell(&context, Access::Nobody), cell(&context, Access::Everyone));
     let heard = Arc::new(AtomicU64::new(0));
     let count = heard.clone();
     to.enter().unwrap().set_handler(ASK, move |_, _, _| {
         count.fetch_add(1, Relaxed);
     });
     let dest = map(&from, &to, Tag(0));
-    let send = || from.enter().unwrap().send(&*from, (dest, ASK), &[], Parcel::Short).unwrap();
+    let send =
+        || from.enter().unwrap().send(&*from, (dest, ASK), &[], LayerPayload::Short).unwrap();
     // The first rings, the others do not: the lane is hot then.
     for sent in 1..=3 {
         send();
         if sent > 1 {
             // Whoever wants to sleep asks it to ring from now on, and never comes to look again, because the
             // berth has become another thread's meanwhile.
-            clump_am::Pollable::cool(&*to);
+            clump_am::Pollable::arm_notifications(&*to);
             let owner = to.clone();
             std::thread::spawn(move || owner.take().and_then(|()| owner.let_go()))
                 .join()
@@ -145,21 +149,21 @@ fn what_lay_there_before_a_sleep_that_another_thread_prepared_is_found() {
 fn handlers_are_inside_and_come_in_no_second_time() {
     for mine in [true, false] {
         let context = alone();
-        let (berth, _) = berth(&context, Access::Tag(TAG));
+        let (cell, _) = cell(&context, Access::Tag(TAG));
         if mine {
-            berth.take().unwrap();
+            cell.take().unwrap();
         }
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (note, same) = (seen.clone(), Arc::downgrade(&berth));
-        berth.enter().unwrap().set_handler(ASK, move |_, _, _| {
+        let (note, same) = (seen.clone(), Arc::downgrade(&cell));
+        cell.enter().unwrap().set_handler(ASK, move |_, _, _| {
             let same = same.upgrade().unwrap();
             assert!(same.is_inside());
             let kinds = [same.enter().map(drop), same.try_enter().map(drop), same.close()];
             note.lock().unwrap().extend(kinds.map(|kind| kind.unwrap_err().to_string()));
         });
-        let dest = map(&berth, &berth, TAG);
-        berth.enter().unwrap().send(&*berth, (dest, ASK), &[], Parcel::Short).unwrap();
-        poll(&berth);
+        let dest = map(&cell, &cell, TAG);
+        cell.enter().unwrap().send(&*cell, (dest, ASK), &[], LayerPayload::Short).unwrap();
+        poll(&cell);
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 3);
         assert!(seen.iter().all(|said| said.contains("inside one of its handlers")), "{seen:?}");
@@ -170,26 +174,26 @@ fn handlers_are_inside_and_come_in_no_second_time() {
 fn threads_share_a_berth_that_is_nobodys() {
     const EACH: u64 = 2000;
     let context = alone();
-    let (berth, _) = berth(&context, Access::Tag(TAG));
+    let (cell, _) = cell(&context, Access::Tag(TAG));
     let heard = Arc::new(AtomicU64::new(0));
     let (count, busy) = (heard.clone(), AtomicBool::new(false));
-    berth.enter().unwrap().set_handler(ASK, move |_, words, _| {
+    cell.enter().unwrap().set_handler(ASK, move |_, words, _| {
         assert!(!busy.swap(true, Relaxed), "two handlers of one endpoint at once");
         count.fetch_add(words[0], Relaxed);
         busy.store(false, Relaxed);
     });
-    let dest = map(&berth, &berth, TAG);
+    let dest = map(&cell, &cell, TAG);
     let threads: Vec<_> = (0..4)
         .map(|_| {
-            let (berth, heard) = (berth.clone(), heard.clone());
+            let (cell, heard) = (cell.clone(), heard.clone());
             std::thread::spawn(move || {
                 for _ in 0..EACH {
-                    let inside = berth.enter().unwrap();
-                    inside.send(&*berth, (dest, ASK), &[1], Parcel::Short).unwrap();
+                    let inside = cell.enter().unwrap();
+                    inside.send(&*cell, (dest, ASK), &[1], LayerPayload::Short).unwrap();
                 }
                 let started = clock::instant();
                 while heard.load(Relaxed) < 4 * EACH {
-                    poll(&berth);
+                    poll(&cell);
                     assert!(started.elapsed() < Duration::from_secs(20));
                 }
             })
@@ -212,7 +216,7 @@ fn a_handler_may_refuse_what_it_was_sent() {
                         token.reply(ANSWER, &[]).unwrap();
                     }
                     let odd = words[0] % 2 == 1 || payload.len() == 3;
-                    odd.then(|| Box::new(Failure::Refused(Reason::Congestion)))
+                    odd.then(|| Box::new(HandlerFailure::Refused(Reason::Congestion)))
                 });
                 ep.set_handler(ANSWER, move |_, _, _| end.set(1));
                 ep.poll_until(|| done.get() == 1).unwrap();
@@ -263,91 +267,96 @@ fn a_handler_may_refuse_what_it_was_sent() {
 type Answers = Arc<Mutex<Vec<(Vec<u64>, Option<u64>, Vec<u8>)>>>;
 
 /// Answers with the same words and payload, until told to end.
-fn answer(berth: &Berth) {
+fn answer(cell: &EndpointCell) {
     let ended = Arc::new(AtomicBool::new(false));
     let end = ended.clone();
-    let mut inside = berth.enter().unwrap();
+    let mut inside = cell.enter().unwrap();
     inside.set_handler(ASK, |token, words, payload| {
         let bytes = payload.to_vec();
         let parcel = match (payload.offset(), bytes.len()) {
-            (Some(offset), _) => Parcel::Long(offset, &bytes),
-            (None, 0) => Parcel::Short,
-            _ => Parcel::Medium(&bytes),
+            (Some(offset), _) => LayerPayload::Long(offset, &bytes),
+            (None, 0) => LayerPayload::Short,
+            _ => LayerPayload::Medium(&bytes),
         };
         token.answer(ANSWER, words, parcel)
     });
     inside.set_handler(Handler(9), move |_, _, _| end.store(true, Relaxed));
     drop(inside);
     while !ended.load(Relaxed) {
-        poll(berth);
+        poll(cell);
     }
 }
 
 /// Where rank 1's endpoint is, once it is there: until then, what is sent comes back.
-fn find(berth: &Berth, answers: &Answers, back: &Mutex<Vec<Reason>>) -> Dest {
+fn find(cell: &EndpointCell, answers: &Answers, back: &Mutex<Vec<Reason>>) -> Dest {
     loop {
-        let to = berth.enter().unwrap().map(clump_am::Name::new(1, 0, 1), TAG).unwrap();
-        berth.enter().unwrap().send(berth, (to, ASK), &[], Parcel::Short).unwrap();
+        let to = cell.enter().unwrap().map(clump_am::Name::new(1, 0, 1), TAG).unwrap();
+        cell.enter().unwrap().send(cell, (to, ASK), &[], LayerPayload::Short).unwrap();
         while answers.lock().unwrap().is_empty() && back.lock().unwrap().is_empty() {
-            poll(berth);
+            poll(cell);
         }
         if back.lock().unwrap().drain(..).count() == 0 {
             answers.lock().unwrap().clear();
             return to;
         }
-        berth.enter().unwrap().unmap(to).unwrap();
+        cell.enter().unwrap().unmap(to).unwrap();
     }
 }
 
 /// A rank that asks, and one that answers.
 fn echo(context: &Arc<RankContext>) {
-    let (berth, back) = berth(context, Access::Tag(TAG));
-    let berth = &*berth;
-    berth.enter().unwrap().export_growing(1 << 20, 100).unwrap();
-    let grown = berth.enter().unwrap().export_growing(0, 300_000).unwrap();
+    let (cell, back) = cell(context, Access::Tag(TAG));
+    let cell = &*cell;
+    cell.enter().unwrap().export_growing(1 << 20, 100).unwrap();
+    let grown = cell.enter().unwrap().export_growing(0, 300_000).unwrap();
     assert_eq!(grown.len(), 300_000);
-    assert!(berth.enter().unwrap().export_growing(0, 2 << 20).is_err());
+    assert!(cell.enter().unwrap().export_growing(0, 2 << 20).is_err());
     if context.rank() == 1 {
-        return answer(berth);
+        return answer(cell);
     }
     let answers = Answers::default();
     let note = answers.clone();
-    berth.enter().unwrap().set_handler(ANSWER, move |token, words, payload| {
+    cell.enter().unwrap().set_handler(ANSWER, move |token, words, payload| {
         assert!(!token.may_reply());
         note.lock().unwrap().push((words.to_vec(), payload.offset(), payload.to_vec()));
     });
-    let to = find(berth, &answers, &back);
+    let to = find(cell, &answers, &back);
     let long: Vec<u8> = (0..250_000_u32).map(|i| (i * 7) as u8).collect();
-    for count in 0..=MOST_CARRIED {
+    for count in 0..=MAX_CARRIED {
         let words: Vec<u64> = (0..count as u64).map(|i| i << 33 | 5).collect();
-        for parcel in [Parcel::Short, Parcel::Medium(&long[..999]), Parcel::Long(77, &long)] {
+        for parcel in
+            [LayerPayload::Short, LayerPayload::Medium(&long[..999]), LayerPayload::Long(77, &long)]
+        {
             if count % 2 == 0 {
-                berth.enter().unwrap().send(berth, (to, ASK), &words, parcel).unwrap();
+                cell.enter().unwrap().send(cell, (to, ASK), &words, parcel).unwrap();
             } else {
                 // One that does not wait: what it began it ends, by polls.
-                let again = || berth.enter().unwrap().try_send((to, ASK), &words, parcel).unwrap();
-                while again() == Attempt::Full {
-                    poll(berth);
+                let again = || cell.enter().unwrap().try_send((to, ASK), &words, parcel).unwrap();
+                while again() == SendAttempt::Full {
+                    poll(cell);
                 }
             }
             let got = loop {
-                poll(berth);
+                poll(cell);
                 if let Some(got) = answers.lock().unwrap().pop() {
                     break got;
                 }
             };
             assert_eq!(got.0, words);
             match parcel {
-                Parcel::Short => assert!(got.1.is_none() && got.2.is_empty()),
-                Parcel::Medium(bytes) => assert!(got.1.is_none() && got.2 == bytes),
-                Parcel::Long(offset, bytes) => assert!(got.1 == Some(offset) && got.2 == bytes),
+                LayerPayload::Short => assert!(got.1.is_none() && got.2.is_empty()),
+                LayerPayload::Medium(bytes) => assert!(got.1.is_none() && got.2 == bytes),
+                LayerPayload::Long(offset, bytes) => {
+                    assert!(got.1 == Some(offset) && got.2 == bytes)
+                }
             }
         }
     }
-    let many = [0; MOST_CARRIED + 1];
-    let refused = berth.enter().unwrap().send(berth, (to, ASK), &many, Parcel::Short).unwrap_err();
+    let many = [0; MAX_CARRIED + 1];
+    let refused =
+        cell.enter().unwrap().send(cell, (to, ASK), &many, LayerPayload::Short).unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::TooManyWords(11)));
-    berth.enter().unwrap().send(berth, (to, Handler(9)), &[], Parcel::Short).unwrap();
+    cell.enter().unwrap().send(cell, (to, Handler(9)), &[], LayerPayload::Short).unwrap();
     assert!(back.lock().unwrap().is_empty());
 }
 

@@ -8,7 +8,7 @@ use clump_os::sync::Ordering::{Acquire, Release};
 use clump_os::sync::{AtomicBool, AtomicU64};
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
-use clump_wire::hostile::{Claim, Enemy, Trick};
+use clump_wire::hostile::{Attacker, Claim, Trick};
 use cluster::net::{self, Between};
 use std::cell::Cell;
 use std::net::{SocketAddr, UdpSocket};
@@ -23,7 +23,7 @@ const KEPT: usize = 64;
 
 /// Sits on the way of all packets to a rank: passes them on, sends them again later, and adds its own.
 struct Attack {
-    enemy: Enemy,
+    attacker: Attacker,
     socket: UdpSocket,
     to: SocketAddr,
     kept: Vec<Vec<u8>>,
@@ -56,7 +56,7 @@ impl Attack {
         let mut at = 0;
         while self.sent.load(Acquire) < PACKETS || wanted() {
             for trick in Trick::ALL {
-                let packet = self.enemy.packet(trick);
+                let packet = self.attacker.packet(trick);
                 self.send(&packet);
             }
             if let Some(copy) = self.kept.get(at % KEPT).cloned() {
@@ -89,10 +89,10 @@ fn a_million_packets_of_an_enemy_are_counted_and_nothing_else() {
         let [a, b] = [0, 1].map(|rank| nodes[rank].rank(rank as u32).unwrap().place().unwrap());
         // It even knows the number by which packets of the job are told from those of others.
         let job = clump_net::seal::JobKey::new(&mut [7; 32]).unwrap().job_tag();
-        let enemy = Enemy::new(Claim { source: (0, a.epoch), target: (1, b.epoch), job });
+        let attacker = Attacker::new(Claim { source: (0, a.epoch), target: (1, b.epoch), job });
         let (done, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let (to, kept, stop) = (b.address, Vec::new(), done.clone());
-        let attack = Attack { enemy, socket, to, kept, passed: 0, sent: sent.clone() };
+        let attack = Attack { attacker, socket, to, kept, passed: 0, sent: sent.clone() };
         let attack = std::thread::spawn(move || attack.run(|| !stop.load(Acquire)));
         let attacked = sent.clone();
         let ranks: Vec<_> = contexts

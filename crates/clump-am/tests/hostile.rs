@@ -73,7 +73,7 @@ fn equip(context: &Arc<RankContext>) -> Endpoint {
 
 /// Two endpoints that talk, one of them in memory that somebody scribbles over. Errors are welcome.
 fn run(lanes: bool, steps: &[Step]) {
-    let settings = Settings { lanes, patience: Some(std::time::Duration::ZERO) };
+    let settings = Settings { lanes, send_timeout: Some(std::time::Duration::ZERO) };
     let node = cluster::node(2, true);
     let file = File::from(node.fd().try_clone_to_owned().unwrap());
     let contexts = [cluster::context(&node, 0, settings), cluster::context(&node, 1, settings)];

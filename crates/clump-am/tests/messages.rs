@@ -175,10 +175,10 @@ fn every_refusal_comes_back_with_its_reason() {
             let ep = Endpoint::open(&context, TAG).unwrap();
             let to = ready(&ep, name_of(1));
             let log = Log::on(&ep);
-            let stranger = ep.map(&name_of(1), Tag(1)).unwrap();
+            let foreign = ep.map(&name_of(1), Tag(1)).unwrap();
             let nobody = ep.map(&Name::new(1, 5, 1), TAG).unwrap();
             let nowhere = ep.map(&Name::from_bits(u64::MAX), TAG).unwrap();
-            ep.request(stranger, PING, &[1]).unwrap();
+            ep.request(foreign, PING, &[1]).unwrap();
             ep.request(nobody, PING, &[2]).unwrap();
             ep.request_bulk(nowhere, PING, b"abc", &[3]).unwrap();
             ep.request(to, Handler(0), &[4]).unwrap();
@@ -266,7 +266,7 @@ fn an_index_is_used_again_under_another_name() {
 #[test]
 fn messages_to_a_dead_rank_come_back_where_survivors_go_on() {
     both_ways(|settings| {
-        use clump_shm::job::{Death, How};
+        use clump_shm::job::{Death, DeathCause};
         let node = cluster::node(2, true);
         let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
         // Shared endpoints are in no thread's bundle, so only this test polls it.
@@ -277,7 +277,7 @@ fn messages_to_a_dead_rank_come_back_where_survivors_go_on() {
         for i in 0..5 {
             from.request(dest, PING, &[i]).unwrap();
         }
-        node.declare_dead(Death { rank: 1, how: How::Signal(9) });
+        node.declare_dead(Death { rank: 1, how: DeathCause::Signal(9) });
         from.drain().unwrap();
         from.request(dest, PING, &[5]).unwrap();
         from.drain().unwrap();
@@ -288,13 +288,13 @@ fn messages_to_a_dead_rank_come_back_where_survivors_go_on() {
 
 #[test]
 fn a_blocking_call_names_the_dead_rank() {
-    use clump_shm::job::{Death, How};
+    use clump_shm::job::{Death, DeathCause};
     let node = cluster::node(2, false);
     let context = cluster::context(&node, 0, Settings::default());
     let ep = Endpoint::open(&context, TAG).unwrap();
     let killer = std::thread::spawn({
         let node = node.clone();
-        move || node.declare_dead(Death { rank: 1, how: How::Signal(9) })
+        move || node.declare_dead(Death { rank: 1, how: DeathCause::Signal(9) })
     });
     let error = ep.poll_until(|| false).unwrap_err();
     assert!(error.to_string().contains("rank 1 was killed by signal 9"), "{error}");
@@ -326,8 +326,8 @@ fn handlers_defer_requests_but_may_not_use_the_endpoint() {
 #[test]
 fn a_request_without_room_is_returned_when_patience_ends() {
     both_ways(|settings| {
-        let patience = Some(std::time::Duration::from_millis(5));
-        let settings = Settings { patience, ..settings };
+        let send_timeout = Some(std::time::Duration::from_millis(5));
+        let settings = Settings { send_timeout, ..settings };
         let node = cluster::node(2, false);
         let (a, b) = (cluster::context(&node, 0, settings), cluster::context(&node, 1, settings));
         // Shared endpoints are in no thread's bundle, so only this test polls it.
@@ -437,7 +437,7 @@ fn endpoints_may_come_and_go_while_their_peers_stay_alive() {
 
 #[test]
 fn a_program_that_only_polls_sees_what_comes_from_other_nodes() {
-    const MOST_POLLS: u64 = 200_000_000;
+    const MAX_POLLS: u64 = 200_000_000;
     let between = Between::nodes(2, Security::Crc);
     cluster::net::run(2, Settings::default(), &between, |context| {
         if context.rank() == 1 {
@@ -458,7 +458,7 @@ fn a_program_that_only_polls_sees_what_comes_from_other_nodes() {
             while answers.get() < asked {
                 ep.poll().unwrap();
                 polls += 1;
-                assert!(polls < MOST_POLLS, "answer {asked} never came");
+                assert!(polls < MAX_POLLS, "answer {asked} never came");
             }
         }
         ep.request(to, Handler(9), &[]).unwrap();

@@ -10,7 +10,7 @@
 mod cluster;
 mod world;
 
-use clump_am::{Attempt, Dest, Endpoint, Handler, Name, RankContext, Reason, Settings, Tag};
+use clump_am::{Dest, Endpoint, Handler, Name, RankContext, Reason, SendAttempt, Settings, Tag};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -218,7 +218,7 @@ impl World {
         for _ in 0..count {
             let id = self.sent.len() as u64;
             let (words, carried) = self.compose(from, to, id, Body::Short, 0);
-            if endpoint.try_request(dest, handler, &words).unwrap() == Attempt::Full {
+            if endpoint.try_request(dest, handler, &words).unwrap() == SendAttempt::Full {
                 return;
             }
             let (name, refused) = (self.stations[to].name, refused.clone());

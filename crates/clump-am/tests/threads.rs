@@ -67,7 +67,7 @@ struct Meeting {
 /// A rank that runs its steps. Endpoints are numbered: twice the rank, and one more for its mayfly.
 struct Runner {
     rank: usize,
-    meeting: Arc<Meeting>,
+    handshake: Arc<Meeting>,
     endpoint: Endpoint,
     mayfly: Option<Endpoint>,
     dests: HashMap<usize, Dest>,
@@ -81,7 +81,7 @@ fn name_of(station: usize) -> Name {
 }
 
 impl Runner {
-    fn new(context: &Arc<RankContext>, meeting: Arc<Meeting>) -> Self {
+    fn new(context: &Arc<RankContext>, handshake: Arc<Meeting>) -> Self {
         let rank = context.rank() as usize;
         let log = SharedLog::default();
         let open = |station: usize| {
@@ -93,9 +93,9 @@ impl Runner {
             endpoint
         };
         let (endpoint, mayfly) = (open(rank * 2), Some(open(rank * 2 + 1)));
-        meeting.opened.wait();
+        handshake.opened.wait();
         let (dests, sent) = Default::default();
-        Self { rank, meeting, endpoint, mayfly, dests, sent, log, deposits: 0 }
+        Self { rank, handshake, endpoint, mayfly, dests, sent, log, deposits: 0 }
     }
 
     fn send(&mut self, station: usize, handler: Handler, body: Body) {
@@ -123,7 +123,7 @@ impl Runner {
     }
 
     fn step(&mut self, step: Step) {
-        let ranks = self.meeting.ranks;
+        let ranks = self.handshake.ranks;
         match step {
             Step::Send { to, handler, body } => self.send(to % ranks * 2, handler, body),
             Step::Flood { to, count } => {
@@ -155,10 +155,10 @@ impl Runner {
     /// Waits until everything of everybody has arrived or come back.
     fn finish(self) -> (HashMap<u64, Sent>, Log, bool) {
         self.endpoint.drain().unwrap();
-        let meeting = self.meeting.clone();
-        meeting.drained.fetch_add(1, Ordering::AcqRel);
-        let ranks = meeting.ranks as u64;
-        self.wait("the end of all requests", || meeting.drained.load(Ordering::Acquire) >= ranks);
+        let handshake = self.handshake.clone();
+        handshake.drained.fetch_add(1, Ordering::AcqRel);
+        let ranks = handshake.ranks as u64;
+        self.wait("the end of all requests", || handshake.drained.load(Ordering::Acquire) >= ranks);
         let count = |handler: Handler| self.sent.values().filter(|m| m.handler == handler).count();
         let (echoes, missing) = (count(ECHO), count(MISSING));
         // Both go to lasting endpoints only, so each of them is answered.
@@ -167,8 +167,8 @@ impl Runner {
             let back = log.returned.keys().filter(|id| self.sent[id].handler == MISSING);
             log.replies.len() == echoes && back.count() == missing
         });
-        meeting.finished.fetch_add(1, Ordering::AcqRel);
-        self.wait("the others", || meeting.finished.load(Ordering::Acquire) == ranks);
+        handshake.finished.fetch_add(1, Ordering::AcqRel);
+        self.wait("the others", || handshake.finished.load(Ordering::Acquire) == ranks);
         let open = self.mayfly.is_some();
         drop((self.mayfly, self.endpoint));
         (self.sent, std::mem::take(&mut self.log.borrow_mut()), open)
@@ -180,14 +180,14 @@ fn run(lanes: bool, programs: &[Vec<Step>]) {
     let settings = Settings { lanes, ..Settings::default() };
     let node = cluster::node(ranks, false);
     let (drained, finished) = Default::default();
-    let meeting = Arc::new(Meeting { ranks, opened: Barrier::new(ranks), drained, finished });
+    let handshake = Arc::new(Meeting { ranks, opened: Barrier::new(ranks), drained, finished });
     let threads: Vec<_> = programs
         .iter()
         .zip(0..)
         .map(|(steps, rank)| {
-            let (node, meeting, steps) = (node.clone(), meeting.clone(), steps.clone());
+            let (node, handshake, steps) = (node.clone(), handshake.clone(), steps.clone());
             std::thread::spawn(move || {
-                let mut runner = Runner::new(&cluster::context(&node, rank, settings), meeting);
+                let mut runner = Runner::new(&cluster::context(&node, rank, settings), handshake);
                 steps.into_iter().for_each(|step| runner.step(step));
                 runner.finish()
             })

@@ -15,7 +15,7 @@
 
 use crate::config::{Config, variable};
 use crate::{Error, Result};
-use clump_os::parcel::{self, MOST_DESCRIPTORS, Parcel};
+use clump_os::scm_message::{self, MAX_DESCRIPTORS, ScmMessage};
 use clump_os::secret::Secret;
 use clump_os::socket::{self, Received};
 use clump_wire::Security;
@@ -54,7 +54,7 @@ const AWAY: &[u8] = b"away";
 
 /// Who a rank is: what the agent tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seat {
+pub struct RankIdentity {
     /// The rank.
     pub rank: u32,
     /// Ranks of the job.
@@ -99,7 +99,7 @@ pub struct Boot {
     /// The connection to the agent.
     pub control: Control,
     /// This rank's line to the network; `None` on a job of one node, and where proxies have it.
-    pub net: Option<NetSeat>,
+    pub net: Option<RankNetwork>,
     /// What wakes the ranks of this node, this one among them, and the node's network interfaces, whose
     /// numbers lie behind those of all ranks; none on a job of one node.
     pub alarms: Vec<(u32, OwnedFd)>,
@@ -121,7 +121,7 @@ impl Drop for Control {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeatNews {
     /// A process has taken it.
-    Taken,
+    UnitDisposition,
     /// That process has let go of it by itself.
     Left,
     /// No process has it any more: that process has ended, or runs another program.
@@ -130,7 +130,7 @@ pub enum SeatNews {
 
 /// A rank's own line to the network between nodes.
 #[derive(Debug)]
-pub struct NetSeat {
+pub struct RankNetwork {
     /// The rank's sockets: UDP, bound to the addresses that the others know, in order.
     pub sockets: Vec<OwnedFd>,
     /// What a driver with more direct access needs besides, for each of them; empty for UDP.
@@ -143,9 +143,9 @@ pub struct NetSeat {
 
 /// What the agent gives a rank for the network.
 #[derive(Debug, Clone, Copy)]
-pub struct NetOffer<'a> {
+pub struct NetworkOffer<'a> {
     /// A line of its own, unless proxies drive the network.
-    pub line: Option<Line<'a>>,
+    pub line: Option<NetworkAttachment<'a>>,
     /// The first rank of the node.
     pub first: u32,
     /// Network interfaces of each node.
@@ -156,7 +156,7 @@ pub struct NetOffer<'a> {
 
 /// What a rank drives the network with.
 #[derive(Debug, Clone, Copy)]
-pub struct Line<'a> {
+pub struct NetworkAttachment<'a> {
     /// The rank's sockets, one for each address of its node.
     pub sockets: &'a [OwnedFd],
     /// What a driver with more direct access needs besides.
@@ -202,17 +202,17 @@ fn take(number: &str) -> Result<Boot> {
     if message[..there].starts_with(ALARMS) {
         return Err(taken()); // by a process that is just reading on
     }
-    let seat = Seat::decode(&message[..there])?;
+    let seat = RankIdentity::decode(&message[..there])?;
     let mut key = seat.line.then(Secret::zeroed).transpose()?;
     let mut net = [0; NET_BYTES];
     let into = key.as_mut().map_or(&mut [][..], |key| &mut key[..]);
     let count = 1 + usize::from(seat.net) + usize::from(seat.line);
     let length = [BYTES, NET_BYTES, KEY_BYTES].iter().take(count).sum::<usize>();
     let parts: &mut [&mut [u8]] = &mut [&mut message, &mut net, into];
-    let parcel = parcel::receive(&control, &mut parts[..count])?;
-    let Parcel { bytes, descriptors } = parcel.ok_or_else(taken)?;
+    let parcel = scm_message::receive(&control, &mut parts[..count])?;
+    let ScmMessage { bytes, descriptors } = parcel.ok_or_else(taken)?;
     let other = |what: &str| Error::OtherVersion(what.into());
-    let seat = Seat::decode(&message[..bytes.min(BYTES)])?;
+    let seat = RankIdentity::decode(&message[..bytes.min(BYTES)])?;
     if bytes != length {
         return Err(other("a boot message cut short"));
     }
@@ -231,7 +231,7 @@ fn take(number: &str) -> Result<Boot> {
         }
         let known = [Security::Aead, Security::Crc].into_iter().find(|s| *s as u32 == security);
         let security = known.ok_or_else(|| other(&format!("protection number {security}")))?;
-        part = Some(NetSeat { sockets, direct, key, security });
+        part = Some(RankNetwork { sockets, direct, key, security });
     }
     if seat.net {
         // Network interfaces are numbered behind all ranks, those of one node after those of the other.
@@ -242,7 +242,7 @@ fn take(number: &str) -> Result<Boot> {
     }
     // An agent that does not hear this has died, and this rank will not live long either.
     let _ = socket::send(&control, HERE, None);
-    let Seat { rank, nranks, node, nnodes, job_id, stats, terminal, .. } = seat;
+    let RankIdentity { rank, nranks, node, nnodes, job_id, stats, terminal, .. } = seat;
     let (net, control) = (part, Control(control));
     Ok(Boot {
         rank,
@@ -276,8 +276,8 @@ fn take_alarms(
     let mut numbers = numbers.peekable();
     while numbers.peek().is_some() {
         let mut mark = [0; ALARMS.len()];
-        let some =
-            parcel::receive(control, &mut [&mut mark])?.filter(|some| !some.descriptors.is_empty());
+        let some = scm_message::receive(control, &mut [&mut mark])?
+            .filter(|some| !some.descriptors.is_empty());
         let some = some.ok_or_else(|| Error::OtherVersion("alarms are missing".into()))?;
         for alarm in some.descriptors {
             let number =
@@ -295,15 +295,15 @@ fn take_alarms(
 /// # Errors
 /// What the operating system refuses.
 pub fn offer(
-    seat: &Seat,
+    seat: &RankIdentity,
     memory: BorrowedFd<'_>,
-    net: Option<&NetOffer<'_>>,
+    net: Option<&NetworkOffer<'_>>,
 ) -> Result<(OwnedFd, OwnedFd)> {
     let (theirs, ours) = socket::message_pair()?;
     let line = net.and_then(|net| net.line);
-    let seat = Seat { net: net.is_some(), line: line.is_some(), ..*seat };
+    let seat = RankIdentity { net: net.is_some(), line: line.is_some(), ..*seat };
     let Some(net) = net else {
-        parcel::send(&ours, &[&seat.encode()], &[memory])?;
+        scm_message::send(&ours, &[&seat.encode()], &[memory])?;
         return Ok((theirs, ours));
     };
     let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -320,9 +320,9 @@ pub fn offer(
     let all: Vec<_> = [memory].into_iter().chain(theirs_too).collect();
     let (head, key) = (seat.encode(), line.map_or(&[][..], |line| &line.key[..]));
     let parts: &[&[u8]] = &[&head, &words, key];
-    parcel::send(&ours, &parts[..2 + usize::from(line.is_some())], &all)?;
-    for some in net.alarms.chunks(MOST_DESCRIPTORS) {
-        parcel::send(&ours, &[ALARMS], some)?;
+    scm_message::send(&ours, &parts[..2 + usize::from(line.is_some())], &all)?;
+    for some in net.alarms.chunks(MAX_DESCRIPTORS) {
+        scm_message::send(&ours, &[ALARMS], some)?;
     }
     Ok((theirs, ours))
 }
@@ -333,13 +333,13 @@ pub fn seat_news(ours: impl AsFd) -> Option<SeatNews> {
     let mut said = [0; 16];
     match socket::receive(ours, &mut said) {
         Ok(Received::Message(bytes, _)) if said[..bytes] == *AWAY => Some(SeatNews::Left),
-        Ok(Received::Message(..)) => Some(SeatNews::Taken),
+        Ok(Received::Message(..)) => Some(SeatNews::UnitDisposition),
         Ok(Received::Nothing) => None,
         Ok(Received::Closed) | Err(_) => Some(SeatNews::Closed),
     }
 }
 
-impl Seat {
+impl RankIdentity {
     fn encode(&self) -> [u8; BYTES] {
         let mut out = [0; BYTES];
         let stats = if self.stats { FLAG_STATS } else { 0 };
@@ -370,7 +370,7 @@ impl Seat {
         if word(16) != VERSION {
             return Err(other(format!("boot message version {}, not {VERSION}", word(16))));
         }
-        let seat = Seat {
+        let seat = RankIdentity {
             job_id: long(8),
             stats: word(20) & FLAG_STATS != 0,
             terminal: word(20) & FLAG_TERMINAL != 0,

@@ -131,7 +131,7 @@ settings! {
         "Most lanes that a rank claims; 0 sends everything through the shared queues.";
     stats: bool = 0 in 0..=1, "bool", "CLUMP_STATS",
         "Whether the job prints its communication summary at the end.";
-    patience_ms: u64 = 0 in 0..=86_400_000, "ms", "CLUMP_PATIENCE_MS",
+    send_timeout_ms: u64 = 0 in 0..=86_400_000, "ms", "CLUMP_SEND_TIMEOUT_MS",
         "How long a request waits for room before it is returned; 0: for ever.";
     node_timeout_ms: u64 = 2000 in 200..=3_600_000, "ms", "CLUMP_NODE_TIMEOUT_MS",
         "How long nothing may be heard of a node before it counts as lost.";
@@ -141,9 +141,9 @@ settings! {
         "Threads of each node's agent that drive the network for its ranks; 0: ranks do it themselves.";
     net_dispatch: Dispatch = 0 in 0..=2, "", "CLUMP_NET_DISPATCH",
         "Which proxy a message takes: always the same, one after the other, or the least loaded.";
-    net_poll_least: u64 = 16 in 1..=1_000_000, "", "CLUMP_NET_POLL_LEAST",
+    net_poll_min: u64 = 16 in 1..=1_000_000, "", "CLUMP_NET_POLL_MIN",
         "Looks at shared memory from one look at the network to the next, when the network is busy.";
-    net_poll_most: u64 = 256 in 1..=1_000_000, "", "CLUMP_NET_POLL_MOST",
+    net_poll_max: u64 = 256 in 1..=1_000_000, "", "CLUMP_NET_POLL_MAX",
         "The same when nothing came by the network lately.";
     net_window: u64 = 0 in 0..=1_073_741_824, "B", "CLUMP_NET_WINDOW",
         "Bytes under way to each peer on another node, for the laboratory; 0: found by congestion control.";
@@ -167,7 +167,7 @@ settings! {
 
 /// One effective setting, for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ConfigEntry {
     /// Its row of the table.
     pub key: Key,
     /// Its value, as a person writes it.
@@ -221,11 +221,15 @@ impl Config {
     }
 
     /// Every setting with its value and who decided it.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<ConfigEntry> {
         let values = self.numbers().into_iter().zip(&self.sources);
         KEYS.iter()
             .zip(values)
-            .map(|(key, (number, &source))| Entry { key: *key, value: key.show(number), source })
+            .map(|(key, (number, &source))| ConfigEntry {
+                key: *key,
+                value: key.show(number),
+                source,
+            })
             .collect()
     }
 }
@@ -234,7 +238,7 @@ impl fmt::Display for Config {
     /// One line a setting, as a configuration file that can be read back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for entry in self.entries() {
-            let Entry { key, value, source } = entry;
+            let ConfigEntry { key, value, source } = entry;
             let unit = if key.unit == "bool" { "" } else { key.unit };
             let quote = if key.choices.is_empty() { "" } else { "\"" };
             writeln!(

@@ -95,7 +95,7 @@ impl C {
         {
             checked("AM_SetHandler", clump_am_set_handler(endpoint, at, function))?;
         }
-        let names = cl.exchange(name.0)?;
+        let names = cl.all_gather(name.0)?;
         let other = names.get(1 - cl.rank()).copied().unwrap_or(0);
         checked("AM_Map", AM_Map(endpoint, 0, Name(other), TAG))?;
         Ok(Self { bundle, endpoint })
@@ -145,7 +145,7 @@ impl Own {
         ep.set_handler(Handler(PING), |token, words, _| token.reply(Handler(PONG), words));
         ep.set_handler(Handler(PONG), move |_, words, _| note.set(words[0] as u32));
         ep.set_handler(Handler(END), move |_, _, _| end.set(true));
-        let names = cl.exchange(ep.name())?;
+        let names = cl.all_gather(ep.name())?;
         let to = ep.map(&names[1 - cl.rank()], Tag(TAG))?;
         Ok(Self { ep, to, seen, ended })
     }

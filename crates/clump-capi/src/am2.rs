@@ -4,7 +4,7 @@
 //! programs of that time compile unchanged. Nothing of it is shared with the rest of this crate but the job
 //! and the texts of errors: `AM_*` functions return codes of their own, small positive numbers.
 //!
-//! An endpoint lies in a [`clump_am::Berth`], because it may change its bundle and with that its threads. The
+//! An endpoint lies in a [`clump_am::EndpointCell`], because it may change its bundle and with that its threads. The
 //! header's functions for 0 to 16 arguments are inline and come down to the seven of `send` and `reply`.
 //! docs/am2.md maps call by call.
 //!
@@ -14,7 +14,7 @@
 //! 2. What belongs to an endpoint beside its core ([`endpoint::Own`]) is touched only by the thread that is
 //!    inside its berth, and not across a call of a handler, so that handlers may look at it.
 //! 3. A token is a number that is valid in one thread while its handler runs, and never again.
-//! 4. Words of a message come from anybody: [`message::Head`] is checked before a handler sees them.
+//! 4. Words of a message come from anybody: [`message::MessageHead`] is checked before a handler sees them.
 #![allow(non_snake_case, reason = "functions have the names that they have in C")]
 
 mod bundle;

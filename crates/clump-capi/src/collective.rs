@@ -2,7 +2,7 @@
 
 use crate::border::guard;
 use crate::fault::{Fault, Result, null, range};
-use crate::job::{Job, checked_rank, clump_t, outside_handlers};
+use crate::job::{JobHandle, checked_rank, clump_t, outside_handlers};
 use crate::send::{bytes, room};
 use crate::status::clump_status as S;
 use clump::op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
@@ -33,20 +33,20 @@ pub struct clump_op {
 /// # Safety
 /// `mine` has `mine_bytes` bytes, `all` room for as many of each rank.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_exchange(
+pub unsafe extern "C" fn clump_all_gather(
     cl: *mut clump_t,
     mine: *const c_void,
     mine_bytes: usize,
     all: *mut c_void,
 ) -> c_int {
     guard(|| {
-        outside_handlers(cl, "clump_exchange", |job| {
+        outside_handlers(cl, "clump_all_gather", |job| {
             // SAFETY: the caller's.
             let mine = unsafe { bytes(mine, mine_bytes) }?;
             if all.is_null() && mine_bytes > 0 {
                 return Err(null("the place for what all ranks give"));
             }
-            let parts = job.runtime.exchange_bytes(mine)?;
+            let parts = job.runtime.all_gather_bytes(mine)?;
             if let Some(rank) = parts.iter().position(|part| part.len() != mine_bytes) {
                 let other = parts.get(rank).map_or(0, Vec::len);
                 let what = format!(
@@ -71,13 +71,13 @@ pub unsafe extern "C" fn clump_exchange(
 /// # Safety
 /// `all` has room for a word of each rank.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn clump_exchange_u64(cl: *mut clump_t, mine: u64, all: *mut u64) -> c_int {
+pub unsafe extern "C" fn clump_all_gather_u64(cl: *mut clump_t, mine: u64, all: *mut u64) -> c_int {
     guard(|| {
-        outside_handlers(cl, "clump_exchange_u64", |job| {
+        outside_handlers(cl, "clump_all_gather_u64", |job| {
             if all.is_null() {
                 return Err(null("the place for what all ranks give"));
             }
-            let words = job.runtime.exchange(mine)?;
+            let words = job.runtime.all_gather(mine)?;
             // SAFETY: the caller has room for a word of each rank.
             unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), all, words.len()) };
             Ok(0)
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn clump_all_reduce(
 
 /// What a program gives to an all-reduce.
 struct Given<'a> {
-    job: &'a Job,
+    job: &'a JobHandle,
     from: *const c_void,
     to: *mut c_void,
     count: usize,

@@ -3,7 +3,7 @@
 use crate::border::{guard, guard_or, guard_pointer, hot, to_int};
 use crate::crossing::Crossing;
 use crate::fault::{Fault, Result, null, range};
-use crate::inline::{self, Table};
+use crate::inline::{self, InlineTable};
 use crate::job::{clump_t, with};
 use crate::slot::{Object, Slot};
 use crate::status::clump_status as S;
@@ -30,18 +30,18 @@ pub enum clump_events {
 
 /// An endpoint of one thread.
 #[derive(Debug)]
-pub(crate) struct Mine(pub(crate) Endpoint, pub(crate) Table);
+pub(crate) struct ThreadEndpoint(pub(crate) Endpoint, pub(crate) InlineTable);
 
 /// An endpoint that threads share.
 #[derive(Debug)]
-pub(crate) struct Ours(pub(crate) SharedEndpoint);
+pub(crate) struct SharedEndpointHandle(pub(crate) SharedEndpoint);
 
-impl Object for Mine {
+impl Object for ThreadEndpoint {
     const KIND: u32 = 2;
     const NAME: &'static str = "endpoint (clump_ep)";
 }
 
-impl Object for Ours {
+impl Object for SharedEndpointHandle {
     const KIND: u32 = 3;
     const NAME: &'static str = "endpoint (clump_ep)";
     const BOUND: bool = false;
@@ -52,10 +52,13 @@ impl Object for Ours {
 macro_rules! on_endpoint {
     ($ep:expr, |$endpoint:ident, $slot:ident| $body:expr) => {{
         let pointer: *const () = $ep.cast();
-        match $crate::slot::Slot::enter_mine::<$crate::endpoint::Mine, _>(pointer, |mine, $slot| {
-            let $endpoint = &mine.0;
-            $body
-        }) {
+        match $crate::slot::Slot::enter_mine::<$crate::endpoint::ThreadEndpoint, _>(
+            pointer,
+            |mine, $slot| {
+                let $endpoint = &mine.0;
+                $body
+            },
+        ) {
             Some(done) => done,
             // Shared, or an error.
             None => $crate::endpoint::enter_shared(pointer, |ours, $slot| {
@@ -75,9 +78,9 @@ pub(crate) use on_endpoint;
 #[inline(always)]
 pub(crate) fn enter_shared<R>(
     pointer: *const (),
-    run: impl FnOnce(&Ours, &'static Slot) -> Result<R>,
+    run: impl FnOnce(&SharedEndpointHandle, &'static Slot) -> Result<R>,
 ) -> Result<R> {
-    Slot::enter::<Ours, _>(pointer, |ours, slot| {
+    Slot::enter::<SharedEndpointHandle, _>(pointer, |ours, slot| {
         not_in_its_handler(slot)?;
         let _crossing = Crossing::begin(slot)?;
         run(ours, slot)
@@ -88,7 +91,7 @@ pub(crate) fn enter_shared<R>(
 #[cold]
 pub(crate) fn why_not(pointer: *const (), fault: Fault) -> Fault {
     match Slot::at(pointer) {
-        Some(slot) if slot.is::<Mine>() => Slot::foreign::<Mine>(pointer, slot),
+        Some(slot) if slot.is::<ThreadEndpoint>() => Slot::foreign::<ThreadEndpoint>(pointer, slot),
         _ => fault,
     }
 }
@@ -113,10 +116,10 @@ pub extern "C" fn clump_ep_open(cl: *mut clump_t, tag: u64) -> *mut clump_ep {
     guard_pointer(|| {
         with(cl, |job| {
             let endpoint = Endpoint::open(&job.runtime, Tag(tag)).map_err(Fault::from)?;
-            let table = Table::new(endpoint.view()?);
-            let slot = Slot::fill(Mine(endpoint, table))?;
+            let table = InlineTable::new(endpoint.view()?);
+            let slot = Slot::fill(ThreadEndpoint(endpoint, table))?;
             // Nobody else knows it yet.
-            Slot::enter::<Mine, _>(slot.pointer::<()>().cast_const(), |mine, slot| {
+            Slot::enter::<ThreadEndpoint, _>(slot.pointer::<()>().cast_const(), |mine, slot| {
                 inline::allow(mine, &slot.inline);
                 Ok(())
             })?;
@@ -139,7 +142,7 @@ pub extern "C" fn clump_ep_open_shared(cl: *mut clump_t, tag: u64) -> *mut clump
     guard_pointer(|| {
         with(cl, |job| {
             let endpoint = Endpoint::open_shared(&job.runtime, Tag(tag)).map_err(Fault::from)?;
-            Ok(Slot::fill(Ours(endpoint))?.pointer())
+            Ok(Slot::fill(SharedEndpointHandle(endpoint))?.pointer())
         })
     })
 }
@@ -155,8 +158,10 @@ pub extern "C" fn clump_ep_close(ep: *mut clump_ep) -> c_int {
         let pointer: *const () = ep.cast_const().cast();
         match Slot::at(pointer) {
             None if ep.is_null() => {}
-            Some(slot) if slot.is::<Ours>() => drop(Slot::empty_of::<Ours>(pointer)?),
-            _ => drop(Slot::empty_of::<Mine>(pointer)?),
+            Some(slot) if slot.is::<SharedEndpointHandle>() => {
+                drop(Slot::empty_of::<SharedEndpointHandle>(pointer)?)
+            }
+            _ => drop(Slot::empty_of::<ThreadEndpoint>(pointer)?),
         }
         Ok(0)
     })
@@ -240,8 +245,9 @@ pub extern "C" fn clump_ep_unmap(ep: *mut clump_ep, dest: c_int) -> c_int {
 /// Tells inline functions what became of a destination; gives its index.
 fn note(ep: *mut clump_ep, dest: Dest) -> Result<c_int> {
     let pointer: *const () = ep.cast_const().cast();
-    let noted =
-        Slot::enter_mine::<Mine, _>(pointer, |mine, slot| inline::note(mine, &slot.inline, dest));
+    let noted = Slot::enter_mine::<ThreadEndpoint, _>(pointer, |mine, slot| {
+        inline::note(mine, &slot.inline, dest)
+    });
     noted.unwrap_or(Ok(()))?;
     Ok(to_int(dest.0 as usize))
 }
@@ -297,11 +303,11 @@ pub extern "C" fn clump_ep_set_events(ep: *mut clump_ep, events: c_int) -> c_int
             1 => Events::None,
             other => return Err(range("events", other, "one of clump_events")),
         };
-        if Slot::at(ep.cast_const().cast()).is_some_and(Slot::is::<Ours>) {
+        if Slot::at(ep.cast_const().cast()).is_some_and(Slot::is::<SharedEndpointHandle>) {
             let what = "a shared endpoint waits for messages only; open it with clump_ep_open";
             return Err(Fault::new(S::CLUMP_ERR_ARGUMENT, what));
         }
-        Slot::enter::<Mine, _>(ep.cast_const().cast(), |mine, _| {
+        Slot::enter::<ThreadEndpoint, _>(ep.cast_const().cast(), |mine, _| {
             mine.0.set_event_mask(events);
             Ok(0)
         })

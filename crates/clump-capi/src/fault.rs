@@ -2,17 +2,17 @@
 
 use crate::status::clump_status as S;
 use clump_am::ErrorKind as Am;
-use clump_rma::{ErrorKind as Rma, Why};
+use clump_rma::{ErrorKind as Rma, Refusal};
 use std::cell::RefCell;
 use std::error::Error;
 use std::ffi::{CStr, CString};
 
 /// A failure: what happened, its cause, and so on. One word, so that results stay in registers.
 #[derive(Debug)]
-pub(crate) struct Fault(Box<Said>);
+pub(crate) struct Fault(Box<FaultText>);
 
 #[derive(Debug)]
-struct Said {
+struct FaultText {
     status: S,
     chain: Vec<CString>,
     whole: CString,
@@ -36,7 +36,7 @@ impl Fault {
     fn of(status: S, chain: &[String]) -> Self {
         let whole = text(&chain.join(": "));
         let chain = chain.iter().map(|link| text(link)).collect();
-        Self(Box::new(Said { status, chain, whole }))
+        Self(Box::new(FaultText { status, chain, whole }))
     }
 
     /// An error of the crates below, with its causes.
@@ -205,18 +205,18 @@ fn of_memory(error: &clump_shm::Error) -> S {
     }
 }
 
-fn of_refusal(why: Why) -> S {
+fn of_refusal(why: Refusal) -> S {
     match why {
-        Why::NoSuchSegment => S::CLUMP_ERR_SEGMENT,
-        Why::OutOfBounds => S::CLUMP_ERR_BOUNDS,
-        Why::Misaligned => S::CLUMP_ERR_ALIGNMENT,
-        Why::OwnerDead => S::CLUMP_ERR_OWNER_DIED,
-        Why::NodeLost => S::CLUMP_ERR_NODE_LOST,
-        Why::Unknown => S::CLUMP_ERR_VERSION,
-        Why::HolderDied => S::CLUMP_ERR_HOLDER_DIED,
-        Why::TimedOut => S::CLUMP_ERR_TIMED_OUT,
-        Why::LockBusy => S::CLUMP_ERR_LOCK_BUSY,
-        Why::NotHeld => S::CLUMP_ERR_NOT_HELD,
+        Refusal::NoSuchSegment => S::CLUMP_ERR_SEGMENT,
+        Refusal::OutOfBounds => S::CLUMP_ERR_BOUNDS,
+        Refusal::Misaligned => S::CLUMP_ERR_ALIGNMENT,
+        Refusal::OwnerDead => S::CLUMP_ERR_OWNER_DIED,
+        Refusal::NodeLost => S::CLUMP_ERR_NODE_LOST,
+        Refusal::Unknown => S::CLUMP_ERR_VERSION,
+        Refusal::HolderDied => S::CLUMP_ERR_HOLDER_DIED,
+        Refusal::TimedOut => S::CLUMP_ERR_TIMED_OUT,
+        Refusal::LockBusy => S::CLUMP_ERR_LOCK_BUSY,
+        Refusal::NotHeld => S::CLUMP_ERR_NOT_HELD,
     }
 }
 
@@ -232,9 +232,9 @@ mod tests {
             Fault::from(clump_rma::Error::from(Rma::Refused { why, segment, offset: 8 }))
         };
         for (fault, status) in [
-            (refused(Why::TimedOut), S::CLUMP_ERR_TIMED_OUT),
-            (refused(Why::LockBusy), S::CLUMP_ERR_LOCK_BUSY),
-            (refused(Why::Unknown), S::CLUMP_ERR_VERSION),
+            (refused(Refusal::TimedOut), S::CLUMP_ERR_TIMED_OUT),
+            (refused(Refusal::LockBusy), S::CLUMP_ERR_LOCK_BUSY),
+            (refused(Refusal::Unknown), S::CLUMP_ERR_VERSION),
             (clump_am::Error::from(Am::Network("no key".into())).into(), S::CLUMP_ERR_NETWORK),
         ] {
             assert_eq!(fault.status(), status);

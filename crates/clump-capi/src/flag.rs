@@ -16,15 +16,15 @@ pub struct clump_flag(());
 
 /// What is behind a ::clump_flag.
 #[derive(Debug)]
-pub(crate) struct Raised(Flag);
+pub(crate) struct FlagHandle(Flag);
 
-impl Object for Raised {
+impl Object for FlagHandle {
     const KIND: u32 = 9;
     const NAME: &'static str = "flag (clump_flag)";
 }
 
 fn with<R>(flag: *const clump_flag, run: impl FnOnce(&Flag) -> Result<R>) -> Result<R> {
-    Slot::enter::<Raised, R>(flag.cast(), |raised, _| run(&raised.0))
+    Slot::enter::<FlagHandle, R>(flag.cast(), |raised, _| run(&raised.0))
 }
 
 /// Exports `count` flags, all 0. Their home is this rank's node.
@@ -47,7 +47,7 @@ pub extern "C" fn clump_flag_open(
     guard_pointer(|| {
         access(rma, |access| {
             let flag = access.rma.flag(SegmentName::from_bits(flags), index)?;
-            Ok(Slot::fill(Raised(flag))?.pointer())
+            Ok(Slot::fill(FlagHandle(flag))?.pointer())
         })
     })
 }
@@ -55,7 +55,7 @@ pub extern "C" fn clump_flag_open(
 /// Closes a flag. Null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_flag_close(flag: *mut clump_flag) -> c_int {
-    close::<Raised>(flag.cast_const().cast())
+    close::<FlagHandle>(flag.cast_const().cast())
 }
 
 /// Sets a flag. Who sees it sees what this thread has put to its node before a ::clump_rma_fence that came

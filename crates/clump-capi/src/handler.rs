@@ -1,10 +1,12 @@
 //! Handlers in C: how a message reaches them, and what comes back.
 
 use crate::border::guard;
-use crate::endpoint::{Mine, Ours, clump_ep, clump_name, enter_shared, not_in_its_handler};
+use crate::endpoint::{
+    SharedEndpointHandle, ThreadEndpoint, clump_ep, clump_name, enter_shared, not_in_its_handler,
+};
 use crate::fault::{Result, null, range};
 use crate::slot::Slot;
-use crate::thread::{Handling, Here};
+use crate::thread::{Handling, ThreadState};
 use crate::token::{Live, clump_token};
 use clump::am::{Handler, Payload, Returned, Token};
 use clump_os::sync::Ordering;
@@ -35,25 +37,25 @@ pub type clump_handler = Option<
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum clump_reason {
     /// It was addressed to handler 0, which takes no requests.
-    CLUMP_BACK_BAD_ARGUMENTS = 1,
+    CLUMP_RETURNED_BAD_ARGUMENTS = 1,
     /// Nothing was ever opened under that name.
-    CLUMP_BACK_NO_ENDPOINT = 2,
+    CLUMP_RETURNED_NO_ENDPOINT = 2,
     /// The tag did not match the endpoint's.
-    CLUMP_BACK_BAD_TAG = 3,
+    CLUMP_RETURNED_BAD_TAG = 3,
     /// The endpoint has no handler of that number.
-    CLUMP_BACK_BAD_HANDLER = 4,
+    CLUMP_RETURNED_BAD_HANDLER = 4,
     /// The deposit starts outside of the target's segment, or it has none.
-    CLUMP_BACK_BAD_OFFSET = 5,
+    CLUMP_RETURNED_BAD_OFFSET = 5,
     /// The deposit ends outside of the target's segment.
-    CLUMP_BACK_BAD_LENGTH = 6,
+    CLUMP_RETURNED_BAD_LENGTH = 6,
     /// The endpoint was closed before it read the message.
-    CLUMP_BACK_ENDPOINT_GONE = 7,
+    CLUMP_RETURNED_ENDPOINT_GONE = 7,
     /// Its rank died.
-    CLUMP_BACK_PEER_LOST = 8,
-    /// The target made no room for as long as `CLUMP_PATIENCE_MS` allows.
-    CLUMP_BACK_CONGESTION = 9,
+    CLUMP_RETURNED_PEER_LOST = 8,
+    /// The target made no room for as long as `CLUMP_SEND_TIMEOUT_MS` allows.
+    CLUMP_RETURNED_CONGESTION = 9,
     /// The requester of a reply closed its endpoint before it read the reply.
-    CLUMP_BACK_REPLY_REJECTED = 10,
+    CLUMP_RETURNED_REPLY_REJECTED = 10,
 }
 
 /// What a reason means, in words that live for ever. Any thread, at any time.
@@ -136,7 +138,7 @@ impl Inside {
     /// # Safety
     /// `here` was found in this thread.
     #[inline(always)]
-    unsafe fn begin<F>(callee: &Callee<F>, here: Here, live: *mut ()) -> Self {
+    unsafe fn begin<F>(callee: &Callee<F>, here: ThreadState, live: *mut ()) -> Self {
         // SAFETY: the caller's.
         let handling = unsafe { Handling::begin(here) };
         let slot = callee.slot;
@@ -163,7 +165,7 @@ impl Callee<Run> {
     #[inline(always)]
     unsafe fn call(
         &self,
-        here: Here,
+        here: ThreadState,
         token: &mut Token<'_>,
         words: &[u64],
         payload: &Payload<'_>,
@@ -208,7 +210,7 @@ impl Callee<RunReturned> {
         };
         // SAFETY: the program gave this function for this; everything lives until it returns.
         unsafe {
-            let _inside = Inside::begin(self, Here::find(), std::ptr::null_mut());
+            let _inside = Inside::begin(self, ThreadState::find(), std::ptr::null_mut());
             (self.run)(&raw const returned);
         }
     }
@@ -245,22 +247,22 @@ pub extern "C" fn clump_ep_handler_with(
             return Err(range("a handler", 0, "from 1 to 255; 0 is set by clump_ep_on_returned"));
         }
         let pointer: *const () = ep.cast_const().cast();
-        if Slot::at(pointer).is_some_and(Slot::is::<Ours>) {
+        if Slot::at(pointer).is_some_and(Slot::is::<SharedEndpointHandle>) {
             return enter_shared(pointer, |ours, slot| {
                 let callee = Callee { run, context, slot };
                 let call = move |mut token: Token<'_>, words: &[u64], payload: Payload<'_>| {
                     // Whole, so that it is known to be Send.
                     let callee = &callee;
                     // SAFETY: just found.
-                    unsafe { callee.call(Here::find(), &mut token, words, &payload) }
+                    unsafe { callee.call(ThreadState::find(), &mut token, words, &payload) }
                 };
                 ours.0.set_handler(number, call);
                 Ok(0)
             });
         }
-        Slot::enter::<Mine, _>(pointer, |mine, slot| {
+        Slot::enter::<ThreadEndpoint, _>(pointer, |mine, slot| {
             not_in_its_handler(slot)?;
-            let (callee, here) = (Callee { run, context, slot }, Here::find());
+            let (callee, here) = (Callee { run, context, slot }, ThreadState::find());
             let call = move |mut token: Token<'_>, words: &[u64], payload: Payload<'_>| {
                 // SAFETY: the endpoint, and so its handlers, are this thread's alone.
                 unsafe { callee.call(here, &mut token, words, &payload) }
@@ -284,7 +286,7 @@ pub extern "C" fn clump_ep_on_returned(
     guard(|| {
         let run = run.ok_or_else(|| null("a function for returned messages"))?;
         let pointer: *const () = ep.cast_const().cast();
-        if Slot::at(pointer).is_some_and(Slot::is::<Ours>) {
+        if Slot::at(pointer).is_some_and(Slot::is::<SharedEndpointHandle>) {
             return enter_shared(pointer, |ours, slot| {
                 let callee = Callee::<RunReturned> { run, context, slot };
                 ours.0.on_returned(move |message| {
@@ -294,7 +296,7 @@ pub extern "C" fn clump_ep_on_returned(
                 Ok(0)
             });
         }
-        Slot::enter::<Mine, _>(pointer, |mine, slot| {
+        Slot::enter::<ThreadEndpoint, _>(pointer, |mine, slot| {
             not_in_its_handler(slot)?;
             let callee = Callee::<RunReturned> { run, context, slot };
             mine.0.on_returned(move |message| callee.call(message));

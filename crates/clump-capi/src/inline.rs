@@ -4,10 +4,10 @@
 //! They run in the endpoint's thread, outside of its handlers, and touch nothing else: [`Inline::thread`] is that
 //! thread then, and no thread otherwise.
 
-use crate::endpoint::Mine;
+use crate::endpoint::ThreadEndpoint;
 use crate::fault::Result;
 use clump::am::Dest;
-use clump_am::{LANE_STRIDE, View, Way};
+use clump_am::{LANE_STRIDE, LocalRoute, View};
 use clump_os::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use clump_os::thread;
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ pub(crate) struct Inline {
     paused: AtomicUsize,
 }
 
-/// How `Way` lies in memory, for C. All null where inline functions have to call.
+/// How `LocalRoute` lies in memory, for C. All null where inline functions have to call.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct clump_layout_way {
@@ -51,7 +51,7 @@ const _: () = {
     assert!(offset_of!(Inline, stride) == 32);
     assert!(offset_of!(View, bell) == 0 && offset_of!(View, hot) == 8);
     assert!(offset_of!(View, pending) == 16 && offset_of!(View, busy) == 24);
-    assert!(offset_of!(View, pulse) == 32 && offset_of!(View, sent) == 40);
+    assert!(offset_of!(View, schedule) == 32 && offset_of!(View, sent) == 40);
     assert!(offset_of!(clump_layout_way, state_wanted) == 40);
     assert!(size_of::<clump_layout_way>() == 72);
 };
@@ -69,7 +69,7 @@ impl clump_layout_way {
         unchecked: null_mut(),
     };
 
-    fn of(way: Way) -> Self {
+    fn of(way: LocalRoute) -> Self {
         Self {
             cursor: way.door.cursor.cast_const().cast(),
             slots: way.door.slots.cast(),
@@ -137,21 +137,21 @@ fn is_this_thread(pointer: &AtomicUsize) -> bool {
 
 /// What an endpoint keeps where inline functions find it.
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct InlineTable {
     view: Box<View>,
     ways: RefCell<Vec<clump_layout_way>>,
     /// Where the translation table lay when the ways were taken.
     at: RefCell<usize>,
 }
 
-impl Table {
+impl InlineTable {
     pub(crate) fn new(view: View) -> Self {
         Self { view: Box::new(view), ways: RefCell::default(), at: RefCell::new(0) }
     }
 }
 
 /// Lets inline functions of this thread use an endpoint that it has just opened.
-pub(crate) fn allow(mine: &Mine, inline: &Inline) {
+pub(crate) fn allow(mine: &ThreadEndpoint, inline: &Inline) {
     inline.view.store(std::ptr::from_ref(&*mine.1.view).cast_mut(), Ordering::Relaxed);
     inline.count.store(0, Ordering::Relaxed);
     inline.stride.store(LANE_STRIDE as u64, Ordering::Relaxed);
@@ -159,7 +159,7 @@ pub(crate) fn allow(mine: &Mine, inline: &Inline) {
 }
 
 /// Notes what became of a destination: mapped, or not any more. All others are looked up again if they have moved.
-pub(crate) fn note(mine: &Mine, inline: &Inline, dest: Dest) -> Result<()> {
+pub(crate) fn note(mine: &ThreadEndpoint, inline: &Inline, dest: Dest) -> Result<()> {
     let (endpoint, table) = (&mine.0, &mine.1);
     let (at, count) = endpoint.table_at()?;
     let mut ways = table.ways.borrow_mut();
@@ -167,7 +167,7 @@ pub(crate) fn note(mine: &Mine, inline: &Inline, dest: Dest) -> Result<()> {
     ways.resize(count, clump_layout_way::NONE);
     for (index, way) in ways.iter_mut().enumerate() {
         if moved || index == dest.0 as usize {
-            let there = endpoint.way(Dest(index as u32))?;
+            let there = endpoint.local_route(Dest(index as u32))?;
             *way = there.map_or(clump_layout_way::NONE, clump_layout_way::of);
         }
     }

@@ -14,11 +14,11 @@ pub struct clump_t(());
 
 /// What is behind a ::clump_t.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct JobHandle {
     pub(crate) runtime: clump::Clump,
 }
 
-impl Object for Job {
+impl Object for JobHandle {
     const KIND: u32 = 1;
     const NAME: &'static str = "job (clump_t)";
     const BOUND: bool = false;
@@ -67,15 +67,15 @@ unsafe extern "C" fn abandon() {
 }
 
 /// Does something with the job.
-pub(crate) fn with<R>(cl: *const clump_t, run: impl FnOnce(&Job) -> Result<R>) -> Result<R> {
-    Slot::enter::<Job, R>(cl.cast(), |job, _| run(job))
+pub(crate) fn with<R>(cl: *const clump_t, run: impl FnOnce(&JobHandle) -> Result<R>) -> Result<R> {
+    Slot::enter::<JobHandle, R>(cl.cast(), |job, _| run(job))
 }
 
 /// The same for what may not be done while a handler of this thread runs.
 pub(crate) fn outside_handlers<R>(
     cl: *const clump_t,
     what: &str,
-    run: impl FnOnce(&Job) -> Result<R>,
+    run: impl FnOnce(&JobHandle) -> Result<R>,
 ) -> Result<R> {
     with(cl, |job| {
         if thread::is_handling() {
@@ -114,7 +114,7 @@ pub extern "C" fn clump_init_abi(
         }
         let runtime = clump::init()?;
         clump_os::forked::in_children(abandon);
-        let slot = Slot::fill(Job { runtime })?;
+        let slot = Slot::fill(JobHandle { runtime })?;
         STATE.store(1, Ordering::Relaxed);
         CURRENT.store(slot.pointer(), Ordering::Relaxed);
         Ok(slot.pointer())
@@ -150,7 +150,7 @@ pub extern "C" fn clump_finalize(cl: *mut clump_t) -> c_int {
             let what = "another thread has endpoints of Active Messages II (clump/am2.h) in use";
             return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
         }
-        let job = Slot::empty_of::<Job>(cl.cast())?;
+        let job = Slot::empty_of::<JobHandle>(cl.cast())?;
         CURRENT.store(std::ptr::null_mut(), Ordering::Relaxed);
         STATE.store(2, Ordering::Relaxed);
         drop(job);
@@ -216,7 +216,7 @@ pub extern "C" fn clump_node_of(cl: *const clump_t, rank: c_int) -> c_int {
 }
 
 /// A rank that the job has.
-pub(crate) fn checked_rank(job: &Job, rank: c_int) -> Result<usize> {
+pub(crate) fn checked_rank(job: &JobHandle, rank: c_int) -> Result<usize> {
     let nranks = job.runtime.nranks();
     let known = usize::try_from(rank).ok().filter(|&rank| rank < nranks);
     known.ok_or_else(|| range("a rank", rank, &format!("from 0 to {}", nranks.saturating_sub(1))))

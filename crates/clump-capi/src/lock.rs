@@ -17,18 +17,18 @@ pub struct clump_lock(());
 
 /// What is behind a ::clump_lock.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct LockHandle {
     /// Goes before the lock that it borrows.
     guard: RefCell<Option<Guard<'static>>>,
     lock: Box<Lock>,
 }
 
-impl Object for Held {
+impl Object for LockHandle {
     const KIND: u32 = 8;
     const NAME: &'static str = "lock (clump_lock)";
 }
 
-impl Held {
+impl LockHandle {
     /// The lock, for a guard that goes before it.
     fn lock(&self) -> &'static Lock {
         // SAFETY: boxed, so it stays where it is while this lives; guards are in `guard`, which is dropped
@@ -51,8 +51,8 @@ impl Held {
     }
 }
 
-fn with<R>(lock: *const clump_lock, run: impl FnOnce(&Held) -> Result<R>) -> Result<R> {
-    Slot::enter::<Held, R>(lock.cast(), |held, _| run(held))
+fn with<R>(lock: *const clump_lock, run: impl FnOnce(&LockHandle) -> Result<R>) -> Result<R> {
+    Slot::enter::<LockHandle, R>(lock.cast(), |held, _| run(held))
 }
 
 #[cold]
@@ -80,7 +80,7 @@ pub extern "C" fn clump_lock_open(
     guard_pointer(|| {
         access(rma, |access| {
             let lock = Box::new(access.rma.lock(SegmentName::from_bits(locks), index)?);
-            Ok(Slot::fill(Held { guard: RefCell::new(None), lock })?.pointer())
+            Ok(Slot::fill(LockHandle { guard: RefCell::new(None), lock })?.pointer())
         })
     })
 }
@@ -88,7 +88,7 @@ pub extern "C" fn clump_lock_open(
 /// Closes a lock, and gives it back if it is held. Null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_lock_close(lock: *mut clump_lock) -> c_int {
-    close::<Held>(lock.cast_const().cast())
+    close::<LockHandle>(lock.cast_const().cast())
 }
 
 /// Waits for the lock. Claims are served in the order in which they reach its home.

@@ -28,33 +28,33 @@ pub type clump_segment_id = u64;
 
 /// What is behind a ::clump_rma.
 #[derive(Debug)]
-pub(crate) struct Access {
+pub(crate) struct RmaHandle {
     pub(crate) rma: Rma,
     phase: Rc<OpenPhase>,
 }
 
 /// What is behind a ::clump_segment.
 #[derive(Debug)]
-pub(crate) struct Export(Segment);
+pub(crate) struct SegmentHandle(Segment);
 
 /// What is behind a ::clump_target.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct TargetHandle {
     pub(crate) target: Target,
     phase: Rc<OpenPhase>,
 }
 
-impl Object for Access {
+impl Object for RmaHandle {
     const KIND: u32 = 4;
     const NAME: &'static str = "one-sided operations (clump_rma)";
 }
 
-impl Object for Export {
+impl Object for SegmentHandle {
     const KIND: u32 = 5;
     const NAME: &'static str = "segment (clump_segment)";
 }
 
-impl Object for Place {
+impl Object for TargetHandle {
     const KIND: u32 = 6;
     const NAME: &'static str = "target (clump_target)";
 }
@@ -62,27 +62,27 @@ impl Object for Place {
 /// Does something with a thread's one-sided operations.
 pub(crate) fn access<R>(
     rma: *const clump_rma,
-    run: impl FnOnce(&Access) -> Result<R>,
+    run: impl FnOnce(&RmaHandle) -> Result<R>,
 ) -> Result<R> {
-    Slot::enter::<Access, R>(rma.cast(), |access, _| run(access))
+    Slot::enter::<RmaHandle, R>(rma.cast(), |access, _| run(access))
 }
 
 /// Does something with a target. What of it may be accessed at once may have become more meanwhile.
 #[inline(always)]
 pub(crate) fn place<R>(
     target: *const clump_target,
-    run: impl FnOnce(&Place) -> Result<R>,
+    run: impl FnOnce(&TargetHandle) -> Result<R>,
 ) -> Result<R> {
-    Slot::enter::<Place, R>(target.cast(), |place, slot| {
+    Slot::enter::<TargetHandle, R>(target.cast(), |place, slot| {
         let done = run(place);
         slot.near_end.store(place.target.near_end(), Ordering::Relaxed);
         done
     })
 }
 
-fn new_place(access: &Access, target: Target) -> Result<&'static Slot> {
+fn new_place(access: &RmaHandle, target: Target) -> Result<&'static Slot> {
     let (base, end) = (target.near_base(), target.near_end());
-    let slot = Slot::fill(Place { target, phase: access.phase.clone() })?;
+    let slot = Slot::fill(TargetHandle { target, phase: access.phase.clone() })?;
     if let Some(base) = base {
         slot.near_base.store(base.as_ptr(), Ordering::Relaxed);
         slot.near_end.store(end, Ordering::Relaxed);
@@ -100,7 +100,7 @@ pub extern "C" fn clump_rma_open(cl: *mut clump_t) -> *mut clump_rma {
         with(cl, |job| {
             let rma = Rma::open(&job.runtime).map_err(Fault::from)?;
             let phase = Rc::new(rma.open_phase());
-            Ok(Slot::fill(Access { rma, phase })?.pointer())
+            Ok(Slot::fill(RmaHandle { rma, phase })?.pointer())
         })
     })
 }
@@ -110,7 +110,7 @@ pub extern "C" fn clump_rma_open(cl: *mut clump_t) -> *mut clump_rma {
 /// Errors: ::CLUMP_ERR_HANDLE, ::CLUMP_ERR_THREAD, ::CLUMP_ERR_BUSY.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_rma_close(rma: *mut clump_rma) -> c_int {
-    close::<Access>(rma.cast_const().cast())
+    close::<RmaHandle>(rma.cast_const().cast())
 }
 
 /// Closes an object.
@@ -186,27 +186,27 @@ pub extern "C" fn clump_segment_export(
     guard_pointer(|| {
         access(rma, |access| {
             let segment = access.rma.export_growing(bytes, reserved.max(bytes))?;
-            Ok(Slot::fill(Export(segment))?.pointer())
+            Ok(Slot::fill(SegmentHandle(segment))?.pointer())
         })
     })
 }
 
 /// Puts what was exported into a slot of its own.
 pub(crate) fn exported(segment: Segment) -> Result<*mut clump_segment> {
-    Ok(Slot::fill(Export(segment))?.pointer())
+    Ok(Slot::fill(SegmentHandle(segment))?.pointer())
 }
 
 /// Closes a segment: operations on it are refused from then on. Null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_segment_close(segment: *mut clump_segment) -> c_int {
-    close::<Export>(segment.cast_const().cast())
+    close::<SegmentHandle>(segment.cast_const().cast())
 }
 
 /// The global name of a segment, to tell others; 0 if it failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_segment_name(segment: *const clump_segment) -> clump_segment_id {
     guard_or(0, || {
-        Slot::enter::<Export, _>(segment.cast(), |export, _| Ok(export.0.name().to_bits()))
+        Slot::enter::<SegmentHandle, _>(segment.cast(), |export, _| Ok(export.0.name().to_bits()))
     })
 }
 
@@ -216,7 +216,7 @@ pub extern "C" fn clump_segment_name(segment: *const clump_segment) -> clump_seg
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_segment_base(segment: *const clump_segment) -> *mut c_void {
     guard_pointer(|| {
-        Slot::enter::<Export, _>(segment.cast(), |export, _| {
+        Slot::enter::<SegmentHandle, _>(segment.cast(), |export, _| {
             let base = export.0.near_base().ok_or_else(|| null("memory of this rank"))?;
             Ok(base.as_ptr().cast())
         })
@@ -230,7 +230,7 @@ pub extern "C" fn clump_segment_base(segment: *const clump_segment) -> *mut c_vo
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_segment_grow(segment: *mut clump_segment, bytes: u64) -> c_int {
     guard(|| {
-        Slot::enter::<Export, _>(segment.cast_const().cast(), |export, _| {
+        Slot::enter::<SegmentHandle, _>(segment.cast_const().cast(), |export, _| {
             export.0.grow(bytes)?;
             Ok(0)
         })
@@ -291,7 +291,7 @@ pub extern "C" fn clump_target_open(
 /// Closes a target; the segment stays. Null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_target_close(target: *mut clump_target) -> c_int {
-    close::<Place>(target.cast_const().cast())
+    close::<TargetHandle>(target.cast_const().cast())
 }
 
 /// The name of its segment; 0 if it failed.

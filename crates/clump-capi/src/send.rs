@@ -1,18 +1,18 @@
 //! Requests of all kinds, as C sends them.
 
 use crate::border::{guard, hot, to_int};
-use crate::endpoint::{Mine, clump_ep, destination, not_in_its_handler, on_endpoint};
+use crate::endpoint::{ThreadEndpoint, clump_ep, destination, not_in_its_handler, on_endpoint};
 use crate::fault::{Fault, Result, null, range};
 use crate::handler::number;
 use crate::slot::Slot;
 use crate::status::clump_status as S;
-use clump::am::Attempt;
+use clump::am::SendAttempt;
 use std::ffi::{c_int, c_void};
 
 /// Most words of a message.
 pub const CLUMP_MAX_WORDS: c_int = 8;
 
-const _: () = assert!(CLUMP_MAX_WORDS as usize == clump_am::MOST_ARGUMENTS);
+const _: () = assert!(CLUMP_MAX_WORDS as usize == clump_am::MAX_ARGUMENTS);
 
 /// The words of a message.
 ///
@@ -80,7 +80,7 @@ pub(crate) unsafe fn room<'a>(given: *mut c_void, count: usize) -> Result<&'a mu
 }
 
 /// Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and while there is no
-/// room waits, at most as long as `CLUMP_PATIENCE_MS` says. ::clump_request is easier to write.
+/// room waits, at most as long as `CLUMP_SEND_TIMEOUT_MS` says. ::clump_request is easier to write.
 ///
 /// Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use ::clump_defer);
 /// ::CLUMP_ERR_RANK_DIED; what handlers that run meanwhile fail with, as in ::clump_poll. What the target
@@ -121,7 +121,7 @@ pub extern "C" fn clump_request_pushed(
 ) -> c_int {
     hot(|| {
         let dest = destination(dest)?;
-        Slot::enter::<Mine, _>(ep.cast_const().cast(), |mine, _| {
+        Slot::enter::<ThreadEndpoint, _>(ep.cast_const().cast(), |mine, _| {
             Ok(to_int(mine.0.after_push(dest, ring != 0, poll != 0)?))
         })
     })
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn clump_try_request_words(
         let (dest, handler) = (destination(dest)?, number(handler)?);
         on_endpoint!(ep, |endpoint| {
             let sent = endpoint.try_request(dest, handler, words)?;
-            Ok(c_int::from(sent == Attempt::Sent))
+            Ok(c_int::from(sent == SendAttempt::Sent))
         })
     })
 }
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn clump_try_request_bulk_words(
         on_endpoint!(ep, |endpoint, slot| {
             not_in_its_handler(slot)?;
             let sent = endpoint.try_request_bulk(dest, handler, payload, words)?;
-            Ok(c_int::from(sent == Attempt::Sent))
+            Ok(c_int::from(sent == SendAttempt::Sent))
         })
     })
 }

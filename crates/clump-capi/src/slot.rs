@@ -1,7 +1,7 @@
 //! What a program's pointers lead to: slots that are never given back, so that a pointer to something that
 //! was closed, or that this library never made, is recognised instead of followed.
 
-use crate::endpoint::Mine;
+use crate::endpoint::ThreadEndpoint;
 use crate::fault::{Fault, Result};
 use crate::inline::Inline;
 use crate::status::clump_status as S;
@@ -71,14 +71,14 @@ pub(crate) trait Object: Sized + 'static {
 pub(crate) type Close = fn(&'static Slot) -> bool;
 
 static TABLE: [Slot; SLOTS] = [const { Slot::empty() }; SLOTS];
-/// `Books::used`, for those who may take no lock.
+/// `SlotBookkeeping::used`, for those who may take no lock.
 static USED: AtomicUsize = AtomicUsize::new(0);
-static BOOKS: Mutex<Books> =
-    Mutex::new(Books { used: 0, free: VecDeque::new(), bound: 0, shared: Vec::new() });
+static BOOKS: Mutex<SlotBookkeeping> =
+    Mutex::new(SlotBookkeeping { used: 0, free: VecDeque::new(), bound: 0, shared: Vec::new() });
 
 /// Which slots are free.
 #[derive(Debug)]
-struct Books {
+struct SlotBookkeeping {
     /// Slots before this one have been used.
     used: usize,
     free: VecDeque<usize>,
@@ -88,7 +88,7 @@ struct Books {
     shared: Vec<(&'static Slot, Close)>,
 }
 
-fn books() -> MutexGuard<'static, Books> {
+fn books() -> MutexGuard<'static, SlotBookkeeping> {
     BOOKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -196,10 +196,10 @@ impl Slot {
     /// The object of a slot that is an endpoint of this thread, none of whose handlers runs: by a single comparison,
     /// for calls that run nothing of the program but its handlers, in which it cannot be closed.
     #[inline(always)]
-    pub(crate) fn here<'a>(pointer: *const ()) -> Option<&'a Mine> {
+    pub(crate) fn here<'a>(pointer: *const ()) -> Option<&'a ThreadEndpoint> {
         let slot = Self::at(pointer).filter(|slot| slot.inline.is_here())?;
         // SAFETY: invariant 2, and see above: what inline functions may use is an open endpoint of this thread.
-        Some(unsafe { slot.object::<Mine>() })
+        Some(unsafe { slot.object::<ThreadEndpoint>() })
     }
 
     /// Uses the object of a slot if it is this thread's; the short way of what is done most.

@@ -5,7 +5,7 @@ use clump_os::sync::{AtomicU32, Ordering};
 use std::cell::{Cell, RefCell};
 
 thread_local! {
-    static ME: Me = const { Me { number: Cell::new(0), depth: Cell::new(0) } };
+    static ME: ThisThread = const { ThisThread { number: Cell::new(0), depth: Cell::new(0) } };
     static OWNED: RefCell<Owned> = const { RefCell::new(Owned(Vec::new())) };
 }
 
@@ -13,7 +13,7 @@ static LAST: AtomicU32 = AtomicU32::new(0);
 
 /// A thread.
 #[derive(Debug)]
-struct Me {
+struct ThisThread {
     number: Cell<u32>,
     /// Handlers of it that run, one inside of the other.
     depth: Cell<u32>,
@@ -29,7 +29,7 @@ pub(crate) fn number() -> u32 {
 }
 
 #[cold]
-fn first(me: &Me) -> u32 {
+fn first(me: &ThisThread) -> u32 {
     // Four thousand million threads would have to have called this library.
     let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     me.number.set(number);
@@ -43,9 +43,9 @@ pub(crate) fn is_handling() -> bool {
 
 /// Where this thread keeps what it is: in a shared library, finding that takes a call. Only for this thread.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Here(*const Me);
+pub(crate) struct ThreadState(*const ThisThread);
 
-impl Here {
+impl ThreadState {
     #[inline(always)]
     pub(crate) fn find() -> Self {
         ME.with(|me| Self(std::ptr::from_ref(me)))
@@ -54,13 +54,13 @@ impl Here {
 
 /// A handler runs in this thread, while this lives.
 #[derive(Debug)]
-pub(crate) struct Handling(*const Me);
+pub(crate) struct Handling(*const ThisThread);
 
 impl Handling {
     /// # Safety
     /// `here` was found in this thread.
     #[inline(always)]
-    pub(crate) unsafe fn begin(here: Here) -> Self {
+    pub(crate) unsafe fn begin(here: ThreadState) -> Self {
         let this = Self(here.0);
         let depth = &this.me().depth;
         depth.set(depth.get() + 1);
@@ -68,7 +68,7 @@ impl Handling {
     }
 
     #[inline(always)]
-    fn me(&self) -> &Me {
+    fn me(&self) -> &ThisThread {
         // SAFETY: what `begin` was given; it lies there until the thread ends, and is nobody else's.
         unsafe { &*self.0 }
     }

@@ -1,7 +1,7 @@
 //! What a handler may do: answer once, queue requests, say that it failed.
 
 use crate::border::{guard, guard_or, hot};
-use crate::endpoint::{Mine, Ours, clump_name, destination};
+use crate::endpoint::{SharedEndpointHandle, ThreadEndpoint, clump_name, destination};
 use crate::fault::{Fault, Result, null};
 use crate::handler::number;
 use crate::send::{bytes, words};
@@ -72,7 +72,8 @@ fn with<R>(
     token: *const clump_token,
     run: impl FnOnce(&mut Live<'_, '_>) -> Result<R>,
 ) -> Result<R> {
-    let found = Slot::at(token.cast()).filter(|slot| slot.is::<Mine>() || slot.is::<Ours>());
+    let found = Slot::at(token.cast())
+        .filter(|slot| slot.is::<ThreadEndpoint>() || slot.is::<SharedEndpointHandle>());
     let Some(slot) = found else { return Err(unknown(token)) };
     let live: *mut Live<'_, '_> = slot.live.load(Ordering::Relaxed).cast();
     if live.is_null() || !slot.is_handling_here() {

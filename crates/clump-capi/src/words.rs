@@ -54,16 +54,16 @@ pub struct clump_pending(());
 
 /// What is behind a ::clump_pending.
 #[derive(Debug)]
-pub(crate) struct Begun(RefCell<Option<Kind>>);
+pub(crate) struct PendingHandle(RefCell<Option<PendingKind>>);
 
 #[derive(Debug)]
-enum Kind {
+enum PendingKind {
     Put(Pending<()>),
     Long(Pending<u64>),
     Short(Pending<u32>),
 }
 
-impl Object for Begun {
+impl Object for PendingHandle {
     const KIND: u32 = 7;
     const NAME: &'static str = "operation (clump_pending)";
 }
@@ -177,8 +177,8 @@ pub unsafe extern "C" fn clump_rma_atomic_u32(
     })
 }
 
-fn begun(kind: Kind) -> Result<*mut clump_pending> {
-    Ok(Slot::fill(Begun(RefCell::new(Some(kind))))?.pointer())
+fn begun(kind: PendingKind) -> Result<*mut clump_pending> {
+    Ok(Slot::fill(PendingHandle(RefCell::new(Some(kind))))?.pointer())
 }
 
 /// Begins to write `from`, `bytes` bytes, to `offset` of a segment; `from` may be used again when this returns.
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn clump_rma_put_start(
     guard_pointer(|| {
         // SAFETY: the caller's.
         let from = unsafe { crate::send::bytes(from, bytes) }?;
-        place(target, |place| begun(Kind::Put(place.target.start_put(offset, from)?)))
+        place(target, |place| begun(PendingKind::Put(place.target.start_put(offset, from)?)))
     })
 }
 
@@ -216,7 +216,7 @@ pub extern "C" fn clump_rma_atomic_start_u64(
     guard_pointer(|| {
         let op = operation(op)?;
         place(target, |place| {
-            begun(Kind::Long(place.target.start_atomic(offset, op, operand, other)?))
+            begun(PendingKind::Long(place.target.start_atomic(offset, op, operand, other)?))
         })
     })
 }
@@ -233,7 +233,7 @@ pub extern "C" fn clump_rma_atomic_start_u32(
     guard_pointer(|| {
         let op = operation(op)?;
         place(target, |place| {
-            begun(Kind::Short(place.target.start_atomic(offset, op, operand, other)?))
+            begun(PendingKind::Short(place.target.start_atomic(offset, op, operand, other)?))
         })
     })
 }
@@ -242,11 +242,11 @@ pub extern "C" fn clump_rma_atomic_start_u32(
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_pending_test(pending: *mut clump_pending) -> c_int {
     guard(|| {
-        Slot::enter::<Begun, _>(pending.cast_const().cast(), |begun, _| {
+        Slot::enter::<PendingHandle, _>(pending.cast_const().cast(), |begun, _| {
             let done = match &*begun.0.borrow() {
-                Some(Kind::Put(put)) => put.is_done(),
-                Some(Kind::Long(long)) => long.is_done(),
-                Some(Kind::Short(short)) => short.is_done(),
+                Some(PendingKind::Put(put)) => put.is_done(),
+                Some(PendingKind::Long(long)) => long.is_done(),
+                Some(PendingKind::Short(short)) => short.is_done(),
                 None => Ok(true),
             };
             Ok(c_int::from(done?))
@@ -264,11 +264,11 @@ pub extern "C" fn clump_pending_test(pending: *mut clump_pending) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_pending_wait(pending: *mut clump_pending, value: *mut u64) -> c_int {
     guard(|| {
-        let begun = Slot::empty_of::<Begun>(pending.cast_const().cast())?;
+        let begun = Slot::empty_of::<PendingHandle>(pending.cast_const().cast())?;
         let given = match begun.0.take() {
-            Some(Kind::Put(put)) => put.wait().map(|()| 0)?,
-            Some(Kind::Long(long)) => long.wait()?,
-            Some(Kind::Short(short)) => u64::from(short.wait()?),
+            Some(PendingKind::Put(put)) => put.wait().map(|()| 0)?,
+            Some(PendingKind::Long(long)) => long.wait()?,
+            Some(PendingKind::Short(short)) => u64::from(short.wait()?),
             None => 0,
         };
         write_if(value, given);
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn clump_pending_wait(pending: *mut clump_pending, value: 
 /// Lets an operation happen without waiting for it. Null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_pending_drop(pending: *mut clump_pending) -> c_int {
-    close::<Begun>(pending.cast_const().cast())
+    close::<PendingHandle>(pending.cast_const().cast())
 }
 
 /// Waits until the word of 8 bytes at `offset` of a segment of this node compares so (::clump_comparison) to

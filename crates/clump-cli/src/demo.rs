@@ -5,10 +5,10 @@ use crate::layout::{Layout, WrongCommand};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clump_agent::Display;
+use clump_os::bound_child::BoundChild;
 use clump_os::console;
 use clump_os::scratch::Scratch;
 use clump_os::signal;
-use clump_os::tied::Tied;
 use clump_sort::gensort::{self, GensortArgs};
 use clump_sort::valsort::{self, ValsortArgs};
 use std::ffi::OsString;
@@ -138,7 +138,7 @@ fn measure(_: &DemoArgs, _: &Path) -> Result<u8> {
     // In a group of its own, which may not read from the terminal.
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::null());
-    let mut measurement = Tied::start(&mut command).context("starting the measurement")?;
+    let mut measurement = BoundChild::start(&mut command).context("starting the measurement")?;
     let status = measurement.wait_while(|| signal::pending(&signal::ENDS).is_none())?;
     Ok(status.and_then(|status| u8::try_from(status.code()?).ok()).unwrap_or(1))
 }

@@ -8,13 +8,13 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::str::FromStr;
 
-const MOST_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
-const MOST_NODES: i64 = 64;
-const MOST_PROXIES: u32 = 16;
-const MOST_CABLES: i64 = clump_os::netns::MOST_CABLES as i64;
+const MAX_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
+const MAX_NODES: i64 = 64;
+const MAX_PROXIES: u32 = 16;
+const MAX_CABLES: i64 = clump_os::netns::MAX_CABLES as i64;
 /// Most addresses of a node.
-const MOST_PATHS: usize = 4;
-const MOST_NAMESPACES: u32 = clump_os::netns::MOST;
+const MAX_PATHS: usize = 4;
+const MAX_NAMESPACES: u32 = clump_os::netns::MOST;
 
 /// How packets between nodes are protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -30,7 +30,7 @@ pub enum Protection {
 pub struct Layout {
     /// Number of virtual nodes: ranks of different nodes talk over the network, as different machines do
     #[arg(long, value_name = "K", default_value = "1",
-          value_parser = clap::value_parser!(u32).range(1..=MOST_NODES))]
+          value_parser = clap::value_parser!(u32).range(1..=MAX_NODES))]
     pub nodes: u32,
     /// How packets between nodes are protected: encrypted, or for trusted links checked only
     #[arg(long, value_enum, default_value = "aead")]
@@ -49,7 +49,7 @@ pub struct Layout {
     pub netns: bool,
     /// With --netns: so many cables between any two nodes, each with addresses of its own
     #[arg(long, value_name = "K", default_value = "1", requires = "netns",
-          value_parser = clap::value_parser!(u32).range(1..=MOST_CABLES))]
+          value_parser = clap::value_parser!(u32).range(1..=MAX_CABLES))]
     pub cables: u32,
     /// Addresses of this machine at which its nodes are reached, each by a way of its own: up to four, with commas
     /// between them [default: 127.0.0.1]
@@ -59,16 +59,16 @@ pub struct Layout {
 
 /// Addresses of a node, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Addresses([Option<IpAddr>; MOST_PATHS]);
+pub struct Addresses([Option<IpAddr>; MAX_PATHS]);
 
 impl FromStr for Addresses {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut all = [None; MOST_PATHS];
+        let mut all = [None; MAX_PATHS];
         let mut places = all.iter_mut();
         for word in text.split(',') {
-            let place = places.next().ok_or(format!("more than {MOST_PATHS} addresses"))?;
+            let place = places.next().ok_or(format!("more than {MAX_PATHS} addresses"))?;
             let address = word.trim().parse::<IpAddr>();
             let address = address.map_err(|_| format!("`{word}` is no IP address"))?;
             if let Some(why) = clump_os::udp::not_one_machine(address) {
@@ -85,7 +85,7 @@ impl FromStr for Addresses {
 
 /// A number of ranks on the command line.
 pub fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=MOST_RANKS)
+    clap::value_parser!(u32).range(1..=MAX_RANKS)
 }
 
 /// Who drives the network of a node.
@@ -116,7 +116,7 @@ impl FromStr for Drives {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let some = |count: &u32| (1..=MOST_PROXIES).contains(count);
+        let some = |count: &u32| (1..=MAX_PROXIES).contains(count);
         let known = match text.split_once(':') {
             None if text == "direct" => Some(Drives::Direct),
             None if text == "auto" => Some(Drives::Auto),
@@ -125,7 +125,7 @@ impl FromStr for Drives {
             _ => None,
         };
         known.ok_or_else(|| {
-            format!("`{text}` is not `direct`, `auto` or `proxy:K` with K from 1 to {MOST_PROXIES}")
+            format!("`{text}` is not `direct`, `auto` or `proxy:K` with K from 1 to {MAX_PROXIES}")
         })
     }
 }
@@ -167,9 +167,9 @@ impl Layout {
                 "{ranks} ranks do not fill {nodes} nodes: every node needs one (-n, --nodes)"
             )));
         }
-        if self.netns && !(2..=MOST_NAMESPACES).contains(&nodes) {
+        if self.netns && !(2..=MAX_NAMESPACES).contains(&nodes) {
             return Err(WrongCommand(format!(
-                "--netns joins 2 to {MOST_NAMESPACES} nodes, not {nodes} (--nodes)"
+                "--netns joins 2 to {MAX_NAMESPACES} nodes, not {nodes} (--nodes)"
             )));
         }
         (spec.nodes, spec.netns, spec.driver) = (nodes, self.netns, self.driver);

@@ -76,7 +76,8 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
     let drivers = nodes.iter().zip(&by_node).flat_map(|(node, ranks)| scene::stacks(node, ranks));
     let drivers: Vec<_> = drivers.collect();
     let ranks = by_node.concat();
-    let doing: Vec<_> = nodes.iter().flat_map(|node| scene::look(node, |_| None)).collect();
+    let doing: Vec<_> =
+        nodes.iter().flat_map(|node| scene::observe_ranks(node, |_| None)).collect();
     let node = nodes.first().context("a job without nodes")?;
     let first = ranks.iter().map(|all| all[Counter::Joined]).filter(|&ns| ns != 0).min();
     let elapsed_ns = first.map_or(0, |first| clock::now_ns().saturating_sub(first));

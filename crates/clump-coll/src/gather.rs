@@ -10,7 +10,7 @@ impl Team {
     ///
     /// # Errors
     /// Fails if a rank died or left, or gave a value of another size.
-    pub fn exchange<T: Plain>(&self, value: T) -> Result<Vec<T>> {
+    pub fn all_gather<T: Plain>(&self, value: T) -> Result<Vec<T>> {
         let lengths = vec![size_of::<T>(); self.nranks()];
         let all = self.gather(value.as_bytes().to_vec(), &lengths)?;
         Ok(all.iter().filter_map(|bytes| T::read_from_bytes(bytes).ok()).collect())
@@ -20,8 +20,8 @@ impl Team {
     ///
     /// # Errors
     /// Fails if a rank died or left.
-    pub fn exchange_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        let lengths = self.exchange(mine.len() as u64)?;
+    pub fn all_gather_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        let lengths = self.all_gather(mine.len() as u64)?;
         // All ranks know the same lengths, so all refuse, or none.
         check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len)))?;
         let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
@@ -33,7 +33,7 @@ impl Team {
     /// the lowest ranks pass on whole nodes' contributions, and hand all down: then every
     /// contribution crosses to each node once, in the fewest messages that nodes need.
     fn gather(&self, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<Vec<u8>>> {
-        self.together(Counter::Exchanges, |seq| self.gather_in(seq, mine, lengths))
+        self.together(Counter::AllGathers, |seq| self.gather_in(seq, mine, lengths))
     }
 
     fn gather_in(&self, seq: u64, mine: Vec<u8>, lengths: &[usize]) -> Result<Vec<Vec<u8>>> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// Key of a contribution: number of the collective, sending rank, step of the collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Part {
+pub(crate) struct PartId {
     pub(crate) seq: u64,
     pub(crate) from: u32,
     pub(crate) step: u64,
@@ -12,7 +12,7 @@ pub(crate) struct Part {
 
 /// Offset of a fragment in its contribution, and length of the contribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FragmentRange {
     pub(crate) offset: u64,
     pub(crate) total: u64,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Place {
 /// claims does not decide about memory: only bytes that have arrived are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
-    parts: HashMap<Part, Pieces>,
+    parts: HashMap<PartId, PartFragments>,
     broken: Option<Broken>,
 }
 
@@ -35,15 +35,15 @@ pub(crate) struct Broken {
 }
 
 #[derive(Debug, Default)]
-struct Pieces {
+struct PartFragments {
     total: u64,
     bytes: u64,
-    pieces: Vec<(u64, Vec<u8>)>,
+    fragments: Vec<(u64, Vec<u8>)>,
 }
 
 /// Fragments that do not make up a contribution of the expected length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Misfit {
+pub(crate) enum PartMismatch {
     /// The ranks do not agree about the length.
     #[error(
         "rank {from} gave {given} bytes to collective {seq} where this rank expects {expected}; all ranks \
@@ -73,41 +73,51 @@ impl Mailbox {
     }
 
     /// Takes in one fragment.
-    pub(crate) fn put(&mut self, part: Part, place: Place, piece: Vec<u8>) -> Result<(), Misfit> {
-        let end = place.offset.checked_add(piece.len() as u64);
+    pub(crate) fn put(
+        &mut self,
+        part: PartId,
+        place: FragmentRange,
+        fragment: Vec<u8>,
+    ) -> Result<(), PartMismatch> {
+        let end = place.offset.checked_add(fragment.len() as u64);
         let agrees = self.parts.get(&part).is_none_or(|known| known.total == place.total);
-        if !agrees || piece.is_empty() || end.is_none_or(|end| end > place.total) {
-            return Err(Misfit::Pieces { from: part.from, seq: part.seq });
+        if !agrees || fragment.is_empty() || end.is_none_or(|end| end > place.total) {
+            return Err(PartMismatch::Pieces { from: part.from, seq: part.seq });
         }
         let known = self.parts.entry(part).or_default();
         known.total = place.total;
-        known.bytes += piece.len() as u64;
-        known.pieces.push((place.offset, piece));
+        known.bytes += fragment.len() as u64;
+        known.fragments.push((place.offset, fragment));
         Ok(())
     }
 
     /// Removes and returns `part`, of `expected` bytes, once all of it is there.
-    pub(crate) fn take(&mut self, part: Part, expected: usize) -> Result<Option<Vec<u8>>, Misfit> {
+    pub(crate) fn take(
+        &mut self,
+        part: PartId,
+        expected: usize,
+    ) -> Result<Option<Vec<u8>>, PartMismatch> {
         let Some(known) = self.parts.get(&part) else { return Ok(None) };
-        let Part { from, seq, .. } = part;
+        let PartId { from, seq, .. } = part;
         let expected = expected as u64;
         if known.total != expected {
-            return Err(Misfit::Length { from, seq, given: known.total, expected });
+            return Err(PartMismatch::Length { from, seq, given: known.total, expected });
         }
         if known.bytes < expected {
             return Ok(None);
         }
-        let mut pieces = self.parts.remove(&part).map(|all| all.pieces).unwrap_or_default();
-        if pieces.len() == 1 {
-            return Ok(pieces.pop().map(|(_, piece)| piece));
+        let mut fragments = self.parts.remove(&part).map(|all| all.fragments).unwrap_or_default();
+        if fragments.len() == 1 {
+            return Ok(fragments.pop().map(|(_, fragment)| fragment));
         }
-        pieces.sort_unstable_by_key(|(offset, _)| *offset);
-        let mut whole = Vec::with_capacity(pieces.iter().map(|(_, piece)| piece.len()).sum());
-        for (offset, piece) in pieces {
+        fragments.sort_unstable_by_key(|(offset, _)| *offset);
+        let mut whole =
+            Vec::with_capacity(fragments.iter().map(|(_, fragment)| fragment.len()).sum());
+        for (offset, fragment) in fragments {
             if offset != whole.len() as u64 {
-                return Err(Misfit::Pieces { from, seq });
+                return Err(PartMismatch::Pieces { from, seq });
             }
-            whole.extend_from_slice(&piece);
+            whole.extend_from_slice(&fragment);
         }
         Ok(Some(whole))
     }
@@ -118,10 +128,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PART: Part = Part { seq: 3, from: 2, step: 1 };
+    const PART: PartId = PartId { seq: 3, from: 2, step: 1 };
 
-    fn put(mailbox: &mut Mailbox, at: usize, whole: &[u8], total: usize) -> Result<(), Misfit> {
-        let place = Place { offset: at as u64, total: total as u64 };
+    fn put(
+        mailbox: &mut Mailbox,
+        at: usize,
+        whole: &[u8],
+        total: usize,
+    ) -> Result<(), PartMismatch> {
+        let place = FragmentRange { offset: at as u64, total: total as u64 };
         mailbox.put(PART, place, whole.to_vec())
     }
 
@@ -133,12 +148,12 @@ mod tests {
             let whole = |i: usize, len: usize| -> Vec<u8> {
                 (0..len).map(|at| (at * 7 + i * 31) as u8).collect()
             };
-            let part = |i: usize| Part { step: i as u64 % 2, from: i as u32 / 2, seq: 9 };
+            let part = |i: usize| PartId { step: i as u64 % 2, from: i as u32 / 2, seq: 9 };
             let mut sent = Vec::new();
             for (i, &(len, most)) in parts.iter().enumerate() {
-                for (n, piece) in whole(i, len).chunks(most).enumerate() {
-                    let place = Place { offset: (n * most) as u64, total: len as u64 };
-                    sent.push((i, place, piece.to_vec()));
+                for (n, fragment) in whole(i, len).chunks(most).enumerate() {
+                    let place = FragmentRange { offset: (n * most) as u64, total: len as u64 };
+                    sent.push((i, place, fragment.to_vec()));
                 }
             }
             // An order from the seed: any permutation can result.
@@ -147,13 +162,13 @@ mod tests {
             order.sort_by_key(|&n| shuffle(n).rotate_left(29).wrapping_mul(seed | 1));
             let mut mailbox = Mailbox::default();
             for (n, at) in order.into_iter().enumerate() {
-                let (i, place, piece) = sent[at].clone();
-                mailbox.put(part(i), place, piece).unwrap();
+                let (i, place, fragment) = sent[at].clone();
+                mailbox.put(part(i), place, fragment).unwrap();
                 // An early request disturbs nothing.
                 if n % 3 == 0 && let Some(got) = mailbox.take(part(i), parts[i].0).unwrap() {
                     prop_assert_eq!(got, whole(i, parts[i].0));
-                    sent.iter().filter(|s| s.0 == i).for_each(|(_, place, piece)| {
-                        mailbox.put(part(i), *place, piece.clone()).unwrap();
+                    sent.iter().filter(|s| s.0 == i).for_each(|(_, place, fragment)| {
+                        mailbox.put(part(i), *place, fragment.clone()).unwrap();
                     });
                 }
             }
@@ -179,15 +194,15 @@ mod tests {
         let mut mailbox = Mailbox::default();
         put(&mut mailbox, 0, &[1; 8], 16).unwrap();
         let told = mailbox.take(PART, 24).unwrap_err();
-        assert_eq!(told, Misfit::Length { from: 2, seq: 3, given: 16, expected: 24 });
+        assert_eq!(told, PartMismatch::Length { from: 2, seq: 3, given: 16, expected: 24 });
         assert_eq!(mailbox.take(PART, 16), Ok(None), "half of it is missing");
     }
 
     #[test]
     fn what_no_correct_rank_sends_is_refused_without_memory_for_it() {
-        let bad = Misfit::Pieces { from: 2, seq: 3 };
+        let bad = PartMismatch::Pieces { from: 2, seq: 3 };
         let mut mailbox = Mailbox::default();
-        let far = Place { offset: u64::MAX - 2, total: u64::MAX };
+        let far = FragmentRange { offset: u64::MAX - 2, total: u64::MAX };
         assert_eq!(mailbox.put(PART, far, vec![0; 8]), Err(bad));
         assert_eq!(put(&mut mailbox, 9, &[0; 8], 16), Err(bad), "longer than its part");
         assert_eq!(put(&mut mailbox, 0, &[], 16), Err(bad), "nothing");

@@ -1,15 +1,15 @@
 //! Waiting in a barrier: the work of a blocked rank for its node.
 
-use crate::team::Desk;
+use crate::team::TeamEndpoint;
 use clump_am::{Result, WaitFor};
 use clump_shm::barrier::Barrier;
 use clump_shm::node::NodeMemory;
-use clump_shm::rank::Waiting;
+use clump_shm::rank::WaitReason;
 
 /// A rank that has arrived.
 pub(crate) struct AtBarrier<'a> {
     pub(crate) barrier: &'a mut Barrier,
-    pub(crate) desk: &'a Desk,
+    pub(crate) endpoint: &'a TeamEndpoint,
     pub(crate) node: &'a NodeMemory,
 }
 
@@ -19,16 +19,16 @@ impl WaitFor for AtBarrier<'_> {
     #[inline]
     fn done(&mut self) -> Result<bool> {
         while !self.barrier.complete() {
-            let Some(tell) = self.barrier.to_tell() else { return Ok(false) };
-            if !self.desk.try_tell(tell.rank, tell.epoch)? {
+            let Some(tell) = self.barrier.poll_message() else { return Ok(false) };
+            if !self.endpoint.try_notify(tell.rank, tell.epoch)? {
                 return Ok(false);
             }
-            self.barrier.told();
+            self.barrier.on_message_sent();
         }
         Ok(true)
     }
 
-    fn waiting(&self) -> Waiting {
+    fn waiting(&self) -> WaitReason {
         self.barrier.waiting()
     }
 

@@ -1,15 +1,15 @@
 //! All ranks of a job, as the collectives see them.
 
 use crate::layout::Layout;
-use crate::mailbox::{Broken, Mailbox, Misfit, Part, Place};
+use crate::mailbox::{Broken, FragmentRange, Mailbox, PartId, PartMismatch};
 use crate::meeting::AtBarrier;
 use clump_am::{
-    AsContext, Attempt, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result,
+    AsContext, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result, SendAttempt,
     SharedEndpoint, Tag, WaitFor,
 };
 use clump_os::clock;
 use clump_shm::barrier::Barrier;
-use clump_shm::rank::Waiting;
+use clump_shm::rank::WaitReason;
 use clump_trace::{Counter, Counters};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,21 +26,21 @@ const BROKEN: Handler = Handler(3);
 pub struct Team {
     context: Arc<RankContext>,
     pub(crate) layout: Layout,
-    desk: Desk,
+    team_endpoint: TeamEndpoint,
     mailbox: Arc<Mutex<Mailbox>>,
-    state: Mutex<State>,
+    state: Mutex<TeamState>,
 }
 
 /// The endpoint, and its known destinations.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct TeamEndpoint {
     endpoint: SharedEndpoint,
     tag: Tag,
     dests: Mutex<Vec<Option<Dest>>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct TeamState {
     barrier: Barrier,
     seq: u64,
 }
@@ -61,14 +61,15 @@ impl Team {
             let &[seq, step, offset, total] = words else {
                 return Err("a part of a collective has four words".to_owned());
             };
-            let part = Part { seq, from: token.from().rank(), step };
-            let put = lock(&box_of_handler).put(part, Place { offset, total }, payload.to_vec());
+            let part = PartId { seq, from: token.from().rank(), step };
+            let put =
+                lock(&box_of_handler).put(part, FragmentRange { offset, total }, payload.to_vec());
             put.map_err(|misfit| misfit.to_string())
         });
         let ear = barrier.ear().clone();
         endpoint.set_handler(TOLD, move |token, words, _| {
             let &[epoch] = words else { return Err("a barrier is told in one word") };
-            ear.hear(token.from().rank(), epoch)
+            ear.handle_message(token.from().rank(), epoch)
         });
         let box_of_handler = mailbox.clone();
         endpoint.set_handler(BROKEN, move |_, words, _| {
@@ -81,9 +82,9 @@ impl Team {
         endpoint.on_returned(|_| ());
         let layout = Layout::of(context.node(), context.rank());
         let dests = Mutex::new(vec![None; layout.ranks()]);
-        let desk = Desk { endpoint, tag, dests };
-        let state = Mutex::new(State { barrier, seq: 0 });
-        let team = Self { context: context.clone(), layout, desk, mailbox, state };
+        let team_endpoint = TeamEndpoint { endpoint, tag, dests };
+        let state = Mutex::new(TeamState { barrier, seq: 0 });
+        let team = Self { context: context.clone(), layout, team_endpoint, mailbox, state };
         team.barrier()?;
         Ok(team)
     }
@@ -109,8 +110,9 @@ impl Team {
         state.barrier.arrive();
         if !state.barrier.complete() {
             let node = self.context.node();
-            let mut wait = AtBarrier { barrier: &mut state.barrier, desk: &self.desk, node };
-            let done = self.desk.endpoint.block_on(&mut wait);
+            let mut wait =
+                AtBarrier { barrier: &mut state.barrier, endpoint: &self.team_endpoint, node };
+            let done = self.team_endpoint.endpoint.block_on(&mut wait);
             self.heed(done, state.seq + 1)?;
         }
         let waited = clock::cycles().wrapping_sub(started);
@@ -150,7 +152,7 @@ impl Team {
         }
         if lock(&self.mailbox).give_up(Broken { seq, by }) {
             for rank in (0..self.nranks()).filter(|&rank| rank != self.rank()) {
-                let _ = self.desk.try_send(rank as u32, BROKEN, &[seq, u64::from(by)]);
+                let _ = self.team_endpoint.try_send(rank as u32, BROKEN, &[seq, u64::from(by)]);
             }
         }
         made
@@ -158,12 +160,17 @@ impl Team {
 
     /// Sends one contribution, in fragments that fit medium messages.
     pub(crate) fn send(&self, to: usize, (seq, step): (u64, u64), bytes: &[u8]) -> Result<()> {
-        let dest = self.desk.dest(to as u32)?;
-        let (most, total) = (self.desk.endpoint.max_medium(), bytes.len() as u64);
+        let dest = self.team_endpoint.dest(to as u32)?;
+        let (most, total) = (self.team_endpoint.endpoint.max_medium(), bytes.len() as u64);
         let mut offset = 0;
-        for piece in bytes.chunks(most) {
-            self.desk.endpoint.request_bulk(dest, PART, piece, &[seq, step, offset, total])?;
-            offset += piece.len() as u64;
+        for fragment in bytes.chunks(most) {
+            self.team_endpoint.endpoint.request_bulk(
+                dest,
+                PART,
+                fragment,
+                &[seq, step, offset, total],
+            )?;
+            offset += fragment.len() as u64;
         }
         Ok(())
     }
@@ -178,9 +185,9 @@ impl Team {
         if bytes == 0 {
             return Ok(Vec::new());
         }
-        let part = Part { seq, from: from as u32, step };
+        let part = PartId { seq, from: from as u32, step };
         let mut wait = Awaited { mailbox: &self.mailbox, part, bytes, got: None };
-        self.desk.endpoint.block_on(&mut wait)?;
+        self.team_endpoint.endpoint.block_on(&mut wait)?;
         Ok(wait.got.unwrap_or_default())
     }
 }
@@ -205,7 +212,7 @@ pub(crate) fn copy_of(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(copy)
 }
 
-impl Desk {
+impl TeamEndpoint {
     fn dest(&self, rank: u32) -> Result<Dest> {
         let mut dests = lock(&self.dests);
         if let Some(&Some(dest)) = dests.get(rank as usize) {
@@ -219,13 +226,13 @@ impl Desk {
     }
 
     /// Tells `rank` of a barrier, if there is room now.
-    pub(crate) fn try_tell(&self, rank: u32, epoch: u64) -> Result<bool> {
+    pub(crate) fn try_notify(&self, rank: u32, epoch: u64) -> Result<bool> {
         self.try_send(rank, TOLD, &[epoch])
     }
 
     fn try_send(&self, rank: u32, handler: Handler, words: &[u64]) -> Result<bool> {
         let dest = self.dest(rank)?;
-        Ok(self.endpoint.try_request(dest, handler, words)? == Attempt::Sent)
+        Ok(self.endpoint.try_request(dest, handler, words)? == SendAttempt::Sent)
     }
 }
 
@@ -246,7 +253,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 struct Awaited<'a> {
     mailbox: &'a Mutex<Mailbox>,
-    part: Part,
+    part: PartId,
     bytes: usize,
     got: Option<Vec<u8>>,
 }
@@ -265,8 +272,8 @@ impl WaitFor for Awaited<'_> {
         Ok(self.got.is_some())
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Collective { seq: self.part.seq, peer: self.part.from }
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Collective { seq: self.part.seq, peer: self.part.from }
     }
 
     fn depends_on(&self) -> Option<u32> {
@@ -274,6 +281,6 @@ impl WaitFor for Awaited<'_> {
     }
 }
 
-fn failed(misfit: Misfit) -> clump_am::Error {
+fn failed(misfit: PartMismatch) -> clump_am::Error {
     ErrorKind::HandlerFailed { handler: PART.0, why: misfit.to_string() }.into()
 }

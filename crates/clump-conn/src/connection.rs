@@ -4,12 +4,12 @@ mod connect;
 
 use crate::error::{End, Error, Peer, Result};
 use crate::hub::{Hub, Notice};
-use crate::line::{Line, MOST_MESSAGE, Rest};
+use crate::line::{ConnectionLine, MAX_MESSAGE, Rest};
 use crate::outbound::Sending;
+use crate::route::{ConnectionRoute, RouteThroughHub, push, push_rest, send_due, send_last};
 use crate::wait::{after, wait};
-use crate::way::{Through, Way, push, push_rest, tell_due, tell_last};
 use crate::words::ask;
-use clump_am::Attempt;
+use clump_am::SendAttempt;
 use clump_os::clock;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
@@ -37,12 +37,12 @@ pub enum Received {
 /// arrives for this rank meanwhile. Dropping it closes it; what was sent before is received.
 pub struct Connection {
     hub: Arc<Hub>,
-    line: Arc<Line>,
-    way: Way,
+    line: Arc<ConnectionLine>,
+    way: ConnectionRoute,
 }
 
 impl Connection {
-    pub(crate) fn over(hub: Arc<Hub>, line: Arc<Line>, way: Way) -> Self {
+    pub(crate) fn over(hub: Arc<Hub>, line: Arc<ConnectionLine>, way: ConnectionRoute) -> Self {
         Self { hub, line, way }
     }
 
@@ -65,7 +65,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Connection::send`].
-    pub fn try_send(&self, message: &[u8]) -> Result<Attempt> {
+    pub fn try_send(&self, message: &[u8]) -> Result<SendAttempt> {
         self.hub.endpoint.poll()?;
         self.send_until(message, Some(0))
     }
@@ -74,19 +74,19 @@ impl Connection {
     ///
     /// # Errors
     /// As [`Connection::send`].
-    pub fn send_within(&self, message: &[u8], limit: Duration) -> Result<Attempt> {
+    pub fn send_within(&self, message: &[u8], limit: Duration) -> Result<SendAttempt> {
         self.send_until(message, Some(after(limit)))
     }
 
-    fn send_until(&self, message: &[u8], until: Option<u64>) -> Result<Attempt> {
-        if message.len() > MOST_MESSAGE {
-            return Err(Error::TooLong { given: message.len(), most: MOST_MESSAGE });
+    fn send_until(&self, message: &[u8], until: Option<u64>) -> Result<SendAttempt> {
+        if message.len() > MAX_MESSAGE {
+            return Err(Error::TooLong { given: message.len(), most: MAX_MESSAGE });
         }
-        let Some(sender) = self.sender(until)? else { return Ok(Attempt::Full) };
+        let Some(sender) = self.sender(until)? else { return Ok(SendAttempt::Full) };
         let mut sending: Option<Sending> = None;
         let Self { hub, line, way } = self;
         let sent = self.wait(until, || {
-            let through: Through<'_> = (hub, way);
+            let through: RouteThroughHub<'_> = (hub, way);
             if line.has_ended() || !push_rest(&through, line)? {
                 return Ok(line.has_ended());
             }
@@ -99,12 +99,12 @@ impl Connection {
         }
         drop(sender);
         if !sent? && begun.is_none() {
-            return Ok(Attempt::Full);
+            return Ok(SendAttempt::Full);
         }
         if sending.is_none_or(|sending| !sending.is_done()) {
             self.check_open()?;
         }
-        Ok(Attempt::Sent)
+        Ok(SendAttempt::Sent)
     }
 
     /// The right to send, once no other thread has it; `None` when the time is over.
@@ -160,13 +160,13 @@ impl Connection {
             return Ok(received);
         }
         self.hub.step()?;
-        self.way.look();
+        self.way.poll();
         self.line.handle_time(clock::now_ns());
         if !self.line.state().is_ready()
             && let Some(end) = self.way.gone(&self.hub)
         {
             // What it sent before is there now, if it is anywhere.
-            while self.hub.endpoint.look()? > 0 {}
+            while self.hub.endpoint.poll_network()? > 0 {}
             self.line.end(end);
         }
         Ok(self.take()?.unwrap_or(Received::Nothing))
@@ -199,8 +199,8 @@ impl Connection {
             let due = state.inbound.wants_credit() && state.end.is_none();
             drop(state);
             // What goes wrong with that is no reason to lose the message: a later call meets it again.
-            let through: Through<'_> = (&self.hub, &self.way);
-            if due && !matches!(tell_due(&through, &self.line), Ok(true)) {
+            let through: RouteThroughHub<'_> = (&self.hub, &self.way);
+            if due && !matches!(send_due(&through, &self.line), Ok(true)) {
                 self.mark_due();
             }
             return Ok(Some(Received::Message(message)));
@@ -216,8 +216,8 @@ impl Connection {
 
     fn mark_due(&self) {
         match &self.way {
-            Way::Near(near) => self.hub.book.mark_due(near.number),
-            Way::Far(link) => link.mark_due(),
+            ConnectionRoute::Near(near) => self.hub.book.mark_due(near.number),
+            ConnectionRoute::Far(link) => link.mark_due(),
         }
     }
 
@@ -226,7 +226,7 @@ impl Connection {
         self.line.state().is_ready()
     }
 
-    pub(crate) fn watched(&self) -> (&Hub, &Way, &Line) {
+    pub(crate) fn watched(&self) -> (&Hub, &ConnectionRoute, &ConnectionLine) {
         (&self.hub, &self.way, &self.line)
     }
 
@@ -243,7 +243,7 @@ impl Connection {
     /// Sends the rest of what was taken over, and the last word; whether that was said.
     fn tell_last(&self, handler: u8, until: Option<u64>) -> Result<bool> {
         let Self { hub, line, way } = self;
-        let through: Through<'_> = (hub, way);
+        let through: RouteThroughHub<'_> = (hub, way);
         let flushed = self.wait(until, || Ok(line.has_ended() || push_rest(&through, line)?));
         if handler == ask::FINISH && flushed.is_err() {
             // The message that has begun goes on, and is counted only when it is whole.
@@ -252,7 +252,7 @@ impl Connection {
         let limit = if flushed.is_ok() { until } else { Some(0) };
         let mut told = false;
         self.wait(limit, || {
-            told = told || !line.has_ended() && tell_last(&through, line, handler)?;
+            told = told || !line.has_ended() && send_last(&through, line, handler)?;
             Ok(told || line.has_ended())
         })?;
         flushed.map(|_| told)
@@ -287,7 +287,7 @@ impl Connection {
         let told = had.and_then(|_| self.tell_last(ask::CLOSE, until));
         drop(sender);
         if !matches!(told, Ok(true))
-            && let Way::Near(near) = &self.way
+            && let ConnectionRoute::Near(near) = &self.way
             && !self.line.has_ended()
         {
             // There was no room for it: the hub says it when there is.
@@ -298,11 +298,11 @@ impl Connection {
         }
         let broken = self.line.state().rest.is_some();
         match &self.way {
-            Way::Near(near) => {
+            ConnectionRoute::Near(near) => {
                 self.hub.book.forget(near.number);
-                self.hub.leave_way(near.peer);
+                self.hub.release_route(near.peer);
             }
-            Way::Far(link) => link.begin_close(),
+            ConnectionRoute::Far(link) => link.begin_close(),
         }
         match told {
             Ok(_) if broken => {

@@ -113,7 +113,7 @@ pub enum Error {
     #[error("{port} of {place}: {why}")]
     Refused {
         /// Where it was to go, a node or another job.
-        place: Place,
+        place: ConnectTarget,
         /// The port there.
         port: Port,
         /// Why.
@@ -126,7 +126,7 @@ pub enum Error {
     )]
     NoAnswer {
         /// Where the connection was to go.
-        place: Place,
+        place: ConnectTarget,
         /// The port there.
         port: Port,
         /// How long was waited.
@@ -167,18 +167,18 @@ impl fmt::Debug for Error {
 
 /// Where a connection was to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum ConnectTarget {
     /// A node of this job.
     Node(u32),
     /// Another job.
     Job(SocketAddr),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ConnectTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Node(node) => write!(f, "node {node}"),
-            Place::Job(address) => write!(f, "the job at {address}"),
+            ConnectTarget::Node(node) => write!(f, "node {node}"),
+            ConnectTarget::Job(address) => write!(f, "the job at {address}"),
         }
     }
 }

@@ -6,18 +6,18 @@
 
 mod connect;
 mod cookie;
-mod gate;
 mod half_open;
+mod handshake;
+mod handshake_socket;
 mod link;
-mod meeting;
 
-pub(crate) use link::Link;
+pub(crate) use link::FarLink;
 
 use crate::error::{Error, Result};
 use crate::hub::lock;
 use crate::port::Port;
-use crate::queue::{Queue, Visitor};
-use crate::token::{MOST_ADDRESSES, Token};
+use crate::queue::{PendingConnection, Queue};
+use crate::token::{MAX_ADDRESSES, Token};
 use clump_am::{FaultPlan, RankContext};
 use clump_boot::Config;
 use clump_os::alarm::Alarm;
@@ -27,7 +27,7 @@ use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_os::{clock, udp};
 use clump_trace::{Counter, Counters};
 use clump_wire::Security;
-use gate::{Gate, Invitation};
+use handshake_socket::{HandshakeSocket, Invitation};
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -70,12 +70,12 @@ impl Between {
 #[derive(Debug)]
 pub(crate) struct Far {
     context: Arc<RankContext>,
-    watch: Mutex<Option<Watch>>,
+    watch: Mutex<Option<FarThread>>,
 }
 
 /// The thread, once it is needed.
 #[derive(Debug)]
-struct Watch {
+struct FarThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -85,8 +85,8 @@ struct Shared {
     context: Arc<RankContext>,
     poller: Poller,
     alarm: Arc<Alarm>,
-    links: Mutex<HashMap<u64, (Arc<Link>, OwnedFd)>>,
-    gates: Mutex<HashMap<u64, Arc<Gate>>>,
+    links: Mutex<HashMap<u64, (Arc<FarLink>, OwnedFd)>>,
+    handshake_sockets: Mutex<HashMap<u64, Arc<HandshakeSocket>>>,
     /// Of listeners that are gone, while clients come that were answered before.
     closed: Mutex<Vec<Arc<Invitation>>>,
     next: AtomicU64,
@@ -119,7 +119,7 @@ impl Far {
             poller,
             alarm,
             links: Mutex::default(),
-            gates: Mutex::default(),
+            handshake_sockets: Mutex::default(),
             closed: Mutex::default(),
             next: AtomicU64::new(ALARM + 1),
             ending: AtomicBool::new(false),
@@ -128,7 +128,7 @@ impl Far {
         let thread = std::thread::Builder::new().name("clump-far".into());
         let thread = thread.spawn(move || mine.watch());
         let thread = thread.map_err(|e| Error::Between(format!("no thread for them: {e}")))?;
-        *watch = Some(Watch { shared: shared.clone(), thread: Some(thread) });
+        *watch = Some(FarThread { shared: shared.clone(), thread: Some(thread) });
         Ok(shared)
     }
 
@@ -141,8 +141,8 @@ impl Far {
         between: &Between,
     ) -> Result<Token> {
         let unusable = |e: clump_os::OsError| Error::Between(e.to_string());
-        if addresses.is_empty() || addresses.len() > MOST_ADDRESSES {
-            return Err(Error::Between(format!("a token has 1 to {MOST_ADDRESSES} addresses")));
+        if addresses.is_empty() || addresses.len() > MAX_ADDRESSES {
+            return Err(Error::Between(format!("a token has 1 to {MAX_ADDRESSES} addresses")));
         }
         for address in addresses {
             if let Some(why) = udp::not_one_machine(address.ip()) {
@@ -157,21 +157,23 @@ impl Far {
         for &address in addresses {
             let socket = UdpSocket::from(udp::bind(address).map_err(unusable)?);
             let local = socket.local_addr().map_err(|e| Error::Between(e.to_string()))?;
-            let gate = Gate { socket, local, invitation: invitation.clone() };
-            shared.enter_gate(gate).map_err(unusable)?;
+            let handshake_socket =
+                HandshakeSocket { socket, local, invitation: invitation.clone() };
+            shared.register_handshake_socket(handshake_socket).map_err(unusable)?;
             bound.push(local);
         }
         Ok(Token { port, security: between.security, addresses: bound, secret })
     }
 
     /// Nobody is let in for that listener any more.
-    pub(crate) fn close_gates(&self, queue: &Arc<Queue>) {
+    pub(crate) fn close_handshake_sockets(&self, queue: &Arc<Queue>) {
         if let Some(watch) = &*lock(&self.watch) {
             let shared = &watch.shared;
             let of = |invitation: &Arc<Invitation>| Arc::ptr_eq(&invitation.queue, queue);
             let ended = shared.invitations().into_iter().filter(of);
             lock(&shared.closed).extend(ended);
-            lock(&shared.gates).retain(|_, gate| !of(&gate.invitation));
+            lock(&shared.handshake_sockets)
+                .retain(|_, handshake_socket| !of(&handshake_socket.invitation));
         }
     }
 }
@@ -197,16 +199,19 @@ impl Shared {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn enter_gate(&self, gate: Gate) -> std::result::Result<(), clump_os::OsError> {
+    fn register_handshake_socket(
+        &self,
+        handshake_socket: HandshakeSocket,
+    ) -> std::result::Result<(), clump_os::OsError> {
         let number = self.number();
         // Nobody else holds the socket: closing it takes it out of the poller.
-        self.poller.add(&gate.socket, number, Interest::Read)?;
-        lock(&self.gates).insert(number, Arc::new(gate));
+        self.poller.add(&handshake_socket.socket, number, Interest::Read)?;
+        lock(&self.handshake_sockets).insert(number, Arc::new(handshake_socket));
         Ok(())
     }
 
     /// Looks after `link` from now on.
-    fn enter_link(&self, link: Arc<Link>) -> Result<()> {
+    fn enter_link(&self, link: Arc<FarLink>) -> Result<()> {
         let unusable = || Error::Between("its socket cannot be watched".into());
         let socket = link.readiness().ok_or_else(unusable)?;
         let number = self.number();
@@ -220,7 +225,7 @@ impl Shared {
 
     fn watch(&self) {
         loop {
-            let (due_ns, links) = self.tend_links();
+            let (due_ns, links) = self.service_links();
             if self.ending.load(Ordering::Acquire) && links == 0 {
                 return;
             }
@@ -231,9 +236,9 @@ impl Shared {
                     self.alarm.clear();
                     continue;
                 }
-                let gate = lock(&self.gates).get(&ready.token).cloned();
-                match gate {
-                    Some(gate) => self.open_gate(&gate),
+                let handshake_socket = lock(&self.handshake_sockets).get(&ready.token).cloned();
+                match handshake_socket {
+                    Some(handshake_socket) => self.open_handshake_socket(&handshake_socket),
                     None => self.let_in(ready.token),
                 }
             }
@@ -242,13 +247,13 @@ impl Shared {
     }
 
     /// Looks after all links; says when the next wants it, and how many there are.
-    fn tend_links(&self) -> (u64, usize) {
-        let links: Vec<(u64, Arc<Link>)> =
+    fn service_links(&self) -> (u64, usize) {
+        let links: Vec<(u64, Arc<FarLink>)> =
             lock(&self.links).iter().map(|(&number, (link, _))| (number, link.clone())).collect();
         let mut due_ns = u64::MAX;
         let mut news = false;
         for (number, link) in &links {
-            let tended = link.tend();
+            let tended = link.service();
             news |= tended.news;
             due_ns = due_ns.min(tended.due_ns);
             if tended.over
@@ -263,17 +268,17 @@ impl Shared {
         (due_ns, lock(&self.links).len())
     }
 
-    fn open_gate(&self, gate: &Gate) {
+    fn open_handshake_socket(&self, handshake_socket: &HandshakeSocket) {
         let watch = |socket: &UdpSocket| {
             let number = self.number();
             // Nobody else holds the socket: closing it takes it out of the poller.
             self.poller.add(socket, number, Interest::Read).ok().map(|()| number)
         };
-        let knocks = gate.answer(&watch);
+        let hellos = handshake_socket.answer(&watch);
         let counters = self.counters();
-        counters.add(Counter::ConnStrangers, knocks.strangers);
-        counters.add(Counter::ConnRefused, knocks.refused);
-        counters.add(Counter::ConnPutOff, knocks.put_off);
+        counters.add(Counter::ConnForeign, hellos.foreign);
+        counters.add(Counter::ConnRefused, hellos.refused);
+        counters.add(Counter::ConnPutOff, hellos.put_off);
     }
 
     /// What this thread alone counts.
@@ -283,9 +288,9 @@ impl Shared {
 
     fn invitations(&self) -> Vec<Arc<Invitation>> {
         let mut all = lock(&self.closed).clone();
-        for gate in lock(&self.gates).values() {
-            if !all.iter().any(|known| Arc::ptr_eq(known, &gate.invitation)) {
-                all.push(gate.invitation.clone());
+        for handshake_socket in lock(&self.handshake_sockets).values() {
+            if !all.iter().any(|known| Arc::ptr_eq(known, &handshake_socket.invitation)) {
+                all.push(handshake_socket.invitation.clone());
             }
         }
         all
@@ -305,8 +310,8 @@ impl Shared {
             // Unwatched it would never be heard.
             if self.enter_link(link.clone()).is_err() {
                 self.counters().add(Counter::ConnRefused, 1);
-            } else if seat.take(Visitor::Far(link.clone())) {
-                self.counters().add(Counter::ConnMet, 1);
+            } else if seat.take(PendingConnection::Far(link.clone())) {
+                self.counters().add(Counter::ConnEstablished, 1);
                 self.wake();
             } else {
                 link.hang_up();

@@ -4,12 +4,12 @@ mod handlers;
 
 use crate::error::{End, Peer};
 use crate::far::Far;
-use crate::line::Line;
+use crate::line::ConnectionLine;
 use crate::queue::Queue;
-use crate::way::{Near, tell_due};
+use crate::route::{LocalRoute, send_due};
 use crate::words::ask;
 use clump_am::{
-    AsContext, Attempt, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result,
+    AsContext, Dest, Endpoint, ErrorKind, Handler, Name, RankContext, Result, SendAttempt,
     SharedEndpoint, Tag,
 };
 use clump_os::clock;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 /// Most bytes of one piece, so that no connection holds up others for long.
-pub(crate) const MOST_PIECE: usize = 32 << 10;
+pub(crate) const MAX_PIECE: usize = 32 << 10;
 
 /// The hub of each rank of this process, by where its context lies, while it has connections or listeners.
 static HUBS: Mutex<Vec<(usize, Weak<Hub>)>> = Mutex::new(Vec::new());
@@ -30,14 +30,14 @@ static HUBS: Mutex<Vec<(usize, Weak<Hub>)>> = Mutex::new(Vec::new());
 pub(crate) struct Hub {
     pub(crate) context: Arc<RankContext>,
     pub(crate) endpoint: SharedEndpoint,
-    pub(crate) book: Arc<Book>,
+    pub(crate) book: Arc<HubState>,
     pub(crate) far: Far,
     dests: Mutex<HashMap<Name, (Dest, usize)>>,
 }
 
 /// What handlers know: they must not hold the endpoint.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct HubState {
     lines: Mutex<HashMap<u64, Known>>,
     queues: Mutex<HashMap<u16, Arc<Queue>>>,
     /// No more than connections that this rank had, or asked for: each is said once.
@@ -52,7 +52,7 @@ pub(crate) struct Book {
 /// A connection of this rank.
 #[derive(Debug, Clone)]
 pub(crate) struct Known {
-    pub(crate) line: Arc<Line>,
+    pub(crate) line: Arc<ConnectionLine>,
     pub(crate) peer: Name,
 }
 
@@ -73,13 +73,13 @@ fn tag(context: &RankContext) -> Tag {
     Tag(context.node().job().id() ^ 0x636f_6e6e_5f70_6f72)
 }
 
-impl Book {
+impl HubState {
     /// A number that nothing of this rank has had.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(crate) fn enter(&self, number: u64, line: Arc<Line>, peer: Name) {
+    pub(crate) fn enter(&self, number: u64, line: Arc<ConnectionLine>, peer: Name) {
         lock(&self.lines).insert(number, Known { line, peer });
     }
 
@@ -144,7 +144,7 @@ impl Hub {
 
     fn open(context: &Arc<RankContext>) -> Result<Self> {
         let endpoint = Endpoint::open_shared(context, tag(context))?;
-        let book = Arc::new(Book {
+        let book = Arc::new(HubState {
             lines: Mutex::default(),
             queues: Mutex::default(),
             notices: Mutex::default(),
@@ -159,11 +159,11 @@ impl Hub {
     }
 
     /// The way to `name`, which counts how many use it.
-    pub(crate) fn way_to(&self, name: Name) -> Result<Dest> {
-        self.way_under(name, tag(&self.context))
+    pub(crate) fn route_to(&self, name: Name) -> Result<Dest> {
+        self.route_under(name, tag(&self.context))
     }
 
-    pub(crate) fn way_under(&self, name: Name, tag: Tag) -> Result<Dest> {
+    pub(crate) fn route_under(&self, name: Name, tag: Tag) -> Result<Dest> {
         let mut dests = lock(&self.dests);
         if let Some((dest, users)) = dests.get_mut(&name) {
             *users += 1;
@@ -175,7 +175,7 @@ impl Hub {
     }
 
     /// One user less of the way to `name`.
-    pub(crate) fn leave_way(&self, name: Name) {
+    pub(crate) fn release_route(&self, name: Name) {
         let mut dests = lock(&self.dests);
         let Some((dest, users)) = dests.get_mut(&name) else { return };
         *users -= 1;
@@ -199,7 +199,7 @@ impl Hub {
         let due = std::mem::take(&mut *lock(&self.book.due));
         for number in due {
             let Some(known) = self.book.known(number) else { continue };
-            let told = self.tell_due(number, &known);
+            let told = self.send_due(number, &known);
             let end = told.as_ref().err().and_then(|error| end_by(error, known.peer.rank()));
             match (told, end) {
                 (Ok(true), _) => {}
@@ -216,7 +216,7 @@ impl Hub {
             let Some(notice) = lock(&self.book.notices).pop_front() else { return Ok(()) };
             let sent = self.say(&notice);
             let gone = |error| end_by(error, notice.to.rank()).is_some();
-            if matches!(sent, Ok(Attempt::Sent)) || sent.as_ref().is_err_and(gone) {
+            if matches!(sent, Ok(SendAttempt::Sent)) || sent.as_ref().is_err_and(gone) {
                 continue;
             }
             lock(&self.book.notices).push_front(notice);
@@ -224,18 +224,18 @@ impl Hub {
         }
     }
 
-    fn say(&self, notice: &Notice) -> Result<Attempt> {
-        let dest = self.way_to(notice.to)?;
+    fn say(&self, notice: &Notice) -> Result<SendAttempt> {
+        let dest = self.route_to(notice.to)?;
         let sent = self.endpoint.try_request(dest, Handler(notice.handler), &notice.words);
-        self.leave_way(notice.to);
+        self.release_route(notice.to);
         sent
     }
 
     /// Sends what a connection owes; false when there was no room for it.
-    fn tell_due(&self, number: u64, known: &Known) -> Result<bool> {
-        let near = Near { number, peer: known.peer, dest: self.way_to(known.peer)? };
-        let told = tell_due(&(self, &near), &known.line);
-        self.leave_way(known.peer);
+    fn send_due(&self, number: u64, known: &Known) -> Result<bool> {
+        let near = LocalRoute { number, peer: known.peer, dest: self.route_to(known.peer)? };
+        let told = send_due(&(self, &near), &known.line);
+        self.release_route(known.peer);
         told
     }
 
@@ -274,7 +274,7 @@ pub(crate) fn end_by(error: &clump_am::Error, rank: u32) -> Option<End> {
 }
 
 /// A connection that waited to be accepted is given up.
-pub(crate) fn hang_up(book: &Book, number: u64, known: &Known) {
+pub(crate) fn hang_up(book: &HubState, number: u64, known: &Known) {
     book.forget(number);
     let theirs = known.line.state().theirs;
     book.note(Notice::hang_up(known.peer, theirs, number));

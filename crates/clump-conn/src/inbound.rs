@@ -5,12 +5,12 @@
 //! given back before it is whole, and only while none is ready.
 
 use crate::port::Order;
-use crate::words::{PIECE_COST, Piece};
+use crate::words::{FragmentHeader, PIECE_COST};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A peer that does not keep to the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Nonsense;
+pub(crate) struct ProtocolViolation;
 
 /// The bytes of a piece, which are copied once.
 pub(crate) trait Bytes {
@@ -40,7 +40,7 @@ impl Bytes for clump_am::Payload<'_> {
 
 /// A message that is not whole.
 #[derive(Debug, Default)]
-struct Part {
+struct PartialMessage {
     bytes: u64,
     /// Its beginning.
     front: Vec<u8>,
@@ -54,7 +54,7 @@ struct Part {
 
 /// A whole message and what it costs of the window.
 #[derive(Debug, PartialEq, Eq)]
-struct Whole {
+struct CompleteMessage {
     message: Vec<u8>,
     cost: u64,
 }
@@ -64,11 +64,11 @@ struct Whole {
 pub(crate) struct Inbound {
     order: Order,
     window: u64,
-    most_bytes: u64,
-    ready: VecDeque<Whole>,
+    max_bytes: u64,
+    ready: VecDeque<CompleteMessage>,
     /// Whole messages that wait for their turn.
-    early: BTreeMap<u64, Whole>,
-    parts: BTreeMap<u64, Part>,
+    early: BTreeMap<u64, CompleteMessage>,
+    parts: BTreeMap<u64, PartialMessage>,
     /// The part whose pieces are given back as they come, until it is whole. A peer sends one message after the
     /// other: all of those before this one is on its way, so that nothing waits for room that this one has.
     relieved: Option<u64>,
@@ -86,12 +86,12 @@ pub(crate) struct Inbound {
 }
 
 impl Inbound {
-    /// Messages of at most `most_bytes`, of which at most `window` of cost may be kept.
-    pub(crate) fn new(order: Order, window: u64, most_bytes: u64) -> Self {
+    /// Messages of at most `max_bytes`, of which at most `window` of cost may be kept.
+    pub(crate) fn new(order: Order, window: u64, max_bytes: u64) -> Self {
         Self {
             order,
             window,
-            most_bytes,
+            max_bytes,
             ready: VecDeque::new(),
             early: BTreeMap::new(),
             parts: BTreeMap::new(),
@@ -109,46 +109,49 @@ impl Inbound {
     ///
     /// # Errors
     /// A correct peer does not send it: too much at once, too long, twice, beyond the end.
-    pub(crate) fn handle_piece(
+    pub(crate) fn handle_fragment(
         &mut self,
-        piece: Piece,
+        fragment: FragmentHeader,
         payload: &(impl Bytes + ?Sized),
-    ) -> Result<(), Nonsense> {
-        let Piece { number, bytes, offset } = piece;
+    ) -> Result<(), ProtocolViolation> {
+        let FragmentHeader { number, bytes, offset } = fragment;
         let len = payload.count() as u64;
         let cost = PIECE_COST + len;
         self.taken += cost;
-        let end = offset.checked_add(len).ok_or(Nonsense)?;
+        let end = offset.checked_add(len).ok_or(ProtocolViolation)?;
         let empty = len == 0 && bytes != 0;
-        let behind = self.order == Order::Kept && number < self.next;
+        let behind = self.order == Order::Ordered && number < self.next;
         let beyond = self.total.is_some_and(|total| number >= total || self.arrived >= total);
         // A piece that finds nothing outstanding may be larger than the window.
         let most = self.window.max(cost);
         let greedy = self.taken.saturating_sub(self.given_back) > most;
-        if end > bytes || bytes > self.most_bytes || empty || behind || beyond || greedy {
-            return Err(Nonsense);
+        if end > bytes || bytes > self.max_bytes || empty || behind || beyond || greedy {
+            return Err(ProtocolViolation);
         }
-        let part = self.parts.entry(number).or_insert_with(|| Part { bytes, ..Part::default() });
+        let part = self
+            .parts
+            .entry(number)
+            .or_insert_with(|| PartialMessage { bytes, ..PartialMessage::default() });
         part.put(bytes, offset, payload, cost)?;
         if part.front.len() as u64 == part.bytes
             && let Some(part) = self.parts.remove(&number)
         {
-            self.on_whole(number, Whole { message: part.front, cost: part.cost })?;
+            self.on_whole(number, CompleteMessage { message: part.front, cost: part.cost })?;
         }
         self.relieve();
         Ok(())
     }
 
-    fn on_whole(&mut self, number: u64, whole: Whole) -> Result<(), Nonsense> {
+    fn on_whole(&mut self, number: u64, whole: CompleteMessage) -> Result<(), ProtocolViolation> {
         self.arrived += 1;
         if self.relieved == Some(number) {
             self.relieved = None;
         }
         match self.order {
             Order::Any => self.ready.push_back(whole),
-            Order::Kept => {
+            Order::Ordered => {
                 if self.early.insert(number, whole).is_some() {
-                    return Err(Nonsense);
+                    return Err(ProtocolViolation);
                 }
                 while let Some(whole) = self.early.remove(&self.next) {
                     self.next += 1;
@@ -167,7 +170,7 @@ impl Inbound {
         let first = self.parts.first_key_value().map(|(&number, _)| number);
         let next = match self.order {
             Order::Any => self.relieved.or(first),
-            Order::Kept => first.filter(|&first| first == self.next),
+            Order::Ordered => first.filter(|&first| first == self.next),
         };
         if let Some(number) = next
             && let Some(part) = self.parts.get_mut(&number)
@@ -181,12 +184,12 @@ impl Inbound {
     ///
     /// # Errors
     /// It has sent more, or has said otherwise.
-    pub(crate) fn handle_total(&mut self, total: u64) -> Result<(), Nonsense> {
+    pub(crate) fn handle_total(&mut self, total: u64) -> Result<(), ProtocolViolation> {
         let known = self.total.is_none_or(|known| known == total);
         let last = self.parts.last_key_value().map(|(&number, _)| number);
         let last = last.max(self.early.last_key_value().map(|(&number, _)| number));
         if !known || total < self.arrived || last.is_some_and(|last| last >= total) {
-            return Err(Nonsense);
+            return Err(ProtocolViolation);
         }
         self.total = Some(total);
         Ok(())
@@ -199,7 +202,7 @@ impl Inbound {
 
     /// The next message.
     pub(crate) fn poll_message(&mut self) -> Option<Vec<u8>> {
-        let Whole { message, cost } = self.ready.pop_front()?;
+        let CompleteMessage { message, cost } = self.ready.pop_front()?;
         self.given_back += cost;
         self.relieve();
         Some(message)
@@ -244,36 +247,36 @@ impl Inbound {
     }
 }
 
-impl Part {
+impl PartialMessage {
     fn put(
         &mut self,
         bytes: u64,
         offset: u64,
-        piece: &(impl Bytes + ?Sized),
+        fragment: &(impl Bytes + ?Sized),
         cost: u64,
-    ) -> Result<(), Nonsense> {
+    ) -> Result<(), ProtocolViolation> {
         let front = self.front.len() as u64;
-        let kept = self.kept + piece.count() as u64;
+        let kept = self.kept + fragment.count() as u64;
         if bytes != self.bytes || offset < front || kept > bytes {
-            return Err(Nonsense);
+            return Err(ProtocolViolation);
         }
         self.kept = kept;
         self.cost += cost;
         if offset > front {
             let mut stray = Vec::new();
-            piece.append_to(&mut stray);
+            fragment.append_to(&mut stray);
             return match self.stray.insert(offset, stray) {
                 None => Ok(()),
-                Some(_) => Err(Nonsense),
+                Some(_) => Err(ProtocolViolation),
             };
         }
-        piece.append_to(&mut self.front);
+        fragment.append_to(&mut self.front);
         while let Some(next) = self.stray.remove(&(self.front.len() as u64)) {
             self.front.extend_from_slice(&next);
         }
         let overlapped = self.stray.first_key_value();
         match overlapped {
-            Some((&at, _)) if at < self.front.len() as u64 => Err(Nonsense),
+            Some((&at, _)) if at < self.front.len() as u64 => Err(ProtocolViolation),
             _ => Ok(()),
         }
     }

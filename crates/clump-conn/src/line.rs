@@ -4,7 +4,7 @@ use crate::error::End;
 use crate::inbound::{Bytes, Inbound};
 use crate::outbound::{Outbound, Sending};
 use crate::port::Order;
-use crate::words::{Piece, ask};
+use crate::words::{FragmentHeader, ask};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// What a connection may keep of messages that were not received, in bytes and 64 for each piece.
@@ -12,31 +12,31 @@ pub(crate) const WINDOW: u64 = 256 << 10;
 /// How long the last word of a peer may take after what shows that it said it.
 const LAST_WORD_NS: u64 = 5_000_000_000;
 /// Longest message.
-pub(crate) const MOST_MESSAGE: usize = 1 << 30;
+pub(crate) const MAX_MESSAGE: usize = 1 << 30;
 
 /// Which answer to a wish to connect has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ConnectAnswer {
     Queued,
     Refused(u64),
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Line {
-    state: Mutex<State>,
+pub(crate) struct ConnectionLine {
+    state: Mutex<LineState>,
     /// Held by whoever sends a message, from its first piece to its last.
     sender: Mutex<()>,
 }
 
 /// The state behind the lock, which is held for moments only and never while anything is sent.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct LineState {
     pub(crate) inbound: Inbound,
     pub(crate) outbound: Outbound,
     /// The number that the peer gave the connection.
     pub(crate) theirs: u64,
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<ConnectAnswer>,
     /// Why it ended: nothing more can be sent, and only what has arrived can be received.
     pub(crate) end: Option<End>,
     /// This side has said its last word.
@@ -64,10 +64,10 @@ impl Rest {
     }
 }
 
-impl Line {
+impl ConnectionLine {
     pub(crate) fn new(order: Order, theirs: u64) -> Self {
-        let state = State {
-            inbound: Inbound::new(order, WINDOW, MOST_MESSAGE as u64),
+        let state = LineState {
+            inbound: Inbound::new(order, WINDOW, MAX_MESSAGE as u64),
             outbound: Outbound::new(WINDOW),
             theirs,
             answer: None,
@@ -79,7 +79,7 @@ impl Line {
         Self { state: Mutex::new(state), sender: Mutex::new(()) }
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, LineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,9 +134,9 @@ impl Line {
         let word = |at: usize| words.get(at).copied().unwrap_or(0);
         let taken = match handler {
             _ if state.end == Some(End::Nonsense) => Ok(()),
-            ask::PIECE => match Piece::of(words) {
-                Some(piece) => state.inbound.handle_piece(piece, payload),
-                None => Err(crate::inbound::Nonsense),
+            ask::PIECE => match FragmentHeader::of(words) {
+                Some(fragment) => state.inbound.handle_fragment(fragment, payload),
+                None => Err(crate::inbound::ProtocolViolation),
             },
             ask::CREDIT => {
                 state.outbound.handle_credit(word(2));
@@ -158,7 +158,7 @@ impl Line {
     }
 }
 
-impl State {
+impl LineState {
     /// Whether a receive would not have to wait.
     pub(crate) fn is_ready(&self) -> bool {
         self.inbound.is_ready() || self.inbound.is_over() || self.is_cut()

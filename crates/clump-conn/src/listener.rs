@@ -5,17 +5,17 @@ use crate::error::{Error, Result};
 use crate::far::Between;
 use crate::hub::{Hub, hang_up};
 use crate::port::Port;
-use crate::queue::{Queue, Visitor};
+use crate::queue::{PendingConnection, Queue};
+use crate::route::{ConnectionRoute, LocalRoute};
 use crate::token::Token;
 use crate::wait::{after, wait};
-use crate::way::{Near, Way};
 use clump_am::AsContext;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How many connections wait to be accepted, if nobody says otherwise.
-pub const MOST_WAITING: usize = 128;
+pub const MAX_WAITING: usize = 128;
 /// Where [`Port::ANY`] begins.
 const FIRST_ANY: u16 = 49_152;
 
@@ -28,23 +28,23 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at `port` of this rank's node ([`Port::ANY`]: one that is free); up to [`MOST_WAITING`]
+    /// Listens at `port` of this rank's node ([`Port::ANY`]: one that is free); up to [`MAX_WAITING`]
     /// connections wait to be accepted.
     ///
     /// # Errors
     /// A rank of the node listens there; all endpoints of this rank are open.
     pub fn bind(rank: &impl AsContext, port: Port) -> Result<Self> {
-        Self::bind_with(rank, port, MOST_WAITING)
+        Self::bind_with(rank, port, MAX_WAITING)
     }
 
     /// The same, for so many waiting connections; who comes when they are there is refused.
     ///
     /// # Errors
     /// As [`Listener::bind`].
-    pub fn bind_with(rank: &impl AsContext, port: Port, most_waiting: usize) -> Result<Self> {
+    pub fn bind_with(rank: &impl AsContext, port: Port, max_waiting: usize) -> Result<Self> {
         let hub = Hub::of(rank)?;
         let (node, name) = (hub.context.node(), hub.endpoint.name());
-        let queue = Arc::new(Queue::new(most_waiting));
+        let queue = Arc::new(Queue::new(max_waiting));
         let claim = |port: u16| {
             // Who finds the port bound finds the queue.
             if !hub.book.enter_queue(port, &queue) {
@@ -117,11 +117,18 @@ impl Listener {
     fn pop(&self) -> Result<Option<Connection>> {
         let Some(visitor) = self.queue.pop() else { return Ok(None) };
         let (line, way) = match visitor {
-            Visitor::Near(number, known) => {
+            PendingConnection::Near(number, known) => {
                 let peer = known.peer;
-                (known.line, Way::Near(Near { number, peer, dest: self.hub.way_to(peer)? }))
+                (
+                    known.line,
+                    ConnectionRoute::Near(LocalRoute {
+                        number,
+                        peer,
+                        dest: self.hub.route_to(peer)?,
+                    }),
+                )
             }
-            Visitor::Far(link) => (link.line().clone(), Way::Far(link)),
+            PendingConnection::Far(link) => (link.line().clone(), ConnectionRoute::Far(link)),
         };
         Ok(Some(Connection::over(self.hub.clone(), line, way)))
     }
@@ -167,11 +174,11 @@ impl Drop for Listener {
         }
         self.hub.context.node().release_port(self.port.0, self.hub.endpoint.name());
         self.hub.book.forget_queue(self.port.0);
-        self.hub.far.close_gates(&self.queue);
+        self.hub.far.close_handshake_sockets(&self.queue);
         for visitor in self.queue.close() {
             match visitor {
-                Visitor::Near(number, known) => hang_up(&self.hub.book, number, &known),
-                Visitor::Far(link) => link.hang_up(),
+                PendingConnection::Near(number, known) => hang_up(&self.hub.book, number, &known),
+                PendingConnection::Far(link) => link.hang_up(),
             }
         }
         // What finds no room now goes with the next call, if any; else the endpoint's end tells.

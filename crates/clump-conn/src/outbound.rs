@@ -2,7 +2,7 @@
 //!
 //! Pure. Messages go one after the other; the peer's window bounds what it has not given back.
 
-use crate::words::{PIECE_COST, Piece};
+use crate::words::{FragmentHeader, PIECE_COST};
 
 /// How far a message has got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,11 @@ impl Outbound {
 
     /// The next piece of a message, of at most `most` bytes, if there is room for it: where it begins and
     /// ends, and its words.
-    pub(crate) fn poll_piece(&self, sending: &Sending, most: usize) -> Option<(Piece, usize)> {
+    pub(crate) fn poll_fragment(
+        &self,
+        sending: &Sending,
+        most: usize,
+    ) -> Option<(FragmentHeader, usize)> {
         if sending.is_done() {
             return None;
         }
@@ -68,7 +72,7 @@ impl Outbound {
         }
         let bytes = left.min(room.max(least).saturating_sub(PIECE_COST));
         let Sending { number, done, .. } = *sending;
-        Some((Piece { number, bytes: sending.bytes, offset: done }, bytes as usize))
+        Some((FragmentHeader { number, bytes: sending.bytes, offset: done }, bytes as usize))
     }
 
     /// A piece of so many bytes is on its way.

@@ -22,7 +22,7 @@ impl fmt::Display for Port {
 pub enum Order {
     /// As they were sent; one that comes early waits for those before it.
     #[default]
-    Kept,
+    Ordered,
     /// As they come: none waits for another.
     Any,
 }
@@ -33,6 +33,6 @@ impl Order {
     }
 
     pub(crate) fn of_bit(bit: u64) -> Self {
-        if bit == 0 { Order::Kept } else { Order::Any }
+        if bit == 0 { Order::Ordered } else { Order::Any }
     }
 }

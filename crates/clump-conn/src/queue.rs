@@ -1,6 +1,6 @@
 //! Connections that wait to be accepted: a bounded queue per listener.
 
-use crate::far::Link;
+use crate::far::FarLink;
 use crate::hub::{Known, lock};
 use clump_os::sync::{AtomicBool, Ordering};
 use std::collections::VecDeque;
@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 
 /// A connection that waits.
 #[derive(Debug)]
-pub(crate) enum Visitor {
+pub(crate) enum PendingConnection {
     /// Of this job, and its number.
     Near(u64, Known),
     /// Of another job.
-    Far(Arc<Link>),
+    Far(Arc<FarLink>),
 }
 
 /// What became of one that wants to wait.
@@ -34,7 +34,7 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Default)]
 struct Inner {
-    visitors: VecDeque<Visitor>,
+    visitors: VecDeque<PendingConnection>,
     /// Places kept for connections of other jobs that are being made.
     reserved: usize,
     closed: bool,
@@ -47,7 +47,7 @@ impl Queue {
     }
 
     /// Lets a connection wait, if there is room.
-    pub(crate) fn push(&self, visitor: Visitor) -> Queued {
+    pub(crate) fn push(&self, visitor: PendingConnection) -> Queued {
         let mut inner = lock(&self.inner);
         let state = inner.state(self.most);
         if state == Queued::Waits {
@@ -73,19 +73,22 @@ impl Queue {
     ///
     /// # Errors
     /// There is none.
-    pub(crate) fn reserve(self: &Arc<Self>) -> Result<Arc<Seat>, Queued> {
+    pub(crate) fn reserve(self: &Arc<Self>) -> Result<Arc<QueueReservation>, Queued> {
         let mut inner = lock(&self.inner);
         match inner.state(self.most) {
             Queued::Waits => {
                 inner.reserved += 1;
-                Ok(Arc::new(Seat { queue: self.clone(), taken: AtomicBool::new(false) }))
+                Ok(Arc::new(QueueReservation {
+                    queue: self.clone(),
+                    taken: AtomicBool::new(false),
+                }))
             }
             none => Err(none),
         }
     }
 
     /// The one that has waited longest.
-    pub(crate) fn pop(&self) -> Option<Visitor> {
+    pub(crate) fn pop(&self) -> Option<PendingConnection> {
         lock(&self.inner).visitors.pop_front()
     }
 
@@ -95,7 +98,7 @@ impl Queue {
     }
 
     /// Takes no more; gives those that wait.
-    pub(crate) fn close(&self) -> VecDeque<Visitor> {
+    pub(crate) fn close(&self) -> VecDeque<PendingConnection> {
         let mut inner = lock(&self.inner);
         inner.closed = true;
         std::mem::take(&mut inner.visitors)
@@ -105,14 +108,14 @@ impl Queue {
 /// A place that is kept in a queue, for whichever of several ways to one client shows first that it works; free
 /// again when all of them are given up.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct QueueReservation {
     queue: Arc<Queue>,
     taken: AtomicBool,
 }
 
-impl Seat {
+impl QueueReservation {
     /// `visitor` takes it; false when another has, or the listener is gone.
-    pub(crate) fn take(&self, visitor: Visitor) -> bool {
+    pub(crate) fn take(&self, visitor: PendingConnection) -> bool {
         if self.taken.swap(true, Ordering::AcqRel) {
             return false;
         }
@@ -130,7 +133,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for QueueReservation {
     fn drop(&mut self) {
         if !self.is_taken() {
             let mut inner = lock(&self.queue.inner);
@@ -154,13 +157,13 @@ impl Inner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::line::Line;
+    use crate::line::ConnectionLine;
     use crate::port::Order;
     use clump_am::Name;
 
-    fn visitor() -> Visitor {
-        let line = Arc::new(Line::new(Order::Any, 0));
-        Visitor::Near(1, Known { line, peer: Name::from_bits(1) })
+    fn visitor() -> PendingConnection {
+        let line = Arc::new(ConnectionLine::new(Order::Any, 0));
+        PendingConnection::Near(1, Known { line, peer: Name::from_bits(1) })
     }
 
     #[test]

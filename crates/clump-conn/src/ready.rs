@@ -3,10 +3,10 @@
 use crate::connection::Connection;
 use crate::error::Result;
 use crate::hub::Hub;
-use crate::line::Line;
+use crate::line::ConnectionLine;
 use crate::listener::Listener;
+use crate::route::ConnectionRoute;
 use crate::wait::{after, wait};
-use crate::way::Way;
 use std::time::Duration;
 
 mod sealed {
@@ -20,15 +20,15 @@ pub trait Source: sealed::Sealed {
     /// Whether the next call would not have to wait.
     fn is_ready(&self) -> bool;
     #[doc(hidden)]
-    fn watched(&self) -> Watch<'_>;
+    fn watched(&self) -> ReadySource<'_>;
 }
 
 /// What a wait needs of a source.
 #[doc(hidden)]
 #[derive(Debug)]
-pub struct Watch<'a> {
+pub struct ReadySource<'a> {
     hub: &'a Hub,
-    line: Option<(&'a Way, &'a Line)>,
+    line: Option<(&'a ConnectionRoute, &'a ConnectionLine)>,
 }
 
 impl Source for Connection {
@@ -36,9 +36,9 @@ impl Source for Connection {
         Connection::is_ready(self)
     }
 
-    fn watched(&self) -> Watch<'_> {
+    fn watched(&self) -> ReadySource<'_> {
         let (hub, way, line) = self.watched();
-        Watch { hub, line: Some((way, line)) }
+        ReadySource { hub, line: Some((way, line)) }
     }
 }
 
@@ -47,8 +47,8 @@ impl Source for Listener {
         Listener::is_ready(self)
     }
 
-    fn watched(&self) -> Watch<'_> {
-        Watch { hub: self.hub(), line: None }
+    fn watched(&self) -> ReadySource<'_> {
+        ReadySource { hub: self.hub(), line: None }
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Bytes of the secret.
 pub(crate) const SECRET_BYTES: usize = 32;
 /// Most addresses of one token.
-pub(crate) const MOST_ADDRESSES: usize = 8;
+pub(crate) const MAX_ADDRESSES: usize = 8;
 const PREFIX: &str = "clump1";
 
 /// The right to connect to a listener of another job: whoever has it may, until the listener is dropped.
@@ -88,7 +88,7 @@ impl FromStr for Token {
         if addresses.iter().any(|address| udp::not_one_machine(address.ip()).is_some()) {
             return Err(bad("an address in it is not that of one machine"));
         }
-        if addresses.len() > MOST_ADDRESSES {
+        if addresses.len() > MAX_ADDRESSES {
             return Err(bad("it has too many addresses"));
         }
         let mut bytes = [0; SECRET_BYTES];

@@ -2,11 +2,11 @@
 
 use crate::error::Result;
 use crate::hub::{Hub, end_by};
-use crate::line::Line;
-use crate::way::Way;
+use crate::line::ConnectionLine;
+use crate::route::ConnectionRoute;
 use clump_am::WaitFor;
 use clump_os::clock;
-use clump_shm::rank::Waiting;
+use clump_shm::rank::WaitReason;
 use std::time::Duration;
 
 /// Looks again after so long if nobody wakes it.
@@ -18,7 +18,7 @@ pub(crate) fn after(span: Duration) -> u64 {
 }
 
 /// A connection that a wait looks at.
-pub(crate) type Watched<'a> = (&'a Way, &'a Line);
+pub(crate) type Watched<'a> = (&'a ConnectionRoute, &'a ConnectionLine);
 
 /// Waits until `ready`, or the time is over.
 struct Until<'a, F> {
@@ -58,7 +58,7 @@ impl<F: FnMut() -> clump_am::Result<bool>> WaitFor for Until<'_, F> {
     fn done(&mut self) -> clump_am::Result<bool> {
         let now = clock::now_ns();
         for (way, line) in self.watched {
-            way.look();
+            way.poll();
             line.handle_time(now);
         }
         self.hub.pump()?;
@@ -70,13 +70,13 @@ impl<F: FnMut() -> clump_am::Result<bool>> WaitFor for Until<'_, F> {
         Ok(self.over)
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Message
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Message
     }
 
     /// Of several peers one that is gone, so that its end is noticed once nothing of it is left.
     fn depends_on(&self) -> Option<u32> {
-        let open = |line: &Line| !line.state().is_cut();
+        let open = |line: &ConnectionLine| !line.state().is_cut();
         let gone = |(way, line): &&Watched<'_>| way.gone(self.hub).is_some() && open(line);
         self.watched.iter().find(gone).and_then(|(way, _)| way.rank())
     }

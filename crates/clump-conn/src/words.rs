@@ -38,7 +38,7 @@ pub(crate) const PIECE_COST: u64 = 64;
 
 /// Which piece of which message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct FragmentHeader {
     /// Number of the message, from 0.
     pub(crate) number: u64,
     /// Bytes of the message.
@@ -47,7 +47,7 @@ pub(crate) struct Piece {
     pub(crate) offset: u64,
 }
 
-impl Piece {
+impl FragmentHeader {
     /// Reads what stands behind `to` and `from`.
     pub(crate) fn of(words: &[u64]) -> Option<Self> {
         let &[_, _, number, bytes, offset] = words else { return None };

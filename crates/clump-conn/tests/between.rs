@@ -5,8 +5,8 @@
 mod two;
 
 use clump_conn::{
-    Attempt, Between, Connection, End, Error, Listener, Order, Port, Received, Refusal, Security,
-    Token,
+    Between, Connection, End, Error, Listener, Order, Port, Received, Refusal, Security,
+    SendAttempt, Token,
 };
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_trace::{Counter, Counters};
@@ -23,7 +23,7 @@ fn connect(
     token: &Token,
     between: &Between,
 ) -> Connection {
-    Connection::connect_between(job, token, Order::Kept, LONG, between).unwrap()
+    Connection::connect_between(job, token, Order::Ordered, LONG, between).unwrap()
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn floods_from_many_clients_arrive_once_and_in_order() {
             assert_eq!(connection.recv().unwrap(), None);
         }
     });
-    assert_eq!(count(&server, Counter::ConnMet), CLIENTS);
+    assert_eq!(count(&server, Counter::ConnEstablished), CLIENTS);
 }
 
 fn count(job: &clump_am::RankContext, counter: Counter) -> u64 {
@@ -107,27 +107,27 @@ fn who_has_no_token_costs_a_counter_and_gets_no_answer() {
     let (server, client) = (job(1), job(2));
     let listener = Listener::bind(&server, Port(7)).unwrap();
     let token = listener.invite_between(&anywhere(), &calm()).unwrap();
-    let gate = token.addresses()[0];
+    let handshake_socket = token.addresses()[0];
     // Right in all but the secret.
     let text = token.to_string();
     let (front, secret) = text.rsplit_once(':').unwrap();
     let other = if secret.starts_with('0') { "1" } else { "0" };
     let wrong: Token = format!("{front}:{other}{}", &secret[1..]).parse().unwrap();
     let short = Duration::from_millis(200);
-    let refused = Connection::connect_between(&client, &wrong, Order::Kept, short, &calm());
+    let refused = Connection::connect_between(&client, &wrong, Order::Ordered, short, &calm());
     assert!(matches!(refused, Err(Error::NoAnswer { .. })), "{refused:?}");
-    eventually(|| count(&server, Counter::ConnStrangers) > 0);
+    eventually(|| count(&server, Counter::ConnForeign) > 0);
     // And noise.
     let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let before = count(&server, Counter::ConnStrangers);
+    let before = count(&server, Counter::ConnForeign);
     for len in [0, 1, 7, 8, 80, 81, 1400] {
-        noise.send_to(&vec![0x63; len], gate).unwrap();
-        noise.send_to(&[b"clumphi2".to_vec(), vec![1; len]].concat(), gate).unwrap();
+        noise.send_to(&vec![0x63; len], handshake_socket).unwrap();
+        noise.send_to(&[b"clumphi2".to_vec(), vec![1; len]].concat(), handshake_socket).unwrap();
     }
-    eventually(|| count(&server, Counter::ConnStrangers) == before + 14);
+    eventually(|| count(&server, Counter::ConnForeign) == before + 14);
     noise.set_nonblocking(true).unwrap();
     assert!(noise.recv_from(&mut [0; 100]).is_err(), "somebody answered");
-    assert_eq!((listener.is_ready(), count(&server, Counter::ConnMet)), (false, 0));
+    assert_eq!((listener.is_ready(), count(&server, Counter::ConnEstablished)), (false, 0));
     // Who has it is let in all the same.
     let connection = connect(&client, &token, &calm());
     connection.send(b"let me in").unwrap();
@@ -177,7 +177,7 @@ fn silence_ends_a_connection_within_its_time() {
     assert!(matches!(ended, Error::Ended { why: End::Silent, .. }), "{ended}");
     let ended = loop {
         match connection.try_send(&[1; 10_000]) {
-            Ok(Attempt::Sent | Attempt::Full) => {}
+            Ok(SendAttempt::Sent | SendAttempt::Full) => {}
             Err(error) => break error,
         }
     };
@@ -205,7 +205,7 @@ fn a_hello_that_is_replayed_makes_no_second_connection() {
         let (bytes, _) = replayer.recv_from(&mut [0; 200]).unwrap();
         assert!(bytes <= hello.len(), "nobody is flooded through a listener");
     }
-    assert_eq!((count(&server, Counter::ConnMet), listener.is_ready()), (1, false));
+    assert_eq!((count(&server, Counter::ConnEstablished), listener.is_ready()), (1, false));
     connection.send(b"and on").unwrap();
     assert_eq!(accepted.recv().unwrap().unwrap(), b"and on");
 }
@@ -257,14 +257,14 @@ struct Wire {
 impl Wire {
     /// In front of a gate. What comes from the gate, or any other socket of its job, goes to the client; the
     /// rest to where the gate's job was heard last.
-    fn before(gate: SocketAddr) -> Self {
+    fn before(handshake_socket: SocketAddr) -> Self {
         let (near, far) = (bound(), bound());
         let address = near.local_addr().unwrap();
         let cut = std::sync::Arc::new(AtomicBool::new(false));
         let hellos = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let (is_cut, kept) = (cut.clone(), hellos.clone());
         std::thread::spawn(move || {
-            let (mut client, mut server) = (None, gate);
+            let (mut client, mut server) = (None, handshake_socket);
             let mut packet = vec![0; 1 << 16];
             // Its sockets go with the process.
             loop {
@@ -292,8 +292,8 @@ impl Wire {
     /// The token of a client behind it.
     fn through(&self, token: &Token) -> Token {
         let text = token.to_string();
-        let gate = token.addresses()[0].to_string();
-        text.replace(&gate, &self.address.to_string()).parse().unwrap()
+        let handshake_socket = token.addresses()[0].to_string();
+        text.replace(&handshake_socket, &self.address.to_string()).parse().unwrap()
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::driver::Driver;
 use crate::error::DriverError;
 use crate::frames::{Packet, Xdp, packet_socket, xdp_socket};
-use crate::several::{PeerPaths, Several};
+use crate::multirail::{Multirail, PeerPaths};
 use crate::udp::{Udp, UdpOptions};
 use clump_os::packet;
 use clump_os::xdp::{self, Attached, Mode};
@@ -93,7 +93,7 @@ pub fn take_all(
         Some(one) if count == 1 => Ok(one),
         last => {
             drivers.extend(last);
-            Ok(Box::new(Several::new(drivers, peers)?))
+            Ok(Box::new(Multirail::new(drivers, peers)?))
         }
     }
 }

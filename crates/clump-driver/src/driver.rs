@@ -77,8 +77,8 @@ pub trait Driver: Send {
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError>;
 
     /// Sends datagrams whose memory stays unchanged until their receiver has them, as far as the
-    /// caller can know: a driver may send them zero-copy. Worthwhile from [`LEAST_KEPT`] bytes up.
-    fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+    /// caller can know: a driver may send them zero-copy. Worthwhile from [`MIN_KEPT`] bytes up.
+    fn send_zero_copy(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         self.send(batch)
     }
 
@@ -99,7 +99,7 @@ pub trait Driver: Send {
     /// Notes that a datagram that arrived by `path` ([`Datagram::path`](crate::Datagram)) was
     /// authenticated as one from the peer that is sent to at `peer`. Only a driver with several
     /// paths uses this.
-    fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
+    fn on_authenticated(&mut self, peer: SocketAddr, path: u8) {
         let _ = (peer, path);
     }
 
@@ -120,21 +120,21 @@ pub trait Driver: Send {
     }
 }
 
-/// Minimum bytes of a datagram for which [`Driver::send_kept`] may be cheaper than
+/// Minimum bytes of a datagram for which [`Driver::send_zero_copy`] may be cheaper than
 /// [`Driver::send`].
-pub const LEAST_KEPT: usize = 32 << 10;
+pub const MIN_KEPT: usize = 32 << 10;
 
 /// Bytes of the key of [`Driver::set_probe_key`].
 pub const PROBE_KEY_BYTES: usize = 32;
 
 /// Most paths of a driver.
-pub const MOST_PATHS: usize = 4;
+pub const MAX_PATHS: usize = 4;
 
 /// Counts of a driver's paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PathCounts {
     /// Datagrams sent by each path.
-    pub sent: [u64; MOST_PATHS],
+    pub sent: [u64; MAX_PATHS],
     /// Times that a path to a peer was taken out.
     pub taken_out: u64,
     /// Times that a path was taken back.
@@ -154,8 +154,8 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
         (**self).send(batch)
     }
 
-    fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
-        (**self).send_kept(batch)
+    fn send_zero_copy(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        (**self).send_zero_copy(batch)
     }
 
     fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
@@ -170,8 +170,8 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
         (**self).path_hint(to)
     }
 
-    fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
-        (**self).on_genuine(peer, path);
+    fn on_authenticated(&mut self, peer: SocketAddr, path: u8) {
+        (**self).on_authenticated(peer, path);
     }
 
     fn set_probe_key(&mut self, key: &[u8; PROBE_KEY_BYTES]) {

@@ -6,9 +6,9 @@
 //! advance inside `send` and `receive`; nothing here waits, so a caller that sleeps must wake at
 //! [`FaultSwitch::next_due_ns`].
 
-mod dice;
+mod delay_queue;
 mod plan;
-mod waiting;
+mod sampler;
 
 pub use plan::{FaultCounts, FaultPlan};
 
@@ -16,13 +16,13 @@ use crate::clock::Clock;
 use crate::driver::{Capabilities, Driver, Outgoing, PROBE_KEY_BYTES, PathCounts};
 use crate::error::DriverError;
 use crate::inbound::{Ecn, Inbound};
-use dice::Dice;
+use delay_queue::{DelayQueue, DelayedDatagram};
 use plan::Cuts;
+use sampler::FaultSampler;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use waiting::{Held, Waiting};
 
 /// Maximum number of datagrams handed to the inner driver at once.
 const BATCH: usize = 64;
@@ -97,8 +97,8 @@ pub struct Fault<D> {
     capabilities: Capabilities,
     clock: Clock,
     switch: FaultSwitch,
-    dice: Dice,
-    waiting: Waiting,
+    dice: FaultSampler,
+    waiting: DelayQueue,
     /// Time at which a rate-limited link has sent everything given to it.
     idle_at_ns: u64,
     /// Largest datagrams towards destinations: a datagram that is taken here must not be refused
@@ -113,7 +113,7 @@ impl<D: Driver> Fault<D> {
         capabilities.name = format!("fault({})", capabilities.name);
         let switch = FaultSwitch::default();
         switch.set_plan(plan);
-        let (dice, waiting) = (Dice::new(seed), Waiting::default());
+        let (dice, waiting) = (FaultSampler::new(seed), DelayQueue::default());
         let paths = BTreeMap::new();
         Self { inner, capabilities, clock, switch, dice, waiting, idle_at_ns: 0, paths }
     }
@@ -172,7 +172,8 @@ impl<D: Driver> Fault<D> {
         let switch = self.switch.clone();
         let mut settings = switch.lock();
         if settings.plan.spares_sent() && settings.cuts.is_empty() && self.waiting.is_empty() {
-            let result = if kept { self.inner.send_kept(batch) } else { self.inner.send(batch) };
+            let result =
+                if kept { self.inner.send_zero_copy(batch) } else { self.inner.send(batch) };
             let taken = match &result {
                 Ok(taken) => *taken,
                 Err(e) => e.index().unwrap_or(0),
@@ -255,7 +256,7 @@ impl<D: Driver> Fault<D> {
         if plan.jitter_ns > 0 {
             due_ns = due_ns.saturating_add(self.dice.upto(plan.jitter_ns));
         }
-        let held = Held { to: datagram.to, bytes };
+        let held = DelayedDatagram { to: datagram.to, bytes };
         if self.dice.comes(plan.reordering) {
             counts.reordered += 1;
             let span = 1 + self.dice.upto(u64::from(plan.reorder_span.max(1)) - 1);
@@ -290,7 +291,7 @@ impl<D: Driver> Fault<D> {
     }
 }
 
-fn outgoing(held: &Held) -> Outgoing<'_> {
+fn outgoing(held: &DelayedDatagram) -> Outgoing<'_> {
     Outgoing { to: held.to, head: &held.bytes, body: &[], tail: &[] }
 }
 
@@ -307,7 +308,7 @@ impl<D: Driver> Driver for Fault<D> {
         self.send_either(batch, false)
     }
 
-    fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+    fn send_zero_copy(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         self.send_either(batch, true)
     }
 
@@ -345,8 +346,8 @@ impl<D: Driver> Driver for Fault<D> {
         self.inner.set_probe_key(key);
     }
 
-    fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
-        self.inner.on_genuine(peer, path);
+    fn on_authenticated(&mut self, peer: SocketAddr, path: u8) {
+        self.inner.on_authenticated(peer, path);
     }
 
     fn unreachable(&self) -> u64 {

@@ -12,24 +12,24 @@
 //! clock.
 
 mod format;
-mod link;
 mod paths;
 mod probe;
 mod receive;
 mod send;
+mod socket;
 mod xdp;
 
-pub use link::{Link, PacketLink};
-pub use xdp::{XdpLink, xdp_socket};
+pub use socket::{FrameSocket, PacketSocket};
+pub use xdp::{XdpSocket, xdp_socket};
 
 use crate::driver::{Capabilities, Driver, Outgoing, PROBE_KEY_BYTES};
 use crate::error::DriverError;
 use crate::inbound::Inbound;
 use crate::udp::{Timestamps, Udp, UdpOptions};
 use crate::watch::watch;
-use clump_os::link::Ways;
+use clump_os::link::NeighborTable;
 use clump_os::{packet, udp};
-use paths::Paths;
+use paths::FramePaths;
 use probe::Probes;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -69,15 +69,15 @@ pub struct Frames<L> {
     udp: Udp,
     link: L,
     local: SocketAddrV4,
-    paths: Paths,
+    paths: FramePaths,
     probes: Probes,
     /// Who tells the way, in the network namespace in which this was made.
-    ways: Ways,
+    ways: NeighborTable,
     watch: OwnedFd,
     capabilities: Capabilities,
     counts: FrameCounts,
     /// Buffer in which a frame is assembled.
-    frame: Box<[u8; packet::MOST_BYTES]>,
+    frame: Box<[u8; packet::MAX_BYTES]>,
     /// Number of vain polls of UDP since one found something, and the time of the last of them.
     quiet: u32,
     looked_ns: u64,
@@ -86,10 +86,10 @@ pub struct Frames<L> {
 }
 
 /// Frames by a packet socket (AF_PACKET).
-pub type Packet = Frames<PacketLink>;
+pub type Packet = Frames<PacketSocket>;
 
 /// Frames by an AF_XDP socket.
-pub type Xdp = Frames<XdpLink>;
+pub type Xdp = Frames<XdpSocket>;
 
 /// Opens a packet socket for the UDP socket at `local`: it receives frames for that address and no
 /// others. If exactly one interface has the address, it receives only frames that arrive by that
@@ -122,7 +122,7 @@ impl Packet {
     /// Fails if a socket is of the wrong kind, if the UDP socket is not bound to one IPv4 address,
     /// or if the kernel refuses.
     pub fn new(socket: OwnedFd, packet: OwnedFd, options: UdpOptions) -> Result<Self, DriverError> {
-        Frames::over(socket, PacketLink::new(packet)?, options)
+        Frames::over(socket, PacketSocket::new(packet)?, options)
     }
 }
 
@@ -139,7 +139,7 @@ impl Xdp {
         options: UdpOptions,
     ) -> Result<Self, DriverError> {
         let local = local_of(&socket)?;
-        Frames::over(socket, XdpLink::new(xdp, memory, local)?, options)
+        Frames::over(socket, XdpSocket::new(xdp, memory, local)?, options)
     }
 }
 
@@ -151,7 +151,7 @@ fn local_of(socket: &OwnedFd) -> Result<SocketAddrV4, DriverError> {
     }
 }
 
-impl<L: Link> Frames<L> {
+impl<L: FrameSocket> Frames<L> {
     fn over(socket: OwnedFd, link: L, options: UdpOptions) -> Result<Self, DriverError> {
         let local = local_of(&socket)?;
         // Frames carry no time of arrival, so not all datagrams can have one.
@@ -170,13 +170,13 @@ impl<L: Link> Frames<L> {
             udp,
             link,
             local,
-            paths: Paths::default(),
+            paths: FramePaths::default(),
             probes: Probes::new()?,
-            ways: Ways::open()?,
+            ways: NeighborTable::open()?,
             watch,
             capabilities,
             counts: FrameCounts::default(),
-            frame: Box::new([0; packet::MOST_BYTES]),
+            frame: Box::new([0; packet::MAX_BYTES]),
             quiet: 0,
             looked_ns: 0,
             in_turn: 0,
@@ -195,7 +195,7 @@ impl<L: Link> Frames<L> {
     }
 }
 
-impl<L: Link> Driver for Frames<L> {
+impl<L: FrameSocket> Driver for Frames<L> {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
@@ -209,7 +209,7 @@ impl<L: Link> Driver for Frames<L> {
         self.send_either(batch, false)
     }
 
-    fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+    fn send_zero_copy(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         self.send_either(batch, true)
     }
 

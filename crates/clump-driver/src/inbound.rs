@@ -54,13 +54,13 @@ pub struct Datagram<'a> {
     /// Time for which it had waited to be received by then, where that is known.
     pub waited_ns: Option<u64>,
     /// The path of its driver by which it arrived, for
-    /// [`Driver::on_genuine`](crate::Driver::on_genuine).
+    /// [`Driver::on_authenticated`](crate::Driver::on_genuine).
     pub path: u8,
 }
 
 /// A mechanism's description of a buffer that it has filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrival {
+pub struct FilledBuffer {
     /// Bytes written to the buffer.
     pub bytes: usize,
     /// Bytes of each datagram in it but the last, which may be shorter. `None`: one datagram.
@@ -77,13 +77,13 @@ pub struct Arrival {
 
 /// Position of a datagram, and its reception: small, since there are many.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct DatagramPlace {
     start: u32,
     bytes: u32,
     reception: u32,
 }
 
-impl Place {
+impl DatagramPlace {
     fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.start as usize + self.bytes as usize
     }
@@ -108,7 +108,7 @@ pub struct Inbound {
     buffers: usize,
     /// One for each buffer in use.
     receptions: Vec<Reception>,
-    datagrams: Vec<Place>,
+    datagrams: Vec<DatagramPlace>,
     /// The path by which the next datagrams arrive.
     path: u8,
 }
@@ -122,11 +122,11 @@ impl Inbound {
     const STRIDE: usize = Self::BUFFER_BYTES + 320;
 
     /// Maximum number of buffers: positions fit in 32 bits.
-    const MOST_BUFFERS: usize = 4096;
+    const MAX_BUFFERS: usize = 4096;
 
     /// Creates room for this many receptions (each a datagram, or a run of them by GRO), 1 to 4096.
     pub fn new(buffers: usize) -> Self {
-        let buffers = buffers.clamp(1, Self::MOST_BUFFERS);
+        let buffers = buffers.clamp(1, Self::MAX_BUFFERS);
         Self {
             memory: vec![0; buffers * Self::STRIDE],
             buffers,
@@ -199,13 +199,13 @@ impl Inbound {
     /// Commits the next free buffer, which a driver has filled as described. Returns the number of
     /// datagrams in it.
     #[inline]
-    pub fn commit(&mut self, arrival: &Arrival) -> usize {
+    pub fn commit(&mut self, arrival: &FilledBuffer) -> usize {
         debug_assert!(arrival.bytes <= Self::BUFFER_BYTES && self.room() > 0);
         let start = self.receptions.len() * Self::STRIDE;
         let reception = self.receptions.len() as u32;
-        let Arrival { from, ecn, arrived_ns, waited_ns, .. } = *arrival;
+        let FilledBuffer { from, ecn, arrived_ns, waited_ns, .. } = *arrival;
         self.receptions.push(Reception { from, ecn, arrived_ns, waited_ns, path: self.path });
-        let place = |start: usize, bytes: usize| Place {
+        let place = |start: usize, bytes: usize| DatagramPlace {
             start: start as u32,
             bytes: bytes as u32,
             reception,
@@ -230,7 +230,7 @@ impl Inbound {
             Some(place) => place.copy_from_slice(bytes),
             None => return false,
         }
-        let arrival = Arrival {
+        let arrival = FilledBuffer {
             bytes: bytes.len(),
             segment: None,
             from,
@@ -267,9 +267,9 @@ impl Inbound {
 mod tests {
     use super::*;
 
-    fn arrival(bytes: usize, segment: Option<usize>) -> Arrival {
+    fn arrival(bytes: usize, segment: Option<usize>) -> FilledBuffer {
         let from = "127.0.0.1:9".parse().unwrap();
-        Arrival { bytes, segment, from, ecn: Ecn::Ect0, arrived_ns: None, waited_ns: None }
+        FilledBuffer { bytes, segment, from, ecn: Ecn::Ect0, arrived_ns: None, waited_ns: None }
     }
 
     #[test]

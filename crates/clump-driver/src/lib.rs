@@ -7,7 +7,7 @@
 //!
 //! Types to know: [`Driver`], [`Outgoing`] (datagrams to send), [`Inbound`] (received datagrams),
 //! [`Capabilities`]; [`Udp`] for the network, [`Packet`] for short messages on Ethernet,
-//! [`Several`] for several interfaces at once, [`Hub`] for tests in one process, [`Fault`] and
+//! [`Multirail`] for several interfaces at once, [`Hub`] for tests in one process, [`Fault`] and
 //! [`Trace`] around any of them.
 //!
 //! # Invariants
@@ -38,7 +38,7 @@ mod fault;
 mod frames;
 mod inbound;
 mod loopback;
-mod several;
+mod multirail;
 mod trace;
 mod udp;
 mod watch;
@@ -47,16 +47,16 @@ pub use clock::{Clock, SetClock};
 pub use clump_os::xdp::Attached;
 pub use direct::{Direct, Opened, open, take, take_all};
 pub use driver::{
-    Capabilities, Driver, LEAST_KEPT, MOST_PATHS, Outgoing, PROBE_KEY_BYTES, PathCounts,
+    Capabilities, Driver, MAX_PATHS, MIN_KEPT, Outgoing, PROBE_KEY_BYTES, PathCounts,
 };
 pub use error::DriverError;
 pub use fault::{Fault, FaultCounts, FaultPlan, FaultSwitch};
 pub use frames::{
-    FrameCounts, Frames, Link, Packet, PacketLink, Xdp, XdpLink, listeners, packet_socket,
-    xdp_socket,
+    FrameCounts, FrameSocket, Frames, Packet, PacketSocket, Xdp, XdpSocket, listeners,
+    packet_socket, xdp_socket,
 };
-pub use inbound::{Arrival, Datagram, Ecn, Inbound};
+pub use inbound::{Datagram, Ecn, FilledBuffer, Inbound};
 pub use loopback::{Hub, HubCounts, HubLimits, Loopback, Overflow};
-pub use several::{PeerPaths, Several};
+pub use multirail::{Multirail, PeerPaths};
 pub use trace::{Trace, TraceCounts, TraceLimits};
 pub use udp::{Timestamps, Udp, UdpCounts, UdpOptions};

@@ -5,7 +5,7 @@
 
 use crate::driver::{Capabilities, Driver, Outgoing};
 use crate::error::DriverError;
-use crate::inbound::{Arrival, Ecn, Inbound};
+use crate::inbound::{Ecn, FilledBuffer, Inbound};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
@@ -201,7 +201,7 @@ impl Driver for Loopback {
             let length = bytes.len().min(buffer.len());
             buffer[..length].copy_from_slice(&bytes[..length]);
             let ecn = Ecn::Ect0;
-            received += into.commit(&Arrival {
+            received += into.commit(&FilledBuffer {
                 bytes: length,
                 segment: None,
                 from,

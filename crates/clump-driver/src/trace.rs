@@ -171,8 +171,8 @@ impl<D: Driver> Driver for Trace<D> {
         self.inner.set_probe_key(key);
     }
 
-    fn on_genuine(&mut self, peer: SocketAddr, path: u8) {
-        self.inner.on_genuine(peer, path);
+    fn on_authenticated(&mut self, peer: SocketAddr, path: u8) {
+        self.inner.on_authenticated(peer, path);
     }
 
     fn unreachable(&self) -> u64 {

@@ -7,10 +7,10 @@
 
 mod connections;
 mod density;
-mod kept;
 mod options;
 mod receive;
 mod send;
+mod zero_copy;
 
 pub use options::{Timestamps, UdpCounts, UdpOptions};
 
@@ -22,9 +22,9 @@ use clump_os::OsError;
 use clump_os::udp::{self, Inbox, Outbox};
 use connections::Connections;
 use density::Density;
-use kept::Showing;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use zero_copy::ZeroCopyPath;
 
 /// One bound socket and its traffic density.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct Udp {
     outbox: Outbox,
     inbox: Inbox,
     /// State of zero-copy sends.
-    showing: Showing,
+    showing: ZeroCopyPath,
     /// Buffer in which small parts are joined.
     scratch: Box<[u8; send::COPY_LIMIT]>,
     /// The socket that is polled first, so that none starves behind another.
@@ -106,7 +106,7 @@ impl Udp {
             counts: UdpCounts::default(),
             outbox: Outbox::new(send::MESSAGES, send::MESSAGES * 3 * udp::MAX_SEGMENTS),
             inbox: Inbox::new(receive::MESSAGES),
-            showing: Showing::default(),
+            showing: ZeroCopyPath::default(),
             scratch: Box::new([0; send::COPY_LIMIT]),
             first: 0,
             large_runs: false,
@@ -179,8 +179,8 @@ impl Driver for Udp {
         self.send_copied(batch)
     }
 
-    fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
-        self.send_shown(batch)
+    fn send_zero_copy(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        self.send_zero_copy(batch)
     }
 
     #[inline]

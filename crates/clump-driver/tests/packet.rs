@@ -5,7 +5,7 @@
 use clump_driver::{
     Direct, Driver, DriverError, Inbound, Outgoing, Packet, Udp, UdpOptions, packet_socket,
 };
-use clump_os::link::Ways;
+use clump_os::link::NeighborTable;
 use clump_os::{clock, packet, udp};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::AsFd;
@@ -85,7 +85,7 @@ fn short_bursts_go_by_frame_and_long_ones_by_udp() {
     // zero-copy.
     let kept = vec![8; 40_000];
     let batch = [Outgoing { to, head: &kept, body: b"", tail: b"" }; 2];
-    assert_eq!(a.send_kept(&batch).unwrap(), 2);
+    assert_eq!(a.send_zero_copy(&batch).unwrap(), 2);
     say(&mut a, to, b"behind");
     assert_eq!(a.counts().sent, before + 1);
     assert_eq!(hear(&mut b), [&kept[..], &kept[..], b"behind"]);
@@ -152,7 +152,8 @@ fn strangers_are_neither_heard_nor_answered() {
     let Some([mut a, b]) = acquainted() else { return };
     let (SocketAddr::V4(a_at), SocketAddr::V4(b_at)) = (a.local(), b.local()) else { return };
     let raw = packet::open(0x88b6, None, &[]).unwrap();
-    let lo = Ways::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap().unwrap().interface.index;
+    let lo =
+        NeighborTable::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap().unwrap().interface.index;
     let frame = |kind: u8, to: SocketAddrV4, from: SocketAddrV4, says: u16, bytes: usize| {
         let mut frame = vec![0; 30 + bytes];
         frame[12..14].copy_from_slice(&0x88b5_u16.to_be_bytes());

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
 use clump_driver::{
-    Clock, Driver, DriverError, Fault, FaultPlan, FaultSwitch, Inbound, Outgoing, PathCounts,
-    PeerPaths, Several, Udp, UdpOptions,
+    Clock, Driver, DriverError, Fault, FaultPlan, FaultSwitch, Inbound, Multirail, Outgoing,
+    PathCounts, PeerPaths, Udp, UdpOptions,
 };
 use std::net::SocketAddr;
 
@@ -13,7 +13,7 @@ const PATIENCE_NS: u64 = 20_000_000_000;
 
 /// One side of an exchange: a driver with two paths, and the other side's name.
 struct Side {
-    driver: Several<Fault<Udp>>,
+    driver: Multirail<Fault<Udp>>,
     cuts: Vec<FaultSwitch>,
     peer: SocketAddr,
     inbound: Inbound,
@@ -33,7 +33,7 @@ fn pair(preferred: usize) -> [Side; 2] {
         let faulty = |udp| Fault::new(udp, 1, FaultPlan::default(), Clock::Steady);
         let paths: Vec<_> = paths.into_iter().map(faulty).collect();
         let cuts = paths.iter().map(Fault::switch).collect();
-        let driver = Several::new(paths, [PeerPaths { addresses, preferred }]).unwrap();
+        let driver = Multirail::new(paths, [PeerPaths { addresses, preferred }]).unwrap();
         Side { driver, cuts, peer, inbound: Inbound::new(16), received: 0 }
     })
 }
@@ -48,7 +48,7 @@ impl Side {
         self.inbound.clear();
         for at in 0..self.driver.receive(&mut self.inbound).unwrap() {
             let path = self.inbound.datagram(at).path;
-            self.driver.on_genuine(self.peer, path);
+            self.driver.on_authenticated(self.peer, path);
             self.received += 1;
         }
     }
@@ -114,11 +114,11 @@ fn what_nobody_vouches_for_keeps_no_path_alive() {
 #[test]
 fn a_destination_that_is_no_peer_is_reached_by_the_first_path() {
     let [mut a, b] = pair(1);
-    let mut stranger = Udp::bind("127.0.0.1:0".parse().unwrap(), UdpOptions::default()).unwrap();
-    let to = stranger.local();
+    let mut foreign = Udp::bind("127.0.0.1:0".parse().unwrap(), UdpOptions::default()).unwrap();
+    let to = foreign.local();
     assert_eq!(a.driver.send(&[Outgoing { to, head: b"x", body: &[], tail: &[] }]).unwrap(), 1);
     let (mut inbound, deadline) = (Inbound::new(1), clump_os::clock::now_ns() + PATIENCE_NS);
-    while stranger.receive(&mut inbound).unwrap() == 0 {
+    while foreign.receive(&mut inbound).unwrap() == 0 {
         assert!(clump_os::clock::now_ns() < deadline);
     }
     assert_eq!(inbound.datagram(0).from, a.driver.local());
@@ -127,9 +127,9 @@ fn a_destination_that_is_no_peer_is_reached_by_the_first_path() {
 
 #[test]
 fn no_path_and_too_many_are_refused() {
-    let none = Several::<Udp>::new(Vec::new(), []);
+    let none = Multirail::<Udp>::new(Vec::new(), []);
     assert!(matches!(none.unwrap_err(), DriverError::Socket(why) if why.contains("no path")));
     let bind = |_| Udp::bind("127.0.0.1:0".parse().unwrap(), UdpOptions::default()).unwrap();
-    let many = Several::new((0..5).map(bind).collect(), []);
+    let many = Multirail::new((0..5).map(bind).collect(), []);
     assert!(matches!(many.unwrap_err(), DriverError::Socket(why) if why.contains("addresses")));
 }

@@ -101,17 +101,17 @@ fn datagrams_nobody_reads_are_counted_as_dropped() {
 fn several_sockets_all_receive_and_all_send() {
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let sockets = (0..3).map(|_| clump_os::udp::bind(any).unwrap()).collect();
-    let mut several = Udp::new(sockets, UdpOptions::default()).unwrap();
-    assert!(!several.capabilities().answerable);
-    let addresses: Vec<_> = several.locals().collect();
+    let mut multirail = Udp::new(sockets, UdpOptions::default()).unwrap();
+    assert!(!multirail.capabilities().answerable);
+    let addresses: Vec<_> = multirail.locals().collect();
     let mut others: Vec<_> = (0..12).map(|_| bind(UdpOptions::default())).collect();
 
     let batch: Vec<_> = addresses.iter().flat_map(|to| equal(*to, 20)).collect();
     assert_eq!(others[0].send(&batch).unwrap(), 60);
-    assert_eq!(receive(&mut several, 60).len(), 60);
+    assert_eq!(receive(&mut multirail, 60).len(), 60);
 
     let batch: Vec<_> = others.iter().flat_map(|other| equal(other.local(), 5)).collect();
-    assert_eq!(several.send(&batch).unwrap(), 60);
+    assert_eq!(multirail.send(&batch).unwrap(), 60);
     let mut sources = std::collections::BTreeSet::new();
     for other in &mut others {
         let mut inbound = Inbound::new(8);
@@ -207,7 +207,7 @@ fn kept_datagrams_are_shown_where_they_lie_by_sockets_that_are_connected() {
         let long = |at: usize| &memory[page + at..][..65_507];
         let batch = [long(0), long(1 << 16), long(2 << 16), long(4000), &memory[..100]];
         let batch = batch.map(datagram);
-        assert_eq!(from.send_kept(&batch).unwrap(), 5);
+        assert_eq!(from.send_zero_copy(&batch).unwrap(), 5);
         let arrived = receive(&mut to, 5);
         assert!(arrived.iter().zip(&batch).all(|(bytes, sent)| bytes == sent.head));
         assert_eq!(from.counts().sent, 5);
@@ -215,9 +215,9 @@ fn kept_datagrams_are_shown_where_they_lie_by_sockets_that_are_connected() {
         let shown = from.counts().shown;
         assert!(shown == 3 * connections as u64 || shown == 0, "{shown} shown");
         let too_long = vec![0; 66_000];
-        assert!(from.send_kept(&[datagram(&too_long)]).is_err());
+        assert!(from.send_zero_copy(&[datagram(&too_long)]).is_err());
         assert_eq!(
-            from.send_kept(&batch[..1]).unwrap(),
+            from.send_zero_copy(&batch[..1]).unwrap(),
             1,
             "what is refused spoils nothing behind it"
         );
@@ -236,7 +236,7 @@ fn a_kept_run_is_shown_at_once_and_what_is_longer_is_not_cut_behind_it() {
     let run: Vec<_> = memory[page..][..44 * 1468].chunks(1468).map(datagram).collect();
     let long = datagram(&memory[..5000]);
     for (shown, lone) in [(44, &[long][..]), (88, &[long, datagram(&memory[..40])])] {
-        assert_eq!(from.send_kept(&run).unwrap(), 44);
+        assert_eq!(from.send_zero_copy(&run).unwrap(), 44);
         let arrived = receive(&mut to, 44);
         assert!(arrived.iter().zip(&run).all(|(bytes, sent)| bytes == sent.head));
         let counted = from.counts().shown;
@@ -256,11 +256,11 @@ fn a_sender_that_loses_only_what_arrives_shows_what_it_would_show_without() {
     let datagram = |head| Outgoing { to: there, head, body: &[], tail: &[] };
     let run: Vec<_> = memory[page..][..44 * 1468].chunks(1468).map(datagram).collect();
     let mut plain = bind(UdpOptions { connections: 1, ..UdpOptions::default() });
-    assert_eq!(plain.send_kept(&run).unwrap(), 44);
+    assert_eq!(plain.send_zero_copy(&run).unwrap(), 44);
     let plan = FaultPlan { loss_on_arrival: 1.0, ..FaultPlan::default() };
     let lossy = bind(UdpOptions { connections: 1, ..UdpOptions::default() });
     let mut lossy = Fault::new(lossy, 1, plan, Clock::Steady);
-    assert_eq!(lossy.send_kept(&run).unwrap(), 44);
+    assert_eq!(lossy.send_zero_copy(&run).unwrap(), 44);
     assert_eq!(lossy.inner().counts(), plain.counts());
 }
 
@@ -276,7 +276,7 @@ fn the_end_of_one_row_is_no_reason_to_copy_the_next() {
         let datagram = |head| Outgoing { to: there, head, body: &[], tail: &[] };
         let pieces = end[..ends * 1468].chunks(1468).chain(next[..44 * 1468].chunks(1468));
         let batch: Vec<_> = pieces.map(datagram).collect();
-        assert_eq!(from.send_kept(&batch).unwrap(), batch.len());
+        assert_eq!(from.send_zero_copy(&batch).unwrap(), batch.len());
         let arrived = receive(&mut to, batch.len());
         assert!(arrived.iter().zip(&batch).all(|(bytes, sent)| bytes == sent.head));
         let counts = from.counts();

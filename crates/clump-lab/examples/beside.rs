@@ -4,8 +4,8 @@
 //! `trip`), bytes, turns. A final `only` leaves the bare network out.
 
 use anyhow::{Context, Result, bail};
-use clump_lab::pair::meeting::{Part, meet};
-use clump_lab::pair::{Pair, Scope, Way};
+use clump_lab::pair::meeting::{PairRole, meet};
+use clump_lab::pair::{BulkPath, Pair, Scope};
 use clump_lab::{bare, measure};
 use clump_loggp::Median;
 use clump_wire::Security;
@@ -22,12 +22,12 @@ fn main() -> Result<()> {
     let only = args.next().is_some();
     let cl = clump::init()?;
     match meet(&cl, Scope::Net, Security::Crc)? {
-        Part::Issuer(mut issuer) => {
+        PairRole::Issuer(mut issuer) => {
             turn_by_turn(&mut *issuer, &what, bytes, turns, only)?;
             issuer.finish()?;
         }
-        Part::Server(mut server) => server.serve()?,
-        Part::Onlooker => {}
+        PairRole::Server(mut server) => server.serve()?,
+        PairRole::Onlooker => {}
     }
     Ok(cl.barrier()?)
 }
@@ -47,7 +47,7 @@ fn turn_by_turn<P: Pair>(
     for _ in 0..turns {
         let (our, bare) = match what {
             "long" | "medium" => {
-                let way = if what == "long" { Way::Long } else { Way::Medium };
+                let way = if what == "long" { BulkPath::Long } else { BulkPath::Medium };
                 let ns = measure::stream(pair, way, bytes, rtt)?;
                 let bare = match shape {
                     Some(_) => bare::stream(pair, shape, way, bytes, count)? / 1e9,

@@ -2,8 +2,8 @@
 //! ranks.
 
 use crate::baseline;
-use crate::pair::{Link, Pair, Way};
-use crate::wire::{Call, Game, LEAST, WINDOW};
+use crate::pair::{BulkPath, Pair, PairNetwork};
+use crate::wire::{Call, LEAST, WINDOW, WireWorkload};
 use anyhow::{Context, Result};
 use clump_loggp::Median;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use serde::Serialize;
 /// The stream of datagrams that is fastest on this network; found by trial, because it changes with
 /// kernel, interface and cache, and a baseline must not be slow by accident.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Shape {
+pub struct StreamShape {
     /// Bytes of a datagram.
     pub datagram_bytes: usize,
     /// Maximum bytes in flight.
@@ -30,15 +30,15 @@ const TRIAL: (u64, usize) = (2 << 20, 5);
 ///
 /// # Errors
 /// Fails if a trial fails.
-pub fn tune<P: Pair>(pair: &mut P) -> Result<Option<Shape>> {
+pub fn tune<P: Pair>(pair: &mut P) -> Result<Option<StreamShape>> {
     let Some(link) = pair.link() else { return Ok(None) };
     let largest = link.datagram_bytes;
-    let mut best: Option<(f64, Shape)> = None;
+    let mut best: Option<(f64, StreamShape)> = None;
     let mut sizes = DATAGRAMS.map(|bytes| bytes.min(largest)).to_vec();
     sizes.dedup();
     for datagram_bytes in sizes {
         for window_bytes in WINDOWS {
-            let shape = Shape { datagram_bytes, window_bytes };
+            let shape = StreamShape { datagram_bytes, window_bytes };
             let trials = (0..TRIAL.1).map(|_| transfer(pair, shape, TRIAL.0));
             let ns = Median::of(trials.collect::<Result<Vec<f64>>>()?).context("no trials")?.value;
             if best.is_none_or(|(least, _)| ns < least) {
@@ -50,10 +50,15 @@ pub fn tune<P: Pair>(pair: &mut P) -> Result<Option<Shape>> {
 }
 
 /// Returns the nanoseconds that a stream of this many bytes takes.
-fn transfer<P: Pair>(pair: &mut P, shape: Shape, total: u64) -> Result<f64> {
-    let Shape { datagram_bytes, window_bytes } = shape;
+fn transfer<P: Pair>(pair: &mut P, shape: StreamShape, total: u64) -> Result<f64> {
+    let StreamShape { datagram_bytes, window_bytes } = shape;
     let call = Call::Segments;
-    pair.wire_game(Game::Stream { call, bytes: datagram_bytes, total, window: window_bytes })
+    pair.wire_game(WireWorkload::Stream {
+        call,
+        bytes: datagram_bytes,
+        total,
+        window: window_bytes,
+    })
 }
 
 /// Returns the nanoseconds of a round of the minimum that any request and reply must do: two lines,
@@ -77,7 +82,7 @@ pub fn round_trip<P: Pair>(pair: &mut P, rounds: u32) -> Result<f64> {
 /// Fails without a network between the two ranks, or if the other side stops answering.
 pub fn datagram_round_trip<P: Pair>(pair: &mut P, call: Call, rounds: u32) -> Result<f64> {
     let bytes = pair.link().context("no network between the two ranks")?.packet_bytes;
-    Ok(pair.wire_game(Game::PingPong { call, bytes, rounds })? / f64::from(rounds))
+    Ok(pair.wire_game(WireWorkload::PingPong { call, bytes, rounds })? / f64::from(rounds))
 }
 
 /// Returns the messages per second: slots of a bare ring, or datagrams of a short message's size
@@ -99,7 +104,7 @@ pub fn rate<P: Pair>(pair: &mut P, messages: u32) -> Result<f64> {
 pub fn datagram_rate<P: Pair>(pair: &mut P, call: Call, messages: u32) -> Result<f64> {
     let bytes = pair.link().context("no network between the two ranks")?.packet_bytes.max(LEAST);
     let total = u64::from(messages) * bytes as u64;
-    let ns = pair.wire_game(Game::Stream { call, bytes, total, window: WINDOW })?;
+    let ns = pair.wire_game(WireWorkload::Stream { call, bytes, total, window: WINDOW })?;
     Ok(f64::from(messages) * 1e9 / ns)
 }
 
@@ -110,20 +115,20 @@ pub fn datagram_rate<P: Pair>(pair: &mut P, call: Call, messages: u32) -> Result
 /// Fails if the other side stops answering.
 pub fn stream<P: Pair>(
     pair: &mut P,
-    shape: Option<Shape>,
-    way: Way,
+    shape: Option<StreamShape>,
+    way: BulkPath,
     bytes: usize,
     count: usize,
 ) -> Result<f64> {
     let Some(shape) = shape else {
         return Ok(match way {
-            Way::Medium => baseline::two_copies(bytes, count)?,
-            Way::Long => baseline::one_copy(bytes, count),
+            BulkPath::Medium => baseline::two_copies(bytes, count)?,
+            BulkPath::Long => baseline::one_copy(bytes, count),
         });
     };
     let datagram_bytes = shape.datagram_bytes.min(bytes.max(LEAST));
     let total = (bytes * count) as u64;
-    let ns = transfer(pair, Shape { datagram_bytes, ..shape }, total)?;
+    let ns = transfer(pair, StreamShape { datagram_bytes, ..shape }, total)?;
     #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
     let total = total as f64;
     Ok(total * 1e9 / ns)
@@ -144,7 +149,7 @@ pub struct Names {
 
 impl Names {
     /// Returns the names for this kind of pair.
-    pub const fn of(link: Option<&Link>) -> Self {
+    pub const fn of(link: Option<&PairNetwork>) -> Self {
         match link {
             None => Self {
                 round_trip: "two-line ping-pong",
@@ -162,10 +167,10 @@ impl Names {
     }
 
     /// Returns the name of the baseline of a stream.
-    pub const fn stream(&self, way: Way) -> &'static str {
+    pub const fn stream(&self, way: BulkPath) -> &'static str {
         match way {
-            Way::Medium => self.medium,
-            Way::Long => self.long,
+            BulkPath::Medium => self.medium,
+            BulkPath::Long => self.long,
         }
     }
 }
@@ -184,11 +189,11 @@ mod tests {
         assert!(tune(&mut pair).unwrap().is_none());
         assert!(datagram_rate(&mut pair, Call::Many, 100).is_err());
 
-        pair.link = Some(Link::new(Security::Crc, 1472, [127, 0, 0, 1].into()));
+        pair.link = Some(PairNetwork::new(Security::Crc, 1472, [127, 0, 0, 1].into()));
         let shape = tune(&mut pair).unwrap().unwrap();
         assert_eq!(shape.datagram_bytes, 1472);
         assert!((round_trip(&mut pair, 10).unwrap() - 2.0 * pair.l).abs() < 1e-6);
-        let bandwidth = stream(&mut pair, Some(shape), Way::Long, 4096, 100).unwrap();
+        let bandwidth = stream(&mut pair, Some(shape), BulkPath::Long, 4096, 100).unwrap();
         assert!((bandwidth - 2e9 / pair.big_g).abs() < 1.0);
         assert!(rate(&mut pair, 1000).unwrap() > 0.0);
     }
@@ -196,7 +201,7 @@ mod tests {
     /// The parts are header, frame head, route and one word, trailer.
     #[test]
     fn the_packet_of_a_short_request_is_as_long_as_the_format_says() {
-        let bytes = |security| Link::new(security, 1472, [127, 0, 0, 1].into()).packet_bytes;
+        let bytes = |security| PairNetwork::new(security, 1472, [127, 0, 0, 1].into()).packet_bytes;
         assert_eq!(bytes(Security::Crc), 64 + 8 + 24 + 8 + 4);
         assert_eq!(bytes(Security::Aead), 64 + 8 + 24 + 8 + 16);
     }

@@ -52,9 +52,9 @@ type Row = (&'static str, fn(&Column) -> f64, usize);
 
 /// Printed form, in 100 columns.
 #[derive(Debug)]
-pub struct Text<'a>(pub &'a Columns);
+pub struct ColumnsText<'a>(pub &'a Columns);
 
-impl Display for Text<'_> {
+impl Display for ColumnsText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Columns { security, columns, idle_network } = self.0;
         writeln!(
@@ -102,12 +102,16 @@ mod tests {
     use super::*;
     use crate::logp;
     use crate::pair::fake::FakePair;
-    use crate::plan::Plan;
+    use crate::plan::MeasurementPlan;
     use crate::steps::Breakdown;
 
     #[test]
     fn four_reports_become_four_columns() {
-        let plan = Plan { slices: 3, bulk_bytes: vec![4096, 1 << 17], ..Plan::quick() };
+        let plan = MeasurementPlan {
+            slices: 3,
+            bulk_bytes: vec![4096, 1 << 17],
+            ..MeasurementPlan::quick()
+        };
         let report = logp::run(&mut FakePair::default(), &plan, Breakdown::unknown()).unwrap();
         let json = serde_json::to_value(&report).unwrap();
         let names = ["shm alone", "shm, net idle", "net, shm idle", "net alone"];
@@ -116,7 +120,7 @@ mod tests {
             columns: names.map(|name| Column::of(name, &json).unwrap()).into(),
             idle_network: Contrast::of(&[(400.0, 380.0); 21]).unwrap(),
         };
-        let text = Text(&columns).to_string();
+        let text = ColumnsText(&columns).to_string();
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         assert!(names.iter().all(|name| text.contains(name)) && text.contains("1.053"), "{text}");
         assert!(text.contains("met") && !text.contains("missed"));

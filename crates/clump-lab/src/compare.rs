@@ -4,7 +4,7 @@
 //! turn of each, and the table shows medians over rounds. Peers are optional: missing ones are
 //! named with the package that provides them.
 
-pub mod contestant;
+pub mod implementation;
 pub mod peer;
 pub mod process;
 pub mod score;
@@ -12,21 +12,21 @@ pub mod table;
 
 use crate::logp::rounds;
 use crate::measure;
-use crate::pair::meeting::{self, Part, meet};
-use crate::pair::{Pair, Scope, Way};
+use crate::pair::meeting::{self, PairRole, meet};
+use crate::pair::{BulkPath, Pair, Scope};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
 use clump_os::scratch::Scratch;
 use clump_os::{clock, console, signal};
 use clump_wire::Security;
-use contestant::Contestant;
+use implementation::Implementation;
 use peer::Peer;
 use score::Score;
 use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use table::Table;
+use table::ComparisonTable;
 
 /// Returns the payload sizes of the bandwidth workloads.
 pub const fn sizes(scope: Scope) -> &'static [usize] {
@@ -38,7 +38,7 @@ pub const fn sizes(scope: Scope) -> &'static [usize] {
 
 /// Environment of the workloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Field {
+pub struct Venue {
     /// Shared memory or the network.
     pub scope: Scope,
     /// Protection of clump's packets; peers have none.
@@ -52,7 +52,7 @@ pub const CROWD: usize = 16;
 
 /// Options of `clump lab compare`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct CompareArgs {
     /// Through shared memory, or between two nodes over TCP and UDP
     #[arg(long, value_enum, default_value = "shm")]
     pub scope: Scope,
@@ -88,7 +88,7 @@ const SLICE: Duration = Duration::from_millis(4);
 ///
 /// # Errors
 /// Fails if a rank or a peer cannot be run, or if the results cannot be written.
-pub fn run(args: &Args) -> Result<u8> {
+pub fn run(args: &CompareArgs) -> Result<u8> {
     if args.as_rank {
         match args.peer {
             Some(peer) => peer_main(peer, args)?,
@@ -110,14 +110,14 @@ pub fn run(args: &Args) -> Result<u8> {
     }
 }
 
-fn compare(args: &Args, folder: &Path) -> Result<()> {
-    let field = Field { scope: args.scope, security: args.security, netns: args.netns };
-    let (contestants, missing) = contestant::gather(&field, folder);
+fn compare(args: &CompareArgs, folder: &Path) -> Result<()> {
+    let field = Venue { scope: args.scope, security: args.security, netns: args.netns };
+    let (implementations, missing) = implementation::gather(&field, folder);
     for peer in &missing {
         console::err(&format!("left out: {}: {}", peer.name, peer.remedy));
     }
-    let turns = play(&contestants, &field, args.rounds, |what| console::err(what))?;
-    let table = Table::of(&turns);
+    let turns = play(&implementations, &field, args.rounds, |what| console::err(what))?;
+    let table = ComparisonTable::of(&turns);
     if args.json {
         let all = serde_json::json!({ "table": table, "turns": turns });
         console::out(&format!("{all}\n"))?;
@@ -131,19 +131,19 @@ fn compare(args: &Args, folder: &Path) -> Result<()> {
 
 /// Runs clump's side of the workloads, as `peers/mpi_bench.c` does for MPI. Prints a score on rank
 /// 0.
-fn rank_main(args: &Args) -> Result<()> {
+fn rank_main(args: &CompareArgs) -> Result<()> {
     let cl = clump::init()?;
     let rank = cl.rank();
     let mut score = Score::default();
     if cl.nranks() == 2 {
         let mut part = meet(&cl, args.scope, args.security)?;
         match &mut part {
-            Part::Issuer(issuer) => {
+            PairRole::Issuer(issuer) => {
                 score = pair_games(&mut **issuer, sizes(args.scope))?;
                 issuer.finish()?;
             }
-            Part::Server(server) => server.serve()?,
-            Part::Onlooker => {}
+            PairRole::Server(server) => server.serve()?,
+            PairRole::Onlooker => {}
         }
         cl.barrier()?;
     }
@@ -157,7 +157,7 @@ fn rank_main(args: &Args) -> Result<()> {
 
 /// Runs a peer between two nodes: rank 0 runs its server, rank 1 its client, on the addresses,
 /// processors and network of their ranks. Prints a score on rank 1.
-fn peer_main(peer: Peer, args: &Args) -> Result<()> {
+fn peer_main(peer: Peer, args: &CompareArgs) -> Result<()> {
     let cl = clump::init()?;
     ensure!(cl.nranks() == 2, "a peer is played by two ranks, not by {}", cl.nranks());
     let name = peer.program().0;
@@ -168,14 +168,14 @@ fn peer_main(peer: Peer, args: &Args) -> Result<()> {
     };
     for question in peer.questions(args.scope) {
         let address = meeting::address(&cl)?.to_string();
-        let port = if cl.rank() == 0 { contestant::free_port(&address)? } else { 0 };
+        let port = if cl.rank() == 0 { implementation::free_port(&address)? } else { 0 };
         let server = match cl.rank() {
             0 => {
                 Some(process::Guard::start(&mut suited(question.server(&program, &address, port)))?)
             }
             _ => None,
         };
-        let said = cl.exchange_bytes(format!("{address} {port}").as_bytes())?;
+        let said = cl.all_gather_bytes(format!("{address} {port}").as_bytes())?;
         let said = said.first().context("rank 0 said nothing")?;
         let (address, port) =
             std::str::from_utf8(said)?.split_once(' ').context("rank 0 said no port")?;
@@ -184,7 +184,7 @@ fn peer_main(peer: Peer, args: &Args) -> Result<()> {
             None => {
                 let port = port.parse()?;
                 let client = || suited(question.client(&program, address, port));
-                score.join(contestant::ask(&question, client)?);
+                score.join(implementation::ask(&question, client)?);
             }
         }
         cl.barrier()?;
@@ -208,7 +208,7 @@ fn pair_games<P: Pair>(pair: &mut P, sizes: &[usize]) -> Result<Score> {
         let size = bytes as f64;
         // Medium messages, which arrive in a buffer of the receiver's own, as a receive of MPI
         // does.
-        let interval = median(|| measure::stream(pair, Way::Medium, bytes, 0.0))?;
+        let interval = median(|| measure::stream(pair, BulkPath::Medium, bytes, 0.0))?;
         score.bandwidth.insert(bytes, size * 1e9 / interval);
     }
     Ok(score)
@@ -238,7 +238,7 @@ fn barrier_ns(cl: &clump::Clump) -> Result<f64> {
 
 /// Turns of one implementation.
 #[derive(Debug, Serialize)]
-pub struct Turns {
+pub struct ImplementationTurns {
     /// Name and version.
     pub name: String,
     /// One score per round.
@@ -250,20 +250,20 @@ pub struct Turns {
 /// # Errors
 /// Fails if a turn fails.
 pub fn play(
-    contestants: &[Contestant],
-    field: &Field,
+    implementations: &[Implementation],
+    field: &Venue,
     rounds: usize,
     mut progress: impl FnMut(&str),
-) -> Result<Vec<Turns>> {
-    let mut results: Vec<Turns> = contestants
+) -> Result<Vec<ImplementationTurns>> {
+    let mut results: Vec<ImplementationTurns> = implementations
         .iter()
-        .map(|c| Turns { name: c.name(field.scope).to_owned(), rounds: Vec::new() })
+        .map(|c| ImplementationTurns { name: c.name(field.scope).to_owned(), rounds: Vec::new() })
         .collect();
     for round in 1..=rounds {
-        for (contestant, result) in contestants.iter().zip(&mut results) {
-            let name = contestant.name(field.scope);
+        for (implementation, result) in implementations.iter().zip(&mut results) {
+            let name = implementation.name(field.scope);
             progress(&format!("round {round} of {rounds}: {name}"));
-            let score = contestant.play(field).with_context(|| format!("running {name}"))?;
+            let score = implementation.play(field).with_context(|| format!("running {name}"))?;
             result.rounds.push(score);
         }
     }

@@ -20,7 +20,7 @@ pub fn own_program() -> Result<PathBuf> {
 
 /// Shape of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
+pub struct JobShape {
     /// Ranks in all.
     pub ranks: usize,
     /// Number of virtual nodes that they are spread over.
@@ -31,7 +31,7 @@ pub struct Shape {
     pub netns: bool,
 }
 
-impl Shape {
+impl JobShape {
     /// Returns the shape of a job on one node.
     pub fn node(ranks: usize) -> Self {
         Self { ranks, nodes: 1, security: Security::default(), netns: false }
@@ -61,7 +61,7 @@ impl Shape {
 ///
 /// # Errors
 /// Fails as [`own_program`] does.
-pub fn job(shape: Shape, onlookers: usize) -> Result<Command> {
+pub fn job(shape: JobShape, onlookers: usize) -> Result<Command> {
     let program = own_program()?;
     let mut command = Command::new(&program);
     command.arg("run").args(shape.options(clump_os::topology::usable_cores(), onlookers));
@@ -74,7 +74,7 @@ pub fn job(shape: Shape, onlookers: usize) -> Result<Command> {
 /// # Errors
 /// Fails if the job cannot be started.
 pub fn as_pair() -> Result<u8> {
-    let mut command = job(Shape::node(2), 0)?;
+    let mut command = job(JobShape::node(2), 0)?;
     command.args(std::env::args_os().skip(1));
     code(&mut command)
 }
@@ -95,11 +95,11 @@ mod tests {
 
     #[test]
     fn only_jobs_of_several_nodes_speak_of_them() {
-        let text = |shape: Shape, onlookers| shape.options(2, onlookers).join(" ");
-        assert_eq!(text(Shape::node(2), 0), "-n 2 --bind cores");
-        assert_eq!(text(Shape::node(16), 0), "-n 16");
-        let four = Shape { ranks: 4, nodes: 2, security: Security::Crc, netns: true };
+        let text = |shape: JobShape, onlookers| shape.options(2, onlookers).join(" ");
+        assert_eq!(text(JobShape::node(2), 0), "-n 2 --bind cores");
+        assert_eq!(text(JobShape::node(16), 0), "-n 16");
+        let four = JobShape { ranks: 4, nodes: 2, security: Security::Crc, netns: true };
         assert_eq!(text(four, 2), "-n 4 --bind cores --nodes 2 --security crc --netns");
-        assert_eq!(text(Shape { netns: false, ..four }, 0), "-n 4 --nodes 2 --security crc");
+        assert_eq!(text(JobShape { netns: false, ..four }, 0), "-n 4 --nodes 2 --security crc");
     }
 }

@@ -5,8 +5,8 @@
 //! commands start this program again as a job (`clump run`), measure through the same interface
 //! that any program uses, and estimate with `clump-loggp`.
 //!
-//! Types to know: [`pair::Pair`] (two ranks as the measurements see them), [`plan::Plan`] (extent
-//! of a measurement), [`report::Report`] (its results), [`contrast::Contrast`] (clump beside a
+//! Types to know: [`pair::Pair`] (two ranks as the measurements see them), [`plan::MeasurementPlan`] (extent
+//! of a measurement), [`report::LogpReport`] (its results), [`contrast::Contrast`] (clump beside a
 //! baseline).
 //!
 //! # Invariants
@@ -22,7 +22,7 @@ pub mod baseline;
 pub mod columns;
 pub mod compare;
 pub mod contrast;
-pub mod enemy;
+pub mod flood;
 pub mod goals;
 pub mod launch;
 pub mod logp;
@@ -44,17 +44,17 @@ pub mod wire;
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
     /// LogP signature and table of shared memory and of the network, beside the bare machine
-    Logp(logp_command::Args),
+    Logp(logp_command::LogpArgs),
     /// Steps of a send and of a receive, with their costs
-    Steps(steps_command::Args),
+    Steps(steps_command::StepsArgs),
     /// Comparison of clump with the installed peers (UCX, MPI, libfabric, iperf3)
-    Compare(compare::Args),
+    Compare(compare::CompareArgs),
     /// Cost of lost packets and of many senders at once between nodes
-    Loss(loss::command::Args),
+    Loss(loss::command::LossArgs),
     /// Loss of throughput of a job between nodes under an attacker's flood of packets
-    Enemy(enemy::command::Args),
+    Enemy(flood::command::FloodArgs),
     /// Cost of small messages and locks between nodes during bulk transfers
-    Urgent(urgent::command::Args),
+    Urgent(urgent::command::UrgentArgs),
 }
 
 /// Returns a parser of numbers other than 0 on the command line: with no turns nothing is measured.
@@ -72,7 +72,7 @@ pub fn main(command: &Command) -> anyhow::Result<u8> {
         Command::Steps(args) => steps_command::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Loss(args) => loss::command::run(args),
-        Command::Enemy(args) => enemy::command::run(args),
+        Command::Enemy(args) => flood::command::run(args),
         Command::Urgent(args) => urgent::command::run(args),
     }
 }

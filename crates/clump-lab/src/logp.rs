@@ -1,11 +1,11 @@
 //! The whole of `clump lab logp` on any [`Pair`].
 
-use crate::bare::{self, Names, Shape};
+use crate::bare::{self, Names, StreamShape};
 use crate::contrast::Contrast;
 use crate::measure::{self, measure};
-use crate::pair::{Pair, Placement, Way};
-use crate::plan::Plan;
-use crate::report::{Bandwidth, Path, Report};
+use crate::pair::{BulkPath, Pair, Placement};
+use crate::plan::MeasurementPlan;
+use crate::report::{Bandwidth, BarePath, LogpReport};
 use crate::steps::Breakdown;
 use crate::wire::Call;
 use anyhow::{Context, Result};
@@ -34,7 +34,11 @@ fn crowd() -> Option<f64> {
 ///
 /// # Errors
 /// Fails if the other side stops answering, or if the plan has no slices.
-pub fn run<P: Pair>(pair: &mut P, plan: &Plan, breakdown: Breakdown) -> Result<Report> {
+pub fn run<P: Pair>(
+    pair: &mut P,
+    plan: &MeasurementPlan,
+    breakdown: Breakdown,
+) -> Result<LogpReport> {
     let begun = pair.now();
     let clock_ns = pair.clock_cost_ns();
     let shape = bare::tune(pair)?;
@@ -48,7 +52,7 @@ pub fn run<P: Pair>(pair: &mut P, plan: &Plan, breakdown: Breakdown) -> Result<R
     let estimate = measurement.estimate()?;
     let trains = prtt.estimate().context("the trains have no samples")?;
     let ended = pair.now();
-    Ok(Report {
+    Ok(LogpReport {
         link: pair.link().cloned(),
         shape,
         placement: one_way.map(Placement::of),
@@ -73,7 +77,7 @@ pub fn run<P: Pair>(pair: &mut P, plan: &Plan, breakdown: Breakdown) -> Result<R
 /// # Errors
 /// Fails if the other side stops answering.
 pub fn trip<P: Pair>(pair: &mut P) -> Result<f64> {
-    let plan = Plan { slice: Duration::from_millis(2), ..Plan::quick() };
+    let plan = MeasurementPlan { slice: Duration::from_millis(2), ..MeasurementPlan::quick() };
     let clock_ns = pair.clock_cost_ns();
     let guess = measure::round_trips(pair, 100, clock_ns)?;
     let count = rounds(plan.slice, guess);
@@ -86,7 +90,11 @@ pub fn trip<P: Pair>(pair: &mut P) -> Result<f64> {
 ///
 /// # Errors
 /// Fails if the other side stops answering, or if the plan has no slices.
-pub fn round_trips<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Contrast> {
+pub fn round_trips<P: Pair>(
+    pair: &mut P,
+    plan: &MeasurementPlan,
+    clock_ns: f64,
+) -> Result<Contrast> {
     let guess = measure::round_trips(pair, 100, clock_ns)?;
     let count = rounds(plan.slice, guess);
     let mut slices = Vec::new();
@@ -98,7 +106,7 @@ pub fn round_trips<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<
 }
 
 /// Measures one-way messages per second, beside the bare rate.
-fn rates<P: Pair>(pair: &mut P, plan: &Plan) -> Result<Contrast> {
+fn rates<P: Pair>(pair: &mut P, plan: &MeasurementPlan) -> Result<Contrast> {
     let guess = measure::post_rate(pair, 10_000)?;
     let count = rounds(plan.slice, 1e9 / guess).max(10_000);
     let mut slices = Vec::new();
@@ -110,7 +118,7 @@ fn rates<P: Pair>(pair: &mut P, plan: &Plan) -> Result<Contrast> {
 
 /// Measures the bare network through the other system calls, and clump's round trip in turn with
 /// each.
-fn paths<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Vec<Path>> {
+fn paths<P: Pair>(pair: &mut P, plan: &MeasurementPlan, clock_ns: f64) -> Result<Vec<BarePath>> {
     /// Maximum number of datagrams of a slice: one a call takes microseconds.
     const MOST: u32 = 4000;
     let guess = measure::round_trips(pair, 100, clock_ns)?;
@@ -129,7 +137,7 @@ fn paths<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Vec<Path>>
     let all = Call::ALL.into_iter().zip(trips).zip(streams);
     let path = |((call, trips), streams): ((Call, Vec<_>), Vec<f64>)| {
         let datagrams_per_s = Median::of(streams).context("the plan has no slices")?;
-        Ok(Path { call, round_trip_ns: Contrast::of(&trips), datagrams_per_s })
+        Ok(BarePath { call, round_trip_ns: Contrast::of(&trips), datagrams_per_s })
     };
     all.map(path).collect()
 }
@@ -137,8 +145,8 @@ fn paths<P: Pair>(pair: &mut P, plan: &Plan, clock_ns: f64) -> Result<Vec<Path>>
 /// Measures streams beside bare ones, in bytes per second.
 fn bandwidths<P: Pair>(
     pair: &mut P,
-    plan: &Plan,
-    shape: Option<Shape>,
+    plan: &MeasurementPlan,
+    shape: Option<StreamShape>,
     rtt_ns: f64,
 ) -> Result<Vec<Bandwidth>> {
     let names = Names::of(pair.link());
@@ -147,7 +155,7 @@ fn bandwidths<P: Pair>(
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
         let size = bytes as f64;
         let count = measure::stream_length(bytes);
-        for way in [Way::Medium, Way::Long] {
+        for way in [BulkPath::Medium, BulkPath::Long] {
             let mut slices = Vec::new();
             for _ in 0..plan.slices {
                 let ours = size * 1e9 / measure::stream(pair, way, bytes, rtt_ns)?;
@@ -164,13 +172,17 @@ fn bandwidths<P: Pair>(
 mod tests {
     use super::*;
     use crate::pair::fake::FakePair;
-    use crate::pair::{Link, Scope};
-    use crate::text::{Extent, Text};
+    use crate::pair::{PairNetwork, Scope};
+    use crate::text::{Extent, LogpText};
     use clump_wire::Security;
 
     #[test]
     fn a_whole_run_on_a_known_machine_prints_and_serializes() {
-        let plan = Plan { slices: 3, bulk_bytes: vec![4096, 1 << 17], ..Plan::quick() };
+        let plan = MeasurementPlan {
+            slices: 3,
+            bulk_bytes: vec![4096, 1 << 17],
+            ..MeasurementPlan::quick()
+        };
         let mut pair = FakePair::default();
         let report = run(&mut pair, &plan, Breakdown::unknown()).unwrap();
         assert_eq!(report.placement, Some(Placement::SeparateCores));
@@ -179,7 +191,7 @@ mod tests {
         assert!((report.round_trip_ns.ratio.value - expected).abs() < 0.02);
         assert_eq!(report.bandwidth.len(), 4);
         for extent in [Extent::Table, Extent::Everything] {
-            let text = Text(&report, extent).to_string();
+            let text = LogpText(&report, extent).to_string();
             let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
             assert!(widest <= 100, "{widest} columns\n{text}");
             assert!(text.contains("o_s") && text.contains("two-line ping-pong"));
@@ -191,14 +203,14 @@ mod tests {
     }
     #[test]
     fn a_run_between_nodes_names_its_network_and_what_it_is_held_against() {
-        let plan = Plan { slices: 3, ..Plan::quick().over(Scope::Net) };
+        let plan = MeasurementPlan { slices: 3, ..MeasurementPlan::quick().over(Scope::Net) };
         for security in [Security::Crc, Security::Aead] {
-            let link = Link::new(security, 1472, [10, 0, 0, 1].into());
+            let link = PairNetwork::new(security, 1472, [10, 0, 0, 1].into());
             let mut pair = FakePair::default();
             pair.link = Some(link);
             let report = run(&mut pair, &plan, Breakdown::unknown()).unwrap();
             assert_eq!((report.placement, report.paths.len()), (None, Call::ALL.len()));
-            let text = Text(&report, Extent::Everything).to_string();
+            let text = LogpText(&report, Extent::Everything).to_string();
             let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
             assert!(widest <= 100, "{widest} columns\n{text}");
             for word in [security.name(), "10.0.0.1", "GSO/GRO", "write/read, blocking"] {

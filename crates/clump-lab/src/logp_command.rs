@@ -3,15 +3,15 @@
 use crate::columns::{self, Column, Columns};
 use crate::compare::process;
 use crate::contrast::Contrast;
-use crate::launch::{self, Shape};
+use crate::launch::{self, JobShape};
 use crate::logp;
 use crate::pair::Scope;
-use crate::pair::meeting::{Part, meet};
-use crate::plan::Plan;
-use crate::report::Report;
+use crate::pair::meeting::{PairRole, meet};
+use crate::plan::MeasurementPlan;
+use crate::report::LogpReport;
 use crate::steps;
 use crate::svg;
-use crate::text::{Extent, Text};
+use crate::text::{Extent, LogpText};
 use anyhow::{Context, Result, bail, ensure};
 use clump_wire::Security;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub enum Paths {
 
 /// Options of `clump lab logp`.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct Args {
+pub struct LogpArgs {
     /// Paths to measure
     #[arg(long, value_enum, default_value = "shm")]
     pub scope: Paths,
@@ -65,7 +65,7 @@ pub struct Args {
 ///
 /// # Errors
 /// Fails if a job cannot be run, if a measurement fails, or if a file cannot be written.
-pub fn run(args: &Args) -> Result<u8> {
+pub fn run(args: &LogpArgs) -> Result<u8> {
     if launch::is_rank() {
         return run_rank(args);
     }
@@ -77,28 +77,28 @@ pub fn run(args: &Args) -> Result<u8> {
     if args.scope == Paths::Shm {
         return launch::as_pair();
     }
-    let games = games(args);
+    let workloads = workloads(args);
     ensure!(
-        args.svg.is_none() || games.len() == 1,
+        args.svg.is_none() || workloads.len() == 1,
         "--svg draws one signature, but {} are measured here: choose with --scope and --security",
-        games.len()
+        workloads.len()
     );
     if args.scope == Paths::All {
         return all(args);
     }
-    if args.json && games.len() > 1 {
+    if args.json && workloads.len() > 1 {
         let mut reports = serde_json::Map::new();
-        for game in games {
-            reports.insert(game.name().to_owned(), report_of(&game, args)?);
+        for workload in workloads {
+            reports.insert(workload.name().to_owned(), report_of(&workload, args)?);
         }
         println!("{}", serde_json::Value::Object(reports));
         return Ok(0);
     }
-    for (at, game) in games.iter().enumerate() {
+    for (at, workload) in workloads.iter().enumerate() {
         if at > 0 {
             println!();
         }
-        let code = launch::code(&mut game.command(args)?)?;
+        let code = launch::code(&mut workload.command(args)?)?;
         if code != 0 {
             return Ok(code);
         }
@@ -108,16 +108,16 @@ pub fn run(args: &Args) -> Result<u8> {
 
 /// One job, and the pair of it that measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Game {
+struct LogpJob {
     scope: Scope,
-    shape: Shape,
+    shape: JobShape,
 }
 
-impl Game {
+impl LogpJob {
     /// Creates a job with `ranks` on each of `nodes` nodes.
-    fn new(scope: Scope, ranks: usize, nodes: usize, security: Security, args: &Args) -> Self {
+    fn new(scope: Scope, ranks: usize, nodes: usize, security: Security, args: &LogpArgs) -> Self {
         let ranks = ranks * nodes;
-        Self { scope, shape: Shape { ranks, nodes, security, netns: args.netns } }
+        Self { scope, shape: JobShape { ranks, nodes, security, netns: args.netns } }
     }
 
     fn name(&self) -> &'static str {
@@ -128,7 +128,7 @@ impl Game {
     }
 
     /// Returns this command line for the ranks of the job.
-    fn command(&self, args: &Args) -> Result<Command> {
+    fn command(&self, args: &LogpArgs) -> Result<Command> {
         let mut command = launch::job(self.shape, self.shape.ranks - 2)?;
         let scope = match self.scope {
             Scope::Shm => "shm",
@@ -149,49 +149,49 @@ impl Game {
 }
 
 /// Returns the jobs of everything but `--scope all`.
-fn games(args: &Args) -> Vec<Game> {
+fn workloads(args: &LogpArgs) -> Vec<LogpJob> {
     let both = vec![Security::Aead, Security::Crc];
     let securities = args.security.map_or(both, |one| vec![one]);
-    let net = securities.into_iter().map(|security| Game::new(Scope::Net, 1, 2, security, args));
-    let mut games = Vec::new();
+    let net = securities.into_iter().map(|security| LogpJob::new(Scope::Net, 1, 2, security, args));
+    let mut workloads = Vec::new();
     if args.scope != Paths::Net {
-        games.push(Game::new(Scope::Shm, 2, 1, Security::default(), args));
+        workloads.push(LogpJob::new(Scope::Shm, 2, 1, Security::default(), args));
     }
     if args.scope != Paths::Shm {
-        games.extend(net);
+        workloads.extend(net);
     }
-    games
+    workloads
 }
 
 /// Runs a job for its report.
-fn report_of(game: &Game, args: &Args) -> Result<serde_json::Value> {
-    let wanted = Args { json: true, table: false, svg: None, ..args.clone() };
-    let text = process::run(&mut game.command(&wanted)?)
-        .with_context(|| format!("measuring {}", game.scope.text()))?;
+fn report_of(workload: &LogpJob, args: &LogpArgs) -> Result<serde_json::Value> {
+    let wanted = LogpArgs { json: true, table: false, svg: None, ..args.clone() };
+    let text = process::run(&mut workload.command(&wanted)?)
+        .with_context(|| format!("measuring {}", workload.scope.text()))?;
     serde_json::from_str(&text)
         .context("a job of this program printed something else than a report")
 }
 
 /// Measures the four columns of paper 000, table 2, and the cost of an idle network to shared
 /// memory.
-fn all(args: &Args) -> Result<u8> {
+fn all(args: &LogpArgs) -> Result<u8> {
     /// Turns of the two jobs whose round trips are compared.
     const TURNS: usize = 21;
     let security = args.security.unwrap_or_default();
-    let alone = Game::new(Scope::Shm, 2, 1, security, args);
-    let multi = Game::new(Scope::Shm, 2, 2, security, args);
+    let alone = LogpJob::new(Scope::Shm, 2, 1, security, args);
+    let multi = LogpJob::new(Scope::Shm, 2, 2, security, args);
     let named = [
         ("shm alone", alone),
         ("shm, net idle", multi),
-        ("net, shm idle", Game::new(Scope::Net, 2, 2, security, args)),
-        ("net alone", Game::new(Scope::Net, 1, 2, security, args)),
+        ("net, shm idle", LogpJob::new(Scope::Net, 2, 2, security, args)),
+        ("net alone", LogpJob::new(Scope::Net, 1, 2, security, args)),
     ];
     let mut table = Vec::new();
-    for (name, game) in named {
-        table.push(Column::of(name, &report_of(&game, args)?)?);
+    for (name, workload) in named {
+        table.push(Column::of(name, &report_of(&workload, args)?)?);
     }
-    let trip = |game: &Game| -> Result<f64> {
-        let text = process::run(game.command(args)?.arg("--trips"))?;
+    let trip = |workload: &LogpJob| -> Result<f64> {
+        let text = process::run(workload.command(args)?.arg("--trips"))?;
         text.trim().parse().with_context(|| format!("a job of this program printed `{text}`"))
     };
     let idle_network = Contrast::measure(TURNS, || trip(&multi), || trip(&alone))?;
@@ -199,13 +199,13 @@ fn all(args: &Args) -> Result<u8> {
     if args.json {
         println!("{}", serde_json::to_string(&columns)?);
     } else {
-        print!("{}", columns::Text(&columns));
+        print!("{}", columns::ColumnsText(&columns));
     }
     Ok(0)
 }
 
 /// Runs a rank of the job; rank 0 prints.
-fn run_rank(args: &Args) -> Result<u8> {
+fn run_rank(args: &LogpArgs) -> Result<u8> {
     let scope = match args.scope {
         Paths::Shm => Scope::Shm,
         Paths::Net => Scope::Net,
@@ -216,12 +216,12 @@ fn run_rank(args: &Args) -> Result<u8> {
     let cl = clump::init()?;
     let mut part = meet(&cl, scope, args.security.unwrap_or_default())?;
     match &mut part {
-        Part::Issuer(issuer) if args.trips => {
+        PairRole::Issuer(issuer) if args.trips => {
             println!("{}", logp::trip(&mut **issuer)?);
             issuer.finish()?;
         }
-        Part::Issuer(issuer) => {
-            let plan = if args.quick { Plan::quick() } else { Plan::full() };
+        PairRole::Issuer(issuer) => {
+            let plan = if args.quick { MeasurementPlan::quick() } else { MeasurementPlan::full() };
             let breakdown = match scope {
                 Scope::Shm => steps::measure()?,
                 Scope::Net => steps::Breakdown::unknown(),
@@ -230,8 +230,8 @@ fn run_rank(args: &Args) -> Result<u8> {
             issuer.finish()?;
             show(&report, args)?;
         }
-        Part::Server(server) => server.serve()?,
-        Part::Onlooker => {}
+        PairRole::Server(server) => server.serve()?,
+        PairRole::Onlooker => {}
     }
     cl.barrier()?;
     Ok(0)
@@ -241,7 +241,7 @@ fn run_rank(args: &Args) -> Result<u8> {
 ///
 /// # Errors
 /// Fails if the drawing cannot be written.
-pub fn show(report: &Report, args: &Args) -> Result<()> {
+pub fn show(report: &LogpReport, args: &LogpArgs) -> Result<()> {
     if let Some(file) = &args.svg {
         let drawing = svg::signature(&report.measurement.signature, &report.estimate);
         std::fs::write(file, drawing).with_context(|| format!("writing {}", file.display()))?;
@@ -249,7 +249,7 @@ pub fn show(report: &Report, args: &Args) -> Result<()> {
     if args.json {
         println!("{}", serde_json::to_string(report)?);
     } else {
-        print!("{}", Text(report, if args.table { Extent::Table } else { Extent::Everything }));
+        print!("{}", LogpText(report, if args.table { Extent::Table } else { Extent::Everything }));
     }
     Ok(())
 }
@@ -258,15 +258,15 @@ pub fn show(report: &Report, args: &Args) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn args(scope: Paths, security: Option<Security>) -> Args {
-        Args { scope, security, ..Args::default() }
+    fn args(scope: Paths, security: Option<Security>) -> LogpArgs {
+        LogpArgs { scope, security, ..LogpArgs::default() }
     }
 
     #[test]
     fn every_path_gets_a_job_and_both_protections_where_none_is_chosen() {
         let names = |scope, security| {
-            let games = games(&args(scope, security));
-            games.iter().map(Game::name).collect::<Vec<_>>().join(" ")
+            let workloads = workloads(&args(scope, security));
+            workloads.iter().map(LogpJob::name).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(names(Paths::Net, None), "aead crc");
         assert_eq!(names(Paths::Both, None), "shm aead crc");
@@ -275,8 +275,8 @@ mod tests {
 
     #[test]
     fn a_job_is_told_what_its_ranks_have_to_do() {
-        let wanted = Args { quick: true, json: true, ..args(Paths::Net, Some(Security::Crc)) };
-        let command = games(&wanted)[0].command(&wanted).unwrap();
+        let wanted = LogpArgs { quick: true, json: true, ..args(Paths::Net, Some(Security::Crc)) };
+        let command = workloads(&wanted)[0].command(&wanted).unwrap();
         let words: Vec<_> = command.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
         let line = words.join(" ");
         assert!(
@@ -284,10 +284,10 @@ mod tests {
             "{line}"
         );
         assert!(line.ends_with("lab logp --scope net --security crc --quick --json"), "{line}");
-        assert!(run(&Args { svg: Some("x.svg".into()), ..args(Paths::Both, None) }).is_err());
+        assert!(run(&LogpArgs { svg: Some("x.svg".into()), ..args(Paths::Both, None) }).is_err());
         // It fails before anything is measured.
         let svg = Some("/no/such/folder/x.svg".into());
-        let failed = run(&Args { svg, ..args(Paths::Shm, None) }).unwrap_err();
+        let failed = run(&LogpArgs { svg, ..args(Paths::Shm, None) }).unwrap_err();
         assert!(failed.to_string().contains("--svg"), "{failed:#}");
     }
 }

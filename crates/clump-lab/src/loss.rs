@@ -27,7 +27,7 @@ const COLLAPSE: f64 = 0.5;
 
 /// Output of a stream job.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Stream {
+pub struct StreamFigures {
     /// Payload handled by the receiver, per second.
     pub bytes_per_s: f64,
     /// Packets' worth of messages sent for the first time.
@@ -38,7 +38,7 @@ pub struct Stream {
 
 /// Output of a round-trip job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trips {
+pub struct RoundTripFigures {
     /// Every round trip, nanoseconds.
     pub ns: Vec<f64>,
     /// Packets' worth of messages that were retransmitted.
@@ -47,7 +47,7 @@ pub struct Trips {
 
 /// Output of an incast job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Incast {
+pub struct IncastFigures {
     /// Bytes per second of one sender while the others wait.
     pub alone: f64,
     /// Bytes per second of each while all send.
@@ -83,9 +83,13 @@ impl Goodput {
     ///
     /// # Errors
     /// Fails if nothing was retransmitted under loss, or without turns.
-    pub fn of((loss_ppm, goal): (u32, f64), turns: &[(Stream, Stream)]) -> Result<Self> {
+    pub fn of(
+        (loss_ppm, goal): (u32, f64),
+        turns: &[(StreamFigures, StreamFigures)],
+    ) -> Result<Self> {
         let pairs: Vec<_> = turns.iter().map(|(a, b)| (a.bytes_per_s, b.bytes_per_s)).collect();
-        let count = |part: fn(&Stream) -> u64| turns.iter().map(|(lossy, _)| part(lossy)).sum();
+        let count =
+            |part: fn(&StreamFigures) -> u64| turns.iter().map(|(lossy, _)| part(lossy)).sum();
         let (sent, resent): (u64, u64) = (count(|s| s.sent), count(|s| s.resent));
         ensure!(resent > 0, "nothing was sent again under loss: the job did not lose any packets");
         #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
@@ -117,10 +121,12 @@ impl Tail {
     ///
     /// # Errors
     /// Fails if nothing was retransmitted under loss, or without round trips.
-    pub fn of(lossy: &Trips, lossless: &Trips) -> Result<Self> {
+    pub fn of(lossy: &RoundTripFigures, lossless: &RoundTripFigures) -> Result<Self> {
         let median = Median::of(lossless.ns.iter().copied()).context("no round trips")?;
         ensure!(lossy.resent > 0, "nothing was sent again under loss: nothing was lost");
-        let at = |trips: &Trips, share| percentile(&trips.ns, share).context("no round trips");
+        let at = |trips: &RoundTripFigures, share| {
+            percentile(&trips.ns, share).context("no round trips")
+        };
         Ok(Self {
             lossless_ns: median,
             lossless_p99_ns: at(lossless, 0.99)?,
@@ -153,7 +159,7 @@ fn mean(all: impl ExactSizeIterator<Item = f64>) -> f64 {
     all.sum::<f64>() / count
 }
 
-impl Incast {
+impl IncastFigures {
     /// Returns the sum of all senders over one alone.
     pub fn over_alone(&self) -> f64 {
         self.together.iter().sum::<f64>() / self.alone.max(1.0)
@@ -175,7 +181,7 @@ impl Incast {
 
 /// The whole report.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct LossReport {
     /// Protection of packets.
     pub security: &'static str,
     /// Goodput, by loss.
@@ -183,16 +189,16 @@ pub struct Report {
     /// Round trips.
     pub tail: Tail,
     /// Many senders to one receiver.
-    pub incast: Incast,
+    pub incast: IncastFigures,
 }
 
 /// Printed form, in 100 columns.
 #[derive(Debug)]
-pub struct Text<'a>(pub &'a Report);
+pub struct LossText<'a>(pub &'a LossReport);
 
-impl Display for Text<'_> {
+impl Display for LossText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Report { security, goodput, tail, incast } = self.0;
+        let LossReport { security, goodput, tail, incast } = self.0;
         let verdict = |met| if met { "met" } else { "missed" };
         writeln!(f, "loss between two nodes, packets protected by {security}")?;
         writeln!(
@@ -268,13 +274,13 @@ impl Display for Text<'_> {
 mod tests {
     use super::*;
 
-    fn stream(bytes_per_s: f64, resent: u64) -> Stream {
-        Stream { bytes_per_s, sent: 1000, resent }
+    fn stream(bytes_per_s: f64, resent: u64) -> StreamFigures {
+        StreamFigures { bytes_per_s, sent: 1000, resent }
     }
 
-    fn trips(slow: usize, resent: u64) -> Trips {
+    fn trips(slow: usize, resent: u64) -> RoundTripFigures {
         let ns = (0..1000).map(|at| if at < slow { 200_000.0 } else { 10_000.0 }).collect();
-        Trips { ns, resent }
+        RoundTripFigures { ns, resent }
     }
 
     #[test]
@@ -300,7 +306,7 @@ mod tests {
 
     #[test]
     fn a_starved_sender_is_unfair() {
-        let mut incast = Incast { alone: 1e9, together: vec![1e8; 8], times: Vec::new() };
+        let mut incast = IncastFigures { alone: 1e9, together: vec![1e8; 8], times: Vec::new() };
         assert_eq!(incast.unfairness_on_processor(), None);
         assert!((incast.over_alone() - 0.8).abs() < 1e-9 && incast.unfairness() < 1e-9);
         incast.together[3] = 0.0;
@@ -311,7 +317,7 @@ mod tests {
     fn a_sender_that_did_not_run_is_told_from_one_that_was_held_back() {
         let times = |ran| Times { ran, queued: 0.5 };
         let mut incast =
-            Incast { alone: 1e9, together: vec![1e8, 1e8, 5e7], times: vec![times(0.2); 3] };
+            IncastFigures { alone: 1e9, together: vec![1e8, 1e8, 5e7], times: vec![times(0.2); 3] };
         assert!((incast.unfairness_on_processor().unwrap() - 0.4).abs() < 1e-9);
         incast.times[2] = times(0.1);
         assert!(incast.unfairness_on_processor().unwrap() < 1e-9 && incast.unfairness() > 0.39);
@@ -320,17 +326,17 @@ mod tests {
     #[test]
     fn the_report_fits_and_says_what_was_met() {
         let turns = [(stream(5e8, 10), stream(1e9, 0)); 5];
-        let report = Report {
+        let report = LossReport {
             security: "crc",
             goodput: LOSSES.map(|loss| Goodput::of(loss, &turns).unwrap()).into(),
             tail: Tail::of(&trips(5, 3), &trips(0, 0)).unwrap(),
-            incast: Incast {
+            incast: IncastFigures {
                 alone: 1e9,
                 together: vec![1e8; 8],
                 times: vec![Times { ran: 0.2, queued: 0.6 }; 8],
             },
         };
-        let text = Text(&report).to_string();
+        let text = LossText(&report).to_string();
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         assert_eq!(
             (text.matches("missed").count(), text.matches(" met").count()),

@@ -3,8 +3,8 @@
 //! One repetition walks over all cells before the next begins, so that a machine that changes its
 //! speed during the run changes all cells alike.
 
-use crate::pair::{Pair, Way};
-use crate::plan::{Delay, Plan};
+use crate::pair::{BulkPath, Pair};
+use crate::plan::{Delay, MeasurementPlan};
 use anyhow::{Context, Result};
 use clump_loggp::{Bulk, Burst, Measurement, Median, Prtt, Signature};
 
@@ -35,7 +35,7 @@ impl Rough {
     ///
     /// # Errors
     /// Fails if the other side stops answering.
-    pub fn look<P: Pair>(pair: &mut P) -> Result<Self> {
+    pub fn measure_roughly<P: Pair>(pair: &mut P) -> Result<Self> {
         let clock_ns = pair.clock_cost_ns();
         let mut rtt = Vec::new();
         let mut gap = Vec::new();
@@ -125,7 +125,7 @@ fn train<P: Pair>(pair: &mut P, messages: u32, loops: u32, clock_ns: f64) -> Res
     pair.drain()?;
     let end = pair.now();
     let ns = pair.ns(end.wrapping_sub(start)) - clock_ns;
-    pair.settle()?;
+    pair.await_handled()?;
     Ok(ns)
 }
 
@@ -146,7 +146,7 @@ fn wake<P: Pair>(pair: &mut P) -> Result<()> {
 ///
 /// # Errors
 /// Fails if the other side stops answering.
-pub fn stream<P: Pair>(pair: &mut P, way: Way, bytes: usize, rtt_ns: f64) -> Result<f64> {
+pub fn stream<P: Pair>(pair: &mut P, way: BulkPath, bytes: usize, rtt_ns: f64) -> Result<f64> {
     let count = stream_length(bytes);
     let chunk = bytes.min(pair.largest(way)).max(1);
     wake(pair)?;
@@ -159,7 +159,7 @@ pub fn stream<P: Pair>(pair: &mut P, way: Way, bytes: usize, rtt_ns: f64) -> Res
             left -= part;
         }
     }
-    pair.settle()?;
+    pair.await_handled()?;
     let end = pair.now();
     let count = f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     // Settling takes one round trip more than the stream itself.
@@ -176,7 +176,7 @@ pub fn post_rate<P: Pair>(pair: &mut P, messages: u32) -> Result<f64> {
     for _ in 0..messages {
         pair.post()?;
     }
-    pair.settle()?;
+    pair.await_handled()?;
     let end = pair.now();
     Ok(f64::from(messages) * 1e9 / pair.ns(end.wrapping_sub(start)))
 }
@@ -185,8 +185,8 @@ pub fn post_rate<P: Pair>(pair: &mut P, messages: u32) -> Result<f64> {
 ///
 /// # Errors
 /// Fails if the other side stops answering, or if the plan has no repetitions.
-pub fn measure<P: Pair>(pair: &mut P, plan: &Plan) -> Result<(Measurement, Prtt)> {
-    let rough = Rough::look(pair)?;
+pub fn measure<P: Pair>(pair: &mut P, plan: &MeasurementPlan) -> Result<(Measurement, Prtt)> {
+    let rough = Rough::measure_roughly(pair)?;
     let signature = signature(pair, plan, &rough)?;
     let mut out =
         Measurement { signature, window_messages: pair.window(), ..Measurement::default() };
@@ -208,7 +208,7 @@ pub fn measure<P: Pair>(pair: &mut P, plan: &Plan) -> Result<(Measurement, Prtt)
     for _ in 0..plan.slices {
         for bulk in &mut out.bulk {
             let bytes = usize::try_from(bulk.bytes)?;
-            bulk.interval_ns.push(stream(pair, Way::Medium, bytes, rough.rtt_ns)?);
+            bulk.interval_ns.push(stream(pair, BulkPath::Medium, bytes, rough.rtt_ns)?);
         }
     }
     Ok((out, prtt))
@@ -221,7 +221,7 @@ struct Cell {
     samples_ns: Vec<f64>,
 }
 
-fn cells(plan: &Plan, loops: &[u32]) -> Vec<Cell> {
+fn cells(plan: &MeasurementPlan, loops: &[u32]) -> Vec<Cell> {
     let mut cells = Vec::new();
     for (delay, &loops) in loops.iter().enumerate() {
         let wanted = |&&messages: &&u32| loops == 0 || messages <= plan.longest_delayed;
@@ -231,7 +231,7 @@ fn cells(plan: &Plan, loops: &[u32]) -> Vec<Cell> {
     cells
 }
 
-fn signature<P: Pair>(pair: &mut P, plan: &Plan, rough: &Rough) -> Result<Signature> {
+fn signature<P: Pair>(pair: &mut P, plan: &MeasurementPlan, rough: &Rough) -> Result<Signature> {
     let delays: Vec<u32> = plan.delays.iter().map(|&d| rough.loops(d)).collect();
     let mut cells = cells(plan, &delays);
     let mut delay_ns: Vec<Vec<f64>> = vec![Vec::new(); delays.len()];
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_known_machine_is_recovered_by_both_plans() {
-        for plan in [Plan::full(), Plan::quick()] {
+        for plan in [MeasurementPlan::full(), MeasurementPlan::quick()] {
             let mut pair = FakePair::default();
             let (measurement, prtt) = measure(&mut pair, &plan).unwrap();
             let p = measurement.estimate().unwrap().parameters();

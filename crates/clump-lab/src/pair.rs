@@ -3,14 +3,14 @@
 //! The measurements are written against [`Pair`], so that they run on a live job ([`live`]) and on
 //! a machine with known parameters and a virtual clock ([`fake`]), where the results can be
 //! checked. They are the same for every path of the messages; only the baseline of a figure
-//! differs, and depends on [`Link`].
+//! differs, and depends on [`PairNetwork`].
 
 #[cfg(test)]
 pub mod fake;
 pub mod live;
 pub mod meeting;
 
-use crate::wire::Game;
+use crate::wire::WireWorkload;
 use anyhow::Result;
 use clump_loggp::Median;
 use clump_wire::Security;
@@ -19,19 +19,19 @@ use serde::Serialize;
 /// The two kinds of bulk messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum BulkPath {
     /// Copied into a buffer of the receiver, and out of it by its handler: two copies.
     Medium,
     /// Deposited in the receiver's segment: one copy.
     Long,
 }
 
-impl Way {
+impl BulkPath {
     /// Returns the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
-            Way::Medium => "medium",
-            Way::Long => "long",
+            BulkPath::Medium => "medium",
+            BulkPath::Long => "long",
         }
     }
 }
@@ -48,7 +48,7 @@ pub enum Scope {
 
 /// The network between the two ranks of a pair.
 #[derive(Debug, Clone, Serialize)]
-pub struct Link {
+pub struct PairNetwork {
     /// Protection of packets.
     #[serde(serialize_with = "as_text")]
     pub security: Security,
@@ -64,13 +64,19 @@ fn as_text<S: serde::Serializer>(security: &Security, to: S) -> Result<S::Ok, S:
     to.serialize_str(security.name())
 }
 
-impl Link {
+impl PairNetwork {
     /// Describes the network with these properties.
     pub fn new(security: Security, datagram_bytes: usize, address: std::net::IpAddr) -> Self {
-        use clump_wire::frame::{Head, Kind, Route, frame_bytes};
+        use clump_wire::frame::{FrameHead, FrameKind, Route, frame_bytes};
         let route = Route::default();
-        let head =
-            Head { kind: Kind::Short, reply: false, handler: 1, route, order: None, piece: None };
+        let head = FrameHead {
+            kind: FrameKind::Short,
+            reply: false,
+            handler: 1,
+            route,
+            order: None,
+            fragment: None,
+        };
         let body = frame_bytes(&head, false, 1, 0);
         let packet_bytes = clump_wire::HEADER_BYTES + body + security.trailer_bytes();
         Self { security, packet_bytes, datagram_bytes, address }
@@ -91,24 +97,24 @@ pub trait Pair {
     /// Sends one short request that is not answered; polls once, too.
     fn post(&mut self) -> Result<()>;
     /// Sends one message with `bytes` of payload that is not answered; at most [`Pair::largest`].
-    fn bulk(&mut self, way: Way, bytes: usize) -> Result<()>;
+    fn bulk(&mut self, way: BulkPath, bytes: usize) -> Result<()>;
     /// Returns the maximum payload of one message.
-    fn largest(&self, way: Way) -> usize;
+    fn largest(&self, way: BulkPath) -> usize;
     /// Polls once for messages.
     fn poll(&mut self) -> Result<()>;
     /// Returns the number of requests that are not answered yet.
     fn outstanding(&self) -> u64;
     /// Returns when everything posted and sent in bulk has been handled by the other side.
-    fn settle(&mut self) -> Result<()>;
+    fn await_handled(&mut self) -> Result<()>;
     /// Returns the number of requests that fit between the two before a sender has to wait.
     fn window(&self) -> u32;
     /// Returns the network between the two; `None`: they share memory.
-    fn link(&self) -> Option<&Link>;
+    fn link(&self) -> Option<&PairNetwork>;
     /// Runs `rounds` rounds of the raw exchange that bounds any message through shared memory: one
     /// side writes a line that the other watches, and the other way round. Returns ticks.
     fn flag_rounds(&mut self, rounds: u32) -> Result<u64>;
     /// Runs a workload of the bare network, where there is one. Returns nanoseconds.
-    fn wire_game(&mut self, game: Game) -> Result<f64>;
+    fn wire_game(&mut self, workload: WireWorkload) -> Result<f64>;
 
     /// Polls until all requests are answered.
     fn drain(&mut self) -> Result<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The extent of a measurement.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct MeasurementPlan {
     /// Burst sizes, ascending, from 1.
     pub bursts: Vec<u32>,
     /// Largest burst with a delay in it. Those show the interval over a round trip, for which short
@@ -35,7 +35,7 @@ pub enum Delay {
     RoundTrips(f64),
 }
 
-impl Plan {
+impl MeasurementPlan {
     /// Returns the full measurement, about five seconds.
     pub fn full() -> Self {
         Self {
@@ -107,8 +107,11 @@ mod tests {
         let sizes = burst_sizes(2048);
         assert_eq!(&sizes[..9], [1, 2, 3, 4, 6, 8, 12, 16, 24]);
         assert_eq!(sizes.last(), Some(&2048));
-        let most = Plan::full().over(Scope::Net).slice;
+        let most = MeasurementPlan::full().over(Scope::Net).slice;
         assert!(most <= Duration::from_millis(100));
-        assert!(Plan::full().slice <= Duration::from_millis(100) && Plan::quick().slices >= 21);
+        assert!(
+            MeasurementPlan::full().slice <= Duration::from_millis(100)
+                && MeasurementPlan::quick().slices >= 21
+        );
     }
 }

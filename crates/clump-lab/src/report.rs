@@ -1,8 +1,8 @@
 //! Results of `clump lab logp`, as data.
 
-use crate::bare::Shape;
+use crate::bare::StreamShape;
 use crate::contrast::Contrast;
-use crate::pair::{Link, Placement, Way};
+use crate::pair::{BulkPath, PairNetwork, Placement};
 use crate::steps::Breakdown;
 use crate::wire::Call;
 use clump_loggp::Median;
@@ -12,11 +12,11 @@ use serde::Serialize;
 
 /// All results; serializes to the `--json` output.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct LogpReport {
     /// The network between the ranks; none when they share memory.
-    pub link: Option<Link>,
+    pub link: Option<PairNetwork>,
     /// The bare stream that was fastest there.
-    pub shape: Option<Shape>,
+    pub shape: Option<StreamShape>,
     /// Placement of the ranks, when they share memory.
     pub placement: Option<Placement>,
     /// One-way travel of a cache line between them, nanoseconds.
@@ -28,7 +28,7 @@ pub struct Report {
     /// Streams of payload against bare ones.
     pub bandwidth: Vec<Bandwidth>,
     /// The bare network through other system calls.
-    pub paths: Vec<Path>,
+    pub paths: Vec<BarePath>,
     /// The LogP table.
     pub estimate: Estimate,
     /// The second method.
@@ -52,7 +52,7 @@ pub struct Bandwidth {
     /// Payload of a message.
     pub bytes: usize,
     /// Kind of message.
-    pub way: Way,
+    pub way: BulkPath,
     /// Its baseline.
     pub against: &'static str,
     /// Bytes per second.
@@ -61,7 +61,7 @@ pub struct Bandwidth {
 
 /// The bare network through one kind of system call.
 #[derive(Debug, Serialize)]
-pub struct Path {
+pub struct BarePath {
     /// Kind of call.
     pub call: Call,
     /// Clump's round trip against that of datagrams of the same size, nanoseconds; `None` for

@@ -13,7 +13,7 @@ pub use pieces::measure;
 
 /// One step of a send or a receive.
 #[derive(Debug, Clone, Serialize)]
-pub struct Step {
+pub struct StepCost {
     /// Name of the step; the last of a side is the whole.
     pub name: &'static str,
     /// Nanoseconds, alone in a loop with everything in the first-level cache; `None` where the part
@@ -27,9 +27,9 @@ pub struct Step {
 #[derive(Debug, Clone, Serialize)]
 pub struct Breakdown {
     /// Parts of a send, in order.
-    pub send: Vec<Step>,
+    pub send: Vec<StepCost>,
     /// Parts of a receive, in order.
-    pub receive: Vec<Step>,
+    pub receive: Vec<StepCost>,
     /// Source of the instruction counts, or reason for their absence.
     pub note: String,
 }
@@ -37,19 +37,19 @@ pub struct Breakdown {
 impl Breakdown {
     /// Returns a breakdown for tests and for machines on which nothing could be timed.
     pub fn unknown() -> Self {
-        Self { send: Vec::new(), receive: Vec::new(), note: Counts::stored().note() }
+        Self { send: Vec::new(), receive: Vec::new(), note: InstructionCounts::stored().note() }
     }
 }
 
 /// Instruction counts by path (`cargo xtask icount`).
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Counts {
+pub struct InstructionCounts {
     compiler: String,
     instructions: BTreeMap<String, f64>,
 }
 
-impl Counts {
+impl InstructionCounts {
     /// Returns the counts that this program was built with; empty where the tree held none.
     pub fn stored() -> Self {
         serde_json::from_str(STORED).unwrap_or_default()
@@ -76,15 +76,15 @@ mod tests {
 
     #[test]
     fn counts_are_found_by_path_and_their_absence_is_said() {
-        let counts: Counts = serde_json::from_str(
+        let counts: InstructionCounts = serde_json::from_str(
             r#"{"compiler": "rustc 1.95.0", "instructions": {"icount_lane_push": 31.5}}"#,
         )
         .unwrap();
         assert_eq!((counts.of("lane_push"), counts.of("lane_pop")), (Some(31.5), None));
         assert!(counts.note().contains("rustc 1.95.0"));
-        let none: Counts = serde_json::from_str("{}").unwrap();
+        let none: InstructionCounts = serde_json::from_str("{}").unwrap();
         assert!(none.note().contains("not counted"));
         // The contents of the tree at build time can be read.
-        assert!(!Counts::stored().note().is_empty());
+        assert!(!InstructionCounts::stored().note().is_empty());
     }
 }

@@ -9,7 +9,7 @@ use std::fmt::{self, Display, Formatter};
 
 /// Options of `clump lab steps`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct StepsArgs {
     /// A message through shared memory, or between nodes
     #[arg(long, value_enum, default_value = "net")]
     pub scope: Scope,
@@ -22,7 +22,7 @@ pub struct Args {
 ///
 /// # Errors
 /// Fails as the measurement does.
-pub fn run(args: &Args) -> Result<u8> {
+pub fn run(args: &StepsArgs) -> Result<u8> {
     match args.scope {
         Scope::Shm => {
             let breakdown: Breakdown = steps::measure()?;
@@ -37,7 +37,7 @@ pub fn run(args: &Args) -> Result<u8> {
             if args.json {
                 println!("{}", serde_json::to_string(&cost)?);
             } else {
-                print!("{}", Text(&cost));
+                print!("{}", StepsText(&cost));
             }
         }
     }
@@ -46,9 +46,9 @@ pub fn run(args: &Args) -> Result<u8> {
 
 /// The table, printed in 100 columns.
 #[derive(Debug)]
-pub struct Text<'a>(pub &'a Cost);
+pub struct StepsText<'a>(pub &'a Cost);
 
-impl Display for Text<'_> {
+impl Display for StepsText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Cost { packet_bytes, send, receive, calls } = self.0;
         writeln!(f, "a packet with one message, step by step, over loopback, one thread; ns")?;
@@ -95,11 +95,11 @@ impl Display for Text<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::steps::net::{Calls, Step};
+    use crate::steps::net::{Calls, NetStep};
 
     #[test]
     fn the_table_fits_and_names_every_step() {
-        let step = |name| Step { name, ns: [[12_345.6; 2]; 2] };
+        let step = |name| NetStep { name, ns: [[12_345.6; 2]; 2] };
         let calls =
             Calls { name: "write, read".into(), send_ns: [9999.9; 2], receive_ns: [1.0; 2] };
         let cost = Cost {
@@ -108,7 +108,7 @@ mod tests {
             receive: vec![step("frame read"), step("sum of a receive")],
             calls: vec![calls],
         };
-        let text = Text(&cost).to_string();
+        let text = StepsText(&cost).to_string();
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         for word in ["protocol", "sum of a receive", "1144", "write, read"] {
             assert!(text.contains(word), "{word}\n{text}");

@@ -126,11 +126,11 @@ mod tests {
     use super::*;
     use crate::measure::measure;
     use crate::pair::fake::FakePair;
-    use crate::plan::Plan;
+    use crate::plan::MeasurementPlan;
 
     #[test]
     fn a_curve_per_delay_inside_the_frame() {
-        let plan = Plan::quick();
+        let plan = MeasurementPlan::quick();
         let (m, _) = measure(&mut FakePair::default(), &plan).unwrap();
         let text = signature(&m.signature, &m.estimate().unwrap());
         assert!(text.starts_with("<svg") && text.ends_with("</svg>\n"));

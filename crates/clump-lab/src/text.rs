@@ -4,8 +4,8 @@ use crate::bare::Names;
 use crate::contrast::Contrast;
 use crate::goals::{self, Goals};
 use crate::plot;
-use crate::report::{Bandwidth, Path, Report};
-use crate::steps::{Breakdown, Step};
+use crate::report::{Bandwidth, BarePath, LogpReport};
+use crate::steps::{Breakdown, StepCost};
 use clump_loggp::Median;
 use std::fmt::{self, Display, Formatter};
 
@@ -20,11 +20,11 @@ pub enum Extent {
 
 /// Printed form of a report.
 #[derive(Debug)]
-pub struct Text<'a>(pub &'a Report, pub Extent);
+pub struct LogpText<'a>(pub &'a LogpReport, pub Extent);
 
-impl Display for Text<'_> {
+impl Display for LogpText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Text(report, extent) = self;
+        let LogpText(report, extent) = self;
         heading(f, report)?;
         if let Some(load) = report.crowd {
             writeln!(
@@ -48,7 +48,7 @@ impl Display for Text<'_> {
     }
 }
 
-fn heading(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+fn heading(f: &mut Formatter<'_>, report: &LogpReport) -> fmt::Result {
     if let Some(link) = &report.link {
         writeln!(
             f,
@@ -77,7 +77,7 @@ fn heading(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     writeln!(f)
 }
 
-fn table(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+fn table(f: &mut Formatter<'_>, report: &LogpReport) -> fmt::Result {
     let e = &report.estimate;
     writeln!(f, "{:<44}{:>14}   95 % interval", "parameter", "median")?;
     let row = |f: &mut Formatter<'_>, name: &str, m: &Median, digits: usize, unit: &str| {
@@ -112,7 +112,7 @@ fn table(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     Ok(())
 }
 
-fn comparisons(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+fn comparisons(f: &mut Formatter<'_>, report: &LogpReport) -> fmt::Result {
     writeln!(
         f,
         "{:<21}{:>12}   {:<22}{:>12}{:>8}   goal",
@@ -129,14 +129,14 @@ fn comparisons(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
     for Bandwidth { bytes: size, way, against, bytes_per_s } in &report.bandwidth {
         let name = format!("{} {}", way.name(), bytes(to_real(*size)));
         let goal = match goals.bandwidth {
-            goals::Bandwidth::Share(least) => {
+            goals::BandwidthGoal::Share(least) => {
                 format!(">= {least:.2} {}", verdict(bytes_per_s.ratio.value >= least))
             }
-            goals::Bandwidth::Absolute(least) if *size >= 1 << 20 => {
+            goals::BandwidthGoal::Absolute(least) if *size >= 1 << 20 => {
                 let met = verdict(bytes_per_s.ours.value >= least);
                 format!(">= {:.0} GB/s {met}", least / 1e9)
             }
-            goals::Bandwidth::Absolute(_) => String::new(),
+            goals::BandwidthGoal::Absolute(_) => String::new(),
         };
         contrast(f, &name, against, &bytes_per_s.scaled(1e-9), "GB/s", &goal)?;
     }
@@ -148,13 +148,13 @@ fn comparisons(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
 }
 
 /// Writes the bare network, one row per kind of system call.
-fn paths(f: &mut Formatter<'_>, paths: &[Path]) -> fmt::Result {
+fn paths(f: &mut Formatter<'_>, paths: &[BarePath]) -> fmt::Result {
     writeln!(
         f,
         "{:<34}{:>14}{:>16}{:>22}",
         "bare UDP of the same size", "round trip", "clump / it", "one way"
     )?;
-    for Path { call, round_trip_ns, datagrams_per_s } in paths {
+    for BarePath { call, round_trip_ns, datagrams_per_s } in paths {
         let trip = round_trip_ns.as_ref();
         let ns = trip.map_or_else(|| "-".into(), |c| format!("{:.0} ns", c.baseline.value));
         let ratio = trip.map_or_else(|| "-".into(), |c| format!("{:.2}", c.ratio.value));
@@ -185,7 +185,7 @@ fn verdict(met: bool) -> &'static str {
     if met { "met" } else { "missed" }
 }
 
-fn second_opinion(f: &mut Formatter<'_>, report: &Report) -> fmt::Result {
+fn second_opinion(f: &mut Formatter<'_>, report: &LogpReport) -> fmt::Result {
     writeln!(f, "second opinion: trains of messages (Hoefler et al., PRTT)")?;
     for row in &report.disagreement {
         writeln!(
@@ -220,7 +220,7 @@ fn breakdown(f: &mut Formatter<'_>, breakdown: &Breakdown) -> fmt::Result {
             "ns",
             "instructions"
         )?;
-        for Step { name, ns, instructions } in steps {
+        for StepCost { name, ns, instructions } in steps {
             let ns = ns.map_or_else(|| "-".into(), |t| format!("{t:.1}"));
             let instructions = instructions.map_or_else(|| "-".into(), |n| format!("{n:.0}"));
             writeln!(f, "  {name:<46}{ns:>10}{instructions:>14}")?;

@@ -14,7 +14,7 @@ use std::fmt::{self, Display, Formatter};
 
 /// Output of one job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct UrgentJob {
     /// Every small operation without load, nanoseconds.
     pub idle_ns: Vec<f64>,
     /// Every small operation during bulk transfers, nanoseconds.
@@ -27,7 +27,7 @@ pub struct Said {
 
 /// One small operation.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct OperationRow {
     /// Its name.
     pub what: &'static str,
     /// Median without load.
@@ -42,13 +42,13 @@ pub struct Row {
     pub ahead: u64,
 }
 
-impl Row {
+impl OperationRow {
     /// Builds the row from turns: with control ahead, and without.
     ///
     /// # Errors
     /// Fails if a job measured nothing, or without turns.
-    pub fn of(what: &'static str, turns: &[(Said, Said)]) -> Result<Self> {
-        let contrast = |part: &dyn Fn(&Said) -> Option<f64>| -> Result<Contrast> {
+    pub fn of(what: &'static str, turns: &[(UrgentJob, UrgentJob)]) -> Result<Self> {
+        let contrast = |part: &dyn Fn(&UrgentJob) -> Option<f64>| -> Result<Contrast> {
             let pairs = turns.iter().map(|(with, without)| Some((part(with)?, part(without)?)));
             let pairs: Option<Vec<_>> = pairs.collect();
             Contrast::of(&pairs.context("a job measured nothing")?).context("no turns were played")
@@ -78,14 +78,14 @@ fn share(samples: &[f64], share: f64) -> Option<f64> {
 
 /// The whole report.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct UrgentReport {
     /// Protection of packets.
     pub security: &'static str,
     /// Each small operation.
-    pub rows: Vec<Row>,
+    pub rows: Vec<OperationRow>,
 }
 
-impl Display for Report {
+impl Display for UrgentReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "small messages between two nodes, bulk going as well, {}", self.security)?;
         writeln!(
@@ -93,7 +93,7 @@ impl Display for Report {
             "{:<26}{:>9}{:>12}{:>12}{:>8}{:>12}{:>12}{:>8}{:>10}",
             "us", "idle", "ahead", "in line", "ratio", "p99 ahead", "in line", "ratio", "bulk"
         )?;
-        for Row { what, idle_ns, loaded_ns, p99_ns, bulk_bytes_per_s, .. } in &self.rows {
+        for OperationRow { what, idle_ns, loaded_ns, p99_ns, bulk_bytes_per_s, .. } in &self.rows {
             writeln!(
                 f,
                 "{what:<26}{:>9.1}{:>12.1}{:>12.1}{:>8.2}{:>12.1}{:>12.1}{:>8.2}{:>10.2}",
@@ -115,22 +115,22 @@ impl Display for Report {
 mod tests {
     use super::*;
 
-    fn said(idle: f64, loaded: f64, bulk: f64) -> Said {
+    fn said(idle: f64, loaded: f64, bulk: f64) -> UrgentJob {
         let all = |ns: f64| (1..=100_u32).map(|i| ns * f64::from(i)).collect();
-        Said { idle_ns: all(idle), loaded_ns: all(loaded), bulk_bytes_per_s: bulk, ahead: 3 }
+        UrgentJob { idle_ns: all(idle), loaded_ns: all(loaded), bulk_bytes_per_s: bulk, ahead: 3 }
     }
 
     #[test]
     fn ratios_are_those_of_turns() {
         let turns =
             [1.0, 10.0, 2.0].map(|slow| (said(1.0, 2.0 * slow, 4.0), said(1.0, 8.0 * slow, 5.0)));
-        let row = Row::of("a lock", &turns).unwrap();
+        let row = OperationRow::of("a lock", &turns).unwrap();
         assert!((row.loaded_ns.ratio.value - 0.25).abs() < 1e-9, "{row:?}");
         assert!((row.p99_ns.ratio.value - 0.25).abs() < 1e-9);
         assert!((row.bulk_bytes_per_s.ratio.value - 0.8).abs() < 1e-9);
         assert_eq!(row.ahead, 9);
-        assert!(Row::of("nothing", &[]).is_err());
-        let text = Report { security: "aead", rows: vec![row] }.to_string();
+        assert!(OperationRow::of("nothing", &[]).is_err());
+        let text = UrgentReport { security: "aead", rows: vec![row] }.to_string();
         assert!(text.contains("a lock") && text.contains("0.25"), "{text}");
     }
 }

@@ -4,23 +4,23 @@
 //! [`Wire::open_side`] (the one that measures) and [`Wire::answer`]. Everything here is plain
 //! system calls of `clump_os::raw_udp` and `std`, shared with nothing that is measured.
 //!
-//! Types to know: [`Game`] (a workload), [`Call`] (its system calls), [`Wire`] (a side).
+//! Types to know: [`Workload`] (a workload), [`Call`] (its system calls), [`Wire`] (a side).
 //!
 //! # Invariants
 //! 1. A datagram begins with the number of its workload: remains of an earlier one are skipped.
 //! 2. Every wait ends: after [`RESEND_NS`] lost datagrams are sent again, after [`GIVE_UP_NS`]
 //!    without any progress the workload fails.
 
-mod game;
 mod ping;
 mod stream;
+mod workload;
 
 use anyhow::{Context, Result, bail, ensure};
 use clump_os::{clock, raw_udp};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-pub use game::{Call, Game};
+pub use workload::{Call, WireWorkload};
 
 /// Time without an answer after which a datagram is sent again.
 const RESEND_NS: u64 = 20_000_000;
@@ -84,7 +84,7 @@ impl Unmet {
             bound: self.bound,
             other,
             largest,
-            game: 0,
+            workload: 0,
             buffer,
             give_up_ns: GIVE_UP_NS,
         })
@@ -102,7 +102,7 @@ pub struct Wire {
     other: SocketAddr,
     largest: usize,
     /// Number of workloads run; the same on both sides.
-    game: u32,
+    workload: u32,
     buffer: Vec<u8>,
     /// Time for which the other side may be silent.
     give_up_ns: u64,
@@ -128,12 +128,16 @@ impl Wire {
     ///
     /// # Errors
     /// Fails if a call fails, or if the other side falls silent.
-    pub fn open_side(&mut self, game: Game, meanwhile: impl FnMut() -> Result<()>) -> Result<u64> {
-        self.begin(game)?;
+    pub fn open_side(
+        &mut self,
+        workload: WireWorkload,
+        meanwhile: impl FnMut() -> Result<()>,
+    ) -> Result<u64> {
+        self.begin(workload)?;
         self.await_ready(meanwhile)?;
-        match game {
-            Game::PingPong { call, bytes, rounds } => self.ping(call, bytes, rounds),
-            Game::Stream { call, bytes, total, window } => {
+        match workload {
+            WireWorkload::PingPong { call, bytes, rounds } => self.ping(call, bytes, rounds),
+            WireWorkload::Stream { call, bytes, total, window } => {
                 self.stream_out(call, bytes, total, window)
             }
         }
@@ -143,23 +147,23 @@ impl Wire {
     ///
     /// # Errors
     /// Fails if a call fails, or if the measuring side falls silent.
-    pub fn answer(&mut self, game: Game) -> Result<()> {
-        self.begin(game)?;
+    pub fn answer(&mut self, workload: WireWorkload) -> Result<()> {
+        self.begin(workload)?;
         let ready = self.word(0).to_le_bytes();
         raw_udp::write(&self.bound, &ready)?;
-        match game {
-            Game::PingPong { call, bytes, rounds } => self.pong(call, bytes, rounds),
-            Game::Stream { call, bytes, total, window } => {
+        match workload {
+            WireWorkload::PingPong { call, bytes, rounds } => self.pong(call, bytes, rounds),
+            WireWorkload::Stream { call, bytes, total, window } => {
                 self.stream_in(call, bytes, total, window)
             }
         }
     }
 
     /// Prepares the sockets; both sides do this for every workload, in the same order.
-    fn begin(&mut self, game: Game) -> Result<()> {
-        game.check()?;
-        self.game += 1;
-        let (Game::PingPong { call, .. } | Game::Stream { call, .. }) = game;
+    fn begin(&mut self, workload: WireWorkload) -> Result<()> {
+        workload.check()?;
+        self.workload += 1;
+        let (WireWorkload::PingPong { call, .. } | WireWorkload::Stream { call, .. }) = workload;
         let blocks = call == Call::Blocking;
         self.free.set_nonblocking(true)?;
         self.bound.set_nonblocking(!blocks)?;
@@ -171,7 +175,7 @@ impl Wire {
 
     /// Prepares the sockets for calls of this kind outside any workload.
     pub(crate) fn ready(&mut self, call: Call, bytes: usize) -> Result<()> {
-        self.begin(Game::Stream { call, bytes, total: 0, window: 0 })?;
+        self.begin(WireWorkload::Stream { call, bytes, total: 0, window: 0 })?;
         if let (Call::Segments, Ok(segment)) = (call, u16::try_from(bytes)) {
             raw_udp::set_segment(&self.bound, segment)?;
         }
@@ -203,7 +207,7 @@ impl Wire {
 
     /// Returns the word at the beginning of a datagram of this workload.
     fn word(&self, turn: u32) -> u64 {
-        u64::from(self.game) << 32 | u64::from(turn)
+        u64::from(self.workload) << 32 | u64::from(turn)
     }
 
     /// Hands over `datagrams` of `each` bytes, as many as one call of this kind takes. Returns the
@@ -304,18 +308,18 @@ mod tests {
     use super::*;
 
     /// Runs both sides in this process, the other on a thread.
-    fn play(game: Game) -> u64 {
+    fn play(workload: WireWorkload) -> u64 {
         let here = IpAddr::from([127, 0, 0, 1]);
         let (a, b) = (Unmet::open(here).unwrap(), Unmet::open(here).unwrap());
         let (said_a, said_b) = (a.addresses().unwrap(), b.addresses().unwrap());
         let (mut a, mut b) = (a.meet(&said_b).unwrap(), b.meet(&said_a).unwrap());
-        let (invite, invited) = std::sync::mpsc::channel::<Game>();
+        let (invite, invited) = std::sync::mpsc::channel::<WireWorkload>();
         std::thread::scope(|threads| {
-            threads.spawn(move || invited.iter().for_each(|game| b.answer(game).unwrap()));
+            threads.spawn(move || invited.iter().for_each(|workload| b.answer(workload).unwrap()));
             let mut ns = 0;
             for _ in 0..2 {
-                invite.send(game).unwrap();
-                ns = a.open_side(game, || Ok(())).unwrap();
+                invite.send(workload).unwrap();
+                ns = a.open_side(workload, || Ok(())).unwrap();
             }
             drop(invite);
             ns
@@ -325,7 +329,7 @@ mod tests {
     #[test]
     fn every_call_plays_ping_pong() {
         for call in [Call::Each, Call::ReadWrite, Call::Blocking, Call::Many] {
-            assert!(play(Game::PingPong { call, bytes: 100, rounds: 50 }) > 0, "{call:?}");
+            assert!(play(WireWorkload::PingPong { call, bytes: 100, rounds: 50 }) > 0, "{call:?}");
         }
     }
 
@@ -335,7 +339,7 @@ mod tests {
             for bytes in [64, 1400, 20_000] {
                 let total = 40 * bytes as u64 + 1;
                 let window = 10 * bytes;
-                assert!(play(Game::Stream { call, bytes, total, window }) > 0, "{call:?}");
+                assert!(play(WireWorkload::Stream { call, bytes, total, window }) > 0, "{call:?}");
             }
         }
     }
@@ -346,10 +350,10 @@ mod tests {
         let (a, b) = (Unmet::open(here).unwrap(), Unmet::open(here).unwrap());
         let mut a = a.meet(&b.addresses().unwrap()).unwrap();
         a.give_up_ns = 1;
-        let game = Game::PingPong { call: Call::Each, bytes: 64, rounds: 1 };
+        let workload = WireWorkload::PingPong { call: Call::Each, bytes: 64, rounds: 1 };
         let mut polls = 0;
         let error = a
-            .open_side(game, || {
+            .open_side(workload, || {
                 polls += 1;
                 Ok(())
             })

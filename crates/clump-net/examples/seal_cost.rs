@@ -24,14 +24,14 @@ fn main() -> Result<(), KeyError> {
         let rounds = (SLICE_BYTES / (bytes + 2000)).max(1);
         let mut packet = vec![5; bytes + 16];
         let mut number = 0;
-        let mut slices = [const { Vec::new() }; 4];
+        let mut unit_fragments = [const { Vec::new() }; 4];
         for _ in 0..SLICES {
             let mut take = |slot: usize, work: &mut dyn FnMut()| {
                 let start = now_ns();
                 (0..rounds).for_each(|_| work());
                 let each = (now_ns() - start) as f64 / rounds as f64;
-                if let Some(slice) = slices.get_mut(slot) {
-                    slice.push(each);
+                if let Some(unit_fragment) = unit_fragments.get_mut(slot) {
+                    unit_fragment.push(each);
                 }
             };
             let mut seal = |packet: &mut [u8]| {
@@ -53,9 +53,9 @@ fn main() -> Result<(), KeyError> {
                 assert!(checker.open(0, black_box(&head), &mut packet[..bytes + 4]).is_some());
             });
         }
-        let [seal, both, checksum, check] = slices.map(|mut slice| {
-            slice.sort_by(f64::total_cmp);
-            slice.get(SLICES / 2).copied().unwrap_or(f64::NAN)
+        let [seal, both, checksum, check] = unit_fragments.map(|mut unit_fragment| {
+            unit_fragment.sort_by(f64::total_cmp);
+            unit_fragment.get(SLICES / 2).copied().unwrap_or(f64::NAN)
         });
         println!("{bytes:10} {seal:6.0} {:6.0} {checksum:10.0} {check:7.0}", both - seal);
     }

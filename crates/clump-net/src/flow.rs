@@ -38,7 +38,7 @@ impl Flow {
     }
 
     /// What to ask the peer to report; `None` when it was asked that already.
-    pub fn question(&mut self) -> Option<u64> {
+    pub fn poll_credit_request(&mut self) -> Option<u64> {
         let expected = self.sent.saturating_sub(self.refunded);
         (std::mem::replace(&mut self.asked, expected) != expected).then_some(expected)
     }
@@ -62,7 +62,7 @@ impl Flow {
     }
 
     /// The peer is lost: nothing is outstanding.
-    pub fn settle(&mut self) {
+    pub fn on_peer_lost(&mut self) {
         (self.consumed, self.refunded) = (self.sent, 0);
     }
 }

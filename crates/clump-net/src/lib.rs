@@ -4,8 +4,8 @@
 //! a `clump-proto` channel per peer, seals them, and sends them through a `clump-driver`.
 //!
 //! Types to know: [`Stack`] (one driver and everything that goes through it, pure but for the driver),
-//! [`Interface`] (a rank's stack, shared by its threads), [`Doors`] (what a stack asks about
-//! endpoints), [`Batch`] and [`Arrival`] (what it hands over), [`seal`] (keys).
+//! [`Backstop`] (a rank's stack, shared by its threads), [`EndpointTable`] (what a stack asks about
+//! endpoints), [`Batch`] and [`ArrivedMessage`] (what it hands over), [`seal`] (keys).
 //!
 //! # Invariants
 //! 1. A message is handed over exactly once, or comes back with a reason, whatever the network does;
@@ -17,25 +17,25 @@
 //! 5. The lock of an interface is never held while a handler runs.
 #![forbid(unsafe_code)]
 
-mod assembly;
-mod doors;
+mod backstop;
+mod endpoint_table;
 mod flow;
-mod interface;
-mod mail;
 mod order;
 pub mod original;
 mod outbox;
 mod polling;
+mod queued_message;
+mod reassembly;
 pub mod seal;
-mod slices;
 mod stack;
 mod stats;
+mod unit_fragments;
 
-pub use doors::{Doors, Refusal};
+pub use backstop::{Backstop, TimedStack, Times};
+pub use endpoint_table::{EndpointTable, Refusal};
 pub use flow::{Flow, FlowId, Flows, REQUEST_COST};
-pub use interface::{Interface, Times, Watched};
-pub use mail::{Arrival, Batch, Mail, Sort, Words};
 pub use outbox::Progress;
 pub use polling::Polling;
-pub use stack::{Mark, PeerAddress, Portion, Push, Request, Stack, StackConfig};
+pub use queued_message::{ArrivedMessage, Batch, Disposition, QueuedMessage, Words};
+pub use stack::{Mark, PeerAddress, Pushed, RelayedFragment, Request, Stack, StackConfig};
 pub use stats::Stats;

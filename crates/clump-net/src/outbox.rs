@@ -3,27 +3,27 @@
 //! Units lie in rows, with room for a header before each and a checksum behind it, so that a packet that is not
 //! encrypted is never copied again.
 
-mod covers;
-mod flying;
-mod gathering;
+mod buffer_pool;
+mod in_flight;
 mod pieces;
-mod row;
-mod shelf;
+mod sealed_buffers;
+mod send_buffer;
+mod undelivered;
 mod urgent;
 
 use crate::seal::Sealer;
-use clump_wire::frame::{self, Frames, Head, Kind, Route};
-use covers::Covers;
-use flying::Flying;
-use gathering::Gathering;
-pub(crate) use row::Place;
-use shelf::Shelf;
+use buffer_pool::BufferPool;
+use clump_wire::frame::{self, FrameHead, FrameKind, Frames, Route};
+use in_flight::InFlightUnit;
+use sealed_buffers::SealedBuffers;
+pub(crate) use send_buffer::BufferRange;
 use std::collections::VecDeque;
-use urgent::Urgent;
+use undelivered::UndeliveredMessages;
+use urgent::UrgentUnit;
 pub(crate) use urgent::is_control;
 
 /// Least room for payload for which a message is begun in a packet that is not empty.
-const LEAST_PIECE: usize = 256;
+const MIN_PIECE: usize = 256;
 /// Bytes of units that one call of the driver sends for much less each than if they went one by one.
 const SALVO: usize = 16 << 10;
 /// Room before a unit, and most behind it.
@@ -32,8 +32,8 @@ const TAILROOM: usize = 16;
 
 /// A long message that is under way: what to return if it does not arrive.
 #[derive(Debug, Clone)]
-struct Begun {
-    head: Head,
+struct LongMessage {
+    head: FrameHead,
     words: Vec<u64>,
     message: u64,
     /// The last unit that holds a piece of it; `None` while more pieces follow.
@@ -51,7 +51,7 @@ pub struct Progress {
 
 /// As much of a payload as is at hand.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stretch<'a> {
+pub(crate) struct PayloadFragment<'a> {
     /// Bytes of the whole payload.
     pub(crate) total: usize,
     /// Where in it `bytes` begin.
@@ -60,7 +60,7 @@ pub(crate) struct Stretch<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-impl<'a> Stretch<'a> {
+impl<'a> PayloadFragment<'a> {
     /// A payload that is all there.
     pub(crate) fn whole(bytes: &'a [u8]) -> Self {
         Self { total: bytes.len(), at: 0, bytes }
@@ -76,7 +76,7 @@ impl<'a> Stretch<'a> {
 /// A message that was not acknowledged when its peer was lost.
 #[derive(Debug)]
 pub(crate) struct Unsent {
-    pub(crate) head: Head,
+    pub(crate) head: FrameHead,
     pub(crate) words: Vec<u64>,
     pub(crate) payload: Vec<u8>,
 }
@@ -85,25 +85,25 @@ pub(crate) struct Unsent {
 #[derive(Debug)]
 pub(crate) struct Outbox {
     /// The rows that units lie in.
-    shelf: Shelf,
+    pool: BufferPool,
     /// Packets of units where sealing changes them.
-    covers: Covers,
+    covers: SealedBuffers,
     /// Where in its row the unit begins that may still grow.
     open: Option<usize>,
     open_route: Option<Route>,
-    closed: VecDeque<Place>,
+    closed: VecDeque<BufferRange>,
     /// Goes ahead of those.
-    urgent: Urgent,
+    urgent: UrgentUnit,
     /// Whether anything does.
     control_first: bool,
-    flying: VecDeque<Flying>,
+    units_in_flight: VecDeque<InFlightUnit>,
     /// Number of the first unit of `flying`.
     base: u64,
     /// All units below this are acknowledged.
     acked_through: u64,
     /// Messages of several units: first and last unit.
     spans: VecDeque<(u64, u64)>,
-    begun: VecDeque<Begun>,
+    begun: VecDeque<LongMessage>,
     waiting: usize,
     next_message: u64,
 }
@@ -113,14 +113,14 @@ impl Outbox {
     /// (`covered`) others read their packets elsewhere. Whether small messages go ahead of what waits.
     pub(crate) fn new(capacity: usize, tail: usize, covered: bool, control_first: bool) -> Self {
         Self {
-            urgent: Urgent::default(),
+            urgent: UrgentUnit::default(),
             control_first,
-            shelf: Shelf::new(capacity, tail, !covered),
-            covers: Covers::new(capacity, tail),
+            pool: BufferPool::new(capacity, tail, !covered),
+            covers: SealedBuffers::new(capacity, tail),
             open: None,
             open_route: None,
             closed: VecDeque::new(),
-            flying: VecDeque::new(),
+            units_in_flight: VecDeque::new(),
             base: 0,
             acked_through: 0,
             spans: VecDeque::new(),
@@ -132,15 +132,15 @@ impl Outbox {
 
     /// What is shown to the kernel may be kept in so many bytes, however little of it is under way.
     pub(crate) fn set_growth(&mut self, bytes: usize) {
-        self.shelf.set_growth(bytes);
+        self.pool.set_growth(bytes);
         self.covers.set_growth(bytes);
     }
 
     /// The path carries more, or less, from now on. Units that exist stay as they are.
     pub(crate) fn set_capacity(&mut self, capacity: usize) {
-        if capacity != self.shelf.capacity() {
+        if capacity != self.pool.capacity() {
             self.close();
-            self.shelf.set_capacity(capacity);
+            self.pool.set_capacity(capacity);
             self.covers.set_capacity(capacity);
         }
     }
@@ -177,7 +177,7 @@ impl Outbox {
 
     /// Packs a message: into the open unit, or a new one, or several.
     #[inline]
-    pub(crate) fn append(&mut self, head: &Head, words: &[u64], payload: &[u8]) {
+    pub(crate) fn append(&mut self, head: &FrameHead, words: &[u64], payload: &[u8]) {
         // Whole units that are few are about to go anyway.
         if self.has_salvo()
             && self.control_first
@@ -194,18 +194,24 @@ impl Outbox {
         self.append_elsewhere(head, words, payload);
     }
 
-    fn append_elsewhere(&mut self, head: &Head, words: &[u64], payload: &[u8]) {
+    fn append_elsewhere(&mut self, head: &FrameHead, words: &[u64], payload: &[u8]) {
         let need = frame::frame_bytes(head, false, words.len(), payload.len());
-        let capacity = self.shelf.capacity();
-        let small = need <= capacity / 4 || payload.len() <= LEAST_PIECE;
+        let capacity = self.pool.capacity();
+        let small = need <= capacity / 4 || payload.len() <= MIN_PIECE;
         if need <= capacity && (small || self.room() < capacity / 4) {
             self.close();
             return self.put(head, false, words, payload);
         }
         let mut progress = Progress::default();
         let first = self.next_unit();
-        self.append_pieces(head, words, Stretch::whole(payload), &mut progress, usize::MAX);
-        if head.kind != Kind::Long {
+        self.append_fragments(
+            head,
+            words,
+            PayloadFragment::whole(payload),
+            &mut progress,
+            usize::MAX,
+        );
+        if head.kind != FrameKind::Long {
             self.spans.push_back((first, self.next_unit()));
         }
     }
@@ -214,29 +220,29 @@ impl Outbox {
     fn room(&self) -> usize {
         match self.open {
             Some(at) => {
-                (at + HEADROOM + self.shelf.capacity()).saturating_sub(self.shelf.filling().len())
+                (at + HEADROOM + self.pool.capacity()).saturating_sub(self.pool.filling().len())
             }
-            None => self.shelf.capacity(),
+            None => self.pool.capacity(),
         }
     }
 
     #[inline]
-    fn put(&mut self, head: &Head, same: bool, words: &[u64], payload: &[u8]) {
+    fn put(&mut self, head: &FrameHead, same: bool, words: &[u64], payload: &[u8]) {
         if self.open.is_none() {
             self.begin_unit();
         }
-        let row = self.shelf.filling_mut();
-        let before = row.len();
-        frame::append(row.end(), head, same, words, payload);
-        self.waiting += row.len() - before;
-        if head.kind != Kind::Part {
+        let send_buffer = self.pool.filling_mut();
+        let before = send_buffer.len();
+        frame::append(send_buffer.end(), head, same, words, payload);
+        self.waiting += send_buffer.len() - before;
+        if head.kind != FrameKind::Part {
             self.open_route = Some(head.route);
         }
     }
 
     /// Number of the unit that is open.
     fn next_unit(&self) -> u64 {
-        self.base + (self.flying.len() + self.closed.len()) as u64
+        self.base + (self.units_in_flight.len() + self.closed.len()) as u64
     }
 
     /// How far what has been packed up to now reaches: for [`Outbox::has_arrived_before`]. Units that go ahead
@@ -247,7 +253,8 @@ impl Outbox {
 
     /// Whether all that was packed when [`Outbox::end`] said so has been sent.
     pub(crate) fn has_sent_before(&self, end: u64) -> bool {
-        let sent = (self.base + self.flying.len() as u64).saturating_sub(self.urgent.units());
+        let sent =
+            (self.base + self.units_in_flight.len() as u64).saturating_sub(self.urgent.units());
         self.urgent.is_empty() && sent >= end
     }
 
@@ -259,7 +266,7 @@ impl Outbox {
     /// Closes the open unit, if it holds anything.
     pub(crate) fn close(&mut self) {
         if let Some(at) = self.open.take() {
-            self.closed.push_back(self.shelf.finish(at));
+            self.closed.push_back(self.pool.finish(at));
             self.open_route = None;
         }
     }
@@ -267,7 +274,7 @@ impl Outbox {
     /// Bytes of the next unit to send for the first time; `None` when none is whole.
     #[inline]
     pub(crate) fn next_bytes(&self) -> Option<usize> {
-        self.closed.front().map(Place::bytes)
+        self.closed.front().map(BufferRange::bytes)
     }
 
     /// Moves the next whole unit under way.
@@ -276,12 +283,12 @@ impl Outbox {
         if let Some(place) = self.closed.pop_front() {
             self.urgent.on_bulk();
             self.waiting -= place.bytes();
-            let number = self.base + self.flying.len() as u64;
+            let number = self.base + self.units_in_flight.len() as u64;
             // Where one message ends another may begin: the last of them needs this unit for longest.
             let covers = |&&(first, last): &&(u64, u64)| first <= number && number <= last;
             let span = self.spans.iter().rev().find(covers);
             let kept_for = span.map_or(number, |&(_, last)| last);
-            self.flying.push_back(Flying::new(place, kept_for));
+            self.units_in_flight.push_back(InFlightUnit::new(place, kept_for));
         }
     }
 
@@ -289,9 +296,9 @@ impl Outbox {
     #[inline]
     pub(crate) fn on_acked(&mut self, number: u64) {
         let at = number.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
-        let Some(unit) = at.and_then(|at| self.flying.get_mut(at)) else { return };
+        let Some(unit) = at.and_then(|at| self.units_in_flight.get_mut(at)) else { return };
         unit.acked = true;
-        while self.acked_through < self.base + self.flying.len() as u64
+        while self.acked_through < self.base + self.units_in_flight.len() as u64
             && self.is_acked(self.acked_through)
         {
             self.acked_through += 1;
@@ -301,18 +308,18 @@ impl Outbox {
 
     fn is_acked(&self, number: u64) -> bool {
         let at = number.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
-        at.and_then(|at| self.flying.get(at)).is_none_or(|unit| unit.acked)
+        at.and_then(|at| self.units_in_flight.get(at)).is_none_or(|unit| unit.acked)
     }
 
     fn recycle(&mut self) {
-        while let Some(front) = self.flying.front() {
+        while let Some(front) = self.units_in_flight.front() {
             if !front.acked || front.kept_for >= self.acked_through {
                 break;
             }
-            let Some(done) = self.flying.pop_front() else { break };
+            let Some(done) = self.units_in_flight.pop_front() else { break };
             self.base += 1;
             if done.is_in_row() {
-                self.shelf.release(done.place.row);
+                self.pool.release(done.place.send_buffer);
             }
         }
         self.covers.release(self.base);
@@ -330,7 +337,7 @@ impl Outbox {
 
     /// Bytes under way or waiting.
     pub(crate) fn bytes(&self) -> usize {
-        self.waiting + self.flying.iter().map(|unit| unit.place.bytes()).sum::<usize>()
+        self.waiting + self.units_in_flight.iter().map(|unit| unit.place.bytes()).sum::<usize>()
     }
 
     /// The peer is lost: every message that has not arrived whole, in the order they were sent. `arrived`
@@ -341,31 +348,33 @@ impl Outbox {
         arrived: impl Fn(u64) -> bool,
     ) -> Vec<Unsent> {
         self.close();
-        for (number, unit) in (self.base..).zip(&mut self.flying) {
+        for (number, unit) in (self.base..).zip(&mut self.units_in_flight) {
             unit.acked |= arrived(number);
         }
-        let mut gathering = Gathering::new(std::mem::take(&mut self.begun));
-        let (flying, closed) = (std::mem::take(&mut self.flying), std::mem::take(&mut self.closed));
-        for unit in &flying {
+        let mut undelivered = UndeliveredMessages::new(std::mem::take(&mut self.begun));
+        let (units_in_flight, closed) =
+            (std::mem::take(&mut self.units_in_flight), std::mem::take(&mut self.closed));
+        for unit in &units_in_flight {
             let body = self.body_of(unit, sealer).unwrap_or_default();
             for frame in Frames::new(&body).flatten() {
-                gathering.on_frame(&frame, unit.acked);
+                undelivered.on_frame(&frame, unit.acked);
             }
         }
         for place in closed {
-            let row = self.shelf.get(place.row);
-            let body = row.and_then(|row| row.get(place.at + HEADROOM, place.end));
+            let send_buffer = self.pool.get(place.send_buffer);
+            let body =
+                send_buffer.and_then(|send_buffer| send_buffer.get(place.at + HEADROOM, place.end));
             for frame in body.map(Frames::new).into_iter().flatten().flatten() {
-                gathering.on_frame(&frame, false);
+                undelivered.on_frame(&frame, false);
             }
         }
         for frame in Frames::new(self.urgent.body()).flatten() {
-            gathering.on_frame(&frame, false);
+            undelivered.on_frame(&frame, false);
         }
         self.urgent.clear();
-        self.shelf.clear();
+        self.pool.clear();
         self.covers.clear();
         (self.waiting, self.spans) = (0, VecDeque::new());
-        gathering.finish()
+        undelivered.finish()
     }
 }

@@ -28,7 +28,7 @@ impl Polling {
     /// Notes what a look at the network found; says after how many looks at shared memory the next is
     /// due.
     #[inline]
-    pub fn on_look(&mut self, found: bool) -> u32 {
+    pub fn on_poll(&mut self, found: bool) -> u32 {
         self.history = self.history << 1 | u32::from(found);
         self.interval()
     }
@@ -64,21 +64,21 @@ mod tests {
     fn the_rate_follows_what_was_found_between_its_bounds() {
         let mut polling = Polling::new(8, 512);
         assert_eq!(polling.interval(), 512);
-        let mut last = polling.on_look(true);
+        let mut last = polling.on_poll(true);
         assert!(last < 512, "one success makes the next look come sooner");
         for _ in 1..32 {
-            let next = polling.on_look(true);
+            let next = polling.on_poll(true);
             assert!(next <= last);
             last = next;
         }
         assert_eq!(last, 8);
         for _ in 0..31 {
-            let next = polling.on_look(false);
+            let next = polling.on_poll(false);
             assert!(next >= last);
             last = next;
         }
         assert_eq!(polling.interval_in_wait(), polling.interval());
-        assert_eq!(polling.on_look(false), 512, "after 32 failures nothing is remembered");
+        assert_eq!(polling.on_poll(false), 512, "after 32 failures nothing is remembered");
         assert_eq!(polling.interval_in_wait(), 8 * 512);
     }
 
@@ -86,6 +86,6 @@ mod tests {
     fn odd_bounds_are_put_right() {
         assert_eq!(Polling::new(0, 0).interval(), 1);
         assert_eq!(Polling::new(0, 0).interval_in_wait(), 1);
-        assert_eq!(Polling::new(8, 2).on_look(true), 8);
+        assert_eq!(Polling::new(8, 2).on_poll(true), 8);
     }
 }

@@ -4,7 +4,7 @@
 //! simulation. Owned by one thread at a time.
 
 mod arena;
-mod ending;
+mod close_handshake;
 mod long;
 mod receive;
 mod relay;
@@ -12,29 +12,29 @@ mod route;
 mod transmit;
 mod view;
 
-use crate::assembly::Assembly;
-use crate::doors::{Doors, Refusal};
+use crate::endpoint_table::{EndpointTable, Refusal};
 use crate::flow::{FlowId, Flows, REQUEST_COST};
-use crate::mail::Mail;
-use crate::order::Order;
+use crate::order::OrderedMessages;
 use crate::outbox::Outbox;
+use crate::queued_message::QueuedMessage;
+use crate::reassembly::Reassembly;
 use crate::seal::{JobKey, KeyError, Opener, Sealer};
-use crate::slices::Slices;
 use crate::stats::Stats;
+use crate::unit_fragments::UnitFragments;
 use arena::Arena;
+use close_handshake::CloseHandshake;
 use clump_driver::Driver;
 use clump_proto::{Channel, Nanos};
-use clump_wire::frame::{Head, Kind, Route};
+use clump_wire::frame::{FrameHead, FrameKind, Route};
 use clump_wire::{HEADER_BYTES, Security};
-use ending::Farewell;
-pub use relay::{Mark, Portion};
+pub use relay::{Mark, RelayedFragment};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 /// Endpoints of one owner.
 pub const ENDPOINTS: usize = 32;
 /// Bytes that may wait to be sent to a peer before requests find no room; replies get twice that.
-const MOST_WAITING: usize = 256 << 10;
+const MAX_WAITING: usize = 256 << 10;
 /// A message waits at most this long for others to share its packet, while others keep coming: a packet
 /// costs either side some microseconds.
 const COALESCE_NS: Nanos = 100_000;
@@ -78,7 +78,7 @@ pub struct StackConfig {
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Push {
+pub enum Pushed {
     /// It is on its way.
     Accepted,
     /// There is no room now.
@@ -95,7 +95,7 @@ pub struct Request<'a> {
     /// The right to send there.
     pub tag: u64,
     /// `Short`, `Medium` or `Long`.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// The handler that is to run.
     pub handler: u8,
     /// The words; of a long message, offset and length first.
@@ -104,7 +104,7 @@ pub struct Request<'a> {
 
 /// What a stack keeps for a peer that it talks to.
 #[derive(Debug)]
-pub(crate) struct Conduit {
+pub(crate) struct PeerConnection {
     channel: Channel,
     outbox: Outbox,
     /// Length of datagrams that the outbox packs for.
@@ -115,9 +115,9 @@ pub(crate) struct Conduit {
     longest: usize,
     /// That its path carries less than before has been told.
     told_narrow: bool,
-    slices: Slices,
-    assembly: Assembly,
-    order_in: Order,
+    unit_fragments: UnitFragments,
+    assembly: Reassembly,
+    order_in: OrderedMessages,
     next_order: u64,
     /// When a packet last went out.
     sent_at: Nanos,
@@ -138,9 +138,9 @@ struct Peer {
     epoch: u32,
     sealer: Sealer,
     opener: Opener,
-    conduit: Option<Box<Conduit>>,
+    connection: Option<Box<PeerConnection>>,
     lost: Option<Refusal>,
-    farewell: Farewell,
+    close_handshake: CloseHandshake,
 }
 
 /// See the module.
@@ -148,10 +148,10 @@ pub struct Stack {
     config: StackConfig,
     job: u32,
     driver: Box<dyn Driver>,
-    doors: Box<dyn Doors>,
+    endpoints: Box<dyn EndpointTable>,
     peers: Vec<Option<Peer>>,
     flows: Flows,
-    mail: Vec<VecDeque<Mail>>,
+    queued: Vec<VecDeque<QueuedMessage>>,
     mailed: u32,
     /// When the driver was last asked for packets.
     looked_at: Nanos,
@@ -175,7 +175,7 @@ pub struct Stack {
 impl Peer {
     /// Whether it is talked to, and not lost.
     fn is_open(&self) -> bool {
-        self.conduit.is_some() && self.lost.is_none()
+        self.connection.is_some() && self.lost.is_none()
     }
 }
 
@@ -194,7 +194,7 @@ impl Stack {
         config: StackConfig,
         key: &JobKey,
         mut driver: Box<dyn Driver>,
-        doors: Box<dyn Doors>,
+        endpoints: Box<dyn EndpointTable>,
     ) -> Result<Self, KeyError> {
         let probe_key = key.probe_key()?;
         driver.set_probe_key(&probe_key);
@@ -211,9 +211,9 @@ impl Stack {
                 epoch,
                 sealer,
                 opener,
-                conduit: None,
+                connection: None,
                 lost: None,
-                farewell: Farewell::default(),
+                close_handshake: CloseHandshake::default(),
             };
             if let Some(place) = peers.get_mut(at) {
                 *place = Some(peer);
@@ -224,10 +224,10 @@ impl Stack {
             job: key.job_tag(),
             many_paths: driver.paths().is_some(),
             driver,
-            doors,
+            endpoints,
             peers,
             flows: Flows::default(),
-            mail: (0..ENDPOINTS).map(|_| VecDeque::new()).collect(),
+            queued: (0..ENDPOINTS).map(|_| VecDeque::new()).collect(),
             mailed: 0,
             looked_at: 0,
             closed: false,
@@ -249,7 +249,7 @@ impl Stack {
 
     /// When the driver was last asked for packets.
     #[inline]
-    pub fn looked_at(&self) -> Nanos {
+    pub fn polled_at(&self) -> Nanos {
         self.looked_at
     }
 
@@ -265,21 +265,21 @@ impl Stack {
         now: impl Fn() -> Nanos,
         request: &Request<'_>,
         payload: &[u8],
-    ) -> Push {
+    ) -> Pushed {
         let Self { flows, config, .. } = self;
-        let Some(flow) = flows.get_mut(request.flow) else { return Push::Full };
+        let Some(flow) = flows.get_mut(request.flow) else { return Pushed::Full };
         let cost = REQUEST_COST + payload.len() as u64;
         let (peer, ordered) = (flow.peer, flow.ordered);
         if flow.outstanding() + cost > config.credit_bytes && flow.outstanding() != 0 {
             // What is outstanding may be too little for the peer to report by itself.
-            self.ask(now, request.flow);
-            return self.lost(peer).map_or(Push::Full, Push::Lost);
+            self.request_consumption_report(now, request.flow);
+            return self.lost(peer).map_or(Pushed::Full, Pushed::Lost);
         }
         let route = Route { from: flow.from, to: flow.to, tag: request.tag };
         let (kind, handler) = (request.kind, request.handler);
-        let head = Head { kind, reply: false, handler, route, order: None, piece: None };
-        let pushed = self.push(now, peer, head, ordered, (request.words, payload), MOST_WAITING);
-        if pushed == Push::Accepted
+        let head = FrameHead { kind, reply: false, handler, route, order: None, fragment: None };
+        let pushed = self.push(now, peer, head, ordered, (request.words, payload), MAX_WAITING);
+        if pushed == Pushed::Accepted
             && let Some(flow) = self.flows.get_mut(request.flow)
         {
             flow.spend(cost);
@@ -287,35 +287,35 @@ impl Stack {
         pushed
     }
 
-    /// Answers a request: a reply, or the request itself on its way back (`Kind::Returned`).
+    /// Answers a request: a reply, or the request itself on its way back (`FrameKind::Returned`).
     #[inline]
     pub fn reply(
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
-        head: (Kind, u8),
+        head: (FrameKind, u8),
         names: (u64, u64),
         body: (&[u64], &[u8]),
-    ) -> Push {
-        self.answer(now, peer, head, names, body, 2 * MOST_WAITING)
+    ) -> Pushed {
+        self.answer(now, peer, head, names, body, 2 * MAX_WAITING)
     }
 
     /// Tells the endpoint `to` how many bytes of its requests `from` has consumed, ever.
     pub fn report(&mut self, now: impl Fn() -> Nanos, peer: u32, from: u64, to: u64, total: u64) {
         self.stats.credits_sent += 1;
-        self.reply_anyway(&now, peer, (Kind::Credit, 0), (from, to), (&[total], &[]));
+        self.reply_anyway(&now, peer, (FrameKind::Credit, 0), (from, to), (&[total], &[]));
         // Its sender may have nothing else to wait for.
         self.kick(now(), peer, true);
     }
 
     /// Whether something on a flow is not known to be consumed; then its peer has been asked to report.
-    pub fn ask(&mut self, now: impl Fn() -> Nanos, flow: FlowId) -> bool {
+    pub fn request_consumption_report(&mut self, now: impl Fn() -> Nanos, flow: FlowId) -> bool {
         let Some(flow) = self.flows.get_mut(flow).filter(|flow| flow.outstanding() != 0) else {
             return false;
         };
         let (peer, from, to) = (flow.peer, flow.from, flow.to);
-        if let Some(total) = flow.question() {
-            self.reply_anyway(now, peer, (Kind::Ask, 0), (from, to), (&[total], &[]));
+        if let Some(total) = flow.poll_credit_request() {
+            self.reply_anyway(now, peer, (FrameKind::Ask, 0), (from, to), (&[total], &[]));
         }
         true
     }
@@ -326,7 +326,7 @@ impl Stack {
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
-        head: (Kind, u8),
+        head: (FrameKind, u8),
         names: (u64, u64),
         body: (&[u64], &[u8]),
     ) {
@@ -338,14 +338,14 @@ impl Stack {
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
-        (kind, handler): (Kind, u8),
+        (kind, handler): (FrameKind, u8),
         (from, to): (u64, u64),
         body: (&[u64], &[u8]),
-        most_waiting: usize,
-    ) -> Push {
+        max_waiting: usize,
+    ) -> Pushed {
         let route = Route { from, to, tag: 0 };
-        let head = Head { kind, reply: true, handler, route, order: None, piece: None };
-        self.push(now, peer, head, false, body, most_waiting)
+        let head = FrameHead { kind, reply: true, handler, route, order: None, fragment: None };
+        self.push(now, peer, head, false, body, max_waiting)
     }
 
     #[inline]
@@ -353,43 +353,43 @@ impl Stack {
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
-        mut head: Head,
+        mut head: FrameHead,
         ordered: bool,
         (words, payload): (&[u64], &[u8]),
-        most_waiting: usize,
-    ) -> Push {
+        max_waiting: usize,
+    ) -> Pushed {
         let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
-        let Some(known) = known else { return Push::Lost(Refusal::NoSuchEndpoint) };
+        let Some(known) = known else { return Pushed::Lost(Refusal::NoSuchEndpoint) };
         if let Some(refusal) = known.lost {
-            return Push::Lost(refusal);
+            return Pushed::Lost(refusal);
         }
-        let Some(conduit) = known.conduit.as_deref_mut() else {
-            return match self.conduit(now(), peer) {
-                Some(_) => self.push(now, peer, head, ordered, (words, payload), most_waiting),
-                None => Push::Full,
+        let Some(connection) = known.connection.as_deref_mut() else {
+            return match self.connection(now(), peer) {
+                Some(_) => self.push(now, peer, head, ordered, (words, payload), max_waiting),
+                None => Pushed::Full,
             };
         };
-        let full = conduit.outbox.waiting() >= most_waiting;
-        if full && !conduit.passes(&head, ordered, payload) {
+        let full = connection.outbox.waiting() >= max_waiting;
+        if full && !connection.passes(&head, ordered, payload) {
             let at = now();
             self.kick(at, peer, false);
-            return Push::Full;
+            return Pushed::Full;
         }
         if ordered {
-            head.order = Some(conduit.next_order);
-            conduit.next_order += 1;
+            head.order = Some(connection.next_order);
+            connection.next_order += 1;
         }
-        let (first, whole) = (!conduit.outbox.has_waiting(), conduit.outbox.whole_units());
-        conduit.outbox.append(&head, words, payload);
+        let (first, whole) = (!connection.outbox.has_waiting(), connection.outbox.whole_units());
+        connection.outbox.append(&head, words, payload);
         if first {
             let at = now();
-            conduit.opened_at = at;
+            connection.opened_at = at;
             self.kick(at, peer, false);
-        } else if conduit.outbox.whole_units() > whole || conduit.outbox.has_urgent() {
+        } else if connection.outbox.whole_units() > whole || connection.outbox.has_urgent() {
             let at = now();
             self.kick(at, peer, false);
         }
-        Push::Accepted
+        Pushed::Accepted
     }
 
     /// Why a peer takes nothing any more.
@@ -401,10 +401,10 @@ impl Stack {
     }
 
     /// What is kept for `peer`, made when it is needed first.
-    fn conduit(&mut self, now: Nanos, peer: u32) -> Option<&mut Conduit> {
+    fn connection(&mut self, now: Nanos, peer: u32) -> Option<&mut PeerConnection> {
         let overhead = self.overhead;
         let known = self.peers.get_mut(peer as usize)?.as_mut()?;
-        if known.conduit.is_none() {
+        if known.connection.is_none() {
             let hint = self.driver.path_hint(known.address).unwrap_or(USUAL_DATAGRAM);
             let most = hint.min(self.driver.capabilities().max_datagram);
             let mut config = self.config.channel.clone();
@@ -419,16 +419,16 @@ impl Stack {
             let datagram = channel.datagram_bytes();
             let capacity = datagram.saturating_sub(overhead) & !7;
             let (tail, covered) = (known.sealer.tag_bytes(), known.sealer.in_place());
-            known.conduit = Some(Box::new(Conduit {
+            known.connection = Some(Box::new(PeerConnection {
                 channel,
                 outbox: Outbox::new(capacity, tail, covered, config.control_first),
                 datagram,
                 overhead,
                 longest: datagram,
                 told_narrow: false,
-                slices: Slices::default(),
-                assembly: Assembly::default(),
-                order_in: Order::default(),
+                unit_fragments: UnitFragments::default(),
+                assembly: Reassembly::default(),
+                order_in: OrderedMessages::default(),
                 next_order: 0,
                 sent_at: 0,
                 control_until: 0,
@@ -440,7 +440,7 @@ impl Stack {
             self.talking.push(peer);
             self.share();
         }
-        self.peers.get_mut(peer as usize)?.as_mut()?.conduit.as_deref_mut()
+        self.peers.get_mut(peer as usize)?.as_mut()?.connection.as_deref_mut()
     }
 
     /// For all peers together: bytes of buffers that may be kept for reuse beyond what has been under way at one time. Long
@@ -453,14 +453,14 @@ impl Stack {
     /// What the socket can hold is shared by all channels, so that eight senders at once do not
     /// overrun it, and so are buffers.
     fn share(&mut self) {
-        let conduits = self.talking.len().max(1);
+        let connections = self.talking.len().max(1);
         let (buffer, spare) =
-            (self.driver.capabilities().receive_buffer / 2 / conduits, self.spare / conduits);
+            (self.driver.capabilities().receive_buffer / 2 / connections, self.spare / connections);
         let window = u32::try_from(buffer.max(16 << 10)).unwrap_or(u32::MAX);
         for peer in self.peers.iter_mut().flatten() {
-            if let Some(conduit) = &mut peer.conduit {
-                conduit.channel.set_receive_window(window);
-                conduit.outbox.set_growth(spare);
+            if let Some(connection) = &mut peer.connection {
+                connection.channel.set_receive_window(window);
+                connection.outbox.set_growth(spare);
             }
         }
     }
@@ -470,10 +470,10 @@ impl Stack {
         std::mem::take(&mut self.mailed)
     }
 
-    fn deliver(&mut self, index: u8, mail: Mail) {
+    fn deliver(&mut self, index: u8, queued: QueuedMessage) {
         self.mailed |= 1_u32.wrapping_shl(u32::from(index));
-        if let Some(place) = self.mail.get_mut(usize::from(index)) {
-            place.push_back(mail);
+        if let Some(place) = self.queued.get_mut(usize::from(index)) {
+            place.push_back(queued);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod pair;
 
-use clump_net::Push;
+use clump_net::Pushed;
 use clump_wire::Security;
 use pair::{MILLISECOND, Pair};
 
@@ -11,11 +11,11 @@ fn full_packets_go_together_while_others_are_under_way() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
     let sent = |pair: &Pair| pair.sides[0].stack.stats().units_sent;
-    assert_eq!(pair.send(flow, &[0], &[1; 100]), Push::Accepted);
+    assert_eq!(pair.send(flow, &[0], &[1; 100]), Pushed::Accepted);
     assert_eq!(sent(&pair), 1, "with nothing under way a message goes at once");
     let mut count = 1;
     while sent(&pair) == 1 {
-        assert_eq!(pair.send(flow, &[count], &[1; 100]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[count], &[1; 100]), Pushed::Accepted);
         count += 1;
         assert!(count < 1000, "nothing ever goes");
     }
@@ -24,7 +24,7 @@ fn full_packets_go_together_while_others_are_under_way() {
     assert!(sent(&pair) > 10, "and all that is full went");
     // What is less than that goes when time passes, or nobody adds to it.
     for more in 0..40 {
-        assert_eq!(pair.send(flow, &[count + more], &[1; 100]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[count + more], &[1; 100]), Pushed::Accepted);
     }
     let before = sent(&pair);
     let mut got = 0;

@@ -2,8 +2,8 @@
 
 mod pair;
 
-use clump_net::{Mail, Progress, Push, Refusal, Request, Sort};
-use clump_wire::frame::Kind;
+use clump_net::{Disposition, Progress, Pushed, QueuedMessage, Refusal, Request};
+use clump_wire::frame::FrameKind;
 use clump_wire::{Packet, Security};
 use pair::Pair;
 use std::collections::HashSet;
@@ -20,15 +20,15 @@ fn what_is_lost_is_sent_again_out_of_its_packet_under_a_number_of_its_own() {
     let flow = pair.flow(0, false);
     let payload = payload(200_000);
     let words = [0, payload.len() as u64];
-    let request = Request { flow, tag: 7, kind: Kind::Long, handler: 1, words: &words };
+    let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
     let (now, mut progress) = (pair.now, Progress::default());
     let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Push::Accepted);
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Accepted);
     let [_, got] = pair.settle();
     assert_eq!(got.len(), 1);
     assert!(pair.sides[0].stack.stats().units_resent >= 5);
     let mut segment = vec![0; payload.len()];
-    for (offset, data) in pair.sides[1].doors.deposits.lock().unwrap().iter() {
+    for (offset, data) in pair.sides[1].endpoints.deposits.lock().unwrap().iter() {
         let at = *offset as usize;
         segment[at..at + data.len()].copy_from_slice(data);
     }
@@ -48,16 +48,16 @@ fn what_did_not_arrive_comes_back_out_of_its_packet() {
         let flow = pair.flow(0, false);
         let payload = payload(40_000);
         let mut sent = Vec::new();
-        while pair.send(flow, &[sent.len() as u64], &payload) == Push::Accepted {
+        while pair.send(flow, &[sent.len() as u64], &payload) == Pushed::Accepted {
             sent.push(sent.len() as u64);
         }
         let [_, got] = pair.settle();
         pair.sides[0].stack.lose(1, Refusal::PeerLost);
         let [back, _] = pair.settle();
-        let asks = |mail: &&Mail| mail.sort == Sort::Message(Kind::Ask);
-        let all = || got.iter().chain(&back).filter(|mail| !asks(mail));
-        assert!(all().all(|mail| mail.payload == payload), "cut before datagram {from}");
-        let mut numbers: Vec<_> = all().map(|mail| mail.words[0]).collect();
+        let asks = |queued: &&QueuedMessage| queued.sort == Disposition::Message(FrameKind::Ask);
+        let all = || got.iter().chain(&back).filter(|queued| !asks(queued));
+        assert!(all().all(|queued| queued.payload == payload), "cut before datagram {from}");
+        let mut numbers: Vec<_> = all().map(|queued| queued.words[0]).collect();
         numbers.sort_unstable();
         numbers.dedup();
         assert_eq!(numbers, sent, "cut before datagram {from}");

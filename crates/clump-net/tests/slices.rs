@@ -4,8 +4,8 @@
 
 mod pair;
 
-use clump_net::Push;
-use clump_wire::{Header, Kind, Packet, Security};
+use clump_net::Pushed;
+use clump_wire::{Header, Packet, PacketKind, Security};
 use pair::{MILLISECOND, Pair, Wire};
 
 /// A pair that has found out that its path carries 8972 bytes.
@@ -13,11 +13,11 @@ fn wide(security: Security) -> Pair {
     let mut pair = Pair::over(security, 8972);
     let flow = pair.flow(0, false);
     for _ in 0..3 {
-        assert_eq!(pair.send(flow, &[0], &[]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[0], &[]), Pushed::Accepted);
         pair.settle();
     }
     pair.sides[0].wire.lock().unwrap().copies.clear();
-    assert_eq!(pair.send(flow, &[0], &[1; 8000]), Push::Accepted);
+    assert_eq!(pair.send(flow, &[0], &[1; 8000]), Pushed::Accepted);
     pair.settle();
     assert_eq!(longest(&pair), 8000 / 1000, "it is used");
     pair
@@ -25,7 +25,7 @@ fn wide(security: Security) -> Pair {
 
 /// Thousands of bytes of the longest packet with a unit that side 0 sent.
 fn longest(pair: &Pair) -> usize {
-    let data = |packet: &&Vec<u8>| Packet::parse(packet).unwrap().header.kind == Kind::Data;
+    let data = |packet: &&Vec<u8>| Packet::parse(packet).unwrap().header.kind == PacketKind::Data;
     pair.sent(0).iter().filter(data).map(Vec::len).max().unwrap() / 1000
 }
 
@@ -39,12 +39,12 @@ fn survives(security: Security, shrinks: impl Fn(&mut Wire)) -> Pair {
     let flow = pair.flow(0, true);
     shrinks(&mut pair.sides[0].wire.lock().unwrap());
     for number in 0..10 {
-        assert_eq!(pair.send(flow, &[number], &payload(number)), Push::Accepted);
+        assert_eq!(pair.send(flow, &[number], &payload(number)), Pushed::Accepted);
     }
     let mut got = Vec::new();
     for _ in 0..100 {
-        let [_, mail] = pair.settle();
-        got.extend(mail.into_iter().map(|mail| (mail.words[0], mail.payload.to_vec())));
+        let [_, queued] = pair.settle();
+        got.extend(queued.into_iter().map(|queued| (queued.words[0], queued.payload.to_vec())));
         pair.now += 20 * MILLISECOND;
     }
     let sent: Vec<_> = (0..10).map(|number| (number, payload(number))).collect();
@@ -76,10 +76,10 @@ fn slices_that_are_lost_come_again_and_what_came_is_kept() {
         // Every third of what follows.
         wire.lose = (wire.sent..wire.sent + 2000).step_by(3).collect();
     });
-    let slices = |packet: &Header| packet.kind == Kind::Slice;
+    let unit_fragments = |packet: &Header| packet.kind == PacketKind::Slice;
     let headers =
         pair.sent(0).iter().map(|packet| Packet::parse(packet).unwrap().header).collect::<Vec<_>>();
-    assert!(headers.iter().filter(|header| slices(header)).count() > 50);
+    assert!(headers.iter().filter(|header| unit_fragments(header)).count() > 50);
 }
 
 /// Sends messages of 2 to 4 kB over a path that carries IP packets of `ip` bytes, from the start or in the middle of
@@ -105,7 +105,7 @@ fn goes_on_at(ip: usize, early: bool, security: Security) -> Pair {
             narrow(&pair);
             began = pair.now;
         }
-        while pair.send(flow, &[number], &body(number)) != Push::Accepted {
+        while pair.send(flow, &[number], &body(number)) != Pushed::Accepted {
             got.extend(pair.look(1, Some(0)));
             pair.look(0, None);
             pair.now += MILLISECOND / 4;
@@ -118,9 +118,9 @@ fn goes_on_at(ip: usize, early: bool, security: Security) -> Pair {
         pair.now += MILLISECOND / 4;
         assert!(pair.now < began + 1000 * MILLISECOND, "{ip} bytes: stalled with {}", got.len());
     }
-    for (number, mail) in got.iter().enumerate() {
-        assert_eq!(mail.words, [number as u64]);
-        assert!(mail.payload[..] == body(number as u64)[..], "message {number}");
+    for (number, queued) in got.iter().enumerate() {
+        assert_eq!(queued.words, [number as u64]);
+        assert!(queued.payload[..] == body(number as u64)[..], "message {number}");
     }
     pair
 }
@@ -150,7 +150,7 @@ fn messages_go_on_within_a_second_where_a_path_loses_usual_packets() {
             // Rounds of control packets, acknowledgements among them, are far shorter.
             let flow = pair.flow(0, true);
             let sent = pair.sent(0).len();
-            assert_eq!(pair.send(flow, &[7], &[1; 3000]), Push::Accepted);
+            assert_eq!(pair.send(flow, &[7], &[1; 3000]), Pushed::Accepted);
             pair.settle();
             let longest = pair.sent(0)[sent..].iter().map(Vec::len).max().unwrap();
             assert!(longest + 28 <= found as usize, "nothing longer is tried all the time");
@@ -163,13 +163,13 @@ fn an_interface_that_gets_narrower_is_believed_at_once() {
     for (card, found) in [(1252, 1260), (700, 728)] {
         let mut pair = Pair::new(Security::Aead);
         let flow = pair.flow(0, true);
-        assert_eq!(pair.send(flow, &[0], &[1; 3000]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[0], &[1; 3000]), Pushed::Accepted);
         pair.settle();
         for side in &pair.sides {
             side.wire.lock().unwrap().card = Some(card);
         }
         let began = pair.now;
-        assert_eq!(pair.send(flow, &[1], &[1; 3000]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[1], &[1; 3000]), Pushed::Accepted);
         let mut got = Vec::new();
         while got.is_empty() {
             got.extend(pair.look(1, Some(0)));

@@ -3,13 +3,13 @@
 mod pair;
 
 use clump_net::original::Original;
-use clump_net::{Portion, Progress, Push, Refusal, Request, Sort};
+use clump_net::{Disposition, Progress, Pushed, Refusal, RelayedFragment, Request};
 use clump_wire::Security;
-use clump_wire::frame::{Head, Kind, Route};
+use clump_wire::frame::{FrameHead, FrameKind, Route};
 use pair::{CREDIT, Pair, name};
 
-fn first_words(mail: &[clump_net::Mail]) -> Vec<u64> {
-    mail.iter().filter_map(|mail| mail.words.first().copied()).collect()
+fn first_words(queued: &[clump_net::QueuedMessage]) -> Vec<u64> {
+    queued.iter().filter_map(|queued| queued.words.first().copied()).collect()
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn small_messages_that_wait_share_a_packet() {
         let mut pair = Pair::new(security);
         let flow = pair.flow(0, false);
         for number in 0..20 {
-            assert_eq!(pair.send(flow, &[number], &[]), Push::Accepted);
+            assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
         }
         let [_, got] = pair.settle();
         assert_eq!(first_words(&got), (0..20).collect::<Vec<_>>());
@@ -34,11 +34,11 @@ fn ordered_messages_do_not_overtake_mail_that_is_left() {
     // More than one look hands over out of mail.
     let (first, more) = (2000, 200);
     for number in 0..first {
-        assert_eq!(pair.send(flow, &[number], &[]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
     }
     pair.settle_for([Some(0), None]);
     for number in first..first + more {
-        assert_eq!(pair.send(flow, &[number], &[]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
     }
     pair.look(0, None);
     let mut got = Vec::new();
@@ -56,7 +56,7 @@ fn a_large_message_survives_the_loss_of_any_of_its_packets() {
         let mut pair = Pair::new(Security::Crc);
         pair.sides[0].wire.lock().unwrap().lose = vec![lost, lost + 1];
         let flow = pair.flow(0, false);
-        assert_eq!(pair.send(flow, &[1, 2], &payload), Push::Accepted);
+        assert_eq!(pair.send(flow, &[1, 2], &payload), Pushed::Accepted);
         let [_, got] = pair.settle();
         assert_eq!(got.len(), 1, "datagrams {lost} and the next lost");
         assert_eq!((&got[0].words[..], &got[0].payload), (&[1, 2][..], &payload));
@@ -67,23 +67,26 @@ fn a_large_message_survives_the_loss_of_any_of_its_packets() {
 fn what_a_lost_peer_did_not_acknowledge_comes_back_whole() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
-    assert_eq!(pair.send(flow, &[1], &[]), Push::Accepted);
+    assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
     let [_, got] = pair.settle();
     assert_eq!(first_words(&got), [1]);
     pair.sides[0].wire.lock().unwrap().cut = true;
     let payload = vec![9; 10_000];
-    assert_eq!(pair.send(flow, &[2], &[]), Push::Accepted);
-    assert_eq!(pair.send(flow, &[3], &payload), Push::Accepted);
+    assert_eq!(pair.send(flow, &[2], &[]), Pushed::Accepted);
+    assert_eq!(pair.send(flow, &[3], &payload), Pushed::Accepted);
     pair.sides[0].stack.lose(1, Refusal::PeerLost);
     let [back, _] = pair.settle();
-    let sorts: Vec<_> = back.iter().map(|mail| mail.sort).collect();
+    let sorts: Vec<_> = back.iter().map(|queued| queued.sort).collect();
     assert_eq!(
         sorts,
-        [Sort::Lost(Kind::Short, Refusal::PeerLost), Sort::Lost(Kind::Medium, Refusal::PeerLost)]
+        [
+            Disposition::Lost(FrameKind::Short, Refusal::PeerLost),
+            Disposition::Lost(FrameKind::Medium, Refusal::PeerLost)
+        ]
     );
     assert_eq!(first_words(&back), [2, 3]);
     assert_eq!(back[1].payload, payload);
-    assert_eq!(pair.send(flow, &[4], &[]), Push::Lost(Refusal::PeerLost));
+    assert_eq!(pair.send(flow, &[4], &[]), Pushed::Lost(Refusal::PeerLost));
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn what_a_closing_peer_got_stays_and_the_rest_comes_back() {
         let flow = pair.flow(0, false);
         pair.sides[0].wire.lock().unwrap().lose = vec![lost];
         for number in 0..6 {
-            assert_eq!(pair.send(flow, &[number], &[5; 1100]), Push::Accepted);
+            assert_eq!(pair.send(flow, &[number], &[5; 1100]), Pushed::Accepted);
         }
         let now = pair.now;
         pair.sides[0].stack.service(now, true);
@@ -111,7 +114,9 @@ fn what_a_closing_peer_got_stays_and_the_rest_comes_back() {
         all.sort_unstable();
         assert_eq!(all, [0, 1, 2, 3, 4, 5], "{count} arrived, datagram {lost} was lost");
         assert!(pair.sides[1].stack.is_closed());
-        back.retain(|mail| mail.sort != Sort::Lost(Kind::Medium, Refusal::EndpointGone));
+        back.retain(|queued| {
+            queued.sort != Disposition::Lost(FrameKind::Medium, Refusal::EndpointGone)
+        });
         assert!(back.is_empty());
     }
 }
@@ -122,17 +127,17 @@ fn messages_that_wait_for_an_earlier_one_go_back_when_their_endpoint_closes() {
     let flow = pair.flow(0, true);
     pair.sides[0].wire.lock().unwrap().lose = vec![0];
     for number in 0..3 {
-        assert_eq!(pair.send(flow, &[number], &[5; 1100]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[number], &[5; 1100]), Pushed::Accepted);
     }
     let now = pair.now;
     pair.sides[0].stack.service(now, true);
     assert!(pair.look(1, Some(0)).is_empty(), "the first is missing");
     assert!(pair.sides[1].stack.memory_bytes() > 2000, "those that wait are counted");
-    pair.sides[1].doors.closed.lock().unwrap().push(name(1, 0));
+    pair.sides[1].endpoints.closed.lock().unwrap().push(name(1, 0));
     pair.sides[1].stack.close_endpoint(|| now, 0, name(1, 0));
     let [back, got] = pair.settle();
     assert!(got.is_empty());
-    let mut numbers: Vec<u64> = back.iter().map(|mail| mail.words[1]).collect();
+    let mut numbers: Vec<u64> = back.iter().map(|queued| queued.words[1]).collect();
     numbers.sort_unstable();
     assert_eq!(numbers, [0, 1, 2]);
     let reason = Original::unpack(back[0].words[0]).reason;
@@ -144,16 +149,16 @@ fn messages_that_wait_for_an_earlier_one_go_back_when_their_endpoint_closes() {
 fn refused_messages_come_back_with_reason_words_and_payload() {
     let mut pair = Pair::new(Security::Crc);
     let nowhere = pair.flow(5, false);
-    assert_eq!(pair.send(nowhere, &[1, 2], b"nobody"), Push::Accepted);
+    assert_eq!(pair.send(nowhere, &[1, 2], b"nobody"), Pushed::Accepted);
     let flow = pair.flow(0, false);
     let now = pair.now;
-    let request = Request { flow, tag: 8, kind: Kind::Short, handler: 4, words: &[3] };
-    assert_eq!(pair.sides[0].stack.request(|| now, &request, &[]), Push::Accepted);
+    let request = Request { flow, tag: 8, kind: FrameKind::Short, handler: 4, words: &[3] };
+    assert_eq!(pair.sides[0].stack.request(|| now, &request, &[]), Pushed::Accepted);
     let words = [2 << 20, 3, 4];
-    let request = Request { flow, tag: 7, kind: Kind::Long, handler: 5, words: &words };
+    let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 5, words: &words };
     let mut progress = Progress::default();
     let long = pair.sides[0].stack.request_long(|| now, &request, b"abc", &mut progress);
-    assert_eq!(long, Push::Accepted);
+    assert_eq!(long, Pushed::Accepted);
     let [back, got] = pair.settle();
     assert!(got.is_empty());
     let of = |reason: Refusal| {
@@ -178,9 +183,9 @@ fn who_does_not_consume_is_sent_no_more_than_the_credit() {
     let mut sent = 0;
     while sent < 10_000 {
         match pair.send(flow, &[sent], &[1; 1000]) {
-            Push::Accepted => sent += 1,
-            Push::Full => break,
-            Push::Lost(_) => panic!("nobody is lost"),
+            Pushed::Accepted => sent += 1,
+            Pushed::Full => break,
+            Pushed::Lost(_) => panic!("nobody is lost"),
         }
         pair.look(1, Some(0));
         pair.look(0, None);
@@ -196,9 +201,9 @@ fn who_does_not_consume_is_sent_no_more_than_the_credit() {
     pair.settle();
     assert_eq!(pair.sides[0].stack.outstanding(flow), (sent - 3) * 1064);
     for _ in 0..3 {
-        assert_eq!(pair.send(flow, &[0], &[1; 1000]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[0], &[1; 1000]), Pushed::Accepted);
     }
-    assert_eq!(pair.send(flow, &[0], &[1; 1000]), Push::Full);
+    assert_eq!(pair.send(flow, &[0], &[1; 1000]), Pushed::Full);
 }
 
 #[test]
@@ -206,26 +211,26 @@ fn an_answer_to_an_earlier_question_is_followed_by_another_question() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
     let now = pair.now;
-    assert_eq!(pair.send(flow, &[1], &[]), Push::Accepted);
-    assert!(pair.sides[0].stack.ask(|| now, flow));
-    assert_eq!(pair.send(flow, &[2], &[]), Push::Accepted);
-    assert!(pair.sides[0].stack.ask(|| now, flow));
+    assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
+    assert!(pair.sides[0].stack.request_consumption_report(|| now, flow));
+    assert_eq!(pair.send(flow, &[2], &[]), Pushed::Accepted);
+    assert!(pair.sides[0].stack.request_consumption_report(|| now, flow));
     let [_, got] = pair.settle();
-    let asks = |mail: &[clump_net::Mail]| {
-        mail.iter().filter(|m| m.sort == Sort::Message(Kind::Ask)).count()
+    let asks = |queued: &[clump_net::QueuedMessage]| {
+        queued.iter().filter(|m| m.sort == Disposition::Message(FrameKind::Ask)).count()
     };
     assert_eq!(asks(&got), 2);
     // Only the first message is consumed by now.
     let now = pair.now;
     pair.sides[1].stack.report(|| now, 0, name(1, 0), name(0, 0), 64);
     pair.settle();
-    assert!(pair.sides[0].stack.ask(|| now, flow), "64 bytes are open");
+    assert!(pair.sides[0].stack.request_consumption_report(|| now, flow), "64 bytes are open");
     let [_, got] = pair.settle();
     assert_eq!(asks(&got), 1);
     let now = pair.now;
     pair.sides[1].stack.report(|| now, 0, name(1, 0), name(0, 0), 128);
     pair.settle();
-    assert!(!pair.sides[0].stack.ask(|| now, flow));
+    assert!(!pair.sides[0].stack.request_consumption_report(|| now, flow));
 }
 
 #[test]
@@ -234,7 +239,7 @@ fn packets_sent_again_by_an_enemy_are_refused() {
         let mut pair = Pair::new(security);
         let flow = pair.flow(0, false);
         for number in 0..5 {
-            assert_eq!(pair.send(flow, &[number], &[]), Push::Accepted);
+            assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
             pair.settle();
         }
         let copies = pair.sent(0);
@@ -255,7 +260,7 @@ fn damaged_and_foreign_packets_leave_nothing_behind() {
     let mut pair = Pair::new(Security::Aead);
     let flow = pair.flow(0, false);
     pair.sides[0].wire.lock().unwrap().cut = true;
-    assert_eq!(pair.send(flow, &[1], b"payload"), Push::Accepted);
+    assert_eq!(pair.send(flow, &[1], b"payload"), Pushed::Accepted);
     let datagram = pair.sent(0).pop().unwrap();
     for at in 0..datagram.len() {
         let mut damaged = datagram.clone();
@@ -283,7 +288,7 @@ fn a_peer_that_started_again_is_a_stranger_in_both_directions() {
         let mut pair = Pair::new(security);
         let flow = pair.flow(0, false);
         pair.sides[0].wire.lock().unwrap().cut = true;
-        assert_eq!(pair.send(flow, &[1], &[]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
         let old = pair.sent(0).pop().unwrap();
         // Rank 0 again, with the job's key, but younger than the one that rank 1 was told of.
         let again = StackConfig { epoch: 11, ..pair::config(0, security) };
@@ -293,8 +298,8 @@ fn a_peer_that_started_again_is_a_stranger_in_both_directions() {
             Stack::new(again, &key, driver, Box::new(pair::TwoDoors::default())).unwrap();
         let flow = again.open_flow(name(0, 0), name(1, 0), 1, false);
         let now = pair.now;
-        let request = Request { flow, tag: 7, kind: Kind::Short, handler: 1, words: &[2] };
-        assert_eq!(again.request(|| now, &request, &[]), Push::Accepted);
+        let request = Request { flow, tag: 7, kind: FrameKind::Short, handler: 1, words: &[2] };
+        assert_eq!(again.request(|| now, &request, &[]), Pushed::Accepted);
         assert!(pair.look(1, Some(0)).is_empty());
         assert_eq!(pair.sides[1].stack.stats().packets_foreign, 1, "{security}");
         // And what was meant for the stack that rank 1 was before.
@@ -319,14 +324,15 @@ fn wherever_the_wire_breaks_a_closing_peer_has_each_message_whole_or_it_comes_ba
         let flow = pair.flow(0, false);
         // The first fills the window; of the others one ends where the next begins.
         for (number, body) in (0..).zip(&bodies) {
-            assert_eq!(pair.send(flow, &[number], body), Push::Accepted);
+            assert_eq!(pair.send(flow, &[number], body), Pushed::Accepted);
         }
         let [_, mut got] = pair.settle();
         let now = pair.now;
         pair.sides[1].stack.close(now);
         let [back, more] = pair.settle();
         got.extend(more);
-        let whole = |mail: &clump_net::Mail| mail.payload == bodies[mail.words[0] as usize];
+        let whole =
+            |queued: &clump_net::QueuedMessage| queued.payload == bodies[queued.words[0] as usize];
         assert!(got.iter().chain(&back).all(whole), "cut before datagram {from}");
         let mut all = first_words(&got);
         all.extend(first_words(&back));
@@ -342,19 +348,22 @@ fn a_long_message_that_was_not_even_packed_whole_comes_back_once() {
     let payload = vec![1; 600_000];
     let mut progress = Progress::default();
     let words = [0, payload.len() as u64, 5];
-    let request = Request { flow, tag: 7, kind: Kind::Long, handler: 1, words: &words };
+    let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
     let now = pair.now;
     let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Push::Full);
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Full);
     assert!(progress.done > 0);
     pair.settle();
     assert!(pair.sides[0].stack.is_quiet(), "all that was packed has arrived");
     pair.sides[0].stack.lose(1, Refusal::PeerLost);
     let [back, _] = pair.settle();
     assert_eq!(back.len(), 1);
-    assert_eq!((back[0].sort, back[0].words[2]), (Sort::Lost(Kind::Long, Refusal::PeerLost), 5));
+    assert_eq!(
+        (back[0].sort, back[0].words[2]),
+        (Disposition::Lost(FrameKind::Long, Refusal::PeerLost), 5)
+    );
     let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Push::Accepted);
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Accepted);
     assert!(pair.look(0, Some(0)).is_empty(), "it has come back already");
 }
 
@@ -365,15 +374,15 @@ fn a_long_message_lies_in_the_segment_when_it_is_handled() {
     let flow = pair.flow(0, false);
     let payload: Vec<u8> = (0..30_000_u32).map(|i| (i * 11) as u8).collect();
     let words = [4096, payload.len() as u64, 5];
-    let request = Request { flow, tag: 7, kind: Kind::Long, handler: 1, words: &words };
+    let request = Request { flow, tag: 7, kind: FrameKind::Long, handler: 1, words: &words };
     let (now, mut progress) = (pair.now, Progress::default());
     let stack = &mut pair.sides[0].stack;
-    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Push::Accepted);
+    assert_eq!(stack.request_long(|| now, &request, &payload, &mut progress), Pushed::Accepted);
     let [_, got] = pair.settle();
     assert_eq!((got.len(), &got[0].words[..], got[0].payload.len()), (1, &words[..], 0));
     let mut segment = vec![0; payload.len()];
     let mut bytes = 0;
-    for (offset, data) in pair.sides[1].doors.deposits.lock().unwrap().iter() {
+    for (offset, data) in pair.sides[1].endpoints.deposits.lock().unwrap().iter() {
         let at = *offset as usize - 4096;
         segment[at..at + data.len()].copy_from_slice(data);
         bytes += data.len();
@@ -386,12 +395,12 @@ fn a_long_message_lies_in_the_segment_when_it_is_handled() {
 fn a_stack_that_has_closed_takes_nothing_more() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
-    assert_eq!(pair.send(flow, &[1], &[]), Push::Accepted);
+    assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
     pair.settle();
     pair.sides[1].wire.lock().unwrap().cut = true;
     let now = pair.now;
     pair.sides[1].stack.close(now);
-    assert_eq!(pair.send(flow, &[2], &[]), Push::Accepted);
+    assert_eq!(pair.send(flow, &[2], &[]), Pushed::Accepted);
     let [back, got] = pair.settle();
     assert!(got.is_empty() && back.is_empty() && !pair.sides[1].stack.is_closed());
     pair.sides[1].wire.lock().unwrap().cut = false;
@@ -410,19 +419,19 @@ fn a_long_message_whose_sender_is_gone_midway_holds_up_nothing_behind_it() {
         let flow = pair.flow(0, true);
         pair.sides[0].wire.lock().unwrap().lose = vec![lost];
         let route = Route { from: name(0, 0), to: name(1, 0), tag: 7 };
-        let (kind, reply, handler) = (Kind::Long, false, 1);
-        let head = Head { kind, reply, handler, route, order: None, piece: None };
+        let (kind, reply, handler) = (FrameKind::Long, false, 1);
+        let head = FrameHead { kind, reply, handler, route, order: None, fragment: None };
         let (bytes, words, now) = (vec![5; 4_000], [0, 20_000], pair.now);
-        let portion = Portion { total: 20_000, at: 0, bytes: &bytes };
+        let fragment = RelayedFragment { total: 20_000, at: 0, bytes: &bytes };
         let (stack, mut progress) = (&mut pair.sides[0].stack, Progress::default());
-        let pushed = stack.relay_long(|| now, 1, (head, true), &words, portion, &mut progress);
-        assert_eq!(pushed, Push::Accepted);
+        let pushed = stack.relay_long(|| now, 1, (head, true), &words, fragment, &mut progress);
+        assert_eq!(pushed, Pushed::Accepted);
         stack.abandon_long(|| now, 1, progress);
-        assert_eq!(pair.send(flow, &[6], &[]), Push::Accepted);
+        assert_eq!(pair.send(flow, &[6], &[]), Pushed::Accepted);
         let [back, got] = pair.settle();
         assert_eq!(first_words(&got), [6], "datagram {lost} lost: the next in order is handled");
         assert_eq!(back.len(), 1, "what was begun comes back: {back:?}");
-        assert_eq!(back[0].sort, Sort::Message(Kind::Returned));
+        assert_eq!(back[0].sort, Disposition::Message(FrameKind::Returned));
         assert!(pair.sides.iter().all(|side| side.stack.memory_bytes() == 0));
     }
 }
@@ -432,23 +441,26 @@ fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
     // Six ways, each with all the credit there is, on a path that carries long datagrams of many messages each.
     let mut pair = Pair::with_credit(Security::Crc, 65_507, 1 << 20);
     let flows: Vec<_> = (0..6).map(|from| pair.ordered_from(from)).collect();
-    assert_eq!(pair.send(flows[0], &[0], &[]), Push::Accepted);
+    assert_eq!(pair.send(flows[0], &[0], &[]), Pushed::Accepted);
     let [_, mut got] = pair.settle();
     let headers = pair.sent(0);
     let headers = headers.iter().map(|copy| clump_wire::Packet::parse(copy).unwrap().header);
-    let last = headers.rev().find(|header| header.kind == clump_wire::Kind::Data).unwrap();
+    let last = headers.rev().find(|header| header.kind == clump_wire::PacketKind::Data).unwrap();
     pair.sides[0].wire.lock().unwrap().lose_unit = Some(last.unit + 1);
     let mut sent = 1;
     for _ in 0..400 {
         for &flow in &flows {
-            while pair.send(flow, &[sent], &[]) == Push::Accepted {
+            while pair.send(flow, &[sent], &[]) == Pushed::Accepted {
                 sent += 1;
             }
         }
         pair.look(0, None);
         let came = pair.look(1, Some(0));
         // Questions about room need no order.
-        let questions = came.iter().filter(|mail| mail.sort == Sort::Message(Kind::Ask)).count();
+        let questions = came
+            .iter()
+            .filter(|queued| queued.sort == Disposition::Message(FrameKind::Ask))
+            .count();
         assert_eq!(questions, came.len(), "all others stand behind the gap");
         pair.now += 10_000;
     }
@@ -457,7 +469,9 @@ fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
     while got.len() < sent as usize {
         let before = got.len();
         let [_, more] = pair.settle();
-        got.extend(more.into_iter().filter(|mail| mail.sort == Sort::Message(Kind::Short)));
+        got.extend(
+            more.into_iter().filter(|queued| queued.sort == Disposition::Message(FrameKind::Short)),
+        );
         assert!(got.len() > before, "{before} of {sent} have arrived");
     }
     assert_eq!(first_words(&got), (0..sent).collect::<Vec<_>>());

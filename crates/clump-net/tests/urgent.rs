@@ -2,12 +2,12 @@
 
 mod pair;
 
-use clump_net::{Push, Refusal};
+use clump_net::{Pushed, Refusal};
 use clump_wire::Security;
 use pair::{MILLISECOND, Pair, name};
 
-fn first_words(mail: &[clump_net::Mail]) -> Vec<u64> {
-    mail.iter().filter_map(|mail| mail.words.first().copied()).collect()
+fn first_words(queued: &[clump_net::QueuedMessage]) -> Vec<u64> {
+    queued.iter().filter_map(|queued| queued.words.first().copied()).collect()
 }
 
 /// How the words of what side 1 got follow each other, and how many packets of data had been sent by then.
@@ -28,10 +28,10 @@ fn control_goes_ahead_of_data_that_waits_and_data_goes_on() {
     let bulk = vec![1; 2000];
     // More than the first window lets out.
     for number in 0..80 {
-        assert_eq!(pair.send(flow, &[number], &bulk), Push::Accepted);
+        assert_eq!(pair.send(flow, &[number], &bulk), Pushed::Accepted);
     }
     let under_way = pair.sides[0].stack.stats().units_sent;
-    assert_eq!(pair.send(flow, &[1000], &[]), Push::Accepted);
+    assert_eq!(pair.send(flow, &[1000], &[]), Pushed::Accepted);
     assert_eq!(
         pair.sides[0].stack.stats().units_sent,
         under_way + 1,
@@ -54,12 +54,12 @@ fn control_finds_room_where_data_finds_none() {
     let mut number = 0;
     // Of another endpoint, so that the credit of this one is not the limit.
     let other = pair.sides[0].stack.open_flow(name(0, 1), name(1, 1), 1, false);
-    while pair.send(other, &[number], &[1; 4000]) == Push::Accepted
-        || pair.send(flow, &[number], &[1; 4000]) == Push::Accepted
+    while pair.send(other, &[number], &[1; 4000]) == Pushed::Accepted
+        || pair.send(flow, &[number], &[1; 4000]) == Pushed::Accepted
     {
         number += 1;
     }
-    assert_eq!(pair.send(flow, &[7, 7], &[]), Push::Accepted);
+    assert_eq!(pair.send(flow, &[7, 7], &[]), Pushed::Accepted);
     let kept = pair.sides[0].stack.memory_bytes();
     assert!(kept >= 256 << 10, "what waits was the limit, not credit: {kept}");
 }
@@ -69,11 +69,11 @@ fn a_flood_of_control_leaves_data_its_share() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
     let mut bulk = (0..60).map(|number| pair.send(flow, &[number], &[1; 2000]));
-    assert!(bulk.all(|pushed| pushed == Push::Accepted));
+    assert!(bulk.all(|pushed| pushed == Pushed::Accepted));
     // As many small ones as find room, at every moment.
     let (mut small, mut last_bulk, mut got) = (1000, 0, Vec::new());
     for round in 0..400 {
-        while pair.send(flow, &[small], &[]) == Push::Accepted && small < 200_000 {
+        while pair.send(flow, &[small], &[]) == Pushed::Accepted && small < 200_000 {
             small += 1;
         }
         let came = first_words(&pair.look(1, Some(0)));
@@ -104,16 +104,17 @@ fn what_goes_ahead_disturbs_no_message_of_several_packets_when_the_peer_is_lost(
         for number in 0..12 {
             let len = 3000 + number as usize * 1000;
             let payload = vec![number as u8; len];
-            assert_eq!(pair.send(flow, &[number, len as u64], &payload), Push::Accepted);
+            assert_eq!(pair.send(flow, &[number, len as u64], &payload), Pushed::Accepted);
         }
         for number in 100..112 {
-            assert_eq!(pair.send(flow, &[number, 0], &[]), Push::Accepted);
+            assert_eq!(pair.send(flow, &[number, 0], &[]), Pushed::Accepted);
         }
         assert!(pair.sides[0].stack.stats().units_ahead > 5);
         let [_, got] = pair.settle();
         pair.sides[0].stack.lose(1, Refusal::PeerLost);
         let [back, _] = pair.settle();
-        let whole = |mail: &clump_net::Mail| mail.payload.len() as u64 == mail.words[1];
+        let whole =
+            |queued: &clump_net::QueuedMessage| queued.payload.len() as u64 == queued.words[1];
         assert!(got.iter().chain(&back).all(whole), "cut before datagram {from}");
         let mut all = first_words(&got);
         all.extend(first_words(&back));

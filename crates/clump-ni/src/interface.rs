@@ -2,12 +2,12 @@
 //!
 //! When nothing arrives for a while it sleeps on its socket and its alarm at once. A proxy yields
 //! before, for ranks that wait for it are likely to have the processor; but not where they compute
-//! ([`Courtesy`]).
+//! ([`YieldPolicy`]).
 
 use crate::clock::MachineClock;
-use crate::courtesy::Courtesy;
+use crate::idle_yields::IdleYields;
 use crate::server::Server;
-use clump_am::{NetworkSeat, Result};
+use clump_am::{NetworkResources, Result};
 use clump_net::Batch;
 use clump_os::alarm::Alarm;
 use clump_os::clock;
@@ -19,19 +19,24 @@ use std::thread::JoinHandle;
 
 /// A running network interface; ends when dropped.
 #[derive(Debug)]
-pub struct Interface {
+pub struct NetworkInterface {
     ending: Arc<AtomicBool>,
     alarm: Arc<Alarm>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Interface {
+impl NetworkInterface {
     /// Starts interface number `which` of the node of `memory`, in which its place and alarm are
     /// registered. It spins for `spin_ns` before it sleeps: 0 unless a core is left for it.
     ///
     /// # Errors
     /// Fails if the seat cannot be used, or if no thread can be started.
-    pub fn start(memory: &NodeMemory, which: u32, seat: NetworkSeat, spin_ns: u64) -> Result<Self> {
+    pub fn start(
+        memory: &NodeMemory,
+        which: u32,
+        seat: NetworkResources,
+        spin_ns: u64,
+    ) -> Result<Self> {
         let refused = |why: &str| clump_am::ErrorKind::Network(why.into());
         let id = memory.interface_id(memory.node()) + which;
         let alarm = memory
@@ -39,17 +44,17 @@ impl Interface {
             .cloned()
             .ok_or_else(|| refused("this node's interface has no alarm"))?;
         let server = Server::new(memory, which, MachineClock, |wiring| {
-            seat.into_stack(memory, wiring.me, wiring.peers, wiring.doors)
+            seat.into_stack(memory, wiring.me, wiring.peers, wiring.endpoints)
         })?;
-        let yields_ns = if memory.proxies() != 0 { memory.patience_ns().1 } else { 0 };
-        let patience = (spin_ns, Courtesy::new(yields_ns));
+        let yields_ns = if memory.proxies() != 0 { memory.spin_policy_ns().1 } else { 0 };
+        let spin_policy = (spin_ns, IdleYields::new(yields_ns));
         let ending = Arc::new(AtomicBool::new(false));
         let (over, bell) = (ending.clone(), alarm.clone());
         let thread = std::thread::Builder::new().name(format!("clump-ni-{which}"));
         let thread = thread
             .spawn(move || {
                 let _whole = OnPanic(|| std::process::abort());
-                serve(server, patience, &bell, &over);
+                serve(server, spin_policy, &bell, &over);
             })
             .map_err(|e| refused(&format!("no thread for it: {e}")))?;
         Ok(Self { ending, alarm, thread: Some(thread) })
@@ -69,7 +74,7 @@ impl Drop for OnPanic {
     }
 }
 
-impl Drop for Interface {
+impl Drop for NetworkInterface {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Release);
         self.alarm.ring();
@@ -81,7 +86,7 @@ impl Drop for Interface {
 
 fn serve(
     mut server: Server<MachineClock>,
-    (spin_ns, mut courtesy): (u64, Courtesy),
+    (spin_ns, mut yield_policy): (u64, IdleYields),
     alarm: &Alarm,
     ending: &AtomicBool,
 ) {
@@ -96,8 +101,8 @@ fn serve(
         }
         let now = clock::ticked_ns();
         let idle_ns = now - *idle_since.get_or_insert(now);
-        if idle_ns >= spin_ns && !courtesy.step(idle_ns - spin_ns) {
-            server.attend();
+        if idle_ns >= spin_ns && !yield_policy.step(idle_ns - spin_ns) {
+            server.housekeeping();
             let nap = server.before_sleep();
             if let Some(bed) = server.announce() {
                 bed.sleep(alarm, readiness.as_ref().map(AsFd::as_fd), nap);

@@ -12,7 +12,7 @@
 //!                  `---> engine (one-sided operations)
 //! ```
 //!
-//! Types to know: [`Server`] (its work, turn by turn), [`Interface`] (its thread).
+//! Types to know: [`Server`] (its work, turn by turn), [`NetworkInterface`] (its thread).
 //!
 //! # Invariants
 //! 1. Nothing that a rank of this node writes is trusted: at worst it makes the interface send
@@ -26,18 +26,18 @@
 //!    once.
 #![forbid(unsafe_code)]
 
-mod begun;
 mod clock;
-mod courtesy;
-mod doors;
-mod farewell;
-mod inlet;
+mod close_handshakes;
+mod delivery_queue;
+mod idle_yields;
 mod interface;
 mod monitor;
-mod outlets;
+mod node_endpoints;
+mod relayed;
 mod routes;
 mod server;
+mod submission_queue;
 
 pub use clock::{Clock, MachineClock, Work};
-pub use interface::Interface;
-pub use server::{Bed, Server, Wiring};
+pub use interface::NetworkInterface;
+pub use server::{Server, SleepAnnouncement, Wiring};

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use clump_net::Stack;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
-use clump_trace::{Dice, Gauge, Gauges, SMALL, Stage};
+use clump_trace::{Gauge, Gauges, SMALL, Sampler, Stage};
 use std::collections::{HashMap, VecDeque};
 
 /// Messages for one peer that were taken and whose packet has not been sent.
@@ -28,7 +28,7 @@ pub(crate) struct Watcher {
     taken: u64,
     brought: u64,
     executed: u64,
-    dice: Dice,
+    dice: Sampler,
 }
 
 /// Time at which a message was taken, on the interface's own clock.
@@ -39,7 +39,7 @@ impl Watcher {
     pub(crate) fn new(block: Shared<RankBlock>, clock: &impl Clock) -> Self {
         let now = clock.now_ns();
         let zero = now.saturating_sub(clock.ticked_ns());
-        let (pending, dice) = (HashMap::new(), Dice::new(now));
+        let (pending, dice) = (HashMap::new(), Sampler::new(now));
         let (taken, brought, executed) = (0, 0, 0);
         let watcher = Self { block, zero, pending, taken, brought, executed, dice };
         watcher.gauges().set(Gauge::Changed, now);
@@ -181,7 +181,7 @@ impl Watcher {
     }
 
     /// Records the round trips that channels measure, at intervals.
-    pub(crate) fn on_attend(&self, stack: &Stack) {
+    pub(crate) fn on_housekeeping(&self, stack: &Stack) {
         for srtt in stack.round_trips() {
             self.gauges().time(Stage::Wire, false, srtt / 2);
         }

@@ -1,22 +1,24 @@
 //! The work of a network interface, turn by turn: no thread, and no time but that of its [`Clock`].
-//! A thread ([`crate::Interface`]) or a simulation runs its turns, and puts it to sleep when a turn
+//! A thread ([`crate::NetworkInterface`]) or a simulation runs its turns, and puts it to sleep when a turn
 //! found nothing.
 
 use crate::clock::{Clock, Wire, Work};
-use crate::doors::{INDEX, NodeDoors};
-use crate::farewell::business_name;
-use crate::inlet::Inlet;
+use crate::close_handshakes::control_endpoint_name;
+use crate::delivery_queue::DeliveryQueue;
 use crate::monitor::Watcher;
-use crate::outlets::Outlets;
+use crate::node_endpoints::{INDEX, NodeEndpoints};
 use crate::routes::Routes;
+use crate::submission_queue::SubmissionQueue;
 use clump_am::{
     ErrorKind, Result, count_stack, credit_bytes, gone, gone_peers, note_narrowed, note_unanswered,
     peer_address, remote_interfaces, remote_ranks,
 };
-use clump_net::{Arrival, Batch, Doors, PeerAddress, Push, Sort, Stack, Words};
+use clump_net::{
+    ArrivedMessage, Batch, Disposition, EndpointTable, PeerAddress, Pushed, Stack, Words,
+};
 use clump_os::alarm::Alarm;
 use clump_rma::NodeSegments;
-use clump_rma::engine::{Engine, Outlet, Request};
+use clump_rma::engine::{Engine, ReplySink, Request};
 use clump_rma::protocol::interface_name;
 use clump_shm::block::EndpointBlock;
 use clump_shm::name::Name;
@@ -25,7 +27,7 @@ use clump_shm::park::Announced;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters};
-use clump_wire::frame::Kind;
+use clump_wire::frame::FrameKind;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -36,7 +38,7 @@ const NAP_FOR_OPENING: Duration = Duration::from_micros(500);
 /// Shortest sleep while all that was answered only has to be acknowledged. Setting a timer that is due before
 /// the kernel's next tick costs a virtual machine some 10 us, and a lost answer is rare: whoever misses it
 /// asks again sooner.
-const LEAST_NAP: Duration = Duration::from_millis(4);
+const MIN_NAP: Duration = Duration::from_millis(4);
 /// Turns between two checks of which ranks have died or finalized.
 const ATTEND_TURNS: u32 = 256;
 
@@ -45,14 +47,14 @@ pub struct Server<C> {
     memory: NodeMemory,
     id: u32,
     /// Name of its control endpoint.
-    business: u64,
+    control_endpoint: u64,
     routes: Routes,
     stack: Stack,
     /// Present at the first interface of a node, which executes one-sided operations.
     engine: Option<Executor>,
     /// Present where proxies drive the network for ranks.
-    inlet: Option<Inlet>,
-    outlets: Outlets,
+    submission_queue: Option<SubmissionQueue>,
+    delivery_queues: DeliveryQueue,
     watcher: Watcher,
     /// Block to which the stack's counters are copied: that of the interface's first endpoint.
     tally: Shared<EndpointBlock>,
@@ -67,7 +69,7 @@ pub struct Wiring {
     /// Its peers.
     pub peers: Vec<PeerAddress>,
     /// Its endpoint table.
-    pub doors: Box<dyn Doors>,
+    pub endpoints: Box<dyn EndpointTable>,
 }
 
 /// The engine, and the name under which it answers.
@@ -105,27 +107,30 @@ impl<C: Clock> Server<C> {
         } else {
             remote_ranks(memory).map(peer_address).collect()
         };
-        let business = business_name(id).to_bits();
-        let doors = NodeDoors::new(memory, name.map(Name::to_bits), business, routes.clone());
-        let stack = connect(Wiring { me: (id, place.epoch), peers, doors: Box::new(doors) })?;
+        let control_endpoint = control_endpoint_name(id).to_bits();
+        let endpoints =
+            NodeEndpoints::new(memory, name.map(Name::to_bits), control_endpoint, routes.clone());
+        let stack =
+            connect(Wiring { me: (id, place.epoch), peers, endpoints: Box::new(endpoints) })?;
         let engine = name.map(|name| {
             let (segments, ranks) = (NodeSegments::new(memory.clone()), memory.interface_id(0));
             let remote = (0..ranks).filter(|&rank| !memory.is_local(rank));
             let living = remote.filter_map(|rank| Some((rank, memory.rank(rank)?))).collect();
             Executor { engine: Engine::new(segments, ranks, credit_bytes(memory)), name, living }
         });
-        let inlet = proxies.then(|| Inlet::open(memory, id, routes.clone())).transpose()?;
-        let outlets = Outlets::new(memory, Name::new(id, 0, 1));
+        let submission_queue =
+            proxies.then(|| SubmissionQueue::open(memory, id, routes.clone())).transpose()?;
+        let delivery_queues = DeliveryQueue::new(memory, Name::new(id, 0, 1));
         let (memory, turns) = (memory.clone(), 0);
         Ok(Self {
             memory,
             id,
-            business,
+            control_endpoint,
             routes,
             stack,
             engine,
-            inlet,
-            outlets,
+            submission_queue,
+            delivery_queues,
             watcher,
             tally,
             turns,
@@ -140,7 +145,7 @@ impl<C: Clock> Server<C> {
 
     /// Returns the number of messages that wait for room at endpoints of its node.
     pub fn held(&self) -> usize {
-        self.outlets.held().0
+        self.delivery_queues.held().0
     }
 
     /// Returns its clock.
@@ -149,7 +154,7 @@ impl<C: Clock> Server<C> {
     }
 
     /// Takes one turn. Returns true if there was work. After a turn without work, and before a
-    /// sleep, [`Server::attend`] is due.
+    /// sleep, [`Server::housekeeping`] is due.
     pub fn turn(&mut self, batch: &mut Batch) -> bool {
         let began = self.clock.ticked_ns();
         let busy = self.work(batch);
@@ -157,7 +162,7 @@ impl<C: Clock> Server<C> {
             self.watcher.on_turn(began, self.clock.ticked_ns());
             self.turns = self.turns.wrapping_add(1);
             if self.turns.is_multiple_of(ATTEND_TURNS) {
-                self.attend();
+                self.housekeeping();
             }
         }
         busy
@@ -166,19 +171,29 @@ impl<C: Clock> Server<C> {
     /// Takes messages that ranks have handed over, receives once, handles what has arrived, and
     /// sends the results. Returns true if there was work.
     fn work(&mut self, batch: &mut Batch) -> bool {
-        let Self { stack, engine, inlet, outlets, routes, business, watcher, clock, .. } = self;
+        let Self {
+            stack,
+            engine,
+            submission_queue,
+            delivery_queues,
+            routes,
+            control_endpoint,
+            watcher,
+            clock,
+            ..
+        } = self;
         let now = || clock.ticked_ns();
         clock.spend(Work::Look);
         let mut taken = 0;
-        if let Some(inlet) = inlet {
-            taken = inlet.look(&mut Wire { stack, clock }, watcher);
-            for mail in inlet.lost.drain(..) {
-                outlets.bring_back(&mut Wire { stack, clock }, &mail);
+        if let Some(submission_queue) = submission_queue {
+            taken = submission_queue.poll(&mut Wire { stack, clock }, watcher);
+            for queued in submission_queue.lost.drain(..) {
+                delivery_queues.bring_back(&mut Wire { stack, clock }, &queued);
             }
         }
         let received = stack.receive(now, Some(INDEX), batch);
-        if outlets.wants_room() {
-            outlets.handle_room(&mut Wire { stack, clock });
+        if delivery_queues.wants_room() {
+            delivery_queues.handle_room(&mut Wire { stack, clock });
         }
         if let Some(executor) = engine
             && executor.engine.wants_room()
@@ -188,7 +203,7 @@ impl<C: Clock> Server<C> {
         }
         // Where ranks drive the network themselves all that arrives here is for the engine, and is
         // this queue.
-        let arrived = inlet.is_none().then(|| stack.looked_at());
+        let arrived = submission_queue.is_none().then(|| stack.polled_at());
         if let Some(arrived) = arrived {
             watcher.on_operations(arrived, batch.len());
         }
@@ -202,23 +217,28 @@ impl<C: Clock> Server<C> {
                     take(&mut executor.engine, &arrival, &mut out);
                     watcher.on_executed(clock, arrived, arrival.payload.len());
                 }
-                _ if arrival.route.to == *business => {
+                _ if arrival.route.to == *control_endpoint => {
                     let token = arrival.words().first().copied().unwrap_or(0);
-                    match (arrival.sort, &mut *inlet) {
-                        (Sort::Message(Kind::Ask), _) => {
+                    match (arrival.sort, &mut *submission_queue) {
+                        (Disposition::Message(FrameKind::Ask), _) => {
                             let from = arrival.route.from;
                             let rank = arrival.words().get(1).copied().unwrap_or(0) as u32;
-                            outlets.on_question(&mut Wire { stack, clock }, from, token, rank);
+                            delivery_queues.handle_credit_request(
+                                &mut Wire { stack, clock },
+                                from,
+                                token,
+                                rank,
+                            );
                         }
-                        (Sort::Message(Kind::Credit), Some(inlet)) => {
-                            inlet.farewells.on_answer(arrival.route.from, token);
+                        (Disposition::Message(FrameKind::Credit), Some(submission_queue)) => {
+                            submission_queue.close_handshakes.on_answer(arrival.route.from, token);
                         }
                         _ => {}
                     }
                 }
                 _ => {
-                    outlets.deliver(&mut Wire { stack, clock }, &arrival);
-                    watcher.on_brought(clock, stack.looked_at(), arrival.payload.len());
+                    delivery_queues.deliver(&mut Wire { stack, clock }, &arrival);
+                    watcher.on_brought(clock, stack.polled_at(), arrival.payload.len());
                 }
             }
         }
@@ -240,14 +260,17 @@ impl<C: Clock> Server<C> {
     }
 
     /// Gives up ranks that died or finalized, on other nodes and on this one.
-    pub fn attend(&mut self) {
-        let Self { memory, id, stack, engine, inlet, outlets, .. } = self;
+    pub fn housekeeping(&mut self) {
+        let Self { memory, id, stack, engine, submission_queue, delivery_queues, .. } = self;
         let Self { watcher, clock, tally, routes, .. } = self;
-        watcher.on_attend(stack);
+        watcher.on_housekeeping(stack);
         let counters = Counters::over(tally.counters());
         count_stack(counters, stack);
-        counters.set(Counter::NetFull, inlet.as_ref().map_or(0, |inlet| inlet.full));
-        counters.set(Counter::NetHeld, outlets.held().1);
+        counters.set(
+            Counter::NetFull,
+            submission_queue.as_ref().map_or(0, |submission_queue| submission_queue.full),
+        );
+        counters.set(Counter::NetHeld, delivery_queues.held().1);
         for (peer, why) in gone_peers(stack, memory) {
             stack.lose(peer, why);
         }
@@ -256,15 +279,15 @@ impl<C: Clock> Server<C> {
             note_narrowed(&block, stack, clock.ticked_ns());
         }
         if let Some(executor) = engine {
-            executor.attend();
+            executor.housekeeping();
             if executor.engine.has_waits() {
                 let mut out = Answers { stack, clock, routes, name: executor.name };
                 executor.engine.handle_waits(&mut out);
             }
         }
-        if let Some(inlet) = inlet {
-            inlet.attend(&mut Wire { stack, clock });
-            outlets.attend(&mut Wire { stack, clock });
+        if let Some(submission_queue) = submission_queue {
+            submission_queue.drop_lost_ranks(&mut Wire { stack, clock });
+            delivery_queues.return_unread(&mut Wire { stack, clock });
         }
     }
 
@@ -274,49 +297,52 @@ impl<C: Clock> Server<C> {
         self.stack.acknowledge_all(now);
         // Paced packets go out in time, and so do answers that wait for them; messages handed over
         // by ranks are retransmitted in time.
-        let in_time = match &self.inlet {
+        let in_time = match &self.submission_queue {
             Some(_) => !self.stack.is_quiet(),
             None => self.stack.holds_back(),
         };
         let due = self.stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)));
-        nap(due, in_time, self.outlets.wants_opening())
+        nap(due, in_time, self.delivery_queues.wants_opening())
     }
 
     /// Announces to ranks, where they hand messages over, that it goes to sleep: they ring from now
     /// on. Returns `None` when something has arrived meanwhile, or a peer was lost: messages in
     /// flight to it have been returned.
-    pub fn announce(&mut self) -> Option<Bed> {
-        if self.stack.has_mail(INDEX) {
+    pub fn announce(&mut self) -> Option<SleepAnnouncement> {
+        if self.stack.has_queued(INDEX) {
             return None;
         }
-        let (Some(inlet), Some(block)) = (&mut self.inlet, self.memory.rank(self.id)) else {
-            return Some(Bed(None));
+        let (Some(submission_queue), Some(block)) =
+            (&mut self.submission_queue, self.memory.rank(self.id))
+        else {
+            return Some(SleepAnnouncement(None));
         };
-        inlet.cool();
+        submission_queue.arm_notifications();
         let announced = block.park().announce(self.memory.fence());
         let had_to_send = self.stack.wants_service();
-        if self.outlets.wants_room() {
+        if self.delivery_queues.wants_room() {
             // What was read before the announcement has made room; from now on its reader wakes this interface.
-            self.outlets.request_room();
-            self.outlets.handle_room(&mut Wire { stack: &mut self.stack, clock: &self.clock });
+            self.delivery_queues.request_room();
+            self.delivery_queues
+                .handle_room(&mut Wire { stack: &mut self.stack, clock: &self.clock });
         }
         let has_to_send = !had_to_send && self.stack.wants_service();
-        if inlet.anything_waiting(&self.stack) || has_to_send {
+        if submission_queue.anything_waiting(&self.stack) || has_to_send {
             block.park().withdraw(announced);
             return None;
         }
-        Some(Bed(Some((block, announced))))
+        Some(SleepAnnouncement(Some((block, announced))))
     }
 }
 
 /// An announced sleep of an interface.
 #[derive(Debug)]
 #[must_use = "ranks ring for a sleeper until it has slept"]
-pub struct Bed(Option<(Shared<RankBlock>, Announced)>);
+pub struct SleepAnnouncement(Option<(Shared<RankBlock>, Announced)>);
 
-impl Bed {
+impl SleepAnnouncement {
     /// Withdraws the announcement without having slept; for callers that wait by other means.
-    pub fn leave(self, alarm: &Alarm) {
+    pub fn cancel(self, alarm: &Alarm) {
         if let Some((block, announced)) = self.0 {
             block.park().withdraw(announced);
         }
@@ -341,13 +367,13 @@ impl Bed {
 /// How long to sleep when the next timer is `due`; `in_time`: it is not to be late.
 fn nap(due: Option<Duration>, in_time: bool, wants_opening: bool) -> Duration {
     let due = due.unwrap_or(NAP).min(NAP);
-    let nap = if in_time { due } else { due.max(LEAST_NAP) };
+    let nap = if in_time { due } else { due.max(MIN_NAP) };
     if wants_opening { nap.min(NAP_FOR_OPENING) } else { nap }
 }
 
 impl Executor {
     /// Forgets ranks that are gone.
-    fn attend(&mut self) {
+    fn housekeeping(&mut self) {
         let Self { engine, living, .. } = self;
         living.retain(|(rank, block)| {
             let here = gone(block).is_none();
@@ -360,27 +386,27 @@ impl Executor {
 
     /// Returns true if a message is for the engine, and not for an endpoint.
     #[inline]
-    fn is_for(&self, arrival: &Arrival<'_>) -> bool {
+    fn is_for(&self, arrival: &ArrivedMessage<'_>) -> bool {
         let route = arrival.route;
         let name = self.name.to_bits();
         match arrival.sort {
-            Sort::Message(_) => route.to == name,
-            Sort::Lost(..) => route.from == name,
+            Disposition::Message(_) => route.to == name,
+            Disposition::Lost(..) => route.from == name,
         }
     }
 }
 
 /// Hands an arrival to the engine.
 #[inline]
-fn take(engine: &mut Engine<NodeSegments>, arrival: &Arrival<'_>, out: &mut impl Outlet) {
+fn take(engine: &mut Engine<NodeSegments>, arrival: &ArrivedMessage<'_>, out: &mut impl ReplySink) {
     let from = Name::from_bits(arrival.route.from);
     let all = arrival.words();
     let (words, deposited) = match (arrival.sort, arrival.reply) {
-        (Sort::Message(Kind::Ask), _) => {
-            return engine.handle_question(from, all.first().copied().unwrap_or(0), out);
+        (Disposition::Message(FrameKind::Ask), _) => {
+            return engine.handle_credit_request(from, all.first().copied().unwrap_or(0), out);
         }
-        (Sort::Message(Kind::Short | Kind::Medium), false) => (all, 0),
-        (Sort::Message(Kind::Long), false) => match all {
+        (Disposition::Message(FrameKind::Short | FrameKind::Medium), false) => (all, 0),
+        (Disposition::Message(FrameKind::Long), false) => match all {
             [_, bytes, words @ ..] => (words, *bytes),
             _ => return,
         },
@@ -400,14 +426,14 @@ struct Answers<'a, C> {
     name: Name,
 }
 
-impl<C: Clock> Outlet for Answers<'_, C> {
+impl<C: Clock> ReplySink for Answers<'_, C> {
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
-        let kind = if payload.is_empty() { Kind::Short } else { Kind::Medium };
+        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
         let names = (self.name.to_bits(), to.to_bits());
         let (now, body) = (|| self.clock.ticked_ns(), (words, payload));
         let peer = self.routes.stack_of(to.to_bits());
         // A lost peer needs no answer.
-        self.stack.reply(now, peer, (kind, handler), names, body) != Push::Full
+        self.stack.reply(now, peer, (kind, handler), names, body) != Pushed::Full
     }
 
     fn report(&mut self, to: Name, consumed: u64) {
@@ -425,7 +451,7 @@ mod tests {
     fn a_proxy_sleeps_no_longer_than_until_something_has_to_be_sent_again() {
         let soon = Some(Duration::from_micros(50));
         assert_eq!(nap(soon, true, false), Duration::from_micros(50));
-        assert_eq!(nap(soon, false, false), LEAST_NAP);
+        assert_eq!(nap(soon, false, false), MIN_NAP);
         assert_eq!(nap(None, true, false), NAP);
         assert_eq!(nap(None, false, true), NAP_FOR_OPENING);
         assert_eq!(nap(soon, true, true), Duration::from_micros(50));

@@ -14,6 +14,7 @@
 //! 4. No function here panics on what the kernel answers; errors name the call.
 
 pub mod alarm;
+pub mod bound_child;
 pub mod cable;
 pub mod claim;
 pub mod clock;
@@ -35,12 +36,12 @@ pub mod memory;
 mod netlink;
 pub mod netns;
 pub mod packet;
-pub mod parcel;
 pub mod printable;
 pub mod probe;
 pub mod process;
 pub mod procfs;
 pub mod raw_udp;
+pub mod scm_message;
 pub mod scratch;
 pub mod secret;
 pub mod signal;
@@ -48,7 +49,6 @@ pub mod socket;
 pub mod stream;
 pub mod sync;
 pub mod thread;
-pub mod tied;
 pub mod topology;
 pub mod udp;
 pub mod writer;

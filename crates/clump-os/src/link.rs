@@ -30,7 +30,7 @@ const NEIGHBOUR_BODY: usize = 12;
 
 /// An interface that carries Ethernet frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Interface {
+pub struct EthernetInterface {
     /// Its number.
     pub index: u32,
     /// Its hardware address; all zero for loopback.
@@ -43,20 +43,20 @@ pub struct Interface {
 
 /// The way to an address on the same link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Way {
+pub struct Neighbor {
     /// By which interface.
-    pub interface: Interface,
+    pub interface: EthernetInterface,
     /// The hardware address at the other end.
     pub to: [u8; 6],
 }
 
 /// Asks for ways, in the network namespace of the thread that opened it.
 #[derive(Debug)]
-pub struct Ways {
+pub struct NeighborTable {
     kernel: Netlink,
 }
 
-impl Ways {
+impl NeighborTable {
     /// Opens a connection to the kernel's tables.
     pub fn open() -> Result<Self> {
         Ok(Self { kernel: Netlink::open()? })
@@ -64,13 +64,13 @@ impl Ways {
 
     /// The way to `to`; `None` where there is none without a router, its interface carries no Ethernet, or
     /// the neighbour is not resolved (yet).
-    pub fn find(&mut self, to: Ipv4Addr) -> Result<Option<Way>> {
+    pub fn find(&mut self, to: Ipv4Addr) -> Result<Option<Neighbor>> {
         let Some(index) = self.route(to)? else { return Ok(None) };
         let Some(interface) = self.interface(index)? else { return Ok(None) };
         if interface.loopback {
-            return Ok(Some(Way { interface, to: interface.address }));
+            return Ok(Some(Neighbor { interface, to: interface.address }));
         }
-        Ok(self.neighbour(index, to)?.map(|to| Way { interface, to }))
+        Ok(self.neighbour(index, to)?.map(|to| Neighbor { interface, to }))
     }
 
     /// The interface that `to` is reached by without a router.
@@ -88,7 +88,7 @@ impl Ways {
     }
 
     /// What is behind an interface's number, if it is up and carries Ethernet frames.
-    pub fn interface(&mut self, index: u32) -> Result<Option<Interface>> {
+    pub fn interface(&mut self, index: u32) -> Result<Option<EthernetInterface>> {
         let mut body = vec![0; LINK_BODY];
         body[4..8].copy_from_slice(&index.to_ne_bytes());
         let what = format!("asking for interface {index}");
@@ -101,7 +101,7 @@ impl Ways {
         let loopback = kind == Some(LOOPBACK);
         let (Some(address), Some(mtu)) = (address, mtu) else { return Ok(None) };
         let fits = up && (loopback || kind == Some(ETHERNET));
-        Ok(fits.then_some(Interface { index, address, mtu, loopback }))
+        Ok(fits.then_some(EthernetInterface { index, address, mtu, loopback }))
     }
 
     fn neighbour(&mut self, index: u32, to: Ipv4Addr) -> Result<Option<[u8; 6]>> {
@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn loopback_is_found_without_a_neighbour() {
-        let way = Ways::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap();
-        let Some(Way { interface, to }) = way else {
+        let way = NeighborTable::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap();
+        let Some(Neighbor { interface, to }) = way else {
             eprintln!("SKIPPED: loopback is down here (ip link set lo up)");
             return;
         };
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn interfaces_are_found_by_their_address() {
-        let lo = Ways::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap();
-        let Some(Way { interface, .. }) = lo else {
+        let lo = NeighborTable::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap();
+        let Some(Neighbor { interface, .. }) = lo else {
             eprintln!("SKIPPED: loopback is down here (ip link set lo up)");
             return;
         };
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn an_interface_that_is_not_there_is_an_error_and_no_panic() {
-        let mut ways = Ways::open().unwrap();
+        let mut ways = NeighborTable::open().unwrap();
         assert!(ways.interface(u32::MAX >> 1).is_err());
     }
 

@@ -28,7 +28,7 @@ pub struct Networks {
 }
 
 /// Most cables between two of them.
-pub const MOST_CABLES: u32 = 4;
+pub const MAX_CABLES: u32 = 4;
 
 /// The address of a node in its namespace, by its first cables.
 pub fn address(node: u32) -> Ipv4Addr {
@@ -55,7 +55,7 @@ pub fn create(count: u32) -> Result<Networks> {
 /// # Errors
 /// What the kernel refuses: most often any of this, to users who are not root.
 pub fn create_with(count: u32, cables: u32) -> Result<Networks> {
-    if count > MOST || cables > MOST_CABLES {
+    if count > MOST || cables > MAX_CABLES {
         let what = format!("joining {count} namespaces by {cables} cables each");
         return Err(OsError::new(what, Errno::TOOBIG));
     }

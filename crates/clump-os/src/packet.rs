@@ -20,7 +20,7 @@ pub const SLOTS: usize = 512;
 /// Bytes of a slot.
 pub const SLOT_BYTES: usize = 2048;
 /// Longest frame that fits into a slot, its Ethernet header included.
-pub const MOST_BYTES: usize = SLOT_BYTES - MAC_AT;
+pub const MAX_BYTES: usize = SLOT_BYTES - MAC_AT;
 /// Slots in one piece of the kernel's memory.
 const BLOCK_SLOTS: usize = 32;
 /// Where the kernel puts the Ethernet header into a slot: behind `tpacket2_hdr` and `sockaddr_ll`, so that
@@ -157,12 +157,12 @@ pub fn dropped(socket: impl AsFd) -> u64 {
 
 /// The receiving ring of a socket from [`open`], mapped. One reader.
 #[derive(Debug)]
-pub struct Ring {
+pub struct PacketRing {
     memory: Mapping,
     next: usize,
 }
 
-impl Ring {
+impl PacketRing {
     /// Maps the ring of `socket`.
     pub fn over(socket: BorrowedFd<'_>) -> Result<Self> {
         Ok(Self { memory: Mapping::shared(socket, 0, SLOTS * SLOT_BYTES)?, next: 0 })
@@ -178,7 +178,7 @@ impl Ring {
         self.fetch();
         let [length, kept, place] = [4, 8, 12].map(|at| self.word(at).load(Ordering::Relaxed));
         let as_it_should = place & 0xffff == MAC_AT as u32 && length == kept;
-        Some(if as_it_should && kept as usize <= MOST_BYTES { kept as usize } else { 0 })
+        Some(if as_it_should && kept as usize <= MAX_BYTES { kept as usize } else { 0 })
     }
 
     /// Asks for the first lines of a frame at once: another processor has just written them, and each takes as
@@ -197,11 +197,11 @@ impl Ring {
         }
     }
 
-    /// Copies what [`Ring::waiting`] announced, from byte `from` of the frame on. Never reads past the slot.
+    /// Copies what [`XdpRing::waiting`] announced, from byte `from` of the frame on. Never reads past the slot.
     #[inline]
     pub fn copy(&self, from: usize, into: &mut [u8]) {
-        let bytes = into.len().min(MOST_BYTES.saturating_sub(from));
-        let at = self.next * SLOT_BYTES + MAC_AT + from.min(MOST_BYTES);
+        let bytes = into.len().min(MAX_BYTES.saturating_sub(from));
+        let at = self.next * SLOT_BYTES + MAC_AT + from.min(MAX_BYTES);
         // SAFETY: `next` < SLOTS, and `at + bytes` ends within the slot, which is within the mapping
         // (invariant 1). The memory is the kernel's: only copied, never referred to.
         unsafe {
@@ -303,7 +303,7 @@ fn last() -> Errno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::Ways;
+    use crate::link::NeighborTable;
     use std::net::Ipv4Addr;
 
     /// A kind of frame that nothing else here uses.
@@ -331,8 +331,8 @@ mod tests {
             Err(e) => panic!("{e}"),
         };
         assert!(is_packet_socket(&socket));
-        let way = Ways::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap().unwrap();
-        let mut ring = Ring::over(socket.as_fd()).unwrap();
+        let way = NeighborTable::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap().unwrap();
+        let mut ring = PacketRing::over(socket.as_fd()).unwrap();
         assert_eq!(ring.waiting(), None);
         // Around the ring more than once. What is sent over loopback is there when the call returns.
         for i in 0..SLOTS + 9 {
@@ -349,11 +349,11 @@ mod tests {
             ring.advance();
             assert_eq!(ring.waiting(), None);
         }
-        send(socket.as_fd(), way.interface.index, &frame(7, MOST_BYTES + 1)).unwrap();
+        send(socket.as_fd(), way.interface.index, &frame(7, MAX_BYTES + 1)).unwrap();
         assert_eq!(ring.waiting(), Some(0), "cut, and said so");
         ring.advance();
         for _ in 0..SLOTS + 5 {
-            send(socket.as_fd(), way.interface.index, &frame(7, MOST_BYTES)).unwrap();
+            send(socket.as_fd(), way.interface.index, &frame(7, MAX_BYTES)).unwrap();
         }
         assert_eq!(dropped(&socket), 5);
         assert_eq!(dropped(&socket), 0);
@@ -361,10 +361,16 @@ mod tests {
 
     #[test]
     fn a_bound_socket_sends_by_its_interface_and_hears_no_other() {
-        let lo = Ways::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap().unwrap().interface.index;
+        let lo = NeighborTable::open()
+            .unwrap()
+            .find(Ipv4Addr::LOCALHOST)
+            .unwrap()
+            .unwrap()
+            .interface
+            .index;
         let accept = [Match { at: 14, width: 2, value: 9 }];
         let open = |interface| match open(KIND, interface, &accept) {
-            Ok(socket) => Some((Ring::over(socket.as_fd()).unwrap(), socket)),
+            Ok(socket) => Some((PacketRing::over(socket.as_fd()).unwrap(), socket)),
             Err(e) if e.errno == Errno::PERM || e.errno == Errno::ACCESS => None,
             Err(e) => panic!("{e}"),
         };

@@ -24,7 +24,7 @@ pub enum Exit {
 
 /// What happened to a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
+pub enum ChildEvent {
     /// It is gone, and has been reaped.
     Ended(Exit),
     /// A signal stopped it.
@@ -35,9 +35,9 @@ pub enum Change {
 
 /// What [`changed`] found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
+pub enum ChildEvents {
     /// Something happened to this child.
-    Of(u32, Change),
+    Of(u32, ChildEvent),
     /// There are children, and nothing happened to them.
     Nothing,
     /// There is no child any more.
@@ -227,26 +227,26 @@ pub fn adopt_orphans() -> Result<()> {
 }
 
 /// The next change of any child; reaps it if it ended. Never blocks.
-pub fn changed() -> Result<News> {
+pub fn changed() -> Result<ChildEvents> {
     let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
     match rustix::process::wait(options) {
-        Ok(None) => Ok(News::Nothing),
+        Ok(None) => Ok(ChildEvents::Nothing),
         Ok(Some((pid, status))) => {
             let pid = pid.as_raw_nonzero().get().unsigned_abs();
             let small = |n: i32| u8::try_from(n & 0xff).unwrap_or(u8::MAX);
             let change = if let Some(signal) = status.terminating_signal() {
-                Change::Ended(Exit::Signal(small(signal)))
+                ChildEvent::Ended(Exit::Signal(small(signal)))
             } else if let Some(code) = status.exit_status() {
-                Change::Ended(Exit::Code(small(code)))
+                ChildEvent::Ended(Exit::Code(small(code)))
             } else if status.continued() {
-                Change::Continued
+                ChildEvent::Continued
             } else {
-                Change::Stopped
+                ChildEvent::Stopped
             };
-            Ok(News::Of(pid, change))
+            Ok(ChildEvents::Of(pid, change))
         }
-        Err(Errno::CHILD) => Ok(News::Childless),
-        Err(Errno::INTR) => Ok(News::Nothing),
+        Err(Errno::CHILD) => Ok(ChildEvents::Childless),
+        Err(Errno::INTR) => Ok(ChildEvents::Nothing),
         Err(e) => Err(OsError::new("waiting for children", e)),
     }
 }

@@ -153,7 +153,7 @@ fn pids() -> impl Iterator<Item = u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::{Change, Exit, News, Program, own_pid};
+    use crate::process::{ChildEvent, ChildEvents, Exit, Program, own_pid};
 
     #[test]
     fn names_of_any_bytes_are_read() {
@@ -232,9 +232,9 @@ mod tests {
         let mut ended = Vec::new();
         loop {
             match process::changed().unwrap() {
-                News::Of(pid, change) => ended.push((pid, change)),
-                News::Childless => break,
-                News::Nothing => {
+                ChildEvents::Of(pid, change) => ended.push((pid, change)),
+                ChildEvents::Childless => break,
+                ChildEvents::Nothing => {
                     for process in descendants(own_pid()) {
                         process.kill().unwrap();
                     }
@@ -244,7 +244,7 @@ mod tests {
             assert!(crate::clock::now_ns() < deadline, "all gone: {ended:?}");
         }
         for pid in started {
-            assert!(ended.contains(&(pid, Change::Ended(Exit::Signal(9)))), "{ended:?}");
+            assert!(ended.contains(&(pid, ChildEvent::Ended(Exit::Signal(9)))), "{ended:?}");
         }
         assert!(with_variable("CLUMP_TEST_MARK", &mark).is_empty());
         let missing = process::start(&Program::new("/nonexistent/program", [])).unwrap_err();

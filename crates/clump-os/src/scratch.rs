@@ -3,7 +3,7 @@
 //! The name of each says that it is one, and the owner holds a lock on it (flock(2)), which the kernel takes away with
 //! the process. So what a killed process left is known by that nobody holds it, and goes when the next folder is made
 //! beside it. Signals to end wait until the owner looks ([`Scratch::interrupted`]); programs that it starts hear them by
-//! [`crate::tied`].
+//! [`crate::bound_child`].
 
 use crate::error::{OsError, Result};
 use crate::process;

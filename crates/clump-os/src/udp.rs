@@ -6,13 +6,13 @@
 //! `recvmsg`. So there is a short and a full form of everything.
 
 mod name;
-mod passage;
 mod receive;
 mod send;
+mod zero_copy_pipe;
 
-pub use passage::{Passage, withdraw};
 pub use receive::{Arrived, Inbox, receive, receive_full};
 pub use send::{Outbox, Post, send, send_parts};
+pub use zero_copy_pipe::{ZeroCopyPipe, withdraw};
 
 use crate::error::{OsError, Result};
 use rustix::io::Errno;

@@ -36,12 +36,12 @@ struct Shared {
     /// Bytes waiting at which the alarm rings when so many are left.
     few: usize,
     bell: Arc<Alarm>,
-    state: Mutex<State>,
+    state: Mutex<ClaimState>,
     more: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct ClaimState {
     queue: VecDeque<(usize, Vec<u8>)>,
     /// Bytes in the queue, and of the chunk that is being written.
     pending: usize,
@@ -60,7 +60,7 @@ impl Writer {
     /// # Errors
     /// There is no thread to be had.
     pub fn start(targets: Vec<OwnedFd>, few: usize, bell: Arc<Alarm>) -> Result<Self> {
-        let state = State {
+        let state = ClaimState {
             queue: VecDeque::new(),
             pending: 0,
             failures: vec![None; targets.len()],
@@ -145,7 +145,7 @@ impl Drop for Writer {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClaimState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -207,7 +207,7 @@ impl Shared {
         let mut state = self.state();
         if let Some(why) = failed {
             state.failures[target].get_or_insert(why);
-            let State { queue, pending, .. } = &mut *state;
+            let ClaimState { queue, pending, .. } = &mut *state;
             queue.retain(|(of, chunk)| {
                 let stays = *of != target;
                 *pending -= if stays { 0 } else { chunk.len() };

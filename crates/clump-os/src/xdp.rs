@@ -16,7 +16,7 @@ pub use program::Attached;
 use crate::error::{OsError, Result};
 use crate::map::{self, Mapping};
 use crate::packet::Match;
-use ring::Ring;
+use ring::XdpRing;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -24,7 +24,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 /// Bytes of a frame's place.
 pub const FRAME_BYTES: usize = 2048;
 /// Longest frame that is received: before it the kernel keeps some room.
-pub const MOST_BYTES: usize = FRAME_BYTES - 256;
+pub const MAX_BYTES: usize = FRAME_BYTES - 256;
 /// Frames that may wait to be received.
 pub const RECEIVING: usize = 512;
 /// Frames that may be on their way out.
@@ -132,10 +132,10 @@ pub fn is_xdp_socket(socket: impl AsFd) -> bool {
 #[derive(Debug)]
 pub struct Rings {
     memory: Mapping,
-    fill: Ring,
-    received: Ring,
-    sent: Ring,
-    completed: Ring,
+    fill: XdpRing,
+    received: XdpRing,
+    sent: XdpRing,
+    completed: XdpRing,
     /// Places of frames to send that are free.
     free: Vec<u64>,
     /// What waits: where it lies and how long it is.
@@ -168,7 +168,7 @@ impl Rings {
             return Err(OsError::last("XDP_MMAP_OFFSETS"));
         }
         let ring = |at: usize, page, entries, entry_bytes| {
-            Ring::map(socket, page, offsets[at], entries, entry_bytes)?.ok_or_else(broken)
+            XdpRing::map(socket, page, offsets[at], entries, entry_bytes)?.ok_or_else(broken)
         };
         let mut rings = Self {
             memory: Mapping::shared(memory, 0, MEMORY_BYTES)?,

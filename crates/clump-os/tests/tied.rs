@@ -1,8 +1,8 @@
 //! Programs that end with whoever started them. Apart from the crate's other tests, of which one waits for any child.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
+use clump_os::bound_child::BoundChild;
 use clump_os::procfs::Process;
-use clump_os::tied::Tied;
 use clump_os::{clock, signal};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -11,14 +11,14 @@ use std::process::{Command, Stdio};
 const PATIENCE_NS: u64 = 30_000_000_000;
 
 /// A shell that runs `script`, and the first line that it prints.
-fn shell(script: &str) -> (Tied, String) {
+fn shell(script: &str) -> (BoundChild, String) {
     let mut command = Command::new("sh");
     command.args(["-c", script]).stdout(Stdio::piped());
-    let mut tied = Tied::start(&mut command).unwrap();
+    let mut bound_child = BoundChild::start(&mut command).unwrap();
     let mut line = String::new();
-    let pipe = tied.child().stdout.take().unwrap();
+    let pipe = bound_child.child().stdout.take().unwrap();
     BufReader::new(pipe).read_line(&mut line).unwrap();
-    (tied, line.trim().to_owned())
+    (bound_child, line.trim().to_owned())
 }
 
 /// Waits until a process is gone, or waits itself for a parent to notice.
@@ -36,28 +36,28 @@ fn await_end(process: &Process) {
 
 #[test]
 fn one_that_ends_says_how() {
-    let mut tied = Tied::start(Command::new("sh").args(["-c", "exit 3"])).unwrap();
-    assert_eq!(tied.wait_while(|| true).unwrap().and_then(|status| status.code()), Some(3));
-    assert!(Tied::start(&mut Command::new("/no/such/program")).is_err());
+    let mut bound_child = BoundChild::start(Command::new("sh").args(["-c", "exit 3"])).unwrap();
+    assert_eq!(bound_child.wait_while(|| true).unwrap().and_then(|status| status.code()), Some(3));
+    assert!(BoundChild::start(&mut Command::new("/no/such/program")).is_err());
 }
 
 #[test]
 fn one_that_is_dropped_ends_with_what_it_started() {
     // In a session of its own and deaf to polite requests, as some launchers start ranks.
     let script = "(trap '' TERM; exec setsid sh -c 'echo $$; exec sleep 1000') & wait";
-    let (mut tied, below) = shell(script);
-    assert!(tied.wait_while(|| false).unwrap().is_none());
+    let (mut bound_child, below) = shell(script);
+    assert!(bound_child.wait_while(|| false).unwrap().is_none());
     let below = Process::read(below.parse().unwrap()).unwrap();
-    drop(tied);
+    drop(bound_child);
     await_end(&below);
 }
 
 #[test]
 fn one_that_is_deaf_or_stopped_is_ended_too() {
     for script in ["trap '' TERM; echo; exec sleep 1000", "echo; kill -STOP $$"] {
-        let (mut tied, _) = shell(script);
-        let whole = Process::read(tied.child().id()).unwrap();
-        drop(tied);
+        let (mut bound_child, _) = shell(script);
+        let whole = Process::read(bound_child.child().id()).unwrap();
+        drop(bound_child);
         await_end(&whole);
     }
 }
@@ -66,9 +66,9 @@ fn one_that_is_deaf_or_stopped_is_ended_too() {
 fn signals_that_are_blocked_here_reach_it() {
     let signals = signal::Signals::block(&[signal::TERMINATE]).unwrap();
     // Says whether it has been asked to end, which a killed one cannot.
-    let (mut tied, _) = shell("trap 'exit 7' TERM; echo; while :; do sleep 0.01; done");
-    clump_os::process::signal(tied.child().id(), signal::TERMINATE).unwrap();
-    let ended = tied.wait_while(|| true).unwrap();
+    let (mut bound_child, _) = shell("trap 'exit 7' TERM; echo; while :; do sleep 0.01; done");
+    clump_os::process::signal(bound_child.child().id(), signal::TERMINATE).unwrap();
+    let ended = bound_child.wait_while(|| true).unwrap();
     assert_eq!((ended.and_then(|status| status.code()), signals.next()), (Some(7), None));
 }
 
@@ -76,9 +76,9 @@ fn signals_that_are_blocked_here_reach_it() {
 fn one_whose_starter_is_gone_is_asked_to_end() {
     // The kernel goes by threads.
     let starter = std::thread::spawn(|| {
-        let (mut tied, _) = shell("echo; exec sleep 1000");
-        let process = Process::read(tied.child().id()).unwrap();
-        (tied, process)
+        let (mut bound_child, _) = shell("echo; exec sleep 1000");
+        let process = Process::read(bound_child.child().id()).unwrap();
+        (bound_child, process)
     });
     let (_tied, process) = starter.join().unwrap();
     await_end(&process);

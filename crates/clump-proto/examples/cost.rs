@@ -4,8 +4,8 @@
 //! without encoding, sealing or a system call. Printed: ns per unit for both sides together, the least of 300
 //! runs (or as many as the argument says), since others use the machine too.
 
-use clump_proto::{Channel, Config, Nanos, SackBuf, Unit};
-use clump_wire::{Header, Kind};
+use clump_proto::{Channel, Config, Nanos, SackBuf, UnitStatus};
+use clump_wire::{Header, PacketKind};
 use std::hint::black_box;
 
 const UNITS: u64 = 5000;
@@ -29,20 +29,20 @@ impl Ends {
     fn send(&mut self) {
         self.now += 300;
         let unit = self.here.send_unit(self.now, BYTES);
-        let mut header = Header { kind: Kind::Data, unit, ..Header::default() };
+        let mut header = Header { kind: PacketKind::Data, unit, ..Header::default() };
         self.here.stamp(self.now, &mut header, &mut self.sack);
         let header = black_box(header);
         assert!(!self.there.is_replay(header.number));
         let (sack, now) = (self.sack.words(), self.now + 5000);
         let arrival = self.there.handle_packet(now, &header, sack, BYTES, false);
-        assert_eq!(arrival.unit, Unit::New);
+        assert_eq!(arrival.unit, UnitStatus::New);
     }
 
     /// Any packet from there to here, with or without a unit.
-    fn answer(&mut self, kind: Kind) {
+    fn answer(&mut self, kind: PacketKind) {
         let now = self.now + 5000;
         let mut header = Header { kind, ..Header::default() };
-        if kind == Kind::Data {
+        if kind == PacketKind::Data {
             header.unit = self.there.send_unit(now, BYTES);
         }
         self.there.stamp(now, &mut header, &mut self.sack);
@@ -65,7 +65,7 @@ impl Ends {
             assert!(self.here.room(self.now) > 0);
             self.send();
             if self.there.wants_ack(self.now + 5000) {
-                self.answer(Kind::Ack);
+                self.answer(PacketKind::Ack);
             }
         }
     }
@@ -75,7 +75,7 @@ impl Ends {
         for _ in 0..UNITS / 2 {
             assert!(self.here.room(self.now) > 0 && self.there.room(self.now + 5000) > 0);
             self.send();
-            self.answer(Kind::Data);
+            self.answer(PacketKind::Data);
             assert!(!self.here.wants_ack(self.now) && self.here.poll_lost(self.now).is_none());
         }
     }

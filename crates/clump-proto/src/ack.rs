@@ -1,13 +1,13 @@
 //! When to acknowledge: with the next packet that goes back anyway, or with one of its own.
 
-use crate::receive::Taken;
+use crate::receive::UnitDisposition;
 use crate::{Config, Nanos};
 
 /// What has arrived since the last acknowledgement.
 #[derive(Debug)]
 pub(crate) struct Ack {
     delay: Nanos,
-    most_packets: u32,
+    max_packets: u32,
     packets: u32,
     bytes: usize,
     /// When the oldest of them has waited long enough.
@@ -22,7 +22,7 @@ impl Ack {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             delay: config.ack_delay,
-            most_packets: config.ack_packets.max(1),
+            max_packets: config.ack_packets.max(1),
             packets: 0,
             bytes: 0,
             deadline: Nanos::MAX,
@@ -33,7 +33,13 @@ impl Ack {
 
     /// Notes a packet with a unit. `window` is what the sender may have under way.
     #[inline]
-    pub(crate) fn on_unit(&mut self, now: Nanos, taken: Taken, bytes: usize, window: u32) {
+    pub(crate) fn on_unit(
+        &mut self,
+        now: Nanos,
+        taken: UnitDisposition,
+        bytes: usize,
+        window: u32,
+    ) {
         if self.packets == 0 {
             self.deadline = now.saturating_add(self.delay);
         }
@@ -42,8 +48,8 @@ impl Ack {
         // RFC 5681, 4.2: out-of-order units should be acknowledged at once, so that holes are seen and
         // healed. Duplicates always (TRANSPORT: a channel that did not could stop for ever): the sender
         // sent again because it does not know.
-        self.now |= taken != Taken::InOrder
-            || self.packets >= self.most_packets
+        self.now |= taken != UnitDisposition::InOrder
+            || self.packets >= self.max_packets
             || self.bytes >= window as usize / 4;
     }
 
@@ -57,7 +63,7 @@ impl Ack {
 
     /// The sender asks, or there is something that it must hear.
     #[inline]
-    pub(crate) fn on_asked(&mut self) {
+    pub(crate) fn on_ack_requested(&mut self) {
         self.now = true;
     }
 

@@ -18,7 +18,7 @@ use crate::{Config, Nanos, Stats};
 
 /// What a packet's unit is to the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum UnitStatus {
     /// Seen for the first time: to be delivered.
     New,
     /// Delivered before, or refused: to be dropped.
@@ -29,9 +29,9 @@ pub enum Unit {
 
 /// What came of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrival {
+pub struct PacketArrival {
     /// What its unit is.
-    pub unit: Unit,
+    pub unit: UnitStatus,
 }
 
 /// The reliable path to one peer, in one of its incarnations: units go out, each is delivered there
@@ -46,7 +46,7 @@ pub struct Arrival {
 ///   several packets of kind `Slice`, each stamped.
 /// - **Receiving**: refuse what [`is_replay`](Self::is_replay), authenticate, then
 ///   [`handle_packet`](Self::handle_packet), which is never called with anything else; deliver the unit if
-///   it is [`Unit::New`]. The slice that completes a unit is handed in as kind `Data`, and so is one of a unit
+///   it is [`UnitStatus::New`]. The slice that completes a unit is handed in as kind `Data`, and so is one of a unit
 ///   that is not wanted ([`wants_unit`](Self::wants_unit)). What cannot be taken in must be dropped *before* this call.
 /// - **After receiving, and when [`next_timeout`](Self::next_timeout) is reached**
 ///   ([`handle_timeout`](Self::handle_timeout)): [`poll_acked`](Self::poll_acked) until `None`;
@@ -128,7 +128,7 @@ impl Channel {
             .deadline()
             .min(asked)
             .min(self.retransmit.deadline(&self.send, &self.rtt))
-            .min(self.window.ask_deadline(&self.send))
+            .min(self.window.probe_deadline(&self.send))
             .min(self.window.pace_deadline(&self.rtt))
             .min(self.keepalive.deadline().unwrap_or(Nanos::MAX));
         (at != Nanos::MAX).then_some(at)
@@ -144,7 +144,7 @@ impl Channel {
                 self.mtu.on_silence(now, oldest);
             }
         }
-        let closed = self.window.is_ask_due(now, &self.send);
+        let closed = self.window.is_probe_due(now, &self.send);
         if closed | self.keepalive.is_due(now) {
             self.ask_alone = true;
             self.counts.asks += 1;
@@ -157,7 +157,7 @@ impl Channel {
     pub fn set_receive_window(&mut self, bytes: u32) {
         self.receive_window = bytes;
         if bytes > 0 && bytes >= self.told_window.saturating_mul(2) {
-            self.ack.on_asked();
+            self.ack.on_ack_requested();
         }
     }
 
@@ -229,7 +229,7 @@ impl Channel {
             rttvar,
             min_rtt,
             window: self.window.bytes(),
-            in_flight: self.send.flying_bytes(),
+            in_flight: self.send.bytes_in_flight(),
             black_holes: self.mtu.black_holes(),
             ..self.counts
         }

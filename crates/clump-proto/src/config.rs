@@ -19,7 +19,7 @@ pub struct Config {
     /// Bytes that may be under way at first.
     pub initial_window_bytes: usize,
     /// Bytes that may be under way at most.
-    pub most_window_bytes: usize,
+    pub max_window_bytes: usize,
     /// Bytes that the other side may have under way to this one at first.
     pub receive_window_bytes: u32,
     /// Queueing delay above the least round trip that is still no congestion.
@@ -33,7 +33,7 @@ pub struct Config {
     /// The same after the first has been sent again in vain, at least.
     pub timeout_floor: Nanos,
     /// The same after many, at most.
-    pub timeout_most: Nanos,
+    pub timeout_max: Nanos,
     /// Ask a silent peer whether it is there after so long; `None`: never.
     pub keepalive: Option<Nanos>,
     /// Whether control messages go ahead of data that waits, and a little beyond the window. Off for comparison.
@@ -52,14 +52,14 @@ impl Default for Config {
             congestion: Congestion::Adaptive,
             // TRANSPORT: data in flight that stays in the caches beats flooding 5 to 30 times.
             initial_window_bytes: 64 << 10,
-            most_window_bytes: 1 << 20,
+            max_window_bytes: 1 << 20,
             receive_window_bytes: 1 << 20,
             delay_target: 100_000,
             ack_delay: 25_000,
             ack_packets: 64,
             probe_floor: 50_000,
             timeout_floor: 300_000,
-            timeout_most: 1_000_000_000,
+            timeout_max: 1_000_000_000,
             keepalive: None,
             control_first: true,
             // RFC 8899, 5.1.2: BASE_PLPMTU; 1232 bytes of UDP payload fit into IPv6's least MTU of 1280.

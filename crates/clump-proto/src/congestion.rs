@@ -9,17 +9,17 @@ use crate::{Config, Nanos};
 /// Multiplicative decrease by delay: Swift (SIGCOMM 2020), algorithm 1, beta.
 const DELAY_SHARE: f64 = 0.8;
 /// No round takes more than half: the same, max_mdf.
-const MOST_CUT: f64 = 0.5;
+const MAX_CUT: f64 = 0.5;
 /// Weight of a round's share of marks, 1/16: RFC 8257, 4.2 (g).
 const MARK_SHIFT: u32 = 4;
 /// Shares of marks are counted in these, so that rounds without any need no floating point.
 const WHOLE: u32 = 1 << 16;
 /// RFC 6928, 2: ten packets of 1460 bytes.
-const LEAST_WINDOW: usize = 14_600;
+const MIN_WINDOW: usize = 14_600;
 /// Below this window more delay is borne, by the root of the window as in Swift, 3.5: else whoever has little keeps little,
 /// for of fewer packets the least delay is higher (ADR 12).
 const SMALL_WINDOW: usize = 64 << 10;
-/// At [`LEAST_WINDOW`] so much more, as a share of the target.
+/// At [`MIN_WINDOW`] so much more, as a share of the target.
 const SMALL_SHARE: f64 = 0.5;
 /// Rounds in a row with high delay before it is believed: one alone is a peer that computed (ADR 12).
 const HIGH_ROUNDS: u32 = 2;
@@ -104,9 +104,9 @@ pub(crate) struct Control {
 impl Control {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
-            window: config.initial_window_bytes.min(config.most_window_bytes),
+            window: config.initial_window_bytes.min(config.max_window_bytes),
             threshold: usize::MAX,
-            most: config.most_window_bytes,
+            most: config.max_window_bytes,
             target: config.delay_target,
             unit: 0,
             round: 0,
@@ -229,7 +229,7 @@ impl Control {
             return self.target;
         }
         let inverse = |window: usize| 1.0 / (window as f64).sqrt();
-        let (least, most) = (inverse(SMALL_WINDOW), inverse(LEAST_WINDOW));
+        let (least, most) = (inverse(SMALL_WINDOW), inverse(MIN_WINDOW));
         let smallness = ((inverse(self.window) - least) / (most - least)).min(1.0);
         self.target + (self.target as f64 * SMALL_SHARE * smallness) as Nanos
     }
@@ -242,12 +242,12 @@ impl Control {
             let share = u64::from(marks) * u64::from(WHOLE) / u64::from(units);
             self.marked += (share as u32) >> MARK_SHIFT;
             let share = f64::from(self.marked) / f64::from(WHOLE);
-            return Some((Cut::Marks, (share / 2.0).min(MOST_CUT)));
+            return Some((Cut::Marks, (share / 2.0).min(MAX_CUT)));
         }
         if self.high_rounds >= HIGH_ROUNDS {
             // Swift, algorithm 1: by the share of the delay that is above the target.
             let over = (self.queueing - target) as f64;
-            return Some((Cut::Delay, (DELAY_SHARE * over / self.round_trip as f64).min(MOST_CUT)));
+            return Some((Cut::Delay, (DELAY_SHARE * over / self.round_trip as f64).min(MAX_CUT)));
         }
         if self.judged + self.lost < JUDGED_UNITS {
             return None;
@@ -258,7 +258,7 @@ impl Control {
             return None;
         }
         self.before = Some((self.window, self.threshold, lost));
-        Some((Cut::Loss, (f64::from(lost) / f64::from(judged)).min(MOST_CUT)))
+        Some((Cut::Loss, (f64::from(lost) / f64::from(judged)).min(MAX_CUT)))
     }
 
     fn shrink(&mut self, share: f64) {
@@ -276,7 +276,7 @@ impl Control {
     /// than RFC 6928's initial window, which no path here is too small for: a process that was not
     /// scheduled looks like a long queue, and one that sends little would never grow back.
     fn least(&self) -> usize {
-        (2 * self.unit).max(LEAST_WINDOW).min(self.most.max(2 * self.unit))
+        (2 * self.unit).max(MIN_WINDOW).min(self.most.max(2 * self.unit))
     }
 
     /// Units were found lost; `in_vain` silences came before.

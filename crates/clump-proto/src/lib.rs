@@ -57,7 +57,7 @@ mod stats;
 mod time;
 mod window;
 
-pub use channel::{Arrival, Channel, Unit};
+pub use channel::{Channel, PacketArrival, UnitStatus};
 pub use config::{Config, Congestion};
 pub use sack::SackBuf;
 pub use stats::Stats;

@@ -6,7 +6,7 @@ use crate::{Config, Nanos};
 /// Candidates considered.
 pub(crate) const MAX_CANDIDATES: usize = 12;
 /// RFC 8899, 5.1.2: MAX_PROBES.
-const MOST_TRIES: u32 = 3;
+const MAX_TRIES: u32 = 3;
 /// How long to wait before trying again what failed: RFC 8899, 5.1.1 (PMTU_RAISE_TIMER) asks for 600 s;
 /// paths inside a cluster change when somebody changes them, who then watches.
 const RAISE: Nanos = 60_000_000_000;
@@ -115,7 +115,7 @@ impl Mtu {
             }
             // RFC 8899, 3: a lost probe is no sign of congestion; nobody else is told.
             self.probe = None;
-            if bytes > self.base && self.tries >= MOST_TRIES {
+            if bytes > self.base && self.tries >= MAX_TRIES {
                 self.give_up(now);
             }
         }

@@ -5,7 +5,7 @@ use crate::Nanos;
 /// A quarter more than the window a round trip, so that the pace is never what limits (RFC 9002, 7.7).
 const FASTER: u64 = 4;
 /// A pause gives no more than so long a burst.
-const MOST_PAUSE: Nanos = 10_000_000;
+const MAX_PAUSE: Nanos = 10_000_000;
 
 /// Tokens are bytes. Below zero, nothing goes out.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl Pacing {
     /// Tokens at `now` for so large a window a round trip.
     #[inline]
     pub(crate) fn tokens(&self, now: Nanos, window: usize, round_trip: Nanos) -> i64 {
-        let pause = now.saturating_sub(self.at).min(MOST_PAUSE);
+        let pause = now.saturating_sub(self.at).min(MAX_PAUSE);
         let rate = window as u64 + window as u64 / FASTER;
         let earned = pause.saturating_mul(rate) / round_trip.max(1);
         // RFC 9002, 7.7: bursts are bounded; a quarter of a window leaves policers room.
@@ -42,7 +42,7 @@ impl Pacing {
         }
         let missing = (1 - self.tokens) as u64;
         let rate = (window as u64 + window as u64 / FASTER).max(1);
-        self.at + (missing.saturating_mul(round_trip) / rate + 1).min(MOST_PAUSE)
+        self.at + (missing.saturating_mul(round_trip) / rate + 1).min(MAX_PAUSE)
     }
 }
 
@@ -67,6 +67,6 @@ mod tests {
         }
         let least = 10 * round_trip * 4 / 5;
         assert!(now > least * 95 / 100 && now < least * 105 / 100, "{now}");
-        assert!(pacing.tokens(now + MOST_PAUSE, window, round_trip) <= window as i64 / 4);
+        assert!(pacing.tokens(now + MAX_PAUSE, window, round_trip) <= window as i64 / 4);
     }
 }

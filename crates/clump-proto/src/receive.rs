@@ -2,15 +2,15 @@
 
 use crate::bits::Bits;
 use crate::sack::SackBuf;
-use clump_wire::MOST_SACK_WORDS;
+use clump_wire::MAX_SACK_WORDS;
 
 /// Units that may be under way at once: as many as one packet can acknowledge one by one, so that no
 /// unit can arrive without its sender being told (a sender that is not told takes it for lost).
-pub(crate) const SPAN: u64 = MOST_SACK_WORDS as u64 * 64;
+pub(crate) const SPAN: u64 = MAX_SACK_WORDS as u64 * 64;
 
 /// What an arriving unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum UnitDisposition {
     /// New, and nothing is missing up to it or beyond.
     InOrder,
     /// New, while others are, or were, missing.
@@ -30,7 +30,7 @@ pub(crate) struct Receive {
     end: u64,
     /// How many of `expected..end` have arrived; their bits are set, and no others.
     beyond: u64,
-    arrived: Bits<MOST_SACK_WORDS>,
+    arrived: Bits<MAX_SACK_WORDS>,
 }
 
 impl Receive {
@@ -51,23 +51,23 @@ impl Receive {
 
     /// Takes a unit in.
     #[inline]
-    pub(crate) fn take(&mut self, unit: u64) -> Taken {
+    pub(crate) fn take(&mut self, unit: u64) -> UnitDisposition {
         if unit == self.expected && self.beyond == 0 {
             self.expected += 1;
-            return Taken::InOrder;
+            return UnitDisposition::InOrder;
         }
         self.take_astray(unit)
     }
 
-    fn take_astray(&mut self, unit: u64) -> Taken {
+    fn take_astray(&mut self, unit: u64) -> UnitDisposition {
         if unit < self.expected {
-            return Taken::Duplicate;
+            return UnitDisposition::Duplicate;
         }
         if unit - self.expected >= SPAN {
-            return Taken::TooFar;
+            return UnitDisposition::TooFar;
         }
         if self.arrived.has(unit) {
-            return Taken::Duplicate;
+            return UnitDisposition::Duplicate;
         }
         self.arrived.set(unit);
         self.beyond += 1;
@@ -77,7 +77,7 @@ impl Receive {
             self.expected += 1;
             self.beyond -= 1;
         }
-        Taken::OutOfOrder
+        UnitDisposition::OutOfOrder
     }
 
     /// Whether a unit is missing before one that has arrived.
@@ -110,11 +110,15 @@ mod tests {
     #[test]
     fn nothing_beyond_the_span_is_kept() {
         let mut receive = Receive::new();
-        assert_eq!(receive.take(SPAN), Taken::TooFar);
-        assert_eq!(receive.take(u64::MAX), Taken::TooFar);
-        assert_eq!(receive.take(SPAN - 1), Taken::OutOfOrder);
-        assert_eq!(receive.take(0), Taken::OutOfOrder);
-        assert_eq!(receive.take(SPAN), Taken::OutOfOrder, "the span moves with the first gap");
+        assert_eq!(receive.take(SPAN), UnitDisposition::TooFar);
+        assert_eq!(receive.take(u64::MAX), UnitDisposition::TooFar);
+        assert_eq!(receive.take(SPAN - 1), UnitDisposition::OutOfOrder);
+        assert_eq!(receive.take(0), UnitDisposition::OutOfOrder);
+        assert_eq!(
+            receive.take(SPAN),
+            UnitDisposition::OutOfOrder,
+            "the span moves with the first gap"
+        );
         assert_eq!(receive.expected(), 1);
     }
 
@@ -127,9 +131,9 @@ mod tests {
                 let unit = (first + step % (1 + step % 1200)).saturating_sub(20);
                 let taken = receive.take(unit);
                 if unit >= first + SPAN {
-                    proptest::prop_assert_eq!(taken, Taken::TooFar);
+                    proptest::prop_assert_eq!(taken, UnitDisposition::TooFar);
                 } else {
-                    proptest::prop_assert_eq!(taken == Taken::Duplicate, !set.insert(unit));
+                    proptest::prop_assert_eq!(taken == UnitDisposition::Duplicate, !set.insert(unit));
                 }
                 while set.contains(&first) {
                     first += 1;

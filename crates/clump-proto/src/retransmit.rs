@@ -24,7 +24,7 @@ pub(crate) struct Lost {
 pub(crate) struct Retransmit {
     probe_floor: Nanos,
     timeout_floor: Nanos,
-    timeout_most: Nanos,
+    timeout_max: Nanos,
     ack_delay: Nanos,
     /// A transmission of this order has arrived, and of those before it none is known to be newer.
     newest_order: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Retransmit {
     newest_sent: Ticks,
     newest_age: Ticks,
     /// Quarters of the least round trip by which packets may overtake each other; more after a false loss.
-    patience: u32,
+    spin_policy: u32,
     forgiving: u32,
     /// When the oldest overtaken transmission counts as lost.
     loss_at: Nanos,
@@ -52,12 +52,12 @@ impl Retransmit {
         Self {
             probe_floor: config.probe_floor,
             timeout_floor: config.timeout_floor,
-            timeout_most: config.timeout_most.max(config.timeout_floor),
+            timeout_max: config.timeout_max.max(config.timeout_floor),
             ack_delay: config.ack_delay,
             newest_order: 0,
             newest_sent: 0,
             newest_age: 0,
-            patience: 1,
+            spin_policy: 1,
             forgiving: 0,
             loss_at: Nanos::MAX,
             quiet_since: now,
@@ -94,7 +94,7 @@ impl Retransmit {
 
     /// Units were found lost that had arrived: packets overtake each other on this path.
     pub(crate) fn on_false_loss(&mut self) {
-        self.patience = (self.patience + 1).min(16);
+        self.spin_policy = (self.spin_policy + 1).min(16);
         self.forgiving = FORGIVEN_AFTER;
     }
 
@@ -102,7 +102,7 @@ impl Retransmit {
     fn on_true_loss(&mut self) {
         self.forgiving = self.forgiving.saturating_sub(1);
         if self.forgiving == 0 {
-            self.patience = 1;
+            self.spin_policy = 1;
         }
     }
 
@@ -138,8 +138,8 @@ impl Retransmit {
         let mut lost = Lost::default();
         // RFC 8985, 6.2, step 4: a quarter of the least round trip, more where packets were seen to
         // overtake each other, never more than the smoothed one.
-        let reordering = (rtt.least() / 4 * Nanos::from(self.patience)).min(rtt.smoothed());
-        let patience = self.newest_age + ticks(reordering).max(1);
+        let reordering = (rtt.least() / 4 * Nanos::from(self.spin_policy)).min(rtt.smoothed());
+        let spin_policy = self.newest_age + ticks(reordering).max(1);
         while let Some(oldest) = send.oldest() {
             if oldest.order >= self.newest_order && oldest.sent >= self.newest_sent {
                 break;
@@ -147,7 +147,7 @@ impl Retransmit {
             // Counting is given up where packets overtake each other (RFC 8985, 6.2, step 3).
             let by_count = self.forgiving == 0 && oldest.order + OVERTAKEN_BY <= self.newest_order;
             // RFC 8985, 6.2, step 5.
-            let at = oldest.sent + patience;
+            let at = oldest.sent + spin_policy;
             if !by_count && ticks(now) < at {
                 self.loss_at = nanos(at);
                 break;
@@ -168,10 +168,10 @@ impl Retransmit {
     #[inline]
     fn silence(&self, rtt: &Rtt) -> Nanos {
         match self.backoff {
-            0 => (2 * rtt.smoothed() + self.ack_delay).max(self.probe_floor).min(self.timeout_most),
+            0 => (2 * rtt.smoothed() + self.ack_delay).max(self.probe_floor).min(self.timeout_max),
             n => {
                 let once = rtt.timeout().max(self.timeout_floor);
-                once.saturating_mul(1 << (n - 1).min(20)).min(self.timeout_most)
+                once.saturating_mul(1 << (n - 1).min(20)).min(self.timeout_max)
             }
         }
     }

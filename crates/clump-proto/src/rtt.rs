@@ -10,7 +10,7 @@ const VARIATION_SHIFT: u32 = 2;
 /// cluster this is long, and too short an assumption only costs a packet that was not needed.
 const ASSUMED: Nanos = 500_000;
 /// The least is forgotten after between one and two of these, so that a longer path is noticed.
-const LEAST_AGE: Nanos = 2_000_000_000;
+const MIN_AGE: Nanos = 2_000_000_000;
 
 /// Estimates from samples without ambiguity: each packet's time is echoed (RFC 7323, 4), so those of
 /// units that were sent again count too.
@@ -23,7 +23,7 @@ pub(crate) struct Rtt {
     variation: Nanos,
     least: Nanos,
     /// The least of the present age, which began then.
-    least_now: Nanos,
+    min_now: Nanos,
     since: Nanos,
     /// When the last sample was smoothed in.
     smoothed_at: Nanos,
@@ -37,7 +37,7 @@ impl Rtt {
             path_sample: 0,
             variation: 0,
             least: Nanos::MAX,
-            least_now: Nanos::MAX,
+            min_now: Nanos::MAX,
             since: now,
             smoothed_at: 0,
         }
@@ -47,13 +47,13 @@ impl Rtt {
     #[inline]
     pub(crate) fn on_path(&mut self, now: Nanos, sample: Nanos) {
         self.path_sample = sample;
-        if sample < self.least_now {
-            self.least_now = sample;
+        if sample < self.min_now {
+            self.min_now = sample;
             self.least = self.least.min(sample);
         }
-        if now.saturating_sub(self.since) > LEAST_AGE {
-            self.least = self.least_now;
-            self.least_now = Nanos::MAX;
+        if now.saturating_sub(self.since) > MIN_AGE {
+            self.least = self.min_now;
+            self.min_now = Nanos::MAX;
             self.since = now;
         }
     }
@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn the_least_is_forgotten_after_some_seconds() {
+    fn the_min_is_forgotten_after_some_seconds() {
         let mut rtt = Rtt::new(0);
         rtt.on_path(0, 10_000);
-        rtt.on_path(LEAST_AGE, 50_000);
+        rtt.on_path(MIN_AGE, 50_000);
         assert_eq!(rtt.least(), 10_000);
-        rtt.on_path(LEAST_AGE + 1, 50_000);
-        rtt.on_path(2 * LEAST_AGE + 2, 50_000);
-        rtt.on_path(3 * LEAST_AGE + 3, 50_000);
+        rtt.on_path(MIN_AGE + 1, 50_000);
+        rtt.on_path(2 * MIN_AGE + 2, 50_000);
+        rtt.on_path(3 * MIN_AGE + 3, 50_000);
         assert_eq!(rtt.least(), 50_000);
     }
 }

@@ -1,18 +1,18 @@
 //! Room for the selective acknowledgements of one packet.
 
-use clump_wire::MOST_SACK_WORDS;
+use clump_wire::MAX_SACK_WORDS;
 
 /// Words of selective acknowledgements; bit `i` of word `w` says that unit `ack + 1 + 64 w + i` arrived.
 #[derive(Debug, Clone, Default)]
 pub struct SackBuf {
-    words: [u64; MOST_SACK_WORDS],
+    words: [u64; MAX_SACK_WORDS],
     len: usize,
 }
 
 impl SackBuf {
     /// With no words.
     pub const fn new() -> Self {
-        Self { words: [0; MOST_SACK_WORDS], len: 0 }
+        Self { words: [0; MAX_SACK_WORDS], len: 0 }
     }
 
     /// The words that go behind the header.

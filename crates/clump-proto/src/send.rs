@@ -4,14 +4,14 @@ use crate::bits::Bits;
 use crate::list::{Links, List};
 use crate::receive::SPAN;
 use crate::time::Ticks;
-use clump_wire::MOST_SACK_WORDS;
+use clump_wire::MAX_SACK_WORDS;
 
 /// Places for units; as many as may be under way.
 const UNITS: usize = SPAN as usize;
-const _: () = assert!(UNITS.is_power_of_two() && UNITS == MOST_SACK_WORDS * 64);
+const _: () = assert!(UNITS.is_power_of_two() && UNITS == MAX_SACK_WORDS * 64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum UnitState {
     /// Sent, and nothing known of it.
     Flying,
     /// Found lost, and not sent again yet.
@@ -22,14 +22,14 @@ enum State {
 
 /// One unit's last transmission.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct LastTransmission {
     links: Links,
     sent: Ticks,
     /// Place of the transmission in the order of all; tells packets of one tick apart.
     order: u64,
     bytes: u32,
     times: u8,
-    state: State,
+    state: UnitState,
     /// It was found lost at some time.
     lost_once: bool,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Acked {
 /// The units under way.
 #[derive(Debug)]
 pub(crate) struct Send {
-    places: Box<[Place; UNITS]>,
+    places: Box<[LastTransmission; UNITS]>,
     /// All units below have arrived.
     first: u64,
     /// Number of the next new unit.
@@ -73,8 +73,8 @@ pub(crate) struct Send {
     /// All units below were handed back by `poll_acked`.
     released: u64,
     /// Which of `first..next` have arrived.
-    arrived: Bits<MOST_SACK_WORDS>,
-    flying: List,
+    arrived: Bits<MAX_SACK_WORDS>,
+    units_in_flight: List,
     lost: List,
     flying_bytes: usize,
     lost_bytes: usize,
@@ -83,13 +83,13 @@ pub(crate) struct Send {
 
 impl Send {
     pub(crate) fn new() -> Self {
-        let nowhere = Place {
+        let nowhere = LastTransmission {
             links: Links::NONE,
             sent: 0,
             order: 0,
             bytes: 0,
             times: 0,
-            state: State::Done,
+            state: UnitState::Done,
             lost_once: false,
         };
         Self {
@@ -98,7 +98,7 @@ impl Send {
             next: 0,
             released: 0,
             arrived: Bits::new(),
-            flying: List::new(),
+            units_in_flight: List::new(),
             lost: List::new(),
             flying_bytes: 0,
             lost_bytes: 0,
@@ -120,7 +120,7 @@ impl Send {
 
     /// Bytes sent that are neither known to have arrived nor found lost.
     #[inline]
-    pub(crate) fn flying_bytes(&self) -> usize {
+    pub(crate) fn bytes_in_flight(&self) -> usize {
         self.flying_bytes
     }
 
@@ -142,12 +142,19 @@ impl Send {
         let bytes = bytes.min(u32::MAX as usize) as u32;
         let index = unit as usize & (UNITS - 1);
         if let Some(place) = self.places.get_mut(index) {
-            let (order, state) = (self.order, State::Flying);
-            *place =
-                Place { links: Links::NONE, sent, order, bytes, times: 1, state, lost_once: false };
+            let (order, state) = (self.order, UnitState::Flying);
+            *place = LastTransmission {
+                links: Links::NONE,
+                sent,
+                order,
+                bytes,
+                times: 1,
+                state,
+                lost_once: false,
+            };
             self.next += 1;
             self.flying_bytes += bytes as usize;
-            self.flying.push(&mut *self.places, index);
+            self.units_in_flight.push(&mut *self.places, index);
         }
         unit
     }
@@ -160,29 +167,29 @@ impl Send {
         let index = unit as usize & (UNITS - 1);
         let place = self.places.get_mut(index)?;
         let (state, bytes) = (place.state, place.bytes as usize);
-        if state == State::Done {
+        if state == UnitState::Done {
             return None;
         }
         self.order += 1;
         place.sent = sent;
         place.order = self.order;
         place.times = place.times.saturating_add(1);
-        place.state = State::Flying;
-        if state == State::Lost {
+        place.state = UnitState::Flying;
+        if state == UnitState::Lost {
             self.lost.remove(&mut *self.places, index);
             self.lost_bytes -= bytes;
             self.flying_bytes += bytes;
         } else {
-            self.flying.remove(&mut *self.places, index);
+            self.units_in_flight.remove(&mut *self.places, index);
         }
-        self.flying.push(&mut *self.places, index);
+        self.units_in_flight.push(&mut *self.places, index);
         Some(bytes)
     }
 
     /// The oldest transmission of which nothing is known.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<Transmission> {
-        self.judged(self.flying.front()?)
+        self.judged(self.units_in_flight.front()?)
     }
 
     /// The unit that has been found lost for the longest time.
@@ -206,11 +213,11 @@ impl Send {
 
     /// Finds the oldest transmission lost.
     pub(crate) fn lose_oldest(&mut self) {
-        let Some(index) = self.flying.front() else { return };
-        self.flying.remove(&mut *self.places, index);
+        let Some(index) = self.units_in_flight.front() else { return };
+        self.units_in_flight.remove(&mut *self.places, index);
         self.lost.push(&mut *self.places, index);
         if let Some(place) = self.places.get_mut(index) {
-            place.state = State::Lost;
+            place.state = UnitState::Lost;
             place.lost_once = true;
             self.flying_bytes -= place.bytes as usize;
             self.lost_bytes += place.bytes as usize;
@@ -238,7 +245,7 @@ impl Send {
             if self.arrived.has(unit) {
                 self.arrived.clear(unit);
             } else {
-                self.settle(unit, echo, &mut acked);
+                self.on_delivered(unit, echo, &mut acked);
             }
         }
         self.first = ack;
@@ -250,7 +257,7 @@ impl Send {
 
     fn handle_sack(&mut self, ack: u64, sack: &[u64], echo: Option<Ticks>, acked: &mut Acked) {
         let mut at = ack + 1;
-        for word in sack.iter().take(MOST_SACK_WORDS) {
+        for word in sack.iter().take(MAX_SACK_WORDS) {
             if at >= self.next {
                 return;
             }
@@ -260,7 +267,7 @@ impl Send {
             while new != 0 {
                 let unit = at + u64::from(new.trailing_zeros());
                 self.arrived.set(unit);
-                self.settle(unit, echo, acked);
+                self.on_delivered(unit, echo, acked);
                 new &= new - 1;
             }
             at += 64;
@@ -269,17 +276,17 @@ impl Send {
 
     /// Notes that a unit has arrived, for the first and only time.
     #[inline]
-    fn settle(&mut self, unit: u64, echo: Option<Ticks>, acked: &mut Acked) {
+    fn on_delivered(&mut self, unit: u64, echo: Option<Ticks>, acked: &mut Acked) {
         let index = unit as usize & (UNITS - 1);
         let Some(place) = self.places.get_mut(index) else { return };
         let (state, bytes) = (place.state, place.bytes as usize);
-        place.state = State::Done;
+        place.state = UnitState::Done;
         acked.units += 1;
         acked.longest = acked.longest.max(bytes);
         // RFC 3522, 3.2 (Eifel): if what arrived last was sent before the last transmission, then an
         // earlier one of this unit has arrived, and the last was for nothing.
         let first_came = place.times > 1 && echo.is_some_and(|echo| echo < place.sent);
-        if state == State::Lost || (first_came && place.lost_once) {
+        if state == UnitState::Lost || (first_came && place.lost_once) {
             acked.false_losses += 1;
         } else if first_came {
             acked.false_timeouts += 1;
@@ -290,11 +297,11 @@ impl Send {
         if clear {
             acked.order = acked.order.max(place.order);
         }
-        if state == State::Lost {
+        if state == UnitState::Lost {
             self.lost.remove(&mut *self.places, index);
             self.lost_bytes -= bytes;
         } else {
-            self.flying.remove(&mut *self.places, index);
+            self.units_in_flight.remove(&mut *self.places, index);
             self.flying_bytes -= bytes;
         }
     }
@@ -316,7 +323,7 @@ impl Send {
     }
 }
 
-impl crate::list::Linked for [Place; UNITS] {
+impl crate::list::Linked for [LastTransmission; UNITS] {
     #[inline]
     fn links(&mut self, index: usize) -> Option<&mut Links> {
         self.get_mut(index & (UNITS - 1)).map(|place| &mut place.links)

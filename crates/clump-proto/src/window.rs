@@ -9,10 +9,10 @@ use crate::send::Send;
 use crate::{Config, Nanos};
 
 /// One unit may always go out when nothing is under way, however long: a UDP datagram at most.
-const MOST_UNIT: usize = 65_507;
+const MAX_UNIT: usize = 65_507;
 
 /// How far control messages may go beyond the window: a small part of the least that a peer's socket holds.
-const MOST_BEYOND: usize = 16 << 10;
+const MAX_BEYOND: usize = 16 << 10;
 
 /// The limits of what may be under way.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Window {
     ask_at: Nanos,
     asked: u32,
     ask_floor: Nanos,
-    ask_most: Nanos,
+    ask_max: Nanos,
     /// Bytes sent since the peer was last asked to acknowledge.
     unasked: usize,
 }
@@ -42,13 +42,13 @@ impl Window {
             control: Control::new(config),
             pacing: Pacing::new(now),
             fixed,
-            most: config.most_window_bytes,
+            most: config.max_window_bytes,
             // Both ends have one configuration, so what this end lets in at first the other does too.
             peer: config.receive_window_bytes,
             ask_at: Nanos::MAX,
             asked: 0,
             ask_floor: config.timeout_floor,
-            ask_most: config.timeout_most.max(config.timeout_floor),
+            ask_max: config.timeout_max.max(config.timeout_floor),
             unasked: 0,
         }
     }
@@ -78,7 +78,7 @@ impl Window {
             return 0;
         }
         let (window, open) = (self.bytes(), send.open_bytes());
-        let room = if open == 0 { window.max(MOST_UNIT) } else { window.saturating_sub(open) };
+        let room = if open == 0 { window.max(MAX_UNIT) } else { window.saturating_sub(open) };
         // RFC 9293, 3.8.6.2.1: do not cut units to pieces to fill a window up.
         if room < (window / 8).min(1024) {
             return 0;
@@ -97,7 +97,7 @@ impl Window {
     /// What is small and urgent may go so far beyond the window, unless that is fixed or closed.
     pub(crate) fn admits_control(&self, bytes: usize, send: &Send) -> bool {
         let closed = self.peer == 0 || send.is_full() || self.fixed.is_some();
-        !closed && send.open_bytes() + bytes <= self.bytes() + MOST_BEYOND
+        !closed && send.open_bytes() + bytes <= self.bytes() + MAX_BEYOND
     }
 
     #[inline]
@@ -135,8 +135,8 @@ impl Window {
     /// Whether a unit that was lost may go out again.
     #[inline]
     pub(crate) fn admits(&self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
-        let flying = send.flying_bytes();
-        if flying > 0 && flying + bytes > self.path() {
+        let units_in_flight = send.bytes_in_flight();
+        if units_in_flight > 0 && units_in_flight + bytes > self.path() {
             return false;
         }
         !self.paces() || self.pacing.tokens(now, self.path(), rtt.path()) > 0
@@ -156,16 +156,16 @@ impl Window {
     /// When to ask a peer that closed its window: RFC 9293, 3.8.6.1 (a probe, backed off as timeouts are).
     /// With units under way their acknowledgements tell.
     #[inline]
-    pub(crate) fn ask_deadline(&self, send: &Send) -> Nanos {
+    pub(crate) fn probe_deadline(&self, send: &Send) -> Nanos {
         if send.open_bytes() == 0 { self.ask_at } else { Nanos::MAX }
     }
 
     /// Whether to ask now; then it counts as asked.
-    pub(crate) fn is_ask_due(&mut self, now: Nanos, send: &Send) -> bool {
-        let due = self.ask_deadline(send) <= now;
+    pub(crate) fn is_probe_due(&mut self, now: Nanos, send: &Send) -> bool {
+        let due = self.probe_deadline(send) <= now;
         if due {
             self.asked = (self.asked + 1).min(20);
-            let wait = self.ask_floor.saturating_mul(1 << self.asked).min(self.ask_most);
+            let wait = self.ask_floor.saturating_mul(1 << self.asked).min(self.ask_max);
             self.ask_at = now.saturating_add(wait);
         }
         due

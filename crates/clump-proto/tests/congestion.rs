@@ -32,7 +32,7 @@ fn measure(pair: &mut Pair, time: u64) -> (u64, usize) {
 }
 
 #[test]
-fn on_a_clean_path_the_window_grows_to_its_most_and_stays() {
+fn on_a_clean_path_the_window_grows_to_its_max_and_stays() {
     let mut pair = Pair::new(&Config::default(), 1);
     pair.offer(0, 20_000);
     pair.finish(SEC);

@@ -1,8 +1,8 @@
 //! Authenticated peers that say anything at all: nothing panics, nothing grows, nothing is believed that
 //! cannot be.
 
-use clump_proto::{Channel, Config, Nanos, SackBuf, Unit};
-use clump_wire::{Flags, Header, Kind};
+use clump_proto::{Channel, Config, Nanos, SackBuf, UnitStatus};
+use clump_wire::{Flags, Header, PacketKind};
 use proptest::prelude::*;
 
 fn any_near() -> impl Strategy<Value = u64> {
@@ -17,8 +17,8 @@ prop_compose! {
         sent in any::<u32>(), echo in any::<u32>(), near in any::<bool>(),
         held in prop_oneof![Just(0_u32), any::<u32>(), 0_u32..1000],
     ) -> (Header, bool) {
-        let kind = [Kind::Data, Kind::Data, Kind::Data, Kind::Ack, Kind::Probe, Kind::ProbeAck,
-            Kind::Heartbeat][kind];
+        let kind = [PacketKind::Data, PacketKind::Data, PacketKind::Data, PacketKind::Ack, PacketKind::Probe, PacketKind::ProbeAck,
+            PacketKind::Heartbeat][kind];
         let mut all = Flags::NONE;
         for (bit, flag) in [(1, Flags::ACK_NOW), (2, Flags::HAS_ECHO)] {
             if flags & bit != 0 {
@@ -81,7 +81,7 @@ proptest! {
                     }
                     let replay = channel.is_replay(header.number);
                     let arrival = channel.handle_late(now, waited, &header, &words, bytes, ce);
-                    prop_assert!(!replay || arrival.unit == Unit::None);
+                    prop_assert!(!replay || arrival.unit == UnitStatus::None);
                     prop_assert!(channel.is_replay(header.number));
                 }
                 Step::Pass(time) => {
@@ -106,7 +106,7 @@ proptest! {
             }
             let _ = (channel.poll_probe(now), channel.poll_probe_ack());
             if channel.wants_ack(now) {
-                let mut header = Header { kind: Kind::Ack, ..Header::default() };
+                let mut header = Header { kind: PacketKind::Ack, ..Header::default() };
                 channel.stamp(now, &mut header, &mut sack);
                 prop_assert!(sack.words().len() <= 16 && !channel.wants_ack(now));
             }
@@ -117,7 +117,7 @@ proptest! {
 }
 
 fn data(number: u64, unit: u64) -> Header {
-    Header { kind: Kind::Data, number, unit, window: 1 << 20, ..Header::default() }
+    Header { kind: PacketKind::Data, number, unit, window: 1 << 20, ..Header::default() }
 }
 
 #[test]
@@ -125,7 +125,8 @@ fn acknowledgements_of_what_was_never_sent_are_refused_whole() {
     let mut channel = Channel::new(&Config::default(), 0);
     channel.send_unit(1000, 100);
     channel.send_unit(1000, 100);
-    let lie = Header { kind: Kind::Ack, number: 1, ack: 3, window: 1 << 20, ..Header::default() };
+    let lie =
+        Header { kind: PacketKind::Ack, number: 1, ack: 3, window: 1 << 20, ..Header::default() };
     channel.handle_packet(9000, &lie, &[u64::MAX; 16], 64, false);
     assert_eq!((channel.poll_acked(), channel.stats().refused), (None, 1));
     // Bits of units that were never sent are passed over, the others count.
@@ -150,17 +151,22 @@ fn packets_count_once_and_units_too_far_ahead_not_at_all() {
     let unit = |channel: &mut Channel, number, unit| {
         channel.handle_packet(1000, &data(number, unit), &[], 100, false).unit
     };
-    assert_eq!(unit(&mut channel, 1, 0), Unit::New);
+    assert_eq!(unit(&mut channel, 1, 0), UnitStatus::New);
     assert!(channel.is_replay(1) && !channel.is_replay(2));
-    assert_eq!(unit(&mut channel, 1, 1), Unit::None, "a replay, whatever is in it");
-    let (mut answer, mut sack) = (Header { kind: Kind::Ack, ..Header::default() }, SackBuf::new());
+    assert_eq!(unit(&mut channel, 1, 1), UnitStatus::None, "a replay, whatever is in it");
+    let (mut answer, mut sack) =
+        (Header { kind: PacketKind::Ack, ..Header::default() }, SackBuf::new());
     channel.stamp(1000, &mut answer, &mut sack);
     assert!(!channel.wants_ack(1_000_000), "all is told");
-    assert_eq!(unit(&mut channel, 2, 0), Unit::Duplicate, "another packet with the same unit");
+    assert_eq!(
+        unit(&mut channel, 2, 0),
+        UnitStatus::Duplicate,
+        "another packet with the same unit"
+    );
     assert!(channel.wants_ack(1000), "whoever sends again has not heard: told at once");
-    assert_eq!(unit(&mut channel, 3, 1 + 1024), Unit::Duplicate, "too far ahead");
-    assert_eq!(unit(&mut channel, 4, 1 + 1023), Unit::New);
-    assert_eq!(unit(&mut channel, 10_000, 1), Unit::New);
+    assert_eq!(unit(&mut channel, 3, 1 + 1024), UnitStatus::Duplicate, "too far ahead");
+    assert_eq!(unit(&mut channel, 4, 1 + 1023), UnitStatus::New);
+    assert_eq!(unit(&mut channel, 10_000, 1), UnitStatus::New);
     assert!(channel.is_replay(5), "too old to tell");
     let stats = channel.stats();
     assert_eq!((stats.units_received, stats.duplicates), (3, 1));
@@ -170,7 +176,7 @@ fn packets_count_once_and_units_too_far_ahead_not_at_all() {
 #[test]
 fn an_older_packet_does_not_bring_an_older_window_back() {
     let mut channel = Channel::new(&Config::default(), 0);
-    let mut header = Header { kind: Kind::Ack, number: 9, window: 0, ..Header::default() };
+    let mut header = Header { kind: PacketKind::Ack, number: 9, window: 0, ..Header::default() };
     channel.handle_packet(1000, &header, &[], 64, false);
     assert_eq!(channel.room(1000), 0);
     (header.number, header.window) = (8, 1 << 20);

@@ -3,8 +3,8 @@
 
 mod pair;
 
-use clump_proto::{Channel, Config, Congestion, Nanos, SackBuf, Unit};
-use clump_wire::{Header, Kind};
+use clump_proto::{Channel, Config, Congestion, Nanos, SackBuf, UnitStatus};
+use clump_wire::{Header, PacketKind};
 use pair::{Chance, MS, Pair, SEC, US};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,7 +107,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn stamped(channel: &mut Channel, now: Nanos, kind: Kind, unit: u64) -> (Header, Vec<u64>) {
+fn stamped(channel: &mut Channel, now: Nanos, kind: PacketKind, unit: u64) -> (Header, Vec<u64>) {
     let mut header = Header { kind, unit, ..Header::default() };
     let mut sack = SackBuf::new();
     channel.stamp(now, &mut header, &mut sack);
@@ -132,7 +132,7 @@ proptest! {
             match step {
                 Step::Send if here.room(now) >= 100 => {
                     let unit = here.send_unit(now, 100);
-                    wire.push(stamped(&mut here, now, Kind::Data, unit));
+                    wire.push(stamped(&mut here, now, PacketKind::Data, unit));
                 }
                 Step::Drop(at) if at < wire.len() => {
                     wire.swap_remove(at);
@@ -140,12 +140,12 @@ proptest! {
                 Step::Copy(at) if at < wire.len() => wire.push(wire[at].clone()),
                 Step::Deliver(at) if at < wire.len() => {
                     let (header, sack) = wire.swap_remove(at);
-                    if header.kind == Kind::Data {
+                    if header.kind == PacketKind::Data {
                         let fresh = model.seen.insert(header.number);
                         let new = fresh && model.received.insert(header.unit);
                         let unit = there.handle_packet(now, &header, &sack, 100, false).unit;
-                        prop_assert_eq!(unit == Unit::New, new);
-                        prop_assert_eq!(unit == Unit::None, !fresh);
+                        prop_assert_eq!(unit == UnitStatus::New, new);
+                        prop_assert_eq!(unit == UnitStatus::None, !fresh);
                     } else {
                         here.handle_packet(now, &header, &sack, 64, false);
                         // Of what this packet knew, all that lies in one row from the first is free.
@@ -153,7 +153,7 @@ proptest! {
                     }
                 }
                 Step::Ack => {
-                    let (header, sack) = stamped(&mut there, now, Kind::Ack, 0);
+                    let (header, sack) = stamped(&mut there, now, PacketKind::Ack, 0);
                     let first = (0..).find(|unit| !model.received.contains(unit)).unwrap_or(0);
                     prop_assert_eq!(header.ack, first);
                     for unit in first + 1..first + 1024 {
@@ -176,7 +176,7 @@ proptest! {
             while let Some(unit) = here.poll_lost(now) {
                 prop_assert!(!model.acked.contains(&unit), "{} is known to have arrived", unit);
                 here.resend_unit(now, unit);
-                wire.push(stamped(&mut here, now, Kind::Data, unit));
+                wire.push(stamped(&mut here, now, PacketKind::Data, unit));
             }
         }
     }

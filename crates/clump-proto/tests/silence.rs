@@ -3,7 +3,7 @@
 mod pair;
 
 use clump_proto::{Channel, Config, Congestion, SackBuf};
-use clump_wire::{Header, Kind};
+use clump_wire::{Header, PacketKind};
 use pair::{MS, Pair, SEC, US};
 
 fn warm(config: &Config) -> Pair {
@@ -191,7 +191,7 @@ fn what_packets_wait_in_sockets_is_no_delay_of_the_path() {
         here.stamp(now, &mut packet, &mut sack);
         now += 10 * US + 5 * MS;
         there.handle_late(now, 5 * MS, &packet, sack.words(), 1400, false);
-        let mut answer = Header { kind: Kind::Ack, ..Header::default() };
+        let mut answer = Header { kind: PacketKind::Ack, ..Header::default() };
         there.stamp(now, &mut answer, &mut sack);
         now += 10 * US + MS;
         here.handle_late(now, MS, &answer, sack.words(), 64, false);

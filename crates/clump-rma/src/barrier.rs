@@ -23,7 +23,7 @@ struct Round {
 }
 
 #[derive(Debug)]
-enum Part {
+enum BarrierRole {
     /// Role of the lowest rank of a node: flags by which the others arrive, and rounds between
     /// nodes.
     Lowest { members: Vec<(u32, Flag)>, rounds: Vec<Round>, go: Flag },
@@ -35,7 +35,7 @@ enum Part {
 /// value.
 #[derive(Debug)]
 pub struct Barrier {
-    part: Part,
+    part: BarrierRole,
     passed: u64,
 }
 
@@ -70,7 +70,7 @@ impl Barrier {
         let mine = lowest.get(node as usize).copied().unwrap_or(me);
         if me != mine {
             let (here, go) = (flag(mine, here(me))?, flag(mine, 0)?);
-            return Ok(Self { part: Part::Other { here, go, lowest: mine }, passed: 0 });
+            return Ok(Self { part: BarrierRole::Other { here, go, lowest: mine }, passed: 0 });
         }
         let others = ranks.clone().filter(|&rank| rank != me && memory.node_of(rank) == node);
         let members = others.map(|rank| Ok((rank, flag(me, here(rank))?)));
@@ -83,7 +83,7 @@ impl Barrier {
             Ok(Round { tell: flag(to, 1 + round)?, hear: flag(me, 1 + round)?, from })
         });
         let (members, rounds) = (members.collect::<Result<_>>()?, rounds.collect::<Result<_>>()?);
-        Ok(Self { part: Part::Lowest { members, rounds, go: flag(me, 0)? }, passed: 0 })
+        Ok(Self { part: BarrierRole::Lowest { members, rounds, go: flag(me, 0)? }, passed: 0 })
     }
 
     /// Returns once all ranks have called it as often as this one. Data put before has arrived only
@@ -95,11 +95,11 @@ impl Barrier {
         self.passed += 1;
         let passed = self.passed;
         match &self.part {
-            Part::Other { here, go, lowest } => {
+            BarrierRole::Other { here, go, lowest } => {
                 here.add(1)?;
                 go.wait_for(passed, *lowest)
             }
-            Part::Lowest { members, rounds, go } => {
+            BarrierRole::Lowest { members, rounds, go } => {
                 for (rank, here) in members {
                     here.wait_for(passed, *rank)?;
                 }

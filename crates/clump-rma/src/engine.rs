@@ -2,14 +2,14 @@
 //! requests.
 //!
 //! Takes requests one by one ([`Engine::handle_request`]), works on a [`Memory`], and gives answers
-//! to an [`Outlet`]. No clock, no socket, no thread; every word of a request is checked before use.
+//! to an [`ReplySink`]. No clock, no socket, no thread; every word of a request is checked before use.
 //! Answers that find no room are kept, and no further request of a requester with kept answers is
 //! executed: so kept memory is bounded by the requests that requesters may have outstanding.
 
 mod account;
+mod claims;
 mod execute;
 mod passing;
-mod places;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -17,10 +17,10 @@ mod waits;
 use crate::memory::Memory;
 use crate::protocol::ask;
 use account::{Account, Kept};
+use claims::Claims;
 use clump_net::REQUEST_COST;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
-use places::Places;
 use std::collections::HashMap;
 use waits::Wait;
 
@@ -40,7 +40,7 @@ pub struct Request<'a> {
 }
 
 /// Destination of answers.
-pub trait Outlet {
+pub trait ReplySink {
     /// Sends an answer. Returns false when there is no room now.
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool;
     /// Reports to an endpoint the total bytes of its requests consumed.
@@ -64,7 +64,7 @@ pub struct Engine<M> {
     /// Requests whose answer waits for another rank.
     waits: Vec<Wait>,
     /// Claims on locks that wait for them or hold them.
-    places: Places,
+    places: Claims,
     /// True if some claims are orphaned: this interface has to repeat the grant of a rank that is
     /// gone.
     orphans: bool,
@@ -87,7 +87,7 @@ impl<M: Memory> Engine<M> {
             last: 0,
             scratch: Vec::new(),
             waits: Vec::new(),
-            places: Places::default(),
+            places: Claims::default(),
             orphans: false,
             moved: Vec::new(),
             stuck: false,
@@ -130,7 +130,7 @@ impl<M: Memory> Engine<M> {
 
     /// Executes a request, or keeps it until it may be executed.
     #[inline]
-    pub fn handle_request(&mut self, request: &Request<'_>, out: &mut impl Outlet) {
+    pub fn handle_request(&mut self, request: &Request<'_>, out: &mut impl ReplySink) {
         let Some(at) = self.account(request.from) else { return };
         let account = &mut self.accounts[at];
         if account.is_stuck() {
@@ -145,7 +145,7 @@ impl<M: Memory> Engine<M> {
 
     /// Executes requests that have waited for a kept one.
     #[cold]
-    fn release_moved(&mut self, out: &mut impl Outlet) {
+    fn release_moved(&mut self, out: &mut impl ReplySink) {
         while let Some(at) = self.moved.pop() {
             self.release(at, out);
         }
@@ -153,7 +153,7 @@ impl<M: Memory> Engine<M> {
 
     /// Executes a request unless it waits for another.
     #[inline]
-    fn admit(&mut self, at: usize, request: &Request<'_>, out: &mut impl Outlet) {
+    fn admit(&mut self, at: usize, request: &Request<'_>, out: &mut impl ReplySink) {
         let account = &mut self.accounts[at];
         if request.handler & ask::AFTER == 0 {
             self.run(at, request, out);
@@ -170,7 +170,7 @@ impl<M: Memory> Engine<M> {
 
     /// Executes requests that have waited for others.
     #[inline]
-    fn release(&mut self, at: usize, out: &mut impl Outlet) {
+    fn release(&mut self, at: usize, out: &mut impl ReplySink) {
         while let Some(kept) = self.accounts[at].next_held() {
             let from = self.accounts[at].name;
             self.run(at, &kept.request(from), out);
@@ -178,7 +178,7 @@ impl<M: Memory> Engine<M> {
         self.accounts[at].report(self.credit, out);
     }
 
-    fn run(&mut self, at: usize, request: &Request<'_>, out: &mut impl Outlet) {
+    fn run(&mut self, at: usize, request: &Request<'_>, out: &mut impl ReplySink) {
         let counts = !matches!(request.handler, ask::QUIET | ask::CANCEL);
         let counts = self.execute(at, request, out) && counts;
         let account = &mut self.accounts[at];
@@ -189,7 +189,7 @@ impl<M: Memory> Engine<M> {
 
     /// Handles a credit request: the endpoint `from` wants a report once `total` bytes of its
     /// requests have been consumed.
-    pub fn handle_question(&mut self, from: Name, total: u64, out: &mut impl Outlet) {
+    pub fn handle_credit_request(&mut self, from: Name, total: u64, out: &mut impl ReplySink) {
         let Some(at) = self.account(from) else { return };
         let account = &mut self.accounts[at];
         // Credit requests overtake each other, and the smallest is answered soonest.
@@ -198,12 +198,12 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Sends answers that were kept for lack of room, and executes the requests behind them.
-    pub fn handle_room(&mut self, out: &mut impl Outlet) {
+    pub fn handle_room(&mut self, out: &mut impl ReplySink) {
         if !std::mem::take(&mut self.stuck) {
             return;
         }
         for at in 0..self.accounts.len() {
-            self.accounts[at].send_kept(out);
+            self.accounts[at].send_deferred(out);
             while !self.accounts[at].is_stuck() {
                 let Some(kept) = self.accounts[at].later.pop_front() else { break };
                 let from = self.accounts[at].name;

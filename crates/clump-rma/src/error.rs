@@ -5,7 +5,7 @@ use clump_shm::export::SegmentName;
 /// Reason why an operation on a segment was not executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[repr(u8)]
-pub enum Why {
+pub enum Refusal {
     /// No segment is exported under that name, or not any more.
     #[error("it is not exported (any more)")]
     NoSuchSegment = 1,
@@ -38,7 +38,7 @@ pub enum Why {
     NotHeld = 10,
 }
 
-impl Why {
+impl Refusal {
     pub(crate) fn from_bits(bits: u64) -> Self {
         match bits {
             1 => Self::NoSuchSegment,
@@ -68,10 +68,10 @@ impl Error {
 
     /// Returns the reason why an operation on a segment was not executed, if this error is about
     /// one.
-    pub fn why(&self) -> Option<Why> {
+    pub fn why(&self) -> Option<Refusal> {
         match *self.0 {
             ErrorKind::Refused { why, .. } | ErrorKind::RefusedBefore { why, .. } => Some(why),
-            ErrorKind::NodeLost { .. } => Some(Why::NodeLost),
+            ErrorKind::NodeLost { .. } => Some(Refusal::NodeLost),
             _ => None,
         }
     }
@@ -128,7 +128,7 @@ pub enum ErrorKind {
         /// Offset in the segment.
         offset: u64,
         /// Reason.
-        why: Why,
+        why: Refusal,
     },
     /// Operations without an answer were refused.
     #[error(
@@ -142,7 +142,7 @@ pub enum ErrorKind {
         /// Offset in that segment.
         offset: u64,
         /// Reason for the first.
-        why: Why,
+        why: Refusal,
     },
     /// A node was lost with operations without an answer in flight.
     #[error(
@@ -182,6 +182,6 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Returns the error for a refusal.
 #[cold]
-pub(crate) fn refused(segment: SegmentName, offset: u64, why: Why) -> Error {
+pub(crate) fn refused(segment: SegmentName, offset: u64, why: Refusal) -> Error {
     ErrorKind::Refused { segment, offset, why }.into()
 }

@@ -50,11 +50,11 @@ pub use clump_shm::export::SegmentName;
 
 pub use atomic::{AtomicOp, Comparison, Width, Word};
 pub use barrier::Barrier;
-pub use error::{Error, ErrorKind, Result, Why};
-pub use lock::{Flag, FlagWords, Guard, Lock, Look, Turn};
+pub use error::{Error, ErrorKind, Refusal, Result};
+pub use lock::{Flag, FlagWords, Guard, Lock, LockTurn, TurnStatus};
 pub use memory::{Memory, NodeSegments};
 pub use phase::{OpenPhase, Phase};
-pub use requester::{Fate, Heir, Requester, Worded};
+pub use requester::{Completion, EncodedRequest, Requester, Successor};
 pub use rma::Rma;
 pub use segment::Segment;
 pub use target::{Pending, Signal, Strides, Target};

@@ -5,19 +5,19 @@ mod flag;
 mod turn;
 
 pub use flag::{Flag, FlagWords};
-pub use turn::{Look, Turn};
+pub use turn::{LockTurn, TurnStatus};
 
-use crate::error::{Result, Why, refused};
+use crate::error::{Refusal, Result, refused};
 use crate::protocol::{ask, how};
-use crate::requester::Sink;
-use crate::rma::{Inner, Load, Rma};
+use crate::requester::AnswerSink;
+use crate::rma::{Inner, RequestPayload, Rma};
 use crate::segment::Segment;
 use crate::target::Target;
 use clump_am::WaitFor;
 use clump_os::clock;
 use clump_shm::export::SegmentName;
-use clump_shm::queue_lock::{Claim, Head, QueueLock, lock_words};
-use clump_shm::rank::Waiting;
+use clump_shm::queue_lock::{Claim, LockHead, QueueLock, lock_words};
+use clump_shm::rank::WaitReason;
 use std::time::Duration;
 
 /// Offset in a flag of the number of its waiters.
@@ -91,11 +91,11 @@ impl Lock {
     ///
     /// # Errors
     /// Fails if the rank that held it died with it, or while the lock was on its way to that rank
-    /// ([`Why::HolderDied`]), and so for all ranks from then on; if the rank that exported it died
-    /// ([`Why::OwnerDead`]); if its home is lost; if a rank died and survivors do not continue.
+    /// ([`Refusal::HolderDied`]), and so for all ranks from then on; if the rank that exported it died
+    /// ([`Refusal::OwnerDead`]); if its home is lost; if a rank died and survivors do not continue.
     pub fn acquire(&self) -> Result<Guard<'_>> {
         let guard = self.acquire_until(None)?;
-        guard.ok_or_else(|| refused(self.target.name(), self.offset, Why::TimedOut))
+        guard.ok_or_else(|| refused(self.target.name(), self.offset, Refusal::TimedOut))
     }
 
     /// Waits for the lock, at most for `limit`. Returns `None` when that has passed.
@@ -109,7 +109,7 @@ impl Lock {
 
     /// Takes the lock if it is free. Returns `None` while another rank holds it or waits for it.
     /// That is also the result after the death of the holder, until its node or the launcher has
-    /// told the home of the lock; from then on every try fails with [`Why::HolderDied`], as every
+    /// told the home of the lock; from then on every try fails with [`Refusal::HolderDied`], as every
     /// wait does.
     ///
     /// # Errors
@@ -119,15 +119,17 @@ impl Lock {
         if self.target.near.is_none() {
             let cookie = self.ask(how::TRIES)?;
             return match self.await_grant(cookie, None) {
-                Err(error) if error.why() == Some(Why::LockBusy) => Ok(None),
+                Err(error) if error.why() == Some(Refusal::LockBusy) => Ok(None),
                 granted => granted,
             };
         }
         let lock = self.near()?;
-        lock.settle(|rank| self.is_dead(rank));
+        lock.pass_over_withdrawn(|rank| self.is_dead(rank));
         match lock.claim_free(rank) {
-            Claim::None => match lock.settle(|_| false) {
-                Head::Held(holder) if self.is_dead(holder) => Err(self.refused(Why::HolderDied)),
+            Claim::None => match lock.pass_over_withdrawn(|_| false) {
+                LockHead::Held(holder) if self.is_dead(holder) => {
+                    Err(self.refused(Refusal::HolderDied))
+                }
                 _ => Ok(None),
             },
             Claim::At(position) => {
@@ -143,12 +145,12 @@ impl Lock {
             return self.await_grant(cookie, until);
         }
         let lock = self.near()?;
-        let (turn, end) = (Turn::new(self.rank(), self.target.name().rank()), None);
+        let (turn, end) = (LockTurn::new(self.rank(), self.target.name().rank()), None);
         let mut mine = MyTurn { owner: self, lock, turn, until, end };
         let waited =
             if mine.is_over() { Ok(()) } else { self.inner().endpoint.block_on(&mut mine) };
         let MyTurn { turn, end, .. } = mine;
-        if let Some(end @ End::Taken(..)) = end {
+        if let Some(end @ LockWaitEnd::Taken(..)) = end {
             return self.end_of(end);
         }
         if turn.give_up(lock) {
@@ -158,11 +160,13 @@ impl Lock {
         end.map_or(Ok(None), |end| self.end_of(end))
     }
 
-    fn end_of(&self, end: End) -> Result<Option<Guard<'_>>> {
+    fn end_of(&self, end: LockWaitEnd) -> Result<Option<Guard<'_>>> {
         match end {
-            End::Taken(position, word) => Ok(Some(Guard { lock: self, position, word, cookie: 0 })),
-            End::Died(why) => Err(self.refused(why)),
-            End::TimedOut => Ok(None),
+            LockWaitEnd::Taken(position, word) => {
+                Ok(Some(Guard { lock: self, position, word, cookie: 0 }))
+            }
+            LockWaitEnd::Died(why) => Err(self.refused(why)),
+            LockWaitEnd::TimedOut => Ok(None),
         }
     }
 
@@ -176,26 +180,32 @@ impl Lock {
         }
         match inner.await_pair(cookie) {
             Ok((position, word)) => Ok(Some(Guard { lock: self, position, word, cookie })),
-            Err(error) if error.why() == Some(Why::TimedOut) => Ok(None),
+            Err(error) if error.why() == Some(Refusal::TimedOut) => Ok(None),
             Err(error) => waited.map_err(Into::into).and(Err(error)),
         }
     }
 
     fn ask(&self, how: u64) -> Result<u64> {
         let words = |cookie| [self.target.name().to_bits(), self.offset, cookie, how];
-        self.inner().begin(self.target.node, ask::LOCK, Sink::Value, words, Load::Nothing)
+        self.inner().begin(
+            self.target.node,
+            ask::LOCK,
+            AnswerSink::Value,
+            words,
+            RequestPayload::Nothing,
+        )
     }
 
     fn near(&self) -> Result<QueueLock<'_>> {
         let count = lock_words(self.inner().context.node().ranks());
-        let cells = self.target.reach_again(self.offset, count as u64 * 8)?;
+        let cells = self.target.reach_grown(self.offset, count as u64 * 8)?;
         let words = cells.words(self.offset, count).and_then(QueueLock::over);
-        words.ok_or_else(|| self.refused(Why::Misaligned))
+        words.ok_or_else(|| self.refused(Refusal::Misaligned))
     }
 
     /// Wakes the rank to which the lock is offered.
     fn pass_on(&self, lock: QueueLock<'_>) {
-        if let Head::Offered(next) = lock.settle(|rank| self.is_dead(rank)) {
+        if let LockHead::Offered(next) = lock.pass_over_withdrawn(|rank| self.is_dead(rank)) {
             wake(self.inner(), next);
         }
     }
@@ -206,11 +216,11 @@ impl Lock {
             // The successor is told before the home is.
             let passed = u64::from(inner.pass(cookie, node, (position, word)));
             let words = [self.target.name().to_bits(), self.offset, 0, position, word, passed];
-            return inner.send(node, ask::UNLOCK, &words, Load::Nothing);
+            return inner.send(node, ask::UNLOCK, &words, RequestPayload::Nothing);
         }
         let lock = self.near()?;
-        if !lock.leave(position, self.rank(), word) {
-            return Err(self.refused(Why::NotHeld));
+        if !lock.release(position, self.rank(), word) {
+            return Err(self.refused(Refusal::NotHeld));
         }
         self.pass_on(lock);
         Ok(())
@@ -228,7 +238,7 @@ impl Lock {
         self.inner().context.node().death_of(rank).is_some()
     }
 
-    fn refused(&self, why: Why) -> crate::Error {
+    fn refused(&self, why: Refusal) -> crate::Error {
         refused(self.target.name(), self.offset, why)
     }
 }
@@ -281,9 +291,9 @@ impl Drop for Guard<'_> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum End {
+enum LockWaitEnd {
     Taken(u64, u64),
-    Died(Why),
+    Died(Refusal),
     TimedOut,
 }
 
@@ -291,22 +301,22 @@ enum End {
 struct MyTurn<'a> {
     owner: &'a Lock,
     lock: QueueLock<'a>,
-    turn: Turn,
+    turn: LockTurn,
     until: Option<u64>,
-    end: Option<End>,
+    end: Option<LockWaitEnd>,
 }
 
 impl MyTurn<'_> {
     fn is_over(&mut self) -> bool {
         self.end =
-            self.end.or_else(|| match self.turn.look(self.lock, |r| self.owner.is_dead(r)) {
-                Look::Taken(position, word) => Some(End::Taken(position, word)),
-                Look::HolderDied => Some(End::Died(Why::HolderDied)),
-                Look::OwnerDied => Some(End::Died(Why::OwnerDead)),
-                Look::NotYet => None,
+            self.end.or_else(|| match self.turn.poll(self.lock, |r| self.owner.is_dead(r)) {
+                TurnStatus::Taken(position, word) => Some(LockWaitEnd::Taken(position, word)),
+                TurnStatus::HolderDied => Some(LockWaitEnd::Died(Refusal::HolderDied)),
+                TurnStatus::OwnerDied => Some(LockWaitEnd::Died(Refusal::OwnerDead)),
+                TurnStatus::NotYet => None,
             });
         if self.end.is_none() && self.until.is_some_and(|until| clock::now_ns() >= until) {
-            self.end = Some(End::TimedOut);
+            self.end = Some(LockWaitEnd::TimedOut);
         }
         self.end.is_some()
     }
@@ -317,8 +327,8 @@ impl WaitFor for MyTurn<'_> {
         Ok(self.is_over())
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Condition
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Condition
     }
 
     fn nap(&self) -> Duration {
@@ -343,8 +353,8 @@ impl WaitFor for Granted<'_> {
         Ok(self.cancelled)
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Condition
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Condition
     }
 
     fn nap(&self) -> Duration {

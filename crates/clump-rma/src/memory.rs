@@ -1,7 +1,7 @@
 //! The memory that operations work on: the interface that the engine needs, and the segments of a
 //! node.
 
-use crate::error::Why;
+use crate::error::Refusal;
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
 use clump_shm::node::NodeMemory;
@@ -15,7 +15,7 @@ pub trait Memory {
     ///
     /// # Errors
     /// Fails with the reason if it may not be accessed.
-    fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Why>;
+    fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Refusal>;
 
     /// Wakes `rank`, in whose segment a signal was given, if it waits.
     fn wake(&mut self, rank: u32);
@@ -63,21 +63,21 @@ impl NodeSegments {
 
     /// Maps a segment, or reads its current length again.
     #[cold]
-    fn learn(&mut self, name: SegmentName) -> Result<(), Why> {
+    fn learn(&mut self, name: SegmentName) -> Result<(), Refusal> {
         // Earlier segments of that place are gone.
         self.known.retain(|old, _| (old.rank(), old.index()) != (name.rank(), name.index()));
         // Without address space it cannot be accessed, whether it exists or not.
-        let found = self.node.exported(name).map_err(|_| Why::NoSuchSegment)?;
-        let (cells, extent) = found.ok_or(Why::NoSuchSegment)?;
-        let block = self.node.rank(name.rank()).ok_or(Why::NoSuchSegment)?;
+        let found = self.node.exported(name).map_err(|_| Refusal::NoSuchSegment)?;
+        let (cells, extent) = found.ok_or(Refusal::NoSuchSegment)?;
+        let block = self.node.rank(name.rank()).ok_or(Refusal::NoSuchSegment)?;
         self.known.insert(name, Known { block, cells, bytes: extent.bytes });
         Ok(())
     }
 }
 
 impl Memory for NodeSegments {
-    fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Why> {
-        let end = offset.checked_add(bytes).ok_or(Why::OutOfBounds)?;
+    fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Refusal> {
+        let end = offset.checked_add(bytes).ok_or(Refusal::OutOfBounds)?;
         if self.last.as_ref().is_none_or(|(last, _)| *last != name) {
             self.last = self.known.get(&name).map(|known| (name, known.clone()));
         }
@@ -90,10 +90,10 @@ impl Memory for NodeSegments {
             self.last = self.known.get(&name).map(|known| (name, known.clone()));
         }
         if self.node.death_of(name.rank()).is_some() {
-            return Err(Why::OwnerDead);
+            return Err(Refusal::OwnerDead);
         }
-        let (_, known) = self.last.as_ref().ok_or(Why::NoSuchSegment)?;
-        if end <= known.bytes { Ok(&known.cells) } else { Err(Why::OutOfBounds) }
+        let (_, known) = self.last.as_ref().ok_or(Refusal::NoSuchSegment)?;
+        if end <= known.bytes { Ok(&known.cells) } else { Err(Refusal::OutOfBounds) }
     }
 
     fn wake(&mut self, rank: u32) {

@@ -70,7 +70,7 @@ struct Gets {
 }
 
 /// Maximum number of gets in flight before the first is waited for.
-const MOST_UNDER_WAY: usize = 4096;
+const MAX_UNDER_WAY: usize = 4096;
 
 impl Rma {
     /// Runs `run`, and waits for all gets that it began.
@@ -168,11 +168,11 @@ impl OpenPhase {
 
 impl Gets {
     fn ask(&self, target: &Target, offset: u64, base: NonNull<u8>, len: usize) -> Result<()> {
-        for piece in target.pieces(offset, (base, len)) {
-            while self.under_way.borrow().len() >= MOST_UNDER_WAY {
+        for fragment in target.fragments(offset, (base, len)) {
+            while self.under_way.borrow().len() >= MAX_UNDER_WAY {
                 self.end_first();
             }
-            let cookie = target.ask_piece(piece)?;
+            let cookie = target.request_fragment(fragment)?;
             self.under_way.borrow_mut().push_back(cookie);
         }
         Ok(())

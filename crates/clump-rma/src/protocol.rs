@@ -14,7 +14,7 @@ use clump_shm::node::NodeMemory;
 pub const TAG: u64 = 0x6f6e_6573_6964_6564;
 
 /// Maximum bytes of one get, and of one put that is not long.
-pub const MOST_PIECE: usize = 16 << 10;
+pub const MAX_PIECE: usize = 16 << 10;
 
 /// Returns the name of the network interface of `node`.
 pub fn interface_name(memory: &NodeMemory, node: u32) -> Name {

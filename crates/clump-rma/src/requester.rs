@@ -2,18 +2,18 @@
 //! encoding of requests and decoding of answers. Pure: no endpoint, clock or thread. [`crate::Rma`]
 //! drives it over an endpoint, simulations over their own transports.
 
-mod heirs;
+mod successors;
 
-pub use heirs::Heir;
+pub use successors::Successor;
 
-use crate::error::Why;
+use crate::error::Refusal;
 use crate::protocol::{ask, atomic_of, tell};
-use heirs::Heirs;
 use std::ptr::NonNull;
+use successors::Successors;
 
 /// Destination of an operation's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sink {
+pub(crate) enum AnswerSink {
     /// Into the entry.
     Value,
     /// Into a buffer, which is borrowed until the entry is taken or given up.
@@ -24,7 +24,7 @@ pub(crate) enum Sink {
 
 /// State of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Completion {
     /// It is in flight.
     Waiting,
     /// It was executed and returned this value, or 0 if it has none.
@@ -32,19 +32,19 @@ pub enum Fate {
     /// It acquired a lock: position and word.
     Granted(u64, u64),
     /// It was refused: reason, segment and offset.
-    Refused(Why, u64, u64),
+    Refused(Refusal, u64, u64),
 }
 
 /// An encoded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worded {
+pub struct EncodedRequest {
     /// Its handler, one of [`crate::protocol::ask`].
     pub handler: u8,
     words: [u64; 8],
     count: usize,
 }
 
-impl Worded {
+impl EncodedRequest {
     /// Encodes up to seven words, and the number of requests that come before it, if it is ordered.
     fn new(handler: u8, words: &[u64], after: Option<u64>) -> Self {
         let (mut all, mut count, mut handler) = ([0; 8], words.len(), handler);
@@ -69,16 +69,16 @@ struct Entry {
     /// Half of the cookie, so that an answer to an earlier operation in this entry is recognised.
     turn: u32,
     node: u32,
-    sink: Sink,
+    sink: AnswerSink,
     /// State; `None`: the entry is free.
-    fate: Option<Fate>,
-    /// Bytes received for [`Sink::Bytes`].
+    completion_of: Option<Completion>,
+    /// Bytes received for [`AnswerSink::Bytes`].
     bytes: Vec<u8>,
 }
 
 /// Progress of a node.
 #[derive(Debug, Default)]
-struct Way {
+struct NodeProgress {
     /// Number of requests sent to its interface, and number of those known to be executed.
     sent: u64,
     known: u64,
@@ -90,14 +90,14 @@ struct Way {
     /// program.
     failed: u64,
     reported: u64,
-    failure: Option<(Why, u64, u64)>,
+    failure: Option<(Refusal, u64, u64)>,
     /// True if silent requests were in flight when the node was lost, and the program has not been
     /// told.
     unsure: bool,
     lost: bool,
 }
 
-impl Way {
+impl NodeProgress {
     /// Ends all requests in flight: nothing more will be heard of them. `loss` reports that once.
     fn give_up(&mut self) {
         self.unsure |= self.silent > self.known;
@@ -115,55 +115,55 @@ impl Way {
 pub struct Requester {
     entries: Vec<Entry>,
     free: Vec<u32>,
-    ways: Vec<Way>,
+    ways: Vec<NodeProgress>,
     /// Successors of the locks that this thread waits for or holds.
-    heirs: Heirs,
+    successors: Successors,
 }
 
 impl Requester {
     /// Creates the requester of a job with this many nodes.
     pub fn new(nodes: u32) -> Self {
-        let ways = (0..nodes).map(|_| Way::default()).collect();
-        Self { entries: Vec::new(), free: Vec::new(), ways, heirs: Heirs::default() }
+        let ways = (0..nodes).map(|_| NodeProgress::default()).collect();
+        Self { entries: Vec::new(), free: Vec::new(), ways, successors: Successors::default() }
     }
 
     /// Begins an operation on `node` that returns a value, a lock, or only its end. Returns its
     /// cookie.
     pub fn begin(&mut self, node: u32) -> u64 {
-        self.enter(node, Sink::Value)
+        self.enter(node, AnswerSink::Value)
     }
 
     /// Begins an operation on `node` that returns this many bytes. Returns its cookie.
     pub fn begin_bytes(&mut self, node: u32, bytes: usize) -> u64 {
-        self.enter(node, Sink::Bytes(bytes))
+        self.enter(node, AnswerSink::Bytes(bytes))
     }
 
-    pub(crate) fn enter(&mut self, node: u32, sink: Sink) -> u64 {
+    pub(crate) fn enter(&mut self, node: u32, sink: AnswerSink) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
-            let (turn, fate, bytes) = (0, None, Vec::new());
-            self.entries.push(Entry { turn, node, sink, fate, bytes });
+            let (turn, completion_of, bytes) = (0, None, Vec::new());
+            self.entries.push(Entry { turn, node, sink, completion_of, bytes });
             (self.entries.len() - 1) as u32
         });
         let entry = &mut self.entries[index as usize];
         entry.turn = entry.turn.wrapping_add(1).max(1);
-        (entry.node, entry.sink, entry.fate) = (node, sink, Some(Fate::Waiting));
+        (entry.node, entry.sink, entry.completion_of) = (node, sink, Some(Completion::Waiting));
         u64::from(entry.turn) << 32 | u64::from(index)
     }
 
     /// Encodes a request to `node`, of at most seven words; it counts as sent from now on. Returns
     /// `None` when the node is lost.
     #[inline]
-    pub fn word(&mut self, node: u32, handler: u8, words: &[u64]) -> Option<Worded> {
+    pub fn word(&mut self, node: u32, handler: u8, words: &[u64]) -> Option<EncodedRequest> {
         let way = self.ways.get_mut(node as usize).filter(|way| !way.lost)?;
         way.sent += 1;
         if cookie_of(handler, words).1 == 0 {
             way.silent = way.sent;
         }
         if let (ask::LOCK, [_, _, cookie, ..]) = (handler, words) {
-            self.heirs.expect(*cookie);
+            self.successors.expect(*cookie);
         }
         let after = (way.fence > way.known).then_some(way.fence);
-        Some(Worded::new(handler, words, after))
+        Some(EncodedRequest::new(handler, words, after))
     }
 
     /// Notes that an encoded request was not sent after all.
@@ -175,19 +175,19 @@ impl Requester {
 
     /// Encodes the message that this thread no longer waits for an answer. There will be an answer
     /// all the same.
-    pub fn cancel(&self, node: u32, cookie: u64) -> Option<Worded> {
+    pub fn cancel(&self, node: u32, cookie: u64) -> Option<EncodedRequest> {
         let way = self.ways.get(node as usize).filter(|way| !way.lost)?;
         // It must not arrive before the request that it cancels.
-        Some(Worded::new(ask::CANCEL, &[cookie], Some(way.sent)))
+        Some(EncodedRequest::new(ask::CANCEL, &[cookie], Some(way.sent)))
     }
 
     /// Encodes a quiet request to `node`. Returns its cookie and the request, or `None` if all
     /// requests are known to be executed.
-    pub fn quiet(&mut self, node: u32) -> Option<(u64, Worded)> {
+    pub fn quiet(&mut self, node: u32) -> Option<(u64, EncodedRequest)> {
         let way = self.ways.get(node as usize).filter(|way| way.sent > way.known)?;
         let after = way.sent;
         let cookie = self.begin(node);
-        Some((cookie, Worded::new(ask::QUIET, &[cookie], Some(after))))
+        Some((cookie, EncodedRequest::new(ask::QUIET, &[cookie], Some(after))))
     }
 
     /// Orders requests, node by node: those encoded from now on come after all before.
@@ -203,17 +203,17 @@ impl Requester {
     }
 
     /// Returns true if the successor of that cookie's lock is known.
-    pub fn has_heir(&self, cookie: u64) -> bool {
-        self.heirs.get(cookie).is_some()
+    pub fn has_successor(&self, cookie: u64) -> bool {
+        self.successors.get(cookie).is_some()
     }
 
     /// Removes and returns the successor of a lock that is released from `position`, if the lock
     /// may be granted to it directly. It may not where earlier requests to the lock's home `node`
     /// have to be executed first.
-    pub fn take_heir(&mut self, cookie: u64, node: u32, position: u64) -> Option<Heir> {
-        let heir = self.heirs.take(cookie)?;
-        let next = heir.position == position.wrapping_add(1);
-        (next && !self.is_fenced(node) && !self.is_lost(node)).then_some(heir)
+    pub fn take_successor(&mut self, cookie: u64, node: u32, position: u64) -> Option<Successor> {
+        let successor = self.successors.take(cookie)?;
+        let next = successor.position == position.wrapping_add(1);
+        (next && !self.is_fenced(node) && !self.is_lost(node)).then_some(successor)
     }
 
     /// Returns true if `node` is known to be lost.
@@ -223,7 +223,7 @@ impl Requester {
 
     fn entry(&mut self, cookie: u64) -> Option<&mut Entry> {
         let entry = self.entries.get_mut((cookie & 0xffff_ffff) as usize)?;
-        (entry.turn == (cookie >> 32) as u32 && entry.fate.is_some()).then_some(entry)
+        (entry.turn == (cookie >> 32) as u32 && entry.completion_of.is_some()).then_some(entry)
     }
 
     /// Returns the node of an operation that was not taken.
@@ -232,37 +232,37 @@ impl Requester {
     }
 
     /// Returns an operation's state; `None` if it was taken.
-    pub fn fate(&mut self, cookie: u64) -> Option<Fate> {
-        self.entry(cookie).and_then(|entry| entry.fate)
+    pub fn completion(&mut self, cookie: u64) -> Option<Completion> {
+        self.entry(cookie).and_then(|entry| entry.completion_of)
     }
 
     /// Forgets an operation, in whatever state; later answers to it are ignored. Returns its state.
-    pub fn take(&mut self, cookie: u64) -> Option<Fate> {
-        self.take_bytes(cookie).map(|(fate, _)| fate)
+    pub fn take(&mut self, cookie: u64) -> Option<Completion> {
+        self.take_bytes(cookie).map(|(completion_of, _)| completion_of)
     }
 
     /// Forgets an operation as [`Requester::take`] does. Returns its state and the bytes received.
-    pub fn take_bytes(&mut self, cookie: u64) -> Option<(Fate, Vec<u8>)> {
+    pub fn take_bytes(&mut self, cookie: u64) -> Option<(Completion, Vec<u8>)> {
         let entry = self.entry(cookie)?;
-        let fate = entry.fate.take();
+        let completion_of = entry.completion_of.take();
         let bytes = std::mem::take(&mut entry.bytes);
         let node = entry.node as usize;
-        if let (Some(Fate::Waiting), Some(way)) = (fate, self.ways.get_mut(node)) {
+        if let (Some(Completion::Waiting), Some(way)) = (completion_of, self.ways.get_mut(node)) {
             way.silent = way.sent;
         }
         self.free.push((cookie & 0xffff_ffff) as u32);
-        if !matches!(fate, Some(Fate::Granted(..))) {
-            self.heirs.take(cookie);
+        if !matches!(completion_of, Some(Completion::Granted(..))) {
+            self.successors.take(cookie);
         }
-        fate.map(|fate| (fate, bytes))
+        completion_of.map(|completion_of| (completion_of, bytes))
     }
 
     /// Completes an operation.
-    fn settle(&mut self, cookie: u64, fate: Fate) {
+    fn complete(&mut self, cookie: u64, completion_of: Completion) {
         if let Some(entry) = self.entry(cookie)
-            && entry.fate == Some(Fate::Waiting)
+            && entry.completion_of == Some(Completion::Waiting)
         {
-            entry.fate = Some(fate);
+            entry.completion_of = Some(completion_of);
         }
     }
 
@@ -277,13 +277,16 @@ impl Requester {
             (tell::BYTES, _) => self.fill(cookie, None, copy),
             (tell::QUIET, _) => self.on_quiet(cookie, rest),
             (tell::GRANTED, &[position, word]) => {
-                self.settle(cookie, Fate::Granted(position, word));
+                self.complete(cookie, Completion::Granted(position, word));
             }
             (tell::NEXT, &[name, other, position]) => {
-                self.heirs.name(cookie, Heir::new(name, other, position));
+                self.successors.name(cookie, Successor::new(name, other, position));
             }
             (tell::FAILED, _) => {
-                self.settle(cookie, Fate::Refused(Why::from_bits(word(0)), word(1), word(2)));
+                self.complete(
+                    cookie,
+                    Completion::Refused(Refusal::from_bits(word(0)), word(1), word(2)),
+                );
             }
             _ => {}
         }
@@ -302,26 +305,28 @@ impl Requester {
     }
 
     fn fill(&mut self, cookie: u64, value: Option<u64>, copy: impl FnOnce(&mut [u8]) -> usize) {
-        let Some(entry) = self.entry(cookie).filter(|entry| entry.fate == Some(Fate::Waiting))
+        let Some(entry) =
+            self.entry(cookie).filter(|entry| entry.completion_of == Some(Completion::Waiting))
         else {
             return;
         };
-        let fate = match entry.sink {
-            Sink::Value => value.map(Fate::Done),
-            Sink::Bytes(len) => {
+        let completion_of = match entry.sink {
+            AnswerSink::Value => value.map(Completion::Done),
+            AnswerSink::Bytes(len) => {
                 entry.bytes.resize(len, 0);
-                (copy(&mut entry.bytes) == len).then_some(Fate::Done(0))
+                (copy(&mut entry.bytes) == len).then_some(Completion::Done(0))
             }
-            Sink::Buffer(base, len) => {
+            AnswerSink::Buffer(base, len) => {
                 // SAFETY: invariant 4 of the crate: the caller that entered the operation lends the
                 // buffer, which is initialized and not used otherwise, until the entry is gone, and
                 // it is there.
                 let to = unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), len) };
-                (copy(to) == len).then_some(Fate::Done(0))
+                (copy(to) == len).then_some(Completion::Done(0))
             }
         };
         // An answer that does not fit cannot be from an interface of this version.
-        entry.fate = Some(fate.unwrap_or(Fate::Refused(Why::Unknown, 0, 0)));
+        entry.completion_of =
+            Some(completion_of.unwrap_or(Completion::Refused(Refusal::Unknown, 0, 0)));
     }
 
     /// Notes that a node is lost: no request to it will be answered. [`Requester::loss`] reports
@@ -331,8 +336,8 @@ impl Requester {
         way.lost = true;
         way.give_up();
         for entry in self.entries.iter_mut().filter(|entry| entry.node == node) {
-            if entry.fate == Some(Fate::Waiting) {
-                entry.fate = Some(Fate::Refused(Why::NodeLost, 0, 0));
+            if entry.completion_of == Some(Completion::Waiting) {
+                entry.completion_of = Some(Completion::Refused(Refusal::NodeLost, 0, 0));
             }
         }
     }
@@ -345,10 +350,10 @@ impl Requester {
             way.known = way.known.max(executed.min(way.sent));
             if failed > way.failed {
                 way.failed = failed;
-                way.failure.get_or_insert((Why::from_bits(why), segment, offset));
+                way.failure.get_or_insert((Refusal::from_bits(why), segment, offset));
             }
         }
-        self.settle(cookie, Fate::Done(0));
+        self.complete(cookie, Completion::Done(0));
     }
 
     /// Takes in a request to `node` that was returned: it was not executed.
@@ -365,17 +370,17 @@ impl Requester {
         // The loss of a node reports all requests in flight to it together.
         if cookie == 0 && !way.lost {
             way.failed += 1;
-            way.failure.get_or_insert((Why::NodeLost, word(0), word(1)));
+            way.failure.get_or_insert((Refusal::NodeLost, word(0), word(1)));
         }
-        self.settle(cookie, Fate::Refused(Why::NodeLost, word(0), word(1)));
+        self.complete(cookie, Completion::Refused(Refusal::NodeLost, word(0), word(1)));
     }
 
     /// Returns the failures of operations without an answer on a node since the last call: their
     /// number, the reason of the first, and the segment and offset that it named.
-    pub fn failure(&mut self, node: u32) -> Option<(u64, Why, u64, u64)> {
+    pub fn failure(&mut self, node: u32) -> Option<(u64, Refusal, u64, u64)> {
         let way = self.ways.get_mut(node as usize)?;
         let (why, segment, offset) = way.failure.take()?;
-        way.unsure &= why != Why::NodeLost;
+        way.unsure &= why != Refusal::NodeLost;
         let count = way.failed - std::mem::replace(&mut way.reported, way.failed);
         Some((count, why, segment, offset))
     }

@@ -1,14 +1,14 @@
 //! A thread's access to one-sided operations: its endpoint, operations in flight, fence and quiet.
 
-use crate::error::{ErrorKind, Result, Why, refused};
+use crate::error::{ErrorKind, Refusal, Result, refused};
 use crate::protocol::{TAG, interface_name, tell};
-use crate::requester::{Fate, Heir, Requester, Sink, Worded};
+use crate::requester::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
 use crate::target::Target;
-use clump_am::{AsContext, Attempt, Dest, Endpoint, Handler, RankContext, Tag, WaitFor};
+use clump_am::{AsContext, Dest, Endpoint, Handler, RankContext, SendAttempt, Tag, WaitFor};
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
-use clump_shm::rank::Waiting;
+use clump_shm::rank::WaitReason;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -42,14 +42,14 @@ pub(crate) struct Inner {
     /// Destinations of the nodes' interfaces, once they are mapped.
     ways: Vec<Cell<Option<Dest>>>,
     /// Endpoints of other ranks to which locks were granted from here, by rank and index.
-    heirs: RefCell<HashMap<(u32, u8), (Name, Dest)>>,
+    successors: RefCell<HashMap<(u32, u8), (Name, Dest)>>,
     /// Number of those grants.
     passed: Cell<u64>,
 }
 
 /// Data that a request carries besides words.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Load<'a> {
+pub(crate) enum RequestPayload<'a> {
     Nothing,
     Bytes(&'a [u8]),
     /// Deposited at this offset of the interface's segment.
@@ -68,8 +68,8 @@ impl Rma {
         let books = Rc::new(RefCell::new(Requester::new(nodes)));
         equip(&endpoint, &books, context.node().interface_id(0));
         let ways = (0..nodes).map(|_| Cell::new(None)).collect();
-        let (heirs, passed) = Default::default();
-        Ok(Self { inner: Rc::new(Inner { endpoint, context, books, ways, heirs, passed }) })
+        let (successors, passed) = Default::default();
+        Ok(Self { inner: Rc::new(Inner { endpoint, context, books, ways, successors, passed }) })
     }
 
     /// Returns the segment of that name, to operate on. On another node, only an operation shows
@@ -98,13 +98,13 @@ impl Rma {
     ///
     /// # Errors
     /// Fails if operations without an answer were refused since the last time, with the first of
-    /// them and its reason; if a node is lost ([`Why::NodeLost`]); if a rank is lost, and survivors
+    /// them and its reason; if a node is lost ([`Refusal::NodeLost`]); if a rank is lost, and survivors
     /// do not continue.
     pub fn quiet(&self) -> Result<()> {
         fence(Ordering::SeqCst);
         self.inner.notice_losses();
         let nodes = 0..self.inner.context.node().nnodes();
-        let asked: Vec<_> = nodes.clone().map(|node| self.inner.ask_quiet(node)).collect();
+        let asked: Vec<_> = nodes.clone().map(|node| self.inner.request_quiet(node)).collect();
         let mut result = Ok(());
         for asked in asked {
             let ended = asked.and_then(|cookie| match cookie {
@@ -112,7 +112,7 @@ impl Rma {
                 None => Ok(()),
             });
             // The requester knows whether anything was lost with a node.
-            let lost = ended.as_ref().is_err_and(|error| error.why() == Some(Why::NodeLost));
+            let lost = ended.as_ref().is_err_and(|error| error.why() == Some(Refusal::NodeLost));
             result = if lost { result } else { result.and(ended) };
         }
         result?;
@@ -152,14 +152,22 @@ fn equip(endpoint: &Endpoint, books: &Rc<RefCell<Requester>>, interfaces: u32) {
 
 impl Inner {
     /// Sends a request of at most seven words to the interface of `node`.
-    pub(crate) fn send(&self, node: u32, handler: u8, words: &[u64], load: Load<'_>) -> Result<()> {
-        let dest = self.way(node)?;
-        let worded = self.books.borrow_mut().word(node, handler, words).ok_or_else(lost)?;
-        let (handler, words) = (Handler(worded.handler), worded.words());
+    pub(crate) fn send(
+        &self,
+        node: u32,
+        handler: u8,
+        words: &[u64],
+        load: RequestPayload<'_>,
+    ) -> Result<()> {
+        let dest = self.node_route(node)?;
+        let encoded = self.books.borrow_mut().word(node, handler, words).ok_or_else(lost)?;
+        let (handler, words) = (Handler(encoded.handler), encoded.words());
         let sent = match load {
-            Load::Nothing => self.endpoint.request(dest, handler, words),
-            Load::Bytes(bytes) => self.endpoint.request_bulk(dest, handler, bytes, words),
-            Load::Deposit(at, bytes) => self.endpoint.request_long(dest, handler, at, bytes, words),
+            RequestPayload::Nothing => self.endpoint.request(dest, handler, words),
+            RequestPayload::Bytes(bytes) => self.endpoint.request_bulk(dest, handler, bytes, words),
+            RequestPayload::Deposit(at, bytes) => {
+                self.endpoint.request_long(dest, handler, at, bytes, words)
+            }
         };
         if sent.is_err() {
             self.books.borrow_mut().unsend(node);
@@ -168,13 +176,13 @@ impl Inner {
     }
 
     /// Sends an encoded request.
-    fn send_bare(&self, node: u32, worded: &Worded) -> Result<()> {
-        let handler = Handler(worded.handler);
-        Ok(self.endpoint.request(self.way(node)?, handler, worded.words())?)
+    fn send_bare(&self, node: u32, encoded: &EncodedRequest) -> Result<()> {
+        let handler = Handler(encoded.handler);
+        Ok(self.endpoint.request(self.node_route(node)?, handler, encoded.words())?)
     }
 
     /// Returns the destination of a node's interface, mapped first if need be.
-    fn way(&self, node: u32) -> Result<Dest> {
+    fn node_route(&self, node: u32) -> Result<Dest> {
         let way = self.ways.get(node as usize).ok_or_else(lost)?;
         if let Some(dest) = way.get() {
             return Ok(dest);
@@ -188,40 +196,42 @@ impl Inner {
     /// Grants a lock whose home is `node` to its successor. Returns false when none is known, or
     /// when it cannot be granted from here now. Never waits.
     pub(crate) fn pass(&self, cookie: u64, node: u32, (position, word): (u64, u64)) -> bool {
-        if !self.books.borrow().has_heir(cookie) {
+        if !self.books.borrow().has_successor(cookie) {
             // The announcement of a successor may have arrived since the last poll. Errors found
             // here are reported by the next call that waits.
-            let _ = self.endpoint.look();
+            let _ = self.endpoint.poll_network();
         }
-        let heir = self.books.borrow_mut().take_heir(cookie, node, position);
-        let granted = heir.is_some_and(|heir| self.grant(heir, word).unwrap_or(false));
+        let successor = self.books.borrow_mut().take_successor(cookie, node, position);
+        let granted =
+            successor.is_some_and(|successor| self.grant(successor, word).unwrap_or(false));
         self.passed.set(self.passed.get() + u64::from(granted));
         granted
     }
 
-    fn grant(&self, heir: Heir, word: u64) -> Result<bool> {
+    fn grant(&self, successor: Successor, word: u64) -> Result<bool> {
         let node = self.context.node();
-        let rank = heir.name.rank();
+        let rank = successor.name.rank();
         if rank >= node.interface_id(0) || node.death_of(rank).is_some() {
             return Ok(false);
         }
-        let dest = self.way_to(heir.name)?;
-        let granted = self.endpoint.try_request(dest, Handler(tell::GRANTED), &heir.grant(word))?;
-        Ok(granted == Attempt::Sent)
+        let dest = self.route_to(successor.name)?;
+        let granted =
+            self.endpoint.try_request(dest, Handler(tell::GRANTED), &successor.grant(word))?;
+        Ok(granted == SendAttempt::Sent)
     }
 
     /// Returns the destination of an endpoint of another rank, mapped first if need be.
-    fn way_to(&self, name: Name) -> Result<Dest> {
+    fn route_to(&self, name: Name) -> Result<Dest> {
         let place = (name.rank(), name.index());
-        let known = self.heirs.borrow().get(&place).copied();
+        let known = self.successors.borrow().get(&place).copied();
         match known {
             Some((known, dest)) if known == name => return Ok(dest),
             Some((_, dest)) => self.endpoint.unmap(dest)?,
             None => {}
         }
-        self.heirs.borrow_mut().remove(&place);
+        self.successors.borrow_mut().remove(&place);
         let dest = self.endpoint.map(&name, Tag(TAG))?;
-        self.heirs.borrow_mut().insert(place, (name, dest));
+        self.successors.borrow_mut().insert(place, (name, dest));
         Ok(dest)
     }
 
@@ -230,9 +240,9 @@ impl Inner {
         &self,
         node: u32,
         handler: u8,
-        sink: Sink,
+        sink: AnswerSink,
         words: impl FnOnce(u64) -> [u64; N],
-        load: Load<'_>,
+        load: RequestPayload<'_>,
     ) -> Result<u64> {
         let cookie = self.books.borrow_mut().enter(node, sink);
         let sent = self.send(node, handler, &words(cookie), load);
@@ -244,16 +254,16 @@ impl Inner {
 
     /// Tells a node that this thread no longer waits for an answer. There will be one all the same.
     pub(crate) fn cancel(&self, node: u32, cookie: u64) -> Result<()> {
-        let worded = self.books.borrow().cancel(node, cookie).ok_or_else(lost)?;
-        self.send_bare(node, &worded)
+        let encoded = self.books.borrow().cancel(node, cookie).ok_or_else(lost)?;
+        self.send_bare(node, &encoded)
     }
 
     /// Sends a quiet request to a node. Returns its cookie; `None` if all requests are known to be
     /// executed.
-    fn ask_quiet(&self, node: u32) -> Result<Option<u64>> {
+    fn request_quiet(&self, node: u32) -> Result<Option<u64>> {
         let asked = self.books.borrow_mut().quiet(node);
-        let Some((cookie, worded)) = asked else { return Ok(None) };
-        let sent = self.send_bare(node, &worded);
+        let Some((cookie, encoded)) = asked else { return Ok(None) };
+        let sent = self.send_bare(node, &encoded);
         if sent.is_err() {
             self.books.borrow_mut().take(cookie);
         }
@@ -262,7 +272,7 @@ impl Inner {
 
     /// Waits until a node has executed everything.
     pub(crate) fn quiet_node(&self, node: u32) -> Result<()> {
-        match self.ask_quiet(node)? {
+        match self.request_quiet(node)? {
             Some(cookie) => self.await_one(cookie).map(drop),
             None => Ok(()),
         }
@@ -308,12 +318,12 @@ impl Inner {
     /// Waits for the end of an operation that returns two words.
     pub(crate) fn await_pair(&self, cookie: u64) -> Result<(u64, u64)> {
         let waited = self.endpoint.block_on(&mut Ended { inner: self, cookie });
-        let fate = self.books.borrow_mut().take(cookie);
+        let completion_of = self.books.borrow_mut().take(cookie);
         waited?;
-        match fate {
-            Some(Fate::Done(value)) => Ok((value, 0)),
-            Some(Fate::Granted(position, word)) => Ok((position, word)),
-            Some(Fate::Refused(why, segment, offset)) => {
+        match completion_of {
+            Some(Completion::Done(value)) => Ok((value, 0)),
+            Some(Completion::Granted(position, word)) => Ok((position, word)),
+            Some(Completion::Refused(why, segment, offset)) => {
                 Err(refused(SegmentName::from_bits(segment), offset, why))
             }
             _ => Err(lost()),
@@ -323,7 +333,7 @@ impl Inner {
     /// Returns true if an operation has ended. Notices nodes that are lost.
     pub(crate) fn has_ended(&self, cookie: u64) -> bool {
         let mut books = self.books.borrow_mut();
-        if books.fate(cookie) != Some(Fate::Waiting) {
+        if books.completion(cookie) != Some(Completion::Waiting) {
             return true;
         }
         let node = self.context.node();
@@ -343,7 +353,7 @@ impl Inner {
 /// Returns the error for an operation whose node is lost.
 #[cold]
 fn lost() -> crate::Error {
-    refused(SegmentName::from_bits(0), 0, Why::NodeLost)
+    refused(SegmentName::from_bits(0), 0, Refusal::NodeLost)
 }
 
 /// Waits for the end of an operation.
@@ -358,7 +368,7 @@ impl WaitFor for Ended<'_> {
         Ok(self.inner.has_ended(self.cookie))
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Condition
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Condition
     }
 }

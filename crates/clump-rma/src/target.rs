@@ -4,7 +4,7 @@ mod bulk;
 mod words;
 
 use crate::atomic::Word;
-use crate::error::{Result, Why, refused};
+use crate::error::{Refusal, Result, refused};
 use crate::rma::Inner;
 use clump_os::sync::AtomicU64;
 use clump_shm::cells::Cells;
@@ -59,14 +59,14 @@ impl Target {
         let (mut near, mut base) = (None, NonNull::dangling());
         let mut words_end = 0;
         if memory.is_local(name.rank()) {
-            let missing = || refused(name, 0, Why::NoSuchSegment);
+            let missing = || refused(name, 0, Refusal::NoSuchSegment);
             let (cells, extent) = memory.exported(name)?.ok_or_else(missing)?;
             let block = memory.rank(name.rank()).ok_or_else(missing)?;
             base = cells.base();
             words_end = extent.bytes & !7;
             near = Some(Box::new(Near { cells, bytes: Cell::new(extent.bytes), block }));
         } else if node >= memory.nnodes() {
-            return Err(refused(name, 0, Why::NoSuchSegment));
+            return Err(refused(name, 0, Refusal::NoSuchSegment));
         }
         Ok(Self { inner: inner.clone(), name, node, near, base, words_end })
     }
@@ -89,7 +89,7 @@ impl Target {
     /// # Errors
     /// Fails if the segment is far, not exported any more, or shorter.
     pub fn check(&self, offset: u64, bytes: u64) -> Result<()> {
-        self.reach_again(offset, bytes).map(drop)
+        self.reach_grown(offset, bytes).map(drop)
     }
 
     /// Returns the known end of the whole words of a near segment, in bytes; 0 if it is far.
@@ -123,16 +123,16 @@ impl Target {
     /// Returns the cells of a place of a near segment that is not known to be inside; checks
     /// whether the segment has grown.
     #[cold]
-    pub(crate) fn reach_again(&self, offset: u64, bytes: u64) -> Result<&Cells> {
+    pub(crate) fn reach_grown(&self, offset: u64, bytes: u64) -> Result<&Cells> {
         let no = |why| Err(refused(self.name, offset, why));
-        let Some(near) = &self.near else { return no(Why::NoSuchSegment) };
+        let Some(near) = &self.near else { return no(Refusal::NoSuchSegment) };
         match near.block.exports().look_up(self.name.index()) {
             Some((generation, extent)) if generation == self.name.generation() => {
                 near.bytes.set(extent.bytes.min(near.cells.bytes()));
             }
-            _ => return no(Why::NoSuchSegment),
+            _ => return no(Refusal::NoSuchSegment),
         }
-        near.reach(offset, bytes).map_or_else(|| no(Why::OutOfBounds), Ok)
+        near.reach(offset, bytes).map_or_else(|| no(Refusal::OutOfBounds), Ok)
     }
 
     /// Returns true if the rank that exported it has died, as far as this node knows.

@@ -10,7 +10,7 @@
 //! A program that works between its polls does not wait: it is told by the time between them
 //! ([`PollWindow`]), or by what it sends and handles meanwhile, and never gives way.
 
-use crate::waiter::{Next, Patience};
+use crate::waiter::{SpinPolicy, WaitStep};
 use crate::yielding::Yielded;
 use clump_os::clock;
 
@@ -80,26 +80,26 @@ impl PollBackoff {
     }
 
     /// To be called after a window of polls in vain, with what the thread has sent and handled so far: yields if
-    /// it is time. [`Next::Sleep`]: others compute, sleep for a moment instead.
-    pub fn step(&mut self, patience: &Patience, activity: u64) -> Next {
+    /// it is time. [`WaitStep::Sleep`]: others compute, sleep for a moment instead.
+    pub fn step(&mut self, spin_policy: &SpinPolicy, activity: u64) -> WaitStep {
         let now = clock::cycles();
         if self.since == 0 || activity != self.activity {
             self.begin(activity);
-            return Next::Look;
+            return WaitStep::Look;
         }
-        match self.due(now.wrapping_sub(self.since), patience) {
-            Next::Yielded => {
+        match self.due(now.wrapping_sub(self.since), spin_policy) {
+            WaitStep::Yielded => {
                 self.yields += 1;
-                let yielded = patience.yields().offer();
+                let yielded = spin_policy.yields().offer();
                 self.note(yielded);
-                Next::Yielded
+                WaitStep::Yielded
             }
-            Next::Sleep => {
+            WaitStep::Sleep => {
                 // What the next yields cost shows whether the others are still there.
                 (self.since, self.yields) = (now, 0);
-                Next::Sleep
+                WaitStep::Sleep
             }
-            Next::Look => Next::Look,
+            WaitStep::Look => WaitStep::Look,
         }
     }
 
@@ -111,18 +111,22 @@ impl PollBackoff {
     }
 
     /// How many polls in vain to wait for the next step.
-    pub fn window(patience: &Patience) -> u32 {
-        if patience.crowded() { CROWDED_WINDOW } else { WINDOW }
+    pub fn window(spin_policy: &SpinPolicy) -> u32 {
+        if spin_policy.crowded() { CROWDED_WINDOW } else { WINDOW }
     }
 
     /// What to do after `idle` cycles of polling in vain.
-    fn due(&self, idle: u64, patience: &Patience) -> Next {
-        if !patience.crowded() {
+    fn due(&self, idle: u64, spin_policy: &SpinPolicy) -> WaitStep {
+        if !spin_policy.crowded() {
             let pause = self.pause.max(cycles(MIN_PAUSE_NS));
-            return if idle >= pause { Next::Yielded } else { Next::Look };
+            return if idle >= pause { WaitStep::Yielded } else { WaitStep::Look };
         }
-        let enough = self.yields >= 2 && idle >= patience.yielding();
-        if enough || !patience.yields().is_worthwhile() { Next::Sleep } else { Next::Yielded }
+        let enough = self.yields >= 2 && idle >= spin_policy.yielding();
+        if enough || !spin_policy.yields().is_worthwhile() {
+            WaitStep::Sleep
+        } else {
+            WaitStep::Yielded
+        }
     }
 
     fn note(&mut self, yielded: Yielded) {
@@ -148,38 +152,39 @@ mod tests {
 
     #[test]
     fn with_a_core_of_ones_own_yields_become_rare() {
-        let (mut backoff, patience) = (PollBackoff::default(), Patience::new(10_000, 2_000));
+        let (mut backoff, spin_policy) = (PollBackoff::default(), SpinPolicy::new(10_000, 2_000));
         let mut pauses = Vec::new();
         for _ in 0..12 {
-            let pause =
-                (0..).map(|i| i << 10).find(|&idle| backoff.due(idle, &patience) != Next::Look);
+            let pause = (0..)
+                .map(|i| i << 10)
+                .find(|&idle| backoff.due(idle, &spin_policy) != WaitStep::Look);
             pauses.push(pause.unwrap());
             backoff.note(Yielded::Alone);
         }
         assert!(pauses.is_sorted() && pauses[11] >= cycles(MAX_PAUSE_NS), "{pauses:?}");
-        assert_eq!(backoff.due(cycles(MAX_PAUSE_NS) + 1, &patience), Next::Yielded);
+        assert_eq!(backoff.due(cycles(MAX_PAUSE_NS) + 1, &spin_policy), WaitStep::Yielded);
         backoff.note(Yielded::Shared);
-        assert_eq!(backoff.due(cycles(MIN_PAUSE_NS), &patience), Next::Yielded);
+        assert_eq!(backoff.due(cycles(MIN_PAUSE_NS), &spin_policy), WaitStep::Yielded);
     }
 
     #[test]
     fn in_a_crowd_it_yields_at_once_then_sleeps() {
-        let (mut backoff, patience) = (PollBackoff::default(), Patience::new(0, 50_000));
-        assert!(patience.crowded());
-        assert_eq!(backoff.due(0, &patience), Next::Yielded);
+        let (mut backoff, spin_policy) = (PollBackoff::default(), SpinPolicy::new(0, 50_000));
+        assert!(spin_policy.crowded());
+        assert_eq!(backoff.due(0, &spin_policy), WaitStep::Yielded);
         backoff.yields = 2;
-        assert_eq!(backoff.due(patience.yielding() - 1, &patience), Next::Yielded);
-        assert_eq!(backoff.due(patience.yielding(), &patience), Next::Sleep);
+        assert_eq!(backoff.due(spin_policy.yielding() - 1, &spin_policy), WaitStep::Yielded);
+        assert_eq!(backoff.due(spin_policy.yielding(), &spin_policy), WaitStep::Sleep);
     }
 
     #[test]
     fn a_program_that_sends_or_handles_does_not_wait() {
-        let (mut backoff, patience) = (PollBackoff::default(), Patience::new(0, 50_000));
+        let (mut backoff, spin_policy) = (PollBackoff::default(), SpinPolicy::new(0, 50_000));
         for activity in 0..100 {
-            assert_eq!(backoff.step(&patience, activity), Next::Look);
+            assert_eq!(backoff.step(&spin_policy, activity), WaitStep::Look);
         }
-        assert_ne!(backoff.step(&patience, 99), Next::Look);
+        assert_ne!(backoff.step(&spin_policy, 99), WaitStep::Look);
         backoff.begin(99);
-        assert_eq!(backoff.step(&patience, 100), Next::Look);
+        assert_eq!(backoff.step(&spin_policy, 100), WaitStep::Look);
     }
 }

@@ -5,12 +5,12 @@
 //! the others: whoever runs and sees all arrivals goes on, and has arrived at the next barrier before it
 //! yields, so a rotation of the scheduler is a barrier.
 //!
-//! Between nodes the rank that sees its node complete first undertakes to tell the others ([`Tell`]); the
+//! Between nodes the rank that sees its node complete first undertakes to tell the others ([`BarrierMessage`]); the
 //! message goes to the lowest rank of a node, whose handler writes it into that node's memory
-//! ([`Listener::hear`]), where all read it. This module sends nothing: `clump-coll` does.
+//! ([`Listener::handle_message`]), where all read it. This module sends nothing: `clump-coll` does.
 //!
 //! Types to know: [`Barrier`], and what it is made of, which knows no node memory and can be modelled:
-//! [`Lines`], [`Attendance`], [`Listener`], [`Round`].
+//! [`Lines`], [`BarrierProgress`], [`Listener`], [`Round`].
 //!
 //! # Invariants
 //! 1. Barriers are numbered from 1; a line only grows. So a message may come late, early or after its
@@ -18,19 +18,19 @@
 //! 2. Nobody goes on from a barrier before what it undertook to tell is handed over for sending.
 //! 3. A rank tells only what it has seen: all lines of its node, and all rounds before.
 
-mod attendance;
 mod lines;
+mod progress;
 mod rounds;
 
 #[cfg(test)]
 mod tests;
 
-pub use attendance::{Attendance, Listener, Missing, Places, Tell};
 pub use lines::Lines;
+pub use progress::{BarrierMessage, BarrierProgress, Listener, Missing, NodeRanks};
 pub use rounds::{DIRECT, Round, rounds};
 
 #[cfg(not(loom))]
-pub use whole::{Barrier, Ear};
+pub use whole::{Barrier, BarrierListener};
 
 #[cfg(not(loom))]
 mod whole;

@@ -83,13 +83,13 @@ impl Cells {
         while !to.is_empty() {
             let step = step(at, to.len());
             let Some((piece, rest)) = to.split_at_mut_checked(step) else { return false };
-            self.read_piece(at, piece);
+            self.read_fragment(at, piece);
             at += step as u64;
             to = rest;
             if at.is_multiple_of(8) && to.len() >= 8 {
                 let words = to.as_chunks_mut::<8>().0;
                 for word in words.iter_mut() {
-                    self.read_piece(at, word);
+                    self.read_fragment(at, word);
                     at += 8;
                 }
                 let done = words.len() * 8;
@@ -109,13 +109,13 @@ impl Cells {
         while !from.is_empty() {
             let step = step(at, from.len());
             let Some((piece, rest)) = from.split_at_checked(step) else { return false };
-            self.write_piece(at, piece);
+            self.write_fragment(at, piece);
             at += step as u64;
             from = rest;
             if at.is_multiple_of(8) && from.len() >= 8 {
                 let (words, tail) = from.as_chunks::<8>();
                 for word in words {
-                    self.write_piece(at, word);
+                    self.write_fragment(at, word);
                     at += 8;
                 }
                 from = tail;
@@ -125,7 +125,7 @@ impl Cells {
     }
 
     #[inline(always)]
-    fn read_piece(&self, at: u64, to: &mut [u8]) {
+    fn read_fragment(&self, at: u64, to: &mut [u8]) {
         const RELAXED: Ordering = Ordering::Relaxed;
         match to.len() {
             8 => to.copy_from_slice(&self.word(at).map_or(0, |w| w.load(RELAXED)).to_ne_bytes()),
@@ -136,7 +136,7 @@ impl Cells {
     }
 
     #[inline(always)]
-    fn write_piece(&self, at: u64, from: &[u8]) {
+    fn write_fragment(&self, at: u64, from: &[u8]) {
         const RELAXED: Ordering = Ordering::Relaxed;
         if let [a, b, c, d, e, f, g, h] = *from
             && let Some(word) = self.word(at)

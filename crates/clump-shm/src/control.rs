@@ -9,7 +9,7 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 #[repr(C, align(64))]
 pub struct LaneControl {
     owner: OwnerLine,
-    pub(crate) temperature: TemperatureLine,
+    pub(crate) temperature: PollFlag,
     /// The sender reads what stands before this with every message, and processors fetch neighbours.
     apart: [Slot; 2],
     pub(crate) credit: CreditLine,
@@ -75,7 +75,7 @@ impl CreditLine {
 
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
-pub(crate) struct TemperatureLine {
+pub(crate) struct PollFlag {
     /// Zero while the receiver polls the lane.
     pub(crate) hot: AtomicU32,
 }

@@ -68,7 +68,7 @@ impl Doorbell {
 
 /// A sender's way to get the attention of a receiver.
 #[derive(Debug, Clone)]
-pub struct Bell {
+pub struct DoorbellHandle {
     /// The receiver's doorbell.
     pub doorbell: Shared<Doorbell>,
     /// Where the receiver sleeps.
@@ -92,7 +92,7 @@ pub struct Tally {
     pub wakes: u64,
 }
 
-impl Bell {
+impl DoorbellHandle {
     /// To be called after each publication in a lane: rings if the receiver does not poll it.
     #[inline(always)]
     pub fn after_publish(&self, hot: &AtomicU32) {

@@ -79,7 +79,7 @@ pub struct Extent {
 
 #[derive(Debug)]
 #[repr(C)]
-struct Entry {
+struct ExportEntry {
     /// The generation; zero while the place was never used. Whether it is open in the lowest bit.
     state: AtomicU64,
     offset: AtomicU64,
@@ -91,14 +91,14 @@ struct Entry {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ExportTable {
-    entries: [Entry; EXPORTS],
+    entries: [ExportEntry; EXPORTS],
 }
 
 impl ExportTable {
     /// For the owner: announces a segment at a free place; gives place and generation. `None` when the
     /// table is full.
     pub fn open(&self, extent: Extent) -> Option<(u8, u32)> {
-        let is_free = |entry: &&Entry| entry.state.load(Ordering::Relaxed) & 1 == 0;
+        let is_free = |entry: &&ExportEntry| entry.state.load(Ordering::Relaxed) & 1 == 0;
         let (index, entry) = (0..).zip(&self.entries).find(|(_, entry)| is_free(entry))?;
         let generation = (entry.state.load(Ordering::Relaxed) >> 1) as u32 + 1;
         entry.offset.store(extent.offset, Ordering::Relaxed);

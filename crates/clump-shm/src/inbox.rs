@@ -11,10 +11,10 @@ use crate::geometry::{
     ENDPOINT_HEADER, ENDPOINTS, Geometry, LANE_CONTROL, LANE_FRONT, LANE_SLOTS, QUEUE_BLOCKS,
     QUEUE_SLOTS,
 };
-use crate::hot::HotLanes;
 use crate::lane::{Creditor, LaneControl, LaneReceiver};
 use crate::name::Name;
 use crate::node::{NodeMemory, place, place_slice};
+use crate::polled_lanes::PolledLanes;
 use crate::queue::{Blocks, Queue, QueueReceiver, QueueTail};
 use crate::rank::RankBlock;
 use crate::shared::{Shared, SharedSlice};
@@ -54,7 +54,7 @@ pub struct Inbox<L> {
     map: Mapping,
     block: Shared<EndpointBlock>,
     /// Hot lanes, polled in turn.
-    pub hot: HotLanes<L>,
+    pub hot: PolledLanes<L>,
     cold: Vec<InLane<L>>,
     /// While requests are held back: lanes of requests that would be hot. Senders need not ring for them.
     held: Vec<InLane<L>>,
@@ -66,7 +66,7 @@ pub struct Inbox<L> {
     /// Whether a queue's bell rang and it has not been seen empty since: requests, replies.
     pub pending: [bool; 2],
     /// Whether the network has rung since this was last cleared.
-    pub mail: bool,
+    pub queued: bool,
     /// Whether lanes were cooled, and not looked at since: a message may lie in one that nobody rang for.
     unsettled: bool,
     ticks: u32,
@@ -101,7 +101,7 @@ impl<L> Inbox<L> {
         let generation = block.generation() + 1;
         let name = Name::new(rank, index as u8, generation);
         block.open(generation, tag);
-        let (hot, cold) = (HotLanes::default(), Vec::new());
+        let (hot, cold) = (PolledLanes::default(), Vec::new());
         let (node, pending) = (node.clone(), [true; 2]);
         Ok(Self {
             node,
@@ -115,7 +115,7 @@ impl<L> Inbox<L> {
             requests,
             replies,
             pending,
-            mail: false,
+            queued: false,
             unsettled: false,
             ticks: 0,
         })
@@ -203,7 +203,7 @@ impl<L> Inbox<L> {
         let cold = at.map(|at| self.cold.swap_remove(at));
         for mut gone in hot.into_iter().chain(cold) {
             gone.receiver.give_back();
-            gone.receiver.cool();
+            gone.receiver.arm_notification();
         }
         if let Ok(control) =
             place::<LaneControl>(&self.map, self.node.geometry().lane_in_block(lane))
@@ -219,7 +219,7 @@ impl<L> Inbox<L> {
     }
 
     /// Heats what rang. Returns how many lanes became hot.
-    pub fn answer_bells(&mut self) -> Result<u32> {
+    pub fn process_doorbells(&mut self) -> Result<u32> {
         if !self.block.doorbell().rung() {
             return Ok(0);
         }
@@ -230,9 +230,9 @@ impl<L> Inbox<L> {
             match bit {
                 REQUEST_QUEUE => self.pending[0] = !self.holding,
                 REPLY_QUEUE => self.pending[1] = true,
-                MAIL => self.mail = true,
+                MAIL => self.queued = true,
                 lane => {
-                    heated += u32::from(self.heat(lane as usize)?);
+                    heated += u32::from(self.disarm_notification(lane as usize)?);
                     self.answer_credit_request(lane as usize);
                 }
             }
@@ -258,13 +258,13 @@ impl<L> Inbox<L> {
         if waiting == 0 { 0 } else { self.node.wake_marked(waiting) }
     }
 
-    fn heat(&mut self, index: usize) -> Result<bool> {
+    fn disarm_notification(&mut self, index: usize) -> Result<bool> {
         if self.hot.iter().chain(&self.held).any(|lane| lane.index == index) {
             return Ok(false);
         }
         if let Some(at) = self.cold.iter().position(|lane| lane.index == index) {
             let lane = self.cold.swap_remove(at);
-            lane.receiver.heat();
+            lane.receiver.disarm_notification();
             self.admit(lane);
             return Ok(true);
         }
@@ -280,7 +280,7 @@ impl<L> Inbox<L> {
         let lanes = g.lanes() as u64;
         let reply_lane = control.link().filter(|&l| l < lanes).map(|l| l as usize);
         let receiver = LaneReceiver::new(control, slots, bulk);
-        receiver.heat();
+        receiver.disarm_notification();
         let from = Name::from_bits(owner);
         self.admit(InLane { index, from, reply_lane, receiver, recent: 0, link: None });
         Ok(true)
@@ -302,11 +302,11 @@ impl<L> Inbox<L> {
                 at += 1;
             }
         }
-        idle.iter().for_each(|lane| lane.receiver.cool());
+        idle.iter().for_each(|lane| lane.receiver.arm_notification());
         if !idle.is_empty() {
             fence::heavy(self.node.fence());
         }
-        self.settle(idle)
+        self.recheck_armed(idle)
     }
 
     /// Gives everything read back to its senders, which else happens in quarters of a ring.
@@ -319,20 +319,20 @@ impl<L> Inbox<L> {
     /// Cools all lanes, for a receiver that is about to announce itself asleep (which fences). Until
     /// [`Inbox::anything_waiting`] the queues count as pending, so that the next poll, if somebody polls
     /// before or the question is never asked, comes to [`Inbox::settle_late`].
-    pub fn cool_all(&mut self) {
+    pub fn arm_all_notifications(&mut self) {
         self.give_back_all();
         self.unsettled = true;
         self.pending = [!self.holding, true];
         for lane in self.hot.take_all() {
-            lane.receiver.cool();
+            lane.receiver.arm_notification();
             self.cold.push(lane);
         }
     }
 
-    /// After the fence that follows [`Inbox::cool_all`]: whether anything came in meanwhile.
+    /// After the fence that follows [`Inbox::arm_all_notifications`]: whether anything came in meanwhile.
     pub fn anything_waiting(&mut self) -> bool {
         let lanes = std::mem::take(&mut self.cold);
-        self.settle(lanes);
+        self.recheck_armed(lanes);
         self.unsettled = false;
         let requests = !self.holding && self.requests.has_message();
         self.pending = [requests, self.replies.has_message()];
@@ -342,7 +342,7 @@ impl<L> Inbox<L> {
     /// What lies in lanes that were cooled for a sleep that did not come about. Every poll that finds
     /// something pending calls this first.
     #[inline]
-    pub fn settle_late(&mut self) {
+    pub fn recheck_after_arming(&mut self) {
         if self.unsettled {
             fence::heavy(self.node.fence());
             self.anything_waiting();
@@ -350,11 +350,11 @@ impl<L> Inbox<L> {
     }
 
     /// Lanes that were marked cold stay so only if nothing was published before the fence.
-    fn settle(&mut self, lanes: Vec<InLane<L>>) -> u32 {
+    fn recheck_armed(&mut self, lanes: Vec<InLane<L>>) -> u32 {
         let mut cooled = 0;
         for lane in lanes {
             if lane.receiver.has_message() {
-                lane.receiver.heat();
+                lane.receiver.disarm_notification();
                 self.admit(lane);
             } else {
                 self.cold.push(lane);
@@ -384,7 +384,7 @@ impl<L> Inbox<L> {
         for mut lane in gone {
             lane.receiver.give_back();
             // Nobody looks at it from now on: its next sender has to ring.
-            lane.receiver.cool();
+            lane.receiver.arm_notification();
             lane.receiver.control().free();
         }
     }
@@ -392,10 +392,10 @@ impl<L> Inbox<L> {
     /// Closes the endpoint: from now on nothing is read. Senders take back what is unread.
     pub fn close(&mut self) {
         // Lanes that this side never looked at have rung: their senders may wait, and are told below.
-        let _ = self.answer_bells();
+        let _ = self.process_doorbells();
         for lane in self.lanes() {
             lane.receiver.give_back();
-            lane.receiver.cool();
+            lane.receiver.arm_notification();
         }
         self.block.close(self.name.generation());
         // Whoever waits for something unread gets it back. Whoever announces itself asleep after this fence

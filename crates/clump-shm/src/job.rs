@@ -5,7 +5,7 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// How a rank left without being asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum DeathCause {
     /// Killed by this signal.
     Signal(u8),
     /// Exited with this code, not zero.
@@ -24,17 +24,17 @@ pub enum How {
     Replaced,
 }
 
-impl How {
+impl DeathCause {
     fn pack(self) -> u64 {
         let (kind, code) = match self {
-            How::Signal(n) => (1, n),
-            How::Exit(code) => (2, code),
-            How::NoFinalize => (3, 0),
-            How::NeverJoined => (4, 0),
-            How::Stopped => (5, 0),
-            How::Lingered => (6, 0),
-            How::NodeLost => (7, 0),
-            How::Replaced => (8, 0),
+            DeathCause::Signal(n) => (1, n),
+            DeathCause::Exit(code) => (2, code),
+            DeathCause::NoFinalize => (3, 0),
+            DeathCause::NeverJoined => (4, 0),
+            DeathCause::Stopped => (5, 0),
+            DeathCause::Lingered => (6, 0),
+            DeathCause::NodeLost => (7, 0),
+            DeathCause::Replaced => (8, 0),
         };
         kind << 8 | u64::from(code)
     }
@@ -42,32 +42,34 @@ impl How {
     fn unpack(bits: u64) -> Option<Self> {
         let code = (bits & 0xff) as u8;
         Some(match bits >> 8 & 0xff {
-            1 => How::Signal(code),
-            2 => How::Exit(code),
-            3 => How::NoFinalize,
-            4 => How::NeverJoined,
-            5 => How::Stopped,
-            6 => How::Lingered,
-            7 => How::NodeLost,
-            8 => How::Replaced,
+            1 => DeathCause::Signal(code),
+            2 => DeathCause::Exit(code),
+            3 => DeathCause::NoFinalize,
+            4 => DeathCause::NeverJoined,
+            5 => DeathCause::Stopped,
+            6 => DeathCause::Lingered,
+            7 => DeathCause::NodeLost,
+            8 => DeathCause::Replaced,
             _ => return None,
         })
     }
 }
 
-impl std::fmt::Display for How {
+impl std::fmt::Display for DeathCause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            How::Signal(n) => write!(f, "was killed by signal {n}{}", signal_name(*n)),
-            How::Exit(code) => write!(f, "exited with code {code}"),
-            How::NoFinalize => write!(f, "left without finalizing (exit code 0)"),
-            How::NeverJoined => write!(f, "ended without joining the job (exit code 0)"),
-            How::Stopped => {
+            DeathCause::Signal(n) => write!(f, "was killed by signal {n}{}", signal_name(*n)),
+            DeathCause::Exit(code) => write!(f, "exited with code {code}"),
+            DeathCause::NoFinalize => write!(f, "left without finalizing (exit code 0)"),
+            DeathCause::NeverJoined => write!(f, "ended without joining the job (exit code 0)"),
+            DeathCause::Stopped => {
                 write!(f, "is stopped (SIGSTOP) while all others have ended or are leaving")
             }
-            How::Lingered => write!(f, "was still running when its time to linger was over"),
-            How::NodeLost => write!(f, "was lost with its node"),
-            How::Replaced => write!(f, "runs another program (exec) and did not finalize before"),
+            DeathCause::Lingered => write!(f, "was still running when its time to linger was over"),
+            DeathCause::NodeLost => write!(f, "was lost with its node"),
+            DeathCause::Replaced => {
+                write!(f, "runs another program (exec) and did not finalize before")
+            }
         }
     }
 }
@@ -98,7 +100,7 @@ pub struct Death {
     /// The rank.
     pub rank: u32,
     /// How it left.
-    pub how: How,
+    pub how: DeathCause,
 }
 
 impl Death {
@@ -111,7 +113,7 @@ impl Death {
             return None;
         }
         let rank = (bits >> 16 & 0xffff_ffff) as u32;
-        Some(Death { rank, how: How::unpack(bits & 0xffff)? })
+        Some(Death { rank, how: DeathCause::unpack(bits & 0xffff)? })
     }
 }
 
@@ -146,7 +148,7 @@ pub struct JobBlock {
     pub(crate) nnodes: AtomicU32,
     pub(crate) proxies: AtomicU32,
     /// First death; zero while nobody died. In a line of its own: every waiting loop reads it.
-    pub(crate) fate: FateLine,
+    pub(crate) fate: DeathLine,
     pub(crate) barrier: BarrierLine,
     pub(crate) probes: [ProbeLine; 4],
 }
@@ -154,7 +156,7 @@ pub struct JobBlock {
 /// What waiting loops look at to learn that somebody died.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(crate) struct FateLine {
+pub(crate) struct DeathLine {
     pub(crate) first_death: AtomicU64,
     pub(crate) deaths: AtomicU64,
 }

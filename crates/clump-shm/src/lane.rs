@@ -25,9 +25,9 @@ mod credit;
 
 use crate::bulk::{Bulk, SharedBytes, padded};
 pub use crate::control::{CreditRequest, LaneControl};
-use crate::doorbell::Bell;
+use crate::doorbell::DoorbellHandle;
 use crate::shared::{Shared, SharedSlice};
-use crate::slot::{Header, INLINE, MOST_WORDS, Slot};
+use crate::slot::{Header, INLINE, MAX_WORDS, Slot};
 use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU32, Ordering, Site, order};
 pub use credit::Creditor;
@@ -42,13 +42,13 @@ pub struct LaneSender {
     control: Shared<LaneControl>,
     slots: SharedSlice<Slot>,
     bulk: Bulk,
-    bell: Bell,
+    bell: DoorbellHandle,
     cursor: Cursor,
     bulk_tail: u64,
     seen_bulk: u64,
 }
 
-/// Where a sender stands. Inline code of other languages pushes short messages by it ([`Door`]).
+/// Where a sender stands. Inline code of other languages pushes short messages by it ([`InlineLane`]).
 #[derive(Debug)]
 #[repr(C)]
 pub struct Cursor {
@@ -64,8 +64,8 @@ pub struct Cursor {
 /// sender's thread while nobody else uses the [`LaneSender`]. It does what [`LaneSender::push`] does, and has
 /// the sender ring where `hot` is zero afterwards. docs/adr/0023.
 #[derive(Debug, Clone, Copy)]
-pub struct Door {
-    /// As many as [`Door::len`] says.
+pub struct InlineLane {
+    /// As many as [`InlineLane::len`] says.
     pub slots: *const Slot,
     /// How many slots, a power of two.
     pub len: usize,
@@ -81,7 +81,7 @@ impl LaneSender {
         control: Shared<LaneControl>,
         slots: SharedSlice<Slot>,
         bulk: Bulk,
-        bell: Bell,
+        bell: DoorbellHandle,
     ) -> Self {
         let (tail, bulk_tail) = control.stand();
         let (at, lap) = (slot_of(tail, slots.len()), lap_of(tail, slots.len()));
@@ -90,8 +90,8 @@ impl LaneSender {
     }
 
     /// What pushing takes, unless senders have to fence.
-    pub fn door(&mut self) -> Option<Door> {
-        (self.bell.fence == FenceKind::Asymmetric).then(|| Door {
+    pub fn inline_lane(&mut self) -> Option<InlineLane> {
+        (self.bell.fence == FenceKind::Asymmetric).then(|| InlineLane {
             slots: self.slots.as_ptr(),
             len: self.slots.len(),
             cursor: &raw mut self.cursor,
@@ -99,10 +99,10 @@ impl LaneSender {
         })
     }
 
-    /// Sends `words` (at most [`MOST_WORDS`], as `header` says).
+    /// Sends `words` (at most [`MAX_WORDS`], as `header` says).
     #[inline(always)]
     pub fn push(&mut self, header: Header, words: &[u64]) -> Result<(), Full> {
-        debug_assert!(words.len() == header.words() && words.len() <= MOST_WORDS);
+        debug_assert!(words.len() == header.words() && words.len() <= MAX_WORDS);
         let need = if words.len() > INLINE { 2 } else { 1 };
         if self.cursor.tail + need > self.cursor.limit && !self.more_room(need) {
             return Err(Full);
@@ -222,7 +222,7 @@ impl LaneSender {
     }
 
     /// How this sender rings.
-    pub fn bell(&self) -> &Bell {
+    pub fn doorbell(&self) -> &DoorbellHandle {
         &self.bell
     }
 
@@ -436,12 +436,12 @@ impl LaneReceiver {
 
     /// From now on the sender rings before each message. Follow with a heavy fence, then
     /// [`LaneReceiver::has_message`].
-    pub fn cool(&self) {
+    pub fn arm_notification(&self) {
         self.control.temperature.hot.store(0, Ordering::Relaxed);
     }
 
     /// From now on this receiver polls the lane.
-    pub fn heat(&self) {
+    pub fn disarm_notification(&self) {
         self.control.temperature.hot.store(1, Ordering::Relaxed);
     }
 }

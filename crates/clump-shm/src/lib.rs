@@ -41,7 +41,7 @@ pub mod job;
 pub mod lane;
 pub mod name;
 pub mod park;
-mod place;
+mod process_address;
 pub mod queue;
 pub mod queue_lock;
 pub mod rank;
@@ -55,13 +55,13 @@ pub mod block;
 #[cfg(not(loom))]
 pub mod cells;
 #[cfg(not(loom))]
-pub mod hot;
-#[cfg(not(loom))]
 pub mod inbox;
 #[cfg(not(loom))]
 pub mod node;
 #[cfg(not(loom))]
 pub mod path;
+#[cfg(not(loom))]
+pub mod polled_lanes;
 #[cfg(not(loom))]
 pub mod ports;
 #[cfg(not(loom))]

@@ -9,7 +9,7 @@ use crate::block::EndpointBlock;
 use crate::cells::Cells;
 use crate::export::{Extent, SegmentName};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS, Geometry, MAX_RANKS};
-use crate::job::{Death, How, JobBlock};
+use crate::job::{Death, DeathCause, JobBlock};
 use crate::ports::PortEntry;
 use crate::rank::{RankBlock, RankState};
 use crate::shared::{Shared, SharedLayout, SharedSlice};
@@ -253,7 +253,8 @@ impl NodeMemory {
 
     /// Whether `node` is lost: its agent is, and with it all of its ranks.
     pub fn is_node_lost(&self, node: u32) -> bool {
-        let lost = |rank| self.death_of(rank).is_some_and(|death| death.how == How::NodeLost);
+        let lost =
+            |rank| self.death_of(rank).is_some_and(|death| death.how == DeathCause::NodeLost);
         self.job.deaths() != 0 && self.ranks_of(node).any(lost)
     }
 
@@ -298,7 +299,7 @@ impl NodeMemory {
     }
 
     /// How long to spin and how long to yield before sleeping, in ns.
-    pub fn patience_ns(&self) -> (u64, u64) {
+    pub fn spin_policy_ns(&self) -> (u64, u64) {
         let spin = self.job.spin_ns.load(Ordering::Relaxed);
         (spin, self.job.yield_ns.load(Ordering::Relaxed))
     }

@@ -1,15 +1,15 @@
 //! A sender's path to one endpoint on the same node: a lane where there is one, else the shared queue.
 
 use crate::block::{EndpointBlock, Openness};
-use crate::doorbell::{Bell, REPLY_QUEUE, REQUEST_QUEUE, Tally};
+use crate::doorbell::{DoorbellHandle, REPLY_QUEUE, REQUEST_QUEUE, Tally};
 use crate::inbox::{lane_parts, queue_parts};
-use crate::lane::{CreditRequest, Door, Full, LaneSender};
+use crate::lane::{CreditRequest, Full, InlineLane, LaneSender};
 use crate::name::Name;
 use crate::node::{NodeMemory, place};
 use crate::queue::Queue;
 use crate::segment::Segment;
 use crate::shared::Shared;
-use crate::slot::{Header, Kind};
+use crate::slot::{Header, SlotKind};
 use crate::{Error, Result};
 use clump_os::map::Mapping;
 use clump_os::sync::AtomicU64;
@@ -24,9 +24,9 @@ pub enum Direction {
 }
 
 #[derive(Debug)]
-enum Way {
+enum PathKind {
     Lane(LaneSender),
-    Queue(Queue, Bell),
+    Queue(Queue, DoorbellHandle),
 }
 
 /// A sender's path to one endpoint.
@@ -37,7 +37,7 @@ pub struct Path {
     from: Name,
     open_word: u64,
     block: Shared<EndpointBlock>,
-    way: Way,
+    way: PathKind,
     segment: Option<Segment>,
     segment_seen: (u64, u64),
     /// For requests over a lane: the lane for replies.
@@ -97,7 +97,7 @@ impl Path {
             Direction::Request => (REQUEST_QUEUE, 0),
             Direction::Reply => (REPLY_QUEUE, 1),
         };
-        let bell = Bell {
+        let bell = DoorbellHandle {
             doorbell: block.part(EndpointBlock::doorbell),
             park: target.part(crate::rank::RankBlock::park),
             alarm: node.alarm(to.rank()).cloned(),
@@ -111,9 +111,9 @@ impl Path {
                 let at = g.endpoint(to.rank() as usize, usize::from(to.index()));
                 let lane_map = node.map(at + g.lane_in_block(lane) as u64, g.lane_bytes())?;
                 let (control, slots, bulk) = lane_parts(&lane_map, 0, g)?;
-                Way::Lane(LaneSender::new(control, slots, bulk, bell))
+                PathKind::Lane(LaneSender::new(control, slots, bulk, bell))
             }
-            None => Way::Queue(queue_parts(&map, &block, queue_index, node.geometry())?, bell),
+            None => PathKind::Queue(queue_parts(&map, &block, queue_index, node.geometry())?, bell),
         };
         let open_word = EndpointBlock::open_word(to.generation());
         let node = node.clone();
@@ -128,7 +128,7 @@ impl Path {
 
     /// Whether this path has a lane of its own.
     pub fn has_lane(&self) -> bool {
-        matches!(self.way, Way::Lane(_))
+        matches!(self.way, PathKind::Lane(_))
     }
 
     /// Whether the target is open and `tag` is its tag now (paper 000, 3.3: first step of a send).
@@ -150,17 +150,19 @@ impl Path {
 
     /// What pushing short messages takes, and what has to be compared before each: the word at the first address
     /// with the number behind it, and with the tag that at the second.
-    pub fn door(&mut self) -> Option<(Door, (*const AtomicU64, u64), *const AtomicU64)> {
-        let Way::Lane(lane) = &mut self.way else { return None };
+    pub fn inline_lane(
+        &mut self,
+    ) -> Option<(InlineLane, (*const AtomicU64, u64), *const AtomicU64)> {
+        let PathKind::Lane(lane) = &mut self.way else { return None };
         let (state, tag) = self.block.access_words();
-        Some((lane.door()?, (state, self.open_word), tag))
+        Some((lane.inline_lane()?, (state, self.open_word), tag))
     }
 
-    /// Asks the target to look, after a push through the [`Door`].
+    /// Asks the target to look, after a push through the [`InlineLane`].
     #[cold]
-    pub fn ring(&self) {
-        if let Way::Lane(lane) = &self.way {
-            lane.bell().ring();
+    pub fn ring_doorbell(&self) {
+        if let PathKind::Lane(lane) = &self.way {
+            lane.doorbell().ring();
         }
     }
 
@@ -168,8 +170,8 @@ impl Path {
     #[inline(always)]
     pub fn push(&mut self, header: Header, words: &[u64]) -> std::result::Result<(), Full> {
         match &mut self.way {
-            Way::Lane(lane) => lane.push(header, words),
-            Way::Queue(..) => self.push_queued(header, words, &[]),
+            PathKind::Lane(lane) => lane.push(header, words),
+            PathKind::Queue(..) => self.push_queued(header, words, &[]),
         }
     }
 
@@ -181,8 +183,8 @@ impl Path {
         payload: &[u8],
     ) -> std::result::Result<(), Full> {
         match &mut self.way {
-            Way::Lane(lane) => lane.push_payload(header, words, payload),
-            Way::Queue(..) => self.push_queued(header, words, payload),
+            PathKind::Lane(lane) => lane.push_payload(header, words, payload),
+            PathKind::Queue(..) => self.push_queued(header, words, payload),
         }
     }
 
@@ -194,7 +196,7 @@ impl Path {
         words: &[u64],
         payload: &[u8],
     ) -> std::result::Result<(), Full> {
-        if header.payload() == 0 && header.kind() != Kind::Medium {
+        if header.payload() == 0 && header.kind() != SlotKind::Medium {
             self.push(header, words)
         } else {
             self.push_payload(header, words, payload)
@@ -210,7 +212,7 @@ impl Path {
         payload: &[u8],
     ) -> std::result::Result<(), Full> {
         match &self.way {
-            Way::Queue(queue, bell) if self.is_open() => {
+            PathKind::Queue(queue, bell) if self.is_open() => {
                 let me = (self.from.rank(), self.from.to_bits());
                 queue.push(me, header, words, payload, bell)
             }
@@ -221,8 +223,8 @@ impl Path {
     /// Whether there is room for a message without payload. A shared queue cannot promise any.
     pub fn has_room(&mut self) -> bool {
         match &mut self.way {
-            Way::Lane(lane) => lane.has_room(),
-            Way::Queue(..) => true,
+            PathKind::Lane(lane) => lane.has_room(),
+            PathKind::Queue(..) => true,
         }
     }
 
@@ -240,16 +242,16 @@ impl Path {
     /// What ringing cost since the last call.
     pub fn take_tally(&mut self) -> Tally {
         match &self.way {
-            Way::Lane(lane) => lane.bell().tally.take(),
-            Way::Queue(_, bell) => bell.tally.take(),
+            PathKind::Lane(lane) => lane.doorbell().tally.take(),
+            PathKind::Queue(_, bell) => bell.tally.take(),
         }
     }
 
     /// Messages that the target is not known to have read; a shared queue does not tell.
     pub fn outstanding(&mut self) -> u64 {
         match &mut self.way {
-            Way::Lane(lane) => lane.outstanding_slots(),
-            Way::Queue(..) => 0,
+            PathKind::Lane(lane) => lane.outstanding_slots(),
+            PathKind::Queue(..) => 0,
         }
     }
 
@@ -257,9 +259,9 @@ impl Path {
     pub fn is_drained(&mut self) -> bool {
         let lost = self.lost_lane();
         match &mut self.way {
-            Way::Lane(lane) if !lost => lane.outstanding_slots() == 0,
-            Way::Lane(_) => true,
-            Way::Queue(queue, _) => !queue.holds(self.from.to_bits()),
+            PathKind::Lane(lane) if !lost => lane.outstanding_slots() == 0,
+            PathKind::Lane(_) => true,
+            PathKind::Queue(queue, _) => !queue.holds(self.from.to_bits()),
         }
     }
 
@@ -271,20 +273,20 @@ impl Path {
             return;
         }
         match &self.way {
-            Way::Lane(lane) => lane.request_credit(what),
-            Way::Queue(queue, bell) => queue.request_room(self.from.rank(), bell),
+            PathKind::Lane(lane) => lane.request_credit(what),
+            PathKind::Queue(queue, bell) => queue.request_room(self.from.rank(), bell),
         }
     }
 
     /// Whether the target let go of a retired lane: it will send no more replies for it.
     pub fn is_released(&self) -> bool {
-        matches!(self.way, Way::Queue(..)) || self.lost_lane()
+        matches!(self.way, PathKind::Queue(..)) || self.lost_lane()
     }
 
     /// Whether the lane of this path was freed; somebody else may have it now, perhaps this endpoint
     /// under another path, which has another lane for replies.
     fn lost_lane(&self) -> bool {
-        let Way::Lane(lane) = &self.way else { return false };
+        let PathKind::Lane(lane) = &self.way else { return false };
         let control = lane.control();
         control.owner() != self.from.to_bits() || control.link() != self.link
     }
@@ -297,15 +299,15 @@ impl Path {
             return;
         }
         match &mut self.way {
-            Way::Lane(lane) => lane.take_back(each),
-            Way::Queue(queue, _) => queue.take_back(self.from.to_bits(), each),
+            PathKind::Lane(lane) => lane.take_back(each),
+            PathKind::Queue(queue, _) => queue.take_back(self.from.to_bits(), each),
         }
     }
 
     /// Lets go of the lane of a target that has closed, after [`Path::take_back`]: whoever opens that
     /// index next may use it. Nothing may be sent on this path any more; it never [`Path::admits`].
     pub fn abandon(&self) {
-        if let Way::Lane(lane) = &self.way
+        if let PathKind::Lane(lane) = &self.way
             && self.openness() == Openness::Closed
             && !self.lost_lane()
         {
@@ -315,7 +317,7 @@ impl Path {
 
     /// Tells the target that this path sends no more, so that its lane can be used again.
     pub fn retire(&self) {
-        if let Way::Lane(lane) = &self.way {
+        if let PathKind::Lane(lane) = &self.way {
             lane.retire();
         }
     }

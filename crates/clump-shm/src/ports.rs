@@ -91,7 +91,7 @@ impl NodeMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::{Death, How};
+    use crate::job::{Death, DeathCause};
     use crate::node::NodeConfig;
 
     fn node(ranks: usize) -> NodeMemory {
@@ -130,7 +130,7 @@ mod tests {
         let node = node(2);
         let (dead, alive) = (Name::new(1, 0, 1), Name::new(0, 0, 1));
         node.claim_port(7, dead).unwrap();
-        node.declare_dead(Death { rank: 1, how: How::Signal(9) });
+        node.declare_dead(Death { rank: 1, how: DeathCause::Signal(9) });
         assert_eq!(node.port_holder(7), None);
         node.claim_port(7, alive).unwrap();
         // A rank wrote what no rank writes.

@@ -9,7 +9,7 @@
 //! blocked for ever (the paper's ticket-then-claim would leave a nameless hole).
 
 use crate::bulk::SharedBytes;
-use crate::doorbell::Bell;
+use crate::doorbell::DoorbellHandle;
 use crate::lane::Full;
 use crate::shared::{Shared, SharedLayout, SharedSlice};
 use crate::slot::{Header, INLINE};
@@ -130,7 +130,7 @@ impl Queue {
         header: Header,
         words: &[u64],
         payload: &[u8],
-        bell: &Bell,
+        bell: &DoorbellHandle,
     ) -> Result<(), Full> {
         debug_assert!(words.len() * 8 + payload.len() <= self.blocks.each);
         let spill = words.len() > QUEUE_INLINE || !payload.is_empty();
@@ -173,7 +173,7 @@ impl Queue {
     /// Notes that `rank` waits until slots are freed, and rings, so that the receiver answers even if it has
     /// read everything. To be called after the announcement of a sleep, and before the last look.
     #[cold]
-    pub fn request_room(&self, rank: u32, bell: &Bell) {
+    pub fn request_room(&self, rank: u32, bell: &DoorbellHandle) {
         let bit = 1_u64 << (rank % 64);
         // SYNC 19: pairs with take_waiting
         if self.tail.waiting.fetch_or(bit, Ordering::AcqRel) & bit == 0 {
@@ -226,7 +226,7 @@ pub struct QueueReceiver {
 
 /// A message taken from a shared queue. Its slot stays taken until [`QueueReceiver::done`].
 #[derive(Debug)]
-pub struct Taken {
+pub struct TakenMessage {
     /// The endpoint that sent it.
     pub source: u64,
     /// Its header.
@@ -242,7 +242,7 @@ pub enum Take {
     /// Nothing yet.
     Empty,
     /// A message; its words were copied out.
-    Message(Taken),
+    Message(TakenMessage),
     /// A slot that held no message (its claimer died, or wrote nonsense) was passed over.
     Skipped,
 }
@@ -324,7 +324,7 @@ impl QueueReceiver {
         bits: u64,
         block: Option<usize>,
         words: &mut [u64; 2 * INLINE],
-    ) -> Option<Taken> {
+    ) -> Option<TakenMessage> {
         let header = Header::parse(bits)?;
         let source = slot.source.load(Ordering::Relaxed);
         let count = header.words();
@@ -335,7 +335,7 @@ impl QueueReceiver {
             for (word, cell) in words.iter_mut().zip(&slot.words) {
                 *word = cell.load(Ordering::Relaxed);
             }
-            return Some(Taken { source, header, payload: SharedBytes::EMPTY, block: None });
+            return Some(TakenMessage { source, header, payload: SharedBytes::EMPTY, block: None });
         };
         let bytes = count * 8 + header.payload() as usize;
         if block >= self.queue.blocks.states.len() || bytes > self.queue.blocks.each {
@@ -349,11 +349,11 @@ impl QueueReceiver {
             *word = u64::from_ne_bytes(chunk.try_into().unwrap_or([0; 8]));
         }
         let payload = all.part(count * 8, header.payload() as usize);
-        Some(Taken { source, header, payload, block: Some(block) })
+        Some(TakenMessage { source, header, payload, block: Some(block) })
     }
 
     /// The message of the last [`QueueReceiver::take`] was handled: its slot and block are free again.
-    pub fn done(&mut self, taken: &Taken) {
+    pub fn done(&mut self, taken: &TakenMessage) {
         if let Some(block) = taken.block {
             self.queue.blocks.free(block);
         }

@@ -45,7 +45,7 @@ pub enum Claim {
 
 /// Who is at the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Head {
+pub enum LockHead {
     /// Nobody.
     Free,
     /// This rank may take the lock.
@@ -70,7 +70,7 @@ fn rank_of(slot: u64) -> u32 {
 /// these are sequentially consistent, which is enough; loom takes that for acquire and release, so there
 /// it takes a fence.
 #[inline(always)]
-fn then_look() {
+fn fence_then_read() {
     #[cfg(loom)]
     clump_os::sync::fence(Ordering::SeqCst);
 }
@@ -141,7 +141,7 @@ impl<'a> QueueLock<'a> {
         }
         // The tail is a hint: whoever finds it behind moves it.
         let _ = tail.compare_exchange(position, position.wrapping_add(1), new, old);
-        then_look();
+        fence_then_read();
         Some(!taken)
     }
 
@@ -171,7 +171,7 @@ impl<'a> QueueLock<'a> {
     }
 
     /// Gives the lock back, with its word. False when `rank` does not hold it at that position.
-    pub fn leave(&self, position: u64, rank: u32, word: u64) -> bool {
+    pub fn release(&self, position: u64, rank: u32, word: u64) -> bool {
         let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
         if !held || self.head() != position {
             return false;
@@ -203,7 +203,7 @@ impl<'a> QueueLock<'a> {
         let (waiting, gone) = (pack(position, WAITING, rank), pack(position, GONE, rank));
         let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
         let given_up = self.slot(position).compare_exchange(waiting, gone, new, old).is_ok();
-        then_look();
+        fence_then_read();
         given_up
     }
 
@@ -212,30 +212,30 @@ impl<'a> QueueLock<'a> {
         // SYNC 13: pairs with head
         let moved =
             self.words[HEAD].compare_exchange(position, position.wrapping_add(1), new, old).is_ok();
-        then_look();
+        fence_then_read();
         moved
     }
 
     /// Who is at the head, once claims there that were given up, or whose ranks died waiting, have been
-    /// passed over. To be called after [`QueueLock::leave`] and [`QueueLock::give_up`]: who is offered the
+    /// passed over. To be called after [`QueueLock::release`] and [`QueueLock::give_up`]: who is offered the
     /// lock has to be woken.
-    pub fn settle(&self, is_dead: impl Fn(u32) -> bool) -> Head {
+    pub fn pass_over_withdrawn(&self, is_dead: impl Fn(u32) -> bool) -> LockHead {
         for _ in 0..4 * self.slots() {
             let head = self.head();
             let slot = self.slot(head).load(Ordering::SeqCst);
             if slot >> 18 != head.wrapping_add(1) {
                 // Nobody, or it has moved on meanwhile, and whoever moved it looks after that.
-                return Head::Free;
+                return LockHead::Free;
             }
             let rank = rank_of(slot);
             match state_of(slot) {
-                HELD => return Head::Held(rank),
-                WAITING if !is_dead(rank) => return Head::Offered(rank),
+                HELD => return LockHead::Held(rank),
+                WAITING if !is_dead(rank) => return LockHead::Offered(rank),
                 _ => {}
             }
             self.advance(head);
         }
-        Head::Free
+        LockHead::Free
     }
 }
 
@@ -261,17 +261,17 @@ mod tests {
             let [a, b, c] = [1, 2, 3].map(|rank| at(lock.claim(rank)));
             assert_eq!(lock.enter(a, 1), Some(turn * 3));
             assert_eq!((lock.enter(b, 2), lock.claim_free(4)), (None, Claim::None));
-            assert!(!lock.leave(b, 2, 0) && !lock.leave(a, 2, 0));
-            assert!(lock.leave(a, 1, turn * 3 + 1) && !lock.leave(a, 1, 7));
-            assert_eq!(lock.settle(alive), Head::Offered(2));
+            assert!(!lock.release(b, 2, 0) && !lock.release(a, 2, 0));
+            assert!(lock.release(a, 1, turn * 3 + 1) && !lock.release(a, 1, 7));
+            assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Offered(2));
             let claims = [(b, 2, false), (c, 3, false)];
             assert!(lock.claims().eq(claims), "{:?}", lock.claims().collect::<Vec<_>>());
             assert_eq!(lock.enter(b, 2), Some(turn * 3 + 1));
-            assert!(lock.leave(b, 2, turn * 3 + 2));
+            assert!(lock.release(b, 2, turn * 3 + 2));
             assert_eq!(lock.enter(c, 3), Some(turn * 3 + 2));
-            assert_eq!(lock.settle(alive), Head::Held(3));
-            assert!(lock.leave(c, 3, turn * 3 + 3));
-            assert_eq!(lock.settle(alive), Head::Free);
+            assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Held(3));
+            assert!(lock.release(c, 3, turn * 3 + 3));
+            assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Free);
         }
         let free = at(lock.claim_free(4));
         assert_eq!(lock.enter(free, 4), Some(300));
@@ -286,10 +286,10 @@ mod tests {
         }
         assert!(lock.enter(0, 1).is_some());
         assert!(lock.give_up(1, 2) && !lock.give_up(1, 2) && !lock.give_up(0, 1));
-        assert!(lock.leave(0, 1, 9));
-        assert_eq!(lock.settle(|rank| rank == 3), Head::Offered(4));
+        assert!(lock.release(0, 1, 9));
+        assert_eq!(lock.pass_over_withdrawn(|rank| rank == 3), LockHead::Offered(4));
         assert_eq!((lock.enter(2, 3), lock.enter(3, 4)), (None, Some(9)));
-        assert_eq!(lock.settle(|rank| rank == 4), Head::Held(4));
+        assert_eq!(lock.pass_over_withdrawn(|rank| rank == 4), LockHead::Held(4));
     }
 
     #[test]
@@ -305,14 +305,14 @@ mod tests {
             assert!(!lock.hand_over(position, ranks, 5), "{position} {ranks:?}");
         }
         assert!(lock.hand_over(0, (1, 2), 5) && !lock.hand_over(0, (1, 2), 6));
-        assert_eq!((lock.head(), lock.settle(alive)), (1, Head::Held(2)));
+        assert_eq!((lock.head(), lock.pass_over_withdrawn(alive)), (1, LockHead::Held(2)));
         assert_eq!((lock.enter(1, 2), lock.give_up(1, 2)), (None, false));
         assert!(lock.claims().eq([(1, 2, true), (2, 3, false)]));
         // Who died with it on the way is named.
-        assert_eq!(lock.settle(|rank| rank == 2), Head::Held(2));
+        assert_eq!(lock.pass_over_withdrawn(|rank| rank == 2), LockHead::Held(2));
         assert!(lock.give_up(2, 3) && !lock.hand_over(1, (2, 3), 7));
-        assert!(lock.leave(1, 2, 7));
-        assert_eq!(lock.settle(alive), Head::Free);
+        assert!(lock.release(1, 2, 7));
+        assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Free);
         let Claim::At(position) = lock.claim_free(4) else { panic!("not free") };
         assert_eq!(lock.enter(position, 4), Some(7));
     }
@@ -327,7 +327,7 @@ mod tests {
         }
         assert_eq!(lock.claim(1), Claim::None);
         assert!(lock.give_up(0, 1));
-        assert_eq!(lock.settle(alive), Head::Offered(1));
+        assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Offered(1));
         assert_eq!(lock.claim(1), Claim::At(slots));
         assert_eq!(lock.claim(1), Claim::None);
     }
@@ -345,18 +345,18 @@ mod tests {
                     for turn in 0..TURNS {
                         let Claim::At(position) = lock.claim(rank) else { panic!("full") };
                         if turn % 5 == u64::from(rank) && lock.give_up(position, rank) {
-                            lock.settle(alive);
+                            lock.pass_over_withdrawn(alive);
                             continue;
                         }
                         let word = loop {
-                            lock.settle(alive);
+                            lock.pass_over_withdrawn(alive);
                             if let Some(word) = lock.enter(position, rank) {
                                 break word;
                             }
                             std::thread::yield_now();
                         };
                         got += 1;
-                        assert!(lock.leave(position, rank, word + 1));
+                        assert!(lock.release(position, rank, word + 1));
                     }
                     got
                 })
@@ -364,7 +364,7 @@ mod tests {
             .collect();
         let got: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         let lock = QueueLock::over(&words).unwrap();
-        assert_eq!(lock.settle(alive), Head::Free);
+        assert_eq!(lock.pass_over_withdrawn(alive), LockHead::Free);
         let Claim::At(position) = lock.claim_free(1) else { panic!("not free") };
         assert_eq!(lock.enter(position, 1), Some(got));
     }

@@ -1,11 +1,11 @@
 //! A rank's block: whether it lives, what it waits for, where it sleeps.
 
-pub use crate::place::{Others, Place};
+pub use crate::process_address::{FurtherAddresses, ProcessAddress};
 
 use crate::export::ExportTable;
 use crate::job::Death;
 use crate::park::Park;
-use crate::place::PlaceLine;
+use crate::process_address::ProcessAddressLine;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 
@@ -24,7 +24,7 @@ pub enum RankState {
 
 /// What a blocked rank waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum WaitReason {
     /// All ranks to arrive at barrier number `epoch`; `missing` has not.
     Barrier {
         /// Number of the barrier, counted from 1.
@@ -52,45 +52,47 @@ pub enum Waiting {
     Leave,
 }
 
-impl Waiting {
+impl WaitReason {
     fn pack(self) -> (u64, u64) {
         match self {
-            Waiting::Barrier { epoch, missing } => (1 << 32 | u64::from(missing), epoch),
-            Waiting::Condition => (2 << 32, 0),
-            Waiting::Message => (3 << 32, 0),
-            Waiting::Room { peer } => (4 << 32 | u64::from(peer), 0),
-            Waiting::Collective { seq, peer } => (5 << 32 | u64::from(peer), seq),
-            Waiting::Leave => (6 << 32, 0),
+            WaitReason::Barrier { epoch, missing } => (1 << 32 | u64::from(missing), epoch),
+            WaitReason::Condition => (2 << 32, 0),
+            WaitReason::Message => (3 << 32, 0),
+            WaitReason::Room { peer } => (4 << 32 | u64::from(peer), 0),
+            WaitReason::Collective { seq, peer } => (5 << 32 | u64::from(peer), seq),
+            WaitReason::Leave => (6 << 32, 0),
         }
     }
 
     fn unpack(bits: u64, detail: u64) -> Option<Self> {
         let peer = (bits & 0xffff_ffff) as u32;
         Some(match bits >> 32 {
-            1 => Waiting::Barrier { epoch: detail, missing: peer },
-            2 => Waiting::Condition,
-            3 => Waiting::Message,
-            4 => Waiting::Room { peer },
-            5 => Waiting::Collective { seq: detail, peer },
-            6 => Waiting::Leave,
+            1 => WaitReason::Barrier { epoch: detail, missing: peer },
+            2 => WaitReason::Condition,
+            3 => WaitReason::Message,
+            4 => WaitReason::Room { peer },
+            5 => WaitReason::Collective { seq: detail, peer },
+            6 => WaitReason::Leave,
             _ => return None,
         })
     }
 }
 
-impl std::fmt::Display for Waiting {
+impl std::fmt::Display for WaitReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Waiting::Barrier { epoch, missing } => {
+            WaitReason::Barrier { epoch, missing } => {
                 write!(f, "in barrier {epoch}, for rank {missing} to arrive")
             }
-            Waiting::Condition => write!(f, "in poll_until, for a condition of the program"),
-            Waiting::Message => write!(f, "in wait, for any message"),
-            Waiting::Room { peer } => write!(f, "for room in the queue of rank {peer}"),
-            Waiting::Collective { seq, peer } => {
+            WaitReason::Condition => write!(f, "in poll_until, for a condition of the program"),
+            WaitReason::Message => write!(f, "in wait, for any message"),
+            WaitReason::Room { peer } => write!(f, "for room in the queue of rank {peer}"),
+            WaitReason::Collective { seq, peer } => {
                 write!(f, "in collective {seq}, for the part of rank {peer}")
             }
-            Waiting::Leave => write!(f, "leaving, for ranks of other nodes to take what it sent"),
+            WaitReason::Leave => {
+                write!(f, "leaving, for ranks of other nodes to take what it sent")
+            }
         }
     }
 }
@@ -105,7 +107,7 @@ struct StatusLine {
     finalized_ns: AtomicU64,
     /// Proxies that know of all that this rank had handed to them that it has been put into the lanes of endpoints,
     /// or has come back.
-    farewells: AtomicU32,
+    close_handshakes: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -139,7 +141,7 @@ pub struct RankBlock {
     status: StatusLine,
     park: Park,
     note: NoteLine,
-    place: PlaceLine,
+    place: ProcessAddressLine,
     counters: [AtomicU64; 128],
     gauges: [AtomicU64; 40],
     exports: ExportTable,
@@ -154,13 +156,13 @@ impl RankBlock {
     /// For a proxy: all that this rank had handed to it lies in the lanes of endpoints, or has come back.
     pub fn bid_farewell(&self) {
         // SYNC 15: pairs with farewells
-        self.status.farewells.fetch_add(1, Ordering::Release);
+        self.status.close_handshakes.fetch_add(1, Ordering::Release);
     }
 
     /// Proxies that have bidden this rank farewell.
-    pub fn farewells(&self) -> u32 {
+    pub fn close_handshakes(&self) -> u32 {
         // SYNC 15: pairs with bid_farewell
-        self.status.farewells.load(Ordering::Acquire)
+        self.status.close_handshakes.load(Ordering::Acquire)
     }
 
     /// Where the rank stands.
@@ -235,25 +237,25 @@ impl RankBlock {
     }
 
     /// Where the rank is reached from other nodes; `None` on a job of one node.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<ProcessAddress> {
         self.place.get()
     }
 
     /// For the agent: notes where the rank is reached.
-    pub fn set_place(&self, place: Place) {
+    pub fn set_place(&self, place: ProcessAddress) {
         self.place.set(place);
     }
 
     /// What the rank is blocked in, and since when ([`clump_os::clock::now_ns`]); `None` while it computes.
-    pub fn waiting(&self) -> Option<(Waiting, u64)> {
+    pub fn waiting(&self) -> Option<(WaitReason, u64)> {
         let what = self.note.what.load(Ordering::Acquire);
         let detail = self.note.detail.load(Ordering::Relaxed);
-        Some((Waiting::unpack(what, detail)?, self.note.since_ns.load(Ordering::Relaxed)))
+        Some((WaitReason::unpack(what, detail)?, self.note.since_ns.load(Ordering::Relaxed)))
     }
 
     /// Notes what this rank waits for, for whoever has to explain a death. Slow path only.
-    pub fn note_waiting(&self, waiting: Option<Waiting>) {
-        let (what, detail) = waiting.map_or((0, 0), Waiting::pack);
+    pub fn note_waiting(&self, waiting: Option<WaitReason>) {
+        let (what, detail) = waiting.map_or((0, 0), WaitReason::pack);
         if what != 0 && self.note.what.load(Ordering::Relaxed) >> 32 != what >> 32 {
             self.note.since_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
         }

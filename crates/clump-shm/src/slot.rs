@@ -11,7 +11,7 @@ use clump_os::sync::AtomicU64;
 pub const INLINE: usize = 7;
 /// Most words of one message: as many as two slots hold. Programs give eight arguments, an interface above
 /// two more; a long message needs two, a returned one needs one, and one on its way through a proxy four.
-pub const MOST_WORDS: usize = 2 * INLINE;
+pub const MAX_WORDS: usize = 2 * INLINE;
 
 /// One cache line.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ unsafe impl SharedLayout for Slot {}
 /// What a slot holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum SlotKind {
     /// Words only.
     Short = 1,
     /// Words and a payload in a bulk ring or block.
@@ -40,14 +40,14 @@ pub enum Kind {
     Forwarded = 5,
 }
 
-impl Kind {
+impl SlotKind {
     fn from_bits(bits: u64) -> Option<Self> {
         Some(match bits {
-            1 => Kind::Short,
-            2 => Kind::Medium,
-            3 => Kind::Long,
-            4 => Kind::Returned,
-            5 => Kind::Forwarded,
+            1 => SlotKind::Short,
+            2 => SlotKind::Medium,
+            3 => SlotKind::Long,
+            4 => SlotKind::Returned,
+            5 => SlotKind::Forwarded,
             _ => return None,
         })
     }
@@ -60,10 +60,10 @@ impl Kind {
 pub struct Header(u64);
 
 impl Header {
-    /// A message of `words` words (at most [`MOST_WORDS`]) and `payload` bytes beside the slot.
+    /// A message of `words` words (at most [`MAX_WORDS`]) and `payload` bytes beside the slot.
     #[inline(always)]
-    pub fn new(kind: Kind, handler: u8, words: usize, payload: u32) -> Self {
-        debug_assert!(words <= MOST_WORDS);
+    pub fn new(kind: SlotKind, handler: u8, words: usize, payload: u32) -> Self {
+        debug_assert!(words <= MAX_WORDS);
         // `am_fast_inline.h` of the C interface has the same for short messages.
         let low = (kind as u64) << 16 | (words as u64 & 0xf) << 20 | u64::from(handler) << 24;
         Self(low | u64::from(payload) << 32)
@@ -72,14 +72,14 @@ impl Header {
     /// A message of words only.
     #[inline(always)]
     pub fn short(handler: u8, words: usize) -> Self {
-        Self::new(Kind::Short, handler, words, 0)
+        Self::new(SlotKind::Short, handler, words, 0)
     }
 
     /// What the slot holds.
     #[inline(always)]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> SlotKind {
         // `parse` and `new` admit no other bits.
-        Kind::from_bits(self.0 >> 16 & 0xf).unwrap_or(Kind::Short)
+        SlotKind::from_bits(self.0 >> 16 & 0xf).unwrap_or(SlotKind::Short)
     }
 
     /// Index into the receiver's handler table.
@@ -109,15 +109,15 @@ impl Header {
     /// Reads a header of a short message in one slot; `None` for all others.
     #[inline(always)]
     pub(crate) fn parse_short(bits: u64) -> Option<Self> {
-        let short = bits >> 16 & 0xf == Kind::Short as u64 && bits >> 23 & 1 == 0;
+        let short = bits >> 16 & 0xf == SlotKind::Short as u64 && bits >> 23 & 1 == 0;
         short.then_some(Self(bits & !0xffff))
     }
 
     /// Reads the bits above the lap; `None` when no sender of ours wrote them.
     pub(crate) fn parse(bits: u64) -> Option<Self> {
         let header = Self(bits & !0xffff);
-        Kind::from_bits(bits >> 16 & 0xf)?;
-        (header.words() <= MOST_WORDS).then_some(header)
+        SlotKind::from_bits(bits >> 16 & 0xf)?;
+        (header.words() <= MAX_WORDS).then_some(header)
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
         #[test]
         fn any_bits_parse_or_are_refused(bits: u64) {
             if let Some(header) = Header::parse(bits) {
-                prop_assert!(header.words() <= MOST_WORDS);
+                prop_assert!(header.words() <= MAX_WORDS);
                 prop_assert_eq!(header.bits(), bits & !0xffff);
             }
         }

@@ -15,13 +15,13 @@ const CROWDED_SPIN_NS: u64 = 1_000;
 
 /// What a rank has learnt about waiting; shared by its threads.
 #[derive(Debug)]
-pub struct Patience {
+pub struct SpinPolicy {
     spin: u64,
     yielding: u64,
     yields: YieldPolicy,
 }
 
-impl Patience {
+impl SpinPolicy {
     /// Budgets in ns, from the job's creator.
     pub fn new(spin_ns: u64, yield_ns: u64) -> Self {
         let cycles = |ns: u64| ns * clock::cycles_per_us() / 1000;
@@ -49,7 +49,7 @@ impl Patience {
 
 /// What the waiting caller should do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
+pub enum WaitStep {
     /// Look again at once.
     Look,
     /// This call yielded; look again.
@@ -61,7 +61,7 @@ pub enum Next {
 /// One wait.
 #[derive(Debug)]
 pub struct Waiter<'a> {
-    patience: &'a Patience,
+    spin_policy: &'a SpinPolicy,
     looks: u32,
     started: u64,
     yields: u32,
@@ -70,8 +70,8 @@ pub struct Waiter<'a> {
 impl<'a> Waiter<'a> {
     /// Starts to wait.
     #[inline]
-    pub fn new(patience: &'a Patience) -> Self {
-        Self { patience, looks: 0, started: 0, yields: 0 }
+    pub fn new(spin_policy: &'a SpinPolicy) -> Self {
+        Self { spin_policy, looks: 0, started: 0, yields: 0 }
     }
 
     /// Something happened: start again with spinning.
@@ -82,33 +82,33 @@ impl<'a> Waiter<'a> {
 
     /// Nothing happened since the last look.
     #[inline]
-    pub fn step(&mut self) -> Next {
+    pub fn step(&mut self) -> WaitStep {
         self.looks += 1;
-        if self.looks < BUSY_LOOKS && !self.patience.crowded() {
-            return Next::Look;
+        if self.looks < BUSY_LOOKS && !self.spin_policy.crowded() {
+            return WaitStep::Look;
         }
         self.slow()
     }
 
     #[cold]
-    fn slow(&mut self) -> Next {
+    fn slow(&mut self) -> WaitStep {
         let now = clock::cycles();
         if self.started == 0 {
             self.started = now;
         }
         let waited = now.wrapping_sub(self.started);
-        let crowded = self.patience.crowded();
-        let spin = if crowded { 0 } else { self.patience.spin };
+        let crowded = self.spin_policy.crowded();
+        let spin = if crowded { 0 } else { self.spin_policy.spin };
         if waited < spin {
             clump_os::sync::pause();
-            return Next::Look;
+            return WaitStep::Look;
         }
-        let enough = waited >= spin + self.patience.yielding && self.yields >= 2;
-        if enough || !self.patience.yields.is_worthwhile() {
-            return Next::Sleep;
+        let enough = waited >= spin + self.spin_policy.yielding && self.yields >= 2;
+        if enough || !self.spin_policy.yields.is_worthwhile() {
+            return WaitStep::Sleep;
         }
-        self.patience.yields.offer();
+        self.spin_policy.yields.offer();
         self.yields += 1;
-        Next::Yielded
+        WaitStep::Yielded
     }
 }

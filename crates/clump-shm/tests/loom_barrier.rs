@@ -12,7 +12,7 @@ mod model;
 
 use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU64, Ordering, Site};
-use clump_shm::barrier::{Attendance, Lines, Listener, Places, Tell};
+use clump_shm::barrier::{BarrierMessage, BarrierProgress, Lines, Listener, NodeRanks};
 use clump_shm::park::Park;
 use loom::sync::Arc;
 use loom::thread;

@@ -49,7 +49,7 @@ fn neighbours() {
     two_rings([3, 4]);
 }
 
-fn strangers() {
+fn foreign() {
     two_rings([3, REPLY_QUEUE]);
 }
 
@@ -60,11 +60,11 @@ fn rings_in_one_word_are_all_heard() {
 
 #[test]
 fn rings_in_two_words_are_all_heard() {
-    holds(2, strangers);
+    holds(2, foreign);
 }
 
 #[test]
 fn ringing_must_release() {
     notices(Site::DoorbellRing, 2, neighbours);
-    notices(Site::DoorbellRing, 2, strangers);
+    notices(Site::DoorbellRing, 2, foreign);
 }

@@ -15,7 +15,7 @@ use clump_shm::doorbell::Doorbell;
 use clump_shm::lane::{CreditRequest, Creditor, LaneControl, LaneReceiver, LaneSender, Peek};
 use clump_shm::park::Park;
 use clump_shm::shared::{Shared, SharedSlice};
-use clump_shm::slot::{Header, INLINE, Kind, Slot};
+use clump_shm::slot::{Header, INLINE, Slot, SlotKind};
 use loom::sync::Arc;
 use loom::thread;
 use model::{bell, bulk, holds, notices, until};

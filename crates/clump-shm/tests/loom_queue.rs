@@ -15,7 +15,7 @@ use clump_shm::lane::Full;
 use clump_shm::park::Park;
 use clump_shm::queue::{BlockState, Blocks, Queue, QueueReceiver, QueueSlot, QueueTail, Take};
 use clump_shm::shared::{Shared, SharedSlice};
-use clump_shm::slot::{Header, INLINE, Kind};
+use clump_shm::slot::{Header, INLINE, SlotKind};
 use loom::sync::Arc;
 use loom::thread;
 use model::{bell, holds, notices, raw, until};

@@ -2,7 +2,7 @@
 #![cfg(loom)]
 
 use clump_os::sync::{AtomicU64, Ordering};
-use clump_shm::queue_lock::{Claim, Head, QueueLock, lock_words};
+use clump_shm::queue_lock::{Claim, LockHead, QueueLock, lock_words};
 use loom::sync::Arc;
 use loom::thread;
 

@@ -13,10 +13,10 @@ use clump_os::fence::{self, FenceKind};
 use clump_os::map::{Mapping, PAGE};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::bulk::Bulk;
-use clump_shm::doorbell::{Bell, Doorbell, REQUEST_QUEUE, Tally};
+use clump_shm::doorbell::{Doorbell, DoorbellHandle, REQUEST_QUEUE, Tally};
 use clump_shm::geometry::ENDPOINT_HEADER;
 use clump_shm::inbox::Inbox;
-use clump_shm::job::{Death, How};
+use clump_shm::job::{Death, DeathCause};
 use clump_shm::lane::{LaneControl, LaneReceiver, LaneSender, Peek};
 use clump_shm::name::Name;
 use clump_shm::node::{NodeConfig, NodeMemory};
@@ -24,7 +24,7 @@ use clump_shm::park::Park;
 use clump_shm::path::Path;
 use clump_shm::queue::{BlockState, Blocks, Queue, QueueReceiver, QueueSlot, QueueTail, Take};
 use clump_shm::shared::{Shared, SharedSlice};
-use clump_shm::slot::{Header, INLINE, Kind, Slot};
+use clump_shm::slot::{Header, INLINE, Slot, SlotKind};
 use std::ptr::NonNull;
 use std::thread;
 use std::time::Duration;
@@ -65,7 +65,7 @@ fn message(sender: u64, number: u64, most: u64) -> (Header, Vec<u64>, Vec<u8>) {
     let words = (0..1 + dice.below(10)).map(|i| sender << 56 | number << 8 | i).collect::<Vec<_>>();
     let len = if dice.below(3) == 0 { dice.below(most + 1) } else { 0 };
     let bytes = (0..len).map(|i| (number + i) as u8).collect::<Vec<_>>();
-    let kind = if len == 0 { Kind::Short } else { Kind::Medium };
+    let kind = if len == 0 { SlotKind::Short } else { SlotKind::Medium };
     (Header::new(kind, sender as u8 + 1, words.len(), len as u32), words, bytes)
 }
 
@@ -93,9 +93,9 @@ impl Room {
         Self { doorbell: Shared::private(doorbell), park: Shared::private(park) }
     }
 
-    fn bell(&self, bit: u32) -> Bell {
+    fn bell(&self, bit: u32) -> DoorbellHandle {
         let (doorbell, park) = (self.doorbell.clone(), self.park.clone());
-        Bell {
+        DoorbellHandle {
             doorbell,
             park,
             alarm: None,
@@ -145,7 +145,7 @@ fn take_from_lane(lane: &mut LaneReceiver) -> Option<(Header, [u64; 2 * INLINE],
 fn a_lane_carries_everything_in_order() {
     const MESSAGES: u64 = 100_000;
     let (mut sender, mut receiver) = Room::new().lane(0, 8, 4096);
-    receiver.heat();
+    receiver.disarm_notification();
     let sending = thread::spawn(move || {
         (0..MESSAGES).for_each(|number| send_on_lane(&mut sender, 0, number, 1024));
     });
@@ -202,7 +202,7 @@ fn a_queue_carries_everything_of_many_senders() {
 
 /// Sleeps until the doorbell rang, and fails if that takes for ever.
 fn sleep_for_bell(room: &Room, lanes: &mut [LaneReceiver], kind: FenceKind) {
-    lanes.iter().for_each(LaneReceiver::cool);
+    lanes.iter().for_each(LaneReceiver::arm_notification);
     let announced = room.park.announce(kind);
     let busy = lanes.iter().any(LaneReceiver::has_message) || room.doorbell.rung();
     if busy {
@@ -214,7 +214,7 @@ fn sleep_for_bell(room: &Room, lanes: &mut [LaneReceiver], kind: FenceKind) {
         assert!(slept < PATIENCE.as_nanos(), "nobody woke the sleeper");
     }
     room.doorbell.collect(|bit| assert!((bit as usize) < lanes.len()));
-    lanes.iter().for_each(LaneReceiver::heat);
+    lanes.iter().for_each(LaneReceiver::disarm_notification);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_sleeping_receiver_misses_nothing() {
 /// passed over.
 fn drain(inbox: &mut Inbox<()>, node: &NodeMemory, next: &mut [u64], most: u64) -> (u64, u64) {
     let (mut taken, mut skipped) = (0, 0);
-    inbox.answer_bells().unwrap();
+    inbox.process_doorbells().unwrap();
     for lane in &mut inbox.hot {
         while let Some((header, words, bytes)) = take_from_lane(&mut lane.receiver) {
             check(next, header, &words, &bytes, most);
@@ -298,7 +298,7 @@ fn claim_and_die(node: &NodeMemory, rank: u32) {
             free & 0xffff_ffff == 0 && state.compare_exchange(free, claimed, new, old).is_ok()
         })
     });
-    node.declare_dead(Death { rank, how: How::Signal(9) });
+    node.declare_dead(Death { rank, how: DeathCause::Signal(9) });
 }
 
 #[test]

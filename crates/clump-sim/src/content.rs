@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_have_at_most_seven_words() {
+    fn messages_have_at_max_seven_words() {
         for id in 0..1000 {
             assert!((1..=7).contains(&words(id).count()));
         }

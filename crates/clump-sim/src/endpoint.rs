@@ -2,15 +2,17 @@
 //! has consumed.
 
 use crate::content;
-use crate::doors::{OUTSIDE, TOO_LONG, offset_of};
+use crate::endpoints::{OUTSIDE, TOO_LONG, offset_of};
 use crate::inflow::Inflow;
-use crate::ledger::{self, Aim, Ledger, NO_HANDLER};
-use crate::plan::Wishes;
+use crate::ledger::{self, ExpectedEnd, Ledger, NO_HANDLER};
+use crate::plan::ProgramDemand;
 use crate::random::Random;
 use crate::switch::Time;
 use clump_net::original::Original;
-use clump_net::{Arrival, FlowId, Progress, Push, REQUEST_COST, Request, Sort, Stack};
-use clump_wire::frame::{Kind, stack_of};
+use clump_net::{
+    ArrivedMessage, Disposition, FlowId, Progress, Pushed, REQUEST_COST, Request, Stack,
+};
+use clump_wire::frame::{FrameKind, stack_of};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Handler that only consumes the message.
@@ -27,7 +29,7 @@ pub(crate) fn name_of(rank: u32, generation: u64, index: u8) -> u64 {
 #[derive(Debug)]
 struct Sending {
     id: u64,
-    kind: Kind,
+    kind: FrameKind,
     handler: u8,
     tag: u64,
     offset: u64,
@@ -46,7 +48,7 @@ struct Lane {
 /// Reply that found no room.
 #[derive(Debug)]
 struct Owed {
-    kind: Kind,
+    kind: FrameKind,
     handler: u8,
     to: u64,
     words: Vec<u64>,
@@ -69,17 +71,17 @@ pub(crate) struct Endpoint {
 }
 
 /// Environment in which an endpoint acts.
-pub(crate) struct Desk<'a> {
+pub(crate) struct EndpointEnvironment<'a> {
     pub(crate) now: Time,
     pub(crate) stack: &'a mut Stack,
     pub(crate) ledger: &'a ledger::SharedLedger,
     pub(crate) random: &'a mut Random,
-    pub(crate) wishes: &'a Wishes,
+    pub(crate) demand: &'a ProgramDemand,
     pub(crate) credit: u64,
     pub(crate) buffer: &'a mut Vec<u8>,
 }
 
-impl Desk<'_> {
+impl EndpointEnvironment<'_> {
     fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
         ledger::lock(self.ledger)
     }
@@ -111,7 +113,7 @@ impl Endpoint {
     }
 
     /// Describes the messages that wait to be sent, for a failure report.
-    pub(crate) fn tell(&self, stack: &Stack) -> String {
+    pub(crate) fn describe(&self, stack: &Stack) -> String {
         let lanes = self.lanes.iter().filter_map(|(to, lane)| {
             let front = lane.queue.front()?;
             let (bytes, done) = (front.bytes, front.progress.done);
@@ -142,42 +144,50 @@ impl Endpoint {
 
     /// Returns true if everything it sent is known to be consumed or returned. Sends credit
     /// requests to all peers that have not reported.
-    pub(crate) fn is_settled(&self, desk: &mut Desk<'_>) -> bool {
-        let now = desk.now;
-        let open = self.lanes.values().filter(|lane| desk.stack.ask(|| now, lane.flow));
+    pub(crate) fn is_consumed(&self, environment: &mut EndpointEnvironment<'_>) -> bool {
+        let now = environment.now;
+        let open = self
+            .lanes
+            .values()
+            .filter(|lane| environment.stack.request_consumption_report(|| now, lane.flow));
         open.count() == 0
     }
 
     /// Queues a request to endpoint `to`, which has the tag `tag`.
-    pub(crate) fn wish(&mut self, desk: &mut Desk<'_>, to: u64, tag: u64) {
+    pub(crate) fn queue_request(
+        &mut self,
+        environment: &mut EndpointEnvironment<'_>,
+        to: u64,
+        tag: u64,
+    ) {
         let Self { lanes, name, .. } = self;
-        let random = &mut *desk.random;
+        let random = &mut *environment.random;
         let lane = lanes.entry(to).or_insert_with(|| {
-            let ordered = random.chance(desk.wishes.ordered);
-            let flow = desk.stack.open_flow(*name, to, stack_of(to), ordered);
+            let ordered = random.chance(environment.demand.ordered);
+            let flow = environment.stack.open_flow(*name, to, stack_of(to), ordered);
             Lane { flow, ordered, queue: VecDeque::new() }
         });
         let dice = random.below(1_000_000) as u32;
-        let (short, long) = (desk.wishes.short, desk.wishes.long);
-        let most = desk.wishes.most_payload;
+        let (short, long) = (environment.demand.short, environment.demand.long);
+        let most = environment.demand.max_payload;
         let (kind, mut bytes) = match dice {
-            _ if dice < short => (Kind::Short, 0),
-            _ if dice < short + long => (Kind::Long, random.magnitude(1, most)),
-            _ => (Kind::Medium, random.magnitude(1, most)),
+            _ if dice < short => (FrameKind::Short, 0),
+            _ if dice < short + long => (FrameKind::Long, random.magnitude(1, most)),
+            _ => (FrameKind::Medium, random.magnitude(1, most)),
         };
         if random.one_in(40) {
             bytes = 0;
         }
-        let bad = random.chance(desk.wishes.bad).then(|| random.below(3));
-        let handler = if random.chance(desk.wishes.replied) { REPLY } else { TAKE };
+        let bad = random.chance(environment.demand.bad).then(|| random.below(3));
+        let handler = if random.chance(environment.demand.replied) { REPLY } else { TAKE };
         let (handler, tag, aim) = match bad {
-            Some(0) => (handler, tag.wrapping_add(1), Aim::Refused),
-            Some(1) => (NO_HANDLER, tag, Aim::NoHandler),
-            Some(_) if kind == Kind::Long => (handler, tag, Aim::Refused),
-            _ => (handler, tag, Aim::Handled),
+            Some(0) => (handler, tag.wrapping_add(1), ExpectedEnd::Refused),
+            Some(1) => (NO_HANDLER, tag, ExpectedEnd::NoHandler),
+            Some(_) if kind == FrameKind::Long => (handler, tag, ExpectedEnd::Refused),
+            _ => (handler, tag, ExpectedEnd::Handled),
         };
         let what = (kind, false, aim, lane.ordered);
-        let id = ledger::lock(desk.ledger).enter(what, (*name, to), bytes as usize);
+        let id = ledger::lock(environment.ledger).enter(what, (*name, to), bytes as usize);
         let offset = match bad {
             Some(2..) if id.is_multiple_of(2) => OUTSIDE,
             Some(2..) => TOO_LONG,
@@ -188,38 +198,43 @@ impl Endpoint {
     }
 
     /// Queues a request to an endpoint that does not exist.
-    pub(crate) fn wish_nowhere(&mut self, desk: &mut Desk<'_>, rank: u32) {
+    pub(crate) fn queue_undeliverable(
+        &mut self,
+        environment: &mut EndpointEnvironment<'_>,
+        rank: u32,
+    ) {
         let to = name_of(rank, 77, 31);
-        self.wish(desk, to, 0);
+        self.queue_request(environment, to, 0);
         let Some(sending) = self.lanes.get_mut(&to).and_then(|lane| lane.queue.back_mut()) else {
             return;
         };
         sending.handler = TAKE;
-        ledger::lock(desk.ledger).expect_refusal(sending.id);
+        ledger::lock(environment.ledger).expect_refusal(sending.id);
     }
 
     /// Sends what there is room for. Returns the number of messages sent.
-    pub(crate) fn send(&mut self, desk: &mut Desk<'_>) -> usize {
-        let now = desk.now;
+    pub(crate) fn send(&mut self, environment: &mut EndpointEnvironment<'_>) -> usize {
+        let now = environment.now;
         let mut sent = 0;
         while let Some(owed) = self.owed.front() {
             let Owed { kind, handler, to, words, payload } = owed;
             let names = (self.name, *to);
             let head = (*kind, *handler);
-            let pushed = desk.stack.reply(|| now, stack_of(*to), head, names, (words, payload));
+            let pushed =
+                environment.stack.reply(|| now, stack_of(*to), head, names, (words, payload));
             match pushed {
-                Push::Full => break,
-                Push::Accepted => sent += 1,
-                Push::Lost(_) => desk.withdraw_answer(*kind, words),
+                Pushed::Full => break,
+                Pushed::Accepted => sent += 1,
+                Pushed::Lost(_) => environment.withdraw_answer(*kind, words),
             }
             self.owed.pop_front();
         }
         for lane in self.lanes.values_mut() {
             while let Some(front) = lane.queue.front_mut() {
-                match desk.attempt(lane.flow, front) {
-                    Push::Accepted => sent += 1,
-                    Push::Full => break,
-                    Push::Lost(_) => desk.ledger().withdraw(front.id),
+                match environment.attempt(lane.flow, front) {
+                    Pushed::Accepted => sent += 1,
+                    Pushed::Full => break,
+                    Pushed::Lost(_) => environment.ledger().withdraw(front.id),
                 }
                 lane.queue.pop_front();
             }
@@ -228,51 +243,71 @@ impl Endpoint {
     }
 
     /// Handles a message.
-    pub(crate) fn handle(&mut self, desk: &mut Desk<'_>, arrival: &Arrival<'_>) {
+    pub(crate) fn handle(
+        &mut self,
+        environment: &mut EndpointEnvironment<'_>,
+        arrival: &ArrivedMessage<'_>,
+    ) {
         let route = arrival.route;
         let kind = match arrival.sort {
-            Sort::Message(kind) => kind,
-            Sort::Lost(kind, _) => {
+            Disposition::Message(kind) => kind,
+            Disposition::Lost(kind, _) => {
                 let (what, names) = ((kind, arrival.reply), (route.from, route.to));
-                return desk.ledger().on_returned(what, names, arrival.words(), arrival.payload);
+                return environment.ledger().on_returned(
+                    what,
+                    names,
+                    arrival.words(),
+                    arrival.payload,
+                );
             }
         };
         if route.to != self.name {
-            return desk
+            return environment
                 .ledger()
                 .complain(format!("{:x} was handed a message for {route:x?}", self.name));
         }
         match kind {
-            Kind::Returned => self.take_back(desk, arrival),
-            Kind::Ask => {
+            FrameKind::Returned => self.take_back(environment, arrival),
+            FrameKind::Ask => {
                 let asked = arrival.words().first().copied().unwrap_or_default();
-                self.inflows.entry(route.from).or_default().ask(asked);
-                self.report(desk, route.from);
+                self.inflows.entry(route.from).or_default().handle_credit_request(asked);
+                self.report(environment, route.from);
             }
-            Kind::Credit | Kind::Part => {
-                desk.ledger().complain(format!("{kind:?} was handed to an endpoint"));
+            FrameKind::Credit | FrameKind::Part => {
+                environment.ledger().complain(format!("{kind:?} was handed to an endpoint"));
             }
-            Kind::Short | Kind::Medium | Kind::Long => self.take(desk, arrival, kind),
+            FrameKind::Short | FrameKind::Medium | FrameKind::Long => {
+                self.take(environment, arrival, kind)
+            }
         }
     }
 
-    fn take_back(&mut self, desk: &mut Desk<'_>, arrival: &Arrival<'_>) {
+    fn take_back(
+        &mut self,
+        environment: &mut EndpointEnvironment<'_>,
+        arrival: &ArrivedMessage<'_>,
+    ) {
         let (first, words) = arrival.words().split_first().unwrap_or((&0, &[]));
         let original = Original::unpack(*first);
         let kind = match original.kind {
-            2 => Kind::Medium,
-            3 => Kind::Long,
-            _ => Kind::Short,
+            2 => FrameKind::Medium,
+            3 => FrameKind::Long,
+            _ => FrameKind::Short,
         };
         let names = (arrival.route.to, arrival.route.from);
-        desk.ledger().on_returned((kind, original.reply), names, words, arrival.payload);
+        environment.ledger().on_returned((kind, original.reply), names, words, arrival.payload);
     }
 
-    fn take(&mut self, desk: &mut Desk<'_>, arrival: &Arrival<'_>, kind: Kind) {
+    fn take(
+        &mut self,
+        environment: &mut EndpointEnvironment<'_>,
+        arrival: &ArrivedMessage<'_>,
+        kind: FrameKind,
+    ) {
         let (from, reply, handler) = (arrival.route.from, arrival.reply, arrival.handler);
         let names = (from, arrival.route.to);
         let what = (kind, reply, handler);
-        let id = desk.ledger().on_handled(what, names, arrival.words(), arrival.payload);
+        let id = environment.ledger().on_handled(what, names, arrival.words(), arrival.payload);
         if reply || id.is_none() {
             return;
         }
@@ -282,40 +317,49 @@ impl Endpoint {
                 let original = Original { reason, kind: kind as u8, handler, reply: false }.pack();
                 let words = [&[original], arrival.words()].concat();
                 let payload = arrival.payload.to_vec();
-                let kind = Kind::Returned;
-                self.answer(desk, Owed { kind, handler: 0, to: from, words, payload });
+                let kind = FrameKind::Returned;
+                self.answer(environment, Owed { kind, handler: 0, to: from, words, payload });
             }
-            REPLY => self.reply(desk, from),
+            REPLY => self.reply(environment, from),
             _ => {}
         }
         self.inflows.entry(from).or_default().consume(arrival.payload.len());
-        self.report(desk, from);
+        self.report(environment, from);
     }
 
-    fn reply(&mut self, desk: &mut Desk<'_>, to: u64) {
-        let kind = *desk.random.pick(&[Kind::Short, Kind::Short, Kind::Medium, Kind::Long]);
-        let most = (desk.wishes.most_payload / 4).max(1);
-        let bytes = if kind == Kind::Short { 0 } else { desk.random.magnitude(1, most) as usize };
-        let what = (kind, true, Aim::Handled, false);
-        let id = desk.ledger().enter(what, (self.name, to), bytes);
+    fn reply(&mut self, environment: &mut EndpointEnvironment<'_>, to: u64) {
+        let kind = *environment.random.pick(&[
+            FrameKind::Short,
+            FrameKind::Short,
+            FrameKind::Medium,
+            FrameKind::Long,
+        ]);
+        let most = (environment.demand.max_payload / 4).max(1);
+        let bytes = if kind == FrameKind::Short {
+            0
+        } else {
+            environment.random.magnitude(1, most) as usize
+        };
+        let what = (kind, true, ExpectedEnd::Handled, false);
+        let id = environment.ledger().enter(what, (self.name, to), bytes);
         let mut payload = vec![0; bytes];
         content::fill(id, &mut payload);
         let place = [offset_of(id), bytes as u64];
-        let place = if kind == Kind::Long { &place[..] } else { &[] };
+        let place = if kind == FrameKind::Long { &place[..] } else { &[] };
         let words = place.iter().copied().chain(content::words(id)).collect();
-        self.answer(desk, Owed { kind, handler: TAKE, to, words, payload });
+        self.answer(environment, Owed { kind, handler: TAKE, to, words, payload });
     }
 
     /// Sends a reply: at once if nothing else is owed and there is room, else later.
-    fn answer(&mut self, desk: &mut Desk<'_>, owed: Owed) {
-        let now = desk.now;
+    fn answer(&mut self, environment: &mut EndpointEnvironment<'_>, owed: Owed) {
+        let now = environment.now;
         let Owed { kind, handler, to, words, payload } = &owed;
         if self.owed.is_empty() {
             let (head, names) = ((*kind, *handler), (self.name, *to));
-            match desk.stack.reply(|| now, stack_of(*to), head, names, (words, payload)) {
-                Push::Accepted => return,
-                Push::Lost(_) => return desk.withdraw_answer(*kind, words),
-                Push::Full => {}
+            match environment.stack.reply(|| now, stack_of(*to), head, names, (words, payload)) {
+                Pushed::Accepted => return,
+                Pushed::Lost(_) => return environment.withdraw_answer(*kind, words),
+                Pushed::Full => {}
             }
         }
         self.owed.push_back(owed);
@@ -332,29 +376,29 @@ impl Endpoint {
     }
 
     /// Reports to another endpoint what was consumed of its requests, when that is due.
-    fn report(&mut self, desk: &mut Desk<'_>, from: u64) {
-        let due = self.inflows.get_mut(&from).and_then(|inflow| inflow.due(desk.credit));
+    fn report(&mut self, environment: &mut EndpointEnvironment<'_>, from: u64) {
+        let due = self.inflows.get_mut(&from).and_then(|inflow| inflow.due(environment.credit));
         if let Some(consumed) = due {
-            let now = desk.now;
-            desk.stack.report(|| now, stack_of(from), self.name, from, consumed);
+            let now = environment.now;
+            environment.stack.report(|| now, stack_of(from), self.name, from, consumed);
         }
     }
 }
 
-impl Desk<'_> {
+impl EndpointEnvironment<'_> {
     /// Tries to send a request, or the rest of it.
-    fn attempt(&mut self, flow: FlowId, sending: &mut Sending) -> Push {
+    fn attempt(&mut self, flow: FlowId, sending: &mut Sending) -> Pushed {
         let now = self.now;
-        let long = sending.kind == Kind::Long;
+        let long = sending.kind == FrameKind::Long;
         let cost = REQUEST_COST + if long { 0 } else { sending.bytes as u64 };
         let open = self.stack.outstanding(flow);
         if open != 0 && open + cost > self.credit && sending.progress == Progress::default() {
             // The peer reports consumption in quarters of the credit; a message that needs more
             // room sends a credit request.
             if cost + self.credit / 4 > self.credit {
-                self.stack.ask(|| now, flow);
+                self.stack.request_consumption_report(|| now, flow);
             }
-            return Push::Full;
+            return Pushed::Full;
         }
         if self.buffer.len() < sending.bytes {
             self.buffer.resize(sending.bytes, 0);
@@ -362,21 +406,21 @@ impl Desk<'_> {
         let payload = &mut self.buffer[..sending.bytes];
         content::fill(sending.id, payload);
         let place = [sending.offset, sending.bytes as u64];
-        let place = if sending.kind == Kind::Long { &place[..] } else { &[] };
+        let place = if sending.kind == FrameKind::Long { &place[..] } else { &[] };
         let words: Vec<u64> = place.iter().copied().chain(content::words(sending.id)).collect();
         let Sending { kind, handler, tag, progress, .. } = sending;
         let request = Request { flow, tag: *tag, kind: *kind, handler: *handler, words: &words };
         match kind {
-            Kind::Long => self.stack.request_long(|| now, &request, payload, progress),
+            FrameKind::Long => self.stack.request_long(|| now, &request, payload, progress),
             _ => self.stack.request(|| now, &request, payload),
         }
     }
 
     /// Notes that a reply cannot be sent any more: its target is lost.
-    fn withdraw_answer(&mut self, kind: Kind, words: &[u64]) {
+    fn withdraw_answer(&mut self, kind: FrameKind, words: &[u64]) {
         // The number of a message returned to sender belongs to the other side.
-        if kind != Kind::Returned
-            && let Some(&id) = words.get(if kind == Kind::Long { 2 } else { 0 })
+        if kind != FrameKind::Returned
+            && let Some(&id) = words.get(if kind == FrameKind::Long { 2 } else { 0 })
         {
             self.ledger().withdraw(id);
         }

@@ -19,7 +19,7 @@ impl Inflow {
     /// Notes a credit request: the other side wants a report once this total has been consumed.
     /// Credit requests overtake each other: the smallest total is surely reached, and then the
     /// other side asks again.
-    pub(crate) fn ask(&mut self, total: u64) {
+    pub(crate) fn handle_credit_request(&mut self, total: u64) {
         self.asked = Some(self.asked.map_or(total, |earlier| earlier.min(total)));
     }
 

@@ -6,10 +6,10 @@ use crate::time::{Costs, SeatClock};
 use anyhow::Context as _;
 use clump_net::seal::JobKey;
 use clump_net::{Batch, Stack, StackConfig};
-use clump_ni::{Bed, Server, Wiring};
+use clump_ni::{Server, SleepAnnouncement, Wiring};
 use clump_os::alarm::Alarm;
 use clump_shm::node::{NodeConfig, NodeMemory};
-use clump_shm::rank::Place;
+use clump_shm::rank::ProcessAddress;
 use clump_wire::Security;
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ pub(crate) fn memory_of(config: &NodeConfig<'_>) -> anyhow::Result<NodeMemory> {
     let alarms = alarms.collect::<Result<Vec<_>, clump_os::error::OsError>>();
     memory.set_alarms(alarms.context("no alarm")?);
     for actor in 0..memory.all_interfaces().end {
-        let place = Place { address: address_of(actor), others: Default::default(), epoch: 1 };
+        let place =
+            ProcessAddress { address: address_of(actor), others: Default::default(), epoch: 1 };
         memory.rank(actor).context("no block")?.set_place(place);
     }
     for rank in memory.local_ranks() {
@@ -32,7 +33,7 @@ pub(crate) fn memory_of(config: &NodeConfig<'_>) -> anyhow::Result<NodeMemory> {
 }
 
 /// Parameters that the interfaces of a job share.
-pub(crate) struct Trade<'a> {
+pub(crate) struct InterfaceEnvironment<'a> {
     pub(crate) switch: &'a SharedSwitch,
     pub(crate) key: &'a JobKey,
     pub(crate) security: Security,
@@ -45,7 +46,7 @@ pub(crate) struct Trade<'a> {
 }
 
 /// Interface of a node: a proxy, or the executor of one-sided operations only.
-pub(crate) struct Interface {
+pub(crate) struct SimInterface {
     pub(crate) memory: NodeMemory,
     pub(crate) id: u32,
     pub(crate) server: Server<SeatClock>,
@@ -53,26 +54,26 @@ pub(crate) struct Interface {
     ahead: Time,
     spin: Time,
     pub(crate) frozen_until: Time,
-    bed: Option<Bed>,
+    bed: Option<SleepAnnouncement>,
     idle_since: Option<Time>,
     switch: SharedSwitch,
     /// True if work lay there while it slept, and nothing woke it.
     pub(crate) overslept: bool,
 }
 
-impl Interface {
+impl SimInterface {
     /// Creates interface number `which` of a node, at time `begin`.
     pub(crate) fn new(
         memory: &NodeMemory,
         which: u32,
         (begin, ahead): (Time, Time),
-        trade: &Trade<'_>,
+        trade: &InterfaceEnvironment<'_>,
     ) -> anyhow::Result<Self> {
         let clock = SeatClock::new(trade.costs.unwrap_or_default());
         clock.set(begin + ahead);
         let time = trade.costs.map(|_| clock.clone());
         let server = Server::new(memory, which, clock, |wiring| {
-            let Wiring { me: (me, epoch), peers, doors } = wiring;
+            let Wiring { me: (me, epoch), peers, endpoints } = wiring;
             let config = StackConfig {
                 me,
                 epoch,
@@ -86,7 +87,7 @@ impl Interface {
                 None => SimDriver::new(trade.switch, me),
             };
             trade.switch.lock().attach(me, true);
-            let stack = Stack::new(config, trade.key, Box::new(driver), doors);
+            let stack = Stack::new(config, trade.key, Box::new(driver), endpoints);
             stack.map_err(|e| clump_am::ErrorKind::Network(e.to_string()).into())
         });
         let server = server.map_err(|e| anyhow::anyhow!("no interface: {e}"))?;
@@ -127,7 +128,7 @@ impl Interface {
             let timer = self.server.stack().next_timeout();
             timer.map_or(spun, |at| spun.min(at.saturating_sub(self.ahead)))
         } else {
-            self.server.attend();
+            self.server.housekeeping();
             let nap = self.server.before_sleep();
             self.ends() + nap.as_nanos() as Time
         };
@@ -143,7 +144,7 @@ impl Interface {
         let rung = alarm.wait(None, Some(Duration::ZERO)).rung;
         match self.bed.take() {
             Some(bed) => {
-                bed.leave(alarm);
+                bed.cancel(alarm);
                 !rung && !self.switch.lock().has_datagrams(self.id)
             }
             None => {

@@ -9,7 +9,7 @@
 //! 4. A message that must be refused (bad tag, bad handler, outside the segment) is not handled.
 
 use crate::content;
-use clump_wire::frame::{Kind, stack_of};
+use clump_wire::frame::{FrameKind, stack_of};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,7 +20,7 @@ pub(crate) const NO_HANDLER: u8 = 200;
 
 /// Intended end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Aim {
+pub(crate) enum ExpectedEnd {
     /// It is handled, unless its endpoint closes.
     Handled,
     /// Its target refuses it: bad tag, no such endpoint, outside the segment.
@@ -31,13 +31,13 @@ pub(crate) enum Aim {
 
 /// A message and its fate.
 #[derive(Debug, Clone)]
-pub(crate) struct Message {
-    pub(crate) kind: Kind,
+pub(crate) struct LedgerMessage {
+    pub(crate) kind: FrameKind,
     pub(crate) reply: bool,
     pub(crate) bytes: usize,
     pub(crate) from: u64,
     pub(crate) to: u64,
-    pub(crate) aim: Aim,
+    pub(crate) aim: ExpectedEnd,
     pub(crate) ordered: bool,
     handled: bool,
     returned: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Message {
 /// The record of all messages of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    messages: Vec<Message>,
+    messages: Vec<LedgerMessage>,
     /// Last message handled, for each ordered flow.
     last: HashMap<(u64, u64), u64>,
     /// Ranks given up, as a bit set.
@@ -58,12 +58,12 @@ pub(crate) struct Ledger {
     open: u64,
     /// First violation found.
     wrong: Option<String>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: LedgerCounts,
 }
 
 /// Numbers of messages by how they ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct LedgerCounts {
     pub(crate) sent: u64,
     pub(crate) handled: u64,
     pub(crate) returned: u64,
@@ -82,12 +82,12 @@ impl Ledger {
     /// Records a message that is about to be sent. Returns its number.
     pub(crate) fn enter(
         &mut self,
-        (kind, reply, aim, ordered): (Kind, bool, Aim, bool),
+        (kind, reply, aim, ordered): (FrameKind, bool, ExpectedEnd, bool),
         (from, to): (u64, u64),
         bytes: usize,
     ) -> u64 {
         let (handled, returned, deposited, excused) = (false, false, Vec::new(), false);
-        let message = Message {
+        let message = LedgerMessage {
             kind,
             reply,
             bytes,
@@ -108,19 +108,19 @@ impl Ledger {
 
     /// Notes that a recorded message was not sent after all.
     pub(crate) fn withdraw(&mut self, id: u64) {
-        self.settle(id, |message| message.excused = true);
+        self.resolve(id, |message| message.excused = true);
     }
 
     /// Notes that a message goes to an endpoint that does not exist.
     pub(crate) fn expect_refusal(&mut self, id: u64) {
         if let Some(message) = self.messages.get_mut(id as usize) {
-            message.aim = Aim::Refused;
+            message.aim = ExpectedEnd::Refused;
         }
     }
 
-    fn settle(&mut self, id: u64, change: impl FnOnce(&mut Message)) {
+    fn resolve(&mut self, id: u64, change: impl FnOnce(&mut LedgerMessage)) {
         let Some(message) = self.messages.get_mut(id as usize) else { return };
-        let open = |m: &Message| !m.handled && !m.returned && !m.excused;
+        let open = |m: &LedgerMessage| !m.handled && !m.returned && !m.excused;
         let before = open(message);
         change(message);
         self.open -= u64::from(before && !open(message));
@@ -143,7 +143,7 @@ impl Ledger {
 
     /// Describes the first few of the open messages.
     pub(crate) fn some_open(&self) -> String {
-        let open = |m: &&Message| !m.handled && !m.returned && !m.excused;
+        let open = |m: &&LedgerMessage| !m.handled && !m.returned && !m.excused;
         let open: Vec<_> = self.messages.iter().filter(open).collect();
         let few: Vec<_> = open.iter().take(4).map(|message| format!("{message:x?}")).collect();
         format!("{} messages are lost: {}", open.len(), few.join("; "))
@@ -152,7 +152,7 @@ impl Ledger {
     /// Records that an endpoint got a message. Returns its number if the endpoint should handle it.
     pub(crate) fn on_handled(
         &mut self,
-        (kind, reply, handler): (Kind, bool, u8),
+        (kind, reply, handler): (FrameKind, bool, u8),
         (from, to): (u64, u64),
         words: &[u64],
         payload: &[u8],
@@ -165,13 +165,13 @@ impl Ledger {
         };
         let id = id.unwrap_or_default();
         let aimed = match message.aim {
-            Aim::Handled => handler != NO_HANDLER,
-            Aim::NoHandler => handler == NO_HANDLER,
-            Aim::Refused => false,
+            ExpectedEnd::Handled => handler != NO_HANDLER,
+            ExpectedEnd::NoHandler => handler == NO_HANDLER,
+            ExpectedEnd::Refused => false,
         };
         let whole = match kind {
-            Kind::Long => message.is_deposited(),
-            Kind::Short => payload.is_empty(),
+            FrameKind::Long => message.is_deposited(),
+            FrameKind::Short => payload.is_empty(),
             _ => payload.len() == message.bytes && content::is_intact(id, 0, payload),
         };
         let same =
@@ -201,10 +201,10 @@ impl Ledger {
         if handler == NO_HANDLER {
             // It must still be returned.
             if let Some(message) = self.messages.get_mut(id as usize) {
-                message.aim = Aim::Refused;
+                message.aim = ExpectedEnd::Refused;
             }
         } else {
-            self.settle(id, |message| message.handled = true);
+            self.resolve(id, |message| message.handled = true);
         }
         Some(id)
     }
@@ -212,7 +212,7 @@ impl Ledger {
     /// Records that a message was returned to the endpoint that had sent it.
     pub(crate) fn on_returned(
         &mut self,
-        (kind, reply): (Kind, bool),
+        (kind, reply): (FrameKind, bool),
         (from, to): (u64, u64),
         words: &[u64],
         payload: &[u8],
@@ -223,7 +223,7 @@ impl Ledger {
             return self.complain(tell("came back that nobody in the job has sent"));
         };
         let id = id.unwrap_or_default();
-        let whole = kind != Kind::Medium
+        let whole = kind != FrameKind::Medium
             || (payload.len() == message.bytes && content::is_intact(id, 0, payload));
         let same =
             (kind, reply, from, to) == (message.kind, message.reply, message.from, message.to);
@@ -240,7 +240,7 @@ impl Ledger {
             return self.complain(more);
         }
         self.counts.returned += 1;
-        self.settle(id, |message| message.returned = true);
+        self.resolve(id, |message| message.returned = true);
     }
 
     /// Records that a fragment of a long message was written.
@@ -251,7 +251,8 @@ impl Ledger {
         let end = at + data.len() as u64;
         let overlaps =
             message.deposited.iter().any(|&(from, bytes)| from < end && at < from + bytes);
-        let fits = end <= message.bytes as u64 && message.to == to && message.kind == Kind::Long;
+        let fits =
+            end <= message.bytes as u64 && message.to == to && message.kind == FrameKind::Long;
         let intact = content::is_intact(id, at, data);
         message.add_deposit(at, data.len() as u64);
         if overlaps || !fits || !intact {
@@ -272,7 +273,7 @@ impl Ledger {
         self.excuse(|message| message.from == name);
     }
 
-    fn excuse(&mut self, whom: impl Fn(&Message) -> bool) {
+    fn excuse(&mut self, whom: impl Fn(&LedgerMessage) -> bool) {
         for message in &mut self.messages {
             let open = !message.handled && !message.returned && !message.excused;
             if whom(message) {
@@ -284,24 +285,24 @@ impl Ledger {
 
     /// Returns the bytes of replies to a rank, and of requests that may be on their way back to it.
     pub(crate) fn answers_to(&self, rank: u32) -> usize {
-        let open = |m: &&Message| !m.handled && !m.returned && !m.excused;
-        let answer = |m: &&Message| stack_of(if m.reply { m.to } else { m.from }) == rank;
+        let open = |m: &&LedgerMessage| !m.handled && !m.returned && !m.excused;
+        let answer = |m: &&LedgerMessage| stack_of(if m.reply { m.to } else { m.from }) == rank;
         let answers = self.messages.iter().filter(open).filter(answer);
         answers.map(|message| message.bytes + 200).sum()
     }
 
     /// Returns the first request of an endpoint whose fate is unknown: `None` once all its flows
     /// are settled.
-    pub(crate) fn unsettled(&self, name: u64) -> Option<&Message> {
+    pub(crate) fn unresolved(&self, name: u64) -> Option<&LedgerMessage> {
         self.messages.iter().find(|message| {
             let open = !message.handled && !message.returned && !message.excused;
             // One without a handler counts as consumed before it is returned.
-            message.from == name && open && !message.reply && message.aim == Aim::Handled
+            message.from == name && open && !message.reply && message.aim == ExpectedEnd::Handled
         })
     }
 }
 
-impl Message {
+impl LedgerMessage {
     fn add_deposit(&mut self, at: u64, bytes: u64) {
         // Fragments mostly arrive in order: neighbours are joined.
         match self.deposited.iter_mut().find(|(from, length)| from + *length == at) {
@@ -317,14 +318,14 @@ impl Message {
 }
 
 /// Returns the number of the message that has these words.
-fn number_of(kind: Kind, words: &[u64]) -> Option<u64> {
-    words.get(if kind == Kind::Long { 2 } else { 0 }).copied()
+fn number_of(kind: FrameKind, words: &[u64]) -> Option<u64> {
+    words.get(if kind == FrameKind::Long { 2 } else { 0 }).copied()
 }
 
-fn has_words(id: u64, kind: Kind, bytes: usize, words: &[u64]) -> bool {
+fn has_words(id: u64, kind: FrameKind, bytes: usize, words: &[u64]) -> bool {
     let words = match (kind, words) {
-        (Kind::Long, [_, length, rest @ ..]) if *length == bytes as u64 => rest,
-        (Kind::Long, _) => return false,
+        (FrameKind::Long, [_, length, rest @ ..]) if *length == bytes as u64 => rest,
+        (FrameKind::Long, _) => return false,
         _ => words,
     };
     words.iter().copied().eq(content::words(id))

@@ -2,7 +2,7 @@
 //! interfaces (`clump-ni`) and requesters of one-sided operations (`clump-rma`) on a simulated
 //! network.
 //!
-//! Layer 7: no crate depends on it. A seed decides everything ([`Plan`]): the ranks, what programs
+//! Layer 7: no crate depends on it. A seed decides everything ([`ClusterPlan`]): the ranks, what programs
 //! send, and what the network does to it. A run is one thread and one queue of events, so a seed
 //! determines it fully: a failure is repeated with `cargo run --release -p clump-sim --bin soak --
 //! --seed N --seeds 1 --trace`.
@@ -11,7 +11,7 @@
 //! settled; then all ranks close. An oracle that knows nothing of packets checks every message as
 //! it is handled or returned.
 //!
-//! Types to know: [`Plan`], [`run`], [`Outcome`], [`Failure`]; [`onesided`], where ranks use each
+//! Types to know: [`ClusterPlan`], [`run`], [`RunSummary`], [`RunFailure`]; [`onesided`], where ranks use each
 //! other's memory; [`proxies`], paper 002's experiment.
 //!
 //! # Invariants
@@ -26,40 +26,40 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod booth;
 mod content;
-mod doors;
 mod driver;
 mod endpoint;
-mod ghost;
+mod endpoints;
 mod inflow;
 mod interface;
 mod ledger;
 pub mod onesided;
-mod outcome;
 mod plan;
 pub mod proxies;
+mod proxy_client_rank;
 mod random;
 mod rank;
 mod sleeper;
+mod stale_stack;
+mod summary;
 mod switch;
 pub mod throughput;
 mod time;
 mod turns;
 mod world;
 
-pub use outcome::{Failure, Outcome};
-pub use plan::{MICROSECOND, MILLISECOND, Plan, SECOND, Step, Wishes};
+pub use plan::{ClusterPlan, MICROSECOND, MILLISECOND, PlanStep, ProgramDemand, SECOND};
 pub use random::Random;
-pub use switch::{Link, NetCounts, Port};
+pub use summary::{RunFailure, RunSummary};
+pub use switch::{LinkFaults, NetCounts, Port};
 
 /// Runs a plan to its end. With `trace` it prints its steps on standard error.
 ///
 /// # Errors
 /// Fails if the oracle found a violation, or if the run never settles.
-pub fn run(plan: Plan, trace: bool) -> Result<Outcome, Box<Failure>> {
+pub fn run(plan: ClusterPlan, trace: bool) -> Result<RunSummary, Box<RunFailure>> {
     let seed = plan.seed;
-    let world = world::World::new(plan, trace).map_err(|error| Failure {
+    let world = world::Cluster::new(plan, trace).map_err(|error| RunFailure {
         task: "",
         seed,
         at_ns: 0,

@@ -20,15 +20,15 @@ mod plan;
 mod program;
 mod world;
 
-use crate::outcome::Failure;
+use crate::summary::RunFailure;
 use crate::switch::NetCounts;
-pub use model::Counts;
-pub use plan::{Fault, Plan, Way};
+pub use model::ModelCounts;
+pub use plan::{NetworkMode, OneSidedFault, OneSidedPlan};
 
 /// Outcome of a run without violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Outcome {
+pub struct OneSidedSummary {
     pub seed: u64,
     pub ranks: u32,
     pub nodes: u32,
@@ -36,7 +36,7 @@ pub struct Outcome {
     /// Virtual time until the last rank had finished.
     pub network_ns: u64,
     pub events: u64,
-    pub counts: Counts,
+    pub counts: ModelCounts,
     pub net: NetCounts,
     /// Digest of the times of all events: two runs of one seed agree in it.
     pub digest: u64,
@@ -46,9 +46,9 @@ pub struct Outcome {
 ///
 /// # Errors
 /// Fails if the model found a violation, or if the run never ends.
-pub fn run(plan: Plan, trace: bool) -> Result<Outcome, Box<Failure>> {
-    let (seed, task) = (plan.seed, plan.way().task());
-    let world = world::World::new(plan, trace).map_err(|error| Failure {
+pub fn run(plan: OneSidedPlan, trace: bool) -> Result<OneSidedSummary, Box<RunFailure>> {
+    let (seed, task) = (plan.seed, plan.network_mode().task());
+    let world = world::OneSidedCluster::new(plan, trace).map_err(|error| RunFailure {
         task,
         seed,
         at_ns: 0,

@@ -2,7 +2,7 @@
 //! workload, and the faults with their times.
 
 use crate::random::Random;
-use crate::switch::{Link, Port, Time};
+use crate::switch::{LinkFaults, Port, Time};
 use clump_proto::{Config, Congestion};
 use clump_wire::Security;
 
@@ -21,9 +21,9 @@ const SHORTEST_DATAGRAM: usize = 1232;
 /// A planned change to the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields say it")]
-pub enum Step {
+pub enum PlanStep {
     /// The link between two ranks changes; also the reverse link, if `both`.
-    Weather { from: u32, to: u32, both: bool, link: Box<Link> },
+    Weather { from: u32, to: u32, both: bool, link: Box<LinkFaults> },
     /// Ranks whose bits are set are cut off from the others, or (`false`) joined with them again.
     Partition { group: u64, cut: bool },
     /// Nothing gets from one rank to another, or (`false`) everything does again.
@@ -53,13 +53,13 @@ pub enum Step {
 
 /// Workload of the programs of all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wishes {
+pub struct ProgramDemand {
     /// Mean time between two bursts of requests of a rank.
     pub think: Time,
     /// Maximum number of requests in a burst.
     pub burst: u64,
     /// Longest payload.
-    pub most_payload: u64,
+    pub max_payload: u64,
     /// Chance in a million that a request is short; it is medium if neither short nor long.
     pub short: u32,
     /// Chance in a million that a request is long.
@@ -78,7 +78,7 @@ pub struct Wishes {
 
 /// A simulated cluster: ranks, network, programs and steps.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ClusterPlan {
     /// Seed from which all of it follows.
     pub seed: u64,
     /// Number of ranks.
@@ -94,22 +94,22 @@ pub struct Plan {
     /// Port between each rank and its links.
     pub port: Port,
     /// Initial properties of all links.
-    pub link: Link,
+    pub link: LinkFaults,
     /// Minimum cost of a rank's turn.
     pub turn: Time,
     /// Workload of the programs.
-    pub wishes: Wishes,
+    pub program_demand: ProgramDemand,
     /// Start of virtual time for each rank: clocks differ between machines.
     pub clocks: Vec<Time>,
     /// True if an outsider sends to all ranks under a key of its own.
     pub outsider: bool,
     /// Steps in order, with their times from 0.
-    pub steps: Vec<(Time, Step)>,
+    pub steps: Vec<(Time, PlanStep)>,
     /// Time at which faults end.
     pub heal_at: Time,
 }
 
-impl Plan {
+impl ClusterPlan {
     /// Creates the plan of a seed.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
@@ -122,7 +122,7 @@ impl Plan {
             _ => random.between(25 * SECOND, 60 * SECOND),
         };
         let delay = random.magnitude(MICROSECOND, 1 + span / 1000).min(50 * MILLISECOND);
-        let mut link = Link::clean(delay, datagram);
+        let mut link = LinkFaults::clean(delay, datagram);
         if random.one_in(4) {
             link.jitter = random.magnitude(MICROSECOND, 4 * delay);
         }
@@ -131,7 +131,7 @@ impl Plan {
             link.mtu = narrow(&mut random, datagram);
         }
         let port = port(&mut random, datagram, span);
-        let wishes = wishes(&mut random, &port, ranks, span);
+        let program_demand = demand(&mut random, &port, ranks, span);
         let clocks = (0..ranks)
             // The 32-bit clock of packets wraps every 275 s: some begin just before.
             .map(|_| {
@@ -152,7 +152,7 @@ impl Plan {
             port,
             link,
             turn: random.magnitude(300, 20 * MICROSECOND),
-            wishes,
+            program_demand,
             clocks,
             outsider: random.one_in(8),
             steps: Vec::new(),
@@ -161,9 +161,9 @@ impl Plan {
         plan.add_faults(&mut random);
         if random.one_in(5) {
             let most = narrow(&mut random, datagram);
-            plan.steps.push((random.below(span), Step::Narrow { most }));
+            plan.steps.push((random.below(span), PlanStep::Narrow { most }));
         }
-        plan.steps.push((span, Step::Heal));
+        plan.steps.push((span, PlanStep::Heal));
         plan.steps.sort_by_key(|(at, _)| *at);
         plan
     }
@@ -171,10 +171,10 @@ impl Plan {
     /// Returns the bytes that a stack may keep, except for answers. Per peer: data in flight (a
     /// window, and the message that its last unit belongs to), data queued (requests half of it),
     /// and data unconsumed.
-    pub(crate) fn most_memory(&self) -> usize {
-        let payload = self.wishes.most_payload as usize;
+    pub(crate) fn max_memory(&self) -> usize {
+        let payload = self.program_demand.max_payload as usize;
         let flows = (self.endpoints * self.endpoints) as usize;
-        let window = self.channel.most_window_bytes;
+        let window = self.channel.max_window_bytes;
         let per_peer = window + (512 << 10) + 4 * payload;
         let unconsumed = flows * (self.credit_bytes as usize + payload);
         (self.ranks as usize - 1) * (per_peer + 2 * unconsumed)
@@ -194,24 +194,24 @@ impl Plan {
             let pause = random.magnitude(MILLISECOND, 3 * SECOND).min(span / 4 + 1);
             match random.below(12) {
                 0..5 => {
-                    let link = Box::new(weather(random, &self.link));
+                    let link = Box::new(link_changes(random, &self.link));
                     self.steps
-                        .push((at, Step::Weather { from, to, both: !random.one_in(3), link }));
+                        .push((at, PlanStep::Weather { from, to, both: !random.one_in(3), link }));
                 }
                 5 => {
                     let group = random.below((1 << self.ranks) - 2) + 1;
-                    self.steps.push((at, Step::Partition { group, cut: true }));
-                    self.steps.push((until, Step::Partition { group, cut: false }));
+                    self.steps.push((at, PlanStep::Partition { group, cut: true }));
+                    self.steps.push((until, PlanStep::Partition { group, cut: false }));
                 }
                 6 => {
-                    self.steps.push((at, Step::OneWay { from, to, cut: true }));
-                    self.steps.push((until, Step::OneWay { from, to, cut: false }));
+                    self.steps.push((at, PlanStep::OneWay { from, to, cut: true }));
+                    self.steps.push((until, PlanStep::OneWay { from, to, cut: false }));
                 }
-                7 | 8 => self.steps.push((at, Step::Compute { rank, span: pause })),
-                9 => self.steps.push((at, Step::Freeze { rank, span: pause })),
+                7 | 8 => self.steps.push((at, PlanStep::Compute { rank, span: pause })),
+                9 => self.steps.push((at, PlanStep::Freeze { rank, span: pause })),
                 10 => {
                     let endpoint = random.below(u64::from(self.endpoints)) as u32;
-                    self.steps.push((at, Step::Renew { rank, endpoint }));
+                    self.steps.push((at, PlanStep::Renew { rank, endpoint }));
                 }
                 _ => self.add_end(random, at, rank),
             }
@@ -220,8 +220,8 @@ impl Plan {
         for from in 0..self.ranks {
             for to in (0..self.ranks).filter(|&to| to != from) {
                 if random.one_in(2) {
-                    let link = Box::new(weather(random, &self.link));
-                    self.steps.push((0, Step::Weather { from, to, both: false, link }));
+                    let link = Box::new(link_changes(random, &self.link));
+                    self.steps.push((0, PlanStep::Weather { from, to, both: false, link }));
                 }
             }
         }
@@ -229,8 +229,8 @@ impl Plan {
 
     /// Adds the end of a rank: at most two ranks end, and at least two stay.
     fn add_end(&mut self, random: &mut Random, at: Time, rank: u32) {
-        let ends = |step: &Step| match step {
-            Step::Kill { rank, .. } | Step::Close { rank } => Some(*rank),
+        let ends = |step: &PlanStep| match step {
+            PlanStep::Kill { rank, .. } | PlanStep::Close { rank } => Some(*rank),
             _ => None,
         };
         let ended: Vec<_> = self.steps.iter().filter_map(|(_, step)| ends(step)).collect();
@@ -238,14 +238,14 @@ impl Plan {
             return;
         }
         if random.one_in(2) {
-            self.steps.push((at, Step::Close { rank }));
+            self.steps.push((at, PlanStep::Close { rank }));
             return;
         }
         let known_after = random.magnitude(MILLISECOND, 2 * SECOND);
-        self.steps.push((at, Step::Kill { rank, known_after }));
+        self.steps.push((at, PlanStep::Kill { rank, known_after }));
         if random.one_in(2) {
             let later = at + random.below(2 * known_after);
-            self.steps.push((later, Step::Restart { rank }));
+            self.steps.push((later, PlanStep::Restart { rank }));
         }
     }
 
@@ -279,8 +279,8 @@ fn narrow(random: &mut Random, datagram: usize) -> usize {
 
 pub(crate) fn port(random: &mut Random, datagram: usize, span: Time) -> Port {
     // Limits a run to some megabytes.
-    let most_rate = (40_000_000_000_000_000 / span.max(1)).clamp(200_000, 2_000_000_000);
-    let rate = random.magnitude(most_rate / 50, most_rate).max(100_000);
+    let max_rate = (40_000_000_000_000_000 / span.max(1)).clamp(200_000, 2_000_000_000);
+    let rate = random.magnitude(max_rate / 50, max_rate).max(100_000);
     let queue_bytes = random.magnitude(4 * datagram as u64, 2 << 20).max(3 * datagram as u64);
     Port {
         rate,
@@ -293,21 +293,21 @@ pub(crate) fn port(random: &mut Random, datagram: usize, span: Time) -> Port {
     }
 }
 
-fn wishes(random: &mut Random, port: &Port, ranks: u32, span: Time) -> Wishes {
-    let most_payload = *random.pick(&[200, 3_000, 20_000, 70_000, 200_000]);
+fn demand(random: &mut Random, port: &Port, ranks: u32, span: Time) -> ProgramDemand {
+    let max_payload = *random.pick(&[200, 3_000, 20_000, 70_000, 200_000]);
     let burst = random.magnitude(1, 200);
     // Now and then more small messages at once than one receive hands over.
-    let (most_payload, burst) =
-        if random.one_in(12) { (16, random.between(2000, 6000)) } else { (most_payload, burst) };
+    let (max_payload, burst) =
+        if random.one_in(12) { (16, random.between(2000, 6000)) } else { (max_payload, burst) };
     // Bytes requested per rank: between little and about what the ports carry.
     let bytes = random.magnitude(200_000, 12_000_000) / u64::from(ranks);
-    let mean = most_payload / 8 + 100;
+    let mean = max_payload / 8 + 100;
     let bursts = (bytes / (mean * burst.div_ceil(2))).clamp(3, 1000);
     let think = (span / bursts).max(mean * burst * 500_000_000 / port.rate);
-    Wishes {
+    ProgramDemand {
         think,
         burst,
-        most_payload,
+        max_payload,
         short: random.between(0, 600_000) as u32,
         long: random.between(0, 300_000) as u32,
         replied: random.between(0, 1_000_000) as u32,
@@ -319,7 +319,7 @@ fn wishes(random: &mut Random, port: &Port, ranks: u32, span: Time) -> Wishes {
 }
 
 /// Returns a link like `base` with random faults.
-pub(crate) fn weather(random: &mut Random, base: &Link) -> Link {
+pub(crate) fn link_changes(random: &mut Random, base: &LinkFaults) -> LinkFaults {
     let mut link = base.clone();
     if random.one_in(2) {
         link.loss = random.magnitude(500, 300_000) as u32;
@@ -354,11 +354,12 @@ mod tests {
     #[test]
     fn plans_leave_two_ranks_and_end_with_healing() {
         for seed in 0..2000 {
-            let plan = Plan::new(seed);
-            let ends =
-                |(_, step): &&(Time, Step)| matches!(step, Step::Kill { .. } | Step::Close { .. });
+            let plan = ClusterPlan::new(seed);
+            let ends = |(_, step): &&(Time, PlanStep)| {
+                matches!(step, PlanStep::Kill { .. } | PlanStep::Close { .. })
+            };
             assert!(plan.steps.iter().filter(ends).count() as u32 + 2 <= plan.ranks, "seed {seed}");
-            assert!(plan.steps.iter().any(|(_, step)| *step == Step::Heal), "seed {seed}");
+            assert!(plan.steps.iter().any(|(_, step)| *step == PlanStep::Heal), "seed {seed}");
             assert!(plan.port.socket_bytes >= 2 * plan.port.mtu, "seed {seed}");
         }
     }
@@ -366,22 +367,22 @@ mod tests {
     #[test]
     fn every_kind_of_fault_is_planned() {
         let steps: Vec<_> =
-            (0..300).flat_map(|seed| Plan::new(seed).steps).map(|(_, s)| s).collect();
-        let has = |test: fn(&Step) -> bool| steps.iter().any(test);
-        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.loss > 0)));
-        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.duplicate > 0)));
-        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.reorder > 0)));
-        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.corrupt > 0)));
-        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.stale > 0)));
-        assert!(has(|s| matches!(s, Step::Weather { link, .. } if link.burst > 0)));
-        assert!(has(|s| matches!(s, Step::Narrow { .. })));
-        assert!(has(|s| matches!(s, Step::Partition { .. })));
-        assert!(has(|s| matches!(s, Step::OneWay { .. })));
-        assert!(has(|s| matches!(s, Step::Compute { .. })));
-        assert!(has(|s| matches!(s, Step::Freeze { .. })));
-        assert!(has(|s| matches!(s, Step::Kill { .. })));
-        assert!(has(|s| matches!(s, Step::Restart { .. })));
-        assert!(has(|s| matches!(s, Step::Close { .. })));
-        assert!(has(|s| matches!(s, Step::Renew { .. })));
+            (0..300).flat_map(|seed| ClusterPlan::new(seed).steps).map(|(_, s)| s).collect();
+        let has = |test: fn(&PlanStep) -> bool| steps.iter().any(test);
+        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.loss > 0)));
+        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.duplicate > 0)));
+        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.reorder > 0)));
+        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.corrupt > 0)));
+        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.stale > 0)));
+        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.burst > 0)));
+        assert!(has(|s| matches!(s, PlanStep::Narrow { .. })));
+        assert!(has(|s| matches!(s, PlanStep::Partition { .. })));
+        assert!(has(|s| matches!(s, PlanStep::OneWay { .. })));
+        assert!(has(|s| matches!(s, PlanStep::Compute { .. })));
+        assert!(has(|s| matches!(s, PlanStep::Freeze { .. })));
+        assert!(has(|s| matches!(s, PlanStep::Kill { .. })));
+        assert!(has(|s| matches!(s, PlanStep::Restart { .. })));
+        assert!(has(|s| matches!(s, PlanStep::Close { .. })));
+        assert!(has(|s| matches!(s, PlanStep::Renew { .. })));
     }
 }

@@ -14,16 +14,16 @@ mod tables;
 mod world;
 
 pub use crate::time::Costs;
-pub use cell::{Bounds, Cell, StageTime};
+pub use cell::{Bounds, ProxyCell, StageTime};
 pub use clump_am::Dispatch;
-pub use tables::{Options, Report, Scaled, Scaling, report};
+pub use tables::{ProxyReport, Scaled, Scaling, TableOptions, report};
 
 use crate::switch::Time;
 
 /// Behaviour of programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Load {
+pub enum ProxyWorkload {
     /// Each rank computes, sends a request to another rank, and waits for its answer, again and
     /// again.
     Asks,
@@ -55,7 +55,7 @@ pub struct Setting {
     #[serde(serialize_with = "dispatch_name")]
     pub dispatch: Dispatch,
     /// Behaviour of programs.
-    pub load: Load,
+    pub load: ProxyWorkload,
     /// Targets of requests.
     pub destinations: Destinations,
     /// Mean time between the end of one operation of a rank and its next, in ns (exponential).
@@ -104,7 +104,7 @@ impl Default for Setting {
             ranks: 2,
             proxies: 1,
             dispatch: Dispatch::RoundRobin,
-            load: Load::Asks,
+            load: ProxyWorkload::Asks,
             destinations: Destinations::Uniform,
             think: 10_000,
             payload: 100,
@@ -125,6 +125,6 @@ impl Default for Setting {
 ///
 /// # Errors
 /// Fails if there is no memory, or if the run never ends.
-pub fn measure(setting: &Setting) -> anyhow::Result<Cell> {
-    world::World::new(setting)?.run()
+pub fn measure(setting: &Setting) -> anyhow::Result<ProxyCell> {
+    world::ProxyCluster::new(setting)?.run()
 }

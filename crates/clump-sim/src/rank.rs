@@ -1,24 +1,24 @@
 //! A simulated rank: a stack, endpoints, and a loop like that of a real one.
 
-use crate::doors::{Doorway, SimDoors};
 use crate::driver::SimDriver;
-use crate::endpoint::{Desk, Endpoint};
+use crate::endpoint::{Endpoint, EndpointEnvironment};
+use crate::endpoints::{OpenEndpoints, SimEndpoints};
 use crate::ledger::{self, SharedLedger};
-use crate::plan::{MILLISECOND, Plan, Wishes};
+use crate::plan::{ClusterPlan, MILLISECOND, ProgramDemand};
 use crate::random::Random;
 use crate::switch::{SharedSwitch, Time, address_of};
 use clump_net::seal::JobKey;
 use clump_net::{Batch, PeerAddress, Refusal, Stack, StackConfig};
 use clump_wire::Security;
 
-/// Polling interval of the backstop while something is in flight (`clump_net::Interface`).
+/// Polling interval of the backstop while something is in flight (`clump_net::SimInterface`).
 pub(crate) const BACKSTOP: Time = 2 * MILLISECOND;
 /// Polling interval of the backstop otherwise.
 pub(crate) const BACKSTOP_IDLE: Time = 20 * MILLISECOND;
 /// Interval at which a closing rank repeats its close message (`clump-am`).
 const CLOSE_PAUSE: Time = 2 * MILLISECOND;
 /// Turns in a row that may find nothing to do although a timer was due.
-const MOST_RESTLESS: u32 = 1_000;
+const MAX_RESTLESS: u32 = 1_000;
 
 /// Activity of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) struct Rank {
     /// Offset of its clock.
     clock: Time,
     endpoints: Vec<Endpoint>,
-    doorway: Doorway,
+    doorway: OpenEndpoints,
     ledger: SharedLedger,
     generation: u64,
     next_wish: Time,
@@ -75,7 +75,7 @@ pub(crate) struct Rank {
 /// Surroundings that all ranks share.
 pub(crate) struct Surroundings<'a> {
     pub(crate) batch: &'a mut Batch,
-    pub(crate) wishes: &'a Wishes,
+    pub(crate) demand: &'a ProgramDemand,
     /// Open endpoints, by rank.
     pub(crate) listed: &'a [Vec<Listed>],
     /// True once no more requests are sent.
@@ -86,22 +86,22 @@ impl Rank {
     /// Creates rank `id` of a plan.
     pub(crate) fn new(
         id: u32,
-        plan: &Plan,
+        plan: &ClusterPlan,
         key: &JobKey,
         switch: &SharedSwitch,
         ledger: &SharedLedger,
     ) -> Result<Self, clump_net::seal::KeyError> {
         let mut random = Random::new(plan.seed ^ u64::from(id + 1) << 48);
-        let doorway = Doorway::default();
-        let doors = SimDoors { doorway: doorway.clone(), ledger: ledger.clone() };
+        let doorway = OpenEndpoints::default();
+        let endpoint_table = SimEndpoints { doorway: doorway.clone(), ledger: ledger.clone() };
         let driver = Box::new(SimDriver::new(switch, id));
-        let stack = Stack::new(stack_config(plan, id, 1), key, driver, Box::new(doors))?;
+        let stack = Stack::new(stack_config(plan, id, 1), key, driver, Box::new(endpoint_table))?;
         switch.lock().attach(id, true);
         let mut endpoints = Vec::new();
         for index in 0..plan.endpoints as u8 {
             let mut endpoint = Endpoint::new(id, 1, index, random.word());
-            if random.chance(plan.wishes.slow) {
-                endpoint.slow_every = Some(plan.wishes.slow_every);
+            if random.chance(plan.program_demand.slow) {
+                endpoint.slow_every = Some(plan.program_demand.slow_every);
             }
             doorway.open(endpoint.name, endpoint.tag);
             endpoints.push(endpoint);
@@ -117,7 +117,7 @@ impl Rank {
             doorway,
             ledger: ledger.clone(),
             generation: 1,
-            next_wish: random.wait(plan.wishes.think),
+            next_wish: random.wait(plan.program_demand.think),
             looked: 0,
             random,
             buffer: Vec::new(),
@@ -137,15 +137,15 @@ impl Rank {
     }
 
     /// Describes its state, for a failure report.
-    pub(crate) fn tell(&self, now: Time) -> String {
+    pub(crate) fn describe(&self, now: Time) -> String {
         let Self { id, mode, life, turn_at, stack, .. } = self;
         let next = turn_at.saturating_sub(now);
         let Some(stack) = stack else { return format!("rank {id}: {life:?}") };
-        let mail = self.endpoints.iter().filter(|e| stack.has_mail(e.index)).count();
+        let queued = self.endpoints.iter().filter(|e| stack.has_queued(e.index)).count();
         let unsent: Vec<_> = self.endpoints.iter().filter(|e| !e.has_sent_all()).collect();
-        let unsent: Vec<_> = unsent.iter().map(|endpoint| endpoint.tell(stack)).collect();
+        let unsent: Vec<_> = unsent.iter().map(|endpoint| endpoint.describe(stack)).collect();
         format!(
-            "rank {id}: {life:?} {mode:?}, acts in {next} ns, quiet {}, closed {}, {mail} endpoints with \
+            "rank {id}: {life:?} {mode:?}, acts in {next} ns, quiet {}, closed {}, {queued} endpoints with \
              mail, unsent {unsent:?} of credit {}, {:?}, {}",
             stack.is_quiet(),
             stack.is_closed(),
@@ -183,7 +183,7 @@ impl Rank {
                 self.mode = Mode::Polling;
             }
             Mode::Frozen(until) => return until,
-            Mode::Computing(until) => return self.look_behind(now, around).min(until),
+            Mode::Computing(until) => return self.run_backstop(now, around).min(until),
             Mode::Polling => {}
         }
         match self.life {
@@ -193,8 +193,8 @@ impl Rank {
         }
     }
 
-    /// Does what the backstop of `clump_net::Interface` does.
-    fn look_behind(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
+    /// Does what the backstop of `clump_net::SimInterface` does.
+    fn run_backstop(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
         let at = now + self.clock;
         let Some(stack) = &mut self.stack else { return Time::MAX };
         while stack.receive(|| at, None, around.batch) > 0 {}
@@ -208,31 +208,32 @@ impl Rank {
     fn poll(&mut self, now: Time, around: &mut Surroundings<'_>) -> Time {
         let at = now + self.clock;
         if self.life == Life::Working && !around.healed && now >= self.next_wish {
-            self.wish(now, around);
-            self.next_wish = now + 1 + self.random.wait(around.wishes.think);
+            self.generate_request(now, around);
+            self.next_wish = now + 1 + self.random.wait(around.demand.think);
         }
         let wanted = self.choose(now);
         let Self { stack, endpoints, random, buffer, credit, ledger, .. } = self;
         let Some(stack) = stack else { return Time::MAX };
         let index = wanted.and_then(|at| endpoints.get(at)).map(|endpoint| endpoint.index);
         let received = stack.receive(|| at, index, around.batch);
-        let (credit, wishes, now_there) = (*credit, around.wishes, at);
-        let mut desk = Desk { now: now_there, stack, ledger, random, wishes, credit, buffer };
+        let (credit, demand, now_there) = (*credit, around.demand, at);
+        let mut environment =
+            EndpointEnvironment { now: now_there, stack, ledger, random, demand, credit, buffer };
         let found = around.batch.len();
         if let Some(endpoint) = wanted.and_then(|at| endpoints.get_mut(at)) {
             for number in 0..found {
                 let mut words = clump_net::Words::default();
                 if let Some(arrival) = around.batch.arrival(number, &mut words) {
-                    endpoint.handle(&mut desk, &arrival);
+                    endpoint.handle(&mut environment, &arrival);
                 }
             }
         }
-        desk.stack.service(at, found > 0);
+        environment.stack.service(at, found > 0);
         let mut sent = 0;
         for endpoint in
             endpoints.iter_mut().filter(|e| e.slow_every.is_none() || now >= e.next_look)
         {
-            sent += endpoint.send(&mut desk);
+            sent += endpoint.send(&mut environment);
         }
         let busy = received + found + sent > 0;
         for (number, endpoint) in endpoints.iter_mut().enumerate() {
@@ -240,13 +241,13 @@ impl Rank {
             if let Some(every) = endpoint.slow_every
                 && now >= endpoint.next_look
                 && looked
-                && (endpoint.is_stuck() || !desk.stack.has_mail(endpoint.index))
+                && (endpoint.is_stuck() || !environment.stack.has_queued(endpoint.index))
             {
                 endpoint.next_look = now + every;
             }
         }
         self.renew_endpoints(at);
-        if self.life == Life::Leaving && self.is_settled(at, around) {
+        if self.life == Life::Leaving && self.is_quiet(at, around) {
             self.close_endpoints(at);
             return now + self.turn;
         }
@@ -264,13 +265,13 @@ impl Rank {
         stack.service(at, true);
         stack.acknowledge_all(at);
         let timer = stack.next_timeout().map_or(Time::MAX, |due| due.saturating_sub(self.clock));
-        let wishes = self.life == Life::Working && !healed;
-        let wish = if wishes { self.next_wish } else { Time::MAX };
-        let waits = |e: &&Endpoint| stack.has_mail(e.index) || !e.has_sent_all();
+        let demand = self.life == Life::Working && !healed;
+        let wish = if demand { self.next_wish } else { Time::MAX };
+        let waits = |e: &&Endpoint| stack.has_queued(e.index) || !e.has_sent_all();
         let slow = self.endpoints.iter().filter(|e| e.slow_every.is_some()).filter(waits);
         let look = slow.map(|endpoint| endpoint.next_look).min().unwrap_or(Time::MAX);
         self.restless = if timer <= now + self.turn { self.restless + 1 } else { 0 };
-        if self.restless > MOST_RESTLESS {
+        if self.restless > MAX_RESTLESS {
             let what = format!("rank {} spins: its stack has nothing to do, all the time", self.id);
             ledger::lock(&self.ledger).complain(what);
         }
@@ -290,7 +291,7 @@ impl Rank {
             if endpoint.is_stuck() || slow {
                 continue;
             }
-            if stack.has_mail(endpoint.index) {
+            if stack.has_queued(endpoint.index) {
                 chosen = Some(at);
                 break;
             }
@@ -304,29 +305,34 @@ impl Rank {
     fn choose_mail(&self, now: Time) -> bool {
         let Some(stack) = &self.stack else { return false };
         let ready = |e: &Endpoint| !e.is_stuck() && (e.slow_every.is_none() || now >= e.next_look);
-        self.endpoints.iter().any(|e| ready(e) && stack.has_mail(e.index))
+        self.endpoints.iter().any(|e| ready(e) && stack.has_queued(e.index))
     }
 
     /// Queues a burst of requests.
-    fn wish(&mut self, now: Time, around: &Surroundings<'_>) {
+    fn generate_request(&mut self, now: Time, around: &Surroundings<'_>) {
         let at = now + self.clock;
         let Self { stack, endpoints, random, buffer, credit, ledger, id, .. } = self;
         let Some(stack) = stack else { return };
-        let (credit, wishes) = (*credit, around.wishes);
-        let mut desk = Desk { now: at, stack, ledger, random, wishes, credit, buffer };
+        let (credit, demand) = (*credit, around.demand);
+        let mut environment =
+            EndpointEnvironment { now: at, stack, ledger, random, demand, credit, buffer };
         let others: Vec<u32> =
             (0..around.listed.len() as u32).filter(|other| other != id).collect();
-        let favourite = *desk.random.pick(&others);
-        for _ in 0..desk.random.between(1, wishes.burst) {
-            let from = desk.random.below(endpoints.len() as u64) as usize;
-            let peer = if desk.random.one_in(4) { *desk.random.pick(&others) } else { favourite };
+        let favourite = *environment.random.pick(&others);
+        for _ in 0..environment.random.between(1, demand.burst) {
+            let from = environment.random.below(endpoints.len() as u64) as usize;
+            let peer = if environment.random.one_in(4) {
+                *environment.random.pick(&others)
+            } else {
+                favourite
+            };
             let listed = &around.listed[peer as usize];
             let Some(endpoint) = endpoints.get_mut(from) else { return };
-            if desk.random.chance(wishes.bad / 4) {
-                endpoint.wish_nowhere(&mut desk, peer);
+            if environment.random.chance(demand.bad / 4) {
+                endpoint.queue_undeliverable(&mut environment, peer);
             } else if !listed.is_empty() {
-                let (to, tag) = *desk.random.pick(listed);
-                endpoint.wish(&mut desk, to, tag);
+                let (to, tag) = *environment.random.pick(listed);
+                endpoint.queue_request(&mut environment, to, tag);
             }
         }
     }
@@ -349,15 +355,16 @@ impl Rank {
     }
 
     /// Returns true if nothing of this rank is unsettled, and nothing waits to be handled.
-    fn is_settled(&mut self, at: Time, around: &Surroundings<'_>) -> bool {
+    fn is_quiet(&mut self, at: Time, around: &Surroundings<'_>) -> bool {
         let Self { stack, endpoints, random, buffer, credit, ledger, .. } = self;
         let Some(stack) = stack else { return true };
-        let (credit, wishes) = (*credit, around.wishes);
-        let mut desk = Desk { now: at, stack, ledger, random, wishes, credit, buffer };
+        let (credit, demand) = (*credit, around.demand);
+        let mut environment =
+            EndpointEnvironment { now: at, stack, ledger, random, demand, credit, buffer };
         let mut settled = true;
         for endpoint in endpoints.iter() {
-            settled &= endpoint.is_settled(&mut desk) && endpoint.has_sent_all();
-            settled &= !desk.stack.has_mail(endpoint.index);
+            settled &= endpoint.is_consumed(&mut environment) && endpoint.has_sent_all();
+            settled &= !environment.stack.has_queued(endpoint.index);
         }
         settled
     }
@@ -367,7 +374,7 @@ impl Rank {
         let Some(stack) = stack else { return };
         for endpoint in endpoints.drain(..) {
             let mut ledger = ledger::lock(ledger);
-            if let Some(message) = ledger.unsettled(endpoint.name).cloned() {
+            if let Some(message) = ledger.unresolved(endpoint.name).cloned() {
                 ledger.complain(format!(
                     "an endpoint closes, all settled it seems, but {message:x?}"
                 ));
@@ -400,7 +407,7 @@ impl Rank {
 }
 
 /// Returns the configuration of the stack of rank `id`.
-pub(crate) fn stack_config(plan: &Plan, id: u32, epoch: u32) -> StackConfig {
+pub(crate) fn stack_config(plan: &ClusterPlan, id: u32, epoch: u32) -> StackConfig {
     config_of((id, epoch), plan.ranks, plan.security, plan.credit_bytes, &plan.channel)
 }
 

@@ -17,7 +17,7 @@ pub(crate) type Time = u64;
 
 /// Faults of the link from one rank to another. Chances are in a million.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Link {
+pub struct LinkFaults {
     /// Delay of each datagram.
     pub delay: Time,
     /// Maximum additional delay; datagrams then overtake each other.
@@ -44,7 +44,7 @@ pub struct Link {
     pub cut: bool,
 }
 
-impl Link {
+impl LinkFaults {
     /// Returns a link without faults.
     pub fn clean(delay: Time, mtu: usize) -> Self {
         Self {
@@ -103,7 +103,7 @@ struct Packet {
 
 /// An event of the simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Event {
+pub(crate) enum SwitchEvent {
     /// A datagram reaches the target's port of the switch.
     AtPort(u32, u32),
     /// It reaches the target's socket.
@@ -138,9 +138,9 @@ pub struct NetCounts {
 pub(crate) struct Switch {
     pub(crate) now: Time,
     seats: Vec<Seat>,
-    links: Vec<Link>,
+    links: Vec<LinkFaults>,
     bursts: Vec<u32>,
-    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    events: BinaryHeap<Reverse<(Time, u64, SwitchEvent)>>,
     sequence: u64,
     packets: Vec<Packet>,
     free: Vec<u32>,
@@ -181,7 +181,7 @@ fn seat_of(address: SocketAddr) -> Option<u32> {
 
 impl Switch {
     /// Creates as many seats as there are ports, all joined by links like `link`.
-    pub(crate) fn new(now: Time, ports: Vec<Port>, link: &Link, random: Random) -> Self {
+    pub(crate) fn new(now: Time, ports: Vec<Port>, link: &LinkFaults, random: Random) -> Self {
         let links = vec![link.clone(); ports.len() * ports.len()];
         let seat = |port| Seat {
             port,
@@ -211,7 +211,7 @@ impl Switch {
         self.most = self.most.min(most);
     }
 
-    pub(crate) fn link_mut(&mut self, from: u32, to: u32) -> Option<&mut Link> {
+    pub(crate) fn link_mut(&mut self, from: u32, to: u32) -> Option<&mut LinkFaults> {
         let seats = self.seats.len();
         self.links.get_mut(from as usize * seats + to as usize)
     }
@@ -244,25 +244,25 @@ impl Switch {
         !self.seats[seat as usize].inbox.is_empty()
     }
 
-    pub(crate) fn schedule(&mut self, at: Time, event: Event) {
+    pub(crate) fn schedule(&mut self, at: Time, event: SwitchEvent) {
         self.sequence += 1;
         self.events.push(Reverse((at.max(self.now), self.sequence, event)));
     }
 
     /// Returns the next event except those of the network itself, and advances time to it. The
     /// arrival of a datagram is returned with its target's seat.
-    pub(crate) fn next(&mut self) -> Option<Event> {
+    pub(crate) fn next(&mut self) -> Option<SwitchEvent> {
         loop {
             let Reverse((at, _, event)) = self.events.pop()?;
             self.now = at;
             match event {
-                Event::AtPort(seat, packet) => self.pass_port(seat, packet),
-                Event::AtSocket(seat, packet) => {
+                SwitchEvent::AtPort(seat, packet) => self.pass_port(seat, packet),
+                SwitchEvent::AtSocket(seat, packet) => {
                     if self.arrive(seat, packet) {
                         return Some(event);
                     }
                 }
-                Event::Turn(_) | Event::Step(_) => return Some(event),
+                SwitchEvent::Turn(_) | SwitchEvent::Step(_) => return Some(event),
             }
         }
     }
@@ -282,7 +282,7 @@ impl Switch {
         }
         seat.port_free = now.max(seat.port_free) + time_of(bytes, seat.port.rate);
         let at = seat.port_free;
-        self.schedule(at, Event::AtSocket(to, packet));
+        self.schedule(at, SwitchEvent::AtSocket(to, packet));
     }
 
     fn arrive(&mut self, to: u32, packet: u32) -> bool {
@@ -387,7 +387,7 @@ impl Switch {
                 self.packets.len() as u32 - 1
             }
         };
-        self.schedule(at, Event::AtPort(to, index));
+        self.schedule(at, SwitchEvent::AtPort(to, index));
     }
 
     /// Hands over the datagrams in the socket of a seat.

@@ -3,16 +3,16 @@
 //! Processors cost what [`TURN`] and [`PER_PACKET`] say, so the numbers describe protocol and
 //! links, and are the same on every machine.
 
-use crate::doors::OpenDoors;
 use crate::driver::SimDriver;
 use crate::endpoint::name_of;
+use crate::endpoints::AcceptAllEndpoints;
 use crate::plan::{MICROSECOND, MILLISECOND, SECOND};
 use crate::random::Random;
 use crate::rank::config_of;
-use crate::switch::{Event, Link, NetCounts, Port, SharedSwitch, Switch, Time};
+use crate::switch::{LinkFaults, NetCounts, Port, SharedSwitch, Switch, SwitchEvent, Time};
 use clump_net::seal::{JobKey, KeyError};
-use clump_net::{Batch, FlowId, Push, REQUEST_COST, Request, Stack};
-use clump_wire::frame::{Kind, stack_of};
+use clump_net::{Batch, FlowId, Pushed, REQUEST_COST, Request, Stack};
+use clump_wire::frame::{FrameKind, stack_of};
 use serde::Serialize;
 
 /// Cost of a rank's turn.
@@ -24,7 +24,7 @@ const MESSAGE: usize = 8 << 10;
 /// Credit of a flow, as in `clump-am`.
 const CREDIT: u64 = 256 << 10;
 /// Maximum number of messages that a sender hands over in one turn.
-const MOST_AT_ONCE: usize = 16;
+const MAX_AT_ONCE: usize = 16;
 
 /// Network to measure on.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct Network {
     /// Its name.
     pub name: &'static str,
     /// Its links.
-    pub link: Link,
+    pub link: LinkFaults,
     /// Its ports.
     pub port: Port,
 }
@@ -51,7 +51,7 @@ pub fn networks() -> Vec<Network> {
     };
     let network = |name, rate, delay, mtu, queue| Network {
         name,
-        link: Link::clean(delay, mtu),
+        link: LinkFaults::clean(delay, mtu),
         port: port(rate, mtu, queue),
     };
     vec![
@@ -63,7 +63,7 @@ pub fn networks() -> Vec<Network> {
 
 /// Results on one network.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct ThroughputReport {
     /// Name of the network.
     pub network: &'static str,
     /// One sender, no loss: bytes of payload per second.
@@ -88,7 +88,7 @@ pub struct Report {
 ///
 /// # Errors
 /// Fails if the keys cannot be made.
-pub fn measure(network: &Network) -> Result<Report, KeyError> {
+pub fn measure(network: &Network) -> Result<ThroughputReport, KeyError> {
     let stream = |loss: u32| {
         let span = 100 * MILLISECOND;
         let mut bench = Bench::new(network, loss, 2)?;
@@ -113,7 +113,7 @@ pub fn measure(network: &Network) -> Result<Report, KeyError> {
     incast.run(span);
     let (all, shares) = incast.goodput(span);
     let counts = incast.counts();
-    Ok(Report {
+    Ok(ThroughputReport {
         network: network.name,
         goodput_bytes_per_s: lossless,
         ratio_at_loss_1: stream(10_000)? / lossless,
@@ -127,7 +127,7 @@ pub fn measure(network: &Network) -> Result<Report, KeyError> {
 }
 
 /// Formats the reports as a table.
-pub fn table(reports: &[Report]) -> String {
+pub fn table(reports: &[ThroughputReport]) -> String {
     let mut text = format!(
         "{:14} {:>9} {:>7} {:>7} {:>22} {:>22} {:>7} {:>13} {:>7}\n",
         "network",
@@ -208,7 +208,7 @@ struct Bench {
 
 impl Bench {
     fn new(network: &Network, loss: u32, ranks: u32) -> Result<Self, KeyError> {
-        let link = Link { loss, ..network.link.clone() };
+        let link = LinkFaults { loss, ..network.link.clone() };
         let ports = vec![network.port.clone(); ranks as usize];
         let switch = SharedSwitch::new(Switch::new(0, ports, &link, Random::new(u64::from(loss))));
         let key = JobKey::new(&mut [7; 32])?;
@@ -223,7 +223,7 @@ impl Bench {
                 &clump_proto::Config::default(),
             );
             Ok(Station {
-                stack: Stack::new(config, &key, driver, Box::new(OpenDoors))?,
+                stack: Stack::new(config, &key, driver, Box::new(AcceptAllEndpoints))?,
                 role: Role::Sink,
                 me,
                 to: u32::from(me == 0),
@@ -236,7 +236,7 @@ impl Bench {
         };
         let stations = (0..ranks).map(station).collect::<Result<Vec<_>, KeyError>>()?;
         for me in 0..ranks {
-            switch.lock().schedule(0, Event::Turn(me));
+            switch.lock().schedule(0, SwitchEvent::Turn(me));
         }
         Ok(Self { switch, stations, batch: Batch::default() })
     }
@@ -249,8 +249,8 @@ impl Bench {
                 return;
             }
             let (me, at) = match event {
-                Some(Event::AtSocket(seat, _)) => (seat, now + TURN),
-                Some(Event::Turn(me)) => {
+                Some(SwitchEvent::AtSocket(seat, _)) => (seat, now + TURN),
+                Some(SwitchEvent::Turn(me)) => {
                     let station = &mut self.stations[me as usize];
                     if station.turn_at != now {
                         continue;
@@ -258,13 +258,13 @@ impl Bench {
                     station.turn_at = Time::MAX;
                     (me, station.act(now, &mut self.batch))
                 }
-                Some(Event::AtPort(..) | Event::Step(_)) => continue,
+                Some(SwitchEvent::AtPort(..) | SwitchEvent::Step(_)) => continue,
                 None => return,
             };
             let station = &mut self.stations[me as usize];
             if at < station.turn_at {
                 station.turn_at = at;
-                self.switch.lock().schedule(at, Event::Turn(me));
+                self.switch.lock().schedule(at, SwitchEvent::Turn(me));
             }
         }
     }
@@ -299,7 +299,7 @@ impl Station {
             let (bytes, ask) = (arrival.payload.len() as u64, arrival.sort);
             if reply && self.role == Role::Ping {
                 self.round_trips.extend(self.sent_at.take().map(|sent| now - sent));
-            } else if ask == clump_net::Sort::Message(Kind::Ask) {
+            } else if ask == clump_net::Disposition::Message(FrameKind::Ask) {
                 self.report(now, from, true);
             } else if !reply {
                 let peer = stack_of(from) as usize;
@@ -307,8 +307,13 @@ impl Station {
                 self.taken[peer].2 += bytes;
                 if self.role == Role::Echo {
                     let names = (name_of(self.me, 1, 0), from);
-                    let _ =
-                        self.stack.reply(|| now, peer as u32, (Kind::Short, 1), names, (&[1], &[]));
+                    let _ = self.stack.reply(
+                        || now,
+                        peer as u32,
+                        (FrameKind::Short, 1),
+                        names,
+                        (&[1], &[]),
+                    );
                 }
                 self.report(now, from, false);
             }
@@ -334,7 +339,7 @@ impl Station {
 
     fn send(&mut self, now: Time) -> usize {
         let most = match self.role {
-            Role::Stream => MOST_AT_ONCE,
+            Role::Stream => MAX_AT_ONCE,
             Role::Ping if self.sent_at.is_none() => 1,
             _ => return 0,
         };
@@ -342,13 +347,13 @@ impl Station {
         let Self { stack, flow, .. } = self;
         let flow = *flow.get_or_insert_with(|| stack.open_flow(from, to, self.to, false));
         let (kind, bytes) = match self.role {
-            Role::Stream => (Kind::Medium, MESSAGE),
-            _ => (Kind::Short, 0),
+            Role::Stream => (FrameKind::Medium, MESSAGE),
+            _ => (FrameKind::Short, 0),
         };
         let request = Request { flow, tag: 0, kind, handler: 1, words: &[7] };
         let mut sent = 0;
         while sent < most
-            && stack.request(|| now, &request, &[5; MESSAGE][..bytes]) == Push::Accepted
+            && stack.request(|| now, &request, &[5; MESSAGE][..bytes]) == Pushed::Accepted
         {
             sent += 1;
         }

@@ -1,18 +1,18 @@
 //! The event loop of ranks and interfaces that share the memory of nodes: next turns, and alarms.
 
-use crate::switch::{Event, SharedSwitch, Time};
+use crate::switch::{SharedSwitch, SwitchEvent, Time};
 use clump_shm::node::NodeMemory;
 use std::time::Duration;
 
 /// Time of each actor's next turn: ranks, and after them interfaces.
 #[derive(Debug)]
-pub(crate) struct Turns {
+pub(crate) struct ActorSchedule {
     pub(crate) switch: SharedSwitch,
     /// Next turn of each actor; `None`: it is gone.
     at: Vec<Option<Time>>,
 }
 
-impl Turns {
+impl ActorSchedule {
     pub(crate) fn new(switch: SharedSwitch, actors: u32) -> Self {
         Self { switch, at: vec![Some(Time::MAX); actors as usize] }
     }
@@ -22,7 +22,7 @@ impl Turns {
         let Some(Some(planned)) = self.at.get_mut(actor as usize) else { return };
         if at < *planned {
             *planned = at;
-            self.switch.lock().schedule(at, Event::Turn(actor));
+            self.switch.lock().schedule(at, SwitchEvent::Turn(actor));
         }
     }
 
@@ -40,13 +40,13 @@ impl Turns {
 }
 
 /// Reactions of a simulation to its events.
-pub(crate) trait Scene {
+pub(crate) trait Simulation {
     /// Result of a run that ends.
     type End;
     /// Reason for a run's failure.
     type Error;
 
-    fn turns(&mut self) -> &mut Turns;
+    fn turns(&mut self) -> &mut ActorSchedule;
 
     /// Reacts to a datagram that has reached an actor's socket.
     fn on_datagram(&mut self, now: Time, actor: u32);
@@ -58,14 +58,14 @@ pub(crate) trait Scene {
     fn on_step(&mut self, _now: Time, _index: u32) {}
 
     /// Checks after each event. Returns the result if the run is over.
-    fn look(&mut self, now: Time) -> Result<Option<Self::End>, Self::Error>;
+    fn check_progress(&mut self, now: Time) -> Result<Option<Self::End>, Self::Error>;
 
     /// Returns the error for a run in which no event is left.
     fn dries_up(&self) -> Self::Error;
 }
 
 /// Runs a simulation to its end.
-pub(crate) fn play<S: Scene>(mut scene: S) -> Result<S::End, S::Error> {
+pub(crate) fn play<S: Simulation>(mut scene: S) -> Result<S::End, S::Error> {
     loop {
         let (event, now) = {
             let mut switch = scene.turns().switch.lock();
@@ -73,16 +73,16 @@ pub(crate) fn play<S: Scene>(mut scene: S) -> Result<S::End, S::Error> {
         };
         match event {
             None => return Err(scene.dries_up()),
-            Some(Event::AtSocket(actor, _)) => scene.on_datagram(now, actor),
-            Some(Event::Turn(actor)) => {
+            Some(SwitchEvent::AtSocket(actor, _)) => scene.on_datagram(now, actor),
+            Some(SwitchEvent::Turn(actor)) => {
                 if scene.turns().take(now, actor) {
                     scene.on_turn(now, actor)?;
                 }
             }
-            Some(Event::Step(index)) => scene.on_step(now, index),
-            Some(Event::AtPort(..)) => {}
+            Some(SwitchEvent::Step(index)) => scene.on_step(now, index),
+            Some(SwitchEvent::AtPort(..)) => {}
         }
-        if let Some(end) = scene.look(now)? {
+        if let Some(end) = scene.check_progress(now)? {
             return Ok(end);
         }
     }

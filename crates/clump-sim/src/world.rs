@@ -1,12 +1,12 @@
 //! A cluster in virtual time: one thread, one queue of events, one plan.
 
-use crate::ghost::{Ghost, HAUNT};
 use crate::ledger::{self, SharedLedger};
-use crate::outcome::{Failure, Outcome};
-use crate::plan::{MILLISECOND, Plan, SECOND, Step};
+use crate::plan::{ClusterPlan, MILLISECOND, PlanStep, SECOND};
 use crate::random::{Random, mix};
 use crate::rank::{Life, Listed, Mode, Rank, Surroundings};
-use crate::switch::{Event, Link, SharedSwitch, Switch, Time};
+use crate::stale_stack::{HAUNT, StaleStack};
+use crate::summary::{RunFailure, RunSummary};
+use crate::switch::{LinkFaults, SharedSwitch, Switch, SwitchEvent, Time};
 use clump_net::seal::{JobKey, KeyError};
 use clump_net::{Batch, Refusal};
 
@@ -14,21 +14,21 @@ use clump_net::{Batch, Refusal};
 /// same.
 const PATIENCE: Time = 60 * SECOND;
 /// Number of events after which a run counts as endless.
-const MOST_EVENTS: u64 = 3_000_000;
+const MAX_EVENTS: u64 = 3_000_000;
 /// Turns between two checks of a rank's memory.
 const MEMORY_EVERY: u64 = 16;
 
 /// A running simulation of messages.
-pub(crate) struct World {
-    plan: Plan,
+pub(crate) struct Cluster {
+    plan: ClusterPlan,
     switch: SharedSwitch,
     ledger: SharedLedger,
     ranks: Vec<Rank>,
-    ghosts: Vec<Ghost>,
+    stale_stacks: Vec<StaleStack>,
     key: JobKey,
     listed: Vec<Vec<Listed>>,
     batch: Batch,
-    steps: Vec<Step>,
+    steps: Vec<PlanStep>,
     healed_at: Option<Time>,
     settled_at: Option<Time>,
     /// Number of open messages, and the time since which it is unchanged.
@@ -36,7 +36,7 @@ pub(crate) struct World {
     events: u64,
     turns: u64,
     digest: u64,
-    most_memory: usize,
+    max_memory: usize,
     trace: bool,
     done: DoneBefore,
 }
@@ -49,10 +49,10 @@ struct DoneBefore {
     refused: u64,
 }
 
-impl World {
+impl Cluster {
     /// Creates the cluster of a plan, before anything happens. With `trace` it prints every step on
     /// standard error.
-    pub(crate) fn new(plan: Plan, trace: bool) -> Result<Self, KeyError> {
+    pub(crate) fn new(plan: ClusterPlan, trace: bool) -> Result<Self, KeyError> {
         let random = Random::new(mix(plan.seed));
         // The last seat is the outsider's.
         let ports = vec![plan.port.clone(); plan.ranks as usize + 1];
@@ -61,17 +61,17 @@ impl World {
         let key = key_of(plan.seed)?;
         let rank = |id| Rank::new(id, &plan, &key, &switch, &ledger);
         let ranks = (0..plan.ranks).map(rank).collect::<Result<Vec<_>, _>>()?;
-        let mut ghosts = Vec::new();
+        let mut stale_stacks = Vec::new();
         if plan.outsider {
             let place = (plan.ranks, 0, 1);
-            ghosts.push(Ghost::new(&plan, &key_of(!plan.seed)?, &switch, place)?);
+            stale_stacks.push(StaleStack::new(&plan, &key_of(!plan.seed)?, &switch, place)?);
         }
         let listed = ranks.iter().map(Rank::listed).collect();
         let mut world = Self {
             switch,
             ledger,
             ranks,
-            ghosts,
+            stale_stacks,
             key,
             listed,
             batch: Batch::default(),
@@ -82,7 +82,7 @@ impl World {
             events: 0,
             turns: 0,
             digest: 0,
-            most_memory: 0,
+            max_memory: 0,
             trace,
             done: DoneBefore::default(),
             plan,
@@ -93,27 +93,27 @@ impl World {
         for id in 0..world.plan.ranks {
             world.wake(id, 0);
         }
-        if !world.ghosts.is_empty() {
-            world.switch.lock().schedule(HAUNT, Event::Turn(u32::MAX));
+        if !world.stale_stacks.is_empty() {
+            world.switch.lock().schedule(HAUNT, SwitchEvent::Turn(u32::MAX));
         }
         Ok(world)
     }
 
-    fn schedule_step(&mut self, at: Time, step: Step) {
+    fn schedule_step(&mut self, at: Time, step: PlanStep) {
         self.steps.push(step);
-        self.switch.lock().schedule(at, Event::Step(self.steps.len() as u32 - 1));
+        self.switch.lock().schedule(at, SwitchEvent::Step(self.steps.len() as u32 - 1));
     }
 
     fn wake(&mut self, rank: u32, at: Time) {
         let Some(rank) = self.ranks.get_mut(rank as usize) else { return };
         if at < rank.turn_at {
             rank.turn_at = at;
-            self.switch.lock().schedule(at, Event::Turn(rank.id));
+            self.switch.lock().schedule(at, SwitchEvent::Turn(rank.id));
         }
     }
 
     /// Runs the simulation to its end.
-    pub(crate) fn run(mut self) -> Result<Outcome, Failure> {
+    pub(crate) fn run(mut self) -> Result<RunSummary, RunFailure> {
         loop {
             let event = self.switch.lock().next();
             let Some(event) = event else {
@@ -124,13 +124,13 @@ impl World {
             self.events += 1;
             self.digest = mix(self.digest ^ now);
             match event {
-                Event::AtSocket(seat, _) => self.on_datagram(now, seat),
-                Event::Turn(u32::MAX) => self.haunt(now),
-                Event::Turn(rank) => self.turn(now, rank),
-                Event::Step(step) => {
+                SwitchEvent::AtSocket(seat, _) => self.on_datagram(now, seat),
+                SwitchEvent::Turn(u32::MAX) => self.add_stale_stack(now),
+                SwitchEvent::Turn(rank) => self.turn(now, rank),
+                SwitchEvent::Step(step) => {
                     self.step(now, step).map_err(|error| self.failure(error.to_string()))?;
                 }
-                Event::AtPort(..) => {}
+                SwitchEvent::AtPort(..) => {}
             }
             if let Some(what) = self.wrong(now) {
                 return Err(self.failure(what));
@@ -154,8 +154,8 @@ impl World {
         if rank.turn_at != now {
             return; // it was woken earlier
         }
-        let wishes = &plan.wishes;
-        let mut around = Surroundings { batch, wishes, listed, healed: healed_at.is_some() };
+        let demand = &plan.program_demand;
+        let mut around = Surroundings { batch, demand, listed, healed: healed_at.is_some() };
         let (stats, life) = (rank.stack().map(|stack| *stack.stats()), rank.life);
         let next = rank.act(now, &mut around);
         rank.turn_at = Time::MAX;
@@ -179,7 +179,7 @@ impl World {
         self.note("has ended", now, rank);
         self.count(stats);
         self.switch.lock().attach(rank, false);
-        self.schedule_step(now + 20 * MILLISECOND, Step::Tell { rank, dead: false });
+        self.schedule_step(now + 20 * MILLISECOND, PlanStep::Tell { rank, dead: false });
     }
 
     fn count(&mut self, stats: Option<clump_net::Stats>) {
@@ -192,8 +192,8 @@ impl World {
     fn check_memory(&mut self, id: u32) {
         let Some(stack) = self.ranks.get(id as usize).and_then(Rank::stack) else { return };
         let bytes = stack.memory_bytes();
-        self.most_memory = self.most_memory.max(bytes);
-        let most = self.plan.most_memory();
+        self.max_memory = self.max_memory.max(bytes);
+        let most = self.plan.max_memory();
         if bytes <= most {
             return;
         }
@@ -206,13 +206,13 @@ impl World {
         }
     }
 
-    fn haunt(&mut self, now: Time) {
+    fn add_stale_stack(&mut self, now: Time) {
         let talk = self.healed_at.is_none();
-        for ghost in &mut self.ghosts {
-            ghost.act(now + SECOND, &self.listed, &mut self.batch, &self.ledger, talk);
+        for stale_stack in &mut self.stale_stacks {
+            stale_stack.act(now + SECOND, &self.listed, &mut self.batch, &self.ledger, talk);
         }
         if talk {
-            self.switch.lock().schedule(now + HAUNT, Event::Turn(u32::MAX));
+            self.switch.lock().schedule(now + HAUNT, SwitchEvent::Turn(u32::MAX));
         }
     }
 
@@ -223,10 +223,10 @@ impl World {
         }
         let faulty = self.healed_at.is_none();
         match step {
-            Step::Weather { from, to, both, link } if faulty => {
+            PlanStep::Weather { from, to, both, link } if faulty => {
                 let keep = |switch: &mut Switch, from, to| {
                     if let Some(place) = switch.link_mut(from, to) {
-                        *place = Link { cut: place.cut, ..(*link).clone() };
+                        *place = LinkFaults { cut: place.cut, ..(*link).clone() };
                     }
                 };
                 let mut switch = self.switch.lock();
@@ -235,31 +235,31 @@ impl World {
                     keep(&mut switch, to, from);
                 }
             }
-            Step::Partition { group, cut } if faulty => self.partition(group, cut),
-            Step::OneWay { from, to, cut } if faulty => self.cut(from, to, cut),
-            Step::Weather { .. } | Step::Partition { .. } | Step::OneWay { .. } => {}
-            Step::Narrow { most } => self.switch.lock().narrow(most),
-            Step::Compute { rank, span } => self.pause(rank, now, Mode::Computing(now + span)),
-            Step::Freeze { rank, span } => self.pause(rank, now, Mode::Frozen(now + span)),
-            Step::Kill { rank, known_after } => self.kill(now, rank, known_after),
-            Step::Restart { rank } => self.restart(now, rank)?,
-            Step::Tell { rank, dead } => {
+            PlanStep::Partition { group, cut } if faulty => self.partition(group, cut),
+            PlanStep::OneWay { from, to, cut } if faulty => self.cut(from, to, cut),
+            PlanStep::Weather { .. } | PlanStep::Partition { .. } | PlanStep::OneWay { .. } => {}
+            PlanStep::Narrow { most } => self.switch.lock().narrow(most),
+            PlanStep::Compute { rank, span } => self.pause(rank, now, Mode::Computing(now + span)),
+            PlanStep::Freeze { rank, span } => self.pause(rank, now, Mode::Frozen(now + span)),
+            PlanStep::Kill { rank, known_after } => self.kill(now, rank, known_after),
+            PlanStep::Restart { rank } => self.restart(now, rank)?,
+            PlanStep::Tell { rank, dead } => {
                 let why = if dead { Refusal::PeerLost } else { Refusal::EndpointGone };
                 for other in &mut self.ranks {
                     other.lose(rank, why);
                 }
                 self.wake_all(now);
             }
-            Step::Close { rank } => self.leave(rank, now),
-            Step::Renew { rank, endpoint } => {
+            PlanStep::Close { rank } => self.close_rank(rank, now),
+            PlanStep::Renew { rank, endpoint } => {
                 if let Some(rank) = self.ranks.get_mut(rank as usize) {
                     rank.renew(endpoint);
                 }
             }
-            Step::Heal => self.heal(now),
-            Step::Finish => {
+            PlanStep::Heal => self.heal(now),
+            PlanStep::Finish => {
                 for rank in 0..self.plan.ranks {
-                    self.leave(rank, now);
+                    self.close_rank(rank, now);
                 }
             }
         }
@@ -308,7 +308,7 @@ impl World {
         self.count(stats);
         self.switch.lock().attach(rank, false);
         ledger::lock(&self.ledger).on_death(rank);
-        self.schedule_step(now + known_after, Step::Tell { rank, dead: true });
+        self.schedule_step(now + known_after, PlanStep::Tell { rank, dead: true });
     }
 
     fn restart(&mut self, now: Time, rank: u32) -> Result<(), KeyError> {
@@ -316,14 +316,19 @@ impl World {
         if !dead || self.healed_at.is_some() {
             return Ok(());
         }
-        if self.ghosts.is_empty() {
-            self.switch.lock().schedule(now + HAUNT, Event::Turn(u32::MAX));
+        if self.stale_stacks.is_empty() {
+            self.switch.lock().schedule(now + HAUNT, SwitchEvent::Turn(u32::MAX));
         }
-        self.ghosts.push(Ghost::new(&self.plan, &self.key, &self.switch, (rank, rank, 2))?);
+        self.stale_stacks.push(StaleStack::new(
+            &self.plan,
+            &self.key,
+            &self.switch,
+            (rank, rank, 2),
+        )?);
         Ok(())
     }
 
-    fn leave(&mut self, rank: u32, now: Time) {
+    fn close_rank(&mut self, rank: u32, now: Time) {
         let Some(leaving) = self.ranks.get_mut(rank as usize) else { return };
         if leaving.life == Life::Working {
             leaving.life = Life::Leaving;
@@ -338,7 +343,7 @@ impl World {
         for from in 0..=self.plan.ranks {
             for to in 0..=self.plan.ranks {
                 if let Some(link) = switch.link_mut(from, to) {
-                    *link = Link::clean(base.delay, base.mtu);
+                    *link = LinkFaults::clean(base.delay, base.mtu);
                 }
             }
         }
@@ -353,8 +358,8 @@ impl World {
         if let Some(wrong) = ledger.wrong() {
             return Some(wrong.to_owned());
         }
-        if self.events > MOST_EVENTS {
-            return Some(format!("after {MOST_EVENTS} events there is no end in sight"));
+        if self.events > MAX_EVENTS {
+            return Some(format!("after {MAX_EVENTS} events there is no end in sight"));
         }
         if ledger.open() != self.open.0 {
             self.open = (ledger.open(), now);
@@ -377,15 +382,15 @@ impl World {
         }
         if self.settled_at.is_none() && ledger::lock(&self.ledger).open() == 0 {
             self.settled_at = Some(now);
-            self.schedule_step(now, Step::Finish);
+            self.schedule_step(now, PlanStep::Finish);
         }
         self.settled_at.is_some() && self.ranks.iter().all(|rank| rank.life == Life::Gone)
     }
 
-    fn outcome(&self, now: Time) -> Outcome {
+    fn outcome(&self, now: Time) -> RunSummary {
         let ledger = ledger::lock(&self.ledger);
         let settled = self.settled_at.unwrap_or(now);
-        Outcome {
+        RunSummary {
             seed: self.plan.seed,
             ranks: self.plan.ranks,
             network_ns: settled,
@@ -397,21 +402,21 @@ impl World {
             units_resent: self.done.resent,
             units_sliced: self.done.sliced,
             packets_refused: self.done.refused,
-            most_memory_bytes: self.most_memory as u64,
+            max_memory_bytes: self.max_memory as u64,
             net: self.switch.lock().counts,
             digest: self.digest,
         }
     }
 
-    fn failure(&self, what: String) -> Failure {
+    fn failure(&self, what: String) -> RunFailure {
         let (now, counts) = {
             let switch = self.switch.lock();
             (switch.now, switch.counts)
         };
-        let states: Vec<String> = self.ranks.iter().map(|rank| rank.tell(now)).collect();
+        let states: Vec<String> = self.ranks.iter().map(|rank| rank.describe(now)).collect();
         let healed = self.healed_at.is_some();
         let detail = format!("{counts:?}\n{}", states.join("\n"));
-        Failure { task: "", seed: self.plan.seed, at_ns: now, healed, what, detail }
+        RunFailure { task: "", seed: self.plan.seed, at_ns: now, healed, what, detail }
     }
 
     fn note(&self, what: &str, now: Time, rank: u32) {

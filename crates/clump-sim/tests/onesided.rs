@@ -3,18 +3,20 @@
 
 mod evidence;
 
-use clump_sim::Link;
-use clump_sim::onesided::{Counts, Fault, Outcome, Plan, Way, run as run_plan};
+use clump_sim::LinkFaults;
+use clump_sim::onesided::{
+    ModelCounts, NetworkMode, OneSidedFault, OneSidedPlan, OneSidedSummary, run as run_plan,
+};
 
 #[allow(clippy::panic, reason = "that is how a test says what failed")]
-fn run(way: Way, seed: u64) -> Outcome {
-    run_plan(Plan::by(way, seed), false).unwrap_or_else(|failure| panic!("{failure}"))
+fn run(way: NetworkMode, seed: u64) -> OneSidedSummary {
+    run_plan(OneSidedPlan::by(way, seed), false).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// Runs a hundred seeds with the given transport.
-fn memory_is_what_the_model_says(way: Way) {
+fn memory_is_what_the_model_says(way: NetworkMode) {
     let outcomes: Vec<_> = (1..=100).map(|seed| run(way, seed)).collect();
-    let mut counts = Counts::default();
+    let mut counts = ModelCounts::default();
     outcomes.iter().for_each(|outcome| counts.add(&outcome.counts));
     // Only a lower bound: the harm must have been done.
     for (name, count, least) in [
@@ -37,34 +39,37 @@ fn memory_is_what_the_model_says(way: Way) {
 
 #[test]
 fn memory_is_what_the_model_says_under_all_kinds_of_faults() {
-    memory_is_what_the_model_says(Way::Direct);
+    memory_is_what_the_model_says(NetworkMode::Direct);
 }
 
 #[test]
 fn it_is_so_where_proxies_carry_messages() {
-    memory_is_what_the_model_says(Way::Proxies);
-    let ways: Vec<_> = (1..=100).map(|seed| Plan::new(seed).way()).collect();
-    assert!(ways.contains(&Way::Direct) && ways.contains(&Way::Proxies), "a seed says the way");
+    memory_is_what_the_model_says(NetworkMode::Proxies);
+    let ways: Vec<_> = (1..=100).map(|seed| OneSidedPlan::new(seed).network_mode()).collect();
+    assert!(
+        ways.contains(&NetworkMode::Direct) && ways.contains(&NetworkMode::Proxies),
+        "a seed says the way"
+    );
 }
 
 #[test]
 fn seeds_that_failed_once_do_not_again() {
     for seed in evidence::kept(include_str!("../failed-seeds-onesided.txt")) {
-        run(Way::Direct, seed);
-        run(Way::Proxies, seed);
+        run(NetworkMode::Direct, seed);
+        run(NetworkMode::Proxies, seed);
     }
 }
 
 #[test]
 fn a_lock_goes_from_rank_to_rank_in_one_message() {
-    let mut counts = Counts::default();
+    let mut counts = ModelCounts::default();
     let delay = 100_000;
     for seed in 1..=20 {
-        let mut plan = Plan::by(Way::Direct, seed);
-        plan.faults.retain(|(_, fault)| *fault == Fault::Heal);
+        let mut plan = OneSidedPlan::by(NetworkMode::Direct, seed);
+        plan.faults.retain(|(_, fault)| *fault == OneSidedFault::Heal);
         plan.node_of = (0..plan.ranks()).collect();
         plan.clocks = vec![0; 2 * plan.node_of.len()];
-        plan.link = Link::clean(delay, 1472);
+        plan.link = LinkFaults::clean(delay, 1472);
         (plan.turn, plan.hold, plan.think) = (500, 20 * delay, 5 * delay);
         plan.wanted = Some(0);
         counts.add(&run_plan(plan, false).unwrap_or_else(|failure| panic!("{failure}")).counts);
@@ -82,7 +87,7 @@ fn a_lock_goes_from_rank_to_rank_in_one_message() {
 #[test]
 fn a_seed_says_everything() {
     for seed in [3, 11] {
-        for way in [Way::Direct, Way::Proxies] {
+        for way in [NetworkMode::Direct, NetworkMode::Proxies] {
             assert_eq!(run(way, seed), run(way, seed));
         }
     }

@@ -2,11 +2,11 @@
 //! itself.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-use clump_sim::proxies::{Cell, Costs, Dispatch, Load, Setting, measure};
+use clump_sim::proxies::{Costs, Dispatch, ProxyCell, ProxyWorkload, Setting, measure};
 
 /// One rank streams to one, and a message costs the proxy `take`, and `byte` per byte of payload,
 /// nothing else: a queue with one server.
-fn one_server(utilisation: f64, (small, large): (usize, usize), byte: f64) -> (Cell, f64) {
+fn one_server(utilisation: f64, (small, large): (usize, usize), byte: f64) -> (ProxyCell, f64) {
     let costs = Costs { take: 1_000.0, byte, ..Costs::default() };
     let service = |bytes: usize| costs.take + byte * bytes as f64;
     let mean = f64::midpoint(service(small), service(large));
@@ -14,7 +14,7 @@ fn one_server(utilisation: f64, (small, large): (usize, usize), byte: f64) -> (C
     let setting = Setting {
         ranks: 1,
         proxies: 1,
-        load: Load::Streams,
+        load: ProxyWorkload::Streams,
         think: think as u64,
         payload: small,
         other_payload: large,
@@ -51,7 +51,7 @@ fn a_message_waits_in_a_proxy_as_long_as_queueing_theory_says() {
 }
 
 #[test]
-fn more_proxies_shorten_queues_and_least_loaded_spreads_evenly() {
+fn more_proxies_shorten_queues_and_min_loaded_spreads_evenly() {
     let cell = |proxies, dispatch| {
         let base = Setting { ranks: 4, think: 4_000, operations: 1_500, ..Setting::default() };
         measure(&Setting { proxies, dispatch, ..base }).unwrap()
@@ -81,7 +81,7 @@ fn bounds_of_lanes_channels_and_endpoints_are_reached_and_hold() {
     for (payload, other_payload) in [(0, 0), (100, 4_000), (8_000, 8_000)] {
         let setting = Setting {
             ranks: 2,
-            load: Load::Streams,
+            load: ProxyWorkload::Streams,
             think: 1,
             payload,
             other_payload,

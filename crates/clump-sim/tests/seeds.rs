@@ -2,15 +2,15 @@
 
 mod evidence;
 
-use clump_sim::{Outcome, Plan};
+use clump_sim::{ClusterPlan, RunSummary};
 
 #[allow(clippy::panic, reason = "that is how a test says what failed")]
-fn run(seed: u64) -> Outcome {
-    clump_sim::run(Plan::new(seed), false).unwrap_or_else(|failure| panic!("{failure}"))
+fn run(seed: u64) -> RunSummary {
+    clump_sim::run(ClusterPlan::new(seed), false).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// Runs seeds two at a time. Returns their outcomes in order.
-fn run_all(seeds: &[u64]) -> Vec<Outcome> {
+fn run_all(seeds: &[u64]) -> Vec<RunSummary> {
     let (even, odd) = seeds.split_at(seeds.len() / 2);
     std::thread::scope(|scope| {
         let half = |seeds: &[u64]| seeds.iter().map(|&seed| run(seed)).collect::<Vec<_>>();
@@ -27,7 +27,7 @@ fn run_all(seeds: &[u64]) -> Vec<Outcome> {
 #[test]
 fn seeds_run_through_all_kinds_of_faults() {
     let outcomes = run_all(&(1..=64).collect::<Vec<_>>());
-    let sum = |what: fn(&Outcome) -> u64| outcomes.iter().map(what).sum::<u64>();
+    let sum = |what: fn(&RunSummary) -> u64| outcomes.iter().map(what).sum::<u64>();
     // Only a lower bound: the harm must have been done.
     assert!(sum(|o| o.handled) > 10_000);
     assert!(sum(|o| o.returned) > 100);

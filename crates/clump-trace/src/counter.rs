@@ -3,7 +3,7 @@
 /// What the number of a counter means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unit {
+pub enum CounterUnit {
     /// How often something happened.
     Count,
     /// Payload bytes, headers not included.
@@ -14,13 +14,13 @@ pub enum Unit {
     Moment,
 }
 
-impl Unit {
+impl CounterUnit {
     /// As a table prints it behind the number; empty for a plain count.
     pub const fn symbol(self) -> &'static str {
         match self {
-            Unit::Count => "",
-            Unit::Bytes => "B",
-            Unit::Nanoseconds | Unit::Moment => "ns",
+            CounterUnit::Count => "",
+            CounterUnit::Bytes => "B",
+            CounterUnit::Nanoseconds | CounterUnit::Moment => "ns",
         }
     }
 }
@@ -44,8 +44,8 @@ macro_rules! counters {
             }
 
             /// What its number means.
-            pub const fn unit(self) -> Unit {
-                match self { $(Counter::$variant => Unit::$unit),+ }
+            pub const fn unit(self) -> CounterUnit {
+                match self { $(Counter::$variant => CounterUnit::$unit),+ }
             }
 
             /// One line for people.
@@ -109,8 +109,8 @@ counters! {
 
     NetFull          "net.full"             Count "Times a sender found no room towards another node and had to wait.";
     NetHeld          "net.held"             Count "Messages from other nodes that found no room with their endpoint and waited for it at its proxy.";
-    NetLooks         "net.looks"            Count "Looks at the network.";
-    NetLooksEmpty    "net.looks.empty"      Count "Looks at the network that found nothing.";
+    NetPolls         "net.polls"            Count "Looks at the network.";
+    NetPollsEmpty    "net.polls.empty"      Count "Looks at the network that found nothing.";
     NetPacketsSent   "net.packets.sent"     Count "Packets sent to other nodes, acknowledgements included.";
     NetBytesSent     "net.bytes.sent"       Bytes "Bytes of those, headers included.";
     NetAcksSent      "net.acks.sent"        Count "Packets sent that only acknowledge.";
@@ -138,8 +138,8 @@ counters! {
     NetPathsBack     "net.paths.back"       Count "Times that such a path came back.";
     NetPathsNarrowed "net.paths.narrowed"   Count "Times that the path to a peer was found to carry shorter packets only than before.";
 
-    ConnMet          "conn.met"             Count "Connections of other jobs that were made.";
-    ConnStrangers    "conn.strangers"       Count "Packets at gates for other jobs that were not made with a token of theirs.";
+    ConnEstablished          "conn.established"             Count "Connections of other jobs that were made.";
+    ConnForeign    "conn.foreign"       Count "Packets at gates for other jobs that were not made with a token of theirs.";
     ConnRefused      "conn.refused"         Count "Connections of other jobs that found no room.";
     ConnPutOff       "conn.put_off"         Count "Connections of other jobs that were told to come again, while others were being let in.";
     ConnGivenUp      "conn.given_up"        Count "Connections of other jobs that were answered and not heard of in time.";
@@ -166,8 +166,8 @@ counters! {
     BulkFull         "shm.bulk.full"        Count "Times a sender found no room for a medium payload.";
     QueueFull        "shm.queue.full"       Count "Times a sender found the shared queue full.";
     LaneClaims       "shm.lane.claims"      Count "Lanes claimed for a receiver.";
-    LanesHeated      "shm.lane.heated"      Count "Lanes that became busy and are looked at on every poll.";
-    LanesCooled      "shm.lane.cooled"      Count "Lanes that fell idle and are looked at on a doorbell only.";
+    LanesPolled      "shm.lane.polled"      Count "Lanes that became busy and are looked at on every poll.";
+    LanesArmed      "shm.lane.armed"      Count "Lanes that fell idle and are looked at on a doorbell only.";
     QueueFallbacks   "shm.queue.fallbacks"  Count "Messages that took the shared queue because no lane was free.";
     QueueAbandoned   "shm.queue.abandoned"  Count "Slots recovered from a sender that died between claim and publication.";
     DoorbellRings    "shm.doorbell.rings"   Count "Doorbells rung for a cold lane or queue.";
@@ -184,7 +184,7 @@ counters! {
     Barriers         "coll.barriers"        Count "Barriers passed.";
     BarrierWait      "coll.barrier.wait_ns" Nanoseconds "Time spent in barriers.";
     Broadcasts       "coll.broadcasts"      Count "Broadcasts taken part in.";
-    Exchanges        "coll.exchanges"       Count "Exchanges (all-gathers) taken part in.";
+    AllGathers        "coll.all_gathers"       Count "AllGathers (all-gathers) taken part in.";
     AllReduces       "coll.all_reduces"     Count "All-reduces taken part in.";
 
     Joined           "rank.joined_ns"       Moment "When this rank joined the job.";
@@ -328,7 +328,7 @@ mod tests {
                     let name = format!("shm.{r}.{s}.{f}");
                     assert_eq!(Counter::messages(role, size, flow).name(), name);
                     assert_eq!(Counter::bytes(role, size, flow).name(), format!("{name}_bytes"));
-                    assert_eq!(Counter::bytes(role, size, flow).unit(), Unit::Bytes);
+                    assert_eq!(Counter::bytes(role, size, flow).unit(), CounterUnit::Bytes);
                     let net = Counter::messages(role, size, flow).over_network().name();
                     assert_eq!(net, format!("net.{r}.{s}.{f}"));
                     let net = Counter::bytes(role, size, flow).over_network().name();

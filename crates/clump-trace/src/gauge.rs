@@ -76,13 +76,13 @@ pub struct Timed {
     /// Sum of the times, in ns.
     pub sum_ns: u64,
     /// Minimum, in ns.
-    pub least_ns: u64,
+    pub min_ns: u64,
 }
 
 impl Timed {
     /// Adds a time.
     pub fn add(&mut self, ns: u64) {
-        self.least_ns = if self.count == 0 { ns } else { self.least_ns.min(ns) };
+        self.min_ns = if self.count == 0 { ns } else { self.min_ns.min(ns) };
         self.sum_ns = self.sum_ns.wrapping_add(ns);
         self.count += 1;
     }
@@ -126,14 +126,14 @@ impl<'a> Gauges<'a> {
     /// Returns the times of a stage and size.
     pub fn times(self, stage: Stage, large: bool) -> Timed {
         let first = at(stage, large);
-        let [count, sum_ns, least_ns] =
+        let [count, sum_ns, min_ns] =
             [0, 1, 2].map(|cell| self.cells[first + cell].load(Ordering::Relaxed));
-        Timed { count, sum_ns, least_ns }
+        Timed { count, sum_ns, min_ns }
     }
 
     /// Sets the times of a stage and size, where another owner has added them up.
     pub fn set_times(self, stage: Stage, large: bool, timed: Timed) {
-        let values = [timed.count, timed.sum_ns, timed.least_ns];
+        let values = [timed.count, timed.sum_ns, timed.min_ns];
         for (cell, value) in (at(stage, large)..).zip(values) {
             self.cells[cell].store(value, Ordering::Relaxed);
         }

@@ -30,17 +30,17 @@
 
 pub mod block;
 pub mod counter;
-pub mod dice;
 pub mod gauge;
 pub mod monitor;
+pub mod sampler;
 pub mod snapshot;
 pub mod summary;
 pub mod text;
 
 pub use block::{Block, CAPACITY, Counters};
-pub use counter::{Counter, Flow, LAYOUT, Role, Size, Unit};
-pub use dice::Dice;
+pub use counter::{Counter, CounterUnit, Flow, LAYOUT, Role, Size};
 pub use gauge::{GAUGES, Gauge, Gauges, Stage, Timed};
 pub use monitor::{Monitor, SMALL};
+pub use sampler::Sampler;
 pub use snapshot::Snapshot;
 pub use summary::Summary;

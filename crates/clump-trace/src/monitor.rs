@@ -5,7 +5,7 @@
 //! stages of a message: *source*, from the rank until the interface takes it; *to wire*, until its
 //! packet is sent; *wire*, half of the round trip that channels measure; *delivery*, from its
 //! arrival until it lies in the lane of its endpoint. One in eight messages is timed
-//! ([`crate::Dice`]), but not on the wire: there each channel gives one sample, its smoothed round
+//! ([`crate::Sampler`]), but not on the wire: there each channel gives one sample, its smoothed round
 //! trip, each time the interface checks which peers are gone, however many messages it carried
 //! meanwhile. A long message counts once, and its first fragment is timed.
 //!
@@ -45,19 +45,19 @@ pub struct Times {
     /// Mean time, in microseconds.
     pub mean_us: f64,
     /// Minimum time: the time without contention.
-    pub least_us: f64,
+    pub min_us: f64,
     /// The mean over the minimum: the cost of contention. `None` where the minimum is zero.
     pub ratio: Option<f64>,
 }
 
 impl Times {
     fn of(gauges: Gauges<'_>, stage: Stage, large: bool) -> Option<Self> {
-        let Timed { count: timed, sum_ns, least_ns } = gauges.times(stage, large);
+        let Timed { count: timed, sum_ns, min_ns } = gauges.times(stage, large);
         (timed != 0).then(|| {
             let mean_us = real(sum_ns) / real(timed) / 1e3;
-            let least_us = real(least_ns) / 1e3;
-            let ratio = (least_ns != 0).then(|| mean_us / least_us);
-            Self { stage, large, timed, mean_us, least_us, ratio }
+            let min_us = real(min_ns) / 1e3;
+            let ratio = (min_ns != 0).then(|| mean_us / min_us);
+            Self { stage, large, timed, mean_us, min_us, ratio }
         })
     }
 
@@ -103,7 +103,7 @@ pub struct Monitor {
     /// Time average of messages taken and not yet sent, or of operations not yet executed.
     pub queue_mean: f64,
     /// Maximum of that number.
-    pub queue_most: u64,
+    pub queue_max: u64,
     /// Little's law: the mean queue over rate times mean stay. 1 when the monitor is right; `None`
     /// while too few messages were timed.
     pub little: Option<f64>,
@@ -154,7 +154,7 @@ impl Monitor {
             brought: gauges.get(Gauge::Brought),
             executed,
             queue_mean,
-            queue_most: gauges.get(Gauge::QueueMost),
+            queue_max: gauges.get(Gauge::QueueMost),
             little: (timed >= ENOUGH && expected > 0.0).then(|| queue_mean / expected),
             stages,
             network,
@@ -197,7 +197,7 @@ impl Monitor {
             brought,
             executed: 0,
             queue_mean: real(taken) / elapsed * stay_ns,
-            queue_most: 0,
+            queue_max: 0,
             little: None,
             stages,
             network: Snapshot::ZERO,
@@ -244,7 +244,7 @@ impl Monitor {
                 one.brought,
                 counted(one.executed),
                 one.queue_mean,
-                counted(one.queue_most),
+                counted(one.queue_max),
                 one.little.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}")),
             ));
         }
@@ -260,7 +260,7 @@ impl Monitor {
                 let of = of.filter(|times| (times.stage, times.large) == (stage, large));
                 let (timed, sum, least) = of.fold((0, 0.0, f64::MAX), |(n, sum, least), times| {
                     let sum = sum + times.mean_us * real(times.timed);
-                    (n + times.timed, sum, f64::min(least, times.least_us))
+                    (n + times.timed, sum, f64::min(least, times.min_us))
                 });
                 if timed == 0 {
                     continue;
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_and_the_mean_of_a_stage_are_kept() {
+    fn the_min_and_the_mean_of_a_stage_are_kept() {
         let cells = cells();
         let gauges = Gauges::over(&cells);
         gauges.set(Gauge::Started, 1);
@@ -368,7 +368,7 @@ mod tests {
         let monitor = Monitor::read((0, 0, false), &cells, Snapshot::ZERO, 10).unwrap();
         let times = &monitor.stages[0];
         assert_eq!((times.stage, times.large, times.timed), (Stage::Delivery, true, 3));
-        assert!((times.mean_us - 2.0).abs() < 1e-9 && (times.least_us - 1.0).abs() < 1e-9);
+        assert!((times.mean_us - 2.0).abs() < 1e-9 && (times.min_us - 1.0).abs() < 1e-9);
         assert!((times.ratio.unwrap() - 2.0).abs() < 1e-9);
     }
 }

@@ -1,7 +1,7 @@
 //! Numbers read from blocks: to add up, to subtract, to keep and to send.
 
 use crate::block::Counters;
-use crate::counter::{Counter, Unit};
+use crate::counter::{Counter, CounterUnit};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::ops::{Add, Index, IndexMut, Sub};
@@ -135,7 +135,7 @@ impl Sub<&Snapshot> for Snapshot {
     /// Returns the counts since `earlier`; times stay those of the later snapshot.
     fn sub(mut self, earlier: &Snapshot) -> Snapshot {
         for &counter in Counter::ALL {
-            if counter.unit() != Unit::Moment {
+            if counter.unit() != CounterUnit::Moment {
                 self[counter] = self[counter].wrapping_sub(earlier[counter]);
             }
         }

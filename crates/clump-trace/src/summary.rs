@@ -19,7 +19,7 @@ pub struct Summary {
     /// Messages sent per rank, on average.
     pub messages_per_rank: f64,
     /// Messages sent by the rank that sent most.
-    pub messages_most: u64,
+    pub messages_max: u64,
     /// Messages per rank and millisecond.
     pub messages_per_rank_ms: f64,
     /// Time between two messages of one rank in microseconds; `None` without messages.
@@ -120,7 +120,7 @@ impl Summary {
             ranks: ranks.len(),
             elapsed_ms,
             messages_per_rank: average,
-            messages_most: most,
+            messages_max: most,
             messages_per_rank_ms: per_rank_ms(sent),
             message_interval_us: (sent != 0).then(|| elapsed_ms * 1e3 / average),
             barrier_interval_ms: (barriers > 0.0).then(|| elapsed_ms / barriers),
@@ -187,7 +187,7 @@ impl fmt::Display for Summary {
             "messages per rank, average",
             figure(Some(self.messages_per_rank)),
             "messages per rank, most",
-            grouped(self.messages_most),
+            grouped(self.messages_max),
         )?;
         pair(
             f,
@@ -301,7 +301,7 @@ mod tests {
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-9 * b.abs().max(1.0), "{a} != {b}");
         close(s.elapsed_ms, 2.0);
         close(s.messages_per_rank, 250.0);
-        assert_eq!(s.messages_most, 400);
+        assert_eq!(s.messages_max, 400);
         close(s.messages_per_rank_ms, 125.0);
         close(s.message_interval_us.unwrap(), 8.0);
         close(s.barrier_interval_ms.unwrap(), 0.4);
@@ -325,7 +325,7 @@ mod tests {
         ranks[1][C::NetUnitsResent] = 5;
         ranks[1][C::NetForged] = 7;
         let s = Summary::of_lives(&ranks, &[]);
-        assert_eq!((s.messages_per_rank, s.messages_most, s.local_percent), (500.0, 600, 50.0));
+        assert_eq!((s.messages_per_rank, s.messages_max, s.local_percent), (500.0, 600, 50.0));
         let network = s.network.clone().unwrap();
         assert_eq!((network.packets_per_rank, network.messages_per_packet), (30.0, 10.0));
         assert_eq!((network.resent_percent, network.refused), (10.0, 7));

@@ -4,15 +4,15 @@ use zerocopy::byteorder::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Maximum bytes of a frame before its words and payload.
-pub const MOST_HEAD_BYTES: usize = 8 + 24 + 8 + 16;
+pub const MAX_HEAD_BYTES: usize = 8 + 24 + 8 + 16;
 /// Maximum words of one frame: eight arguments, two of an interface above, two of a long message,
 /// one of a returned one.
-pub const MOST_WORDS: usize = 13;
+pub const MAX_WORDS: usize = 13;
 
 /// Kind of a frame's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FrameKind {
     /// Words only.
     Short = 1,
     /// Words and a payload.
@@ -32,17 +32,17 @@ pub enum Kind {
     Ask = 7,
 }
 
-impl Kind {
+impl FrameKind {
     /// Returns the kind with that number.
     pub fn from_bits(bits: u8) -> Option<Self> {
         Some(match bits {
-            1 => Kind::Short,
-            2 => Kind::Medium,
-            3 => Kind::Long,
-            4 => Kind::Returned,
-            5 => Kind::Part,
-            6 => Kind::Credit,
-            7 => Kind::Ask,
+            1 => FrameKind::Short,
+            2 => FrameKind::Medium,
+            3 => FrameKind::Long,
+            4 => FrameKind::Returned,
+            5 => FrameKind::Part,
+            6 => FrameKind::Credit,
+            7 => FrameKind::Ask,
             _ => return None,
         })
     }
@@ -76,7 +76,7 @@ pub fn stack_of(name: u64) -> u32 {
 
 /// Position of a fragment: its message, and the place in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct MessageFragment {
     /// Number of the message, unique for its channel and direction.
     pub message: u64,
     /// In a frame that begins a message: bytes of its whole payload; in a later fragment: its
@@ -86,9 +86,9 @@ pub struct Piece {
 
 /// Everything of a frame but words and payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct FrameHead {
     /// Kind of the content.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// True if it belongs to a reply.
     pub reply: bool,
     /// Index into the handler table of the receiving endpoint.
@@ -98,7 +98,7 @@ pub struct Head {
     /// Number in the order of its channel and direction, if the message is ordered.
     pub order: Option<u64>,
     /// Position, if the payload spans several frames.
-    pub piece: Option<Piece>,
+    pub fragment: Option<MessageFragment>,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -121,26 +121,34 @@ struct RawRoute {
 
 /// Returns the bytes that a frame takes in a packet.
 #[inline]
-pub fn frame_bytes(head: &Head, same_route: bool, words: usize, payload: usize) -> usize {
+pub fn frame_bytes(head: &FrameHead, same_route: bool, words: usize, payload: usize) -> usize {
     head_bytes(head, same_route) + words * 8 + payload.next_multiple_of(8)
 }
 
 #[inline]
-fn head_bytes(head: &Head, same_route: bool) -> usize {
-    let route = if same_route || head.kind == Kind::Part { 0 } else { 24 };
-    8 + route + if head.order.is_some() { 8 } else { 0 } + if head.piece.is_some() { 16 } else { 0 }
+fn head_bytes(head: &FrameHead, same_route: bool) -> usize {
+    let route = if same_route || head.kind == FrameKind::Part { 0 } else { 24 };
+    8 + route
+        + if head.order.is_some() { 8 } else { 0 }
+        + if head.fragment.is_some() { 16 } else { 0 }
 }
 
 /// Appends a frame to a packet's body. `same_route` leaves the route out: the frame before it in
 /// the body has the same. Later fragments have none: the frame that began their message has one.
 #[inline]
-pub fn append(out: &mut Vec<u8>, head: &Head, same_route: bool, words: &[u64], payload: &[u8]) {
-    debug_assert!(words.len() <= MOST_WORDS, "callers check what programs give");
-    let routed = !(same_route || head.kind == Kind::Part);
+pub fn append(
+    out: &mut Vec<u8>,
+    head: &FrameHead,
+    same_route: bool,
+    words: &[u64],
+    payload: &[u8],
+) {
+    debug_assert!(words.len() <= MAX_WORDS, "callers check what programs give");
+    let routed = !(same_route || head.kind == FrameKind::Part);
     let flags = if head.reply { REPLY } else { 0 }
         | if routed { 0 } else { SAME }
         | if head.order.is_some() { ORDERED } else { 0 }
-        | if head.piece.is_some() { PARTED } else { 0 };
+        | if head.fragment.is_some() { PARTED } else { 0 };
     let raw = RawHead {
         kind: head.kind as u8,
         flags,
@@ -157,7 +165,7 @@ pub fn append(out: &mut Vec<u8>, head: &Head, same_route: bool, words: &[u64], p
     if let Some(order) = head.order {
         out.extend_from_slice(&order.to_le_bytes());
     }
-    if let Some(Piece { message, at }) = head.piece {
+    if let Some(MessageFragment { message, at }) = head.fragment {
         out.extend_from_slice(&message.to_le_bytes());
         out.extend_from_slice(&at.to_le_bytes());
     }
@@ -175,7 +183,7 @@ pub fn append(out: &mut Vec<u8>, head: &Head, same_route: bool, words: &[u64], p
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     /// Everything but words and payload.
-    pub head: Head,
+    pub head: FrameHead,
     /// The words, little endian.
     words: &'a [[u8; 8]],
     /// The payload, without its padding.
@@ -191,7 +199,7 @@ impl Frame<'_> {
 
     /// Copies the words to the beginning of `into` and returns them.
     #[inline]
-    pub fn words<'b>(&self, into: &'b mut [u64; MOST_WORDS]) -> &'b [u64] {
+    pub fn words<'b>(&self, into: &'b mut [u64; MAX_WORDS]) -> &'b [u64] {
         for (word, bytes) in into.iter_mut().zip(self.words) {
             *word = u64::from_le_bytes(*bytes);
         }
@@ -247,12 +255,12 @@ impl<'a> Frames<'a> {
     #[inline]
     fn parse(&mut self) -> Option<Frame<'a>> {
         let raw: &RawHead = self.take()?;
-        let kind = Kind::from_bits(raw.kind)?;
+        let kind = FrameKind::from_bits(raw.kind)?;
         let (flags, words) = (raw.flags, usize::from(raw.words));
-        if flags & !(REPLY | SAME | ORDERED | PARTED) != 0 || words > MOST_WORDS {
+        if flags & !(REPLY | SAME | ORDERED | PARTED) != 0 || words > MAX_WORDS {
             return None;
         }
-        let route = if kind == Kind::Part {
+        let route = if kind == FrameKind::Part {
             Route::default()
         } else if flags & SAME != 0 {
             self.route?
@@ -262,13 +270,13 @@ impl<'a> Frames<'a> {
             *self.route.insert(route)
         };
         let order = if flags & ORDERED == 0 { None } else { Some(self.take::<U64>()?.get()) };
-        let piece = if flags & PARTED == 0 {
+        let fragment = if flags & PARTED == 0 {
             None
         } else {
             let message = self.take::<U64>()?.get();
-            Some(Piece { message, at: self.take::<U64>()?.get() })
+            Some(MessageFragment { message, at: self.take::<U64>()?.get() })
         };
-        if kind == Kind::Part && piece.is_none() {
+        if kind == FrameKind::Part && fragment.is_none() {
             return None;
         }
         let words = self.take_bytes(words * 8)?.as_chunks::<8>().0;
@@ -276,7 +284,7 @@ impl<'a> Frames<'a> {
         let payload = self.take_bytes(bytes)?;
         self.take_bytes(bytes.checked_next_multiple_of(8)? - bytes)?;
         let reply = flags & REPLY != 0;
-        let head = Head { kind, reply, handler: raw.handler, route, order, piece };
+        let head = FrameHead { kind, reply, handler: raw.handler, route, order, fragment };
         Some(Frame { head, words, payload })
     }
 }

@@ -11,18 +11,18 @@ pub const HEADER_BYTES: usize = 64;
 /// Maximum words of selective acknowledgements in one packet: 1024 units beyond the first gap, as
 /// many as may be in flight, so that the last packet of a stack that closes describes exactly the
 /// units received.
-pub const MOST_SACK_WORDS: usize = 16;
+pub const MAX_SACK_WORDS: usize = 16;
 
 /// Purpose of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
-pub enum Kind {
+pub enum PacketKind {
     /// Carries a unit: frames that are acknowledged, and retransmitted when lost.
     #[default]
     Data = 1,
     /// Acknowledges only; is not acknowledged itself.
     Ack = 2,
-    /// Has the length that the path is hoped to carry; requests a [`Kind::ProbeAck`] (RFC 8899,
+    /// Has the length that the path is hoped to carry; requests a [`PacketKind::ProbeAck`] (RFC 8899,
     /// 4.1).
     Probe = 3,
     /// Answers a probe; `unit` is the probe's length.
@@ -31,24 +31,24 @@ pub enum Kind {
     Heartbeat = 5,
     /// The source takes nothing more; units that it has not acknowledged by this were not received.
     Close = 6,
-    /// Confirms a [`Kind::Close`].
+    /// Confirms a [`PacketKind::Close`].
     CloseAck = 7,
     /// Carries a fragment of a unit that is longer than the path now carries
     /// ([`Slice`](crate::Slice)).
     Slice = 8,
 }
 
-impl Kind {
+impl PacketKind {
     fn from_bits(bits: u8) -> Option<Self> {
         Some(match bits {
-            1 => Kind::Data,
-            2 => Kind::Ack,
-            3 => Kind::Probe,
-            4 => Kind::ProbeAck,
-            5 => Kind::Heartbeat,
-            6 => Kind::Close,
-            7 => Kind::CloseAck,
-            8 => Kind::Slice,
+            1 => PacketKind::Data,
+            2 => PacketKind::Ack,
+            3 => PacketKind::Probe,
+            4 => PacketKind::ProbeAck,
+            5 => PacketKind::Heartbeat,
+            6 => PacketKind::Close,
+            7 => PacketKind::CloseAck,
+            8 => PacketKind::Slice,
             _ => return None,
         })
     }
@@ -84,7 +84,7 @@ impl Flags {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
     /// Purpose of the packet.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// Flags.
     pub flags: Flags,
     /// Number of packets of the other direction that arrived with a congestion mark, modulo 256
@@ -142,14 +142,14 @@ const _: () = assert!(size_of::<Raw>() == HEADER_BYTES);
 
 impl Header {
     /// Encodes the header of a packet that carries `sack_words` words of selective acknowledgements
-    /// (at most [`MOST_SACK_WORDS`]) after it.
+    /// (at most [`MAX_SACK_WORDS`]) after it.
     #[inline]
     pub fn encode(&self, sack_words: usize) -> [u8; HEADER_BYTES] {
-        debug_assert!(sack_words <= MOST_SACK_WORDS, "callers have no more");
+        debug_assert!(sack_words <= MAX_SACK_WORDS, "callers have no more");
         let raw = Raw {
             version_kind: VERSION << 4 | self.kind as u8,
             flags: self.flags.0,
-            sack_words: sack_words.min(MOST_SACK_WORDS) as u8,
+            sack_words: sack_words.min(MAX_SACK_WORDS) as u8,
             ce: self.ce,
             job: self.job.into(),
             source: self.source.into(),
@@ -202,9 +202,9 @@ impl Packet {
         if raw.version_kind >> 4 != VERSION {
             return Err(Refused::Version);
         }
-        let kind = Kind::from_bits(raw.version_kind & 0xf).ok_or(Refused::Malformed)?;
+        let kind = PacketKind::from_bits(raw.version_kind & 0xf).ok_or(Refused::Malformed)?;
         let words = usize::from(raw.sack_words);
-        if words > MOST_SACK_WORDS || raw.flags & !3 != 0 {
+        if words > MAX_SACK_WORDS || raw.flags & !3 != 0 {
             return Err(Refused::Malformed);
         }
         let sealed_at = HEADER_BYTES + words * 8;
@@ -240,7 +240,7 @@ impl Packet {
     /// Reads the selective acknowledgements from the parsed datagram and returns them. Bit `i` of
     /// word `w` means that unit `ack + 1 + 64 w + i` has arrived.
     #[inline]
-    pub fn sack<'a>(&self, datagram: &[u8], into: &'a mut [u64; MOST_SACK_WORDS]) -> &'a [u64] {
+    pub fn sack<'a>(&self, datagram: &[u8], into: &'a mut [u64; MAX_SACK_WORDS]) -> &'a [u64] {
         let bytes = datagram.get(HEADER_BYTES..self.sealed_at).unwrap_or_default();
         let mut count = 0;
         for (word, bytes) in into.iter_mut().zip(bytes.as_chunks::<8>().0) {

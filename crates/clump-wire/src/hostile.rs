@@ -1,7 +1,7 @@
 //! Packets of an attacker on the same network that knows everything about a job but its key. For
 //! tests, and for the laboratory: none of these packets may be accepted.
 
-use crate::{Flags, Header, Kind};
+use crate::{Flags, Header, PacketKind};
 
 /// Kind of an attack packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,12 +38,12 @@ pub struct Claim {
 
 /// Generator of attack packets, always the same ones in the same order.
 #[derive(Debug)]
-pub struct Enemy {
+pub struct Attacker {
     claim: Claim,
     state: u64,
 }
 
-impl Enemy {
+impl Attacker {
     /// Creates a generator with this claim.
     pub fn new(claim: Claim) -> Self {
         Self { claim, state: 0x9e37_79b9_7f4a_7c15 }
@@ -61,7 +61,11 @@ impl Enemy {
     pub fn packet(&mut self, trick: Trick) -> Vec<u8> {
         let Claim { source, target, job } = self.claim;
         let header = Header {
-            kind: if self.random().is_multiple_of(4) { Kind::Close } else { Kind::Data },
+            kind: if self.random().is_multiple_of(4) {
+                PacketKind::Close
+            } else {
+                PacketKind::Data
+            },
             flags: Flags::HAS_ECHO,
             job: if trick == Trick::Foreign { !job } else { job },
             source: source.0,
@@ -94,19 +98,19 @@ mod tests {
 
     #[test]
     fn tricks_are_what_they_say() {
-        let mut enemy = Enemy::new(Claim { source: (1, 11), target: (2, 22), job: 33 });
+        let mut attacker = Attacker::new(Claim { source: (1, 11), target: (2, 22), job: 33 });
         for _ in 0..100 {
             for trick in [Trick::Foreign, Trick::Restarted, Trick::Forged] {
-                let bytes = enemy.packet(trick);
+                let bytes = attacker.packet(trick);
                 let Ok(Packet { header, .. }) = Packet::parse(&bytes) else { continue };
                 assert_eq!(header.job == 33, trick != Trick::Foreign);
                 assert_eq!(header.epoch == 11, trick != Trick::Restarted);
             }
             for trick in [Trick::Noise, Trick::Truncated] {
-                assert!(Packet::parse(&enemy.packet(trick)).is_err(), "{trick:?}");
+                assert!(Packet::parse(&attacker.packet(trick)).is_err(), "{trick:?}");
             }
         }
-        let parsed = (0..100).filter(|_| Packet::parse(&enemy.packet(Trick::Forged)).is_ok());
+        let parsed = (0..100).filter(|_| Packet::parse(&attacker.packet(Trick::Forged)).is_ok());
         assert!(parsed.count() > 90, "most look like packets");
     }
 }

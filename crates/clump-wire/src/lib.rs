@@ -37,8 +37,10 @@ pub mod frame;
 mod header;
 pub mod hostile;
 mod security;
-mod slice;
+mod unit_fragment;
 
-pub use header::{Flags, HEADER_BYTES, Header, Kind, MOST_SACK_WORDS, Packet, Refused, VERSION};
+pub use header::{
+    Flags, HEADER_BYTES, Header, MAX_SACK_WORDS, Packet, PacketKind, Refused, VERSION,
+};
 pub use security::Security;
-pub use slice::{SLICE_BYTES, Slice};
+pub use unit_fragment::{SLICE_BYTES, UnitFragment};

@@ -4,10 +4,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
-use clump_wire::frame::{self, Frames, Head, MOST_WORDS, Piece, Route};
+use clump_wire::frame::{self, FrameHead, Frames, MAX_WORDS, MessageFragment, Route};
 use clump_wire::{
-    Flags, HEADER_BYTES, Header, Kind, MOST_SACK_WORDS, Packet, Refused, SLICE_BYTES, Security,
-    Slice, VERSION,
+    Flags, HEADER_BYTES, Header, MAX_SACK_WORDS, Packet, PacketKind, Refused, SLICE_BYTES,
+    Security, UnitFragment, VERSION,
 };
 
 #[path = "model/hex.rs"]
@@ -17,7 +17,7 @@ use hex::unhex;
 
 /// Each field has another number, so that none can stand in for another.
 const HEADER: Header = Header {
-    kind: Kind::Data,
+    kind: PacketKind::Data,
     flags: Flags::NONE,
     ce: 0x05,
     job: 0x0403_0201,
@@ -41,14 +41,14 @@ const REST: &str = "05 01020304 07000000 020000ff 0708090a 0b0c0d0e \
 #[test]
 fn a_header_of_every_kind() {
     let kinds = [
-        (Kind::Data, "11"),
-        (Kind::Ack, "12"),
-        (Kind::Probe, "13"),
-        (Kind::ProbeAck, "14"),
-        (Kind::Heartbeat, "15"),
-        (Kind::Close, "16"),
-        (Kind::CloseAck, "17"),
-        (Kind::Slice, "18"),
+        (PacketKind::Data, "11"),
+        (PacketKind::Ack, "12"),
+        (PacketKind::Probe, "13"),
+        (PacketKind::ProbeAck, "14"),
+        (PacketKind::Heartbeat, "15"),
+        (PacketKind::Close, "16"),
+        (PacketKind::CloseAck, "17"),
+        (PacketKind::Slice, "18"),
     ];
     for (kind, first) in kinds {
         let header = Header { kind, ..HEADER };
@@ -61,12 +61,12 @@ fn a_header_of_every_kind() {
 
 #[test]
 fn a_slice_of_a_unit() {
-    let slice = Slice { offset: 0x0403_0201, total: 0x0807_0605 };
+    let slice = UnitFragment { offset: 0x0403_0201, total: 0x0807_0605 };
     let body = unhex("01020304 05060708 a1a2a3");
     assert_eq!(slice.encode()[..], body[..SLICE_BYTES]);
-    assert_eq!(Slice::parse(&body), Some((slice, &body[SLICE_BYTES..])));
+    assert_eq!(UnitFragment::parse(&body), Some((slice, &body[SLICE_BYTES..])));
     for no_slice in ["01020304 050607", "01020304 05060708", "02000000 04000000 a1a2a3"] {
-        assert_eq!(Slice::parse(&unhex(no_slice)), None, "{no_slice}");
+        assert_eq!(UnitFragment::parse(&unhex(no_slice)), None, "{no_slice}");
     }
 }
 
@@ -86,27 +86,27 @@ fn flags() {
 fn selective_acks_lie_behind_the_header() {
     let words = [0x0807_0605_0403_0201, 0x8000_0000_0000_0001];
     let datagram = unhex(&format!("12 02 02 {REST} 0102030405060708 0100000000000080 ab cd"));
-    let header = Header { kind: Kind::Ack, flags: Flags::HAS_ECHO, ..HEADER };
+    let header = Header { kind: PacketKind::Ack, flags: Flags::HAS_ECHO, ..HEADER };
     assert_eq!(header.encode(2)[..], datagram[..HEADER_BYTES]);
     let packet = Packet::parse(&datagram).unwrap();
     assert_eq!((packet.sealed_at, packet.sack_words()), (80, 2));
-    assert_eq!(packet.sack(&datagram, &mut [0; MOST_SACK_WORDS]), words);
+    assert_eq!(packet.sack(&datagram, &mut [0; MAX_SACK_WORDS]), words);
     assert_eq!(datagram[packet.sealed_at..], [0xab, 0xcd]);
     // Of bytes that were not parsed there may be fewer.
-    assert_eq!(packet.sack(&datagram[..79], &mut [0; MOST_SACK_WORDS]), [0_u64; 0]);
+    assert_eq!(packet.sack(&datagram[..79], &mut [0; MAX_SACK_WORDS]), [0_u64; 0]);
 }
 
 #[test]
-fn the_most_selective_acks_and_one_more() {
+fn the_max_selective_acks_and_one_more() {
     let mut datagram = unhex(&format!("11 00 10 {REST}"));
-    datagram.resize(HEADER_BYTES + 8 * MOST_SACK_WORDS, 0xee);
+    datagram.resize(HEADER_BYTES + 8 * MAX_SACK_WORDS, 0xee);
     let packet = Packet::parse(&datagram).unwrap();
     assert_eq!((packet.sealed_at, packet.sack_words()), (192, 16));
     assert_eq!(
-        packet.sack(&datagram, &mut [0; MOST_SACK_WORDS]),
+        packet.sack(&datagram, &mut [0; MAX_SACK_WORDS]),
         [u64::from_ne_bytes([0xee; 8]); 16]
     );
-    assert_eq!(HEADER.encode(MOST_SACK_WORDS)[..], datagram[..HEADER_BYTES]);
+    assert_eq!(HEADER.encode(MAX_SACK_WORDS)[..], datagram[..HEADER_BYTES]);
     datagram[2] = 17;
     datagram.extend([0; 8]);
     assert_eq!(Packet::parse(&datagram).unwrap_err(), Refused::Malformed);
@@ -140,18 +140,18 @@ const ROUTE: Route =
     Route { from: 0x0102_0304_0506_0708, to: 0x1112_1314_1516_1718, tag: 0x2122_2324_2526_2728 };
 const ROUTE_BYTES: &str = "0807060504030201 1817161514131211 2827262524232221";
 
-const HEAD: Head = Head {
-    kind: frame::Kind::Short,
+const HEAD: FrameHead = FrameHead {
+    kind: frame::FrameKind::Short,
     reply: false,
     handler: 9,
     route: ROUTE,
     order: None,
-    piece: None,
+    fragment: None,
 };
 
 /// Checks that the frame is written as `bytes`, after a frame with the same route if `same`, and
 /// read back the same.
-fn golden(head: Head, same: bool, words: &[u64], payload: &[u8], bytes: &str) {
+fn golden(head: FrameHead, same: bool, words: &[u64], payload: &[u8], bytes: &str) {
     let before = unhex(&format!("01 00 00 00 00000000 {ROUTE_BYTES}"));
     let bytes = unhex(bytes);
     let mut body = if same { before.clone() } else { Vec::new() };
@@ -165,7 +165,7 @@ fn golden(head: Head, same: bool, words: &[u64], payload: &[u8], bytes: &str) {
     }
     let read = frames.next().unwrap().unwrap();
     assert_eq!((read.head, read.payload), (head, payload));
-    assert_eq!(read.words(&mut [0; MOST_WORDS]), words);
+    assert_eq!(read.words(&mut [0; MAX_WORDS]), words);
     assert_eq!(read.word_count(), words.len());
     assert_eq!(read.first_word(), words.first().copied().unwrap_or(0));
     assert_eq!((frames.left(), frames.next().is_none()), (0, true));
@@ -179,12 +179,12 @@ fn a_short_message() {
 
 #[test]
 fn a_short_reply_on_the_route_of_the_frame_before() {
-    golden(Head { reply: true, ..HEAD }, true, &[], &[], "01 03 09 00 00000000");
+    golden(FrameHead { reply: true, ..HEAD }, true, &[], &[], "01 03 09 00 00000000");
 }
 
 #[test]
 fn a_medium_message_is_padded_to_eight_bytes() {
-    let head = Head { kind: frame::Kind::Medium, ..HEAD };
+    let head = FrameHead { kind: frame::FrameKind::Medium, ..HEAD };
     let bytes = format!("02 00 09 00 05000000 {ROUTE_BYTES} 6162636465 000000");
     golden(head, false, &[], b"abcde", &bytes);
     let bytes = format!("02 00 09 01 08000000 {ROUTE_BYTES} 0100000000000000 6162636465666768");
@@ -193,10 +193,10 @@ fn a_medium_message_is_padded_to_eight_bytes() {
 
 #[test]
 fn a_long_message_in_order_that_begins_with_its_first_piece() {
-    let head = Head {
-        kind: frame::Kind::Long,
+    let head = FrameHead {
+        kind: frame::FrameKind::Long,
         order: Some(0x31),
-        piece: Some(Piece { message: 0x41, at: 0x0001_0000 }),
+        fragment: Some(MessageFragment { message: 0x41, at: 0x0001_0000 }),
         ..HEAD
     };
     let bytes = format!(
@@ -208,15 +208,16 @@ fn a_long_message_in_order_that_begins_with_its_first_piece() {
 
 #[test]
 fn a_returned_request() {
-    let head = Head { kind: frame::Kind::Returned, reply: true, handler: 0, ..HEAD };
+    let head = FrameHead { kind: frame::FrameKind::Returned, reply: true, handler: 0, ..HEAD };
     let bytes = format!("04 01 00 01 00000000 {ROUTE_BYTES} 0300000000000000");
     golden(head, false, &[3], &[], &bytes);
 }
 
 #[test]
 fn a_part_has_no_route() {
-    let piece = Some(Piece { message: 0x41, at: 0x8000 });
-    let head = Head { kind: frame::Kind::Part, route: Route::default(), piece, ..HEAD };
+    let fragment = Some(MessageFragment { message: 0x41, at: 0x8000 });
+    let head =
+        FrameHead { kind: frame::FrameKind::Part, route: Route::default(), fragment, ..HEAD };
     let bytes = "05 0a 09 00 01000000 4100000000000000 0080000000000000 7a 00000000000000";
     golden(head, false, &[], b"z", bytes);
     golden(head, true, &[], b"z", bytes);
@@ -224,9 +225,9 @@ fn a_part_has_no_route() {
 
 #[test]
 fn credit_and_the_question_for_it() {
-    let head = Head { kind: frame::Kind::Credit, handler: 0, ..HEAD };
+    let head = FrameHead { kind: frame::FrameKind::Credit, handler: 0, ..HEAD };
     golden(head, false, &[9], &[], &format!("06 00 00 01 00000000 {ROUTE_BYTES} 0900000000000000"));
-    let head = Head { kind: frame::Kind::Ask, ..head };
+    let head = FrameHead { kind: frame::FrameKind::Ask, ..head };
     golden(head, true, &[9], &[], "07 02 00 01 00000000 0900000000000000");
 }
 

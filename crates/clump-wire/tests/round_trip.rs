@@ -2,15 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
-use clump_wire::frame::{self, Frames, Head, MOST_HEAD_BYTES, MOST_WORDS, Piece, Route};
-use clump_wire::{Flags, HEADER_BYTES, Header, Kind, MOST_SACK_WORDS, Packet};
+use clump_wire::frame::{
+    self, FrameHead, Frames, MAX_HEAD_BYTES, MAX_WORDS, MessageFragment, Route,
+};
+use clump_wire::{Flags, HEADER_BYTES, Header, MAX_SACK_WORDS, Packet, PacketKind};
 use proptest::prelude::*;
 
 #[allow(dead_code, reason = "each test uses a part of it")]
 mod model;
 
 fn headers() -> impl Strategy<Value = Header> {
-    use Kind::{Ack, Close, CloseAck, Data, Heartbeat, Probe, ProbeAck, Slice};
+    use PacketKind::{Ack, Close, CloseAck, Data, Heartbeat, Probe, ProbeAck, Slice};
     let kinds = vec![Data, Ack, Probe, ProbeAck, Heartbeat, Close, CloseAck, Slice];
     let flags = vec![Flags::NONE, Flags::ACK_NOW, Flags::HAS_ECHO];
     let flags = (prop::sample::select(flags.clone()), prop::sample::select(flags));
@@ -41,13 +43,13 @@ fn headers() -> impl Strategy<Value = Header> {
 }
 
 fn sacks() -> impl Strategy<Value = Vec<u64>> {
-    prop::collection::vec(any::<u64>(), 0..=MOST_SACK_WORDS)
+    prop::collection::vec(any::<u64>(), 0..=MAX_SACK_WORDS)
 }
 
 /// A frame to write.
 #[derive(Debug, Clone)]
 struct Given {
-    head: Head,
+    head: FrameHead,
     words: Vec<u64>,
     payload: Vec<u8>,
 }
@@ -59,20 +61,20 @@ fn routes() -> impl Strategy<Value = Route> {
 }
 
 fn frames() -> impl Strategy<Value = Given> {
-    use frame::Kind::{Ask, Credit, Long, Medium, Part, Returned, Short};
+    use frame::FrameKind::{Ask, Credit, Long, Medium, Part, Returned, Short};
     let kinds = prop::sample::select(vec![Short, Medium, Long, Returned, Part, Credit, Ask]);
     let order = prop::option::of(any::<u64>());
-    let piece = prop::option::of((any::<u64>(), any::<u64>()));
-    let words = prop::collection::vec(any::<u64>(), 0..=MOST_WORDS);
+    let fragment = prop::option::of((any::<u64>(), any::<u64>()));
+    let words = prop::collection::vec(any::<u64>(), 0..=MAX_WORDS);
     let payload = prop::collection::vec(any::<u8>(), 0..100);
-    let head = (kinds, any::<bool>(), any::<u8>(), routes(), order, piece);
+    let head = (kinds, any::<bool>(), any::<u8>(), routes(), order, fragment);
     (head, words, payload).prop_map(|(head, words, payload)| {
-        let (kind, reply, handler, route, order, piece) = head;
+        let (kind, reply, handler, route, order, fragment) = head;
         let route = if kind == Part { Route::default() } else { route };
         // A fragment always names its message.
-        let piece = piece.or((kind == Part).then_some((0, 0)));
-        let piece = piece.map(|(message, at)| Piece { message, at });
-        Given { head: Head { kind, reply, handler, route, order, piece }, words, payload }
+        let fragment = fragment.or((kind == Part).then_some((0, 0)));
+        let fragment = fragment.map(|(message, at)| MessageFragment { message, at });
+        Given { head: FrameHead { kind, reply, handler, route, order, fragment }, words, payload }
     })
 }
 
@@ -85,7 +87,7 @@ proptest! {
         datagram.extend(&sealed);
         let packet = Packet::parse(&datagram).unwrap();
         prop_assert_eq!((packet.header, packet.sealed_at), (header, sealed_at));
-        let mut words = [0; MOST_SACK_WORDS];
+        let mut words = [0; MAX_SACK_WORDS];
         prop_assert_eq!(packet.sack(&datagram, &mut words), &sack[..]);
         prop_assert_eq!(model::packet(&datagram).unwrap(), (model::fields(&header), sack, sealed_at));
     }
@@ -95,7 +97,7 @@ proptest! {
     fn no_two_headers_look_alike(header in headers(), bit in 0..8 * HEADER_BYTES) {
         let mut bytes = header.encode(0);
         bytes[bit / 8] ^= 1 << (bit % 8);
-        let long_enough = [&bytes[..], &[0; 8 * MOST_SACK_WORDS]].concat();
+        let long_enough = [&bytes[..], &[0; 8 * MAX_SACK_WORDS]].concat();
         if let Ok(packet) = Packet::parse(&long_enough) {
             prop_assert_ne!((packet.header, packet.sealed_at), (header, HEADER_BYTES));
         }
@@ -107,12 +109,12 @@ proptest! {
         let mut last = None;
         for Given { head, words, payload } in &given {
             let before = body.len();
-            let routed = head.kind != frame::Kind::Part;
+            let routed = head.kind != frame::FrameKind::Part;
             let same = routed && last == Some(head.route);
             frame::append(&mut body, head, same, words, payload);
             let bytes = frame::frame_bytes(head, same, words.len(), payload.len());
             prop_assert_eq!(body.len() - before, bytes);
-            prop_assert!(bytes <= MOST_HEAD_BYTES + 8 * words.len() + payload.len() + 7);
+            prop_assert!(bytes <= MAX_HEAD_BYTES + 8 * words.len() + payload.len() + 7);
             last = if routed { Some(head.route) } else { last };
         }
         let (expected, whole) = model::frames(&body);
@@ -121,7 +123,7 @@ proptest! {
         for (frame, given) in Frames::new(&body).zip(&given) {
             let frame = frame.unwrap();
             prop_assert_eq!((frame.head, frame.payload), (given.head, &given.payload[..]));
-            let mut words = [0; MOST_WORDS];
+            let mut words = [0; MAX_WORDS];
             prop_assert_eq!(frame.words(&mut words), &given.words[..]);
             read.push(model::as_message(&frame));
         }

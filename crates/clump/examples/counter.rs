@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         rma.quiet()?;
     }
     let bytes: Vec<u8> = taken.iter().flat_map(|ticket| ticket.to_le_bytes()).collect();
-    let mut everybody = cl.exchange_bytes(&bytes)?.concat();
+    let mut everybody = cl.all_gather_bytes(&bytes)?.concat();
     let (all, _) = everybody.as_chunks_mut::<8>();
     all.sort_unstable_by_key(|ticket| u64::from_le_bytes(*ticket));
     let each_once = (0..).zip(&*all).all(|(number, t)| u64::from_le_bytes(*t) == number);

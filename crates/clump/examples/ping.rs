@@ -15,7 +15,7 @@ fn main() -> clump::Result<()> {
     ep.set_handler(PING, |token, words, _| token.reply(PONG, &[words[0] + 1]));
     ep.set_handler(PONG, move |_, words, _| pong.set(words[0]));
     ep.on_returned(|m| eprintln!("to {}: came back: {}", m.dest, m.reason));
-    let names = cl.exchange(ep.name())?; // all ranks' endpoints
+    let names = cl.all_gather(ep.name())?; // all ranks' endpoints
     let next = ep.map(&names[(cl.rank() + 1) % cl.nranks()], Tag(0x5eed))?;
     for i in 0..1000 {
         ep.request(next, PING, &[i])?;

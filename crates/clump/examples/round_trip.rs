@@ -18,7 +18,7 @@ fn main() -> clump::Result<()> {
     let pong = seen.clone();
     ep.set_handler(PING, |token, words, _| token.reply(PONG, &[words[0]]));
     ep.set_handler(PONG, move |_, words, _| pong.set(words[0]));
-    let names = cl.exchange(ep.name())?;
+    let names = cl.all_gather(ep.name())?;
     cl.barrier()?;
     if cl.rank() == 0 {
         let dest = ep.map(&names[1], TAG)?;

@@ -42,7 +42,7 @@ fn serve(file: &Path, clients: usize) -> Result<()> {
     let cl = clump::init()?;
     if cl.rank() != 0 {
         cl.barrier()?;
-        let connection = Connection::connect(&cl, 0, SERVICE, Order::Kept)?;
+        let connection = Connection::connect(&cl, 0, SERVICE, Order::Ordered)?;
         println!(
             "rank {}: {}",
             cl.rank(),
@@ -86,7 +86,7 @@ fn ask(file: &Path, words: &[&[u8]]) -> Result<()> {
     let cl = clump::init()?;
     let token: Token = std::fs::read_to_string(file)?.parse()?;
     if cl.rank() == 0 {
-        let connection = Connection::connect_to(&cl, &token, Order::Kept)?;
+        let connection = Connection::connect_to(&cl, &token, Order::Ordered)?;
         println!("so far {} words", count(&connection, words)?);
     }
     Ok(cl.barrier()?)

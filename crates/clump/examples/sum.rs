@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let share: f64 = (cl.rank()..steps).step_by(cl.nranks()).map(height).sum();
     let pi = cl.all_reduce(share * width, Sum)?;
-    let shares = cl.exchange(share * width)?;
+    let shares = cl.all_gather(share * width)?;
     if cl.rank() == 0 {
         println!("pi = {pi:.12} from {} ranks", cl.nranks());
         for (rank, share) in shares.iter().enumerate() {

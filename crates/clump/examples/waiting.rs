@@ -38,7 +38,7 @@ fn main() -> clump::Result<()> {
     });
     ep.set_handler(PONG, move |_, words, _| pong.set(words[0]));
     ep.set_handler(SINK, |_, _, _| ());
-    let names = cl.exchange(ep.name())?;
+    let names = cl.all_gather(ep.name())?;
     let dests: clump::Result<Vec<_>> = names.iter().map(|name| Ok(ep.map(name, TAG)?)).collect();
     let mut rank = Rank { dests: dests?, cl, ep, answered, asked };
     rank.round_trips()?;
@@ -172,7 +172,7 @@ impl Rank {
         self.time("all-reduce", |rank| rank.cl.all_reduce(1_u64, clump::Sum).map(drop))?;
         let rma = Rma::open(&self.cl)?;
         let words = rma.export(64)?;
-        let names = self.cl.exchange(words.name())?;
+        let names = self.cl.all_gather(words.name())?;
         let there = rma.target(names[(me + 1) % ranks])?;
         self.time("put, quiet, barrier", |rank| {
             there.put(0, 1_u64)?;
@@ -180,11 +180,11 @@ impl Rank {
             rank.cl.barrier()
         })?;
         let locks = rma.export_locks(1)?;
-        let names = self.cl.exchange(locks.name())?;
+        let names = self.cl.all_gather(locks.name())?;
         let lock = rma.lock(names[0], 0)?;
         self.time("lock of all", |_| Ok(lock.acquire()?.release()?))?;
         let flags = rma.export_flags(1)?;
-        let names = self.cl.exchange(flags.name())?;
+        let names = self.cl.all_gather(flags.name())?;
         let (mine, theirs) = (rma.flag(names[me], 0)?, rma.flag(names[(me + 1) % ranks], 0)?);
         let mut turn = 0;
         self.time("flags in a ring", |_| {

@@ -38,24 +38,24 @@ pub use runtime::{Clump, init};
 /// Active messages.
 pub mod am {
     pub use clump_am::{
-        Attempt, Dest, Endpoint, Error, ErrorKind, Events, Handler, Name, Payload, Reason,
-        Returned, Segment, SharedEndpoint, Tag, Token,
+        Dest, Endpoint, Error, ErrorKind, Events, Handler, Name, Payload, Reason, Returned,
+        Segment, SendAttempt, SharedEndpoint, Tag, Token,
     };
 }
 
 /// Connections, within a job and between jobs.
 pub mod conn {
     pub use clump_conn::{
-        Attempt, Between, Connection, End, Error, Listener, MOST_WAITING, Order, Peer, Place, Port,
-        Received, Refusal, Security, Source, Token, wait_any,
+        Between, ConnectTarget, Connection, End, Error, Listener, MAX_WAITING, Order, Peer, Port,
+        Received, Refusal, Security, SendAttempt, Source, Token, wait_any,
     };
 }
 
 /// One-sided operations.
 pub mod rma {
     pub use clump_rma::{
-        AtomicOp, Barrier, Comparison, Error, ErrorKind, Flag, Guard, Lock, Pending, Phase, Rma,
-        Segment, SegmentName, Signal, Strides, Target, Why, Word,
+        AtomicOp, Barrier, Comparison, Error, ErrorKind, Flag, Guard, Lock, Pending, Phase,
+        Refusal, Rma, Segment, SegmentName, Signal, Strides, Target, Word,
     };
 }
 

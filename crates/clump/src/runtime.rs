@@ -1,7 +1,7 @@
 //! The runtime object of a process.
 
 use crate::{Error, Result};
-use clump_am::{AsContext, NetworkSeat, RankContext, Settings};
+use clump_am::{AsContext, NetworkResources, RankContext, Settings};
 use clump_boot::boot::Control;
 use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
@@ -88,12 +88,12 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>)> {
         };
         return Ok((context, Some(control)));
     };
-    let seat = NetworkSeat {
+    let seat = NetworkResources {
         sockets: net.sockets,
         direct: net.direct,
         key: net.key,
         security: net.security,
-        polling: (small(config.net_poll_least), small(config.net_poll_most)),
+        polling: (small(config.net_poll_min), small(config.net_poll_max)),
         window: (config.net_window != 0).then_some(config.net_window as usize),
         faults: clump_am::faults(&config),
     };
@@ -101,8 +101,9 @@ fn seated(boot: Boot) -> Result<(RankContext, Option<Control>)> {
 }
 
 fn settings(config: &Config) -> Settings {
-    let patience = (config.patience_ms != 0).then(|| Duration::from_millis(config.patience_ms));
-    Settings { lanes: config.lanes != 0, patience }
+    let send_timeout =
+        (config.send_timeout_ms != 0).then(|| Duration::from_millis(config.send_timeout_ms));
+    Settings { lanes: config.lanes != 0, send_timeout }
 }
 
 fn small(number: u64) -> u32 {
@@ -133,16 +134,16 @@ impl Clump {
     ///
     /// # Errors
     /// A rank died or left.
-    pub fn exchange<T: Plain>(&self, value: T) -> Result<Vec<T>> {
-        Ok(self.inner.team.exchange(value)?)
+    pub fn all_gather<T: Plain>(&self, value: T) -> Result<Vec<T>> {
+        Ok(self.inner.team.all_gather(value)?)
     }
 
     /// All ranks' byte strings, of any lengths, in rank order.
     ///
     /// # Errors
     /// A rank died or left.
-    pub fn exchange_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
-        Ok(self.inner.team.exchange_bytes(mine)?)
+    pub fn all_gather_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
+        Ok(self.inner.team.all_gather_bytes(mine)?)
     }
 
     /// Makes `values` of `root` the values of all ranks, which must give equally many.
@@ -176,7 +177,7 @@ impl Clump {
     /// Memory has run out; a rank died or left.
     pub fn allocate(&self, rma: &Rma, bytes: u64) -> Result<(Segment, Vec<Target>)> {
         let mine = rma.export(bytes)?;
-        let names: Vec<SegmentName> = self.exchange(mine.name())?;
+        let names: Vec<SegmentName> = self.all_gather(mine.name())?;
         let all: clump_rma::Result<_> = names.into_iter().map(|name| rma.target(name)).collect();
         Ok((mine, all?))
     }

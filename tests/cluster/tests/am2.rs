@@ -72,7 +72,7 @@ fn what_finds_no_room_or_no_requester_comes_back() {
     for lanes in ["0", "16"] {
         let job = Job::any(build(&shop, "am2_backs", Linked::Shared));
         right(job.with(|command| {
-            command.env("CLUMP_PATIENCE_MS", "50").env("CLUMP_LANES", lanes);
+            command.env("CLUMP_SEND_TIMEOUT_MS", "50").env("CLUMP_LANES", lanes);
         }));
     }
 }

@@ -28,7 +28,7 @@ fn goes_on(job: Job, setting: Option<(&str, &str)>, times: usize) {
 #[test]
 fn settings_that_mean_nothing_are_the_users_fault() {
     let Some(shop) = workshop("a bad setting from C") else { return };
-    goes_on(run(&shop, "", "setting"), Some(("CLUMP_PATIENCE_MS", "soon")), 1);
+    goes_on(run(&shop, "", "setting"), Some(("CLUMP_SEND_TIMEOUT_MS", "soon")), 1);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_rank_that_left_is_not_waited_for() {
 #[test]
 fn messages_come_back_from_full_and_closed_endpoints() {
     let Some(shop) = workshop("messages that come back, from C") else { return };
-    goes_on(run(&shop, "", "back"), Some(("CLUMP_PATIENCE_MS", "50")), 1);
+    goes_on(run(&shop, "", "back"), Some(("CLUMP_SEND_TIMEOUT_MS", "50")), 1);
 }
 
 #[test]

@@ -3,15 +3,15 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "helpers of a test may give up")]
 
-use clump_am::{Dispatch, FaultPlan, NetworkSeat, RankContext, Settings};
-use clump_ni::Interface;
+use clump_am::{Dispatch, FaultPlan, NetworkResources, RankContext, Settings};
+use clump_ni::NetworkInterface;
 use clump_os::alarm::Alarm;
 use clump_os::secret::Secret;
 use clump_os::sync::{AtomicUsize, Ordering};
 use clump_rma::{Rma, Segment, SegmentName, Target};
 use clump_shm::job::Death;
 use clump_shm::node::{NodeConfig, NodeMemory};
-use clump_shm::rank::{Place, RankState};
+use clump_shm::rank::{ProcessAddress, RankState};
 use clump_wire::Security;
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
@@ -121,7 +121,7 @@ impl Seat {
         }
     }
 
-    /// Exchanges the names of segments; all ranks must call it in the same order.
+    /// AllGathers the names of segments; all ranks must call it in the same order.
     pub fn exchange(&self, name: SegmentName) -> Vec<SegmentName> {
         self.meet();
         self.shared.names.lock().unwrap()[self.rank()].push(name);
@@ -197,8 +197,8 @@ fn bound() -> UdpSocket {
     UdpSocket::bind("127.0.0.1:0").unwrap()
 }
 
-fn network_seat(shape: &Shape, socket: UdpSocket, seed: u64) -> NetworkSeat {
-    NetworkSeat {
+fn network_seat(shape: &Shape, socket: UdpSocket, seed: u64) -> NetworkResources {
+    NetworkResources {
         sockets: vec![OwnedFd::from(socket)],
         direct: Vec::new(),
         key: Secret::taking(&mut [7; 32]).unwrap(),
@@ -221,14 +221,14 @@ fn memory(shape: &Shape, node_of: &[u32], node: u32, sockets: &[UdpSocket]) -> N
         memory.set_alarms(awake.map(|number| (number, Alarm::new().unwrap())).collect());
         for (socket, id) in sockets.iter().zip(0..) {
             let (address, others) = (socket.local_addr().unwrap(), Default::default());
-            let place = Place { address, others, epoch: 100 + id };
+            let place = ProcessAddress { address, others, epoch: 100 + id };
             memory.rank(id).unwrap().set_place(place);
         }
     }
     memory
 }
 
-fn seats(shape: &Shape, seed: u64) -> (Vec<Seat>, Vec<Interface>) {
+fn seats(shape: &Shape, seed: u64) -> (Vec<Seat>, Vec<NetworkInterface>) {
     let Shape { ranks, nodes, proxies, .. } = *shape;
     let node_of: Vec<u32> = (0..ranks).map(|rank| (rank * nodes / ranks) as u32).collect();
     let each = if nodes > 1 { proxies.max(1) } else { 0 };
@@ -240,7 +240,7 @@ fn seats(shape: &Shape, seed: u64) -> (Vec<Seat>, Vec<Interface>) {
     let start = |memory: &NodeMemory, which: u32| {
         let id = memory.own_interfaces().start + which;
         let seat = network_seat(shape, socket(id), seed + 1000 + u64::from(id));
-        Interface::start(memory, which, seat, 0).unwrap()
+        NetworkInterface::start(memory, which, seat, 0).unwrap()
     };
     let start = &start;
     let interfaces =

@@ -11,7 +11,7 @@ use clump_am::{Dispatch, Error, ErrorKind};
 use clump_coll::{Max, Min, Sum, Team, Xor};
 use clump_node_tests::{Seat, Shape};
 use clump_os::sync::{AtomicU64, Ordering};
-use clump_shm::job::{Death, How};
+use clump_shm::job::{Death, DeathCause};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn a_broadcast_reaches_all_from_every_root() {
 fn an_exchange_gives_all_values_in_rank_order() {
     let body = |team: &Team| {
         let mine = [mix(team.rank(), 1), mix(team.rank(), 2)];
-        (team.exchange(mine).unwrap(), team.exchange(team.rank() as u8).unwrap())
+        (team.all_gather(mine).unwrap(), team.all_gather(team.rank() as u8).unwrap())
     };
     at_all_shapes(body, |ranks, results| {
         let words: Vec<_> = (0..ranks).map(|rank| [mix(rank, 1), mix(rank, 2)]).collect();
@@ -131,7 +131,7 @@ fn byte_strings_of_any_lengths_are_exchanged() {
     let body = |team: &Team| {
         let (me, ranks) = (team.rank(), team.nranks());
         for round in 0..4 {
-            let all = team.exchange_bytes(&bytes_of(me, ranks, round)).unwrap();
+            let all = team.all_gather_bytes(&bytes_of(me, ranks, round)).unwrap();
             assert_eq!(all.len(), ranks);
             for (rank, bytes) in all.iter().enumerate() {
                 assert!(*bytes == bytes_of(rank, ranks, round), "round {round}, rank {rank}");
@@ -194,8 +194,8 @@ fn floats_give_the_same_bits_on_all_ranks() {
 /// Every collective that needs `other`'s part, by name.
 fn each_that_needs(team: &Team, other: usize, mut check: impl FnMut(&str, Result<(), Error>)) {
     check("barrier", team.barrier());
-    check("exchange", team.exchange(1u64).map(drop));
-    check("exchange_bytes", team.exchange_bytes(&[1, 2, 3]).map(drop));
+    check("exchange", team.all_gather(1u64).map(drop));
+    check("exchange_bytes", team.all_gather_bytes(&[1, 2, 3]).map(drop));
     check("all_reduce", team.all_reduce(1u64, Sum).map(drop));
     check("broadcast", team.broadcast(other, &mut [1u64; 3]));
 }
@@ -213,7 +213,7 @@ fn a_dead_rank_fails_every_collective_by_name() {
                 let met = team.barrier();
                 assert!(met.is_ok() || seat.context.rank() != dead, "nobody was dead yet");
                 if seat.context.rank() == dead {
-                    seat.declare_dead(Death { rank: dead, how: How::Signal(9) });
+                    seat.declare_dead(Death { rank: dead, how: DeathCause::Signal(9) });
                     // Like the memory of a killed process, its endpoint is never closed.
                     std::mem::forget(team);
                     return;
@@ -223,7 +223,7 @@ fn a_dead_rank_fails_every_collective_by_name() {
                     let ErrorKind::RankDied(death) = error.kind() else {
                         panic!("{what}: {error}")
                     };
-                    assert_eq!((death.rank, death.how), (dead, How::Signal(9)), "{what}");
+                    assert_eq!((death.rank, death.how), (dead, DeathCause::Signal(9)), "{what}");
                 });
             });
         }

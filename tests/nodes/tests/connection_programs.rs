@@ -6,7 +6,7 @@
 #[path = "../../../crates/clump-conn/tests/two/mod.rs"]
 mod two;
 
-use clump_conn::{Attempt, Between, Connection, Listener, Order, Port, Received};
+use clump_conn::{Between, Connection, Listener, Order, Port, Received, SendAttempt};
 use clump_node_tests::{Shape, run};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl Side {
                     Step::Send(_) => self.connection.send_within(&bytes, short),
                     _ => self.connection.try_send(&bytes),
                 };
-                if sent.unwrap() == Attempt::Sent {
+                if sent.unwrap() == SendAttempt::Sent {
                     self.sent.push(len);
                 }
             }
@@ -163,7 +163,7 @@ fn check(scripts: &[Script], records: &[Record]) {
 
 /// The order of connection `number`.
 fn order(script: &Script) -> Order {
-    if script.kept { Order::Kept } else { Order::Any }
+    if script.kept { Order::Ordered } else { Order::Any }
 }
 
 /// Connects all, one when the one before it was accepted, so that both sides number them alike. By a connection
@@ -172,7 +172,7 @@ fn introduce(
     scripts: &[Script],
     connect: impl Fn(Order) -> Connection,
 ) -> Vec<(usize, Connection)> {
-    let clerk = connect(Order::Kept);
+    let clerk = connect(Order::Ordered);
     let accepted = || {
         let told = clerk.recv_within(two::LONG).unwrap();
         assert_eq!(told, Received::Message(b"accepted".to_vec()));

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "helpers of a test may give up")]
 
 use clump_conn::{
-    Attempt, Connection, End, Error, Listener, Order, Port, Received, Refusal, wait_any,
+    Connection, End, Error, Listener, Order, Port, Received, Refusal, SendAttempt, wait_any,
 };
 use clump_node_tests::{Seat, Shape, run};
-use clump_shm::job::{Death, How};
+use clump_shm::job::{Death, DeathCause};
 use std::time::Duration;
 
 /// Many times what it takes.
@@ -54,7 +54,7 @@ fn messages_of_all_lengths_go_both_ways_in_order() {
                 connection.close().unwrap();
             }
         };
-        serve(&shape, Order::Kept, echo, |_, connection| {
+        serve(&shape, Order::Ordered, echo, |_, connection| {
             for (number, &len) in (0..).zip(&LENGTHS) {
                 connection.send(&message(number, len)).unwrap();
                 let back = connection.recv().unwrap().unwrap();
@@ -71,7 +71,7 @@ fn messages_of_all_lengths_go_both_ways_in_order() {
 fn a_flood_is_received_once_in_order_or_in_any() {
     const MESSAGES: u64 = 3000;
     for shape in shapes() {
-        for order in [Order::Kept, Order::Any] {
+        for order in [Order::Ordered, Order::Any] {
             let collect = move |_: &Seat, connections: Vec<Connection>| {
                 for connection in connections {
                     let mut seen = Vec::new();
@@ -121,10 +121,10 @@ fn a_program_that_does_not_receive_stops_its_sender_and_nobody_else() {
             } else {
                 seat.meet();
                 let connect =
-                    || Connection::connect(&seat.context, 0, Port(9), Order::Kept).unwrap();
+                    || Connection::connect(&seat.context, 0, Port(9), Order::Ordered).unwrap();
                 let (slow, quick) = (connect(), connect());
                 let mut accepted = 0;
-                while slow.try_send(&[1; 4000]).unwrap() == Attempt::Sent {
+                while slow.try_send(&[1; 4000]).unwrap() == SendAttempt::Sent {
                     accepted += 1;
                 }
                 assert!((40..=70).contains(&accepted), "the window is 256 KiB: {accepted}");
@@ -133,7 +133,7 @@ fn a_program_that_does_not_receive_stops_its_sender_and_nobody_else() {
                     assert_eq!(quick.recv().unwrap().unwrap(), b"got it");
                 }
                 let short = Duration::from_millis(1);
-                assert_eq!(slow.send_within(&[1; 4000], short).unwrap(), Attempt::Full);
+                assert_eq!(slow.send_within(&[1; 4000], short).unwrap(), SendAttempt::Full);
                 quick.close().unwrap();
                 slow.close().unwrap();
             }
@@ -213,7 +213,7 @@ fn what_was_sent_before_a_close_is_received_and_sending_to_who_closed_fails() {
             }
             seat.meet();
         };
-        serve(&shape, Order::Kept, server, |seat, connection| {
+        serve(&shape, Order::Ordered, server, |seat, connection| {
             connection.send(&message(1, 100_000)).unwrap();
             let ended = loop {
                 match connection.send(&message(2, 1000)) {
@@ -243,7 +243,7 @@ fn a_listener_that_goes_closes_those_who_wait() {
                 assert_eq!(kept.accept().unwrap().recv().unwrap(), None);
             } else {
                 seat.meet();
-                let connect = |port| Connection::connect(&seat.context, 0, port, Order::Kept);
+                let connect = |port| Connection::connect(&seat.context, 0, port, Order::Ordered);
                 let waiting = connect(Port(7)).unwrap();
                 assert_eq!(waiting.recv().unwrap(), None, "nobody will ever send");
                 connect(Port(8)).unwrap().close().unwrap();
@@ -256,7 +256,7 @@ fn a_listener_that_goes_closes_those_who_wait() {
 fn a_rank_that_dies_or_leaves_ends_its_connections() {
     for shape in [Shape::of(3, 1).surviving(), Shape::of(3, 3).surviving()] {
         run(&shape, 9, |seat| {
-            let death = Death { rank: 0, how: How::Signal(9) };
+            let death = Death { rank: 0, how: DeathCause::Signal(9) };
             if seat.rank() == 0 {
                 let listener = Listener::bind(&seat.context, Port(7)).unwrap();
                 seat.meet();
@@ -272,7 +272,7 @@ fn a_rank_that_dies_or_leaves_ends_its_connections() {
             } else {
                 seat.meet();
                 let connection =
-                    Connection::connect(&seat.context, 0, Port(7), Order::Kept).unwrap();
+                    Connection::connect(&seat.context, 0, Port(7), Order::Ordered).unwrap();
                 connection.send(b"hello").unwrap();
                 assert_eq!(connection.recv().unwrap().unwrap(), b"last words");
                 if seat.rank() == 1 {
@@ -287,7 +287,7 @@ fn a_rank_that_dies_or_leaves_ends_its_connections() {
                 }
                 let refused = connection.send(b"to nobody").unwrap_err();
                 assert!(matches!(refused, Error::Ended { .. }), "{refused}");
-                let again = Connection::connect(&seat.context, 0, Port(7), Order::Kept);
+                let again = Connection::connect(&seat.context, 0, Port(7), Order::Ordered);
                 assert!(matches!(again, Err(Error::Refused { why: Refusal::NoListener, .. })));
             }
         });
@@ -326,7 +326,7 @@ fn many_connections_share_what_carries_them() {
             } else {
                 seat.meet();
                 let connect =
-                    |_| Connection::connect(&seat.context, 0, Port(80), Order::Kept).unwrap();
+                    |_| Connection::connect(&seat.context, 0, Port(80), Order::Ordered).unwrap();
                 let all: Vec<Connection> = (0..EACH).map(connect).collect();
                 for round in 0..3 {
                     for (number, connection) in (0..).zip(&all) {

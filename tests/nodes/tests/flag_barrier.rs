@@ -4,7 +4,7 @@
 use clump_am::Dispatch;
 use clump_node_tests::{Seat, Shape, run};
 use clump_rma::{Barrier, Rma, Segment};
-use clump_shm::job::{Death, How};
+use clump_shm::job::{Death, DeathCause};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -53,7 +53,7 @@ fn who_waits_for_the_dead_is_told() {
             let (_rma, _flags, mut barrier) = open(seat);
             seat.meet();
             if seat.rank() == dead {
-                seat.declare_dead(Death { rank: dead as u32, how: How::Signal(9) });
+                seat.declare_dead(Death { rank: dead as u32, how: DeathCause::Signal(9) });
             } else {
                 let said = barrier.meet().unwrap_err().to_string();
                 assert!(said.contains(&format!("rank {dead}")), "{said}");

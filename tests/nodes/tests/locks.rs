@@ -4,8 +4,8 @@
 use clump_am::Dispatch;
 use clump_node_tests::{Shape, run};
 use clump_os::sync::{AtomicU64, Ordering};
-use clump_rma::{Comparison, Rma, Why};
-use clump_shm::job::{Death, How};
+use clump_rma::{Comparison, Refusal, Rma};
+use clump_shm::job::{Death, DeathCause};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -198,15 +198,15 @@ fn a_holder_that_dies_is_reported_to_all_who_wait() {
             if seat.rank() == last {
                 let rank = last as u32;
                 // Others wait by then, or ask later: both hear of it.
-                seat.declare_dead(Death { rank, how: How::Signal(9) });
+                seat.declare_dead(Death { rank, how: DeathCause::Signal(9) });
             } else {
                 for _ in 0..2 {
                     let error = lock.acquire().unwrap_err();
-                    assert_eq!(error.why(), Some(Why::HolderDied), "{error}");
+                    assert_eq!(error.why(), Some(Refusal::HolderDied), "{error}");
                 }
                 // The home knows by now, wherever it is.
                 let tried = lock.try_acquire().map(drop).map_err(|e| e.why());
-                assert_eq!(tried, Err(Some(Why::HolderDied)));
+                assert_eq!(tried, Err(Some(Refusal::HolderDied)));
             }
             seat.meet();
         });
@@ -233,12 +233,12 @@ fn who_waits_in_the_segment_of_a_rank_that_dies_is_told() {
             }
             seat.meet();
             match seat.rank() {
-                0 => seat.declare_dead(Death { rank: 0, how: How::Signal(9) }),
+                0 => seat.declare_dead(Death { rank: 0, how: DeathCause::Signal(9) }),
                 1 | 2 => {
                     let error = lock.acquire().unwrap_err();
-                    assert_eq!(error.why(), Some(Why::OwnerDead), "{error}");
+                    assert_eq!(error.why(), Some(Refusal::OwnerDead), "{error}");
                     let error = flag.wait(Comparison::AtLeast, 1).unwrap_err();
-                    assert_eq!(error.why(), Some(Why::OwnerDead), "{error}");
+                    assert_eq!(error.why(), Some(Refusal::OwnerDead), "{error}");
                 }
                 _ => {}
             }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
 use clump_node_tests::{Seat, Shape, run};
-use clump_rma::{AtomicOp, Comparison, ErrorKind, Rma, Signal, Strides, Why};
+use clump_rma::{AtomicOp, Comparison, ErrorKind, Refusal, Rma, Signal, Strides};
 
 fn shapes() -> Vec<Shape> {
     let mut all = vec![Shape::of(2, 1), Shape::of(2, 2), Shape::of(3, 3).troubled()];
@@ -77,7 +77,7 @@ fn bytes_of_any_length_arrive_as_they_are() {
         assert_eq!(b.to_le_bytes(), sent[11..15]);
         assert!(c == sent[..40_000]);
         let outside = rma.phase(|phase| phase.get(next, 1 << 30, &mut a));
-        assert_eq!(outside.map_err(|e| e.why()), Err(Some(Why::OutOfBounds)));
+        assert_eq!(outside.map_err(|e| e.why()), Err(Some(Refusal::OutOfBounds)));
         next.start_put(500_000, &sent[..70_000]).unwrap().wait().unwrap();
         let rows = Strides { offset: 500_000, block: 24, stride: 40 };
         let mut got = vec![0; 24 * 1500];
@@ -162,12 +162,12 @@ fn what_is_wrong_is_said() {
         let names = seat.exchange(mine.name());
         let next = rma.target(names[(seat.rank() + 1) % seat.ranks()]).unwrap();
         let why = |error: clump_rma::Error| error.why().unwrap();
-        assert_eq!(next.get::<u64>(96).map_err(why), Err(Why::OutOfBounds));
-        assert_eq!(next.get::<u64>(u64::MAX - 3).map_err(why), Err(Why::OutOfBounds));
-        assert_eq!(next.fetch_add(12, 1_u64).map_err(why), Err(Why::Misaligned));
-        assert_eq!(next.get_bytes(50, &mut [0; 51]).map_err(why), Err(Why::OutOfBounds));
+        assert_eq!(next.get::<u64>(96).map_err(why), Err(Refusal::OutOfBounds));
+        assert_eq!(next.get::<u64>(u64::MAX - 3).map_err(why), Err(Refusal::OutOfBounds));
+        assert_eq!(next.fetch_add(12, 1_u64).map_err(why), Err(Refusal::Misaligned));
+        assert_eq!(next.get_bytes(50, &mut [0; 51]).map_err(why), Err(Refusal::OutOfBounds));
         let far = Strides { offset: 0, block: 8, stride: u64::MAX / 2 };
-        assert_eq!(next.get_strided(far, &mut [0; 32]).map_err(why), Err(Why::OutOfBounds));
+        assert_eq!(next.get_strided(far, &mut [0; 32]).map_err(why), Err(Refusal::OutOfBounds));
         // Of what wants no answer, quiet tells; on this node the call.
         let mut failed = 0;
         for at in [101, 200] {
@@ -198,7 +198,7 @@ fn what_is_wrong_is_said() {
         seat.meet();
         let gone = next.get_bytes(0, &mut [0; 8]);
         // Who has it mapped may still read it.
-        assert!(next.is_near() || gone.map_err(why) == Err(Why::NoSuchSegment));
+        assert!(next.is_near() || gone.map_err(why) == Err(Refusal::NoSuchSegment));
         seat.meet();
     });
 }

@@ -3,7 +3,7 @@
 use super::Agent;
 use crate::frame::Frame;
 use crate::ledger::Ledger;
-use crate::outcome::NodePart;
+use crate::outcome::NodeOutcome;
 use crate::rank::Refusal;
 use crate::sweep;
 use clump_os::{process, procfs};
@@ -31,16 +31,16 @@ impl Agent {
         }
     }
 
-    fn part(&mut self) -> NodePart {
+    fn part(&mut self) -> NodeOutcome {
         let mut config: BTreeMap<String, String> =
             self.node.config.entries().into_iter().map(|e| (e.key.name.into(), e.value)).collect();
-        config.insert("spin_ns".into(), self.node.patience.spin_ns.to_string());
-        config.insert("yield_ns".into(), self.node.patience.yield_ns.to_string());
+        config.insert("spin_ns".into(), self.node.spin_policy.spin_ns.to_string());
+        config.insert("yield_ns".into(), self.node.spin_policy.yield_ns.to_string());
         config.insert("net_driver".into(), self.node.driver.to_string());
         config.insert("placement".into(), self.node.placement.said().into());
         let survivors = procfs::descendants(process::own_pid());
         let counters = crate::scene::counters(&self.node.memory);
-        NodePart {
+        NodeOutcome {
             node: self.node.plan.node,
             host: process::host_name(),
             pids: self.ranks.iter().map(|rank| rank.child.pid).collect(),

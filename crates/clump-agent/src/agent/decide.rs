@@ -1,15 +1,15 @@
 //! Who decides, and what this agent does about it.
 
 use super::{Agent, Result, SWEEP_NS};
-use crate::event::{Event, Order, Standing};
+use crate::event::{AgentCommand, Event, RankStatus};
+use crate::failure_detector;
 use crate::frame::Frame;
-use crate::heart::Heart;
-use crate::pulse;
-use crate::watch::{Action, Watch};
+use crate::heartbeat_socket::HeartbeatSocket;
+use crate::supervisor::{RankSupervisor, SupervisorAction};
 use clump_os::process::Exit;
 use clump_os::{clock, signal};
 use clump_shm::job::Death;
-use clump_shm::rank::{RankState, Waiting};
+use clump_shm::rank::{RankState, WaitReason};
 
 impl Agent {
     /// Something happened: tells whoever decides.
@@ -39,7 +39,7 @@ impl Agent {
         let now_ns = clock::now_ns();
         let mut watch = self.watch.take().unwrap_or_else(|| {
             // Ranks of other nodes count as ended: they are their agents' business.
-            let mut watch = Watch::new(self.spec.ranks, self.spec.on_death, None);
+            let mut watch = RankSupervisor::new(self.spec.ranks, self.spec.on_death, None);
             for rank in 0..self.spec.ranks {
                 let runs = self.local(rank).is_some_and(|at| self.ranks[at].end.is_none());
                 if !runs {
@@ -54,10 +54,10 @@ impl Agent {
     }
 
     pub(super) fn next_deadline_ns(&self) -> Option<u64> {
-        let decision = self.watch.as_ref().and_then(Watch::next_deadline_ns);
-        let beat = self.heart.as_ref().map(Heart::next_deadline_ns);
-        let look = self.node.placement.next_deadline_ns();
-        decision.into_iter().chain(beat).chain(look).min()
+        let decision = self.watch.as_ref().and_then(RankSupervisor::next_deadline_ns);
+        let beat = self.heartbeats.as_ref().map(HeartbeatSocket::next_deadline_ns);
+        let poll_notices = self.node.placement.next_deadline_ns();
+        decision.into_iter().chain(beat).chain(poll_notices).min()
     }
 
     pub(super) fn handle_timeout(&mut self) -> Result<()> {
@@ -66,23 +66,26 @@ impl Agent {
         if let Some(watch) = &mut self.watch {
             watch.handle_timeout(now_ns);
         }
-        let said =
-            self.heart.as_mut().map(|heart| heart.handle_timeout(now_ns)).unwrap_or_default();
+        let said = self
+            .heartbeats
+            .as_mut()
+            .map(|heartbeats| heartbeats.handle_timeout(now_ns))
+            .unwrap_or_default();
         // Without a launcher there is nobody to tell, and nothing to be done about it.
         if self.watch.is_some() {
             return Ok(());
         }
         for action in said {
             match action {
-                pulse::Action::Silent(node) => self.tell(Event::Silent(node))?,
-                pulse::Action::Heard(node) => self.tell(Event::Heard(node))?,
-                pulse::Action::Beat => {}
+                failure_detector::DetectorAction::Silent(node) => self.tell(Event::Silent(node))?,
+                failure_detector::DetectorAction::Heard(node) => self.tell(Event::Heard(node))?,
+                failure_detector::DetectorAction::Beat => {}
             }
         }
-        for text in self.silence.look(&self.node.memory, now_ns) {
+        for text in self.silence.poll_notices(&self.node.memory, now_ns) {
             self.outputs.say(&self.poller, &Frame::Notice(text))?;
         }
-        for text in self.narrow.look(&self.node.memory) {
+        for text in self.narrow.poll_notices(&self.node.memory) {
             self.outputs.say(&self.poller, &Frame::Notice(text))?;
         }
         self.tell_leaving()
@@ -94,7 +97,7 @@ impl Agent {
             let number = self.number(at);
             let (rank, block) = (&mut self.ranks[at], self.node.memory.rank(number));
             let waiting = block.and_then(|block| block.waiting()).map(|(waiting, _)| waiting);
-            if waiting == Some(Waiting::Leave) && !rank.leaving {
+            if waiting == Some(WaitReason::Leave) && !rank.leaving {
                 rank.leaving = true;
                 self.tell(Event::Leaving(number))?;
             }
@@ -104,48 +107,50 @@ impl Agent {
 
     /// Does what this agent itself has decided.
     pub(super) fn act(&mut self) -> Result<()> {
-        while let Some(action) = self.watch.as_mut().and_then(Watch::poll_action) {
+        while let Some(action) = self.watch.as_mut().and_then(RankSupervisor::poll_action) {
             match action {
-                Action::Declare(death) => self.obey(death.into()),
-                Action::Signal(signal) => self.obey(Order::Signal(signal)),
-                Action::Kill => self.obey(Order::Kill),
-                Action::Notice(text) => self.outputs.say(&self.poller, &Frame::Notice(text))?,
-                Action::Finished => self.obey(Order::Conclude),
+                SupervisorAction::Declare(death) => self.obey(death.into()),
+                SupervisorAction::Signal(signal) => self.obey(AgentCommand::Signal(signal)),
+                SupervisorAction::Kill => self.obey(AgentCommand::Kill),
+                SupervisorAction::Notice(text) => {
+                    self.outputs.say(&self.poller, &Frame::Notice(text))?
+                }
+                SupervisorAction::Finished => self.obey(AgentCommand::Conclude),
             }
         }
         Ok(())
     }
 
     /// Does what was decided.
-    pub(super) fn obey(&mut self, order: Order) {
+    pub(super) fn obey(&mut self, order: AgentCommand) {
         match order {
-            Order::Mirror(rank, standing) => {
+            AgentCommand::Mirror(rank, standing) => {
                 let memory = &self.node.memory;
                 if let Some(block) = memory.rank(rank).filter(|_| !memory.is_local(rank)) {
                     // Who sees the state looks for the barrier.
-                    if let Standing::Finalized(barrier) = standing {
+                    if let RankStatus::Finalized(barrier) = standing {
                         memory.mirror_last_barrier(rank, barrier);
                     }
                     block.mirror_state(standing.into());
                 }
             }
-            Order::Declare(rank, manner) => {
+            AgentCommand::Declare(rank, manner) => {
                 // Noted before anybody can react.
                 self.set_scene();
                 self.node.memory.declare_dead(Death { rank, how: manner.into() });
             }
-            Order::Signal(signal) => {
+            AgentCommand::Signal(signal) => {
                 self.set_scene();
                 self.signal_ranks(signal);
             }
-            Order::Kill => {
+            AgentCommand::Kill => {
                 self.set_scene();
                 self.killing = true;
                 self.sweep_until = Some(clock::now_ns() + SWEEP_NS);
                 self.signal_ranks(signal::KILL);
                 self.kill_everything();
             }
-            Order::Conclude => self.finished = true,
+            AgentCommand::Conclude => self.finished = true,
         }
     }
 }

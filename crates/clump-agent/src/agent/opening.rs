@@ -1,18 +1,18 @@
 //! The agent until its job is known: connection, node's memory, sockets.
 
 use super::{Agent, Result, token};
-use crate::access::Access;
+use crate::access::DriverAccess;
 use crate::frame::{Assembler, Frame, Key, read_key};
 use crate::narrow::Narrow;
-use crate::net::Net;
-use crate::outcome::{Ending, JobOutcome};
+use crate::net::NodeNetwork;
+use crate::outcome::{JobEnd, JobOutcome};
 use crate::output::Outputs;
-use crate::patience::Patience;
 use crate::placement::Placement;
 use crate::rank::Refusal;
-use crate::silence::Silence;
+use crate::silence::UnresponsivePeers;
 use crate::spec::{JobSpec, NodePlan, OnDeath};
-use crate::watch::Watch;
+use crate::spin_policy::SpinPolicy;
+use crate::supervisor::RankSupervisor;
 use crate::wiring;
 use clump_boot::{Config, NetDriver};
 use clump_os::epoll::{Interest, Poller};
@@ -25,14 +25,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 /// The agent before it knows its job.
-pub(super) struct Connection {
+pub(super) struct AgentSetup {
     launcher: UnixStream,
     poller: Poller,
     signals: Signals,
     assembler: Assembler,
 }
 
-impl Connection {
+impl AgentSetup {
     pub(super) fn open(control: RawFd) -> Result<Self> {
         signal::set_own()?;
         // What the launcher was told to ignore ends no agent either.
@@ -64,20 +64,20 @@ impl Connection {
         let launcher = Arc::new(self.launcher);
         let outputs = Outputs::new(launcher.clone(), token::LAUNCHER);
         let decides = spec.nodes <= 1;
-        let node = match Node::create(&spec, plan, key) {
+        let node = match OpenedNode::create(&spec, plan, key) {
             Ok(node) => node,
             Err(refusal) => return refuse(&launcher, decides, refusal),
         };
-        let silence = Silence::new(node.plan.node_timeout_ms);
+        let silence = UnresponsivePeers::new(node.plan.node_timeout_ms);
         Agent {
             launcher,
             poller: self.poller,
             signals: self.signals,
             assembler: self.assembler,
             outputs,
-            watch: decides.then(|| Watch::new(spec.ranks, spec.on_death, spec.linger_ms)),
+            watch: decides.then(|| RankSupervisor::new(spec.ranks, spec.on_death, spec.linger_ms)),
             node,
-            heart: None,
+            heartbeats: None,
             silence,
             narrow: Narrow::default(),
             interfaces: Vec::new(),
@@ -120,7 +120,7 @@ impl Connection {
 fn refuse(launcher: &UnixStream, decides: bool, refusal: Refusal) -> Result<()> {
     let Refusal { why, code } = refusal;
     let frame = if decides {
-        let ending = Ending::Refused { why, code };
+        let ending = JobEnd::Refused { why, code };
         Frame::Finished(Box::new(JobOutcome::without_ranks(code, ending)))
     } else {
         Frame::Refused(why, code)
@@ -132,24 +132,24 @@ fn refuse(launcher: &UnixStream, decides: bool, refusal: Refusal) -> Result<()> 
 }
 
 /// The node's memory, and what was decided when it was made.
-pub(super) struct Node {
+pub(super) struct OpenedNode {
     pub(super) plan: NodePlan,
     pub(super) memory: NodeMemory,
     pub(super) config: Config,
-    pub(super) patience: Patience,
+    pub(super) spin_policy: SpinPolicy,
     /// What carries packets to other nodes, if there are any.
     pub(super) driver: NetDriver,
     /// What the driver needs, once ranks are started and as long as the job runs.
-    pub(super) access: Option<Access>,
+    pub(super) access: Option<DriverAccess>,
     /// On a job with several nodes, until ranks are started.
-    pub(super) net: Option<Net>,
+    pub(super) net: Option<NodeNetwork>,
     /// Soft limit of descriptors that ranks get back, if it was raised.
     pub(super) descriptors: Option<u64>,
     /// The CPUs that ranks start on.
     pub(super) placement: Placement,
 }
 
-impl Node {
+impl OpenedNode {
     fn create(
         spec: &JobSpec,
         plan: NodePlan,
@@ -166,7 +166,7 @@ impl Node {
         let proxies = if spec.nodes > 1 { proxies } else { 0 };
         // Proxies are as busy as ranks; all nodes are on this machine.
         let sharing = plan.sharing.len() + (proxies * spec.nodes) as usize;
-        let patience = Patience::effective(&config, sharing, topology::usable_cores());
+        let spin_policy = SpinPolicy::effective(&config, sharing, topology::usable_cores());
         let node_of = spec.node_of();
         let node = NodeConfig {
             ranks: spec.ranks as usize,
@@ -175,8 +175,8 @@ impl Node {
             proxies,
             job_id: plan.job_id,
             survive: spec.on_death == OnDeath::Continue,
-            spin_ns: patience.spin_ns,
-            yield_ns: patience.yield_ns,
+            spin_ns: spin_policy.spin_ns,
+            yield_ns: spin_policy.yield_ns,
         };
         let mut memory = NodeMemory::create(&node).map_err(|e| {
             // A layout that cannot be, or a machine that does not allow it.
@@ -187,7 +187,7 @@ impl Node {
         let net = match key {
             Some(key) => {
                 let how = (spec.security, spec.driver.unwrap_or(config.net_driver));
-                Some(Net::bind(&plan, &mut memory, key, how)?)
+                Some(NodeNetwork::bind(&plan, &mut memory, key, how)?)
             }
             None => None,
         };
@@ -196,7 +196,7 @@ impl Node {
             plan,
             memory,
             config,
-            patience,
+            spin_policy,
             driver,
             access: None,
             net,

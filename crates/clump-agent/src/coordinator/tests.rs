@@ -1,8 +1,8 @@
 //! Jobs over several nodes, by hand-made frames and times.
 
 use super::*;
-use crate::outcome::{End, Ending, Manner};
-use crate::spec::{OnDeath, Where};
+use crate::outcome::{DeathManner, JobEnd, ProcessEnd};
+use crate::spec::{BoundAddress, OnDeath};
 
 const MS: u64 = 1_000_000;
 
@@ -25,13 +25,13 @@ fn starting(on_death: OnDeath) -> Coordinator {
 }
 
 fn bind(c: &mut Coordinator, node: u32) {
-    let at = |port: u16| Where {
+    let at = |port: u16| BoundAddress {
         address: ([127, 0, 0, 1], port).into(),
         others: Default::default(),
         epoch: port.into(),
     };
     let port = 10 * (u16::try_from(node).unwrap() + 1);
-    let bound = Bound {
+    let bound = BoundAddresses {
         host: "h".into(),
         agent: at(port),
         interfaces: vec![at(port + 3)],
@@ -40,7 +40,7 @@ fn bind(c: &mut Coordinator, node: u32) {
     c.handle_frame(node, Frame::Bound(Box::new(bound)), MS);
 }
 
-fn ended(c: &mut Coordinator, rank: u32, end: End, standing: Standing, now_ns: u64) {
+fn ended(c: &mut Coordinator, rank: u32, end: ProcessEnd, standing: RankStatus, now_ns: u64) {
     c.handle_frame(rank / 2, Frame::Event(Event::Ended { rank, end, standing }), now_ns);
 }
 
@@ -48,12 +48,12 @@ fn effects(c: &mut Coordinator) -> Vec<Effect> {
     std::iter::from_fn(|| c.poll_effect()).collect()
 }
 
-fn order(node: u32, order: Order) -> Effect {
+fn order(node: u32, order: AgentCommand) -> Effect {
     Effect::Say(node, Frame::Order(order))
 }
 
 /// The same order to both nodes.
-fn both(what: Order) -> [Effect; 2] {
+fn both(what: AgentCommand) -> [Effect; 2] {
     [order(0, what), order(1, what)]
 }
 
@@ -67,7 +67,7 @@ fn next(c: &mut Coordinator) -> (u64, Vec<Effect>) {
 /// The last words of a node, and its leaving.
 fn leave(c: &mut Coordinator, node: u32, now_ns: u64) {
     let pids = vec![100 + 2 * node, 101 + 2 * node];
-    let part = NodePart { node, host: "h".into(), pids, ..NodePart::default() };
+    let part = NodeOutcome { node, host: "h".into(), pids, ..NodeOutcome::default() };
     c.handle_frame(node, Frame::Part(Box::new(part)), now_ns);
     assert!(!c.on_lost(node, "exited with code 0", now_ns), "in good order");
 }
@@ -82,7 +82,8 @@ fn ranks_start_when_all_nodes_are_reached() {
     let [Effect::Say(0, Frame::Go(table)), Effect::Say(1, Frame::Go(_))] = &said[..] else {
         panic!("{said:?}")
     };
-    let ports = |places: &[Where]| places.iter().map(|p| p.address.port()).collect::<Vec<_>>();
+    let ports =
+        |places: &[BoundAddress]| places.iter().map(|p| p.address.port()).collect::<Vec<_>>();
     assert_eq!((ports(&table.agents), ports(&table.ranks)), (vec![10, 20], vec![11, 12, 21, 22]));
 }
 
@@ -90,9 +91,9 @@ fn ranks_start_when_all_nodes_are_reached() {
 fn what_a_rank_does_is_mirrored_on_the_other_nodes() {
     let mut c = running(OnDeath::End);
     c.handle_frame(1, Frame::Event(Event::Joined(3)), MS);
-    assert_eq!(effects(&mut c), [order(0, Order::Mirror(3, Standing::Joined))]);
+    assert_eq!(effects(&mut c), [order(0, AgentCommand::Mirror(3, RankStatus::Joined))]);
     c.handle_frame(0, Frame::Event(Event::Finalized(1, 7)), MS);
-    assert_eq!(effects(&mut c), [order(1, Order::Mirror(1, Standing::Finalized(7)))]);
+    assert_eq!(effects(&mut c), [order(1, AgentCommand::Mirror(1, RankStatus::Finalized(7)))]);
     c.handle_frame(0, Frame::Event(Event::Finalized(2, 7)), MS);
     assert_eq!(effects(&mut c), [], "rank 2 is not node 0's");
 }
@@ -101,9 +102,9 @@ fn what_a_rank_does_is_mirrored_on_the_other_nodes() {
 fn a_job_that_goes_well() {
     let mut c = running(OnDeath::End);
     for rank in 0..4 {
-        ended(&mut c, rank, End::Exit(0), Standing::Finalized(7), 5 * MS);
+        ended(&mut c, rank, ProcessEnd::Exit(0), RankStatus::Finalized(7), 5 * MS);
     }
-    assert_eq!(effects(&mut c)[4..], both(Order::Conclude));
+    assert_eq!(effects(&mut c)[4..], both(AgentCommand::Conclude));
     leave(&mut c, 0, 6 * MS);
     leave(&mut c, 1, 6 * MS);
     let outcome = c.close(7 * MS);
@@ -116,17 +117,17 @@ fn a_job_that_goes_well() {
 #[test]
 fn a_death_is_declared_on_all_nodes_and_ends_the_job() {
     let mut c = running(OnDeath::End);
-    ended(&mut c, 2, End::Signal(9), Standing::Joined, 10 * MS);
-    assert_eq!(effects(&mut c), both(Order::Declare(2, Manner::Signal(9))));
-    assert_eq!(next(&mut c), (260, both(Order::Kill).into()));
+    ended(&mut c, 2, ProcessEnd::Signal(9), RankStatus::Joined, 10 * MS);
+    assert_eq!(effects(&mut c), both(AgentCommand::Declare(2, DeathManner::Signal(9))));
+    assert_eq!(next(&mut c), (260, both(AgentCommand::Kill).into()));
     for rank in [0, 1, 3] {
-        ended(&mut c, rank, End::Signal(9), Standing::Joined, 270 * MS);
+        ended(&mut c, rank, ProcessEnd::Signal(9), RankStatus::Joined, 270 * MS);
     }
-    assert_eq!(effects(&mut c), both(Order::Conclude));
+    assert_eq!(effects(&mut c), both(AgentCommand::Conclude));
     leave(&mut c, 0, 280 * MS);
     leave(&mut c, 1, 280 * MS);
     let outcome = c.close(280 * MS);
-    let Ending::Death(death) = outcome.ending else { panic!("{:?}", outcome.ending) };
+    let JobEnd::Death(death) = outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!((death.rank, death.node, death.pid, death.killed), (2, 1, 102, 3));
     assert_eq!((outcome.code, death.at_ms), (137, 9));
 }
@@ -136,15 +137,15 @@ fn a_lost_node_ends_the_job_or_is_lived_without() {
     let mut c = running(OnDeath::End);
     assert!(c.on_lost(1, "was killed by signal 9", 10 * MS));
     assert!(!c.on_lost(1, "again", 10 * MS));
-    let deaths = [2, 3].map(|rank| order(0, Order::Declare(rank, Manner::NodeLost)));
+    let deaths = [2, 3].map(|rank| order(0, AgentCommand::Declare(rank, DeathManner::NodeLost)));
     assert_eq!(effects(&mut c), deaths, "nothing is said to the lost");
-    assert_eq!(next(&mut c), (260, vec![order(0, Order::Kill)]));
-    ended(&mut c, 0, End::Signal(9), Standing::Joined, 261 * MS);
-    ended(&mut c, 1, End::Exit(3), Standing::Joined, 261 * MS);
-    assert_eq!(effects(&mut c), [order(0, Order::Conclude)]);
+    assert_eq!(next(&mut c), (260, vec![order(0, AgentCommand::Kill)]));
+    ended(&mut c, 0, ProcessEnd::Signal(9), RankStatus::Joined, 261 * MS);
+    ended(&mut c, 1, ProcessEnd::Exit(3), RankStatus::Joined, 261 * MS);
+    assert_eq!(effects(&mut c), [order(0, AgentCommand::Conclude)]);
     leave(&mut c, 0, 262 * MS);
     let outcome = c.close(262 * MS);
-    let Ending::NodeLost(loss) = &outcome.ending else { panic!("{:?}", outcome.ending) };
+    let JobEnd::NodeLost(loss) = &outcome.ending else { panic!("{:?}", outcome.ending) };
     assert_eq!((loss.node, loss.pid, &loss.ranks[..], outcome.code), (1, 71, &[2, 3][..], 125));
     assert_eq!(outcome.ranks.len(), 4);
 
@@ -152,12 +153,12 @@ fn a_lost_node_ends_the_job_or_is_lived_without() {
     c.on_lost(0, "was killed by signal 9", 10 * MS);
     assert_eq!(
         effects(&mut c),
-        [0, 1].map(|rank| order(1, Order::Declare(rank, Manner::NodeLost)))
+        [0, 1].map(|rank| order(1, AgentCommand::Declare(rank, DeathManner::NodeLost)))
     );
     assert_eq!(c.next_deadline_ns(), None);
-    ended(&mut c, 2, End::Exit(0), Standing::Finalized(7), 900 * MS);
-    ended(&mut c, 3, End::Exit(0), Standing::Finalized(7), 900 * MS);
-    assert_eq!(effects(&mut c), [order(1, Order::Conclude)]);
+    ended(&mut c, 2, ProcessEnd::Exit(0), RankStatus::Finalized(7), 900 * MS);
+    ended(&mut c, 3, ProcessEnd::Exit(0), RankStatus::Finalized(7), 900 * MS);
+    assert_eq!(effects(&mut c), [order(1, AgentCommand::Conclude)]);
 }
 
 #[test]
@@ -168,7 +169,7 @@ fn a_node_that_nobody_hears_is_cut_off_and_named() {
     assert_eq!(next(&mut c), (1750, vec![Effect::CutOff(1)]), "within two seconds");
     c.on_lost(1, "was killed by signal 9", 1751 * MS);
     next(&mut c);
-    let Ending::NodeLost(loss) = c.close(1760 * MS).ending else { panic!() };
+    let JobEnd::NodeLost(loss) = c.close(1760 * MS).ending else { panic!() };
     assert!(loss.how.contains("was not heard by node 0"), "{}", loss.how);
 }
 
@@ -185,9 +186,9 @@ fn the_user_ends_the_job_before_it_has_started() {
     let mut c = starting(OnDeath::End);
     bind(&mut c, 0);
     c.on_interrupt(2, 10 * MS);
-    assert_eq!(effects(&mut c), both(Order::Signal(2)));
+    assert_eq!(effects(&mut c), both(AgentCommand::Signal(2)));
     let (at, said) = next(&mut c);
-    assert_eq!((at, &said[2..]), (310, &both(Order::Conclude)[..]));
+    assert_eq!((at, &said[2..]), (310, &both(AgentCommand::Conclude)[..]));
     bind(&mut c, 1);
     assert_eq!(effects(&mut c), [], "too late to start");
 }
@@ -197,17 +198,17 @@ fn a_node_that_cannot_start_its_ranks_ends_the_job() {
     let mut c = running(OnDeath::End);
     c.handle_frame(1, Frame::Refused("no program".into(), 127), 2 * MS);
     c.handle_frame(0, Frame::Refused("no program here".into(), 127), 2 * MS);
-    assert_eq!(effects(&mut c), both(Order::Conclude), "once");
+    assert_eq!(effects(&mut c), both(AgentCommand::Conclude), "once");
     leave(&mut c, 0, 3 * MS);
     leave(&mut c, 1, 3 * MS);
     let outcome = c.close(3 * MS);
-    assert_eq!(outcome.ending, Ending::Refused { why: "no program".into(), code: 127 });
+    assert_eq!(outcome.ending, JobEnd::Refused { why: "no program".into(), code: 127 });
 }
 
 #[test]
 fn an_agent_that_does_not_end_its_node_is_ended() {
     let mut c = running(OnDeath::End);
-    ended(&mut c, 0, End::Signal(6), Standing::Joined, 0);
+    ended(&mut c, 0, ProcessEnd::Signal(6), RankStatus::Joined, 0);
     next(&mut c);
     let (at, said) = next(&mut c);
     assert_eq!((at, said), (4250, vec![Effect::CutOff(0), Effect::CutOff(1)]));

@@ -3,7 +3,7 @@
 use super::{Launcher, NO_PATIENCE_NS, OWN_FAILURE};
 use crate::display::Display;
 use crate::frame::Stream;
-use crate::outcome::{Ending, JobOutcome};
+use crate::outcome::{JobEnd, JobOutcome};
 use crate::report;
 use crate::spec::JobSpec;
 use clump_os::error::Errno;
@@ -92,7 +92,7 @@ impl Launcher {
             fail(OWN_FAILURE);
         }
         let Some(why) = self.printer.failure(Stream::Output) else { return };
-        let told = matches!(outcome.ending, Ending::Unread | Ending::Unwritten { .. });
+        let told = matches!(outcome.ending, JobEnd::Unread | JobEnd::Unwritten { .. });
         fail(unwritten(&why).0);
         if !told && !quiet(&why) {
             self.printer.say(Stream::Errors, &format!("clump: {why}\n"));
@@ -101,9 +101,9 @@ impl Launcher {
 }
 
 /// The code and the ending of a job whose output cannot be shown.
-fn unwritten(why: &OsError) -> (u8, Ending) {
+fn unwritten(why: &OsError) -> (u8, JobEnd) {
     match why.errno {
-        Errno::PIPE => (UNREAD, Ending::Unread),
-        _ => (OWN_FAILURE, Ending::Unwritten { why: why.to_string() }),
+        Errno::PIPE => (UNREAD, JobEnd::Unread),
+        _ => (OWN_FAILURE, JobEnd::Unwritten { why: why.to_string() }),
     }
 }

@@ -1,14 +1,14 @@
 //! The launcher's side of network namespaces for virtual nodes.
 
-use super::link::start_self;
+use super::agent_handle::start_self;
 use crate::frame::{Frame, write_key};
 use crate::spec::Namespaces;
 use crate::wiring::MADE;
 use anyhow::{Context, bail};
 use clump_os::epoll::{Interest, Poller};
 use clump_os::netns::Networks;
-use clump_os::parcel;
 use clump_os::process::{self, Input};
+use clump_os::scm_message;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -29,7 +29,7 @@ pub(super) fn networks(count: u32, cables: u32) -> anyhow::Result<Networks> {
     poller.add(&stream, 0, Interest::Read)?;
     poller.wait(Some(PATIENCE))?;
     let (mut head, mut why) = ([0; 2], [0; 400]);
-    let parcel = parcel::receive(&stream, &mut [&mut head, &mut why]).context(WHAT)?;
+    let parcel = scm_message::receive(&stream, &mut [&mut head, &mut why]).context(WHAT)?;
     let Some(parcel) = parcel else { bail!("{WHAT}: their maker ended without a word") };
     let mut made = parcel.descriptors.into_iter();
     if head[0] != MADE || made.len() != count as usize + usize::from(head[1]) {

@@ -1,11 +1,11 @@
 use super::*;
-use crate::outcome::{End, RankOutcome};
+use crate::outcome::{ProcessEnd, RankOutcome};
 
-fn doing(rank: u32, what: &str, for_ms: u64) -> Doing {
-    Doing { rank, what: what.into(), for_ms }
+fn doing(rank: u32, what: &str, for_ms: u64) -> RankActivity {
+    RankActivity { rank, what: what.into(), for_ms }
 }
 
-fn death(manner: Manner, others: Vec<Doing>) -> JobOutcome {
+fn death(manner: DeathManner, others: Vec<RankActivity>) -> JobOutcome {
     let report = DeathReport {
         rank: 2,
         manner,
@@ -19,7 +19,7 @@ fn death(manner: Manner, others: Vec<Doing>) -> JobOutcome {
         killed: 2,
         continued: false,
     };
-    JobOutcome::without_ranks(manner.exit_code(), Ending::Death(Box::new(report)))
+    JobOutcome::without_ranks(manner.exit_code(), JobEnd::Death(Box::new(report)))
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_death_is_explained() {
         doing(1, "computing", 0),
         doing(3, "in barrier 7, for rank 2 to arrive", 20),
     ];
-    let text = explain("prog", &death(Manner::Signal(9), others)).unwrap();
+    let text = explain("prog", &death(DeathManner::Signal(9), others)).unwrap();
     for part in [
         "clump: rank 2 of `prog` was killed by signal 9 (SIGKILL)\n",
         "node 0 (here), pid 4242, 1.234 s after the start",
@@ -49,19 +49,19 @@ fn a_thousand_ranks_fit_in_fifteen_short_lines() {
     let others =
         (0..1000).map(|r| doing(r, &format!("for room in the queue of rank {}", r % 97), 5));
     for manner in [
-        Manner::Signal(11),
-        Manner::Exit(3),
-        Manner::NoFinalize,
-        Manner::NeverJoined,
-        Manner::Stopped,
-        Manner::Lingered,
-        Manner::Replaced,
-        Manner::Signal(25),
+        DeathManner::Signal(11),
+        DeathManner::Exit(3),
+        DeathManner::NoFinalize,
+        DeathManner::NeverJoined,
+        DeathManner::Stopped,
+        DeathManner::Lingered,
+        DeathManner::Replaced,
+        DeathManner::Signal(25),
     ] {
         let mut outcome = death(manner, others.clone().collect());
         outcome.survivors = vec!["a (pid 1)".into(), "b (pid 2)".into(), "c (pid 3)".into()];
         let text = explain("prog", &outcome).unwrap();
-        assert!(text.lines().count() <= MOST_LINES, "{text}");
+        assert!(text.lines().count() <= MAX_LINES, "{text}");
         assert!(text.lines().all(|line| line.len() <= 140), "{text}");
         assert!(text.contains("b (pid 2) and 1 more"), "{text}");
     }
@@ -69,7 +69,7 @@ fn a_thousand_ranks_fit_in_fifteen_short_lines() {
 
 #[test]
 fn a_clean_end_says_nothing_unless_something_was_left_running() {
-    let mut outcome = JobOutcome::without_ranks(0, Ending::Clean);
+    let mut outcome = JobOutcome::without_ranks(0, JobEnd::Clean);
     assert_eq!(explain("prog", &outcome), None);
     outcome.leftovers.push("sleep (pid 9)".into());
     assert!(explain("prog", &outcome).unwrap().contains("left running: sleep (pid 9)"));
@@ -78,9 +78,9 @@ fn a_clean_end_says_nothing_unless_something_was_left_running() {
 #[test]
 fn an_interrupt_says_what_everybody_was_doing() {
     let doing = vec![doing(0, "computing", 0), doing(1, "computing", 0)];
-    let ending = Ending::Interrupted { signal: 2, doing, killed: 1 };
+    let ending = JobEnd::Interrupted { signal: 2, doing, killed: 1 };
     let mut outcome = JobOutcome::without_ranks(130, ending);
-    outcome.ranks = vec![RankOutcome { pid: 1, end: End::Signal(2), clean: false }; 2];
+    outcome.ranks = vec![RankOutcome { pid: 1, end: ProcessEnd::Signal(2), clean: false }; 2];
     let text = explain("prog", &outcome).unwrap();
     assert!(text.contains("interrupted (SIGINT); all 2 ranks have ended, 1 of them"), "{text}");
     assert!(text.contains("ranks 0, 1: computing"), "{text}");
@@ -98,8 +98,8 @@ fn lists_of_ranks_are_short() {
 
 #[test]
 fn names_that_others_chose_are_shown_without_what_a_terminal_obeys() {
-    let mut outcome = death(Manner::Signal(9), vec![doing(0, "in \u{9b}2J", 0)]);
-    if let Ending::Death(report) = &mut outcome.ending {
+    let mut outcome = death(DeathManner::Signal(9), vec![doing(0, "in \u{9b}2J", 0)]);
+    if let JobEnd::Death(report) = &mut outcome.ending {
         report.host = "h\x1b]0;x\x07".into();
     }
     outcome.survivors = vec!["s\x1b[2J (pid 9)".into()];

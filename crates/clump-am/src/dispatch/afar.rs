@@ -19,7 +19,7 @@ impl Core {
     pub(super) fn note_from_afar(&mut self, before: usize) -> usize {
         let came = self.waiting_from_afar() - before;
         if came > 0 {
-            (self.net_due, self.pulse.due) = (self.pulse.polls, self.pulse.polls);
+            (self.net_due, self.schedule.due) = (self.schedule.polls, self.schedule.polls);
         }
         came
     }
@@ -35,7 +35,8 @@ impl Handling<'_> {
         payload: SharedBytes,
     ) -> Result<bool> {
         let corrupt = || ErrorKind::Corrupt(from).into();
-        let (Some(remote), Some(network)) = (self.remote.as_mut(), self.desk.context.network())
+        let (Some(remote), Some(network)) =
+            (self.remote.as_mut(), self.handler_context.context.network())
         else {
             return Err(corrupt());
         };
@@ -44,12 +45,12 @@ impl Handling<'_> {
         let mut spill = Spill::default();
         let (forward, payload) =
             Forward::decode(header, words, &beside, &mut spill).ok_or_else(corrupt)?;
-        let (spilled, mut mail) = (beside.len() - payload.len(), forward.to_mail(Vec::new()));
+        let (spilled, mut queued) = (beside.len() - payload.len(), forward.to_queued(Vec::new()));
         // The payload is what lies behind the words that found no room in the slot, which are few if there are any.
         beside.drain(..spilled);
-        mail.payload = beside;
-        if network.accept(&mail) == Accept::Handle {
-            remote.later.push_back(mail);
+        queued.payload = beside;
+        if network.accept(&queued) == Accept::Handle {
+            remote.later.push_back(queued);
         }
         Ok(true)
     }

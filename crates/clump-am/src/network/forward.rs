@@ -6,9 +6,9 @@
 //! ```
 //! More words than fit in a slot then lie before the payload.
 
-use clump_net::{Mail, Refusal, Sort};
-use clump_shm::slot::{Header, Kind as SlotKind, MOST_WORDS};
-use clump_wire::frame::{self, Kind, Route};
+use clump_net::{Disposition, QueuedMessage, Refusal};
+use clump_shm::slot::{Header, MAX_WORDS, SlotKind};
+use clump_wire::frame::{self, FrameKind, Route};
 
 const REPLY: u64 = 1 << 8;
 const ORDERED: u64 = 1 << 9;
@@ -22,7 +22,7 @@ const MESSAGE_AT: u32 = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forward<'a> {
     /// What it is; `Part`: more payload of a long message.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// Whether it belongs to a reply.
     pub reply: bool,
     /// Whether it is to be handled in the order in which it was sent.
@@ -41,10 +41,10 @@ pub struct Forward<'a> {
 }
 
 /// Room for the words of any message.
-pub type Spill = [u64; frame::MOST_WORDS];
+pub type Spill = [u64; frame::MAX_WORDS];
 
 /// A message as it lies in a slot, and what lies beside it.
-pub type Encoded<'b> = (Header, [u64; MOST_WORDS], &'b [u8]);
+pub type Encoded<'b> = (Header, [u64; MAX_WORDS], &'b [u8]);
 
 impl<'a> Forward<'a> {
     /// As words of a slot and the bytes beside them, which are put together in `beside` if there are more words
@@ -52,8 +52,8 @@ impl<'a> Forward<'a> {
     #[inline]
     pub fn encode<'b>(&self, payload: &'b [u8], beside: &'b mut Vec<u8>) -> Option<Encoded<'b>> {
         let front = front(self.reply);
-        let fits = front + self.words.len() <= MOST_WORDS;
-        if self.words.len() > frame::MOST_WORDS {
+        let fits = front + self.words.len() <= MAX_WORDS;
+        if self.words.len() > frame::MAX_WORDS {
             return None;
         }
         let what = self.kind as u64
@@ -62,7 +62,7 @@ impl<'a> Forward<'a> {
             | if fits { 0 } else { SPILLED | (self.words.len() as u64) << WORDS_AT }
             | self.lost.map_or(0, |why| LOST | (why as u64) << REFUSAL_AT)
             | u64::from(self.message) << MESSAGE_AT;
-        let mut words = [0; MOST_WORDS];
+        let mut words = [0; MAX_WORDS];
         let Route { from, to, tag } = self.route;
         (words[0], words[1], words[2], words[3]) = (what, from, to, tag);
         let (count, payload) = if fits {
@@ -89,7 +89,7 @@ impl<'a> Forward<'a> {
     ) -> Option<(Self, &'b [u8])> {
         let words = words.get(..header.words())?;
         let &[what, from, to, ..] = words else { return None };
-        let kind = Kind::from_bits((what & 0xff) as u8)?;
+        let kind = FrameKind::from_bits((what & 0xff) as u8)?;
         let reply = what & REPLY != 0;
         let lost = match what & LOST {
             0 => None,
@@ -121,10 +121,12 @@ impl<'a> Forward<'a> {
     }
 
     /// As a message that waits to be handled.
-    pub fn to_mail(&self, payload: Vec<u8>) -> Mail {
-        let sort = self.lost.map_or(Sort::Message(self.kind), |why| Sort::Lost(self.kind, why));
+    pub fn to_queued(&self, payload: Vec<u8>) -> QueuedMessage {
+        let sort = self
+            .lost
+            .map_or(Disposition::Message(self.kind), |why| Disposition::Lost(self.kind, why));
         let (reply, handler, route) = (self.reply, self.handler, self.route);
-        Mail { sort, reply, handler, route, words: self.words.to_vec(), payload }
+        QueuedMessage { sort, reply, handler, route, words: self.words.to_vec(), payload }
     }
 }
 
@@ -161,11 +163,11 @@ mod tests {
             (reply, ordered) in any::<(bool, bool)>(),
             lost in proptest::option::of(0_u8..12),
             (message, handler, from, to, tag) in any::<(u32, u8, u64, u64, u64)>(),
-            words in proptest::collection::vec(any::<u64>(), 0..=frame::MOST_WORDS),
+            words in proptest::collection::vec(any::<u64>(), 0..=frame::MAX_WORDS),
             payload in proptest::collection::vec(any::<u8>(), 0..40),
         ) {
             let route = Route { from, to, tag: if reply { 0 } else { tag } };
-            let kind = Kind::from_bits(kind).unwrap();
+            let kind = FrameKind::from_bits(kind).unwrap();
             let lost = lost.and_then(Refusal::from_number);
             let words = words.as_slice();
             let sent = Forward { kind, reply, ordered, lost, message, handler, route, words };
@@ -179,13 +181,13 @@ mod tests {
 
         #[test]
         fn any_words_are_read_or_refused(
-            words in proptest::collection::vec(any::<u64>(), 0..=MOST_WORDS),
+            words in proptest::collection::vec(any::<u64>(), 0..=MAX_WORDS),
             beside in proptest::collection::vec(any::<u8>(), 0..200),
         ) {
             let header = Header::new(SlotKind::Forwarded, 9, words.len(), 0);
             let mut spill = Spill::default();
             if let Some((read, payload)) = Forward::decode(header, &words, &beside, &mut spill) {
-                prop_assert!(read.words.len() <= MOST_WORDS);
+                prop_assert!(read.words.len() <= MAX_WORDS);
                 prop_assert!(payload.len() <= beside.len());
             }
         }
@@ -204,8 +206,8 @@ mod tests {
     #[test]
     fn too_many_words_are_refused() {
         let route = Route { from: 1, to: 2, tag: 3 };
-        let words = &[0; frame::MOST_WORDS + 1][..];
-        let (kind, reply, ordered, lost) = (Kind::Short, false, false, None);
+        let words = &[0; frame::MAX_WORDS + 1][..];
+        let (kind, reply, ordered, lost) = (FrameKind::Short, false, false, None);
         let forward = Forward { kind, reply, ordered, lost, message: 0, handler: 1, route, words };
         assert_eq!(forward.encode(&[], &mut Vec::new()), None);
     }

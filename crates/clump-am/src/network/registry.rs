@@ -1,6 +1,6 @@
 //! The endpoints of a rank as its stack sees them.
 
-use clump_net::{Doors, Refusal};
+use clump_net::{EndpointTable, Refusal};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::block::{EndpointBlock, Openness};
 use clump_shm::doorbell::MAIL;
@@ -13,68 +13,68 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// An endpoint that is, or was, open at an index.
 #[derive(Debug, Clone)]
-struct Gate {
+struct EndpointEntry {
     name: Name,
     block: Shared<EndpointBlock>,
     segment: Option<Segment>,
 }
 
-type Gates = Vec<Option<Gate>>;
+type EndpointEntries = Vec<Option<EndpointEntry>>;
 
 /// The endpoints of a rank, last opened at each index.
 #[derive(Debug)]
 pub(crate) struct Registry {
     rank: u32,
-    gates: Mutex<Gates>,
+    entries: Mutex<EndpointEntries>,
     /// Grows with every change, so that the stack looks at the lock only after one.
     changes: AtomicU64,
 }
 
 impl Registry {
     pub(crate) fn new(rank: u32) -> Self {
-        let gates = Mutex::new(vec![None; ENDPOINTS]);
-        Self { rank, gates, changes: AtomicU64::new(1) }
+        let entries = Mutex::new(vec![None; ENDPOINTS]);
+        Self { rank, entries, changes: AtomicU64::new(1) }
     }
 
     /// An endpoint has opened.
     pub(crate) fn enter(&self, name: Name, block: Shared<EndpointBlock>) {
-        self.change(name, |gate| *gate = Some(Gate { name, block, segment: None }));
+        self.change(name, |entry| *entry = Some(EndpointEntry { name, block, segment: None }));
     }
 
     /// An endpoint has a segment from now on, or none any more.
     pub(crate) fn set_segment(&self, name: Name, segment: Option<Segment>) {
-        self.change(name, |gate| {
-            if let Some(gate) = gate.as_mut().filter(|gate| gate.name == name) {
-                gate.segment = segment;
+        self.change(name, |entry| {
+            if let Some(entry) = entry.as_mut().filter(|entry| entry.name == name) {
+                entry.segment = segment;
             }
         });
     }
 
     /// Tells endpoints, given as bits, that there is mail for them: so a poll finds it that would not have looked at
     /// the network yet.
-    pub(crate) fn ring(&self, mailed: u32) {
-        let gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
-        for (index, gate) in gates.iter().enumerate() {
-            if let Some(gate) = gate
+    pub(crate) fn notify(&self, mailed: u32) {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        for (index, entry) in entries.iter().enumerate() {
+            if let Some(entry) = entry
                 && mailed >> index & 1 != 0
             {
-                gate.block.doorbell().ring(MAIL);
+                entry.block.doorbell().ring(MAIL);
             }
         }
     }
 
-    fn change(&self, name: Name, how: impl FnOnce(&mut Option<Gate>)) {
-        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(gate) = gates.get_mut(usize::from(name.index())) {
-            how(gate);
+    fn change(&self, name: Name, how: impl FnOnce(&mut Option<EndpointEntry>)) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get_mut(usize::from(name.index())) {
+            how(entry);
         }
         // SYNC 11: pairs with refresh
         self.changes.fetch_add(1, Ordering::Release);
     }
 
     /// What the stack asks.
-    pub(crate) fn doors(self: &Arc<Self>) -> RankDoors {
-        RankDoors {
+    pub(crate) fn endpoint_table(self: &Arc<Self>) -> RankEndpoints {
+        RankEndpoints {
             registry: self.clone(),
             known: RefCell::new(vec![None; ENDPOINTS]),
             seen: Cell::new(0),
@@ -82,22 +82,22 @@ impl Registry {
     }
 }
 
-/// See [`Registry::doors`].
+/// See [`Registry::endpoint_table`].
 #[derive(Debug)]
-pub(crate) struct RankDoors {
+pub(crate) struct RankEndpoints {
     registry: Arc<Registry>,
-    known: RefCell<Gates>,
+    known: RefCell<EndpointEntries>,
     seen: Cell<u64>,
 }
 
-impl RankDoors {
+impl RankEndpoints {
     #[inline]
     fn refresh(&self) {
         // SYNC 11: pairs with change
         let changes = self.registry.changes.load(Ordering::Acquire);
         if changes != self.seen.get() {
-            let gates = self.registry.gates.lock().unwrap_or_else(PoisonError::into_inner);
-            self.known.borrow_mut().clone_from(&gates);
+            let entries = self.registry.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            self.known.borrow_mut().clone_from(&entries);
             self.seen.set(changes);
         }
     }
@@ -110,26 +110,26 @@ impl RankDoors {
         self.refresh();
         let known = self.known.borrow();
         let name = Name::from_bits(to);
-        let gate = known.get(usize::from(name.index())).and_then(Option::as_ref);
-        let gate = gate.filter(|gate| gate.name == name).ok_or(Refusal::EndpointGone)?;
-        run(gate.segment.as_ref().ok_or(Refusal::BadOffset)?)
+        let entry = known.get(usize::from(name.index())).and_then(Option::as_ref);
+        let entry = entry.filter(|entry| entry.name == name).ok_or(Refusal::EndpointGone)?;
+        run(entry.segment.as_ref().ok_or(Refusal::BadOffset)?)
     }
 }
 
-impl Doors for RankDoors {
+impl EndpointTable for RankEndpoints {
     #[inline]
     fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
         self.refresh();
         let name = Name::from_bits(to);
         let known = self.known.borrow();
-        let gate = known.get(usize::from(name.index())).and_then(Option::as_ref);
-        let gate = gate.filter(|_| name.rank() == self.registry.rank);
-        let gate = gate.ok_or(Refusal::NoSuchEndpoint)?;
-        match gate.block.openness(name.generation()) {
-            Openness::Open if tag.is_none_or(|tag| gate.block.admits_tag(tag)) => Ok(name.index()),
+        let entry = known.get(usize::from(name.index())).and_then(Option::as_ref);
+        let entry = entry.filter(|_| name.rank() == self.registry.rank);
+        let entry = entry.ok_or(Refusal::NoSuchEndpoint)?;
+        match entry.block.openness(name.generation()) {
+            Openness::Open if tag.is_none_or(|tag| entry.block.admits_tag(tag)) => Ok(name.index()),
             Openness::Open => Err(Refusal::BadTag),
             Openness::Closed => Err(Refusal::EndpointGone),
-            Openness::Absent if (1..gate.name.generation()).contains(&name.generation()) => {
+            Openness::Absent if (1..entry.name.generation()).contains(&name.generation()) => {
                 Err(Refusal::EndpointGone)
             }
             Openness::Absent => Err(Refusal::NoSuchEndpoint),

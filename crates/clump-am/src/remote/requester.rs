@@ -1,9 +1,9 @@
 //! Endpoints of other nodes that have sent requests, and what is owed to them.
 
-use crate::core::Desk;
-use clump_net::Push;
+use crate::core::HandlerContext;
+use clump_net::Pushed;
 use clump_shm::name::Name;
-use clump_wire::frame::Kind;
+use clump_wire::frame::FrameKind;
 use std::collections::{HashMap, VecDeque};
 
 /// Requesters on other nodes.
@@ -50,7 +50,7 @@ pub(crate) struct Requester {
 
 #[derive(Debug)]
 pub(super) struct StashedReply {
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     pub(super) handler: u8,
     pub(super) words: Vec<u64>,
     pub(super) payload: Vec<u8>,
@@ -69,34 +69,34 @@ impl Requester {
     /// Answers; puts the answer aside when there is no room. Gives what became of it.
     pub(crate) fn answer(
         &mut self,
-        desk: &Desk,
-        (kind, handler): (Kind, u8),
+        handler_context: &HandlerContext,
+        (kind, handler): (FrameKind, u8),
         words: &[u64],
         payload: &[u8],
-    ) -> Answer {
-        let Some(network) = desk.context.network() else { return Answer::Refused };
-        let names = (desk.name.to_bits(), self.name.to_bits());
+    ) -> ReplyAttempt {
+        let Some(network) = handler_context.context.network() else { return ReplyAttempt::Refused };
+        let names = (handler_context.name.to_bits(), self.name.to_bits());
         let peer = self.name.rank();
         match network.reply(peer, (kind, handler), names, (words, payload)) {
-            Push::Accepted => Answer::Sent,
-            Push::Lost(_) => Answer::Refused,
-            Push::Full => {
+            Pushed::Accepted => ReplyAttempt::Sent,
+            Pushed::Lost(_) => ReplyAttempt::Refused,
+            Pushed::Full => {
                 let (words, payload) = (words.to_vec(), payload.to_vec());
                 self.stash.push_back(StashedReply { kind, handler, words, payload });
-                Answer::PutAside
+                ReplyAttempt::PutAside
             }
         }
     }
 
     /// Tells the requester what was consumed, if it is time to.
-    pub(super) fn report(&mut self, desk: &Desk) {
-        let Some(network) = desk.context.network() else { return };
+    pub(super) fn report(&mut self, handler_context: &HandlerContext) {
+        let Some(network) = handler_context.context.network() else { return };
         let due = self.consumed - self.reported >= network.credit / 4
             || self.asked.is_some_and(|asked| self.consumed >= asked);
         if due {
             self.reported = self.consumed;
             self.asked = None;
-            let (me, to) = (desk.name.to_bits(), self.name.to_bits());
+            let (me, to) = (handler_context.name.to_bits(), self.name.to_bits());
             network.report(self.name.rank(), me, to, self.consumed);
         }
     }
@@ -104,7 +104,7 @@ impl Requester {
 
 /// What became of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ReplyAttempt {
     Sent,
     PutAside,
     Refused,

@@ -1,10 +1,10 @@
 //! Ranks as threads of one process, on nodes of their own memory, joined by UDP sockets on loopback.
 
-use clump_am::{FaultPlan, NetworkSeat, RankContext, Settings};
+use clump_am::{FaultPlan, NetworkResources, RankContext, Settings};
 use clump_os::alarm::Alarm;
 use clump_os::secret::Secret;
 use clump_shm::node::{NodeConfig, NodeMemory};
-use clump_shm::rank::Place;
+use clump_shm::rank::ProcessAddress;
 use clump_wire::Security;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -57,14 +57,14 @@ pub fn contexts(
                 let detour = detour.filter(|_| node_of[rank] != node).map(|(_, address)| address);
                 let address = detour.unwrap_or_else(|| socket.local_addr().unwrap());
                 let (others, epoch) = (Default::default(), 100 + rank as u32);
-                let place = Place { address, others, epoch };
+                let place = ProcessAddress { address, others, epoch };
                 memory.rank(rank as u32).unwrap().set_place(place);
             }
             memory
         })
         .collect();
     let contexts = sockets.into_iter().zip(0..).map(|(socket, rank)| {
-        let seat = NetworkSeat {
+        let seat = NetworkResources {
             sockets: vec![OwnedFd::from(socket)],
             direct: Vec::new(),
             key: Secret::taking(&mut [7; 32]).unwrap(),

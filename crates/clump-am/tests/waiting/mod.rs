@@ -158,7 +158,7 @@ fn a_loop_that_sends_or_handles_messages_does_not_give_way() {
     reader.set_handler(SINK, |_, _, _| ());
     let dest = ep.map(&reader.name(), TAG).unwrap();
     for i in 0..10_000 {
-        assert_eq!(ep.try_request(dest, SINK, &[i]).unwrap(), clump_am::Attempt::Sent);
+        assert_eq!(ep.try_request(dest, SINK, &[i]).unwrap(), clump_am::SendAttempt::Sent);
         ep.poll().unwrap();
         ep.poll().unwrap();
         assert_eq!(reader.poll().unwrap(), 1);

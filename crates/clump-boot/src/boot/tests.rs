@@ -1,10 +1,10 @@
 use super::*;
 use std::os::fd::AsRawFd;
 
-fn seat() -> Seat {
+fn seat() -> RankIdentity {
     let job_id = 0xdead_beef_0123_4567;
     let (stats, terminal, net) = (true, false, false);
-    Seat { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats, terminal, net, line: net }
+    RankIdentity { rank: 3, nranks: 5, node: 1, nnodes: 2, job_id, stats, terminal, net, line: net }
 }
 
 fn memory() -> OwnedFd {
@@ -13,7 +13,7 @@ fn memory() -> OwnedFd {
 
 #[test]
 fn a_seat_survives_the_journey() {
-    assert_eq!(Seat::decode(&seat().encode()).unwrap(), seat());
+    assert_eq!(RankIdentity::decode(&seat().encode()).unwrap(), seat());
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn the_first_process_takes_the_seat_and_the_second_hears_why_not() {
     let number = theirs.as_raw_fd().to_string();
     assert_eq!(seat_news(&ours), None);
     let boot = take(&number).unwrap();
-    assert_eq!(seat_news(&ours), Some(SeatNews::Taken));
+    assert_eq!(seat_news(&ours), Some(SeatNews::UnitDisposition));
     assert_eq!((boot.rank, boot.nranks, boot.node, boot.nnodes), (3, 5, 1, 2));
     assert_eq!(boot.job_id, seat().job_id);
     assert!(boot.stats && !boot.terminal && boot.net.is_none() && boot.alarms.is_empty());
@@ -55,13 +55,13 @@ fn other_versions_and_nonsense_are_refused() {
     let with = |at: usize, byte: u8| {
         let mut bytes = good;
         bytes[at] = byte;
-        Seat::decode(&bytes)
+        RankIdentity::decode(&bytes)
     };
     assert!(with(0, 0).is_err(), "magic");
     assert!(with(16, 9).unwrap_err().to_string().contains("version 9"));
     assert!(with(24, 5).is_err(), "rank beyond the last");
     assert!(with(32, 2).is_err(), "node beyond the last");
-    assert!(Seat::decode(&good[..20]).is_err());
+    assert!(RankIdentity::decode(&good[..20]).is_err());
     let (theirs, ours) = socket::message_pair().unwrap();
     socket::send(&ours, &good, None).unwrap();
     let error = take(&theirs.as_raw_fd().to_string()).unwrap_err();
@@ -74,18 +74,18 @@ fn offer_net(key: &Secret<[u8; 32]>, count: usize) -> (OwnedFd, OwnedFd) {
     let alarms: Vec<BorrowedFd<'_>> = alarms.iter().map(AsFd::as_fd).collect();
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let (sockets, security) = (&[socket.into(), memory()], Security::Crc);
-    let line = Some(Line { sockets, key, security, direct: &[memory()] });
-    let net = NetOffer { line, first: 2, interfaces: 1, alarms: &alarms };
+    let line = Some(NetworkAttachment { sockets, key, security, direct: &[memory()] });
+    let net = NetworkOffer { line, first: 2, interfaces: 1, alarms: &alarms };
     offer(&seat(), memory().as_fd(), Some(&net)).unwrap()
 }
 
 #[test]
 fn socket_key_and_alarms_come_with_a_seat_on_several_nodes() {
     let key = Secret::random().unwrap();
-    for count in [1, 3, MOST_DESCRIPTORS, MOST_DESCRIPTORS + 1] {
+    for count in [1, 3, MAX_DESCRIPTORS, MAX_DESCRIPTORS + 1] {
         let (theirs, ours) = offer_net(&key, count);
         let boot = take(&theirs.as_raw_fd().to_string()).unwrap();
-        assert_eq!(seat_news(&ours), Some(SeatNews::Taken));
+        assert_eq!(seat_news(&ours), Some(SeatNews::UnitDisposition));
         let net = boot.net.unwrap();
         assert_eq!((*net.key, net.security), (*key, Security::Crc));
         assert_eq!((net.sockets.len(), net.direct.len()), (2, 1));
@@ -102,7 +102,7 @@ fn socket_key_and_alarms_come_with_a_seat_on_several_nodes() {
 fn a_seat_that_is_being_taken_is_taken() {
     let (theirs, _ours) = offer_net(&Secret::random().unwrap(), 1);
     let mut first = [0; BYTES + NET_BYTES + KEY_BYTES];
-    parcel::receive(&theirs, &mut [&mut first]).unwrap().unwrap();
+    scm_message::receive(&theirs, &mut [&mut first]).unwrap().unwrap();
     let error = take(&theirs.as_raw_fd().to_string()).unwrap_err();
     assert!(matches!(error, Error::SeatTaken { .. }), "{error}");
 }

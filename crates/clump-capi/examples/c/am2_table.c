@@ -108,7 +108,7 @@ int main(void) {
     MUST(AM_SetEventMask(bundle, AM_NOTEMPTY));
 
     /* Who knows an endpoint's name and tag may send to it. Names are plain bits: exchange them. */
-    if (clump_exchange(job, &name, sizeof name, names) != 0) must(AM_ERR_RESOURCE, "clump_exchange");
+    if (clump_all_gather(job, &name, sizeof name, names) != 0) must(AM_ERR_RESOURCE, "clump_all_gather");
     for (int rank = 0; rank < ranks; rank++) MUST(AM_Map(ep, rank, names[rank], TAG));
 
     /* All ranks put the same words, each its share of each. */

@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
     int nranks = clump_nranks(cl);
     clump_name *names = calloc((size_t)nranks, sizeof *names);
     if (names == NULL) return 1;
-    check(clump_exchange_u64(cl, clump_ep_name(ep), names)); /* all ranks' endpoints */
+    check(clump_all_gather_u64(cl, clump_ep_name(ep), names)); /* all ranks' endpoints */
 
     if (clump_rank(cl) == 0) {
         for (int peer = 1; peer < nranks; peer++) {

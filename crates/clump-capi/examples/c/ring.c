@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
     int rank = clump_rank(cl), nranks = clump_nranks(cl);
     if (ep == NULL || names == NULL || clump_ep_handler(ep, PAGE, page) < 0 ||
         clump_ep_on_returned(ep, returned, NULL) < 0 ||
-        clump_exchange_u64(cl, clump_ep_name(ep), names) < 0 ||
+        clump_all_gather_u64(cl, clump_ep_name(ep), names) < 0 ||
         (next = clump_ep_map(ep, names[(rank + 1) % nranks], TAG)) < 0 ||
         clump_barrier(cl) < 0) { /* from here on all know where to send to */
         fprintf(stderr, "%s\n", clump_error_text());

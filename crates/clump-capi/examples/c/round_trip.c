@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
     check(clump_ep_handler(ep, PING, ping));
     check(clump_ep_handler(ep, PONG, pong));
     clump_name names[2];
-    check(clump_exchange_u64(cl, clump_ep_name(ep), names));
+    check(clump_all_gather_u64(cl, clump_ep_name(ep), names));
     clump_rma *rma = argc > 1 ? clump_rma_open(cl) : NULL;
     clump_target *all[2];
     if (rma != NULL && clump_allocate(cl, rma, WORDS * 8, all) == NULL) check(clump_error());

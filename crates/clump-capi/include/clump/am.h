@@ -36,43 +36,43 @@ typedef enum clump_reason {
   /**
    * It was addressed to handler 0, which takes no requests.
    */
-  CLUMP_BACK_BAD_ARGUMENTS = 1,
+  CLUMP_RETURNED_BAD_ARGUMENTS = 1,
   /**
    * Nothing was ever opened under that name.
    */
-  CLUMP_BACK_NO_ENDPOINT = 2,
+  CLUMP_RETURNED_NO_ENDPOINT = 2,
   /**
    * The tag did not match the endpoint's.
    */
-  CLUMP_BACK_BAD_TAG = 3,
+  CLUMP_RETURNED_BAD_TAG = 3,
   /**
    * The endpoint has no handler of that number.
    */
-  CLUMP_BACK_BAD_HANDLER = 4,
+  CLUMP_RETURNED_BAD_HANDLER = 4,
   /**
    * The deposit starts outside of the target's segment, or it has none.
    */
-  CLUMP_BACK_BAD_OFFSET = 5,
+  CLUMP_RETURNED_BAD_OFFSET = 5,
   /**
    * The deposit ends outside of the target's segment.
    */
-  CLUMP_BACK_BAD_LENGTH = 6,
+  CLUMP_RETURNED_BAD_LENGTH = 6,
   /**
    * The endpoint was closed before it read the message.
    */
-  CLUMP_BACK_ENDPOINT_GONE = 7,
+  CLUMP_RETURNED_ENDPOINT_GONE = 7,
   /**
    * Its rank died.
    */
-  CLUMP_BACK_PEER_LOST = 8,
+  CLUMP_RETURNED_PEER_LOST = 8,
   /**
-   * The target made no room for as long as `CLUMP_PATIENCE_MS` allows.
+   * The target made no room for as long as `CLUMP_SEND_TIMEOUT_MS` allows.
    */
-  CLUMP_BACK_CONGESTION = 9,
+  CLUMP_RETURNED_CONGESTION = 9,
   /**
    * The requester of a reply closed its endpoint before it read the reply.
    */
-  CLUMP_BACK_REPLY_REJECTED = 10
+  CLUMP_RETURNED_REPLY_REJECTED = 10
 } clump_reason;
 
 /**
@@ -474,7 +474,7 @@ int clump_defer_bulk_words(struct clump_token *token,
 
 /**
  * Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and while there is no
- * room waits, at most as long as `CLUMP_PATIENCE_MS` says. ::clump_request is easier to write.
+ * room waits, at most as long as `CLUMP_SEND_TIMEOUT_MS` says. ::clump_request is easier to write.
  *
  * Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use ::clump_defer);
  * ::CLUMP_ERR_RANK_DIED; what handlers that run meanwhile fail with, as in ::clump_poll. What the target

@@ -53,7 +53,7 @@ extern "C" {
 #define EBADSEGOFF 5      /* the deposit begins outside of the endpoint's segment */
 #define EBADLENGTH 6      /* the deposit ends outside of the endpoint's segment */
 #define EBADENDPOINT 7    /* there is no such endpoint, or it was freed before it took the message */
-#define ECONGESTION 8     /* the endpoint made no room for as long as CLUMP_PATIENCE_MS says */
+#define ECONGESTION 8     /* the endpoint made no room for as long as CLUMP_SEND_TIMEOUT_MS says */
 #define EUNREACHABLE 9    /* the endpoint's rank or node has died */
 #define EREPLYREJECTED 10 /* the requester was freed before it took the reply */
 
@@ -114,7 +114,7 @@ int AM_Init(void);
  * joined again. AM_ERR_IN_USE: a bundle is another thread's, or in a handler. */
 int AM_Terminate(void);
 
-/* The job, for clump_rank, clump_nranks, clump_exchange, clump_barrier and the like; null before AM_Init. */
+/* The job, for clump_rank, clump_nranks, clump_all_gather, clump_barrier and the like; null before AM_Init. */
 clump_t *clump_am_job(void);
 
 /* ---- Bundles and endpoints ---------------------------------------------------------------------------- */

@@ -317,7 +317,7 @@ int clump_barrier(struct clump_t *cl);
  * # Safety
  * `mine` has `mine_bytes` bytes, `all` room for as many of each rank.
  */
-int clump_exchange(struct clump_t *cl,
+int clump_all_gather(struct clump_t *cl,
                    const void *mine,
                    size_t mine_bytes,
                    void *all);
@@ -328,7 +328,7 @@ int clump_exchange(struct clump_t *cl,
  * # Safety
  * `all` has room for a word of each rank.
  */
-int clump_exchange_u64(struct clump_t *cl, uint64_t mine, uint64_t *all);
+int clump_all_gather_u64(struct clump_t *cl, uint64_t mine, uint64_t *all);
 
 /**
  * Makes the `values_bytes` bytes of `root` those of all ranks, which give equally many.

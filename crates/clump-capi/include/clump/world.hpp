@@ -63,7 +63,7 @@ class world {
     template <class T> result<std::vector<T>> exchange(const T &mine) {
         static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
         std::vector<T> all(static_cast<size_t>(nranks()), mine);
-        if (clump_exchange(cl_, &mine, sizeof mine, all.data()) < 0) return error::last();
+        if (clump_all_gather(cl_, &mine, sizeof mine, all.data()) < 0) return error::last();
         return all;
     }
 

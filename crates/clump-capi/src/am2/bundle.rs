@@ -1,7 +1,7 @@
 //! Bundles: endpoints that are polled together, and whose threads they are.
 
-use super::endpoint::{self, ENDPOINTS, Slot};
-use super::status::{Code, Failure, Result, bad, call, give, in_handler};
+use super::endpoint::{self, ENDPOINTS, EndpointSlot};
+use super::status::{AmFailure, Code, Result, bad, call, give, in_handler};
 use super::{start, token};
 use clump_am::{Pollable, this_thread};
 use clump_os::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -113,12 +113,12 @@ impl Bundle {
 
     /// Its endpoints.
     #[inline(always)]
-    pub(super) fn members(&self) -> impl Iterator<Item = &'static Slot> + use<> {
+    pub(super) fn members(&self) -> impl Iterator<Item = &'static EndpointSlot> + use<> {
         let mut left = self.members.load(Ordering::Relaxed);
         std::iter::from_fn(move || {
             let at = left.trailing_zeros() as usize;
             left &= left.wrapping_sub(1);
-            Slot::at(at)
+            EndpointSlot::at(at)
         })
     }
 
@@ -136,7 +136,7 @@ impl Bundle {
     #[inline(always)]
     pub(super) fn bind(&'static self) -> Result<()> {
         if self.parallel.load(Ordering::Relaxed) {
-            clump_am::look_at(&All);
+            clump_am::poll_also(&All);
             Ok(())
         } else {
             self.bind_here()
@@ -147,14 +147,14 @@ impl Bundle {
     fn bind_here(&'static self) -> Result<()> {
         let _books = books();
         self.check_thread()?;
-        clump_am::look_at(&All);
+        clump_am::poll_also(&All);
         if self.thread.load(Ordering::Relaxed) == 0 {
             self.thread.store(this_thread(), Ordering::Relaxed);
             // A thread that is ending keeps nothing; its bundles stay its own.
             let _ = BOUND.try_with(|bound| bound.borrow_mut().0.push(self));
         }
         for slot in self.members() {
-            slot.berth.take()?;
+            slot.cell.take()?;
         }
         Ok(())
     }
@@ -163,23 +163,23 @@ impl Bundle {
     fn let_go(&self) {
         for slot in self.members() {
             // Only a thread that ends inside of a handler is still in there.
-            let _ = slot.berth.let_go();
+            let _ = slot.cell.let_go();
         }
         self.thread.store(0, Ordering::Relaxed);
     }
 
     /// Adds an endpoint. The caller holds the books.
-    pub(super) fn add(&self, slot: &'static Slot) -> Result<()> {
+    pub(super) fn add(&self, slot: &'static EndpointSlot) -> Result<()> {
         self.offset.fetch_sub(slot.handled.load(Ordering::Relaxed), Ordering::Relaxed);
         self.members.fetch_or(1 << slot.index(), Ordering::Relaxed);
         if self.thread.load(Ordering::Relaxed) == this_thread() {
-            slot.berth.take()?;
+            slot.cell.take()?;
         }
         Ok(())
     }
 
     /// Takes an endpoint out. The caller holds the books.
-    pub(super) fn remove(&self, slot: &Slot) {
+    pub(super) fn remove(&self, slot: &EndpointSlot) {
         self.members.fetch_and(!(1 << slot.index()), Ordering::Relaxed);
         self.offset.fetch_add(slot.handled.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -243,19 +243,19 @@ fn wake() {
 }
 
 #[cold]
-fn foreign() -> Failure {
+fn foreign() -> AmFailure {
     let what = "the bundle is sequential (AM_SEQ), and another thread's";
-    Failure::new(Code::InUse, what)
+    AmFailure::new(Code::InUse, what)
 }
 
 /// A bundle that C named: its place, and the generation to find there.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named {
+pub(super) struct NamedBundle {
     pub(super) bundle: &'static Bundle,
     generation: u32,
 }
 
-impl Named {
+impl NamedBundle {
     /// Reads a handle.
     #[inline(always)]
     pub(super) fn read(bundle: eb_t) -> Result<Self> {
@@ -283,7 +283,7 @@ impl Pollable for Bundle {
         let mut handled = 0;
         let mut first = Ok(());
         for slot in self.members() {
-            match slot.berth.poll_once() {
+            match slot.cell.poll_once() {
                 Ok(some) => handled += some,
                 Err(error) => first = first.and(Err(error)),
             }
@@ -291,8 +291,9 @@ impl Pollable for Bundle {
         first.map(|()| handled)
     }
 
-    fn attend(&self) -> clump_am::Result<()> {
-        let attended = |first: clump_am::Result<()>, slot: &Slot| first.and(slot.berth.attend());
+    fn housekeeping(&self) -> clump_am::Result<()> {
+        let attended =
+            |first: clump_am::Result<()>, slot: &EndpointSlot| first.and(slot.cell.housekeeping());
         self.members().fold(Ok(()), attended)
     }
 
@@ -300,25 +301,25 @@ impl Pollable for Bundle {
         false
     }
 
-    fn urge(&self) {
-        self.members().for_each(|slot| slot.berth.urge());
+    fn force_network_poll(&self) {
+        self.members().for_each(|slot| slot.cell.force_network_poll());
     }
 
     fn activity(&self) -> u64 {
-        self.members().fold(0, |sum: u64, slot| sum.wrapping_add(slot.berth.activity()))
+        self.members().fold(0, |sum: u64, slot| sum.wrapping_add(slot.cell.activity()))
     }
 
-    fn cool(&self) {
-        self.members().for_each(|slot| slot.berth.cool());
+    fn arm_notifications(&self) {
+        self.members().for_each(|slot| slot.cell.arm_notifications());
     }
 
     fn request_room(&self) {
-        self.members().for_each(|slot| slot.berth.request_room());
+        self.members().for_each(|slot| slot.cell.request_room());
     }
 
     fn anything_waiting(&self) -> bool {
         // Each is asked: what was asked to ring, and had been sent to before it was, is found by this alone.
-        self.members().fold(false, |busy, slot| slot.berth.anything_waiting() | busy)
+        self.members().fold(false, |busy, slot| slot.cell.anything_waiting() | busy)
     }
 }
 
@@ -335,8 +336,9 @@ impl Pollable for All {
         first.map(|()| handled)
     }
 
-    fn attend(&self) -> clump_am::Result<()> {
-        let attended = |first: clump_am::Result<()>, bundle: &Bundle| first.and(bundle.attend());
+    fn housekeeping(&self) -> clump_am::Result<()> {
+        let attended =
+            |first: clump_am::Result<()>, bundle: &Bundle| first.and(bundle.housekeeping());
         Self::each().fold(Ok(()), attended)
     }
 
@@ -344,16 +346,16 @@ impl Pollable for All {
         true
     }
 
-    fn urge(&self) {
-        Self::each().for_each(Bundle::urge);
+    fn force_network_poll(&self) {
+        Self::each().for_each(Bundle::force_network_poll);
     }
 
     fn activity(&self) -> u64 {
         Self::each().fold(0, |sum: u64, bundle| sum.wrapping_add(bundle.activity()))
     }
 
-    fn cool(&self) {
-        Self::each().for_each(Bundle::cool);
+    fn arm_notifications(&self) {
+        Self::each().for_each(Bundle::arm_notifications);
     }
 
     fn request_room(&self) {
@@ -383,7 +385,7 @@ pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
         let free = PLACES.iter().find(|place| place.generation.load(Ordering::Relaxed) & 1 == 0);
         let Some(place) = free else {
             let what = format!("this process has {BUNDLES} bundles, the most there may be");
-            return Err(Failure::new(Code::Resource, what));
+            return Err(AmFailure::new(Code::Resource, what));
         };
         place.parallel.store(kind == PAR, Ordering::Relaxed);
         place.thread.store(0, Ordering::Relaxed);
@@ -391,7 +393,7 @@ pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
         place.offset.store(0, Ordering::Relaxed);
         place.mask.store(0, Ordering::Relaxed);
         HIGHEST.fetch_max(place.index(), Ordering::Relaxed);
-        clump_am::look_at(&All);
+        clump_am::poll_also(&All);
         let generation = place.generation.fetch_add(1, Ordering::Release).wrapping_add(1);
         let bits = (generation as usize) << 16 | KIND << 8 | place.index();
         give(bundle, "a bundle", std::ptr::without_provenance_mut(bits))
@@ -417,7 +419,7 @@ pub extern "C" fn AM_FreeBundle(bundle: eb_t) -> c_int {
         if token::is_handling() {
             return Err(in_handler("AM_FreeBundle"));
         }
-        let named = Named::read(bundle)?;
+        let named = NamedBundle::read(bundle)?;
         let _books = books();
         named.check()?;
         free(named.bundle)

@@ -1,12 +1,12 @@
 //! Endpoints: where each lies, what belongs to it, how C names it.
 
 use super::bundle::{self, Bundle, eb_t};
-use super::message::MOST_ARGUMENTS;
-use super::status::{Code, Failure, Result, bad, call, give, in_handler};
-use super::table::Entry;
+use super::message::MAX_ARGUMENTS;
+use super::status::{AmFailure, Code, Result, bad, call, give, in_handler};
+use super::table::TranslationEntry;
 use super::token::en_t;
 use super::{receive, start, token};
-use clump_am::{Access, Berth, Dest, Inside, Tag};
+use clump_am::{Access, BorrowedEndpoint, Dest, EndpointCell, Tag};
 use clump_os::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
@@ -20,7 +20,7 @@ pub(super) const NONE: u64 = 0;
 /// `AM_ALL`: the tag that everybody's messages match.
 pub(super) const ALL: u64 = 1;
 
-const _: () = assert!(MOST_ARGUMENTS == 16);
+const _: () = assert!(MAX_ARGUMENTS == 16);
 
 /// What C sees of an endpoint. Never followed.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Own {
     /// As the program set it.
     pub(super) tag: u64,
     /// The translation table.
-    pub(super) table: Vec<Option<Entry>>,
+    pub(super) table: Vec<Option<TranslationEntry>>,
     /// Destinations that handlers took out of the table.
     pub(super) retired: Vec<Dest>,
     /// Entries of the handler table.
@@ -68,8 +68,8 @@ impl Own {
 
 /// A place for an endpoint.
 #[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) berth: Berth,
+pub(super) struct EndpointSlot {
+    pub(super) cell: EndpointCell,
     /// Odd while there is one.
     generation: AtomicU32,
     /// Its bundle's index.
@@ -83,19 +83,19 @@ pub(super) struct Slot {
 }
 
 // SAFETY: invariant 2 of `am2`: `own` is touched by the thread inside the berth alone.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for EndpointSlot {}
 
-static SLOTS: [Slot; ENDPOINTS] = [const { Slot::empty() }; ENDPOINTS];
+static SLOTS: [EndpointSlot; ENDPOINTS] = [const { EndpointSlot::empty() }; ENDPOINTS];
 
 /// No handle names an endpoint any more.
 pub(super) fn abandon_all() {
     SLOTS.iter().for_each(|slot| slot.generation.store(0, Ordering::Relaxed));
 }
 
-impl Slot {
+impl EndpointSlot {
     const fn empty() -> Self {
         Self {
-            berth: Berth::new(),
+            cell: EndpointCell::new(),
             generation: AtomicU32::new(0),
             bundle: AtomicUsize::new(0),
             handled: AtomicU64::new(0),
@@ -151,11 +151,11 @@ impl Slot {
     #[cold]
     fn claim(&self) -> Result<()> {
         // Another thread's berth, or one that was emptied meanwhile: whoever is inside next is told.
-        let Ok(_inside) = self.berth.enter() else { return Ok(()) };
+        let Ok(_inside) = self.cell.enter() else { return Ok(()) };
         self.has_unclaimed.store(false, Ordering::Relaxed);
         // SAFETY: this thread is inside; nothing is called.
         match unsafe { self.own(|own| own.unclaimed.take()) } {
-            Some(said) => Err(Failure::new(Code::NotSent, said)),
+            Some(said) => Err(AmFailure::new(Code::NotSent, said)),
             // Another thread was told.
             None => Ok(()),
         }
@@ -164,24 +164,24 @@ impl Slot {
 
 /// An endpoint that C named: its place, and the generation to find there.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Named {
-    pub(super) slot: &'static Slot,
+pub(super) struct NamedEndpoint {
+    pub(super) slot: &'static EndpointSlot,
     generation: u32,
 }
 
 /// What C knows the endpoint in `slot` by.
-pub(super) fn handle_of(slot: &Slot) -> ep_t {
+pub(super) fn handle_of(slot: &EndpointSlot) -> ep_t {
     let generation = slot.generation.load(Ordering::Relaxed) as usize;
     std::ptr::without_provenance_mut(generation << 16 | KIND << 8 | slot.index())
 }
 
-impl Named {
+impl NamedEndpoint {
     /// Reads a handle.
     #[inline(always)]
     pub(super) fn read(endpoint: ep_t) -> Result<Self> {
         let bits = endpoint.addr();
         let generation = (bits >> 16) as u32;
-        match Slot::at(bits & 0xff) {
+        match EndpointSlot::at(bits & 0xff) {
             Some(slot) if bits >> 8 & 0xff == KIND && bits >> 48 == 0 => {
                 let named = Self { slot, generation };
                 named.check().map(|()| named)
@@ -204,28 +204,27 @@ impl Named {
 
     /// Enters the berth to send, receive or change what handlers may not.
     #[inline(always)]
-    pub(super) fn enter(&self) -> Result<Inside<'static>> {
-        if !self.slot.berth.is_mine() {
+    pub(super) fn enter(&self) -> Result<BorrowedEndpoint<'static>> {
+        if !self.slot.cell.is_mine() {
             self.slot.bundle()?.bind()?;
         }
-        let inside = self.slot.berth.enter()?;
+        let inside = self.slot.cell.enter()?;
         self.check()?;
         Ok(inside)
     }
 
     /// Enters the berth to look at something or change it, whosever the bundle is: one thread may set up what
     /// another will use. A handler does not wait for a thread that is inside, which may wait for it.
-    pub(super) fn visit(&self) -> Result<Inside<'static>> {
-        let berth = &self.slot.berth;
-        let inside =
-            if crate::thread::is_handling() { berth.try_enter()? } else { berth.enter()? };
+    pub(super) fn visit(&self) -> Result<BorrowedEndpoint<'static>> {
+        let cell = &self.slot.cell;
+        let inside = if crate::thread::is_handling() { cell.try_enter()? } else { cell.enter()? };
         self.check()?;
         Ok(inside)
     }
 
     /// Looks at what belongs to the endpoint, inside of its handlers too.
     pub(super) fn with_own<R>(&self, look: impl FnOnce(&mut Own) -> Result<R>) -> Result<R> {
-        let _inside = if self.slot.berth.is_inside() { None } else { Some(self.visit()?) };
+        let _inside = if self.slot.cell.is_inside() { None } else { Some(self.visit()?) };
         // SAFETY: inside, in a handler or since just now; no `look` calls a handler.
         unsafe { self.slot.own(look) }
     }
@@ -241,7 +240,7 @@ pub extern "C" fn AM_AllocateEndpoint(bundle: eb_t, endpoint: *mut ep_t, name: *
         if token::is_handling() {
             return Err(in_handler("AM_AllocateEndpoint"));
         }
-        let bundle = bundle::Named::read(bundle)?;
+        let bundle = bundle::NamedBundle::read(bundle)?;
         let books = bundle::books();
         bundle.check()?;
         let bundle = bundle.bundle;
@@ -250,10 +249,10 @@ pub extern "C" fn AM_AllocateEndpoint(bundle: eb_t, endpoint: *mut ep_t, name: *
         let free = SLOTS.iter().find(|slot| slot.generation.load(Ordering::Relaxed) & 1 == 0);
         let Some(slot) = free else {
             let what = format!("this rank has {ENDPOINTS} endpoints, the most there may be");
-            return Err(Failure::new(Code::Resource, what));
+            return Err(AmFailure::new(Code::Resource, what));
         };
-        let given = slot.berth.open(&context)?;
-        let mut inside = slot.berth.enter()?;
+        let given = slot.cell.open(&context)?;
+        let mut inside = slot.cell.enter()?;
         receive::install(&mut inside, slot);
         let words = context.node().geometry().max_medium().div_ceil(8);
         let own = Own {
@@ -281,13 +280,13 @@ pub extern "C" fn AM_AllocateEndpoint(bundle: eb_t, endpoint: *mut ep_t, name: *
 }
 
 /// Frees the endpoint in `slot`. The caller holds the books.
-pub(super) fn free(slot: &'static Slot) -> Result<()> {
+pub(super) fn free(slot: &'static EndpointSlot) -> Result<()> {
     slot.bundle()?.check_thread()?;
-    slot.berth.close()?;
+    slot.cell.close()?;
     slot.generation.fetch_add(1, Ordering::Release);
     slot.bundle()?.remove(slot);
     // Whatever comes next in this berth, this thread has no claim to it.
-    slot.berth.let_go()?;
+    slot.cell.let_go()?;
     Ok(())
 }
 
@@ -298,7 +297,7 @@ pub extern "C" fn AM_FreeEndpoint(endpoint: ep_t) -> c_int {
         if token::is_handling() {
             return Err(in_handler("AM_FreeEndpoint"));
         }
-        let named = Named::read(endpoint)?;
+        let named = NamedEndpoint::read(endpoint)?;
         let _books = bundle::books();
         named.check()?;
         free(named.slot)
@@ -312,8 +311,11 @@ pub extern "C" fn AM_MoveEndpoint(endpoint: ep_t, from: eb_t, to: eb_t) -> c_int
         if token::is_handling() {
             return Err(in_handler("AM_MoveEndpoint"));
         }
-        let (named, from, to) =
-            (Named::read(endpoint)?, bundle::Named::read(from)?, bundle::Named::read(to)?);
+        let (named, from, to) = (
+            NamedEndpoint::read(endpoint)?,
+            bundle::NamedBundle::read(from)?,
+            bundle::NamedBundle::read(to)?,
+        );
         let _books = bundle::books();
         named.check()?;
         from.check()?;
@@ -323,7 +325,7 @@ pub extern "C" fn AM_MoveEndpoint(endpoint: ep_t, from: eb_t, to: eb_t) -> c_int
             return Err(bad("the endpoint is not in the bundle that it is to be moved from"));
         }
         from.bundle.check_thread()?;
-        slot.berth.let_go()?;
+        slot.cell.let_go()?;
         from.bundle.remove(slot);
         slot.bundle.store(to.bundle.index(), Ordering::Relaxed);
         to.bundle.add(slot)
@@ -334,8 +336,8 @@ pub extern "C" fn AM_MoveEndpoint(endpoint: ep_t, from: eb_t, to: eb_t) -> c_int
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetTag(endpoint: ep_t, tag: u64) -> c_int {
     call(|| {
-        let named = Named::read(endpoint)?;
-        if named.slot.berth.is_inside() {
+        let named = NamedEndpoint::read(endpoint)?;
+        if named.slot.cell.is_inside() {
             return Err(in_handler("AM_SetTag"));
         }
         let mut inside = named.visit()?;
@@ -353,13 +355,15 @@ pub extern "C" fn AM_SetTag(endpoint: ep_t, tag: u64) -> c_int {
 /// See `AM_GetTag` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetTag(endpoint: ep_t, tag: *mut u64) -> c_int {
-    call(|| Named::read(endpoint)?.with_own(|own| give(tag, "a tag", own.tag)))
+    call(|| NamedEndpoint::read(endpoint)?.with_own(|own| give(tag, "a tag", own.tag)))
 }
 
 /// The name of an endpoint, as `AM_AllocateEndpoint` gave it.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_am_name(endpoint: ep_t, name: *mut en_t) -> c_int {
-    call(|| Named::read(endpoint)?.with_own(|own| give(name, "an endpoint's name", own.name)))
+    call(|| {
+        NamedEndpoint::read(endpoint)?.with_own(|own| give(name, "an endpoint's name", own.name))
+    })
 }
 
 /// The rank whose endpoint has that name.

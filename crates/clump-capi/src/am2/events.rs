@@ -1,12 +1,12 @@
 //! Polling, and waiting for events.
 
-use super::bundle::{All, BUNDLES, Bundle, Named, eb_t};
+use super::bundle::{All, BUNDLES, Bundle, NamedBundle, eb_t};
 use super::status::{Result, bad, call, call_hot, give, in_handler};
 use super::{start, token};
 use clump_am::{ErrorKind, Pollable, WaitFor, block_on, give_way, note_arrival};
 use clump_os::sync::Ordering;
 use clump_shm::backoff::{PollBackoff, PollWindow, WINDOW};
-use clump_shm::rank::Waiting;
+use clump_shm::rank::WaitReason;
 use std::cell::Cell;
 use std::ffi::c_int;
 
@@ -48,7 +48,7 @@ fn ask_to_give_way(window: PollWindow) -> Result<()> {
     }
     let mut window = PollWindow::NONE;
     window.begin(0);
-    VAIN.set(Vain { polls: 0, most: PollBackoff::window(context.patience()), window });
+    VAIN.set(Vain { polls: 0, most: PollBackoff::window(context.spin_policy()), window });
     Ok(())
 }
 
@@ -79,13 +79,13 @@ pub extern "C" fn AM_Poll(bundle: eb_t) -> c_int {
         if token::is_handling() {
             return Err(in_handler("AM_Poll"));
         }
-        let bundle = Named::read(bundle)?.bundle;
+        let bundle = NamedBundle::read(bundle)?.bundle;
         let mut handled = 0;
         for slot in bundle.members() {
-            if !slot.berth.is_mine() {
+            if !slot.cell.is_mine() {
                 bundle.bind()?;
             }
-            match slot.berth.try_enter() {
+            match slot.cell.try_enter() {
                 Ok(mut inside) => handled += inside.poll()?,
                 // Another thread polls it, or has just freed it.
                 Err(error)
@@ -104,7 +104,7 @@ pub extern "C" fn AM_Poll(bundle: eb_t) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetEventMask(bundle: eb_t, mask: c_int) -> c_int {
     call(|| {
-        let bundle = Named::read(bundle)?.bundle;
+        let bundle = NamedBundle::read(bundle)?.bundle;
         bundle.check_thread()?;
         let known = u32::try_from(mask).ok().filter(|mask| [NO_EVENTS, NOT_EMPTY].contains(mask));
         let mask = known.ok_or_else(|| {
@@ -119,7 +119,7 @@ pub extern "C" fn AM_SetEventMask(bundle: eb_t, mask: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetEventMask(bundle: eb_t, mask: *mut c_int) -> c_int {
     call(|| {
-        let bundle = Named::read(bundle)?.bundle;
+        let bundle = NamedBundle::read(bundle)?.bundle;
         give(mask, "the place for a mask", bundle.mask.load(Ordering::Relaxed) as c_int)
     })
 }
@@ -131,13 +131,13 @@ pub extern "C" fn AM_WaitSema(bundle: eb_t) -> c_int {
         if token::is_handling() {
             return Err(in_handler("AM_WaitSema"));
         }
-        let named = Named::read(bundle)?;
+        let named = NamedBundle::read(bundle)?;
         wait(named)?;
         named.bundle.check_claimed()
     })
 }
 
-fn wait(named: Named) -> Result<()> {
+fn wait(named: NamedBundle) -> Result<()> {
     let bundle = named.bundle;
     if bundle.mask.load(Ordering::Relaxed) == NO_EVENTS {
         return Err(bad(
@@ -163,7 +163,7 @@ fn wait(named: Named) -> Result<()> {
 /// The wait for an event of a bundle's mask.
 struct Event {
     bundle: &'static Bundle,
-    named: Named,
+    named: NamedBundle,
     /// Messages whose handling is no event any more.
     before: u64,
 }
@@ -176,7 +176,7 @@ impl WaitFor for Event {
         Ok(freed || !masked && self.bundle.handled() != self.before)
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Message
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Message
     }
 }

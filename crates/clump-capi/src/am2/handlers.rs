@@ -1,8 +1,8 @@
 //! The handler table.
 
-use super::endpoint::{HANDLERS, Named, Own, Slot, ep_t};
+use super::endpoint::{EndpointSlot, HANDLERS, NamedEndpoint, Own, ep_t};
 use super::invoke::Function;
-use super::status::{Code, Failure, Result, bad, call, give, null};
+use super::status::{AmFailure, Code, Result, bad, call, give, null};
 use clump_os::sync::Ordering;
 use std::ffi::c_int;
 
@@ -10,7 +10,7 @@ use std::ffi::c_int;
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_am_set_handler(endpoint: ep_t, handler: u8, function: Function) -> c_int {
     call(|| {
-        let named = Named::read(endpoint)?;
+        let named = NamedEndpoint::read(endpoint)?;
         named.with_own(|own| set(named.slot, own, usize::from(handler), function))
     })
 }
@@ -23,12 +23,12 @@ pub extern "C" fn clump_am_set_handler_any(
     function: Function,
 ) -> c_int {
     call(|| {
-        let named = Named::read(endpoint)?;
+        let named = NamedEndpoint::read(endpoint)?;
         named.with_own(|own| {
             let free = |at: &usize| named.slot.handlers[*at].load(Ordering::Relaxed).is_null();
             let Some(free) = (1..own.handlers).find(free) else {
                 let what = format!("all {} entries of the handler table are set", own.handlers);
-                return Err(Failure::new(Code::Resource, what));
+                return Err(AmFailure::new(Code::Resource, what));
             };
             give(handler, "the place for a handler's index", free as u8)?;
             set(named.slot, own, free, function)
@@ -36,7 +36,7 @@ pub extern "C" fn clump_am_set_handler_any(
     })
 }
 
-fn set(slot: &Slot, own: &Own, handler: usize, function: Function) -> Result<()> {
+fn set(slot: &EndpointSlot, own: &Own, handler: usize, function: Function) -> Result<()> {
     if function.is_null() {
         return Err(null("a handler"));
     }
@@ -52,7 +52,7 @@ fn set(slot: &Slot, own: &Own, handler: usize, function: Function) -> Result<()>
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetNumHandlers(endpoint: ep_t, entries: *mut c_int) -> c_int {
     call(|| {
-        Named::read(endpoint)?
+        NamedEndpoint::read(endpoint)?
             .with_own(|own| give(entries, "a number of entries", own.handlers as c_int))
     })
 }
@@ -61,12 +61,12 @@ pub extern "C" fn AM_GetNumHandlers(endpoint: ep_t, entries: *mut c_int) -> c_in
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetNumHandlers(endpoint: ep_t, entries: c_int) -> c_int {
     call(|| {
-        let named = Named::read(endpoint)?;
+        let named = NamedEndpoint::read(endpoint)?;
         named.with_own(|own| {
             let wanted = usize::try_from(entries).unwrap_or(0);
             if !(1..=HANDLERS).contains(&wanted) {
                 let what = format!("a handler table has 1 to {HANDLERS} entries, not {entries}");
-                return Err(Failure::new(Code::Resource, what));
+                return Err(AmFailure::new(Code::Resource, what));
             }
             own.handlers = wanted;
             for handler in &named.slot.handlers[wanted..] {

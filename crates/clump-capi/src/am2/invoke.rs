@@ -1,6 +1,6 @@
 //! Calls of a program's handlers, with as many arguments as the message has.
 
-use super::message::{Head, argument};
+use super::message::{MessageHead, argument};
 use std::ffi::{c_int, c_void};
 
 /// A handler as C gave it; what it really takes only its message tells.
@@ -47,7 +47,7 @@ macro_rules! call_with_first {
             14 => call_with!($function, $words, $first, 0 1 2 3 4 5 6 7 8 9 10 11 12 13),
             15 => call_with!($function, $words, $first, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
             16 => call_with!($function, $words, $first, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
-            // `Head::read` admits no more.
+            // `MessageHead::read` admits no more.
             _ => {}
         }
     };
@@ -58,7 +58,12 @@ macro_rules! call_with_first {
 /// # Safety
 /// `function` is a handler that the program set.
 #[inline(always)]
-pub(super) unsafe fn short(function: Function, token: TokenValue, head: Head, words: &[u64]) {
+pub(super) unsafe fn short(
+    function: Function,
+    token: TokenValue,
+    head: MessageHead,
+    words: &[u64],
+) {
     call_with_first!(function, head.count, words, [token => TokenValue]);
 }
 
@@ -70,7 +75,7 @@ pub(super) unsafe fn bulk(
     function: Function,
     token: TokenValue,
     (bytes, len): (*mut u8, usize),
-    head: Head,
+    head: MessageHead,
     words: &[u64],
 ) {
     call_with_first!(

@@ -1,19 +1,19 @@
 //! How much of each there may be.
 
 use super::endpoint::HANDLERS;
-use super::message::MOST_ARGUMENTS;
-pub(super) use super::start::most_medium;
+use super::message::MAX_ARGUMENTS;
+pub(super) use super::start::max_medium;
 use super::status::{Result, bad, call, give, null};
 use std::ffi::{c_int, c_void};
 
 /// Bytes of a long message.
-const MOST_LONG: usize = 64 << 20;
+const MAX_LONG: usize = 64 << 20;
 /// Bytes of a segment.
-pub(super) const MOST_SEGMENT: usize = 16 << 30;
+pub(super) const MAX_SEGMENT: usize = 16 << 30;
 
 /// Bytes of a long message.
-pub(super) fn most_long() -> usize {
-    MOST_LONG
+pub(super) fn max_long() -> usize {
+    MAX_LONG
 }
 
 /// A payload that C gave.
@@ -43,19 +43,19 @@ pub(super) unsafe fn checked_bytes<'a>(
 /// See `AM_MaxShort` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxShort() -> c_int {
-    MOST_ARGUMENTS as c_int
+    MAX_ARGUMENTS as c_int
 }
 
 /// See `AM_MaxMedium` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxMedium() -> c_int {
-    most_medium() as c_int
+    max_medium() as c_int
 }
 
 /// See `AM_MaxLong` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxLong() -> c_int {
-    MOST_LONG as c_int
+    MAX_LONG as c_int
 }
 
 /// See `AM_MaxNumHandlers` in the header.
@@ -67,5 +67,5 @@ pub extern "C" fn AM_MaxNumHandlers() -> c_int {
 /// See `AM_MaxSegLength` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxSegLength(bytes: *mut usize) -> c_int {
-    call(|| give(bytes, "a length", MOST_SEGMENT))
+    call(|| give(bytes, "a length", MAX_SEGMENT))
 }

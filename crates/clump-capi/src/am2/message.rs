@@ -1,20 +1,20 @@
 //! The words of a message: a head that says what it is, the tag that it was sent with, and arguments of 32
 //! bits, two in a word.
 
-use clump_am::MOST_CARRIED;
+use clump_am::MAX_CARRIED;
 
 /// Most arguments of a message.
-pub(super) const MOST_ARGUMENTS: usize = 16;
+pub(super) const MAX_ARGUMENTS: usize = 16;
 
 /// Words before the arguments: head and tag.
-const FRONT: usize = MOST_CARRIED - MOST_ARGUMENTS / 2;
+const FRONT: usize = MAX_CARRIED - MAX_ARGUMENTS / 2;
 
 /// In each head, so that messages of other interfaces are told from those of this one.
 const MARK: u64 = 0x0a32 << 16;
 
 /// What a message carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     Short = 1,
     Medium = 2,
     Long = 3,
@@ -22,8 +22,8 @@ pub(super) enum Kind {
 
 /// What a message says before its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) kind: Kind,
+pub(super) struct MessageHead {
+    pub(super) kind: MessageKind,
     /// Its arguments: 0 to 16.
     pub(super) count: usize,
     pub(super) tag: u64,
@@ -32,7 +32,7 @@ pub(super) struct Head {
 /// A message to be sent: its words.
 #[derive(Debug)]
 pub(super) struct Packed {
-    words: [u64; MOST_CARRIED],
+    words: [u64; MAX_CARRIED],
     used: usize,
 }
 
@@ -40,7 +40,7 @@ impl Packed {
     /// Nothing yet. In place from here on: what is sent is not moved.
     #[inline(always)]
     pub(super) fn new() -> Self {
-        Self { words: [0; MOST_CARRIED], used: 0 }
+        Self { words: [0; MAX_CARRIED], used: 0 }
     }
 
     /// Takes `count` arguments that lie at `arguments`; false if there are too many or none to be had.
@@ -48,9 +48,14 @@ impl Packed {
     /// # Safety
     /// `arguments` is null or leads to `count` arguments, if that is at most 16.
     #[inline(always)]
-    pub(super) unsafe fn fill(&mut self, kind: Kind, count: u32, arguments: *const i32) -> bool {
+    pub(super) unsafe fn fill(
+        &mut self,
+        kind: MessageKind,
+        count: u32,
+        arguments: *const i32,
+    ) -> bool {
         let count = count as usize;
-        if count > MOST_ARGUMENTS || (arguments.is_null() && count != 0) {
+        if count > MAX_ARGUMENTS || (arguments.is_null() && count != 0) {
             return false;
         }
         let words = &mut self.words;
@@ -78,19 +83,19 @@ impl Packed {
     }
 }
 
-impl Head {
+impl MessageHead {
     /// Reads the head of a message; `None` if no `AM_*` function sent it.
     #[inline(always)]
     pub(super) fn read(words: &[u64]) -> Option<Self> {
         let &[head, tag, ..] = words else { return None };
         let count = (head & 0xff) as usize;
         let kind = match head ^ MARK {
-            bits if bits >> 8 == 1 => Kind::Short,
-            bits if bits >> 8 == 2 => Kind::Medium,
-            bits if bits >> 8 == 3 => Kind::Long,
+            bits if bits >> 8 == 1 => MessageKind::Short,
+            bits if bits >> 8 == 2 => MessageKind::Medium,
+            bits if bits >> 8 == 3 => MessageKind::Long,
             _ => return None,
         };
-        let whole = count <= MOST_ARGUMENTS && words.len() == FRONT + count.div_ceil(2);
+        let whole = count <= MAX_ARGUMENTS && words.len() == FRONT + count.div_ceil(2);
         whole.then_some(Self { kind, count, tag })
     }
 }
@@ -110,29 +115,32 @@ mod tests {
     fn arguments_come_out_as_they_went_in() {
         let given: Vec<i32> = (0..16).map(|i| (i - 8) * 0x0123_4567).collect();
         for count in 0..=16 {
-            for kind in [Kind::Short, Kind::Medium, Kind::Long] {
+            for kind in [MessageKind::Short, MessageKind::Medium, MessageKind::Long] {
                 let mut packed = Packed::new();
                 // SAFETY: there are sixteen.
                 assert!(unsafe { packed.fill(kind, count, given.as_ptr()) });
                 let words = packed.tagged(0xfeed).to_vec();
                 let count = count as usize;
-                assert_eq!(Head::read(&words), Some(Head { kind, count, tag: 0xfeed }));
+                assert_eq!(
+                    MessageHead::read(&words),
+                    Some(MessageHead { kind, count, tag: 0xfeed })
+                );
                 let got: Vec<i32> = (0..count).map(|at| argument(&words, at)).collect();
                 assert_eq!(got, given[..count]);
                 assert_eq!(argument(&words, 17), 0);
             }
         }
         // SAFETY: nothing is read.
-        assert!(!unsafe { Packed::new().fill(Kind::Short, 17, given.as_ptr()) });
+        assert!(!unsafe { Packed::new().fill(MessageKind::Short, 17, given.as_ptr()) });
         // SAFETY: nothing is read.
-        assert!(!unsafe { Packed::new().fill(Kind::Short, 1, std::ptr::null()) });
+        assert!(!unsafe { Packed::new().fill(MessageKind::Short, 1, std::ptr::null()) });
     }
 
     #[test]
     fn words_of_anybody_else_are_refused() {
         let mut words = Packed::new();
         // SAFETY: no arguments are read.
-        assert!(unsafe { words.fill(Kind::Short, 0, std::ptr::null()) });
+        assert!(unsafe { words.fill(MessageKind::Short, 0, std::ptr::null()) });
         let good = words.words[0];
         for words in [
             &[][..],
@@ -145,7 +153,7 @@ mod tests {
             &[good | 1 << 40, 0],
             &[7; 10],
         ] {
-            assert_eq!(Head::read(words), None, "{words:?}");
+            assert_eq!(MessageHead::read(words), None, "{words:?}");
         }
     }
 }

@@ -1,16 +1,16 @@
 //! From a message that has arrived to the handler that C set for it.
 
-use super::endpoint::Slot;
+use super::endpoint::EndpointSlot;
 use super::invoke::{self, Function};
-use super::message::{Head, Kind};
+use super::message::{MessageHead, MessageKind};
 use super::returned;
 use super::token::{self, Running};
-use clump_am::{Failure, Handler, Inside, Payload, Reason, Token};
+use clump_am::{BorrowedEndpoint, Handler, HandlerFailure, Payload, Reason, Token};
 use clump_os::sync::Ordering;
 use std::cell::Cell;
 
 /// Lets the endpoint in `slot` take messages, for handlers that the program sets later.
-pub(super) fn install(inside: &mut Inside<'_>, slot: &'static Slot) {
+pub(super) fn install(inside: &mut BorrowedEndpoint<'_>, slot: &'static EndpointSlot) {
     for number in 1..=u8::MAX {
         inside.set_handler(Handler(number), move |mut token, words, payload| {
             receive(slot, number, &mut token, words, &payload)
@@ -21,18 +21,18 @@ pub(super) fn install(inside: &mut Inside<'_>, slot: &'static Slot) {
 
 #[inline]
 fn receive(
-    slot: &'static Slot,
+    slot: &'static EndpointSlot,
     number: u8,
     token: &mut Token<'_>,
     words: &[u64],
     payload: &Payload<'_>,
-) -> Option<Box<Failure>> {
-    let head = Head::read(words);
+) -> Option<Box<HandlerFailure>> {
+    let head = MessageHead::read(words);
     let function = slot.handlers[usize::from(number)].load(Ordering::Relaxed);
     match head {
         Some(head) if !function.is_null() => {
             let failure = match head.kind {
-                Kind::Short => {
+                MessageKind::Short => {
                     let running = running(slot, head, token);
                     // SAFETY: the program set it.
                     token::run(&running, |token| unsafe {
@@ -40,8 +40,12 @@ fn receive(
                     });
                     None
                 }
-                Kind::Medium => medium(function, &running(slot, head, token), words, payload),
-                Kind::Long => long(function, number, running(slot, head, token), words, payload),
+                MessageKind::Medium => {
+                    medium(function, &running(slot, head, token), words, payload)
+                }
+                MessageKind::Long => {
+                    long(function, number, running(slot, head, token), words, payload)
+                }
             };
             slot.note_handled();
             failure
@@ -52,7 +56,11 @@ fn receive(
 }
 
 #[inline(always)]
-fn running<'a, 'b>(slot: &'static Slot, head: Head, token: &'a mut Token<'b>) -> Running<'a, 'b> {
+fn running<'a, 'b>(
+    slot: &'static EndpointSlot,
+    head: MessageHead,
+    token: &'a mut Token<'b>,
+) -> Running<'a, 'b> {
     let (from, request) = (token.from(), token.may_reply());
     let answer = Cell::new(Some(token));
     Running { slot, head, from, answer, request, back: None }
@@ -64,7 +72,7 @@ fn medium(
     running: &Running<'_, '_>,
     words: &[u64],
     payload: &Payload<'_>,
-) -> Option<Box<Failure>> {
+) -> Option<Box<HandlerFailure>> {
     let bytes = payload.len();
     // SAFETY: a message is handled inside the berth; no handler is called here.
     let buffer = unsafe {
@@ -91,7 +99,7 @@ fn long(
     running: Running<'_, '_>,
     words: &[u64],
     payload: &Payload<'_>,
-) -> Option<Box<Failure>> {
+) -> Option<Box<HandlerFailure>> {
     let bytes = payload.len();
     let offset = usize::try_from(payload.offset().unwrap_or(0)).unwrap_or(usize::MAX);
     // SAFETY: as above.
@@ -117,15 +125,15 @@ fn long(
 /// A message that nobody takes: a request goes back, a reply to this endpoint's own handler 0.
 #[cold]
 fn refuse(
-    slot: &'static Slot,
+    slot: &'static EndpointSlot,
     number: u8,
     token: &Token<'_>,
     reason: Reason,
     words: &[u64],
     payload: &Payload<'_>,
-) -> Option<Box<Failure>> {
+) -> Option<Box<HandlerFailure>> {
     if token.may_reply() {
-        return Some(Box::new(Failure::Refused(reason)));
+        return Some(Box::new(HandlerFailure::Refused(reason)));
     }
     returned::own_reply(slot, number, token.from(), reason, words, payload);
     None

@@ -1,21 +1,26 @@
 //! Replies: what the header's `AM_ReplyN`, `AM_ReplyIN` and `AM_ReplyXferN` come down to.
 
 use super::invoke::TokenValue;
-use super::limits::{checked_bytes, most_long, most_medium};
-use super::message::{Kind, Packed};
+use super::limits::{checked_bytes, max_long, max_medium};
+use super::message::{MessageKind, Packed};
 use super::send::pack;
-use super::status::{Code, Failure, Result, bad, call, call_hot};
+use super::status::{AmFailure, Code, Result, bad, call, call_hot};
 use super::token;
-use clump_am::{Handler, Parcel};
+use clump_am::{Handler, LayerPayload};
 use std::ffi::{c_int, c_void};
 
 /// Answers the request of `token` once.
 #[inline(always)]
-fn reply(token: TokenValue, handler: u8, parcel: Parcel<'_>, words: &mut Packed) -> Result<()> {
+fn reply(
+    token: TokenValue,
+    handler: u8,
+    parcel: LayerPayload<'_>,
+    words: &mut Packed,
+) -> Result<()> {
     token::with(token, |running| {
         if !running.request {
             let what = "a reply cannot be answered, and neither can what came back";
-            return Err(Failure::new(Code::BadArg, what));
+            return Err(AmFailure::new(Code::BadArg, what));
         }
         let Some(token) = running.answer.take() else {
             return Err(bad("this request has been answered; each is at most once"));
@@ -38,8 +43,8 @@ pub unsafe extern "C" fn clump_am_reply(
     call_hot(|| {
         let mut words = Packed::new();
         // SAFETY: the caller's.
-        unsafe { pack(&mut words, Kind::Short, count, arguments) }?;
-        reply(token, handler, Parcel::Short, &mut words)
+        unsafe { pack(&mut words, MessageKind::Short, count, arguments) }?;
+        reply(token, handler, LayerPayload::Short, &mut words)
     })
 }
 
@@ -59,10 +64,10 @@ pub unsafe extern "C" fn clump_am_reply_medium(
     call(|| {
         let mut words = Packed::new();
         // SAFETY: the caller's.
-        unsafe { pack(&mut words, Kind::Medium, count, arguments) }?;
+        unsafe { pack(&mut words, MessageKind::Medium, count, arguments) }?;
         // SAFETY: the caller's.
-        let payload = unsafe { checked_bytes(source, bytes, most_medium(), "AM_MaxMedium") }?;
-        reply(token, handler, Parcel::Medium(payload), &mut words)
+        let payload = unsafe { checked_bytes(source, bytes, max_medium(), "AM_MaxMedium") }?;
+        reply(token, handler, LayerPayload::Medium(payload), &mut words)
     })
 }
 
@@ -83,9 +88,9 @@ pub unsafe extern "C" fn clump_am_reply_long(
     call(|| {
         let mut words = Packed::new();
         // SAFETY: the caller's.
-        unsafe { pack(&mut words, Kind::Long, count, arguments) }?;
+        unsafe { pack(&mut words, MessageKind::Long, count, arguments) }?;
         // SAFETY: the caller's.
-        let payload = unsafe { checked_bytes(source, bytes, most_long(), "AM_MaxLong") }?;
-        reply(token, handler, Parcel::Long(offset as u64, payload), &mut words)
+        let payload = unsafe { checked_bytes(source, bytes, max_long(), "AM_MaxLong") }?;
+        reply(token, handler, LayerPayload::Long(offset as u64, payload), &mut words)
     })
 }

@@ -1,8 +1,8 @@
 //! Handler 0: messages that came back, and replies that nobody takes.
 
-use super::endpoint::Slot;
+use super::endpoint::EndpointSlot;
 use super::invoke::{self, TokenValue};
-use super::message::{Head, Kind, MOST_ARGUMENTS, argument};
+use super::message::{MAX_ARGUMENTS, MessageHead, MessageKind, argument};
 use super::status::{bad, call, give};
 use super::token::{self, Running, en_t};
 use clump_am::{Name, Payload, Reason, Returned};
@@ -15,7 +15,7 @@ const BAD_ENTRY: c_int = 2;
 
 /// A message that came back, as handler 0 may ask for it.
 #[derive(Debug)]
-pub(super) struct Back<'a> {
+pub(super) struct ReturnedMessage<'a> {
     status: c_int,
     opcode: c_int,
     handler: u8,
@@ -34,7 +34,7 @@ pub struct clump_am_returned_t {
     opcode: c_int,
     handler: c_int,
     count: c_int,
-    arguments: [i32; MOST_ARGUMENTS],
+    arguments: [i32; MAX_ARGUMENTS],
     to: en_t,
     payload: *const c_void,
     bytes: usize,
@@ -57,19 +57,19 @@ fn status_of(reason: Reason) -> c_int {
 }
 
 /// `AM_REQUEST_M` (1) to `AM_REPLY_XFER_M` (6).
-fn opcode(kind: Kind, reply: bool) -> c_int {
+fn opcode(kind: MessageKind, reply: bool) -> c_int {
     kind as c_int + if reply { 3 } else { 0 }
 }
 
 /// A message of the endpoint in `slot` that came back.
-pub(super) fn receive(slot: &'static Slot, back: &Returned) {
-    let head = Head::read(&back.words);
+pub(super) fn receive(slot: &'static EndpointSlot, back: &Returned) {
+    let head = MessageHead::read(&back.words);
     // All that this endpoint sends has a head.
-    let kind = head.map_or(Kind::Short, |head| head.kind);
+    let kind = head.map_or(MessageKind::Short, |head| head.kind);
     deliver(
         slot,
         head,
-        &Back {
+        &ReturnedMessage {
             status: status_of(back.reason),
             opcode: opcode(kind, back.reply),
             handler: back.handler.0,
@@ -83,21 +83,21 @@ pub(super) fn receive(slot: &'static Slot, back: &Returned) {
 
 /// A reply to the endpoint in `slot` that it does not take.
 pub(super) fn own_reply(
-    slot: &'static Slot,
+    slot: &'static EndpointSlot,
     handler: u8,
     from: Name,
     reason: Reason,
     words: &[u64],
     payload: &Payload<'_>,
 ) {
-    let head = Head::read(words);
-    let kind = head.map_or(Kind::Short, |head| head.kind);
+    let head = MessageHead::read(words);
+    let kind = head.map_or(MessageKind::Short, |head| head.kind);
     let deposit = payload.offset().map(|offset| (offset, payload.len() as u64));
     let bytes = if deposit.is_none() { payload.to_vec() } else { Vec::new() };
     deliver(
         slot,
         head,
-        &Back {
+        &ReturnedMessage {
             status: status_of(reason),
             opcode: opcode(kind, true),
             handler,
@@ -112,16 +112,16 @@ pub(super) fn own_reply(
 /// A request that went to an entry to which nothing is bound. The caller is inside.
 #[cold]
 pub(super) fn unbound(
-    slot: &'static Slot,
+    slot: &'static EndpointSlot,
     handler: u8,
-    kind: Kind,
+    kind: MessageKind,
     words: &[u64],
     (payload, deposit): (&[u8], Option<(u64, u64)>),
 ) {
     deliver(
         slot,
-        Head::read(words),
-        &Back {
+        MessageHead::read(words),
+        &ReturnedMessage {
             status: BAD_ENTRY,
             opcode: opcode(kind, false),
             handler,
@@ -134,12 +134,12 @@ pub(super) fn unbound(
 }
 
 /// Runs handler 0, or keeps what it would have got for the call that finds out.
-fn deliver(slot: &'static Slot, head: Option<Head>, back: &Back<'_>) {
+fn deliver(slot: &'static EndpointSlot, head: Option<MessageHead>, back: &ReturnedMessage<'_>) {
     run(slot, head, back);
     slot.note_handled();
 }
 
-fn run(slot: &'static Slot, head: Option<Head>, back: &Back<'_>) {
+fn run(slot: &'static EndpointSlot, head: Option<MessageHead>, back: &ReturnedMessage<'_>) {
     let function = slot.handlers[0].load(Ordering::Relaxed);
     if function.is_null() {
         let what = format!(
@@ -151,7 +151,7 @@ fn run(slot: &'static Slot, head: Option<Head>, back: &Back<'_>) {
         slot.has_unclaimed.store(true, Ordering::Relaxed);
         return;
     }
-    let head = head.unwrap_or(Head { kind: Kind::Short, count: 0, tag: 0 });
+    let head = head.unwrap_or(MessageHead { kind: MessageKind::Short, count: 0, tag: 0 });
     let answer = Cell::new(None);
     let running = Running { slot, head, from: back.to, answer, request: false, back: Some(back) };
     // SAFETY: the program set it at index 0.
@@ -170,7 +170,7 @@ pub extern "C" fn clump_am_returned(token: TokenValue, message: *mut clump_am_re
                     "clump_am_returned is for handler 0, the handler of what came back",
                 ));
             };
-            let mut arguments = [0; MOST_ARGUMENTS];
+            let mut arguments = [0; MAX_ARGUMENTS];
             for (at, to) in arguments.iter_mut().enumerate().take(running.head.count) {
                 *to = argument(back.words, at);
             }

@@ -3,9 +3,9 @@
 //! Peers write only what the node shares, so they deposit into a segment of clump's, of the same length, and
 //! what they wrote is copied to the program's memory before its handler runs.
 
-use super::endpoint::{Named, ep_t, memory};
-use super::limits::MOST_SEGMENT;
-use super::status::{Code, Failure, bad, call, give, in_handler};
+use super::endpoint::{NamedEndpoint, ep_t, memory};
+use super::limits::MAX_SEGMENT;
+use super::status::{AmFailure, Code, bad, call, give, in_handler};
 use std::ffi::{c_int, c_void};
 
 /// Address space that the first segment of an endpoint reserves, so that later ones can be longer.
@@ -15,16 +15,16 @@ const RESERVED: u64 = 1 << 30;
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetSeg(endpoint: ep_t, address: *mut c_void, bytes: usize) -> c_int {
     call(|| {
-        let named = Named::read(endpoint)?;
-        if named.slot.berth.is_inside() {
+        let named = NamedEndpoint::read(endpoint)?;
+        if named.slot.cell.is_inside() {
             return Err(in_handler("AM_SetSeg"));
         }
         if address.is_null() && bytes != 0 {
             return Err(bad("a segment lies in memory of the program, not at a null pointer"));
         }
-        if bytes > MOST_SEGMENT {
-            let what = format!("a segment has at most {MOST_SEGMENT} bytes (AM_MaxSegLength)");
-            return Err(Failure::new(Code::Resource, what));
+        if bytes > MAX_SEGMENT {
+            let what = format!("a segment has at most {MAX_SEGMENT} bytes (AM_MaxSegLength)");
+            return Err(AmFailure::new(Code::Resource, what));
         }
         let mut inside = named.visit()?;
         if bytes != 0 {
@@ -40,7 +40,7 @@ pub extern "C" fn AM_SetSeg(endpoint: ep_t, address: *mut c_void, bytes: usize) 
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetSeg(endpoint: ep_t, address: *mut *mut c_void, bytes: *mut usize) -> c_int {
     call(|| {
-        Named::read(endpoint)?.with_own(|own| {
+        NamedEndpoint::read(endpoint)?.with_own(|own| {
             let (memory, len) = own.segment;
             give(bytes, "a length", len)?;
             give(address, "an address", memory.cast())

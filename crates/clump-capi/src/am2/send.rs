@@ -1,11 +1,11 @@
 //! Requests: what the header's `AM_RequestN`, `AM_RequestIN` and `AM_RequestXferN` come down to.
 
-use super::endpoint::{Named, ep_t};
-use super::limits::{checked_bytes, most_long, most_medium};
-use super::message::{Kind, MOST_ARGUMENTS, Packed};
-use super::status::{Code, Failure, Result, bad, call, call_hot};
+use super::endpoint::{NamedEndpoint, ep_t};
+use super::limits::{checked_bytes, max_long, max_medium};
+use super::message::{MAX_ARGUMENTS, MessageKind, Packed};
+use super::status::{AmFailure, Code, Result, bad, call, call_hot};
 use super::{bundle, returned, token};
-use clump_am::{Attempt, Handler, Parcel};
+use clump_am::{Handler, LayerPayload, SendAttempt};
 use std::ffi::{c_int, c_void};
 
 /// Packs the arguments that C gave.
@@ -15,7 +15,7 @@ use std::ffi::{c_int, c_void};
 #[inline(always)]
 pub(super) unsafe fn pack(
     words: &mut Packed,
-    kind: Kind,
+    kind: MessageKind,
     count: u32,
     arguments: *const i32,
 ) -> Result<()> {
@@ -24,14 +24,14 @@ pub(super) unsafe fn pack(
 }
 
 #[cold]
-fn too_many(count: u32) -> Failure {
-    bad(format!("a message has 0 to {MOST_ARGUMENTS} arguments, not {count}, at a place in memory"))
+fn too_many(count: u32) -> AmFailure {
+    bad(format!("a message has 0 to {MAX_ARGUMENTS} arguments, not {count}, at a place in memory"))
 }
 
 #[cold]
-fn in_handler() -> Failure {
+fn in_handler() -> AmFailure {
     let what = "a request was sent inside a handler, which may only answer with AM_Reply";
-    Failure::new(Code::NotSent, what)
+    AmFailure::new(Code::NotSent, what)
 }
 
 /// Sends, and polls the endpoint. Waits for room if `wait`.
@@ -40,22 +40,22 @@ fn request(
     endpoint: ep_t,
     index: c_int,
     handler: u8,
-    (kind, parcel): (Kind, Parcel<'_>),
+    (kind, parcel): (MessageKind, LayerPayload<'_>),
     words: &mut Packed,
     wait: bool,
 ) -> Result<()> {
     if token::is_handling() {
         return Err(in_handler());
     }
-    let named = Named::read(endpoint)?;
+    let named = NamedEndpoint::read(endpoint)?;
     let mut inside = named.enter()?;
     // SAFETY: this thread is inside; nothing is called.
     let found = unsafe { named.slot.own(|own| own.destination(index, &mut inside)) }?;
     let Some((dest, tag)) = found else {
         let carried = match parcel {
-            Parcel::Short => (&[][..], None),
-            Parcel::Medium(payload) => (payload, None),
-            Parcel::Long(offset, payload) => (&[][..], Some((offset, payload.len() as u64))),
+            LayerPayload::Short => (&[][..], None),
+            LayerPayload::Medium(payload) => (payload, None),
+            LayerPayload::Long(offset, payload) => (&[][..], Some((offset, payload.len() as u64))),
         };
         returned::unbound(named.slot, handler, kind, words.tagged(0), carried);
         drop(inside);
@@ -68,9 +68,9 @@ fn request(
         let sent = inside.try_send(to, words, parcel)?;
         inside.poll()?;
         drop(inside);
-        if sent == Attempt::Full {
+        if sent == SendAttempt::Full {
             let what = "there is no room for this message now; poll, and send it again";
-            return Err(Failure::new(Code::NotSent, what));
+            return Err(AmFailure::new(Code::NotSent, what));
         }
     }
     named.slot.check_claimed()
@@ -91,8 +91,15 @@ pub unsafe extern "C" fn clump_am_request(
     call_hot(|| {
         let mut words = Packed::new();
         // SAFETY: the caller's.
-        unsafe { pack(&mut words, Kind::Short, count, arguments) }?;
-        request(endpoint, index, handler, (Kind::Short, Parcel::Short), &mut words, true)
+        unsafe { pack(&mut words, MessageKind::Short, count, arguments) }?;
+        request(
+            endpoint,
+            index,
+            handler,
+            (MessageKind::Short, LayerPayload::Short),
+            &mut words,
+            true,
+        )
     })
 }
 
@@ -113,10 +120,10 @@ pub unsafe extern "C" fn clump_am_request_medium(
     call(|| {
         let mut words = Packed::new();
         // SAFETY: the caller's.
-        unsafe { pack(&mut words, Kind::Medium, count, arguments) }?;
+        unsafe { pack(&mut words, MessageKind::Medium, count, arguments) }?;
         // SAFETY: the caller's.
-        let payload = unsafe { checked_bytes(source, bytes, most_medium(), "AM_MaxMedium") }?;
-        let what = (Kind::Medium, Parcel::Medium(payload));
+        let payload = unsafe { checked_bytes(source, bytes, max_medium(), "AM_MaxMedium") }?;
+        let what = (MessageKind::Medium, LayerPayload::Medium(payload));
         request(endpoint, index, handler, what, &mut words, true)
     })
 }
@@ -141,10 +148,10 @@ pub unsafe extern "C" fn clump_am_request_long(
     call(|| {
         let mut words = Packed::new();
         // SAFETY: the caller's.
-        unsafe { pack(&mut words, Kind::Long, count, arguments) }?;
+        unsafe { pack(&mut words, MessageKind::Long, count, arguments) }?;
         // SAFETY: the caller's.
-        let payload = unsafe { checked_bytes(source, bytes, most_long(), "AM_MaxLong") }?;
-        let what = (Kind::Long, Parcel::Long(offset as u64, payload));
+        let payload = unsafe { checked_bytes(source, bytes, max_long(), "AM_MaxLong") }?;
+        let what = (MessageKind::Long, LayerPayload::Long(offset as u64, payload));
         request(endpoint, index, handler, what, &mut words, wait != 0)
     })
 }

@@ -1,6 +1,6 @@
 //! `AM_Init` and `AM_Terminate`: the job behind the endpoints.
 
-use super::status::{Code, Failure, Result, call, in_handler};
+use super::status::{AmFailure, Code, Result, call, in_handler};
 use super::{bundle, endpoint, token};
 use crate::abi::CLUMP_ABI;
 use crate::job::{self, clump_t};
@@ -29,7 +29,7 @@ static MEDIUM_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes of a medium message in this job; 0 if there is none.
 #[inline(always)]
-pub(super) fn most_medium() -> usize {
+pub(super) fn max_medium() -> usize {
     MEDIUM_BYTES.load(Ordering::Relaxed)
 }
 
@@ -51,8 +51,8 @@ fn set_context(context: Option<Arc<RankContext>>) {
 }
 
 #[cold]
-fn not_init() -> Failure {
-    Failure::new(Code::NotInit, "AM_Init has not been called, or AM_Terminate has")
+fn not_init() -> AmFailure {
+    AmFailure::new(Code::NotInit, "AM_Init has not been called, or AM_Terminate has")
 }
 
 /// Fails in a child by `fork`, where whoever held a lock may not be any more.
@@ -72,11 +72,11 @@ pub(crate) fn abandon_all() {
 
 /// A handle that names nothing: because nothing is there yet, or because the program is wrong.
 #[cold]
-pub(super) fn refuse(what: &str) -> Failure {
+pub(super) fn refuse(what: &str) -> AmFailure {
     if let Err(forked) = check_process() {
         return forked;
     }
-    if most_medium() == 0 {
+    if max_medium() == 0 {
         return not_init();
     }
     super::status::bad(format!(
@@ -108,7 +108,7 @@ pub extern "C" fn AM_Init() -> c_int {
             let said = crate::fault::last(|fault| {
                 fault.map(|fault| fault.whole().to_string_lossy().into_owned())
             });
-            return Err(Failure::new(Code::Resource, said.unwrap_or_default()));
+            return Err(AmFailure::new(Code::Resource, said.unwrap_or_default()));
         }
         let context = job::with(job, |job| Ok(job.runtime.context().clone()));
         set_context(Some(context.map_err(|_| not_init())?));
@@ -138,7 +138,7 @@ pub extern "C" fn AM_Terminate() -> c_int {
         drop(started);
         if own && job::clump_finalize(job) != 0 {
             let what = "the rank cannot leave its job: other threads are still inside of clump";
-            return Err(Failure::new(Code::InUse, what));
+            return Err(AmFailure::new(Code::InUse, what));
         }
         Ok(())
     })
@@ -155,7 +155,7 @@ pub(crate) fn close_all() -> bool {
     true
 }
 
-/// The job that `AM_Init` joined, for `clump_rank`, `clump_exchange` and the like; null before.
+/// The job that `AM_Init` joined, for `clump_rank`, `clump_all_gather` and the like; null before.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_am_job() -> *mut clump_t {
     // Handlers ask too, while AM_Terminate may wait for them.

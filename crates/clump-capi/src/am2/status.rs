@@ -18,14 +18,14 @@ pub(super) enum Code {
 
 /// A failure: its code, and what `clump_error_text` says of it.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct AmFailure {
     pub(super) code: Code,
     fault: Fault,
 }
 
-pub(super) type Result<T> = std::result::Result<T, Failure>;
+pub(super) type Result<T> = std::result::Result<T, AmFailure>;
 
-impl Failure {
+impl AmFailure {
     #[cold]
     pub(super) fn new(code: Code, what: impl Into<String>) -> Self {
         let status = match code {
@@ -41,23 +41,23 @@ impl Failure {
 
 /// An argument that means nothing.
 #[cold]
-pub(super) fn bad(what: impl Into<String>) -> Failure {
-    Failure::new(Code::BadArg, what)
+pub(super) fn bad(what: impl Into<String>) -> AmFailure {
+    AmFailure::new(Code::BadArg, what)
 }
 
 /// A null pointer.
 #[cold]
-pub(super) fn null(what: &str) -> Failure {
+pub(super) fn null(what: &str) -> AmFailure {
     bad(format!("the program gave a null pointer as {what}"))
 }
 
 /// Done inside a handler, where it is not allowed.
 #[cold]
-pub(super) fn in_handler(what: &str) -> Failure {
-    Failure::new(Code::InUse, format!("{what} was called inside a handler"))
+pub(super) fn in_handler(what: &str) -> AmFailure {
+    AmFailure::new(Code::InUse, format!("{what} was called inside a handler"))
 }
 
-impl From<clump_am::Error> for Failure {
+impl From<clump_am::Error> for AmFailure {
     #[cold]
     fn from(error: clump_am::Error) -> Self {
         let code = match error.kind() {
@@ -101,7 +101,7 @@ pub(super) fn call_hot(run: impl FnOnce() -> Result<()>) -> c_int {
 }
 
 #[cold]
-fn failed(failure: Failure) -> c_int {
+fn failed(failure: AmFailure) -> c_int {
     failure.fault.keep();
     failure.code as c_int
 }

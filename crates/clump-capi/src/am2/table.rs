@@ -1,19 +1,19 @@
 //! The translation table: which endpoints an endpoint may send to.
 
-use super::endpoint::{Named, Own, ep_t};
-use super::status::{Code, Failure, Result, bad, call, give};
+use super::endpoint::{NamedEndpoint, Own, ep_t};
+use super::status::{AmFailure, Code, Result, bad, call, give};
 use super::token::en_t;
-use clump_am::{Dest, Inside, Tag};
+use clump_am::{BorrowedEndpoint, Dest, Tag};
 use std::ffi::c_int;
 
 /// Entries that a table begins with.
 pub(super) const FIRST_ENTRIES: usize = 256;
 /// Most entries of a table.
-pub(super) const MOST_ENTRIES: usize = 1 << 16;
+pub(super) const MAX_ENTRIES: usize = 1 << 16;
 
 /// A destination.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entry {
+pub(super) struct TranslationEntry {
     name: en_t,
     pub(super) tag: u64,
     /// Where it lies in the core's own table, since the first message to it: handlers cannot reach that one.
@@ -26,10 +26,10 @@ impl Own {
     pub(super) fn destination(
         &mut self,
         index: c_int,
-        inside: &mut Inside<'_>,
+        inside: &mut BorrowedEndpoint<'_>,
     ) -> Result<Option<(Dest, u64)>> {
         match usize::try_from(index).ok().and_then(|index| self.table.get_mut(index)) {
-            Some(Some(Entry { tag, dest: Some(dest), .. })) => Ok(Some((*dest, *tag))),
+            Some(Some(TranslationEntry { tag, dest: Some(dest), .. })) => Ok(Some((*dest, *tag))),
             Some(Some(entry)) => {
                 let dest = inside.map(entry.name.name(), Tag(entry.tag))?;
                 entry.dest = Some(dest);
@@ -48,27 +48,26 @@ impl Own {
         }
     }
 
-    fn entry(&mut self, index: c_int) -> Result<&mut Option<Entry>> {
+    fn entry(&mut self, index: c_int) -> Result<&mut Option<TranslationEntry>> {
         let entries = self.table.len();
         let place = usize::try_from(index).ok().and_then(|index| self.table.get_mut(index));
         place.ok_or_else(|| out_of_table(index, entries))
     }
 
-    fn used(&mut self, index: c_int) -> Result<Entry> {
+    fn used(&mut self, index: c_int) -> Result<TranslationEntry> {
         self.entry(index)?.ok_or_else(|| {
-            Failure::new(Code::Resource, format!("nothing is mapped at index {index}"))
+            AmFailure::new(Code::Resource, format!("nothing is mapped at index {index}"))
         })
     }
 
     fn resize(&mut self, entries: usize) -> Result<()> {
-        if entries == 0 || entries > MOST_ENTRIES {
-            let what =
-                format!("a translation table has 1 to {MOST_ENTRIES} entries, not {entries}");
-            return Err(Failure::new(Code::Resource, what));
+        if entries == 0 || entries > MAX_ENTRIES {
+            let what = format!("a translation table has 1 to {MAX_ENTRIES} entries, not {entries}");
+            return Err(AmFailure::new(Code::Resource, what));
         }
         if self.table.iter().skip(entries).any(Option::is_some) {
             let what = format!("entries from index {entries} on are in use; AM_UnMap them first");
-            return Err(Failure::new(Code::InUse, what));
+            return Err(AmFailure::new(Code::InUse, what));
         }
         self.table.resize(entries, None);
         Ok(())
@@ -76,7 +75,7 @@ impl Own {
 }
 
 #[cold]
-fn out_of_table(index: c_int, entries: usize) -> Failure {
+fn out_of_table(index: c_int, entries: usize) -> AmFailure {
     bad(format!(
         "the translation table has indices 0 to {}, not {index}",
         entries.saturating_sub(1)
@@ -87,13 +86,13 @@ fn out_of_table(index: c_int, entries: usize) -> Failure {
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_Map(endpoint: ep_t, index: c_int, name: en_t, tag: u64) -> c_int {
     call(|| {
-        Named::read(endpoint)?.with_own(|own| {
+        NamedEndpoint::read(endpoint)?.with_own(|own| {
             let place = own.entry(index)?;
             if place.is_some() {
                 let what = format!("index {index} is mapped already; AM_UnMap it first");
-                return Err(Failure::new(Code::InUse, what));
+                return Err(AmFailure::new(Code::InUse, what));
             }
-            *place = Some(Entry { name, tag, dest: None });
+            *place = Some(TranslationEntry { name, tag, dest: None });
             Ok(())
         })
     })
@@ -103,16 +102,16 @@ pub extern "C" fn AM_Map(endpoint: ep_t, index: c_int, name: en_t, tag: u64) -> 
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MapAny(endpoint: ep_t, index: *mut c_int, name: en_t, tag: u64) -> c_int {
     call(|| {
-        Named::read(endpoint)?.with_own(|own| {
+        NamedEndpoint::read(endpoint)?.with_own(|own| {
             let Some(free) = own.table.iter().position(Option::is_none) else {
                 let what = format!(
                     "all {} entries are in use; see AM_SetNumTranslations",
                     own.table.len()
                 );
-                return Err(Failure::new(Code::Resource, what));
+                return Err(AmFailure::new(Code::Resource, what));
             };
             give(index, "the place for an index", free as c_int)?;
-            own.table[free] = Some(Entry { name, tag, dest: None });
+            own.table[free] = Some(TranslationEntry { name, tag, dest: None });
             Ok(())
         })
     })
@@ -122,7 +121,7 @@ pub extern "C" fn AM_MapAny(endpoint: ep_t, index: *mut c_int, name: en_t, tag: 
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_UnMap(endpoint: ep_t, index: c_int) -> c_int {
     call(|| {
-        Named::read(endpoint)?.with_own(|own| {
+        NamedEndpoint::read(endpoint)?.with_own(|own| {
             let entry = own.used(index)?;
             *own.entry(index)? = None;
             own.retired.extend(entry.dest);
@@ -134,20 +133,20 @@ pub extern "C" fn AM_UnMap(endpoint: ep_t, index: c_int) -> c_int {
 /// See `AM_GetTranslationInuse` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetTranslationInuse(endpoint: ep_t, index: c_int) -> c_int {
-    call(|| Named::read(endpoint)?.with_own(|own| own.used(index).map(drop)))
+    call(|| NamedEndpoint::read(endpoint)?.with_own(|own| own.used(index).map(drop)))
 }
 
 /// See `AM_GetTranslationTag` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetTranslationTag(endpoint: ep_t, index: c_int, tag: *mut u64) -> c_int {
-    call(|| Named::read(endpoint)?.with_own(|own| give(tag, "a tag", own.used(index)?.tag)))
+    call(|| NamedEndpoint::read(endpoint)?.with_own(|own| give(tag, "a tag", own.used(index)?.tag)))
 }
 
 /// See `AM_GetTranslationName` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetTranslationName(endpoint: ep_t, index: c_int, name: *mut en_t) -> c_int {
     call(|| {
-        Named::read(endpoint)?
+        NamedEndpoint::read(endpoint)?
             .with_own(|own| give(name, "an endpoint's name", own.used(index)?.name))
     })
 }
@@ -155,14 +154,14 @@ pub extern "C" fn AM_GetTranslationName(endpoint: ep_t, index: c_int, name: *mut
 /// See `AM_MaxNumTranslations` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxNumTranslations(most: *mut c_int) -> c_int {
-    call(|| give(most, "a number of entries", MOST_ENTRIES as c_int))
+    call(|| give(most, "a number of entries", MAX_ENTRIES as c_int))
 }
 
 /// See `AM_GetNumTranslations` in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetNumTranslations(endpoint: ep_t, entries: *mut c_int) -> c_int {
     call(|| {
-        Named::read(endpoint)?
+        NamedEndpoint::read(endpoint)?
             .with_own(|own| give(entries, "a number of entries", own.table.len() as c_int))
     })
 }
@@ -171,7 +170,8 @@ pub extern "C" fn AM_GetNumTranslations(endpoint: ep_t, entries: *mut c_int) -> 
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetNumTranslations(endpoint: ep_t, entries: c_int) -> c_int {
     call(|| {
-        Named::read(endpoint)?.with_own(|own| own.resize(usize::try_from(entries).unwrap_or(0)))
+        NamedEndpoint::read(endpoint)?
+            .with_own(|own| own.resize(usize::try_from(entries).unwrap_or(0)))
     })
 }
 
@@ -183,7 +183,7 @@ pub extern "C" fn AM_SetExpectedResources(
     outstanding: c_int,
 ) -> c_int {
     call(|| {
-        let named = Named::read(endpoint)?;
+        let named = NamedEndpoint::read(endpoint)?;
         if endpoints < 0 || outstanding < 0 {
             return Err(bad("a program expects no negative number of endpoints or requests"));
         }

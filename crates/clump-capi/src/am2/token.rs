@@ -1,9 +1,9 @@
 //! Tokens: the message that a handler of this thread is called with.
 
-use super::endpoint::{self, Slot, ep_t};
+use super::endpoint::{self, EndpointSlot, ep_t};
 use super::invoke::TokenValue;
-use super::message::Head;
-use super::returned::Back;
+use super::message::MessageHead;
+use super::returned::ReturnedMessage;
 use super::status::{Result, bad, call, give};
 use clump_am::{Name, Token};
 use std::cell::Cell;
@@ -31,8 +31,8 @@ impl en_t {
 
 /// A handler that runs, and its message.
 pub(super) struct Running<'a, 'b> {
-    pub(super) slot: &'static Slot,
-    pub(super) head: Head,
+    pub(super) slot: &'static EndpointSlot,
+    pub(super) head: MessageHead,
     pub(super) from: Name,
     /// The right to answer, until it is used; never there for what came back. Where it came in: a copy of what has
     /// just been written in smaller pieces would wait until all of that has reached the cache.
@@ -40,7 +40,7 @@ pub(super) struct Running<'a, 'b> {
     /// Whether it is a request, answered or not.
     pub(super) request: bool,
     /// The message that came back, in handler 0.
-    pub(super) back: Option<&'a Back<'a>>,
+    pub(super) back: Option<&'a ReturnedMessage<'a>>,
 }
 
 thread_local! {

@@ -23,7 +23,7 @@ static void take(clump_token *t, const uint64_t *a, int n, const void *d, size_t
 }
 
 static void back(const clump_returned *message) {
-    EXPECT(message->reason == CLUMP_BACK_BAD_LENGTH || message->reason == CLUMP_BACK_BAD_OFFSET);
+    EXPECT(message->reason == CLUMP_RETURNED_BAD_LENGTH || message->reason == CLUMP_RETURNED_BAD_OFFSET);
     backs++;
 }
 
@@ -50,7 +50,7 @@ static void messages(clump_t *cl) {
     OK(clump_ep_handler(ep, TAKE, take));
     OK(clump_ep_handler(ep, ANSWERS, answers));
     OK(clump_ep_on_returned(ep, back, NULL));
-    OK(clump_exchange_u64(cl, clump_ep_name(ep), names));
+    OK(clump_all_gather_u64(cl, clump_ep_name(ep), names));
     for (int to = 0; to < n; to++) {
         int dest = clump_ep_map(ep, names[to], TAG), nobody = clump_ep_map(ep, names[to], TAG + 1);
         for (size_t i = 0; i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
@@ -87,7 +87,7 @@ static void collectives(clump_t *cl) {
     char some[64 * 8] = "", all[64 * 64] = "";
     for (size_t i = 0; i < sizeof LENGTHS / sizeof *LENGTHS; i++) {
         REFUSED(clump_broadcast(cl, 0, some, LENGTHS[i]));
-        REFUSED(clump_exchange(cl, some, LENGTHS[i], all));
+        REFUSED(clump_all_gather(cl, some, LENGTHS[i], all));
         REFUSED(clump_all_reduce(cl, some, some, LENGTHS[i], CLUMP_U8, CLUMP_MAX));
         REFUSED(clump_all_reduce(cl, some, some, LENGTHS[i] / 8 + 1, CLUMP_U64, CLUMP_MAX));
     }

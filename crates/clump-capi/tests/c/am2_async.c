@@ -91,7 +91,7 @@ int main(void) {
     world_begin(AM_SEQ, set_handlers);
     en_t name, *seconds = (en_t *)calloc((size_t)ranks, sizeof name);
     OK(clump_am_name(second, &name));
-    EXPECT(seconds && clump_exchange(job, &name, sizeof name, seconds) == 0);
+    EXPECT(seconds && clump_all_gather(job, &name, sizeof name, seconds) == 0);
     int senders = 0;
     /* One rank sends at a time: their deposits would mix. */
     for (int sender = 0; sender < ranks; sender++) {

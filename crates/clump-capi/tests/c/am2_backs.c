@@ -1,5 +1,5 @@
 /* What comes back because of when things happen: a target that makes no room, a requester that is gone before its
- * answer. For a rank by itself, with a short CLUMP_PATIENCE_MS. */
+ * answer. For a rank by itself, with a short CLUMP_SEND_TIMEOUT_MS. */
 #define _POSIX_C_SOURCE 200809L
 #include "am2_world.h"
 #include <pthread.h>

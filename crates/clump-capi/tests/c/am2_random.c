@@ -200,7 +200,7 @@ static void open_seat(int index) {
     OK(AM_SetHandler(seat->ep, REPLY_OF(MEDIUM, n), reply_medium_##n));                                      \
     OK(AM_SetHandler(seat->ep, REPLY_OF(LONG, n), reply_long_##n));
     EACH(SET)
-    EXPECT(clump_exchange(job, &name, sizeof name, theirs) == 0);
+    EXPECT(clump_all_gather(job, &name, sizeof name, theirs) == 0);
     for (int from = 0; from < ENDPOINTS; from++) {
         /* Both seats are open when the second one is. */
         for (int rank = 0; index == ENDPOINTS - 1 && rank < ranks; rank++) {
@@ -314,7 +314,7 @@ int main(int argc, char **argv) {
     uint64_t *mine = (uint64_t *)calloc(words, 8), *every = (uint64_t *)calloc(words * (size_t)ranks, 8);
     EXPECT(mine && every);
     for (int index = 0; index < ENDPOINTS; index++) memcpy(mine + 2 * all * (size_t)index, seats[index].due, 16 * all);
-    EXPECT(clump_exchange(job, mine, words * 8, every) == 0);
+    EXPECT(clump_all_gather(job, mine, words * 8, every) == 0);
     for (size_t from = 0; from < all; from++) {
         for (int index = 0; index < ENDPOINTS; index++) {
             const uint64_t *due = every + 2 * all * from + 2 * (size_t)(me * ENDPOINTS + index);

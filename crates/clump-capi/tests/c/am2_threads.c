@@ -69,7 +69,7 @@ static void open_workers(int shared) {
         OK(AM_SetHandler(worker->ep, ASK, ask));
         OK(AM_SetHandler(worker->ep, ANSWER, answer));
         worker->names = (en_t *)calloc((size_t)ranks, sizeof name);
-        EXPECT(worker->names && clump_exchange(job, &name, sizeof name, worker->names) == 0);
+        EXPECT(worker->names && clump_all_gather(job, &name, sizeof name, worker->names) == 0);
         for (int rank = 0; rank < ranks; rank++)
             OK(AM_Map(worker->ep, rank, worker->names[rank], WORLD_TAG + (tag_t)number));
     }

@@ -68,7 +68,7 @@ static inline void world_begin(int type, void (*set_handlers)(void)) {
     OK(AM_SetTag(ep, WORLD_TAG));
     OK(AM_SetEventMask(eb, AM_NOTEMPTY));
     names = (en_t *)calloc((size_t)ranks, sizeof *names);
-    EXPECT(names != NULL && clump_exchange(job, &name, sizeof name, names) == 0);
+    EXPECT(names != NULL && clump_all_gather(job, &name, sizeof name, names) == 0);
     EXPECT(same_name(names[me], name) && clump_am_rank_of(name) == me);
     for (int rank = 0; rank < ranks; rank++) OK(AM_Map(ep, rank, names[rank], WORLD_TAG));
     set_handlers();

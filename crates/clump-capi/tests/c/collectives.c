@@ -51,16 +51,16 @@ int main(int argc, char **argv) {
     OK(clump_all_reduce(cl, NULL, NULL, 0, CLUMP_U64, CLUMP_SUM));
 
     struct { int rank; char name[20]; } mine = {rank, "me"}, *all = calloc((size_t)n, sizeof mine);
-    OK(clump_exchange(cl, &mine, sizeof mine, all));
+    OK(clump_all_gather(cl, &mine, sizeof mine, all));
     for (int r = 0; r < n; r++) EXPECT(all[r].rank == r && strcmp(all[r].name, "me") == 0);
-    OK(clump_exchange(cl, NULL, 0, NULL));
-    FAILS(CLUMP_ERR_ARGUMENT, clump_exchange(cl, NULL, 1, all));
-    FAILS(CLUMP_ERR_ARGUMENT, clump_exchange(cl, &mine, 1, NULL));
-    if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_exchange(cl, &mine, rank == 0 ? 3 : 4, all));
-    FAILS(CLUMP_ERR_ARGUMENT, clump_exchange_u64(cl, 1, NULL));
+    OK(clump_all_gather(cl, NULL, 0, NULL));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, NULL, 1, all));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, &mine, 1, NULL));
+    if (n > 1) FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather(cl, &mine, rank == 0 ? 3 : 4, all));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather_u64(cl, 1, NULL));
     free(all);
     uint64_t *words = calloc((size_t)n, 8);
-    OK(clump_exchange_u64(cl, (uint64_t)rank * 3, words));
+    OK(clump_all_gather_u64(cl, (uint64_t)rank * 3, words));
     for (int r = 0; r < n; r++) EXPECT(words[r] == (uint64_t)r * 3);
     free(words);
     char text[100000];

@@ -54,7 +54,7 @@ static void not_running(void) {
     uint64_t all[1];
     FAILS(CLUMP_ERR_ARGUMENT, clump_barrier(NULL));
     FAILS(CLUMP_ERR_ARGUMENT, clump_finalize(NULL));
-    FAILS(CLUMP_ERR_ARGUMENT, clump_exchange_u64(NULL, 1, all));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_all_gather_u64(NULL, 1, all));
     FAILS(CLUMP_ERR_ARGUMENT, clump_poll(NULL));
     NULLS(CLUMP_ERR_ARGUMENT, clump_ep_open(NULL, TAG));
     NULLS(CLUMP_ERR_ARGUMENT, clump_rma_open(NULL));
@@ -64,7 +64,7 @@ static void not_running(void) {
 static void setting(void) {
     not_running();
     NULLS(CLUMP_ERR_SETTING, clump_init(NULL, NULL));
-    EXPECT(strstr(clump_error_text(), "CLUMP_PATIENCE_MS") && strstr(clump_error_text(), "soon"));
+    EXPECT(strstr(clump_error_text(), "CLUMP_SEND_TIMEOUT_MS") && strstr(clump_error_text(), "soon"));
     not_running();
 }
 
@@ -107,11 +107,11 @@ static void comes_back(void) {
     clump_ep *sink = with_handlers(clump_ep_open_shared(cl, TAG));
     int dest = map(ep, sink), sent = 0;
     while (back == 0) OK(clump_request(ep, dest, TAKE, sent++));
-    until_back(ep, 1, CLUMP_BACK_CONGESTION, 0);
+    until_back(ep, 1, CLUMP_RETURNED_CONGESTION, 0);
     while (taken < sent - 1) OK(clump_poll(sink));
     OK(clump_request(ep, dest, TAKE, 1));
     OK(clump_ep_close(sink));
-    until_back(ep, 2, CLUMP_BACK_ENDPOINT_GONE, 0);
+    until_back(ep, 2, CLUMP_RETURNED_ENDPOINT_GONE, 0);
     OK(clump_ep_unmap(ep, dest));
     /* A requester that does not wait for its answer: it goes before it gets it, or before it is sent. */
     for (int late = 0; late < 2; late++) {
@@ -121,7 +121,7 @@ static void comes_back(void) {
         OK(clump_request(asker, map(asker, ep), ANSWER));
         while (!late && taken == 0) OK(clump_poll(ep));
         OK(clump_ep_close(asker));
-        until_back(ep, before + 1, CLUMP_BACK_REPLY_REJECTED, 1);
+        until_back(ep, before + 1, CLUMP_RETURNED_REPLY_REJECTED, 1);
         EXPECT(taken == 1);
     }
     OK(clump_ep_close(ep));
@@ -132,14 +132,14 @@ static void comes_back(void) {
 static void deaths(void) {
     clump_ep *ep = with_handlers(clump_ep_open(cl, TAG));
     clump_name names[4];
-    OK(clump_exchange_u64(cl, clump_ep_name(ep), names));
+    OK(clump_all_gather_u64(cl, clump_ep_name(ep), names));
     int dest = clump_ep_map(ep, names[2], TAG);
     clump_rma *rma = clump_rma_open(cl);
     clump_target *all[4];
     clump_segment *locks = clump_locks_export(rma, 1);
     EXPECT(clump_allocate(cl, rma, 4096, all) != NULL && locks != NULL);
     clump_segment_id homes[4];
-    OK(clump_exchange_u64(cl, clump_segment_name(locks), homes));
+    OK(clump_all_gather_u64(cl, clump_segment_name(locks), homes));
     clump_lock *lock = clump_lock_open(rma, homes[3], 0);
     EXPECT(lock != NULL);
     uint64_t seen = 0;
@@ -163,7 +163,7 @@ static void deaths(void) {
         OK(clump_request(ep, dest, TAKE, 1));
         OK(clump_poll(ep));
     }
-    EXPECT(reason == CLUMP_BACK_PEER_LOST);
+    EXPECT(reason == CLUMP_RETURNED_PEER_LOST);
     goes_on();
     /* Rank 3 serves the others until they have all seen that. */
     OK(clump_rma_signal(all[3], 16, 1, 1));
@@ -178,7 +178,7 @@ static void lost(const char *folder) {
     EXPECT(clump_allocate(cl, rma, 4096, all) != NULL);
     clump_segment *locks = clump_locks_export(rma, 1);
     clump_segment_id homes[2];
-    OK(clump_exchange_u64(cl, clump_segment_name(locks), homes));
+    OK(clump_all_gather_u64(cl, clump_segment_name(locks), homes));
     clump_lock *lock = clump_lock_open(rma, homes[1], 0);
     uint64_t value = 0;
     if (rank == 1) {

@@ -30,7 +30,7 @@ static int calls(void) {
     uint64_t word = 1;
     FAILS(CLUMP_ERR_FORKED, clump_rank(cl));
     FAILS(CLUMP_ERR_FORKED, clump_barrier(cl));
-    FAILS(CLUMP_ERR_FORKED, clump_exchange_u64(cl, 1, &word));
+    FAILS(CLUMP_ERR_FORKED, clump_all_gather_u64(cl, 1, &word));
     FAILS(CLUMP_ERR_FORKED, clump_poll(ep));
     FAILS(CLUMP_ERR_FORKED, clump_poll_inline(ep));
     FAILS(CLUMP_ERR_FORKED, clump_wait(ep));
@@ -125,7 +125,7 @@ static void open_all(void) {
     OK(clump_ep_handler(ep, COUNT, count));
     OK(clump_ep_handler(ep, ANSWER, answer));
     OK(clump_ep_handler(ep, FORKS, forks_here));
-    OK(clump_exchange_u64(cl, clump_ep_name(ep), names));
+    OK(clump_all_gather_u64(cl, clump_ep_name(ep), names));
     for (int to = 0; to < ranks; to++) dests[to] = clump_ep_map(ep, names[to], TAG);
     own = dests[me];
     EXPECT(clump_allocate(cl, rma, 64, targets) != NULL);

@@ -81,7 +81,7 @@ static void messages(clump::world &cl) {
     EXPECT(until_failed(ep.request(self, clump::handler_of<int>{typed.number}, 1)).text.find("other words") !=
            std::string::npos);
     GOOD(ep.request(self, clump::handler_of<int>{200}, 5));
-    GOOD(ep.poll_until([&] { return back == CLUMP_BACK_BAD_HANDLER; }));
+    GOOD(ep.poll_until([&] { return back == CLUMP_RETURNED_BAD_HANDLER; }));
     // What is not read here before the endpoint closes comes back to who sent it.
     GOOD(ep.poll_until([&] { return answers == 4; }));
     GOOD(ep.unmap(next));

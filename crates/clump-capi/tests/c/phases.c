@@ -112,7 +112,7 @@ static void holds(void) {
         OK(clump_drain(ep));
         EXPECT(lasts == 0);
     }
-    OK(clump_exchange_u64(cl, 1, (uint64_t[64]){0}));
+    OK(clump_all_gather_u64(cl, 1, (uint64_t[64]){0}));
     EXPECT(lasts == 0);
     if (me == 0) {
         OK(clump_ep_release(ep));
@@ -136,7 +136,7 @@ int main(int argc, char **argv) {
     OK(clump_ep_handler(ep, ANSWER, answer));
     OK(clump_ep_handler(ep, LAST, last));
     clump_name names[64];
-    OK(clump_exchange_u64(cl, clump_ep_name(ep), names));
+    OK(clump_all_gather_u64(cl, clump_ep_name(ep), names));
     for (int to = 0; to < n; to++) dests[to] = clump_ep_map(ep, names[to], TAG);
     OK(clump_barrier(cl));
     drains();

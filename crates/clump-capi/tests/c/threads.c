@@ -149,7 +149,7 @@ int main(int argc, char **argv) {
     FAILS(CLUMP_ERR_ARGUMENT, clump_ep_set_events(shared, CLUMP_EVENTS_NONE));
     FAILS(CLUMP_ERR_ARGUMENT, clump_ep_handler(shared, COUNT, NULL));
     uint64_t *names = calloc((size_t)clump_nranks(cl), 8);
-    OK(clump_exchange_u64(cl, clump_ep_name(shared), names));
+    OK(clump_all_gather_u64(cl, clump_ep_name(shared), names));
     next = clump_ep_map(shared, names[(rank + 1) % clump_nranks(cl)], 3);
     free(names);
     intruders();

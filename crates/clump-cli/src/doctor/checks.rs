@@ -2,7 +2,7 @@
 
 use super::facts::{Attempt, Facts};
 use super::{Finding, Verdict, limits};
-use clump_agent::MOST_LISTENERS;
+use clump_agent::MAX_LISTENERS;
 use clump_os::probe;
 
 /// Oldest kernel with everything that the agent relies on: pidfd_open is of 5.3, and waiting on one by
@@ -298,7 +298,7 @@ fn hearing(facts: &Facts) -> Finding {
         heard,
         "Short messages between nodes go past the kernel's IP: half the round trip of UDP, over loopback three quarters.",
     );
-    if facts.listeners.is_some_and(|listeners| listeners.saturating_add(4) <= MOST_LISTENERS) {
+    if facts.listeners.is_some_and(|listeners| listeners.saturating_add(4) <= MAX_LISTENERS) {
         return finding;
     }
     finding.but(

@@ -212,7 +212,7 @@ fn drivers_say_whether_they_are_offered_and_what_to_do() {
     let here = finding(&good(), "driver packet");
     assert_eq!((here.verdict, here.essential), (Verdict::Ok, false));
     let crowded = |listeners| finding(&Facts { listeners, ..good() }, "driver packet");
-    let most = clump_agent::MOST_LISTENERS;
+    let most = clump_agent::MAX_LISTENERS;
     assert_eq!(crowded(Some(most - 4)).verdict, Verdict::Ok);
     for full in [Some(most - 3), Some(usize::MAX), None] {
         let full = crowded(full);

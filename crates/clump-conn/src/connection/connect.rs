@@ -1,14 +1,14 @@
 //! Connecting within a job: from a node and a port to a process, and its answer.
 
 use super::{CONNECT_LIMIT, Connection};
-use crate::error::{Error, Place, Refusal, Result};
+use crate::error::{ConnectTarget, Error, Refusal, Result};
 use crate::hub::{Hub, lock};
-use crate::line::{Answer, Line};
+use crate::line::{ConnectAnswer, ConnectionLine};
 use crate::port::{Order, Port};
+use crate::route::{ConnectionRoute, LocalRoute};
 use crate::wait::{after, wait};
-use crate::way::{Near, Way};
 use crate::words::{ask, refusal};
-use clump_am::{AsContext, Attempt, Handler, Name, Tag};
+use clump_am::{AsContext, Handler, Name, SendAttempt, Tag};
 use clump_rma::protocol::{self, interface_name};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Connection {
     ) -> Result<Self> {
         let hub = Hub::of(rank)?;
         let until = after(limit);
-        let (place, nodes) = (Place::Node(node), hub.context.node().nnodes());
+        let (place, nodes) = (ConnectTarget::Node(node), hub.context.node().nnodes());
         if port.0 == 0 {
             return Err(Error::NoSuchPort);
         }
@@ -57,45 +57,45 @@ impl Connection {
         let connection = Self::towards(&hub, name, order)?;
         let answer = connection.ask(port, order, until);
         let why = match answer {
-            Ok(Some(Answer::Queued)) => return Ok(connection),
-            Ok(Some(Answer::Refused(refusal::QUEUE_FULL))) => refused(Refusal::QueueFull),
-            Ok(Some(Answer::Refused(_))) => refused(Refusal::NoListener),
+            Ok(Some(ConnectAnswer::Queued)) => return Ok(connection),
+            Ok(Some(ConnectAnswer::Refused(refusal::QUEUE_FULL))) => refused(Refusal::QueueFull),
+            Ok(Some(ConnectAnswer::Refused(_))) => refused(Refusal::NoListener),
             Ok(None) => silent,
             Err(error) => error,
         };
         // The other side knows nothing of it; if an answer comes late, it is told then.
         connection.line.state().hung_up = true;
-        if let Way::Near(near) = &connection.way {
+        if let ConnectionRoute::Near(near) = &connection.way {
             hub.book.forget(near.number);
-            hub.leave_way(near.peer);
+            hub.release_route(near.peer);
         }
         Err(why)
     }
 
     /// A connection of which the other side knows nothing yet.
     fn towards(hub: &Arc<Hub>, peer: Name, order: Order) -> Result<Self> {
-        let near = Near { number: hub.book.number(), peer, dest: hub.way_to(peer)? };
-        let line = Arc::new(Line::new(order, 0));
+        let near = LocalRoute { number: hub.book.number(), peer, dest: hub.route_to(peer)? };
+        let line = Arc::new(ConnectionLine::new(order, 0));
         hub.book.enter(near.number, line.clone(), peer);
-        Ok(Self::over(hub.clone(), line, Way::Near(near)))
+        Ok(Self::over(hub.clone(), line, ConnectionRoute::Near(near)))
     }
 
     /// Asks the other side to let it wait; `None` when no answer came in time.
-    fn ask(&self, port: Port, order: Order, until: u64) -> Result<Option<Answer>> {
-        let Way::Near(near) = &self.way else { return Ok(None) };
+    fn ask(&self, port: Port, order: Order, until: u64) -> Result<Option<ConnectAnswer>> {
+        let ConnectionRoute::Near(near) = &self.way else { return Ok(None) };
         let mut asked = false;
         self.wait(Some(until), || {
             if !asked {
                 let words = [u64::from(port.0), near.number, order.bit()];
                 let sent =
                     self.hub.endpoint.try_request(near.dest, Handler(ask::CONNECT), &words)?;
-                asked = sent == Attempt::Sent;
+                asked = sent == SendAttempt::Sent;
             }
             let state = self.line.state();
             Ok(state.answer.is_some() || state.end.is_some())
         })?;
         let state = self.line.state();
-        let gone = state.end.map(|_| Answer::Refused(refusal::NO_LISTENER));
+        let gone = state.end.map(|_| ConnectAnswer::Refused(refusal::NO_LISTENER));
         Ok(state.answer.or(gone))
     }
 }
@@ -104,7 +104,7 @@ impl Connection {
 /// when no answer came in time.
 fn ask_interface(hub: &Hub, node: u32, port: Port, until: u64) -> Result<Option<u64>> {
     let name = interface_name(hub.context.node(), node);
-    let dest = hub.way_under(name, Tag(protocol::TAG))?;
+    let dest = hub.route_under(name, Tag(protocol::TAG))?;
     let cookie = hub.book.number();
     lock(&hub.book.found).insert(cookie, None);
     let mut asked = false;
@@ -112,11 +112,11 @@ fn ask_interface(hub: &Hub, node: u32, port: Port, until: u64) -> Result<Option<
         if !asked {
             let words = [cookie, u64::from(port.0)];
             let sent = hub.endpoint.try_request(dest, Handler(protocol::ask::PORT), &words)?;
-            asked = sent == Attempt::Sent;
+            asked = sent == SendAttempt::Sent;
         }
         Ok(lock(&hub.book.found).get(&cookie).is_some_and(Option::is_some))
     });
-    hub.leave_way(name);
+    hub.release_route(name);
     let found = lock(&hub.book.found).remove(&cookie).flatten();
     waited.map(|_| found)
 }

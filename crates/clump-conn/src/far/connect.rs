@@ -1,16 +1,16 @@
 //! Connecting to another job: knock until somebody answers.
 
-use super::link::{CLIENT, Link, Terms};
-use super::meeting::{BUSY, FULL, Meeting, PACKET_BYTES, Told, Words};
+use super::handshake::{BUSY, FULL, Handshake, PACKET_BYTES, Told, Words};
+use super::link::{CLIENT, FarLink, LinkParameters};
 use super::{Between, epoch};
 use crate::connection::{CONNECT_LIMIT, Connection};
-use crate::error::{Error, Place, Refusal, Result};
+use crate::error::{ConnectTarget, Error, Refusal, Result};
 use crate::hub::Hub;
-use crate::line::Line;
+use crate::line::ConnectionLine;
 use crate::port::Order;
+use crate::route::ConnectionRoute;
 use crate::token::Token;
 use crate::wait::{after, wait};
-use crate::way::Way;
 use clump_am::AsContext;
 use clump_net::seal::JobKey;
 use clump_os::{clock, udp};
@@ -47,43 +47,44 @@ impl Connection {
         let Some(&first) = token.addresses.first() else {
             return Err(Error::BadToken("it has no address"));
         };
-        let (place, port) = (Place::Job(first), token.port);
+        let (place, port) = (ConnectTarget::Job(first), token.port);
         let own = epoch()?;
         let words = Words { code: order.bit() as u8, epoch: own, port: port.0 };
         let unusable = |why: String| Error::Between(why);
-        let doors = doors(token)?;
-        let meeting = Meeting::begin(&token.secret, words, doors.len())
+        let endpoints = candidate_addresses(token)?;
+        let handshake = Handshake::begin(&token.secret, words, endpoints.len())
             .ok_or_else(|| unusable("no random numbers".into()))?;
-        let met = match (Knock { meeting, doors, token }).until(&hub, after(limit))? {
-            Heard::Met(met) => met,
-            Heard::Nothing => return Err(Error::NoAnswer { place, port, limit }),
-            Heard::Refused(FULL | BUSY) => {
-                return Err(Error::Refused { place, port, why: Refusal::QueueFull });
-            }
-            Heard::Refused(_) => {
-                return Err(Error::Refused { place, port, why: Refusal::NoListener });
-            }
-        };
+        let met =
+            match (ConnectAttempt { handshake, endpoints, token }).until(&hub, after(limit))? {
+                Heard::HandshakeReply(met) => met,
+                Heard::Nothing => return Err(Error::NoAnswer { place, port, limit }),
+                Heard::Refused(FULL | BUSY) => {
+                    return Err(Error::Refused { place, port, why: Refusal::QueueFull });
+                }
+                Heard::Refused(_) => {
+                    return Err(Error::Refused { place, port, why: Refusal::NoListener });
+                }
+            };
         let peer = SocketAddr::new(met.from.ip(), met.words.port);
         let peer_epoch = met.words.epoch;
-        let terms = Terms { me: CLIENT, epoch: own, peer, peer_epoch, key: met.key };
+        let terms = LinkParameters { me: CLIENT, epoch: own, peer, peer_epoch, key: met.key };
         let shared = hub.far.shared()?;
-        let line = Arc::new(Line::new(order, 0));
+        let line = Arc::new(ConnectionLine::new(order, 0));
         let link =
-            Link::open(met.socket.into(), &terms, &between, line.clone(), shared.alarm.clone())?;
+            FarLink::open(met.socket.into(), &terms, &between, line.clone(), shared.alarm.clone())?;
         let link = Arc::new(link);
         shared.enter_link(link.clone())?;
         // The listener lets only who is there wait.
         link.greet();
-        Ok(Self::over(hub, line, Way::Far(link)))
+        Ok(Self::over(hub, line, ConnectionRoute::Far(link)))
     }
 }
 
 /// An address to knock at, and a socket that reaches it and can be answered.
-type Door = (SocketAddr, UdpSocket);
+type CandidateAddress = (SocketAddr, UdpSocket);
 
 /// The addresses of a token that can be reached from here.
-fn doors(token: &Token) -> Result<Vec<Door>> {
+fn candidate_addresses(token: &Token) -> Result<Vec<CandidateAddress>> {
     let bind = |&to: &SocketAddr| {
         let any: IpAddr = match to.ip() {
             ip if ip.is_loopback() => ip,
@@ -92,29 +93,29 @@ fn doors(token: &Token) -> Result<Vec<Door>> {
         };
         udp::bind(SocketAddr::new(any, 0)).map(|socket| (to, UdpSocket::from(socket)))
     };
-    let (mut doors, mut wrong) = (Vec::new(), None);
+    let (mut endpoints, mut wrong) = (Vec::new(), None);
     for door in token.addresses.iter().map(bind) {
         match door {
-            Ok(door) => doors.push(door),
+            Ok(door) => endpoints.push(door),
             // This machine may lack a family of addresses; one that works is enough.
             Err(why) => wrong = Some(why),
         }
     }
     match wrong {
-        Some(why) if doors.is_empty() => Err(Error::Between(why.to_string())),
-        _ => Ok(doors),
+        Some(why) if endpoints.is_empty() => Err(Error::Between(why.to_string())),
+        _ => Ok(endpoints),
     }
 }
 
 /// A client that waits to be answered.
-struct Knock<'a> {
-    meeting: Meeting,
-    doors: Vec<Door>,
+struct ConnectAttempt<'a> {
+    handshake: Handshake,
+    endpoints: Vec<CandidateAddress>,
     token: &'a Token,
 }
 
 /// The answer that lets the client in.
-struct Met {
+struct HandshakeReply {
     words: Words,
     key: JobKey,
     from: SocketAddr,
@@ -123,18 +124,18 @@ struct Met {
 
 /// What became of knocking.
 enum Heard {
-    Met(Box<Met>),
+    HandshakeReply(Box<HandshakeReply>),
     Refused(u8),
     Nothing,
 }
 
 /// What one answer does: it ends the knocking, or nothing else than change a hello.
 enum Answer {
-    Met { door: usize, from: SocketAddr, words: Words, key: JobKey },
+    HandshakeReply { door: usize, from: SocketAddr, words: Words, key: JobKey },
     Refused(u8),
 }
 
-impl Knock<'_> {
+impl ConnectAttempt<'_> {
     /// Knocks at one address after the other until one answers.
     fn until(mut self, hub: &Hub, until: u64) -> Result<Heard> {
         let (mut answer, mut put_off, mut again_at, mut turns) = (None, false, 0, 0);
@@ -146,15 +147,15 @@ impl Knock<'_> {
             let now = clock::now_ns();
             if now >= again_at {
                 again_at = now + AGAIN_NS;
-                self.say(turns % self.doors.len().max(1));
+                self.say(turns % self.endpoints.len().max(1));
                 turns += 1;
             }
             Ok(false)
         })?;
         Ok(match answer {
-            Some(Answer::Met { door, from, words, key }) => {
-                let (_, socket) = self.doors.swap_remove(door);
-                Heard::Met(Box::new(Met { words, key, from, socket }))
+            Some(Answer::HandshakeReply { door, from, words, key }) => {
+                let (_, socket) = self.endpoints.swap_remove(door);
+                Heard::HandshakeReply(Box::new(HandshakeReply { words, key, from, socket }))
             }
             Some(Answer::Refused(verdict)) => Heard::Refused(verdict),
             None if put_off => Heard::Refused(BUSY),
@@ -163,9 +164,9 @@ impl Knock<'_> {
     }
 
     fn say(&self, door: usize) {
-        if let Some((address, socket)) = self.doors.get(door) {
+        if let Some((address, socket)) = self.endpoints.get(door) {
             // Where there is no way now there may be one later, or to another address.
-            let _ = socket.send_to(self.meeting.hello(door), address);
+            let _ = socket.send_to(self.handshake.hello(door), address);
         }
     }
 
@@ -173,14 +174,14 @@ impl Knock<'_> {
     fn hear(&mut self, put_off: &mut bool) -> Option<Answer> {
         // A longer packet is cut, and no answer.
         let mut packet = [0; PACKET_BYTES + 1];
-        for door in 0..self.doors.len() {
+        for door in 0..self.endpoints.len() {
             while let Some(Ok((bytes, from))) =
-                self.doors.get(door).map(|(_, socket)| socket.recv_from(&mut packet))
+                self.endpoints.get(door).map(|(_, socket)| socket.recv_from(&mut packet))
             {
                 let packet = packet.get(..bytes).unwrap_or_default();
-                match self.meeting.handle_answer(&self.token.secret, door, packet) {
-                    Ok(Told::Met(words, key)) => {
-                        return Some(Answer::Met { door, from, words, key });
+                match self.handshake.handle_answer(&self.token.secret, door, packet) {
+                    Ok(Told::HandshakeReply(words, key)) => {
+                        return Some(Answer::HandshakeReply { door, from, words, key });
                     }
                     Ok(Told::Refused(verdict)) => return Some(Answer::Refused(verdict)),
                     Ok(Told::Again) => self.say(door),

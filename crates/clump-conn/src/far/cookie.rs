@@ -5,7 +5,7 @@
 //! So issuing one keeps nothing. Each is good once and for [`LIFE_NS`]: a hello that was refused, or answered, is
 //! worth nothing to one that has seen it.
 
-use super::meeting::{COOKIE_BYTES, Cookie, Hello};
+use super::handshake::{COOKIE_BYTES, Cookie, Hello};
 use ring::hmac::{self, HMAC_SHA256};
 use ring::rand::SystemRandom;
 use std::collections::{HashSet, VecDeque};
@@ -46,10 +46,10 @@ impl Cookies {
     pub(crate) fn issue(
         &self,
         hello: &Hello,
-        (from, gate): (SocketAddr, SocketAddr),
+        (from, handshake_socket): (SocketAddr, SocketAddr),
         now_ns: u64,
     ) -> Cookie {
-        let code = hmac::sign(&self.key, &claim(hello, (from, gate), now_ns));
+        let code = hmac::sign(&self.key, &claim(hello, (from, handshake_socket), now_ns));
         let mut cookie = [0; COOKIE_BYTES];
         let (time, short) = cookie.split_at_mut(size_of::<u64>());
         time.copy_from_slice(&now_ns.to_le_bytes());
@@ -61,7 +61,7 @@ impl Cookies {
     pub(crate) fn check(
         &self,
         hello: &Hello,
-        (from, gate): (SocketAddr, SocketAddr),
+        (from, handshake_socket): (SocketAddr, SocketAddr),
         now_ns: u64,
     ) -> Option<Fresh> {
         let (time, code) = hello.cookie().split_first_chunk::<8>()?;
@@ -71,7 +71,7 @@ impl Cookies {
             return None;
         }
         let code: [u8; CODE_BYTES] = code.try_into().ok()?;
-        let right = hmac::sign(&self.key, &claim(hello, (from, gate), issued_ns));
+        let right = hmac::sign(&self.key, &claim(hello, (from, handshake_socket), issued_ns));
         // Whoever guesses codes by the time that this takes holds the token, and may ask for a cookie.
         let fresh = right.as_ref()[..CODE_BYTES] == code && !self.known.contains(&code);
         fresh.then_some(Fresh { issued_ns, code })
@@ -112,9 +112,13 @@ impl Cookies {
 }
 
 /// What a cookie is for.
-fn claim(hello: &Hello, (from, gate): (SocketAddr, SocketAddr), issued_ns: u64) -> Vec<u8> {
+fn claim(
+    hello: &Hello,
+    (from, handshake_socket): (SocketAddr, SocketAddr),
+    issued_ns: u64,
+) -> Vec<u8> {
     let mut bytes = issued_ns.to_le_bytes().to_vec();
-    for address in [from, gate] {
+    for address in [from, handshake_socket] {
         match address.ip() {
             std::net::IpAddr::V4(ip) => bytes.extend_from_slice(&ip.to_ipv6_mapped().octets()),
             std::net::IpAddr::V6(ip) => bytes.extend_from_slice(&ip.octets()),
@@ -127,7 +131,7 @@ fn claim(hello: &Hello, (from, gate): (SocketAddr, SocketAddr), issued_ns: u64) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::meeting::{Meeting, Told, Words};
+    use super::super::handshake::{Handshake, Told, Words};
     use super::*;
 
     const SECRET: [u8; 32] = [3; 32];
@@ -140,13 +144,13 @@ mod tests {
     /// A hello with the cookie that it was told to come with.
     fn with_cookie(cookies: &Cookies, issued_ns: u64) -> Hello {
         let words = Words { code: 1, epoch: 2, port: 7 };
-        let mut meeting = Meeting::begin(&SECRET, words, 1).unwrap();
-        let hello = Hello::read(&SECRET, meeting.hello(0)).unwrap();
+        let mut handshake = Handshake::begin(&SECRET, words, 1).unwrap();
+        let hello = Hello::read(&SECRET, handshake.hello(0)).unwrap();
         assert_eq!(cookies.check(&hello, (at(1), at(2)), issued_ns), None, "it has none");
         let cookie = cookies.issue(&hello, (at(1), at(2)), issued_ns);
-        let again = hello.put_off(&SECRET, super::super::meeting::RETRY, cookie).unwrap();
-        assert!(matches!(meeting.handle_answer(&SECRET, 0, &again), Ok(Told::Again)));
-        Hello::read(&SECRET, meeting.hello(0)).unwrap()
+        let again = hello.put_off(&SECRET, super::super::handshake::RETRY, cookie).unwrap();
+        assert!(matches!(handshake.handle_answer(&SECRET, 0, &again), Ok(Told::Again)));
+        Hello::read(&SECRET, handshake.hello(0)).unwrap()
     }
 
     #[test]
@@ -155,10 +159,10 @@ mod tests {
         let hello = with_cookie(&cookies, NOW);
         let fresh = cookies.check(&hello, (at(1), at(2)), NOW).unwrap();
         assert!(cookies.check(&hello, (at(1), at(2)), NOW + LIFE_NS).is_some());
-        for (from, gate, now) in
+        for (from, handshake_socket, now) in
             [(9, 2, NOW), (1, 9, NOW), (1, 2, NOW + LIFE_NS + 1), (1, 2, NOW - 1)]
         {
-            assert_eq!(cookies.check(&hello, (at(from), at(gate)), now), None);
+            assert_eq!(cookies.check(&hello, (at(from), at(handshake_socket)), now), None);
         }
         let others = Cookies::new().unwrap();
         assert_eq!(others.check(&hello, (at(1), at(2)), NOW), None, "another invitation's");

@@ -10,12 +10,12 @@
 //! 3. Otherwise the client is told to come again. It is refused only when all places are taken by connections that
 //!    wait to be accepted.
 
-use super::link::{Link, SERVER, Terms};
-use super::meeting::{BUSY, FULL, KEY_BYTES, NOBODY};
+use super::handshake::{BUSY, FULL, KEY_BYTES, NOBODY};
+use super::link::{FarLink, LinkParameters, SERVER};
 use super::{Between, link};
-use crate::line::Line;
+use crate::line::ConnectionLine;
 use crate::port::Order;
-use crate::queue::{Queue, Queued, Seat};
+use crate::queue::{Queue, QueueReservation, Queued};
 use clump_os::alarm::Alarm;
 use clump_wire::Packet;
 use clump_wire::Security;
@@ -38,20 +38,20 @@ pub(crate) struct HalfOpen {
     /// What its socket is watched under.
     pub(crate) number: u64,
     pub(crate) socket: UdpSocket,
-    pub(crate) terms: Terms,
+    pub(crate) terms: LinkParameters,
     pub(crate) order: Order,
-    pub(crate) seat: Arc<Seat>,
+    pub(crate) seat: Arc<QueueReservation>,
     /// The client's key, which names the meeting.
     pub(crate) client: [u8; KEY_BYTES],
     /// The gate that answered.
-    pub(crate) gate: SocketAddr,
+    pub(crate) handshake_socket: SocketAddr,
     pub(crate) opened_ns: u64,
 }
 
 impl HalfOpen {
     /// Whether a packet waits that only the client can have made. Others are thrown away.
-    pub(crate) fn is_shown(&self, security: Security) -> bool {
-        let Terms { me, epoch, peer_epoch, ref key, .. } = self.terms;
+    pub(crate) fn is_zero_copy(&self, security: Security) -> bool {
+        let LinkParameters { me, epoch, peer_epoch, ref key, .. } = self.terms;
         debug_assert_eq!(me, SERVER);
         let Ok(opener) = key.opener(security, link::CLIENT, peer_epoch, me) else { return false };
         let mut datagram = vec![0; DATAGRAM_BYTES];
@@ -77,9 +77,9 @@ impl HalfOpen {
         self,
         between: &Between,
         alarm: &Arc<Alarm>,
-    ) -> crate::error::Result<(Arc<Link>, Arc<Seat>)> {
-        let line = Arc::new(Line::new(self.order, 0));
-        let link = Link::open(self.socket.into(), &self.terms, between, line, alarm.clone())?;
+    ) -> crate::error::Result<(Arc<FarLink>, Arc<QueueReservation>)> {
+        let line = Arc::new(ConnectionLine::new(self.order, 0));
+        let link = FarLink::open(self.socket.into(), &self.terms, between, line, alarm.clone())?;
         Ok((Arc::new(link), self.seat))
     }
 }
@@ -107,7 +107,7 @@ impl HalfOpens {
     }
 
     /// The place of a client that came by another gate already, and has not shown itself.
-    pub(crate) fn seat_of(&self, client: &[u8; KEY_BYTES]) -> Option<Arc<Seat>> {
+    pub(crate) fn seat_of(&self, client: &[u8; KEY_BYTES]) -> Option<Arc<QueueReservation>> {
         let known = self.all.iter().find(|one| one.client == *client && !one.seat.is_taken());
         known.map(|one| one.seat.clone())
     }
@@ -121,7 +121,7 @@ impl HalfOpens {
         queue: &Arc<Queue>,
         ip: IpAddr,
         now_ns: u64,
-    ) -> Result<Arc<Seat>, u8> {
+    ) -> Result<Arc<QueueReservation>, u8> {
         self.forget_old(now_ns);
         let free = match queue.free() {
             Ok(free) => free,
@@ -148,14 +148,16 @@ impl HalfOpens {
 
     /// Keeps one. It takes the place of an older one of the same client at the same gate.
     pub(crate) fn enter(&mut self, half_open: HalfOpen) {
-        self.all.retain(|one| (one.client, one.gate) != (half_open.client, half_open.gate));
+        self.all.retain(|one| {
+            (one.client, one.handshake_socket) != (half_open.client, half_open.handshake_socket)
+        });
         self.all.push(half_open);
     }
 
     /// Takes out the one that is watched under `number`, if its client has shown itself.
     pub(crate) fn take_shown(&mut self, number: u64, security: Security) -> Option<HalfOpen> {
         let at = self.all.iter().position(|one| one.number == number)?;
-        self.all[at].is_shown(security).then(|| self.all.remove(at))
+        self.all[at].is_zero_copy(security).then(|| self.all.remove(at))
     }
 
     /// Gives up those that took too long, and those whose clients came by another gate.

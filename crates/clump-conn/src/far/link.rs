@@ -4,20 +4,21 @@
 use crate::error::{End, Error, Result};
 use crate::far::Between;
 use crate::hub::lock;
-use crate::line::Line;
-use crate::way::{Carrier, tell_due, with_numbers};
+use crate::line::ConnectionLine;
+use crate::route::{ConnectionTransport, send_due, with_numbers};
 use crate::words::ask;
-use clump_am::Attempt;
+use clump_am::SendAttempt;
 use clump_driver::{Clock, Fault, Timestamps, UdpOptions};
 use clump_net::seal::JobKey;
 use clump_net::{
-    Batch, Doors, FlowId, PeerAddress, Push, Refusal, Request, Sort, Stack, StackConfig,
+    Batch, Disposition, EndpointTable, FlowId, PeerAddress, Pushed, Refusal, Request, Stack,
+    StackConfig,
 };
 use clump_os::alarm::Alarm;
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::name::Name;
-use clump_wire::frame::Kind;
+use clump_wire::frame::FrameKind;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -33,11 +34,11 @@ const LAST_ANSWERS_NS: u64 = 50_000_000;
 const ROUNDS: usize = 16;
 
 /// See the module.
-pub(crate) struct Link {
+pub(crate) struct FarLink {
     core: Mutex<Core>,
     /// The number of the other side's stack.
     peer: u32,
-    line: Arc<Line>,
+    line: Arc<ConnectionLine>,
     address: SocketAddr,
     silence_ns: u64,
     /// Wakes the thread that looks after it.
@@ -58,7 +59,7 @@ struct Core {
 
 /// What the thread that looks after links learns of one.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tended {
+pub(crate) struct LinkEvents {
     /// Something for the program has come.
     pub(crate) news: bool,
     /// When to look again, by `clock::ticked_ns`.
@@ -69,7 +70,7 @@ pub(crate) struct Tended {
 
 /// What is needed to make one, besides the socket.
 #[derive(Debug)]
-pub(crate) struct Terms {
+pub(crate) struct LinkParameters {
     pub(crate) me: u32,
     pub(crate) epoch: u32,
     pub(crate) peer: SocketAddr,
@@ -77,7 +78,7 @@ pub(crate) struct Terms {
     pub(crate) key: JobKey,
 }
 
-impl std::fmt::Debug for Link {
+impl std::fmt::Debug for FarLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "link to {}", self.address)
     }
@@ -87,17 +88,17 @@ fn name_of(stack: u32) -> u64 {
     Name::new(stack, 0, 1).to_bits()
 }
 
-impl Link {
+impl FarLink {
     /// # Errors
     /// The socket or the key cannot be used.
     pub(crate) fn open(
         socket: OwnedFd,
-        terms: &Terms,
+        terms: &LinkParameters,
         between: &Between,
-        line: Arc<Line>,
+        line: Arc<ConnectionLine>,
         alarm: Arc<Alarm>,
     ) -> Result<Self> {
-        let Terms { me, epoch, peer: address, peer_epoch, ref key } = *terms;
+        let LinkParameters { me, epoch, peer: address, peer_epoch, ref key } = *terms;
         let unusable = |why: &dyn std::fmt::Display| Error::Between(why.to_string());
         let options = UdpOptions { timestamps: Timestamps::Crowds, ..UdpOptions::default() };
         let driver = clump_driver::take(socket, Vec::new(), options).map_err(|e| unusable(&e))?;
@@ -122,8 +123,8 @@ impl Link {
             credit_bytes: u64::MAX / 4,
             peers: vec![PeerAddress { id: peer, address, epoch: peer_epoch }],
         };
-        let doors = Box::new(OneDoor { name: name_of(me) });
-        let mut stack = Stack::new(config, key, driver, doors).map_err(|e| unusable(&e))?;
+        let endpoints = Box::new(LinkEndpoint { name: name_of(me) });
+        let mut stack = Stack::new(config, key, driver, endpoints).map_err(|e| unusable(&e))?;
         let flow = stack.open_flow(name_of(me), name_of(peer), peer, false);
         Ok(Self {
             core: Mutex::new(Core { stack, batch: Batch::default(), flow }),
@@ -139,7 +140,7 @@ impl Link {
         })
     }
 
-    pub(crate) fn line(&self) -> &Arc<Line> {
+    pub(crate) fn line(&self) -> &Arc<ConnectionLine> {
         &self.line
     }
 
@@ -154,10 +155,10 @@ impl Link {
     }
 
     /// Sends one message if there is room now.
-    fn push(&self, handler: u8, words: &[u64], payload: &[u8]) -> Attempt {
+    fn push(&self, handler: u8, words: &[u64], payload: &[u8]) -> SendAttempt {
         let mut core = lock(&self.core);
         let Core { stack, flow, .. } = &mut *core;
-        let kind = if payload.is_empty() { Kind::Short } else { Kind::Medium };
+        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
         let request = Request { flow: *flow, tag: 0, kind, handler, words };
         let pushed = stack.request(clock::ticked_ns, &request, payload);
         if handler != ask::PIECE {
@@ -167,14 +168,14 @@ impl Link {
             self.alarm.ring();
         }
         match pushed {
-            Push::Full => Attempt::Full,
+            Pushed::Full => SendAttempt::Full,
             // Who is lost takes nothing; the line knows.
-            Push::Accepted | Push::Lost(_) => Attempt::Sent,
+            Pushed::Accepted | Pushed::Lost(_) => SendAttempt::Sent,
         }
     }
 
     /// Takes in what has arrived, unless another thread does; true when anything did.
-    pub(crate) fn look(&self) -> bool {
+    pub(crate) fn poll(&self) -> bool {
         let Ok(mut core) = self.core.try_lock() else { return false };
         let handled = self.take_in(&mut core);
         if handled || core.stack.wants_service() {
@@ -182,7 +183,7 @@ impl Link {
             core.stack.service(now, true);
         }
         drop(core);
-        self.tell_due();
+        self.send_due();
         handled
     }
 
@@ -194,7 +195,10 @@ impl Link {
             for at in 0..batch.len() {
                 let mut words = clump_net::Words::default();
                 let Some(arrival) = batch.arrival(at, &mut words) else { break };
-                let Sort::Message(Kind::Short | Kind::Medium) = arrival.sort else { continue };
+                let Disposition::Message(FrameKind::Short | FrameKind::Medium) = arrival.sort
+                else {
+                    continue;
+                };
                 handled = true;
                 if self.line.handle(arrival.handler, arrival.words(), arrival.payload) {
                     self.due.store(true, Ordering::Release);
@@ -213,9 +217,9 @@ impl Link {
     }
 
     /// Sends what the line owes.
-    fn tell_due(&self) {
+    fn send_due(&self) {
         // A link refuses nothing for good.
-        if self.due.swap(false, Ordering::AcqRel) && !matches!(tell_due(self, &self.line), Ok(true))
+        if self.due.swap(false, Ordering::AcqRel) && !matches!(send_due(self, &self.line), Ok(true))
         {
             self.due.store(true, Ordering::Release);
         }
@@ -242,11 +246,11 @@ impl Link {
     }
 
     /// What the thread does for it: everything that is due.
-    pub(crate) fn tend(self: &Arc<Self>) -> Tended {
+    pub(crate) fn service(self: &Arc<Self>) -> LinkEvents {
         self.unsettled.store(false, Ordering::Release);
         let mut core = lock(&self.core);
         let mut news = self.take_in(&mut core);
-        let now = core.stack.looked_at();
+        let now = core.stack.polled_at();
         core.stack.service(now, true);
         core.stack.acknowledge_all(now);
         // Before the first packet there is no channel.
@@ -266,36 +270,36 @@ impl Link {
             self.line.end(End::Silent);
             news = true;
         }
-        self.tell_due();
+        self.send_due();
         let done = quiet || self.line.has_ended();
         let over = since != 0 && done && now.saturating_sub(since) >= LAST_ANSWERS_NS;
         let over = over || silent && since != 0;
         // A timer that is due and finds nothing to do must not keep the thread awake.
         let due_ns = due_ns.max(now + 100_000).min(now + self.silence_ns / 8);
         let due_ns = if since == 0 { due_ns } else { due_ns.min(now + LAST_ANSWERS_NS / 4) };
-        Tended { news, due_ns, over }
+        LinkEvents { news, due_ns, over }
     }
 }
 
-impl Carrier for Link {
+impl ConnectionTransport for FarLink {
     fn send(
         &self,
-        _: &Line,
+        _: &ConnectionLine,
         handler: u8,
         rest: &[u64],
         payload: &[u8],
-    ) -> clump_am::Result<Attempt> {
+    ) -> clump_am::Result<SendAttempt> {
         Ok(with_numbers(0, 0, rest, |words| self.push(handler, words, payload)))
     }
 }
 
 /// The only endpoint of a link.
 #[derive(Debug)]
-struct OneDoor {
+struct LinkEndpoint {
     name: u64,
 }
 
-impl Doors for OneDoor {
+impl EndpointTable for LinkEndpoint {
     fn admit(&self, to: u64, _tag: Option<u64>) -> std::result::Result<u8, Refusal> {
         if to == self.name { Ok(0) } else { Err(Refusal::NoSuchEndpoint) }
     }

@@ -1,17 +1,17 @@
 //! What the endpoint of a hub does with messages.
 
-use super::{Book, Known, Notice, hang_up, lock};
+use super::{HubState, Known, Notice, hang_up, lock};
 use crate::error::End;
-use crate::line::{Answer, Line};
+use crate::line::{ConnectAnswer, ConnectionLine};
 use crate::port::Order;
-use crate::queue::{Queued, Visitor};
+use crate::queue::{PendingConnection, Queued};
 use crate::words::{ask, refusal, tell};
 use clump_am::{Handler, Name, Returned, SharedEndpoint, Token};
 use clump_os::clock;
 use clump_rma::protocol;
 use std::sync::Arc;
 
-pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<Book>) {
+pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<HubState>) {
     let mine = book.clone();
     let connect = move |token: Token<'_>, words: &[u64], _: clump_am::Payload<'_>| {
         on_connect(&mine, token, words);
@@ -32,7 +32,7 @@ pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<Book>) {
         match addressed(&mine, words, token.from()) {
             Some((_, known)) => {
                 let mut state = known.line.state();
-                (state.theirs, state.answer) = (from, Some(Answer::Queued));
+                (state.theirs, state.answer) = (from, Some(ConnectAnswer::Queued));
             }
             // Whoever asked has given up.
             None => mine.note(Notice::hang_up(token.from(), from, to)),
@@ -42,7 +42,7 @@ pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<Book>) {
     endpoint.set_handler(Handler(tell::REFUSED), move |token, words, _| {
         let &[_, why] = words else { return };
         if let Some((_, known)) = addressed(&mine, words, token.from()) {
-            known.line.state().answer = Some(Answer::Refused(why));
+            known.line.state().answer = Some(ConnectAnswer::Refused(why));
         }
     });
     let mine = book.clone();
@@ -57,24 +57,24 @@ pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<Book>) {
 }
 
 /// The connection that a message is for, if it comes from its other side.
-fn addressed(book: &Book, words: &[u64], from: Name) -> Option<(u64, Known)> {
+fn addressed(book: &HubState, words: &[u64], from: Name) -> Option<(u64, Known)> {
     let number = *words.first()?;
     let known = book.known(number).filter(|known| known.peer == from)?;
     Some((number, known))
 }
 
-fn on_connect(book: &Book, token: Token<'_>, words: &[u64]) {
+fn on_connect(book: &HubState, token: Token<'_>, words: &[u64]) {
     let &[port, theirs, order] = words else { return };
     let queue = u16::try_from(port).ok().and_then(|port| book.queue(port));
     let peer = token.from();
     let refused = match queue {
         None => refusal::NO_LISTENER,
         Some(queue) => {
-            let line = Arc::new(Line::new(Order::of_bit(order), theirs));
+            let line = Arc::new(ConnectionLine::new(Order::of_bit(order), theirs));
             let (number, known) = (book.number(), Known { line: line.clone(), peer });
             // Who accepts it, maybe at once, finds it known.
             book.enter(number, line, peer);
-            match queue.push(Visitor::Near(number, known)) {
+            match queue.push(PendingConnection::Near(number, known)) {
                 Queued::Waits => {
                     // Only a peer that is gone would not take it, and then the line ends by itself.
                     let _ = token.reply(Handler(tell::QUEUED), &[theirs, number]);
@@ -95,7 +95,7 @@ fn on_connect(book: &Book, token: Token<'_>, words: &[u64]) {
 }
 
 /// A message came back: its other side is gone.
-fn on_returned(book: &Book, message: &Returned) {
+fn on_returned(book: &HubState, message: &Returned) {
     let word = |at: usize| message.words.get(at).copied().unwrap_or(0);
     let number = match (message.reply, message.handler.0) {
         (false, protocol::ask::PORT) => {
@@ -114,7 +114,7 @@ fn on_returned(book: &Book, message: &Returned) {
         return hang_up(book, number, &known);
     }
     let died = message.reason == clump_am::Reason::PeerLost;
-    known.line.state().answer.get_or_insert(Answer::Refused(refusal::NO_LISTENER));
+    known.line.state().answer.get_or_insert(ConnectAnswer::Refused(refusal::NO_LISTENER));
     if died {
         known.line.end(End::PeerDied);
     } else {

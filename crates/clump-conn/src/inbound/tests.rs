@@ -9,8 +9,8 @@ fn message(number: u64, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at as u64 * 31 + number * 7) as u8).collect()
 }
 
-fn piece(number: u64, bytes: u64, offset: u64) -> Piece {
-    Piece { number, bytes, offset }
+fn fragment(number: u64, bytes: u64, offset: u64) -> FragmentHeader {
+    FragmentHeader { number, bytes, offset }
 }
 
 proptest! {
@@ -23,10 +23,10 @@ proptest! {
         most in 1usize..3000,
         choices in prop::collection::vec(any::<u16>(), 64..256),
     ) {
-        let order = if kept { Order::Kept } else { Order::Any };
+        let order = if kept { Order::Ordered } else { Order::Any };
         let mut inbound = Inbound::new(order, WINDOW, MOST);
         let mut outbound = Outbound::new(WINDOW);
-        let mut wire: Vec<(Piece, Vec<u8>)> = Vec::new();
+        let mut wire: Vec<(FragmentHeader, Vec<u8>)> = Vec::new();
         let mut credits: Vec<u64> = Vec::new();
         let mut received: Vec<Vec<u8>> = Vec::new();
         let mut choice = choices.iter().cycle();
@@ -44,9 +44,9 @@ proptest! {
                         now = Some((message(number, len), outbound.begin(len)));
                     }
                     if let Some((bytes, sending)) = &mut now {
-                        if let Some((piece, len)) = outbound.poll_piece(sending, most) {
-                            let at = piece.offset as usize;
-                            wire.push((piece, bytes[at..at + len].to_vec()));
+                        if let Some((fragment, len)) = outbound.poll_fragment(sending, most) {
+                            let at = fragment.offset as usize;
+                            wire.push((fragment, bytes[at..at + len].to_vec()));
                             outbound.on_sent(sending, len);
                         }
                         if sending.is_done() {
@@ -60,8 +60,8 @@ proptest! {
                 }
                 1 if !wire.is_empty() => {
                     let at = usize::from(*choice.next().unwrap()) % wire.len();
-                    let (piece, payload) = wire.swap_remove(at);
-                    inbound.handle_piece(piece, &payload[..]).unwrap();
+                    let (fragment, payload) = wire.swap_remove(at);
+                    inbound.handle_fragment(fragment, &payload[..]).unwrap();
                 }
                 2 => received.extend(inbound.poll_message()),
                 _ => {
@@ -88,16 +88,16 @@ proptest! {
     fn nonsense_is_refused(
         kept in any::<bool>(),
         lens in prop::array::uniform4(3000u64..6000),
-        pieces in prop::collection::vec((0usize..4, 0u64..6000, 0usize..2000, any::<u8>()), 0..60),
+        fragments in prop::collection::vec((0usize..4, 0u64..6000, 0usize..2000, any::<u8>()), 0..60),
         total in prop::option::of(0u64..4),
     ) {
-        let order = if kept { Order::Kept } else { Order::Any };
+        let order = if kept { Order::Ordered } else { Order::Any };
         let mut inbound = Inbound::new(order, WINDOW, 5000);
-        for (at, &(number, offset, len, luck)) in pieces.iter().enumerate() {
+        for (at, &(number, offset, len, luck)) in fragments.iter().enumerate() {
             // Most fit the message that they say they are of; some are received between.
             let bytes = lens[number] + u64::from(luck % 64 == 0);
-            let piece = piece(number as u64, bytes, offset.min(bytes));
-            if inbound.handle_piece(piece, &vec![1; len.min((bytes - piece.offset) as usize)][..]).is_err() {
+            let fragment = fragment(number as u64, bytes, offset.min(bytes));
+            if inbound.handle_fragment(fragment, &vec![1; len.min((bytes - fragment.offset) as usize)][..]).is_err() {
                 return Ok(());
             }
             if at == 30 && let Some(total) = total && inbound.handle_total(total).is_err() {
@@ -116,7 +116,7 @@ proptest! {
 fn pieces_that_overlap_are_refused_before_they_fill_the_memory() {
     let mut inbound = Inbound::new(Order::Any, WINDOW, MOST);
     let sent = (1..MOST)
-        .take_while(|&at| inbound.handle_piece(piece(0, MOST, at), &[0; 1000][..]).is_ok());
+        .take_while(|&at| inbound.handle_fragment(fragment(0, MOST, at), &[0; 1000][..]).is_ok());
     assert!(sent.count() <= 100, "100 pieces of 1000 bytes are what a message of {MOST} bytes has");
     assert!(inbound.memory_bytes() as u64 <= MOST);
 }
@@ -124,11 +124,11 @@ fn pieces_that_overlap_are_refused_before_they_fill_the_memory() {
 /// Of messages that are begun one behind the other and never ended, one is given back and no more.
 #[test]
 fn only_one_message_may_be_longer_than_the_window() {
-    for order in [Order::Any, Order::Kept] {
+    for order in [Order::Any, Order::Ordered] {
         let mut inbound = Inbound::new(order, WINDOW, MOST);
         let begun = (0..1000).rev();
         let taken = begun.take_while(|&number| {
-            inbound.handle_piece(piece(number, MOST, 0), &[0; 1000][..]).is_ok()
+            inbound.handle_fragment(fragment(number, MOST, 0), &[0; 1000][..]).is_ok()
         });
         assert!(taken.count() <= 5, "{order:?}");
         assert!(inbound.memory_bytes() as u64 <= WINDOW + 1000, "{order:?}");
@@ -137,29 +137,33 @@ fn only_one_message_may_be_longer_than_the_window() {
 
 #[test]
 fn rules_of_pieces() {
-    let mut inbound = Inbound::new(Order::Kept, WINDOW, MOST);
-    inbound.handle_piece(piece(0, 4, 0), &b"ab"[..]).unwrap();
+    let mut inbound = Inbound::new(Order::Ordered, WINDOW, MOST);
+    inbound.handle_fragment(fragment(0, 4, 0), &b"ab"[..]).unwrap();
     for (bad, payload) in [
-        (piece(0, 5, 2), &b"cd"[..]),
-        (piece(0, 4, 1), b"bc"),
-        (piece(0, 4, 3), b"cd"),
-        (piece(0, 4, 2), b""),
-        (piece(1, MOST + 1, 0), b"x"),
-        (piece(1, u64::MAX, u64::MAX), b"x"),
+        (fragment(0, 5, 2), &b"cd"[..]),
+        (fragment(0, 4, 1), b"bc"),
+        (fragment(0, 4, 3), b"cd"),
+        (fragment(0, 4, 2), b""),
+        (fragment(1, MOST + 1, 0), b"x"),
+        (fragment(1, u64::MAX, u64::MAX), b"x"),
     ] {
-        assert_eq!(inbound.handle_piece(bad, payload), Err(Nonsense), "{bad:?}");
+        assert_eq!(inbound.handle_fragment(bad, payload), Err(ProtocolViolation), "{bad:?}");
     }
-    inbound.handle_piece(piece(0, 4, 2), &b"cd"[..]).unwrap();
+    inbound.handle_fragment(fragment(0, 4, 2), &b"cd"[..]).unwrap();
     assert_eq!(inbound.poll_message().unwrap(), b"abcd");
     assert_eq!(
-        inbound.handle_piece(piece(0, 4, 0), &b"abcd"[..]),
-        Err(Nonsense),
+        inbound.handle_fragment(fragment(0, 4, 0), &b"abcd"[..]),
+        Err(ProtocolViolation),
         "it was received"
     );
     inbound.handle_total(2).unwrap();
-    assert_eq!(inbound.handle_total(3), Err(Nonsense));
-    assert_eq!(inbound.handle_piece(piece(2, 1, 0), &b"x"[..]), Err(Nonsense), "beyond the end");
-    inbound.handle_piece(piece(1, 0, 0), &b""[..]).unwrap();
+    assert_eq!(inbound.handle_total(3), Err(ProtocolViolation));
+    assert_eq!(
+        inbound.handle_fragment(fragment(2, 1, 0), &b"x"[..]),
+        Err(ProtocolViolation),
+        "beyond the end"
+    );
+    inbound.handle_fragment(fragment(1, 0, 0), &b""[..]).unwrap();
     assert!(!inbound.is_over() && inbound.is_ready());
     assert_eq!(inbound.poll_message().unwrap(), b"");
     assert!(inbound.is_over());
@@ -170,15 +174,18 @@ fn a_peer_that_ignores_the_window_is_refused() {
     let mut inbound = Inbound::new(Order::Any, WINDOW, MOST);
     let fits = WINDOW / (PIECE_COST + 100);
     for number in 0..fits {
-        inbound.handle_piece(piece(number, 100, 0), &[0; 100][..]).unwrap();
+        inbound.handle_fragment(fragment(number, 100, 0), &[0; 100][..]).unwrap();
     }
-    assert_eq!(inbound.handle_piece(piece(fits, 100, 0), &[0; 100][..]), Err(Nonsense));
+    assert_eq!(
+        inbound.handle_fragment(fragment(fits, 100, 0), &[0; 100][..]),
+        Err(ProtocolViolation)
+    );
 }
 
 #[test]
 fn credit_that_did_not_get_out_is_due_again() {
     let mut inbound = Inbound::new(Order::Any, WINDOW, MOST);
-    inbound.handle_piece(piece(0, 1000, 0), &[0; 1000][..]).unwrap();
+    inbound.handle_fragment(fragment(0, 1000, 0), &[0; 1000][..]).unwrap();
     assert_eq!(inbound.poll_credit(), None);
     inbound.poll_message().unwrap();
     assert_eq!(inbound.poll_credit(), Some(1064));

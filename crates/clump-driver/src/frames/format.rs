@@ -9,7 +9,7 @@
 //! aside for local experiments. Everything after it is 16 bytes, less than the headers of IP and
 //! UDP, so a datagram that fits there fits here.
 
-use clump_os::link::Way;
+use clump_os::link::Neighbor;
 use clump_os::packet::Match;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -25,7 +25,7 @@ const VERSION: u8 = 2;
 
 /// Purpose of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     /// Carries a datagram.
     Datagram = 1,
     /// Probes whether frames arrive.
@@ -36,15 +36,15 @@ pub(super) enum Kind {
 
 /// Decoded header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) kind: Kind,
+pub(super) struct FrameHead {
+    pub(super) kind: FrameKind,
     pub(super) from: SocketAddrV4,
     /// Bytes of the datagram, or of the probe.
     pub(super) bytes: usize,
 }
 
 /// Returns the header of all frames of a route; kind and length are still to be written.
-pub(super) fn template(from: SocketAddrV4, to: SocketAddrV4, way: &Way) -> [u8; HEAD] {
+pub(super) fn template(from: SocketAddrV4, to: SocketAddrV4, way: &Neighbor) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..6].copy_from_slice(&way.to);
     head[6..12].copy_from_slice(&way.interface.address);
@@ -58,7 +58,7 @@ pub(super) fn template(from: SocketAddrV4, to: SocketAddrV4, way: &Way) -> [u8; 
 
 /// Completes a template.
 #[inline]
-pub(super) fn complete(head: &mut [u8; HEAD], kind: Kind, bytes: usize) {
+pub(super) fn complete(head: &mut [u8; HEAD], kind: FrameKind, bytes: usize) {
     head[14] = VERSION << 4 | kind as u8;
     head[16..18].copy_from_slice(&(bytes as u16).to_be_bytes());
 }
@@ -77,39 +77,39 @@ pub(super) fn accept(local: SocketAddrV4) -> [Match; 3] {
 /// Parses the header of a frame of `frame_bytes`; `None` if it has another format or claims a wrong
 /// length.
 #[inline]
-pub(super) fn parse(head: &[u8; HEAD], frame_bytes: usize) -> Option<Head> {
+pub(super) fn parse(head: &[u8; HEAD], frame_bytes: usize) -> Option<FrameHead> {
     let kind = match head[14] {
-        b if b == VERSION << 4 | Kind::Datagram as u8 => Kind::Datagram,
-        b if b == VERSION << 4 | Kind::Ask as u8 => Kind::Ask,
-        b if b == VERSION << 4 | Kind::Answer as u8 => Kind::Answer,
+        b if b == VERSION << 4 | FrameKind::Datagram as u8 => FrameKind::Datagram,
+        b if b == VERSION << 4 | FrameKind::Ask as u8 => FrameKind::Ask,
+        b if b == VERSION << 4 | FrameKind::Answer as u8 => FrameKind::Answer,
         _ => return None,
     };
     let half = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let bytes = usize::from(half(16));
     let host = Ipv4Addr::new(head[26], head[27], head[28], head[29]);
     let from = SocketAddrV4::new(host, half(20));
-    (HEAD + bytes <= frame_bytes).then_some(Head { kind, from, bytes })
+    (HEAD + bytes <= frame_bytes).then_some(FrameHead { kind, from, bytes })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clump_os::link::Interface;
+    use clump_os::link::EthernetInterface;
 
-    fn head(kind: Kind, bytes: usize) -> [u8; HEAD] {
-        let interface = Interface { index: 1, address: [2; 6], mtu: 1500, loopback: false };
+    fn head(kind: FrameKind, bytes: usize) -> [u8; HEAD] {
+        let interface = EthernetInterface { index: 1, address: [2; 6], mtu: 1500, loopback: false };
         let (from, to) = ("10.0.0.1:7000".parse().unwrap(), "10.0.0.2:9".parse().unwrap());
-        let mut head = template(from, to, &Way { interface, to: [3; 6] });
+        let mut head = template(from, to, &Neighbor { interface, to: [3; 6] });
         complete(&mut head, kind, bytes);
         head
     }
 
     #[test]
     fn a_frame_reads_as_it_was_written_and_matches_its_addressee() {
-        for kind in [Kind::Datagram, Kind::Ask, Kind::Answer] {
+        for kind in [FrameKind::Datagram, FrameKind::Ask, FrameKind::Answer] {
             let head = head(kind, 1000);
             let from = "10.0.0.1:7000".parse().unwrap();
-            let expected = Some(Head { kind, from, bytes: 1000 });
+            let expected = Some(FrameHead { kind, from, bytes: 1000 });
             assert_eq!(parse(&head, HEAD + 1000), expected);
             assert_eq!(parse(&head, HEAD + 1500), expected, "padded on the way");
             assert_eq!(parse(&head, HEAD + 999), None, "shorter than it says");
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn other_versions_and_kinds_are_refused() {
-        let mut other = head(Kind::Datagram, 0);
+        let mut other = head(FrameKind::Datagram, 0);
         for first in (0..=255_u8).filter(|b| !(0x21..=0x23).contains(b)) {
             other[14] = first;
             assert_eq!(parse(&other, 100), None);

@@ -9,7 +9,7 @@
 //! Pure: time comes in, datagrams to send go out.
 
 use super::format::{self, HEAD};
-use clump_os::link::Way;
+use clump_os::link::Neighbor;
 use std::collections::HashMap;
 use std::net::SocketAddrV4;
 
@@ -33,7 +33,7 @@ const LONGEST_PAUSE_NS: u64 = 1_000_000_000;
 
 /// State of one destination.
 #[derive(Debug)]
-pub(super) struct Path {
+pub(super) struct FramePath {
     pub(super) to: SocketAddrV4,
     /// Header of its frames, and their interface.
     pub(super) head: [u8; HEAD],
@@ -55,15 +55,15 @@ pub(super) struct Path {
 
 /// All destinations.
 #[derive(Debug, Default)]
-pub(super) struct Paths {
-    all: Vec<Path>,
+pub(super) struct FramePaths {
+    all: Vec<FramePath>,
     index: HashMap<SocketAddrV4, usize>,
     /// Index of the last one; most sends go to the same destination as the one before.
     last: usize,
     open: usize,
 }
 
-impl Paths {
+impl FramePaths {
     /// Returns the destination `to`, added if it is new; `None` when there are too many.
     #[inline]
     pub(super) fn towards(&mut self, to: SocketAddrV4) -> Option<usize> {
@@ -91,7 +91,7 @@ impl Paths {
             return None;
         }
         let at = self.all.len();
-        self.all.push(Path {
+        self.all.push(FramePath {
             to,
             head: [0; HEAD],
             interface: 0,
@@ -109,7 +109,7 @@ impl Paths {
     }
 
     #[inline]
-    pub(super) fn at(&mut self, at: usize) -> &mut Path {
+    pub(super) fn at(&mut self, at: usize) -> &mut FramePath {
         &mut self.all[at]
     }
 
@@ -133,7 +133,7 @@ impl Paths {
     }
 
     /// It is asked by question `number`; older ones are void.
-    pub(super) fn on_question(&mut self, at: usize, number: u64) {
+    pub(super) fn handle_credit_request(&mut self, at: usize, number: u64) {
         self.all[at].question = Some(number);
     }
 
@@ -169,7 +169,7 @@ impl Paths {
     }
 
     /// Notes its probe: it is there, so probing it need not wait.
-    pub(super) fn on_asked(&mut self, at: usize) {
+    pub(super) fn on_probe(&mut self, at: usize) {
         self.all[at].ask_at_ns = 0;
     }
 
@@ -185,21 +185,27 @@ impl Paths {
     }
 
     /// Notes the route that was found.
-    pub(super) fn on_way(&mut self, at: usize, from: SocketAddrV4, way: &Way, most_frame: usize) {
+    pub(super) fn on_neighbor(
+        &mut self,
+        at: usize,
+        from: SocketAddrV4,
+        way: &Neighbor,
+        max_frame: usize,
+    ) {
         let path = &mut self.all[at];
         path.head = format::template(from, path.to, way);
         path.interface = way.interface.index;
         let by_udp = way.interface.mtu.saturating_sub(format::UDP_HEADERS);
-        path.reach = most_frame.saturating_sub(HEAD).min(by_udp);
+        path.reach = max_frame.saturating_sub(HEAD).min(by_udp);
     }
 
     /// Returns true if the route is known.
-    pub(super) fn has_way(&self, at: usize) -> bool {
+    pub(super) fn has_neighbor(&self, at: usize) -> bool {
         self.all[at].reach > 0
     }
 }
 
-impl Path {
+impl FramePath {
     /// Returns true if a datagram may go there by frame.
     #[inline]
     pub(super) fn takes(&mut self, bytes: usize) -> bool {
@@ -228,23 +234,23 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clump_os::link::Interface;
+    use clump_os::link::EthernetInterface;
 
-    fn way() -> Way {
-        let interface = Interface { index: 3, address: [2; 6], mtu: 1500, loopback: false };
-        Way { interface, to: [4; 6] }
+    fn neighbor() -> Neighbor {
+        let interface = EthernetInterface { index: 3, address: [2; 6], mtu: 1500, loopback: false };
+        Neighbor { interface, to: [4; 6] }
     }
 
-    fn answered(paths: &mut Paths, at: usize) {
-        paths.on_question(at, 5);
+    fn answered(paths: &mut FramePaths, at: usize) {
+        paths.handle_credit_request(at, 5);
         assert!(paths.on_answer(at, 5));
     }
 
-    fn opened() -> (Paths, usize) {
-        let mut paths = Paths::default();
+    fn opened() -> (FramePaths, usize) {
+        let mut paths = FramePaths::default();
         let at = paths.towards("10.0.0.2:7".parse().unwrap()).unwrap();
         assert!(paths.is_due(at, 1) && !paths.at(at).takes(0));
-        paths.on_way(at, "10.0.0.1:7".parse().unwrap(), &way(), 1982);
+        paths.on_neighbor(at, "10.0.0.1:7".parse().unwrap(), &neighbor(), 1982);
         assert!(!paths.at(at).takes(0), "not before it has answered");
         answered(&mut paths, at);
         assert!(paths.any_open());
@@ -264,9 +270,9 @@ mod tests {
         assert!(!paths.at(at).takes(0) && !paths.any_open());
         answered(&mut paths, at);
         assert!(paths.at(at).takes(0));
-        let stranger = paths.towards("10.0.0.3:7".parse().unwrap()).unwrap();
-        answered(&mut paths, stranger);
-        assert!(!paths.at(stranger).takes(0), "an answer does not tell the way");
+        let foreign = paths.towards("10.0.0.3:7".parse().unwrap()).unwrap();
+        answered(&mut paths, foreign);
+        assert!(!paths.at(foreign).takes(0), "an answer does not tell the way");
     }
 
     #[test]
@@ -286,8 +292,8 @@ mod tests {
         let (mut paths, at) = opened();
         paths.close(at);
         assert!(!paths.on_answer(at, 5), "what was recorded earlier");
-        paths.on_question(at, 6);
-        paths.on_question(at, 7);
+        paths.handle_credit_request(at, 6);
+        paths.handle_credit_request(at, 7);
         assert!(!paths.on_answer(at, 6) && !paths.any_open());
         assert!(paths.on_answer(at, 7) && paths.any_open() && !paths.on_answer(at, 7));
     }
@@ -312,11 +318,11 @@ mod tests {
 
     #[test]
     fn questions_become_rare_and_an_answer_makes_them_quick_again() {
-        let (mut paths, at) = (Paths::default(), 0);
+        let (mut paths, at) = (FramePaths::default(), 0);
         paths.towards("10.0.0.2:7".parse().unwrap());
         let questions = (0..100_000).filter(|ms| paths.is_due(at, ms * 1_000_000)).count();
         assert!((100..120).contains(&questions), "{questions} in 100 s");
-        paths.on_way(at, "10.0.0.1:7".parse().unwrap(), &way(), 1982);
+        paths.on_neighbor(at, "10.0.0.1:7".parse().unwrap(), &neighbor(), 1982);
         answered(&mut paths, at);
         paths.close(at);
         assert!(paths.is_due(at, 0) && !paths.is_due(at, FIRST_PAUSE_NS - 1));
@@ -332,7 +338,7 @@ mod tests {
 
     #[test]
     fn destinations_are_bounded_and_strangers_are_not_noted() {
-        let mut paths = Paths::default();
+        let mut paths = FramePaths::default();
         let address = |i: usize| SocketAddrV4::new((0x0a00_0000 + i as u32).into(), 9);
         assert!((0..MOST).all(|i| paths.towards(address(i)) == Some(i)));
         assert_eq!(paths.towards(address(MOST)), None);

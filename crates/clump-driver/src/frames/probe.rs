@@ -8,7 +8,7 @@
 //! An answer has the number of its question. Only that to the question asked last is believed, so one that was
 //! recorded says nothing later.
 
-use super::format::Kind;
+use super::format::FrameKind;
 use clump_os::secret::{Secret, scrubbed};
 use ring::hmac::{self, HMAC_SHA256};
 use std::net::SocketAddrV4;
@@ -53,7 +53,7 @@ impl Probes {
     /// The probe `number` from one address to another.
     pub(super) fn write(
         &self,
-        kind: Kind,
+        kind: FrameKind,
         number: u64,
         (from, to): (SocketAddrV4, SocketAddrV4),
     ) -> [u8; PROBE_BYTES] {
@@ -68,7 +68,7 @@ impl Probes {
     /// The number of a probe, if it was made with the key.
     pub(super) fn read(
         &self,
-        kind: Kind,
+        kind: FrameKind,
         probe: &[u8; PROBE_BYTES],
         (from, to): (SocketAddrV4, SocketAddrV4),
     ) -> Option<u64> {
@@ -85,7 +85,7 @@ fn made(key: &[u8; KEY_BYTES]) -> clump_os::Result<Secret<hmac::Key>> {
     Secret::new(|| hmac::Key::new(HMAC_SHA256, key))
 }
 
-fn claim(kind: Kind, number: u64, (from, to): (SocketAddrV4, SocketAddrV4)) -> [u8; 21] {
+fn claim(kind: FrameKind, number: u64, (from, to): (SocketAddrV4, SocketAddrV4)) -> [u8; 21] {
     let mut bytes = [0; 21];
     bytes[0] = kind as u8;
     bytes[1..9].copy_from_slice(&number.to_le_bytes());
@@ -104,19 +104,19 @@ mod tests {
     fn a_probe_is_believed_with_its_key_kind_and_addresses_only() {
         let (a, b) = ("10.0.0.1:7".parse().unwrap(), "10.0.0.2:9".parse().unwrap());
         let mut probes = Probes::new().unwrap();
-        let stranger = Probes::new().unwrap();
+        let foreign = Probes::new().unwrap();
         probes.take_key(&[7; KEY_BYTES]);
         let number = probes.next_number();
         assert_ne!(number, probes.next_number());
-        let probe = probes.write(Kind::Ask, number, (a, b));
-        assert_eq!(probes.read(Kind::Ask, &probe, (a, b)), Some(number));
-        assert_eq!(probes.read(Kind::Answer, &probe, (a, b)), None);
-        assert_eq!(probes.read(Kind::Ask, &probe, (b, a)), None);
-        assert_eq!(stranger.read(Kind::Ask, &probe, (a, b)), None);
+        let probe = probes.write(FrameKind::Ask, number, (a, b));
+        assert_eq!(probes.read(FrameKind::Ask, &probe, (a, b)), Some(number));
+        assert_eq!(probes.read(FrameKind::Answer, &probe, (a, b)), None);
+        assert_eq!(probes.read(FrameKind::Ask, &probe, (b, a)), None);
+        assert_eq!(foreign.read(FrameKind::Ask, &probe, (a, b)), None);
         for at in 0..PROBE_BYTES {
             let mut forged = probe;
             forged[at] ^= 1;
-            assert_eq!(probes.read(Kind::Ask, &forged, (a, b)), None, "byte {at}");
+            assert_eq!(probes.read(FrameKind::Ask, &forged, (a, b)), None, "byte {at}");
         }
     }
 }

@@ -1,18 +1,18 @@
 //! Receiving: frames, found by a load from memory, and UDP, by a system call.
 
-use super::format::{self, HEAD, Head, Kind};
+use super::format::{self, FrameHead, FrameKind, HEAD};
 use super::probe::PROBE_BYTES;
-use super::{Frames, Link, UDP_PAUSE_NS, UDP_QUIET};
+use super::{FrameSocket, Frames, UDP_PAUSE_NS, UDP_QUIET};
 use crate::driver::Driver;
 use crate::error::DriverError;
-use crate::inbound::{Arrival, Ecn, Inbound};
+use crate::inbound::{Ecn, FilledBuffer, Inbound};
 use clump_os::clock;
 use std::net::SocketAddrV4;
 
 /// Maximum number of frames of one call, so that UDP gets its turn.
 const AT_ONCE: usize = 64;
 
-impl<L: Link> Frames<L> {
+impl<L: FrameSocket> Frames<L> {
     /// Returns true if frames are in use, and nothing arrives by UDP.
     #[inline]
     pub(super) fn is_udp_quiet(&self) -> bool {
@@ -60,16 +60,16 @@ impl<L: Link> Frames<L> {
         if bytes >= HEAD {
             self.link.copy(0, &mut head);
         }
-        let Some(Head { kind, from, bytes }) = format::parse(&head, bytes) else {
+        let Some(FrameHead { kind, from, bytes }) = format::parse(&head, bytes) else {
             self.counts.malformed += 1;
             return 0;
         };
         let known = self.paths.known(from);
-        if let Some(at) = known.filter(|_| kind == Kind::Datagram) {
+        if let Some(at) = known.filter(|_| kind == FrameKind::Datagram) {
             self.paths.on_heard(at);
         }
         match (kind, known) {
-            (Kind::Datagram, _) => {
+            (FrameKind::Datagram, _) => {
                 let Some(place) = into.buffer().and_then(|buffer| buffer.get_mut(..bytes)) else {
                     self.counts.malformed += 1;
                     return 0;
@@ -77,7 +77,7 @@ impl<L: Link> Frames<L> {
                 self.link.copy(HEAD, place);
                 self.counts.received += 1;
                 let (from, ecn) = (from.into(), Ecn::NotEct);
-                into.commit(&Arrival {
+                into.commit(&FilledBuffer {
                     bytes,
                     segment: None,
                     from,
@@ -87,16 +87,16 @@ impl<L: Link> Frames<L> {
                 })
             }
             // Only whom we send to anyway is answered, and where we know it to be: strangers get nothing.
-            (Kind::Ask | Kind::Answer, Some(at)) => {
+            (FrameKind::Ask | FrameKind::Answer, Some(at)) => {
                 self.receive_probe(kind, from, (at, bytes));
                 0
             }
-            (Kind::Ask | Kind::Answer, None) => 0,
+            (FrameKind::Ask | FrameKind::Answer, None) => 0,
         }
     }
 
     /// Takes a question or an answer, if it was made with the key.
-    fn receive_probe(&mut self, kind: Kind, from: SocketAddrV4, (at, bytes): (usize, usize)) {
+    fn receive_probe(&mut self, kind: FrameKind, from: SocketAddrV4, (at, bytes): (usize, usize)) {
         let mut probe = [0; PROBE_BYTES];
         if bytes != PROBE_BYTES {
             self.counts.malformed += 1;
@@ -107,9 +107,9 @@ impl<L: Link> Frames<L> {
             self.counts.forged += 1;
             return;
         };
-        if kind == Kind::Ask {
-            self.paths.on_asked(at);
-            self.send_probe(at, Kind::Answer, number);
+        if kind == FrameKind::Ask {
+            self.paths.on_probe(at);
+            self.send_probe(at, FrameKind::Answer, number);
             return;
         }
         let closed = self.paths.at(at).most == 0;

@@ -1,8 +1,8 @@
 //! Sending: the choice between frames and UDP, and probes of whether frames arrive.
 
-use super::format::{self, HEAD, Kind};
+use super::format::{self, FrameKind, HEAD};
 use super::probe::PROBE_BYTES;
-use super::{Frames, Link};
+use super::{FrameSocket, Frames};
 use crate::driver::{Driver, Outgoing};
 use crate::error::DriverError;
 use clump_os::{clock, packet};
@@ -21,7 +21,7 @@ enum Sent {
     NotByFrame,
 }
 
-impl<L: Link> Frames<L> {
+impl<L: FrameSocket> Frames<L> {
     /// Sends a short burst: by frames up to the first datagram that cannot, the rest by UDP.
     #[inline]
     fn send_short(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
@@ -40,7 +40,7 @@ impl<L: Link> Frames<L> {
         let rest = &batch[first..];
         let sent = self.udp.send(rest).map_err(|e| e.behind(first))?;
         for datagram in rest {
-            self.ask_if_due(&datagram.to);
+            self.probe_if_due(&datagram.to);
         }
         Ok(first + sent)
     }
@@ -54,7 +54,7 @@ impl<L: Link> Frames<L> {
         kept: bool,
     ) -> Result<usize, DriverError> {
         // Over loopback a few may be longer than any frame, and worth sending zero-copy.
-        let long = |datagram: &Outgoing<'_>| datagram.bytes() > packet::MOST_BYTES;
+        let long = |datagram: &Outgoing<'_>| datagram.bytes() > packet::MAX_BYTES;
         if batch.len() > SHORT || (kept && batch.iter().any(long)) {
             return self.send_long(batch, kept);
         }
@@ -73,9 +73,9 @@ impl<L: Link> Frames<L> {
                 before = Some(datagram.to);
             }
         }
-        let sent = if kept { self.udp.send_kept(batch)? } else { self.udp.send(batch)? };
+        let sent = if kept { self.udp.send_zero_copy(batch)? } else { self.udp.send(batch)? };
         if let Some(first) = batch.first() {
-            self.ask_if_due(&first.to);
+            self.probe_if_due(&first.to);
         }
         Ok(sent)
     }
@@ -91,7 +91,7 @@ impl<L: Link> Frames<L> {
         }
         let Outgoing { head, body, tail, .. } = datagram;
         let mut begin = path.head;
-        format::complete(&mut begin, Kind::Datagram, bytes);
+        format::complete(&mut begin, FrameKind::Datagram, bytes);
         // `takes` has checked the room: a path's frames are never longer than `frame`.
         let Some(frame) = self.frame.get_mut(..HEAD + bytes) else { return Sent::NotByFrame };
         let (first, rest) = frame.split_at_mut(HEAD);
@@ -119,7 +119,7 @@ impl<L: Link> Frames<L> {
     }
 
     /// Probes a closed destination for frames, when that is due.
-    fn ask_if_due(&mut self, to: &SocketAddr) {
+    fn probe_if_due(&mut self, to: &SocketAddr) {
         let SocketAddr::V4(to) = *to else { return };
         let Some(at) = self.paths.known(to) else { return };
         if self.paths.at(at).most > 0 || !self.paths.is_due(at, clock::now_ns()) {
@@ -128,7 +128,7 @@ impl<L: Link> Frames<L> {
         // If it is refused or unknown it stays closed, and the kernel is asked again later.
         let way = self.ways.find(*to.ip()).ok().flatten();
         if let Some(way) = way.filter(|way| self.link.reaches(way.interface.index)) {
-            self.paths.on_way(at, self.local, &way, self.link.most_bytes());
+            self.paths.on_neighbor(at, self.local, &way, self.link.max_bytes());
             self.ask(at);
         }
     }
@@ -136,13 +136,13 @@ impl<L: Link> Frames<L> {
     /// Asks whether frames arrive there. Lost questions are asked again.
     fn ask(&mut self, at: usize) {
         let number = self.probes.next_number();
-        self.paths.on_question(at, number);
-        self.send_probe(at, Kind::Ask, number);
+        self.paths.handle_credit_request(at, number);
+        self.send_probe(at, FrameKind::Ask, number);
     }
 
     /// Sends a frame without a datagram.
-    pub(super) fn send_probe(&mut self, at: usize, kind: Kind, number: u64) {
-        if !self.paths.has_way(at) {
+    pub(super) fn send_probe(&mut self, at: usize, kind: FrameKind, number: u64) {
+        if !self.paths.has_neighbor(at) {
             return;
         }
         let path = self.paths.at(at);
@@ -156,7 +156,7 @@ impl<L: Link> Frames<L> {
         frame[HEAD..HEAD + PROBE_BYTES].copy_from_slice(&probe);
         let gone = self.link.send(path.interface, &frame).is_ok();
         let counter = match kind {
-            Kind::Ask => &mut self.counts.asked,
+            FrameKind::Ask => &mut self.counts.asked,
             _ => &mut self.counts.answered,
         };
         *counter += u64::from(gone);

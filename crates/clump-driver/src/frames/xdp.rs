@@ -1,7 +1,7 @@
 //! Frames by an AF_XDP socket: taken from an interface before the kernel's protocols see them.
 
 use super::format;
-use super::link::Link;
+use super::socket::FrameSocket;
 use crate::error::DriverError;
 use clump_os::link;
 use clump_os::xdp::{self, Mode, Opened, Rings};
@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// An XDP socket on one interface.
 #[derive(Debug)]
-pub struct XdpLink {
+pub struct XdpSocket {
     socket: OwnedFd,
     rings: Rings,
     interface: u32,
@@ -33,7 +33,7 @@ fn interface(local: SocketAddrV4) -> Result<u32, DriverError> {
     found.ok_or(DriverError::Socket("no interface has the address of this UDP socket"))
 }
 
-impl XdpLink {
+impl XdpSocket {
     /// Takes the descriptors that [`xdp_socket`] opened.
     pub(super) fn new(
         socket: OwnedFd,
@@ -48,11 +48,11 @@ impl XdpLink {
     }
 }
 
-impl Link for XdpLink {
+impl FrameSocket for XdpSocket {
     const NAME: &'static str = "xdp";
 
-    fn most_bytes(&self) -> usize {
-        xdp::MOST_BYTES
+    fn max_bytes(&self) -> usize {
+        xdp::MAX_BYTES
     }
 
     fn reaches(&self, interface: u32) -> bool {

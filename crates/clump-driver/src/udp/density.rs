@@ -18,7 +18,7 @@ const SETTLING_CALLS: u32 = 64;
 
 /// Mode of the next receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum ReceiveMode {
     /// One datagram without metadata.
     Short,
     /// One with all its metadata; GRO and marks are being turned off.
@@ -29,7 +29,7 @@ pub(super) enum Way {
 
 /// Change to the socket's options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum SocketSwitch {
     /// GRO and marks on.
     On,
     /// GRO and marks off.
@@ -63,17 +63,17 @@ impl Density {
     }
 
     #[inline]
-    pub(super) fn way(&self) -> Way {
+    pub(super) fn receive_mode(&self) -> ReceiveMode {
         match self.state {
-            State::Short { .. } => Way::Short,
-            State::Settling { .. } => Way::Settling,
-            State::Full { .. } | State::Always => Way::Full,
+            State::Short { .. } => ReceiveMode::Short,
+            State::Settling { .. } => ReceiveMode::Settling,
+            State::Full { .. } | State::Always => ReceiveMode::Full,
         }
     }
 
     /// Notes that a receive call found this many datagrams.
     #[inline]
-    pub(super) fn on_found(&mut self, datagrams: usize) -> Option<Turn> {
+    pub(super) fn on_found(&mut self, datagrams: usize) -> Option<SocketSwitch> {
         let found = u32::try_from(datagrams).unwrap_or(u32::MAX);
         match &mut self.state {
             State::Short { streak } | State::Settling { streak, .. } => {
@@ -83,7 +83,7 @@ impl Density {
                 }
                 let episode = *streak;
                 self.state = State::Full { episode, lone: 0, idle: 0 };
-                Some(Turn::On)
+                Some(SocketSwitch::On)
             }
             State::Full { episode, idle, .. } => {
                 *episode = episode.saturating_add(found);
@@ -96,7 +96,7 @@ impl Density {
 
     /// Notes that a receive call found nothing.
     #[inline]
-    pub(super) fn on_empty(&mut self) -> Option<Turn> {
+    pub(super) fn on_empty(&mut self) -> Option<SocketSwitch> {
         match &mut self.state {
             State::Short { streak } => *streak = 0,
             State::Settling { calls, streak } => {
@@ -116,7 +116,7 @@ impl Density {
                 *idle += 1;
                 if *lone >= LONE_EPISODES || *idle >= IDLE_POLLS {
                     self.state = State::Settling { calls: 0, streak: 0 };
-                    return Some(Turn::Off);
+                    return Some(SocketSwitch::Off);
                 }
             }
             State::Always => {}
@@ -134,8 +134,8 @@ mod tests {
         for _ in 1..CROWD {
             assert_eq!(density.on_found(1), None);
         }
-        assert_eq!(density.on_found(1), Some(Turn::On));
-        assert_eq!(density.way(), Way::Full);
+        assert_eq!(density.on_found(1), Some(SocketSwitch::On));
+        assert_eq!(density.receive_mode(), ReceiveMode::Full);
         density
     }
 
@@ -145,7 +145,7 @@ mod tests {
         for _ in 0..1000 {
             assert_eq!((density.on_found(1), density.on_empty()), (None, None));
         }
-        assert_eq!(density.way(), Way::Short);
+        assert_eq!(density.receive_mode(), ReceiveMode::Short);
     }
 
     #[test]
@@ -157,12 +157,15 @@ mod tests {
             assert_eq!((turn, density.on_found(1)), (None, None));
             turn = density.on_empty();
         }
-        assert_eq!((turn, density.way()), (Some(Turn::Off), Way::Settling));
+        assert_eq!(
+            (turn, density.receive_mode()),
+            (Some(SocketSwitch::Off), ReceiveMode::Settling)
+        );
         for _ in 1..SETTLING_CALLS {
             assert_eq!((density.on_found(1), density.on_empty()), (None, None));
-            assert_eq!(density.way(), Way::Settling);
+            assert_eq!(density.receive_mode(), ReceiveMode::Settling);
         }
-        assert_eq!((density.on_empty(), density.way()), (None, Way::Short));
+        assert_eq!((density.on_empty(), density.receive_mode()), (None, ReceiveMode::Short));
     }
 
     #[test]
@@ -171,17 +174,17 @@ mod tests {
         for _ in 0..1000 {
             assert_eq!((density.on_found(5), density.on_empty()), (None, None));
         }
-        assert_eq!(density.way(), Way::Full);
+        assert_eq!(density.receive_mode(), ReceiveMode::Full);
         let turns = (0..IDLE_POLLS).filter_map(|_| density.on_empty()).count();
-        assert_eq!((turns, density.way()), (1, Way::Settling));
-        assert_eq!(density.on_found(CROWD as usize), Some(Turn::On));
+        assert_eq!((turns, density.receive_mode()), (1, ReceiveMode::Settling));
+        assert_eq!(density.on_found(CROWD as usize), Some(SocketSwitch::On));
     }
 
     #[test]
     fn always_is_always() {
         let mut density = Density::always_full();
         for _ in 0..10_000 {
-            assert_eq!((density.on_empty(), density.way()), (None, Way::Full));
+            assert_eq!((density.on_empty(), density.receive_mode()), (None, ReceiveMode::Full));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Receiving from UDP sockets.
 
 use super::Udp;
-use super::density::{Turn, Way};
+use super::density::{ReceiveMode, SocketSwitch};
 use crate::error::DriverError;
-use crate::inbound::{Arrival, Ecn, Inbound};
+use crate::inbound::{Ecn, FilledBuffer, Inbound};
 use clump_os::OsError;
 use clump_os::clock;
 use clump_os::udp::{self, Arrived};
@@ -45,11 +45,11 @@ impl Udp {
             if into.room() == 0 {
                 return Ok(0);
             }
-            let way = self.sockets[socket].density.way();
+            let way = self.sockets[socket].density.receive_mode();
             let result = match way {
-                Way::Short => self.receive_short(socket, into),
-                Way::Settling => self.receive_one(socket, into),
-                Way::Full => self.receive_several(socket, into),
+                ReceiveMode::Short => self.receive_short(socket, into),
+                ReceiveMode::Settling => self.receive_one(socket, into),
+                ReceiveMode::Full => self.receive_several(socket, into),
             };
             let received = match result {
                 Ok(received) => received,
@@ -72,7 +72,7 @@ impl Udp {
         let (bytes, from) = udp::receive(self.sockets[socket].fd.as_fd(), buffer)?;
         let from = canonical(from);
         let ecn = Ecn::NotEct;
-        Ok(into.commit(&Arrival {
+        Ok(into.commit(&FilledBuffer {
             bytes,
             segment: None,
             from,
@@ -109,7 +109,7 @@ impl Udp {
 
     fn commit(&mut self, arrived: &Arrived, now: Option<u64>, into: &mut Inbound) -> usize {
         let waited = now.zip(arrived.arrived_ns).map(|(now, at)| now.saturating_sub(at));
-        let received = into.commit(&Arrival {
+        let received = into.commit(&FilledBuffer {
             waited_ns: waited,
             bytes: arrived.bytes,
             segment: arrived.segment,
@@ -131,8 +131,8 @@ impl Udp {
             found => socket.density.on_found(found),
         };
         if let Some(turn) = turn {
-            self.counts.grew_dense += u64::from(turn == Turn::On);
-            socket.report_all(turn == Turn::On, &self.options)?;
+            self.counts.grew_dense += u64::from(turn == SocketSwitch::On);
+            socket.report_all(turn == SocketSwitch::On, &self.options)?;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ pub(super) const MESSAGES: usize = 16;
 const LATE_ERRORS: usize = 4;
 
 /// Meaning of a kernel error for the datagram at hand.
-enum Verdict {
+enum SendErrorClass {
     /// It is about an earlier one: send again.
     Again,
     /// The wire takes no more now.
@@ -32,20 +32,22 @@ enum Verdict {
     Refused,
 }
 
-fn verdict(e: Errno) -> Verdict {
+fn verdict(e: Errno) -> SendErrorClass {
     match e {
-        Errno::CONNREFUSED | Errno::CONNRESET | Errno::INTR => Verdict::Again,
+        Errno::CONNREFUSED | Errno::CONNRESET | Errno::INTR => SendErrorClass::Again,
         // A firewall's verdict (EPERM) may change, and the peer's agent decides which ranks are cut
         // off.
-        Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::PERM => Verdict::Full,
-        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::HOSTDOWN => Verdict::Lost,
-        _ => Verdict::Refused,
+        Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::PERM => SendErrorClass::Full,
+        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::HOSTDOWN => {
+            SendErrorClass::Lost
+        }
+        _ => SendErrorClass::Refused,
     }
 }
 
 /// Returns true if an error does not mean that the attempted mechanism failed.
 pub(super) fn is_passing(e: Errno) -> bool {
-    !matches!(verdict(e), Verdict::Refused)
+    !matches!(verdict(e), SendErrorClass::Refused)
 }
 
 /// Returns true for errors by which kernels and devices refuse a run whose datagrams they may take
@@ -57,7 +59,7 @@ fn refuses_runs(e: Errno) -> bool {
 /// Returns true for errors that may be about a connection and not about a datagram: its address or
 /// route is gone, or it still reports the size of an earlier one.
 fn may_blame_connection(e: Errno) -> bool {
-    matches!(verdict(e), Verdict::Lost)
+    matches!(verdict(e), SendErrorClass::Lost)
         || matches!(e, Errno::INVAL | Errno::ADDRNOTAVAIL | Errno::MSGSIZE)
 }
 
@@ -137,19 +139,19 @@ impl Udp {
                     self.counts.sent += 1;
                     return Ok(true);
                 }
-                Err(e) if matches!(verdict(e), Verdict::Again) => self.counts.refused += 1,
+                Err(e) if matches!(verdict(e), SendErrorClass::Again) => self.counts.refused += 1,
                 Err(e) if may_blame_connection(e) && connection.is_some() => {
                     self.connections.drop(connection.take());
                 }
                 Err(_) => break,
             }
         }
-        self.settle(result.err().unwrap_or(Errno::AGAIN), index, datagram, 1)
+        self.resolve_error(result.err().unwrap_or(Errno::AGAIN), index, datagram, 1)
     }
 
     /// Handles error `e` of the kernel for `run` datagrams. Returns `false` if they were not taken
     /// now.
-    fn settle(
+    fn resolve_error(
         &mut self,
         e: Errno,
         index: usize,
@@ -157,16 +159,16 @@ impl Udp {
         run: usize,
     ) -> Result<bool, DriverError> {
         match verdict(e) {
-            Verdict::Full => {
+            SendErrorClass::Full => {
                 self.counts.full += 1;
                 Ok(false)
             }
             // An error that persists when sending again is about this destination.
-            Verdict::Lost | Verdict::Again => {
+            SendErrorClass::Lost | SendErrorClass::Again => {
                 self.counts.unreachable += run as u64;
                 Ok(true)
             }
-            Verdict::Refused => Err(refused(e, index, datagram)),
+            SendErrorClass::Refused => Err(refused(e, index, datagram)),
         }
     }
 
@@ -186,7 +188,7 @@ impl Udp {
                     taken += datagrams;
                     late = 0;
                 }
-                Err(e) if matches!(verdict(e), Verdict::Again) && late < LATE_ERRORS => {
+                Err(e) if matches!(verdict(e), SendErrorClass::Again) && late < LATE_ERRORS => {
                     self.counts.refused += 1;
                     late += 1;
                 }
@@ -200,7 +202,7 @@ impl Udp {
                     self.capabilities.gso = false;
                 }
                 Err(e) => {
-                    if !self.settle(e, taken, &rest[0], runs[0])? {
+                    if !self.resolve_error(e, taken, &rest[0], runs[0])? {
                         return Ok(taken);
                     }
                     taken += runs[0];
@@ -223,12 +225,12 @@ impl Udp {
         let connection = self.connection_to(socket, &to);
         let connection = connection.filter(|&number| self.connections.cut(number, 0, longest));
         let connected = connection.and_then(|number| self.connections.socket(number));
-        let several = self.sockets.len() > 1;
+        let multirail = self.sockets.len() > 1;
         let (mut messages, mut next) = (0, 0);
         let longest = if self.capabilities.gso { self.options.gso_segments } else { 1 };
         let mut plans = [(0, 0); MESSAGES];
         while messages < MESSAGES && next < rest.len() {
-            let elsewhere = several && self.socket_towards(&rest[next].to) != socket;
+            let elsewhere = multirail && self.socket_towards(&rest[next].to) != socket;
             if elsewhere || connected.is_some() && rest[next].to != to {
                 break;
             }
@@ -257,13 +259,13 @@ impl Udp {
 
 /// Returns the number of datagrams at the beginning of `batch` that may go as one run: equal ones
 /// to one destination, of which the last may be shorter.
-pub(super) fn run_length(batch: &[Outgoing<'_>], longest: usize, most_bytes: usize) -> usize {
+pub(super) fn run_length(batch: &[Outgoing<'_>], longest: usize, max_bytes: usize) -> usize {
     let Some(first) = batch.first() else { return 0 };
     let bytes = first.bytes();
     if bytes == 0 {
         return 1;
     }
-    let longest = longest.min(most_bytes / bytes).min(batch.len());
+    let longest = longest.min(max_bytes / bytes).min(batch.len());
     let mut run = 1;
     while run < longest {
         let next = &batch[run];

@@ -2,7 +2,7 @@
 
 use crate::rigs::Made;
 use clump_driver::{
-    Capabilities, Driver, DriverError, Inbound, Outgoing, PathCounts, PeerPaths, Several, Udp,
+    Capabilities, Driver, DriverError, Inbound, Multirail, Outgoing, PathCounts, PeerPaths, Udp,
     UdpOptions,
 };
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ const PATHS: usize = 3;
 /// Wrapper that reports, for every datagram sent, an authenticated answer by the path of its peer:
 /// so no path is left, and nothing is copied.
 struct Answered {
-    inner: Several<Udp>,
+    inner: Multirail<Udp>,
     names: Vec<(SocketAddr, usize)>,
 }
 
@@ -31,7 +31,7 @@ pub fn several_over_udp(count: usize) -> Made {
         });
         let names = places.iter().enumerate();
         let names = names.map(|(other, all)| (all[0], (me + other) % PATHS)).collect();
-        Ok(Box::new(Answered { inner: Several::new(inner, peers)?, names }))
+        Ok(Box::new(Answered { inner: Multirail::new(inner, peers)?, names }))
     };
     let made = all.into_iter().enumerate().map(make).collect::<Result<Vec<_>, _>>();
     made.map_err(|e| e.to_string())
@@ -49,7 +49,7 @@ impl Driver for Answered {
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
         let result = self.inner.send(batch);
         for &(name, path) in &self.names {
-            self.inner.on_genuine(name, path as u8);
+            self.inner.on_authenticated(name, path as u8);
         }
         let counts = self.paths().unwrap();
         assert_eq!((counts.taken_out, counts.came_back), (0, 0));

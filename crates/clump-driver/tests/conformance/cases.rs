@@ -193,13 +193,14 @@ pub fn readiness_follows_the_queue(bench: &mut Bench) {
         let mut watched = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
         rustix::event::poll(&mut watched, Some(limit)).unwrap() == 1
     };
-    let (now, patience) = (Timespec { tv_sec: 0, tv_nsec: 0 }, Timespec { tv_sec: 20, tv_nsec: 0 });
+    let (now, spin_policy) =
+        (Timespec { tv_sec: 0, tv_nsec: 0 }, Timespec { tv_sec: 20, tv_nsec: 0 });
     for _ in 0..3 {
         assert!(!ready(bench, &now));
         bench.send_payloads(0, 1, &[payload(1, 10), payload(2, 12)]);
         while !ready(bench, &now) {
             bench.push_along();
-            ready(bench, &Timespec { tv_nsec: 1_000_000, ..patience });
+            ready(bench, &Timespec { tv_nsec: 1_000_000, ..spin_policy });
         }
         assert_eq!(contents(&bench.receive(1, 2)), [payload(1, 10), payload(2, 12)]);
     }

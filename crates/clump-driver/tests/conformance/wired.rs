@@ -3,7 +3,7 @@
 
 use crate::rigs::Made;
 use clump_driver::{
-    Attached, Capabilities, Driver, DriverError, Frames, Inbound, Link, Outgoing, Packet,
+    Attached, Capabilities, Driver, DriverError, FrameSocket, Frames, Inbound, Outgoing, Packet,
     UdpOptions, Xdp, packet_socket, xdp_socket,
 };
 use clump_os::netns::{self, Networks};
@@ -100,7 +100,11 @@ fn apart<D: Driver>(
 
 /// Sends among all until frames reach all drivers, or for each of the first two `one` other, and
 /// drains the datagrams.
-fn warm<D: Driver, L: Link>(drivers: &mut [D], one: bool, frames: fn(&mut D) -> &mut Frames<L>) {
+fn warm<D: Driver, L: FrameSocket>(
+    drivers: &mut [D],
+    one: bool,
+    frames: fn(&mut D) -> &mut Frames<L>,
+) {
     let mut inbound = Inbound::new(32);
     let (others, who) = if one { (1, 2) } else { (drivers.len() as u64 - 1, drivers.len()) };
     let locals: Vec<_> = drivers.iter().map(Driver::local).collect();

@@ -1,6 +1,6 @@
 //! Peers that consist of two programs, a server and a client: their arguments and their output.
 
-use super::score::{Game, Score};
+use super::score::{Score, Workload};
 use crate::pair::Scope;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
@@ -46,26 +46,26 @@ impl Peer {
     }
 
     /// Returns the runs for all its figures.
-    pub fn questions(self, scope: Scope) -> Vec<Question> {
-        let streams = super::sizes(scope).iter().map(|&bytes| Game::Bandwidth(bytes));
-        let games: Vec<Game> = match self {
-            Peer::Ucx => [Game::RoundTrip, Game::Rate].into_iter().chain(streams).collect(),
-            Peer::Libfabric => vec![Game::RoundTrip],
+    pub fn questions(self, scope: Scope) -> Vec<PeerFigure> {
+        let streams = super::sizes(scope).iter().map(|&bytes| Workload::Bandwidth(bytes));
+        let workloads: Vec<Workload> = match self {
+            Peer::Ucx => [Workload::RoundTrip, Workload::Rate].into_iter().chain(streams).collect(),
+            Peer::Libfabric => vec![Workload::RoundTrip],
             Peer::Iperf => streams.collect(),
         };
-        games.into_iter().map(|game| Question { peer: self, scope, game }).collect()
+        workloads.into_iter().map(|workload| PeerFigure { peer: self, scope, workload }).collect()
     }
 }
 
 /// One figure of one peer: a run of its server and its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Question {
+pub struct PeerFigure {
     peer: Peer,
     scope: Scope,
-    game: Game,
+    workload: Workload,
 }
 
-impl Question {
+impl PeerFigure {
     /// Returns the command of the server; `address` is that of its node.
     pub fn server(&self, program: &Path, address: &str, port: u16) -> Command {
         let mut command = self.common(program, port);
@@ -80,9 +80,9 @@ impl Question {
     /// Returns the command of the client, for a server at `address`.
     pub fn client(&self, program: &Path, address: &str, port: u16) -> Command {
         let mut command = self.common(program, port);
-        match (self.peer, self.game) {
+        match (self.peer, self.workload) {
             (Peer::Libfabric, _) => drop(command.args(["-P", &port.to_string(), address])),
-            (Peer::Iperf, Game::Bandwidth(bytes)) => {
+            (Peer::Iperf, Workload::Bandwidth(bytes)) => {
                 command.args(["-c", address, "-t", "1", "-J", "-l", &bytes.to_string()]);
             }
             _ => drop(command.arg(address)),
@@ -120,12 +120,12 @@ impl Question {
             Scope::Shm => 1,
             Scope::Net => 5,
         };
-        match self.game {
-            Game::Rate => ("ucp_am_bw", 8, 300_000 / slower),
-            Game::Bandwidth(bytes) => {
+        match self.workload {
+            Workload::Rate => ("ucp_am_bw", 8, 300_000 / slower),
+            Workload::Bandwidth(bytes) => {
                 ("ucp_am_bw", bytes, ((256 << 20) / bytes).clamp(100, 20_000) / slower)
             }
-            Game::RoundTrip | Game::Barrier(_) => ("ucp_am_lat", 8, 50_000 / slower),
+            Workload::RoundTrip | Workload::Barrier(_) => ("ucp_am_lat", 8, 50_000 / slower),
         }
     }
 
@@ -135,12 +135,12 @@ impl Question {
     /// Fails if the output has no figures of the expected form.
     pub fn score(&self, text: &str) -> Result<Score> {
         let mut score = Score::default();
-        match (self.peer, self.game) {
-            (Peer::Ucx, game) => {
+        match (self.peer, self.workload) {
+            (Peer::Ucx, workload) => {
                 let figures = ucx_row(text)?;
-                match game {
-                    Game::Rate => score.rate_per_s = Some(figures.messages_per_s),
-                    Game::Bandwidth(bytes) => {
+                match workload {
+                    Workload::Rate => score.rate_per_s = Some(figures.messages_per_s),
+                    Workload::Bandwidth(bytes) => {
                         #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
                         let size = bytes as f64;
                         score.bandwidth.insert(bytes, size * figures.messages_per_s);
@@ -150,10 +150,10 @@ impl Question {
                 }
             }
             (Peer::Libfabric, _) => score.round_trip_ns = Some(2e3 * ofi_one_way_us(text)?),
-            (Peer::Iperf, Game::Bandwidth(bytes)) => {
+            (Peer::Iperf, Workload::Bandwidth(bytes)) => {
                 score.bandwidth.insert(bytes, iperf_bytes_per_s(text)?);
             }
-            (Peer::Iperf, game) => bail!("iperf3 does not play {game}"),
+            (Peer::Iperf, workload) => bail!("iperf3 does not play {workload}"),
         }
         Ok(score)
     }
@@ -202,8 +202,8 @@ fn iperf_bytes_per_s(text: &str) -> Result<f64> {
 mod tests {
     use super::*;
 
-    fn ask(peer: Peer, game: Game, text: &str) -> Result<Score> {
-        Question { peer, scope: Scope::Net, game }.score(text)
+    fn ask(peer: Peer, workload: Workload, text: &str) -> Result<Score> {
+        PeerFigure { peer, scope: Scope::Net, workload }.score(text)
     }
 
     #[test]
@@ -214,9 +214,9 @@ mod tests {
         let expected = UcxFigures { median_us: 0.551, messages_per_s: 3_804_970.0 };
         assert_eq!(ucx_row(&format!("{head}{row}")).unwrap(), expected);
         assert!(ucx_row(head).is_err() && ucx_row("100,1.5\n").is_err());
-        let score = ask(Peer::Ucx, Game::RoundTrip, row).unwrap();
+        let score = ask(Peer::Ucx, Workload::RoundTrip, row).unwrap();
         assert_eq!(score.round_trip_ns, Some(1102.0));
-        let score = ask(Peer::Ucx, Game::Bandwidth(1000), row).unwrap();
+        let score = ask(Peer::Ucx, Workload::Bandwidth(1000), row).unwrap();
         assert_eq!(score.bandwidth[&1000], 3_804_970_000.0);
     }
 
@@ -224,13 +224,13 @@ mod tests {
     fn figures_of_libfabric_and_iperf_are_found() {
         let text = "bytes   #sent   #ack     total       time     MB/sec    usec/xfer   Mxfers/sec\n\
                     8       10k     =10k     156k        0.12s      1.30        6.15       0.16\n";
-        let score = ask(Peer::Libfabric, Game::RoundTrip, text).unwrap();
+        let score = ask(Peer::Libfabric, Workload::RoundTrip, text).unwrap();
         assert_eq!(score.round_trip_ns, Some(12_300.0));
-        assert!(ask(Peer::Libfabric, Game::RoundTrip, "bytes\n").is_err());
+        assert!(ask(Peer::Libfabric, Workload::RoundTrip, "bytes\n").is_err());
         let json = r#"{"end": {"sum_received": {"bits_per_second": 16e9}}}"#;
-        let score = ask(Peer::Iperf, Game::Bandwidth(4096), json).unwrap();
+        let score = ask(Peer::Iperf, Workload::Bandwidth(4096), json).unwrap();
         assert_eq!(score.bandwidth[&4096], 2e9);
-        assert!(ask(Peer::Iperf, Game::Bandwidth(4096), "{}").is_err());
+        assert!(ask(Peer::Iperf, Workload::Bandwidth(4096), "{}").is_err());
     }
 
     #[test]
@@ -242,6 +242,6 @@ mod tests {
             assert!(command.get_args().any(|a| a == "10.0.0.1"));
         }
         assert_eq!(Peer::Libfabric.questions(Scope::Net).len(), 1);
-        assert!(Peer::Iperf.questions(Scope::Net).iter().all(|q| q.game != Game::Rate));
+        assert!(Peer::Iperf.questions(Scope::Net).iter().all(|q| q.workload != Workload::Rate));
     }
 }

@@ -1,7 +1,7 @@
 //! Other programs: found, run within a time limit, and always ended with this one.
 
 use anyhow::{Context, Result, bail};
-use clump_os::tied::Tied;
+use clump_os::bound_child::BoundChild;
 use clump_os::{clock, signal, thread};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
 /// A program that ends with its guard.
 #[derive(Debug)]
 pub struct Guard {
-    program: Tied,
+    program: BoundChild,
     output: Option<Reader>,
     complaint: Option<Reader>,
 }
@@ -55,7 +55,7 @@ impl Guard {
     /// Fails if it cannot be started.
     pub fn start(command: &mut Command) -> Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut program = Tied::start(command)
+        let mut program = BoundChild::start(command)
             .with_context(|| format!("starting {:?}", command.get_program()))?;
         let output = program.child().stdout.take().map(reader).transpose()?;
         let complaint = program.child().stderr.take().map(reader).transpose()?;

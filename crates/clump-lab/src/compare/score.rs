@@ -21,7 +21,7 @@ pub struct Score {
 /// One figure that can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Game {
+pub enum Workload {
     /// The figure [`Score::round_trip_ns`].
     RoundTrip,
     /// The figure [`Score::rate_per_s`].
@@ -32,62 +32,64 @@ pub enum Game {
     Barrier(usize),
 }
 
-impl Game {
+impl Workload {
     /// Returns true if less is better.
     pub fn is_time(self) -> bool {
-        matches!(self, Game::RoundTrip | Game::Barrier(_))
+        matches!(self, Workload::RoundTrip | Workload::Barrier(_))
     }
 
     /// Returns the unit in tables.
     pub fn unit(self) -> &'static str {
         match self {
-            Game::RoundTrip | Game::Barrier(_) => "us",
-            Game::Rate => "M/s",
-            Game::Bandwidth(_) => "GB/s",
+            Workload::RoundTrip | Workload::Barrier(_) => "us",
+            Workload::Rate => "M/s",
+            Workload::Bandwidth(_) => "GB/s",
         }
     }
 
     /// Returns the factor from the unit of the score to that of tables.
     pub fn scale(self) -> f64 {
         match self {
-            Game::RoundTrip | Game::Barrier(_) => 1e-3,
-            Game::Rate => 1e-6,
-            Game::Bandwidth(_) => 1e-9,
+            Workload::RoundTrip | Workload::Barrier(_) => 1e-3,
+            Workload::Rate => 1e-6,
+            Workload::Bandwidth(_) => 1e-9,
         }
     }
 }
 
-impl Display for Game {
+impl Display for Workload {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Game::RoundTrip => write!(f, "round trip, 8 B"),
-            Game::Rate => write!(f, "one-way rate, 8 B"),
+            Workload::RoundTrip => write!(f, "round trip, 8 B"),
+            Workload::Rate => write!(f, "one-way rate, 8 B"),
             #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
-            Game::Bandwidth(bytes) => write!(f, "bandwidth, {}", crate::text::bytes(*bytes as f64)),
-            Game::Barrier(ranks) => write!(f, "barrier, {ranks} ranks"),
+            Workload::Bandwidth(bytes) => {
+                write!(f, "bandwidth, {}", crate::text::bytes(*bytes as f64))
+            }
+            Workload::Barrier(ranks) => write!(f, "barrier, {ranks} ranks"),
         }
     }
 }
 
 impl Score {
     /// Returns the figure of a workload.
-    pub fn of(&self, game: Game) -> Option<f64> {
-        match game {
-            Game::RoundTrip => self.round_trip_ns,
-            Game::Rate => self.rate_per_s,
-            Game::Bandwidth(bytes) => self.bandwidth.get(&bytes).copied(),
-            Game::Barrier(ranks) => self.barrier_ns.get(&ranks).copied(),
+    pub fn of(&self, workload: Workload) -> Option<f64> {
+        match workload {
+            Workload::RoundTrip => self.round_trip_ns,
+            Workload::Rate => self.rate_per_s,
+            Workload::Bandwidth(bytes) => self.bandwidth.get(&bytes).copied(),
+            Workload::Barrier(ranks) => self.barrier_ns.get(&ranks).copied(),
         }
     }
 
     /// Returns the workloads that have a figure.
-    pub fn games(&self) -> Vec<Game> {
-        let mut games = Vec::new();
-        games.extend(self.round_trip_ns.map(|_| Game::RoundTrip));
-        games.extend(self.rate_per_s.map(|_| Game::Rate));
-        games.extend(self.bandwidth.keys().map(|&n| Game::Bandwidth(n)));
-        games.extend(self.barrier_ns.keys().map(|&n| Game::Barrier(n)));
-        games
+    pub fn workloads(&self) -> Vec<Workload> {
+        let mut workloads = Vec::new();
+        workloads.extend(self.round_trip_ns.map(|_| Workload::RoundTrip));
+        workloads.extend(self.rate_per_s.map(|_| Workload::Rate));
+        workloads.extend(self.bandwidth.keys().map(|&n| Workload::Bandwidth(n)));
+        workloads.extend(self.barrier_ns.keys().map(|&n| Workload::Barrier(n)));
+        workloads
     }
 
     /// Takes over the figures of `other`.
@@ -147,11 +149,14 @@ mod tests {
         let text = "launcher says hello\nround_trip_ns 412.5\nrate_per_s 51000000\n\
                     bandwidth 4096 9000000000\nbandwidth 65536 11000000000\nbarrier_ns 350.0\n";
         let score = Score::parse(text, 2).unwrap();
-        assert_eq!(score.of(Game::RoundTrip), Some(412.5));
-        assert_eq!(score.of(Game::Bandwidth(65536)), Some(11e9));
-        assert_eq!((score.of(Game::Barrier(2)), score.of(Game::Barrier(16))), (Some(350.0), None));
+        assert_eq!(score.of(Workload::RoundTrip), Some(412.5));
+        assert_eq!(score.of(Workload::Bandwidth(65536)), Some(11e9));
+        assert_eq!(
+            (score.of(Workload::Barrier(2)), score.of(Workload::Barrier(16))),
+            (Some(350.0), None)
+        );
         assert_eq!(Score::parse(&score.lines(), 2).unwrap(), score);
-        assert_eq!(score.games().len(), 5);
+        assert_eq!(score.workloads().len(), 5);
         assert!(Score::parse("rate_per_s many", 2).is_err());
     }
 
@@ -159,7 +164,10 @@ mod tests {
     fn joining_keeps_what_the_other_lacks() {
         let mut two = Score::parse("round_trip_ns 1\nbarrier_ns 2", 2).unwrap();
         two.join(Score::parse("barrier_ns 3", 16).unwrap());
-        assert_eq!((two.of(Game::Barrier(2)), two.of(Game::Barrier(16))), (Some(2.0), Some(3.0)));
+        assert_eq!(
+            (two.of(Workload::Barrier(2)), two.of(Workload::Barrier(16))),
+            (Some(2.0), Some(3.0))
+        );
         assert_eq!(two.round_trip_ns, Some(1.0));
     }
 }

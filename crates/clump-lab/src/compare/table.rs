@@ -1,8 +1,8 @@
 //! The comparison as text, Markdown and JSON.
 
-use super::Turns;
-use super::contestant::Missing;
-use super::score::Game;
+use super::ImplementationTurns;
+use super::implementation::Missing;
+use super::score::Workload;
 use crate::contrast::Contrast;
 use clump_loggp::Median;
 use serde::Serialize;
@@ -10,23 +10,23 @@ use std::fmt::Write;
 
 /// Medians over rounds.
 #[derive(Debug, Serialize)]
-pub struct Table {
+pub struct ComparisonTable {
     /// Implementations, clump first.
     pub names: Vec<String>,
     /// One row per workload that clump ran.
-    pub rows: Vec<Row>,
+    pub rows: Vec<WorkloadRow>,
 }
 
 /// One workload.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct WorkloadRow {
     /// The workload.
-    pub game: Game,
+    pub workload: Workload,
     /// Its name in the table.
     pub name: String,
     /// Unit of the figures.
     pub unit: &'static str,
-    /// One figure per implementation, in the order of [`Table::names`]; `None` where it does not
+    /// One figure per implementation, in the order of [`ComparisonTable::names`]; `None` where it does not
     /// support the workload.
     pub figures: Vec<Option<Median>>,
     /// Factor by which clump is better than each, by the median of the rounds' ratios; clump
@@ -34,34 +34,34 @@ pub struct Row {
     pub advantage: Vec<Option<f64>>,
 }
 
-impl Row {
+impl WorkloadRow {
     /// Returns clump's advantage over the best of the others.
     pub fn over_best(&self) -> Option<f64> {
         self.advantage.iter().skip(1).flatten().copied().min_by(f64::total_cmp)
     }
 }
 
-impl Table {
+impl ComparisonTable {
     /// Builds the table from the rounds of all implementations; the first is clump.
-    pub fn of(results: &[Turns]) -> Self {
+    pub fn of(results: &[ImplementationTurns]) -> Self {
         let names = results.iter().map(|r| r.name.clone()).collect();
-        let games = results.first().and_then(|r| r.rounds.first()).map(|s| s.games());
-        let row = |game: Game| Row {
-            game,
-            name: game.to_string(),
-            unit: game.unit(),
+        let workloads = results.first().and_then(|r| r.rounds.first()).map(|s| s.workloads());
+        let row = |workload: Workload| WorkloadRow {
+            workload,
+            name: workload.to_string(),
+            unit: workload.unit(),
             figures: results
                 .iter()
                 .map(|r| {
                     Some(
-                        Median::of(r.rounds.iter().filter_map(|s| s.of(game)))?
-                            .scaled(game.scale(), 0.0),
+                        Median::of(r.rounds.iter().filter_map(|s| s.of(workload)))?
+                            .scaled(workload.scale(), 0.0),
                     )
                 })
                 .collect(),
-            advantage: results.iter().map(|r| advantage(&results[0], r, game)).collect(),
+            advantage: results.iter().map(|r| advantage(&results[0], r, workload)).collect(),
         };
-        Self { names, rows: games.unwrap_or_default().into_iter().map(row).collect() }
+        Self { names, rows: workloads.unwrap_or_default().into_iter().map(row).collect() }
     }
 
     /// Formats the table in 100 columns.
@@ -105,12 +105,16 @@ impl Table {
     }
 }
 
-fn advantage(us: &Turns, them: &Turns, game: Game) -> Option<f64> {
+fn advantage(
+    us: &ImplementationTurns,
+    them: &ImplementationTurns,
+    workload: Workload,
+) -> Option<f64> {
     let rounds = us.rounds.iter().zip(&them.rounds);
     let pairs: Vec<(f64, f64)> =
-        rounds.filter_map(|(a, b)| Some((a.of(game)?, b.of(game)?))).collect();
+        rounds.filter_map(|(a, b)| Some((a.of(workload)?, b.of(workload)?))).collect();
     let ratio = Contrast::of(&pairs)?.ratio.value;
-    Some(if game.is_time() { 1.0 / ratio } else { ratio })
+    Some(if workload.is_time() { 1.0 / ratio } else { ratio })
 }
 
 fn number(value: Option<f64>) -> String {
@@ -127,12 +131,12 @@ mod tests {
     use super::*;
     use crate::compare::score::Score;
 
-    fn result(name: &str, rounds: &[&str]) -> Turns {
+    fn result(name: &str, rounds: &[&str]) -> ImplementationTurns {
         let rounds = rounds.iter().map(|text| Score::parse(text, 2).unwrap()).collect();
-        Turns { name: name.into(), rounds }
+        ImplementationTurns { name: name.into(), rounds }
     }
 
-    fn results() -> Vec<Turns> {
+    fn results() -> Vec<ImplementationTurns> {
         vec![
             result("clump", &["round_trip_ns 400\nbandwidth 4096 10e9\nbarrier_ns 300"; 3]),
             result("UCX", &["round_trip_ns 1200\nbandwidth 4096 5e9"; 3]),
@@ -142,18 +146,18 @@ mod tests {
 
     #[test]
     fn advantage_is_against_the_best_in_the_direction_of_better() {
-        let table = Table::of(&results());
-        let row = |game| table.rows.iter().find(|r| r.game == game).unwrap();
-        assert_eq!(row(Game::RoundTrip).over_best(), Some(2.5));
-        assert_eq!(row(Game::Bandwidth(4096)).over_best(), Some(0.5));
-        assert_eq!(row(Game::Barrier(2)).over_best(), Some(500.0));
-        assert_eq!(row(Game::Barrier(2)).figures[1], None);
-        assert!((row(Game::RoundTrip).figures[0].unwrap().value - 0.4).abs() < 1e-12);
+        let table = ComparisonTable::of(&results());
+        let row = |workload| table.rows.iter().find(|r| r.workload == workload).unwrap();
+        assert_eq!(row(Workload::RoundTrip).over_best(), Some(2.5));
+        assert_eq!(row(Workload::Bandwidth(4096)).over_best(), Some(0.5));
+        assert_eq!(row(Workload::Barrier(2)).over_best(), Some(500.0));
+        assert_eq!(row(Workload::Barrier(2)).figures[1], None);
+        assert!((row(Workload::RoundTrip).figures[0].unwrap().value - 0.4).abs() < 1e-12);
     }
 
     #[test]
     fn text_and_markdown_show_every_contestant() {
-        let table = Table::of(&results());
+        let table = ComparisonTable::of(&results());
         let missing = [Missing { name: "Open MPI", remedy: "not installed".into() }];
         let text = table.text(&missing);
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
@@ -162,6 +166,6 @@ mod tests {
         assert_eq!(markdown.lines().count(), 2 + table.rows.len());
         let cells = |l: &str| l.matches('|').count();
         assert!(markdown.lines().all(|l| cells(l) == 7), "{markdown}");
-        assert!(Table::of(&[]).rows.is_empty());
+        assert!(ComparisonTable::of(&[]).rows.is_empty());
     }
 }

@@ -1,9 +1,12 @@
 //! `clump lab loss`: options and jobs.
 
-use super::live::{self, Game};
-use super::{Goodput, Incast, LOSSES, Report, SENDERS, Stream, TRIP_LOSS, Tail, Text, Trips};
+use super::live::{self, LossWorkload};
+use super::{
+    Goodput, IncastFigures, LOSSES, LossReport, LossText, RoundTripFigures, SENDERS, StreamFigures,
+    TRIP_LOSS, Tail,
+};
 use crate::compare::process;
-use crate::launch::{self, Shape};
+use crate::launch::{self, JobShape};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clump_wire::Security;
@@ -16,7 +19,7 @@ const SEED_VARIABLE: &str = "CLUMP_NET_SEED";
 
 /// Options of `clump lab loss`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct LossArgs {
     /// Protection of packets between nodes: aead or crc
     #[arg(long, default_value = "aead")]
     pub security: Security,
@@ -34,47 +37,55 @@ pub struct Args {
     pub json: bool,
     /// Workload of the ranks of a job.
     #[arg(long, hide = true, value_enum)]
-    pub game: Option<Game>,
+    pub workload: Option<LossWorkload>,
 }
 
 /// Runs the command. Returns the exit code.
 ///
 /// # Errors
 /// Fails if a job cannot be run, or if it lost nothing.
-pub fn run(args: &Args) -> Result<u8> {
-    if let Some(game) = args.game {
-        if let Some(said) = live::play(game, args.security)? {
+pub fn run(args: &LossArgs) -> Result<u8> {
+    if let Some(workload) = args.workload {
+        if let Some(said) = live::play(workload, args.security)? {
             println!("{said}");
         }
         return Ok(0);
     }
     let mut goodput = Vec::new();
     for loss in LOSSES {
-        let turn = |round: usize| -> Result<(Stream, Stream)> {
+        let turn = |round: usize| -> Result<(StreamFigures, StreamFigures)> {
             let seed = args.seed.wrapping_add(round as u64);
-            Ok((job(args, Game::Stream, loss.0, seed)?, job(args, Game::Stream, 0, seed)?))
+            Ok((
+                job(args, LossWorkload::Stream, loss.0, seed)?,
+                job(args, LossWorkload::Stream, 0, seed)?,
+            ))
         };
         let turns = (0..args.rounds).map(turn).collect::<Result<Vec<_>>>()?;
         goodput.push(Goodput::of(loss, &turns)?);
     }
-    let lossless: Trips = job(args, Game::Trips, 0, args.seed)?;
-    let lossy: Trips = job(args, Game::Trips, TRIP_LOSS, args.seed)?;
+    let lossless: RoundTripFigures = job(args, LossWorkload::Trips, 0, args.seed)?;
+    let lossy: RoundTripFigures = job(args, LossWorkload::Trips, TRIP_LOSS, args.seed)?;
     let tail = Tail::of(&lossy, &lossless)?;
-    let incast: Incast = job(args, Game::Incast, 0, args.seed)?;
-    let report = Report { security: args.security.name(), goodput, tail, incast };
+    let incast: IncastFigures = job(args, LossWorkload::Incast, 0, args.seed)?;
+    let report = LossReport { security: args.security.name(), goodput, tail, incast };
     if args.json {
         println!("{}", serde_json::to_string(&report)?);
     } else {
-        print!("{}", Text(&report));
+        print!("{}", LossText(&report));
     }
     Ok(0)
 }
 
 /// Runs a job for the output of its rank 0.
-fn job<T: DeserializeOwned>(args: &Args, game: Game, loss_ppm: u32, seed: u64) -> Result<T> {
-    let ranks = if game == Game::Incast { 1 + SENDERS } else { 2 };
-    let shape = Shape { ranks, nodes: ranks, security: args.security, netns: args.netns };
-    let value = game.to_possible_value().context("every game has a name")?;
+fn job<T: DeserializeOwned>(
+    args: &LossArgs,
+    workload: LossWorkload,
+    loss_ppm: u32,
+    seed: u64,
+) -> Result<T> {
+    let ranks = if workload == LossWorkload::Incast { 1 + SENDERS } else { 2 };
+    let shape = JobShape { ranks, nodes: ranks, security: args.security, netns: args.netns };
+    let value = workload.to_possible_value().context("every game has a name")?;
     let mut command = launch::job(shape, 0)?;
     command.args(["lab", "loss", "--game", value.get_name()]);
     command.args(["--security", args.security.name()]);

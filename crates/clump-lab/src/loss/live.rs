@@ -1,9 +1,9 @@
 //! The ranks of the jobs under loss.
 
-use super::{Incast, Stream, Times, Trips};
+use super::{IncastFigures, RoundTripFigures, StreamFigures, Times};
 use crate::measure;
-use crate::pair::meeting::{Part, meet};
-use crate::pair::{Pair, Scope, Way};
+use crate::pair::meeting::{PairRole, meet};
+use crate::pair::{BulkPath, Pair, Scope};
 use anyhow::{Context, Result, ensure};
 use clump::Clump;
 use clump::am::{Endpoint, Handler, Name, Tag};
@@ -35,7 +35,7 @@ const STOP: Handler = Handler(2);
 
 /// Workload of the ranks of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Game {
+pub enum LossWorkload {
     /// A stream from rank 0 to the last rank.
     Stream,
     /// Round trips between them.
@@ -48,9 +48,9 @@ pub enum Game {
 ///
 /// # Errors
 /// Fails if the job does not fit the workload, or if a message fails.
-pub fn play(game: Game, security: Security) -> Result<Option<String>> {
+pub fn play(workload: LossWorkload, security: Security) -> Result<Option<String>> {
     let cl = clump::init()?;
-    if game == Game::Incast {
+    if workload == LossWorkload::Incast {
         let said = incast(&cl)?.map(|result| serde_json::to_string(&result)).transpose()?;
         cl.barrier()?;
         return Ok(said);
@@ -58,24 +58,24 @@ pub fn play(game: Game, security: Security) -> Result<Option<String>> {
     let mut part = meet(&cl, Scope::Net, security)?;
     let mut said = None;
     match &mut part {
-        Part::Issuer(issuer) => {
+        PairRole::Issuer(issuer) => {
             let before = counters(&cl);
             let since = || {
                 let after = counters(&cl);
                 (after.0 - before.0, after.1 - before.1)
             };
-            said = Some(if game == Game::Trips {
+            said = Some(if workload == LossWorkload::Trips {
                 let ns = trips(&mut **issuer, TRIPS)?;
-                serde_json::to_string(&Trips { ns, resent: since().1 })?
+                serde_json::to_string(&RoundTripFigures { ns, resent: since().1 })?
             } else {
                 let bytes_per_s = goodput(&mut **issuer, MESSAGES, SLICES)?;
                 let (sent, resent) = since();
-                serde_json::to_string(&Stream { bytes_per_s, sent, resent })?
+                serde_json::to_string(&StreamFigures { bytes_per_s, sent, resent })?
             });
             issuer.finish()?;
         }
-        Part::Server(server) => server.serve()?,
-        Part::Onlooker => {}
+        PairRole::Server(server) => server.serve()?,
+        PairRole::Onlooker => {}
     }
     cl.barrier()?;
     Ok(said)
@@ -90,14 +90,14 @@ fn counters(cl: &Clump) -> (u64, u64) {
 /// Returns the bytes per second of `count` medium messages at a time.
 fn goodput<P: Pair>(pair: &mut P, count: usize, slices: usize) -> Result<f64> {
     let mut samples = Vec::with_capacity(slices);
-    let chunk = MESSAGE.min(pair.largest(Way::Medium));
+    let chunk = MESSAGE.min(pair.largest(BulkPath::Medium));
     for _ in 0..slices {
         measure::round_trips(pair, 16, 0.0)?;
         let start = pair.now();
         for _ in 0..count {
-            pair.bulk(Way::Medium, chunk)?;
+            pair.bulk(BulkPath::Medium, chunk)?;
         }
-        pair.settle()?;
+        pair.await_handled()?;
         let end = pair.now();
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
         let bytes = (count * chunk) as f64;
@@ -114,7 +114,7 @@ fn trips<P: Pair>(pair: &mut P, count: usize) -> Result<Vec<f64>> {
 }
 
 /// Lets all others send to rank 0: first one of them, then all.
-fn incast(cl: &Clump) -> Result<Option<Incast>> {
+fn incast(cl: &Clump) -> Result<Option<IncastFigures>> {
     ensure!(cl.nranks() >= 2, "an incast needs senders");
     let bytes = Rc::new(RefCell::new(vec![0u64; cl.nranks()]));
     let stops = Rc::new(Cell::new(0u32));
@@ -129,7 +129,7 @@ fn incast(cl: &Clump) -> Result<Option<Incast>> {
     });
     let stop = stops.clone();
     endpoint.set_handler(STOP, move |_, _, _| stop.set(stop.get() + 1));
-    let names = cl.exchange(endpoint.name())?;
+    let names = cl.all_gather(endpoint.name())?;
     let mut rates = Vec::new();
     let mut mine = [0; 3];
     for (round, senders) in [(1, 1..2), (2, 1..cl.nranks())] {
@@ -145,10 +145,10 @@ fn incast(cl: &Clump) -> Result<Option<Incast>> {
         }
         cl.barrier()?;
     }
-    let times = times(&cl.exchange(mine)?[1..]);
+    let times = times(&cl.all_gather(mine)?[1..]);
     let together = rates.pop().unwrap_or_default();
     let alone = rates.pop().and_then(|rates| rates.first().copied());
-    Ok(alone.filter(|_| cl.rank() == 0).map(|alone| Incast { alone, together, times }))
+    Ok(alone.filter(|_| cl.rank() == 0).map(|alone| IncastFigures { alone, together, times }))
 }
 
 /// Returns the nanoseconds until now: in all, on a processor, waiting for one. The kernel's account

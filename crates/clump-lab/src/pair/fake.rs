@@ -1,7 +1,7 @@
 //! A LogGP machine with known parameters and a virtual clock, for testing the measurements.
 
-use super::{Link, Pair, Way};
-use crate::wire::Game;
+use super::{BulkPath, Pair, PairNetwork};
+use crate::wire::WireWorkload;
 use anyhow::Result;
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub struct FakePair {
     /// Cost of reading the clock.
     pub clock_ns: f64,
     /// The network, if there is one.
-    pub link: Option<Link>,
+    pub link: Option<PairNetwork>,
     now: f64,
     nic_free: f64,
     replies: VecDeque<f64>,
@@ -96,15 +96,15 @@ impl Pair for FakePair {
         Ok(())
     }
 
-    fn bulk(&mut self, _way: Way, bytes: usize) -> Result<()> {
+    fn bulk(&mut self, _way: BulkPath, bytes: usize) -> Result<()> {
         self.now += self.bulk_start + self.big_g * bytes as f64;
         Ok(())
     }
 
-    fn largest(&self, way: Way) -> usize {
+    fn largest(&self, way: BulkPath) -> usize {
         match way {
-            Way::Medium => 1 << 16,
-            Way::Long => usize::MAX,
+            BulkPath::Medium => 1 << 16,
+            BulkPath::Long => usize::MAX,
         }
     }
 
@@ -120,7 +120,7 @@ impl Pair for FakePair {
         self.replies.len() as u64
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn await_handled(&mut self) -> Result<()> {
         self.now = self.now.max(self.nic_free) + self.rtt();
         Ok(())
     }
@@ -133,15 +133,15 @@ impl Pair for FakePair {
         Ok((f64::from(rounds) * 2.0 * self.l * 10.0) as u64)
     }
 
-    fn link(&self) -> Option<&Link> {
+    fn link(&self) -> Option<&PairNetwork> {
         self.link.as_ref()
     }
 
     /// A round of the bare network takes as long as latency alone, a byte half of clump's time.
-    fn wire_game(&mut self, game: Game) -> Result<f64> {
-        let ns = match game {
-            Game::PingPong { rounds, .. } => f64::from(rounds) * 2.0 * self.l,
-            Game::Stream { total, .. } => total as f64 * self.big_g / 2.0,
+    fn wire_game(&mut self, workload: WireWorkload) -> Result<f64> {
+        let ns = match workload {
+            WireWorkload::PingPong { rounds, .. } => f64::from(rounds) * 2.0 * self.l,
+            WireWorkload::Stream { total, .. } => total as f64 * self.big_g / 2.0,
         };
         self.now += ns;
         Ok(ns)

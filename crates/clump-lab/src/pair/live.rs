@@ -1,9 +1,9 @@
 //! A pair of real ranks: [`Issuer`] is the side that measures, [`Server`] the side that answers.
 #![allow(clippy::disallowed_types, reason = "the probe lines are clump_os::sync atomics")]
 
-use super::{Link, Pair, Way};
+use super::{BulkPath, Pair, PairNetwork};
 use crate::baseline::PageAligned;
-use crate::wire::{Game, Wire};
+use crate::wire::{Wire, WireWorkload};
 use anyhow::{Context, Result};
 use clump_am::{AsContext, Dest, Endpoint, Handler, Name, Tag};
 use clump_os::clock;
@@ -26,7 +26,7 @@ const COUNTED: Handler = Handler(6);
 /// An invitation to the line ping-pong: first number, number of rounds.
 const FLAGS: Handler = Handler(7);
 const QUIT: Handler = Handler(8);
-/// An invitation to a workload of the bare network: the words of a [`Game`].
+/// An invitation to a workload of the bare network: the words of a [`Workload`].
 const WIRE: Handler = Handler(9);
 /// Number of answered requests that the laboratory assumes to be in flight at once between nodes.
 /// The actual limit there is in bytes; bursts from twice this number on show the steady interval.
@@ -69,7 +69,7 @@ pub struct Issuer {
     asked: u64,
     flags_played: u64,
     payload: PageAligned,
-    net: Option<(Link, Wire)>,
+    net: Option<(PairNetwork, Wire)>,
 }
 
 impl Issuer {
@@ -80,7 +80,7 @@ impl Issuer {
     pub fn open(
         rank: &impl AsContext,
         exchange: impl FnOnce(Name) -> Result<Name>,
-        net: Option<(Link, Wire)>,
+        net: Option<(PairNetwork, Wire)>,
     ) -> Result<Self> {
         let answered = Rc::new(Cell::new(0));
         let counted = Rc::new(Cell::new((0, 0)));
@@ -146,20 +146,20 @@ impl Pair for Issuer {
         Ok(self.endpoint.request(self.dest, SINK, &[self.posted])?)
     }
 
-    fn bulk(&mut self, way: Way, bytes: usize) -> Result<()> {
+    fn bulk(&mut self, way: BulkPath, bytes: usize) -> Result<()> {
         self.posted += 1;
         let payload = self.payload.get(..bytes).context("payload over the segment's size")?;
         match way {
-            Way::Medium => self.endpoint.request_bulk(self.dest, SINK_MEDIUM, payload, &[])?,
-            Way::Long => self.endpoint.request_long(self.dest, SINK, 0, payload, &[])?,
+            BulkPath::Medium => self.endpoint.request_bulk(self.dest, SINK_MEDIUM, payload, &[])?,
+            BulkPath::Long => self.endpoint.request_long(self.dest, SINK, 0, payload, &[])?,
         }
         Ok(())
     }
 
-    fn largest(&self, way: Way) -> usize {
+    fn largest(&self, way: BulkPath) -> usize {
         match way {
-            Way::Medium => self.endpoint.max_medium(),
-            Way::Long => SEGMENT_BYTES,
+            BulkPath::Medium => self.endpoint.max_medium(),
+            BulkPath::Long => SEGMENT_BYTES,
         }
     }
 
@@ -174,7 +174,7 @@ impl Pair for Issuer {
         self.sent - self.answered.get()
     }
 
-    fn settle(&mut self) -> Result<()> {
+    fn await_handled(&mut self) -> Result<()> {
         // The lane keeps order, so the first answer counts everything; a sender that ran out of
         // lanes uses a queue that does not, and asks again.
         loop {
@@ -195,14 +195,14 @@ impl Pair for Issuer {
         }
     }
 
-    fn link(&self) -> Option<&Link> {
+    fn link(&self) -> Option<&PairNetwork> {
         Some(&self.net.as_ref()?.0)
     }
 
-    fn wire_game(&mut self, game: Game) -> Result<f64> {
+    fn wire_game(&mut self, workload: WireWorkload) -> Result<f64> {
         let (_, wire) = self.net.as_mut().context("the two ranks share a node: no network")?;
-        self.endpoint.request(self.dest, WIRE, &game.to_words())?;
-        let ns = wire.open_side(game, || Ok(self.endpoint.poll().map(drop)?))?;
+        self.endpoint.request(self.dest, WIRE, &workload.to_words())?;
+        let ns = wire.open_side(workload, || Ok(self.endpoint.poll().map(drop)?))?;
         #[expect(clippy::cast_precision_loss, reason = "spans are far below 2^53 ns")]
         let ns = ns as f64;
         Ok(ns)
@@ -282,7 +282,7 @@ enum Invitation {
     /// The line ping-pong: first number, rounds.
     Lines(u64, u64),
     /// The bare network.
-    Wire(Game),
+    Wire(WireWorkload),
 }
 
 /// The side that answers.
@@ -327,7 +327,7 @@ impl Server {
             });
             let invitation = invited.clone();
             endpoint.set_handler(WIRE, move |_, words, _| {
-                invitation.set(Game::from_words(words).map(Invitation::Wire));
+                invitation.set(WireWorkload::from_words(words).map(Invitation::Wire));
             });
             let end = quit.clone();
             endpoint.set_handler(QUIT, move |_, _, _| end.set(true));
@@ -348,14 +348,14 @@ impl Server {
                 Some(Invitation::Lines(first, rounds)) => {
                     play(&self.endpoint, first, rounds, Player::Answers)?;
                 }
-                Some(Invitation::Wire(game)) => {
+                Some(Invitation::Wire(workload)) => {
                     let wire =
                         self.wire.as_mut().context("invited to a network that is not there")?;
                     let start = clock::now_ns();
                     while clock::now_ns() - start < SETTLE_NS {
                         self.endpoint.poll()?;
                     }
-                    wire.answer(game)?;
+                    wire.answer(workload)?;
                 }
                 None => return Ok(()),
             }
@@ -407,7 +407,7 @@ mod tests {
                 to_second.send(name)?;
                 Ok(from_second.recv()?)
             };
-            let link = Link::new(Security::Crc, near.largest(), here);
+            let link = PairNetwork::new(Security::Crc, near.largest(), here);
             let mut issuer = Issuer::open(&first, exchange, Some((link, near))).unwrap();
             act(&mut issuer);
             issuer.finish().unwrap();
@@ -423,20 +423,25 @@ mod tests {
             pair.drain().unwrap();
             assert_eq!(pair.outstanding(), 0);
             assert!(measure::post_rate(pair, 1000).unwrap() > 0.0);
-            for way in [Way::Medium, Way::Long] {
+            for way in [BulkPath::Medium, BulkPath::Long] {
                 // More than one medium, and an odd rest.
-                let bytes = pair.largest(Way::Medium) + 4097;
+                let bytes = pair.largest(BulkPath::Medium) + 4097;
                 assert!(measure::stream(pair, way, bytes, 0.0).unwrap() > 0.0);
             }
             assert_eq!(pair.counted.get().0, pair.posted);
             assert!(pair.flag_rounds(100).unwrap() > 0);
             assert!(pair.flag_rounds(1).unwrap() > 0);
-            assert!(pair.bulk(Way::Long, SEGMENT_BYTES + 1).is_err());
+            assert!(pair.bulk(BulkPath::Long, SEGMENT_BYTES + 1).is_err());
             let bytes = pair.link().unwrap().packet_bytes;
-            let game = Game::PingPong { call: Call::Each, bytes, rounds: 10 };
-            assert!(pair.wire_game(game).unwrap() > 0.0);
-            let game = Game::Stream { call: Call::Segments, bytes, total: 1 << 16, window: WINDOW };
-            assert!(pair.wire_game(game).unwrap() > 0.0);
+            let workload = WireWorkload::PingPong { call: Call::Each, bytes, rounds: 10 };
+            assert!(pair.wire_game(workload).unwrap() > 0.0);
+            let workload = WireWorkload::Stream {
+                call: Call::Segments,
+                bytes,
+                total: 1 << 16,
+                window: WINDOW,
+            };
+            assert!(pair.wire_game(workload).unwrap() > 0.0);
             pair.request().unwrap();
             pair.drain().unwrap();
         });

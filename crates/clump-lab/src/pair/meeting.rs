@@ -1,7 +1,7 @@
 //! Formation of a pair from two ranks of a job of any shape.
 
 use super::live::{Issuer, Server};
-use super::{Link, Scope};
+use super::{PairNetwork, Scope};
 use crate::wire::{Unmet, Wire};
 use anyhow::{Context, Result, ensure};
 use clump::Clump;
@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// Role of a rank in a measurement of two.
 #[derive(Debug)]
-pub enum Part {
+pub enum PairRole {
     /// It measures. Rank 0.
     Issuer(Box<Issuer>),
     /// It answers.
@@ -33,7 +33,7 @@ pub fn partner(scope: Scope, ranks: usize) -> usize {
 ///
 /// # Errors
 /// Fails if the job's shape does not fit `scope`, or if endpoints or sockets cannot be opened.
-pub fn meet(cl: &Clump, scope: Scope, security: Security) -> Result<Part> {
+pub fn meet(cl: &Clump, scope: Scope, security: Security) -> Result<PairRole> {
     let (rank, ranks) = (cl.rank(), cl.nranks());
     let partner = partner(scope, ranks);
     ensure!(ranks >= 2, "a pair needs two ranks: start it with `clump run -n 2`");
@@ -56,23 +56,23 @@ pub fn meet(cl: &Clump, scope: Scope, security: Security) -> Result<Part> {
     };
     // Collective: onlookers contribute nothing, but take part.
     let exchange = |name: Name| -> Result<Name> {
-        let names = cl.exchange(name.to_bits())?;
+        let names = cl.all_gather(name.to_bits())?;
         Ok(Name::from_bits(*names.get(other).context("a rank said no name")?))
     };
     if rank == 0 {
         let net = match wire {
             Some(wire) => {
                 let address = wire.address()?.ip();
-                Some((Link::new(security, wire.largest(), address), wire))
+                Some((PairNetwork::new(security, wire.largest(), address), wire))
             }
             None => None,
         };
-        Ok(Part::Issuer(Box::new(Issuer::open(cl, exchange, net)?)))
+        Ok(PairRole::Issuer(Box::new(Issuer::open(cl, exchange, net)?)))
     } else if rank == partner {
-        Ok(Part::Server(Server::open(cl, exchange, wire)?))
+        Ok(PairRole::Server(Server::open(cl, exchange, wire)?))
     } else {
         exchange(Name::from_bits(0))?;
-        Ok(Part::Onlooker)
+        Ok(PairRole::Onlooker)
     }
 }
 
@@ -81,7 +81,7 @@ fn meet_on_wire(cl: &Clump, other: usize) -> Result<Option<Wire>> {
     let onlooks = other == cl.rank();
     let side = if onlooks { None } else { Some(Unmet::open(address(cl)?)?) };
     let mine = side.as_ref().map_or_else(|| Ok(String::new()), Unmet::addresses)?;
-    let all = cl.exchange_bytes(mine.as_bytes())?;
+    let all = cl.all_gather_bytes(mine.as_bytes())?;
     let Some(side) = side else { return Ok(None) };
     let theirs = all.get(other).context("a rank said no address")?;
     Ok(Some(side.meet(std::str::from_utf8(theirs)?)?))

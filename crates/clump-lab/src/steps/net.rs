@@ -12,7 +12,7 @@ use clump_loggp::Median;
 use clump_net::seal::{JobKey, Opener, Sealer};
 use clump_os::{clock, raw_udp};
 use clump_proto::{Channel, Config, SackBuf};
-use clump_wire::frame::{Frames, Head, Kind, MOST_WORDS, Route, append};
+use clump_wire::frame::{FrameHead, FrameKind, Frames, MAX_WORDS, Route, append};
 use clump_wire::{HEADER_BYTES, Header, Packet, Security};
 use serde::Serialize;
 use std::hint::black_box;
@@ -30,7 +30,7 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// One step, in nanoseconds.
 #[derive(Debug, Clone, Serialize)]
-pub struct Step {
+pub struct NetStep {
     /// Name of the step; the last of a side is the sum.
     pub name: &'static str,
     /// Times by payload ([`PAYLOADS`]) and protection: aead, crc.
@@ -54,9 +54,9 @@ pub struct Cost {
     /// Bytes of the packets, by payload and protection.
     pub packet_bytes: [[usize; 2]; 2],
     /// Steps of sending a packet with one message in it.
-    pub send: Vec<Step>,
+    pub send: Vec<NetStep>,
     /// Steps of receiving that packet.
-    pub receive: Vec<Step>,
+    pub receive: Vec<NetStep>,
     /// The packet with AEAD through other calls.
     pub calls: Vec<Calls>,
 }
@@ -102,27 +102,27 @@ pub fn measure() -> Result<Cost> {
         }
     }
     let sum = |part: fn(&Figures) -> f64| figures.map(|row| row.map(|cell| part(&cell)));
-    let mut send: Vec<Step> = (0..SEND.len())
-        .map(|at| Step { name: SEND[at], ns: figures.map(|row| row.map(|cell| cell.send[at])) })
+    let mut send: Vec<NetStep> = (0..SEND.len())
+        .map(|at| NetStep { name: SEND[at], ns: figures.map(|row| row.map(|cell| cell.send[at])) })
         .collect();
-    send.push(Step { name: "sum of a send", ns: sum(|f| f.send.iter().sum()) });
-    let mut receive: Vec<Step> = (0..RECEIVE.len())
-        .map(|at| Step {
+    send.push(NetStep { name: "sum of a send", ns: sum(|f| f.send.iter().sum()) });
+    let mut receive: Vec<NetStep> = (0..RECEIVE.len())
+        .map(|at| NetStep {
             name: RECEIVE[at],
             ns: figures.map(|row| row.map(|cell| cell.receive[at])),
         })
         .collect();
-    receive.push(Step { name: "sum of a receive", ns: sum(|f| f.receive.iter().sum()) });
+    receive.push(NetStep { name: "sum of a receive", ns: sum(|f| f.receive.iter().sum()) });
     let packet_bytes = figures.map(|row| row.map(|cell| cell.bytes));
     let calls = calls(packet_bytes.map(|row| row[0]))?;
     Ok(Cost { packet_bytes, send, receive, calls })
 }
 
 /// Returns a frame with one word and this payload.
-fn frame(payload: &[u8]) -> (Head, &[u8]) {
-    let kind = if payload.is_empty() { Kind::Short } else { Kind::Medium };
+fn frame(payload: &[u8]) -> (FrameHead, &[u8]) {
+    let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
     let route = Route { from: 1, to: 2, tag: 3 };
-    (Head { kind, reply: false, handler: 1, route, order: None, piece: None }, payload)
+    (FrameHead { kind, reply: false, handler: 1, route, order: None, fragment: None }, payload)
 }
 
 fn packet(payload: usize, security: Security, handler_ns: f64) -> Result<Figures> {
@@ -139,7 +139,7 @@ fn packet(payload: usize, security: Security, handler_ns: f64) -> Result<Figures
     )?;
     let read = time(
         || {
-            let mut words = [0; MOST_WORDS];
+            let mut words = [0; MAX_WORDS];
             let mut sum = 0;
             for frame in Frames::new(black_box(&body)) {
                 let frame = frame?;
@@ -216,7 +216,7 @@ impl Path {
             self.receive(at, bytes);
         }
         self.packets.clear();
-        let mut answer = Header { kind: clump_wire::Kind::Ack, ..Header::default() };
+        let mut answer = Header { kind: clump_wire::PacketKind::Ack, ..Header::default() };
         self.there.stamp(self.now, &mut answer, &mut self.sack);
         self.now += Self::STEP;
         self.here.handle_packet(self.now, &answer, self.sack.words(), HEADER_BYTES, false);

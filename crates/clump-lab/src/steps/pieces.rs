@@ -4,9 +4,9 @@
 //! cache: the times are those of instructions. The additional cost of a message between two
 //! processors is the travel of its line, and shows as the difference to o_s and o_r of the table.
 
-use super::{Breakdown, Counts, Step};
+use super::{Breakdown, InstructionCounts, StepCost};
 use anyhow::{Context, Result};
-use clump_am::{Attempt, Endpoint, Handler, RankContext, Settings, Tag};
+use clump_am::{Endpoint, Handler, RankContext, SendAttempt, Settings, Tag};
 use clump_loggp::Median;
 use clump_os::{clock, fence};
 use clump_shm::inbox::{InLane, Inbox};
@@ -73,8 +73,8 @@ pub fn measure() -> Result<Breakdown> {
     let node = NodeMemory::create(&config)?;
     let (send_whole, poll_empty, receive_whole) = whole(&node)?;
     let parts = parts(&node)?;
-    let counts = Counts::stored();
-    let step = |name, ns: f64, path: &str| Step {
+    let counts = InstructionCounts::stored();
+    let step = |name, ns: f64, path: &str| StepCost {
         name,
         ns: Some(ns.max(0.0)),
         instructions: counts.of(path),
@@ -115,8 +115,10 @@ fn whole(node: &NodeMemory) -> Result<(f64, f64, f64)> {
     });
     let dest = sender.map(&receiver.name(), Tag(TAG))?;
     let send = || match sender.try_request(dest, SINK, black_box(&[1]))? {
-        Attempt::Sent => Ok(()),
-        Attempt::Full => anyhow::bail!("a lane of this process's own is full after half a lane"),
+        SendAttempt::Sent => Ok(()),
+        SendAttempt::Full => {
+            anyhow::bail!("a lane of this process's own is full after half a lane")
+        }
     };
     let empty = || {
         while receiver.poll()? > 0 {}
@@ -206,7 +208,7 @@ fn own_lane(node: &NodeMemory) -> Result<(Plain, Plain, Path)> {
 
 /// Returns the lane whose doorbell was rung by its first message.
 fn rung_lane(receiver: &mut Plain) -> Result<&mut InLane<()>> {
-    receiver.answer_bells()?;
+    receiver.process_doorbells()?;
     receiver.hot.first_mut().context("the bell led to no lane")
 }
 

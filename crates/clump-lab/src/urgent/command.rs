@@ -1,9 +1,9 @@
 //! `clump lab urgent`: options and jobs.
 
-use super::live::{self, Game};
-use super::{Report, Row, Said};
+use super::live::{self, UrgentWorkload};
+use super::{OperationRow, UrgentJob, UrgentReport};
 use crate::compare::process;
-use crate::launch::{self, Shape};
+use crate::launch::{self, JobShape};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clump_wire::Security;
@@ -13,7 +13,7 @@ const VARIABLE: &str = "CLUMP_NET_CONTROL_FIRST";
 
 /// Options of `clump lab urgent`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
+pub struct UrgentArgs {
     /// Protection of packets between nodes: aead or crc
     #[arg(long, default_value = "aead")]
     pub security: Security,
@@ -28,36 +28,37 @@ pub struct Args {
     pub json: bool,
     /// Workload of the ranks of a job.
     #[arg(long, hide = true, value_enum)]
-    pub game: Option<Game>,
+    pub workload: Option<UrgentWorkload>,
 }
 
 /// Runs the command. Returns the exit code.
 ///
 /// # Errors
 /// Fails if a job cannot be run, or if it measured nothing.
-pub fn run(args: &Args) -> Result<u8> {
-    if let Some(game) = args.game {
-        if let Some(said) = live::play(game)? {
+pub fn run(args: &UrgentArgs) -> Result<u8> {
+    if let Some(workload) = args.workload {
+        if let Some(said) = live::play(workload)? {
             println!("{}", serde_json::to_string(&said)?);
         }
         return Ok(0);
     }
     let mut rows = Vec::new();
-    for (game, what) in
-        [(Game::Trips, "round trip of 8 bytes"), (Game::Locks, "lock taken and given back")]
-    {
-        let turn = |round: usize| -> Result<(Said, Said)> {
+    for (workload, what) in [
+        (UrgentWorkload::Trips, "round trip of 8 bytes"),
+        (UrgentWorkload::Locks, "lock taken and given back"),
+    ] {
+        let turn = |round: usize| -> Result<(UrgentJob, UrgentJob)> {
             if round.is_multiple_of(2) {
-                let with = job(args, game, true)?;
-                return Ok((with, job(args, game, false)?));
+                let with = job(args, workload, true)?;
+                return Ok((with, job(args, workload, false)?));
             }
-            let without = job(args, game, false)?;
-            Ok((job(args, game, true)?, without))
+            let without = job(args, workload, false)?;
+            Ok((job(args, workload, true)?, without))
         };
         let turns = (0..args.rounds).map(turn).collect::<Result<Vec<_>>>()?;
-        rows.push(Row::of(what, &turns)?);
+        rows.push(OperationRow::of(what, &turns)?);
     }
-    let report = Report { security: args.security.name(), rows };
+    let report = UrgentReport { security: args.security.name(), rows };
     if args.json {
         println!("{}", serde_json::to_string(&report)?);
     } else {
@@ -67,9 +68,9 @@ pub fn run(args: &Args) -> Result<u8> {
 }
 
 /// Runs a job for the output of its rank 0.
-fn job(args: &Args, game: Game, ahead: bool) -> Result<Said> {
-    let shape = Shape { ranks: 2, nodes: 2, security: args.security, netns: args.netns };
-    let value = game.to_possible_value().context("every game has a name")?;
+fn job(args: &UrgentArgs, workload: UrgentWorkload, ahead: bool) -> Result<UrgentJob> {
+    let shape = JobShape { ranks: 2, nodes: 2, security: args.security, netns: args.netns };
+    let value = workload.to_possible_value().context("every game has a name")?;
     let mut command = launch::job(shape, 0)?;
     command.args(["lab", "urgent", "--game", value.get_name()]);
     command.env(VARIABLE, if ahead { "1" } else { "0" });

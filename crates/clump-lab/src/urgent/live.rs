@@ -2,10 +2,10 @@
 //! there is room, so that the line to the other node is always full. A second thread would measure
 //! the scheduler.
 
-use super::Said;
+use super::UrgentJob;
 use anyhow::Result;
 use clump::Clump;
-use clump::am::{Attempt, Dest, Endpoint, Handler, Name, Tag};
+use clump::am::{Dest, Endpoint, Handler, Name, SendAttempt, Tag};
 use clump::rma::{Rma, SegmentName};
 use clump_am::AsContext;
 use clump_os::clock;
@@ -28,7 +28,7 @@ const OVER: Handler = Handler(4);
 
 /// Workload of the ranks of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Game {
+pub enum UrgentWorkload {
     /// Round trips of short messages, beside bulk of the same two ranks, in both directions.
     Trips,
     /// A lock of the other node, after puts to it.
@@ -39,14 +39,14 @@ pub enum Game {
 ///
 /// # Errors
 /// Fails if an endpoint cannot be opened, or if a message or operation fails.
-pub fn play(game: Game) -> Result<Option<Said>> {
+pub fn play(workload: UrgentWorkload) -> Result<Option<UrgentJob>> {
     let cl = clump::init()?;
-    let said = match game {
-        Game::Trips => trips(&cl)?,
-        Game::Locks => locks(&cl)?,
+    let said = match workload {
+        UrgentWorkload::Trips => trips(&cl)?,
+        UrgentWorkload::Locks => locks(&cl)?,
     };
     cl.barrier()?;
-    Ok(said.map(|said| Said { ahead: ahead(&cl), ..said }))
+    Ok(said.map(|said| UrgentJob { ahead: ahead(&cl), ..said }))
 }
 
 /// Returns the packets' worth of messages that went ahead of others. Counts are copied when a rank
@@ -67,7 +67,7 @@ struct Bulk<'a> {
 impl Bulk<'_> {
     fn fill(&mut self) -> Result<()> {
         while self.on
-            && self.ep.try_request_bulk(self.far, DATA, &self.bytes, &[])? == Attempt::Sent
+            && self.ep.try_request_bulk(self.far, DATA, &self.bytes, &[])? == SendAttempt::Sent
         {
             self.sent += self.bytes.len() as u64;
         }
@@ -75,22 +75,22 @@ impl Bulk<'_> {
     }
 }
 
-fn trips(cl: &Clump) -> Result<Option<Said>> {
+fn trips(cl: &Clump) -> Result<Option<UrgentJob>> {
     let ep = Endpoint::open(cl, TAG)?;
     let (answered, over) = (Rc::new(Cell::new(0_u64)), Rc::new(Cell::new(false)));
     let (seen, told) = (answered.clone(), over.clone());
     ep.set_handler(PING, |token, words, _| token.reply(PONG, words));
     ep.set_handler(PONG, move |_, words, _| seen.set(words[0]));
     // Endpoints of its own, or their credit would be the line to wait in.
-    let carrier = Endpoint::open(cl, TAG)?;
-    carrier.set_handler(DATA, |_, _, _| ());
-    let carriers: Vec<Name> = cl.exchange(carrier.name())?;
-    let carried = carrier.map(&carriers[1 - cl.rank()], TAG)?;
+    let transport = Endpoint::open(cl, TAG)?;
+    transport.set_handler(DATA, |_, _, _| ());
+    let carriers: Vec<Name> = cl.all_gather(transport.name())?;
+    let carried = transport.map(&carriers[1 - cl.rank()], TAG)?;
     ep.set_handler(OVER, move |_, _, _| told.set(true));
-    let names: Vec<Name> = cl.exchange(ep.name())?;
+    let names: Vec<Name> = cl.all_gather(ep.name())?;
     let far = ep.map(&names[1 - cl.rank()], TAG)?;
     let bytes = vec![1; ep.max_medium()];
-    let mut bulk = Bulk { ep: &carrier, far: carried, bytes, sent: 0, on: false };
+    let mut bulk = Bulk { ep: &transport, far: carried, bytes, sent: 0, on: false };
     let (mut number, mut all) = (0, [Vec::new(), Vec::new()]);
     let mut rate = 0.0;
     for (loaded, ns) in all.iter_mut().enumerate() {
@@ -99,7 +99,7 @@ fn trips(cl: &Clump) -> Result<Option<Said>> {
         over.set(false);
         while cl.rank() != 0 && !over.get() {
             bulk.fill()?;
-            carrier.poll()?;
+            transport.poll()?;
             ep.poll()?;
         }
         let (begin, before) = (clock::now_ns(), bulk.sent);
@@ -110,7 +110,7 @@ fn trips(cl: &Clump) -> Result<Option<Said>> {
             ep.request(far, PING, &[number])?;
             while answered.get() != number {
                 bulk.fill()?;
-                carrier.poll()?;
+                transport.poll()?;
                 ep.poll()?;
             }
             ns.push(span(start));
@@ -121,18 +121,18 @@ fn trips(cl: &Clump) -> Result<Option<Said>> {
         }
         bulk.on = false;
         ep.drain()?;
-        carrier.drain()?;
+        transport.drain()?;
     }
     cl.barrier()?;
     Ok(said(cl, all, rate))
 }
 
-fn locks(cl: &Clump) -> Result<Option<Said>> {
+fn locks(cl: &Clump) -> Result<Option<UrgentJob>> {
     let rma = Rma::open(cl)?;
     let memory = rma.export(PUT as u64)?;
-    let segments: Vec<SegmentName> = cl.exchange(memory.name())?;
+    let segments: Vec<SegmentName> = cl.all_gather(memory.name())?;
     let locks = rma.export_locks(1)?;
-    let lock = rma.lock(cl.exchange(locks.name())?[1 - cl.rank()], 0)?;
+    let lock = rma.lock(cl.all_gather(locks.name())?[1 - cl.rank()], 0)?;
     let target = rma.target(segments[1 - cl.rank()])?;
     let bulk = vec![1; PUT];
     let mut all = [Vec::new(), Vec::new()];
@@ -165,8 +165,8 @@ fn per_second(bytes: u64, begin: u64) -> f64 {
     bytes as f64 * 1e9 / span(begin).max(1.0)
 }
 
-fn said(cl: &Clump, all: [Vec<f64>; 2], bulk_bytes_per_s: f64) -> Option<Said> {
+fn said(cl: &Clump, all: [Vec<f64>; 2], bulk_bytes_per_s: f64) -> Option<UrgentJob> {
     let [idle, loaded] = all.map(|ns| ns.get(WARM_UP..).map(<[f64]>::to_vec).unwrap_or_default());
-    let said = Said { idle_ns: idle, loaded_ns: loaded, bulk_bytes_per_s, ahead: 0 };
+    let said = UrgentJob { idle_ns: idle, loaded_ns: loaded, bulk_bytes_per_s, ahead: 0 };
     (cl.rank() == 0).then_some(said)
 }

@@ -1,36 +1,36 @@
 //! Messages that take several frames: the one that begins them, and their pieces.
 
-use super::{Begun, LEAST_PIECE, Outbox, Progress, Stretch};
-use clump_wire::frame::{self, Head, Kind, Piece};
+use super::{LongMessage, MIN_PIECE, Outbox, PayloadFragment, Progress};
+use clump_wire::frame::{self, FrameHead, FrameKind, MessageFragment};
 
 impl Outbox {
     /// Packs a long message, or as much of it as is at hand and `most` bytes allow; true when that was all.
     pub(crate) fn append_some(
         &mut self,
-        head: &Head,
+        head: &FrameHead,
         words: &[u64],
-        payload: Stretch<'_>,
+        payload: PayloadFragment<'_>,
         progress: &mut Progress,
         most: usize,
     ) -> bool {
         let bytes = payload.bytes;
         let whole = frame::frame_bytes(head, false, words.len(), payload.total);
         let at_hand = bytes.len() == payload.total;
-        if at_hand && *progress == Progress::default() && whole <= self.shelf.capacity() {
+        if at_hand && *progress == Progress::default() && whole <= self.pool.capacity() {
             progress.done = bytes.len();
             self.append(head, words, bytes);
             return true;
         }
-        self.append_pieces(head, words, payload, progress, most)
+        self.append_fragments(head, words, payload, progress, most)
     }
 
     /// Packs as many pieces of a message as are at hand and `most` bytes of units allow; true when that was
     /// all.
-    pub(super) fn append_pieces(
+    pub(super) fn append_fragments(
         &mut self,
-        head: &Head,
+        head: &FrameHead,
         words: &[u64],
-        payload: Stretch<'_>,
+        payload: PayloadFragment<'_>,
         progress: &mut Progress,
         most: usize,
     ) -> bool {
@@ -47,17 +47,17 @@ impl Outbox {
             if self.waiting >= budget {
                 return false;
             }
-            let piece = Some(Piece { message, at: progress.done as u64 });
-            let part = Head { kind: Kind::Part, order: None, piece, ..*head };
+            let fragment = Some(MessageFragment { message, at: progress.done as u64 });
+            let part = FrameHead { kind: FrameKind::Part, order: None, fragment, ..*head };
             let overhead = frame::frame_bytes(&part, true, 0, 0);
-            if self.room() < overhead + rest.len().min(LEAST_PIECE) {
+            if self.room() < overhead + rest.len().min(MIN_PIECE) {
                 self.close();
             }
             let bytes = rest.len().min(self.room().saturating_sub(overhead) & !7);
             let Some(data) = rest.get(..bytes) else { break };
             self.put(&part, true, &[], data);
             progress.done += bytes;
-            if self.room() < LEAST_PIECE && progress.done < payload.total {
+            if self.room() < MIN_PIECE && progress.done < payload.total {
                 // It need not wait for the next piece to be sent.
                 self.close();
             }
@@ -82,10 +82,11 @@ impl Outbox {
     /// The rest of a long message will not be packed: whoever sends it is gone. The peer is told where it ends.
     pub(crate) fn abandon(&mut self, progress: Progress) {
         let number = progress.message;
-        let unended = |begun: &&mut Begun| begun.last.is_none() && Some(begun.message) == number;
+        let unended =
+            |begun: &&mut LongMessage| begun.last.is_none() && Some(begun.message) == number;
         let Some(begun) = self.begun.iter_mut().find(unended) else { return };
-        let piece = Some(Piece { message: begun.message, at: progress.done as u64 });
-        let end = Head { kind: Kind::Part, order: None, piece, ..begun.head };
+        let fragment = Some(MessageFragment { message: begun.message, at: progress.done as u64 });
+        let end = FrameHead { kind: FrameKind::Part, order: None, fragment, ..begun.head };
         if self.room() < frame::frame_bytes(&end, true, 0, 0) {
             self.close();
         }
@@ -99,16 +100,16 @@ impl Outbox {
     /// The frame that begins a message of several, with as much payload as fits.
     fn begin(
         &mut self,
-        head: &Head,
+        head: &FrameHead,
         words: &[u64],
-        payload: Stretch<'_>,
+        payload: PayloadFragment<'_>,
         progress: &mut Progress,
     ) -> u64 {
         let message = self.next_message;
         self.next_message += 1;
-        let piece = Some(Piece { message, at: payload.total as u64 });
-        let first = Head { piece, ..*head };
-        if self.room() < frame::frame_bytes(&first, false, words.len(), LEAST_PIECE) {
+        let fragment = Some(MessageFragment { message, at: payload.total as u64 });
+        let first = FrameHead { fragment, ..*head };
+        if self.room() < frame::frame_bytes(&first, false, words.len(), MIN_PIECE) {
             self.close();
         }
         let same = self.open_route == Some(head.route);
@@ -117,9 +118,9 @@ impl Outbox {
         let bytes = payload.len().min(self.room().saturating_sub(overhead) & !7);
         self.put(&first, same, words, payload.get(..bytes).unwrap_or_default());
         (progress.done, progress.message) = (bytes, Some(message));
-        if head.kind == Kind::Long {
+        if head.kind == FrameKind::Long {
             let words = words.to_vec();
-            self.begun.push_back(Begun { head: *head, words, message, last: None });
+            self.begun.push_back(LongMessage { head: *head, words, message, last: None });
         }
         message
     }
@@ -132,20 +133,20 @@ mod tests {
     use super::*;
     use clump_wire::frame::{Frames, Route};
 
-    const HEAD: Head = Head {
-        kind: Kind::Long,
+    const HEAD: FrameHead = FrameHead {
+        kind: FrameKind::Long,
         reply: false,
         handler: 1,
         route: Route { from: 1, to: 2, tag: 3 },
         order: None,
-        piece: None,
+        fragment: None,
     };
 
     fn long(outbox: &mut Outbox, total: usize, at_hand: usize) -> Progress {
         let (words, bytes) = ([0, total as u64], vec![7; at_hand]);
         let mut progress = Progress::default();
-        let stretch = Stretch { total, at: 0, bytes: &bytes };
-        let all = outbox.append_some(&HEAD, &words, stretch, &mut progress, usize::MAX);
+        let payload_fragment = PayloadFragment { total, at: 0, bytes: &bytes };
+        let all = outbox.append_some(&HEAD, &words, payload_fragment, &mut progress, usize::MAX);
         assert_eq!(all, total == at_hand);
         progress
     }
@@ -153,7 +154,7 @@ mod tests {
     fn send_all(outbox: &mut Outbox) {
         outbox.close();
         while outbox.has_whole() {
-            let number = outbox.base + outbox.flying.len() as u64;
+            let number = outbox.base + outbox.units_in_flight.len() as u64;
             outbox.launch();
             outbox.on_acked(number);
         }
@@ -168,11 +169,14 @@ mod tests {
         outbox.abandon(progress);
         let begin = outbox.open.unwrap() + super::super::HEADROOM;
         let end =
-            Frames::new(outbox.shelf.filling().get(begin, outbox.shelf.filling().len()).unwrap())
+            Frames::new(outbox.pool.filling().get(begin, outbox.pool.filling().len()).unwrap())
                 .next();
         let end = end.unwrap().unwrap();
-        let piece = Some(Piece { message: progress.message.unwrap(), at: 9_000 });
-        assert_eq!((end.head.kind, end.head.piece, end.payload), (Kind::Part, piece, &[][..]));
+        let fragment = Some(MessageFragment { message: progress.message.unwrap(), at: 9_000 });
+        assert_eq!(
+            (end.head.kind, end.head.fragment, end.payload),
+            (FrameKind::Part, fragment, &[][..])
+        );
         long(&mut outbox, 50_000, 50_000);
         send_all(&mut outbox);
         assert_eq!((outbox.begun.len(), outbox.waiting()), (0, 0));

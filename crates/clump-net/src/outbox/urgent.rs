@@ -6,17 +6,17 @@
 //! quarter of a unit between two units of bulk; what finds no room there waits in line. So bulk always goes on,
 //! and with nothing waiting everything shares packets as before.
 
-use super::row::Row;
-use super::{Flying, HEADROOM, Outbox};
-use clump_wire::frame::{self, Head, Kind, Route};
+use super::send_buffer::SendBuffer;
+use super::{HEADROOM, InFlightUnit, Outbox};
+use clump_wire::frame::{self, FrameHead, FrameKind, Route};
 
 /// A share of a unit for a message of the largest size.
-const LEAST_SHARE: usize = 256;
+const MIN_SHARE: usize = 256;
 
 /// The unit that goes ahead, and how much has gone ahead.
 #[derive(Debug, Default)]
-pub(super) struct Urgent {
-    row: Option<Row>,
+pub(super) struct UrgentUnit {
+    send_buffer: Option<SendBuffer>,
     route: Option<Route>,
     /// Bytes that went ahead since the last unit of bulk.
     ahead: usize,
@@ -24,18 +24,21 @@ pub(super) struct Urgent {
     units: u64,
 }
 
-impl Urgent {
+impl UrgentUnit {
     pub(super) fn is_empty(&self) -> bool {
-        self.row.is_none()
+        self.send_buffer.is_none()
     }
 
     /// What waits in it.
     pub(super) fn body(&self) -> &[u8] {
-        self.row.as_ref().and_then(|row| row.packets().get(HEADROOM..)).unwrap_or_default()
+        self.send_buffer
+            .as_ref()
+            .and_then(|send_buffer| send_buffer.packets().get(HEADROOM..))
+            .unwrap_or_default()
     }
 
     pub(super) fn clear(&mut self) {
-        (self.row, self.route) = (None, None);
+        (self.send_buffer, self.route) = (None, None);
     }
 
     /// How many unit numbers were given to units that went ahead of others.
@@ -52,20 +55,23 @@ impl Urgent {
 
 /// Whether a message is control: it may overtake what carries data.
 #[inline]
-pub(crate) fn is_control(head: &Head, payload: &[u8]) -> bool {
-    let small = matches!(head.kind, Kind::Short | Kind::Credit | Kind::Ask | Kind::Returned);
-    small && payload.is_empty() && head.order.is_none() && head.piece.is_none()
+pub(crate) fn is_control(head: &FrameHead, payload: &[u8]) -> bool {
+    let small = matches!(
+        head.kind,
+        FrameKind::Short | FrameKind::Credit | FrameKind::Ask | FrameKind::Returned
+    );
+    small && payload.is_empty() && head.order.is_none() && head.fragment.is_none()
 }
 
 impl Outbox {
     /// Bytes that may go ahead between two units of bulk.
     fn share(&self) -> usize {
-        (self.shelf.capacity() / 4).max(LEAST_SHARE)
+        (self.pool.capacity() / 4).max(MIN_SHARE)
     }
 
     /// Whether a control message would find room ahead of what waits.
     pub(crate) fn has_urgent_room(&self) -> bool {
-        self.has_salvo() && self.urgent.body().len() + LEAST_SHARE <= self.share()
+        self.has_salvo() && self.urgent.body().len() + MIN_SHARE <= self.share()
     }
 
     /// Whether a unit of control messages waits.
@@ -75,21 +81,21 @@ impl Outbox {
     }
 
     /// Packs a control message to go ahead of the units that wait; false when there is no room for it there.
-    pub(super) fn append_urgent(&mut self, head: &Head, words: &[u64]) -> bool {
+    pub(super) fn append_urgent(&mut self, head: &FrameHead, words: &[u64]) -> bool {
         let same = self.urgent.route == Some(head.route);
         let need = frame::frame_bytes(head, same, words.len(), 0);
         if self.urgent.body().len() + need > self.share() {
             return false;
         }
         let share = self.share();
-        let row = self.urgent.row.get_or_insert_with(|| {
-            let mut row = Row::for_one(share);
-            row.begin();
-            row
+        let send_buffer = self.urgent.send_buffer.get_or_insert_with(|| {
+            let mut send_buffer = SendBuffer::for_one(share);
+            send_buffer.begin();
+            send_buffer
         });
-        let before = row.len();
-        frame::append(row.end(), head, same, words, &[]);
-        self.waiting += row.len() - before;
+        let before = send_buffer.len();
+        frame::append(send_buffer.end(), head, same, words, &[]);
+        self.waiting += send_buffer.len() - before;
         self.urgent.route = Some(head.route);
         true
     }
@@ -108,16 +114,20 @@ impl Outbox {
     /// Moves the unit that goes ahead under way. It takes the number that the next of the others would have
     /// had; what was noted of their numbers moves by one.
     pub(crate) fn launch_urgent(&mut self) {
-        let Some(mut own) = self.urgent.row.take() else { return };
+        let Some(mut own) = self.urgent.send_buffer.take() else { return };
         self.urgent.route = None;
-        let place = own.finish(0, 0, self.shelf.tail());
-        let (number, bytes) = (self.base + self.flying.len() as u64, place.bytes());
+        let place = own.finish(0, 0, self.pool.tail());
+        let (number, bytes) = (self.base + self.units_in_flight.len() as u64, place.bytes());
         self.urgent.ahead += bytes;
         self.urgent.units += 1;
         self.waiting -= bytes;
         if !self.spans.is_empty() {
-            for flying in self.flying.iter_mut().filter(|flying| flying.kept_for >= number) {
-                flying.kept_for += 1;
+            for units_in_flight in self
+                .units_in_flight
+                .iter_mut()
+                .filter(|units_in_flight| units_in_flight.kept_for >= number)
+            {
+                units_in_flight.kept_for += 1;
             }
         }
         for (first, last) in self.spans.iter_mut().rev().take_while(|(_, last)| *last >= number) {
@@ -127,6 +137,6 @@ impl Outbox {
         for last in self.begun.iter_mut().filter_map(|begun| begun.last.as_mut()) {
             *last += u64::from(*last >= number);
         }
-        self.flying.push_back(Flying::apart(own, place, number));
+        self.units_in_flight.push_back(InFlightUnit::apart(own, place, number));
     }
 }

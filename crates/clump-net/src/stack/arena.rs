@@ -1,27 +1,27 @@
 //! Packets about to be sent, each in one piece: the cheapest for a driver.
 
-use crate::outbox::{Outbox, Place};
+use crate::outbox::{BufferRange, Outbox};
 use crate::seal::Sealer;
-use clump_driver::{Driver, DriverError, LEAST_KEPT, Outgoing};
+use clump_driver::{Driver, DriverError, MIN_KEPT, Outgoing};
 use clump_proto::SackBuf;
 use clump_wire::{HEADER_BYTES, Header};
 use std::net::SocketAddr;
 
 /// Where a packet lies.
 #[derive(Debug, Clone, Copy)]
-enum Shot {
+enum PacketRef {
     /// Here.
     Copy(usize, usize),
     /// Where its unit lies.
     Unit(u64),
     /// Where sealed packets are kept.
-    Cover(Place),
+    Cover(BufferRange),
 }
 
 /// See the module. Sealed copies lie back to back, which is cheaper still.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
-    shots: Vec<Shot>,
+    packet_refs: Vec<PacketRef>,
     bytes: Vec<u8>,
     pub(super) sack: SackBuf,
 }
@@ -29,14 +29,14 @@ pub(super) struct Arena {
 impl Arena {
     #[inline]
     pub(super) fn clear(&mut self) {
-        self.shots.clear();
+        self.packet_refs.clear();
         self.bytes.clear();
     }
 
     /// How many packets are there.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.shots.len()
+        self.packet_refs.len()
     }
 
     /// Adds the packet of a unit, and gives the bytes of the unit. Header and checksum are written around it, unless it
@@ -51,13 +51,13 @@ impl Arena {
         much: bool,
     ) -> usize {
         let unit = header.unit;
-        let again = outbox.is_shown(unit);
+        let again = outbox.is_zero_copy(unit);
         if much
             && !again
             && sealer.in_place()
             && let Some(place) = outbox.cover(unit, |packet| seal(header, sealer, packet))
         {
-            self.shots.push(Shot::Cover(place));
+            self.packet_refs.push(PacketRef::Cover(place));
             return outbox.unit_bytes(unit).unwrap_or_default();
         }
         if again || sealer.in_place() {
@@ -68,7 +68,7 @@ impl Arena {
         }
         let body_bytes = sum_up(header, sealer, outbox.packet_mut(unit));
         if body_bytes > 0 {
-            self.shots.push(Shot::Unit(unit));
+            self.packet_refs.push(PacketRef::Unit(unit));
         }
         body_bytes
     }
@@ -77,7 +77,7 @@ impl Arena {
     /// protects both.
     #[inline]
     pub(super) fn load(&mut self, header: &Header, with_sack: bool, sealer: &Sealer, body: &[u8]) {
-        let Self { shots, bytes, sack } = self;
+        let Self { packet_refs, bytes, sack } = self;
         let words = if with_sack { sack.words() } else { &[] };
         let begin = bytes.len();
         bytes.extend_from_slice(&header.encode(words.len()));
@@ -91,42 +91,46 @@ impl Arena {
         let (packet, tail) = bytes.split_at_mut(tail_at);
         let (before, copy) = packet.split_at_mut(body_at);
         sealer.seal(header.number, before.get(begin..).unwrap_or_default(), copy, tail);
-        shots.push(Shot::Copy(begin, bytes.len()));
+        packet_refs.push(PacketRef::Copy(begin, bytes.len()));
     }
 
     /// Sends everything that was loaded; gives how many packets the driver took, and the bytes of all. Packets that
     /// lie with their units stay there, so where they are long together the driver may show them to the kernel.
     #[inline]
-    pub(super) fn fire(
+    pub(super) fn flush(
         &self,
         driver: &mut dyn Driver,
         to: SocketAddr,
         outbox: &mut Outbox,
     ) -> (Result<usize, DriverError>, usize) {
-        let outgoing = |shot: &Shot| {
-            let packet = match *shot {
-                Shot::Copy(begin, end) => self.bytes.get(begin..end),
-                Shot::Unit(number) => outbox.packet(number),
-                Shot::Cover(place) => outbox.covered(place),
+        let outgoing = |packet_ref: &PacketRef| {
+            let packet = match *packet_ref {
+                PacketRef::Copy(begin, end) => self.bytes.get(begin..end),
+                PacketRef::Unit(number) => outbox.packet(number),
+                PacketRef::Cover(place) => outbox.covered(place),
             };
             Outgoing { to, head: packet.unwrap_or_default(), body: &[], tail: &[] }
         };
-        if let [shot] = self.shots.as_slice() {
-            let only = outgoing(shot);
+        if let [packet_ref] = self.packet_refs.as_slice() {
+            let only = outgoing(packet_ref);
             let bytes = only.bytes();
-            if bytes < LEAST_KEPT || matches!(shot, Shot::Copy(..)) {
+            if bytes < MIN_KEPT || matches!(packet_ref, PacketRef::Copy(..)) {
                 return (driver.send(&[only]), bytes);
             }
         }
-        let all: Vec<Outgoing<'_>> = self.shots.iter().map(outgoing).collect();
+        let all: Vec<Outgoing<'_>> = self.packet_refs.iter().map(outgoing).collect();
         let bytes = all.iter().map(Outgoing::bytes).sum();
         // What goes out again is a copy, and goes ahead of what is new. That lies with its units, and one lost packet in a
         // row must not be the reason to copy all of the row.
-        let copies = self.shots.iter().take_while(|shot| matches!(shot, Shot::Copy(..))).count();
+        let copies = self
+            .packet_refs
+            .iter()
+            .take_while(|packet_ref| matches!(packet_ref, PacketRef::Copy(..)))
+            .count();
         let (again, new) = all.split_at(copies);
-        let (_, units) = self.shots.split_at(copies);
-        let lie_there = units.iter().all(|shot| !matches!(shot, Shot::Copy(..)));
-        if !lie_there || new.iter().map(Outgoing::bytes).sum::<usize>() < LEAST_KEPT {
+        let (_, units) = self.packet_refs.split_at(copies);
+        let lie_there = units.iter().all(|packet_ref| !matches!(packet_ref, PacketRef::Copy(..)));
+        if !lie_there || new.iter().map(Outgoing::bytes).sum::<usize>() < MIN_KEPT {
             return (driver.send(&all), bytes);
         }
         if !again.is_empty() {
@@ -135,10 +139,10 @@ impl Arena {
                 incomplete => return (incomplete, bytes),
             }
         }
-        let sent = driver.send_kept(new);
-        for shot in units {
-            if let Shot::Unit(number) = *shot {
-                outbox.on_shown(number);
+        let sent = driver.send_zero_copy(new);
+        for packet_ref in units {
+            if let PacketRef::Unit(number) = *packet_ref {
+                outbox.on_zero_copy_send(number);
             }
         }
         (sent.map(|taken| copies + taken).map_err(|e| e.behind(copies)), bytes)
@@ -178,7 +182,7 @@ mod tests {
     use super::*;
     use crate::seal::JobKey;
     use clump_driver::{Capabilities, Inbound};
-    use clump_wire::frame::{Head, Kind, Route};
+    use clump_wire::frame::{FrameHead, FrameKind, Route};
     use clump_wire::{Packet, Security};
     use std::os::fd::BorrowedFd;
 
@@ -204,7 +208,7 @@ mod tests {
             self.note(false, batch)
         }
 
-        fn send_kept(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
+        fn send_zero_copy(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
             self.note(true, batch)
         }
 
@@ -230,12 +234,18 @@ mod tests {
     }
 
     /// An outbox of `units` whole units of 1400 bytes, all under way.
-    fn flying(units: u64, security: Security) -> Outbox {
+    fn units_in_flight(units: u64, security: Security) -> Outbox {
         let covered = security == Security::Aead;
         let mut outbox = Outbox::new(1400, security.trailer_bytes(), covered, true);
         let route = Route { from: 1, to: 2, tag: 3 };
-        let head =
-            Head { kind: Kind::Medium, reply: false, handler: 1, route, order: None, piece: None };
+        let head = FrameHead {
+            kind: FrameKind::Medium,
+            reply: false,
+            handler: 1,
+            route,
+            order: None,
+            fragment: None,
+        };
         outbox.append(&head, &[], &vec![7; 1400 * units as usize]);
         (0..units).for_each(|_| outbox.launch());
         outbox
@@ -256,15 +266,15 @@ mod tests {
         let (calls, packets) = (Vec::new(), Vec::new());
         let (mut arena, mut driver) = (Arena::default(), Notebook { most, calls, packets });
         for &unit in units {
-            let kind = clump_wire::Kind::Data;
+            let kind = clump_wire::PacketKind::Data;
             let header = Header { kind, unit, number: unit + 1, ..Header::default() };
             arena.load_unit(&header, &sealer, outbox, true);
         }
-        let (result, _) = arena.fire(&mut driver, "127.0.0.1:9".parse().unwrap(), outbox);
+        let (result, _) = arena.flush(&mut driver, "127.0.0.1:9".parse().unwrap(), outbox);
         (result.unwrap(), driver)
     }
 
-    fn fire(most: usize, units: &[u64], outbox: &mut Outbox) -> (usize, Vec<(bool, Vec<u64>)>) {
+    fn flush(most: usize, units: &[u64], outbox: &mut Outbox) -> (usize, Vec<(bool, Vec<u64>)>) {
         let (taken, driver) = sent(most, units, outbox, Security::Crc);
         (taken, driver.calls)
     }
@@ -273,12 +283,12 @@ mod tests {
     fn encrypted_packets_of_a_row_are_shown_where_nothing_else_ever_lies() {
         let opener = JobKey::new(&mut [3; 32]).unwrap();
         let opener = opener.opener(Security::Aead, 0, 1, 1).unwrap();
-        let mut outbox = flying(80, Security::Aead);
+        let mut outbox = units_in_flight(80, Security::Aead);
         for from in [0, 40] {
-            let row: Vec<_> = (from..from + 40).collect();
-            let (_, driver) = sent(64, &row, &mut outbox, Security::Aead);
-            assert_eq!(driver.calls, [(true, row.clone())]);
-            for (unit, mut packet) in row.iter().zip(driver.packets) {
+            let send_buffer: Vec<_> = (from..from + 40).collect();
+            let (_, driver) = sent(64, &send_buffer, &mut outbox, Security::Aead);
+            assert_eq!(driver.calls, [(true, send_buffer.clone())]);
+            for (unit, mut packet) in send_buffer.iter().zip(driver.packets) {
                 let end = opener.open_whole(unit + 1, &mut packet, HEADER_BYTES).unwrap();
                 let body = outbox.unit(*unit, &sealer(Security::Aead)).unwrap();
                 assert_eq!(packet[HEADER_BYTES..end], *body);
@@ -292,21 +302,21 @@ mod tests {
 
     #[test]
     fn units_that_go_out_again_do_not_keep_a_row_from_being_shown() {
-        let mut outbox = flying(80, Security::Crc);
-        let row: Vec<_> = (0..40).collect();
-        assert_eq!(fire(64, &row, &mut outbox), (40, vec![(true, row)]));
+        let mut outbox = units_in_flight(80, Security::Crc);
+        let send_buffer: Vec<_> = (0..40).collect();
+        assert_eq!(flush(64, &send_buffer, &mut outbox), (40, vec![(true, send_buffer)]));
         let next: Vec<_> = (40..80).collect();
         let both: Vec<_> = [&[3, 17][..], &next].concat();
         let calls = vec![(false, vec![3, 17]), (true, next)];
-        assert_eq!(fire(64, &both, &mut outbox), (42, calls), "in the order of their numbers");
-        assert_eq!(fire(64, &[5, 41], &mut outbox), (2, vec![(false, vec![5, 41])]));
+        assert_eq!(flush(64, &both, &mut outbox), (42, calls), "in the order of their numbers");
+        assert_eq!(flush(64, &[5, 41], &mut outbox), (2, vec![(false, vec![5, 41])]));
         // What a full wire does not take, nothing goes past.
-        assert_eq!(fire(1, &[5, 41], &mut outbox).0, 1);
-        let mut outbox = flying(80, Security::Crc);
-        assert!(!fire(64, &[0, 1], &mut outbox).1[0].0, "too short to be worth it");
-        let row: Vec<_> = (0..40).collect();
-        fire(64, &row, &mut outbox);
+        assert_eq!(flush(1, &[5, 41], &mut outbox).0, 1);
+        let mut outbox = units_in_flight(80, Security::Crc);
+        assert!(!flush(64, &[0, 1], &mut outbox).1[0].0, "too short to be worth it");
+        let send_buffer: Vec<_> = (0..40).collect();
+        flush(64, &send_buffer, &mut outbox);
         let both: Vec<_> = [0, 1].into_iter().chain(40..80).collect();
-        assert_eq!(fire(1, &both, &mut outbox), (1, vec![(false, vec![0])]));
+        assert_eq!(flush(1, &both, &mut outbox), (1, vec![(false, vec![0])]));
     }
 }

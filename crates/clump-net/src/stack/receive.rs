@@ -1,26 +1,26 @@
 //! Receiving: from the datagram to the frame.
 
-use super::{Conduit, Nanos, Peer, Stack};
-use crate::doors::Refusal;
-use crate::mail::{Batch, Found};
+use super::{Nanos, Peer, PeerConnection, Stack};
+use crate::endpoint_table::Refusal;
+use crate::queued_message::{Batch, Found};
 use clump_driver::Ecn;
-use clump_proto::Unit;
-use clump_wire::frame::{Frames, Head, Kind};
-use clump_wire::{Kind as Sent, MOST_SACK_WORDS, Packet, Slice};
+use clump_proto::UnitStatus;
+use clump_wire::frame::{FrameHead, FrameKind, Frames};
+use clump_wire::{MAX_SACK_WORDS, Packet, PacketKind as Sent, UnitFragment};
 
 /// Messages that one receive hands over out of an endpoint's mail.
-const MOST_MAIL: usize = 1024;
+const MAX_MAIL: usize = 1024;
 
 impl Peer {
     /// Whether a packet of that number has come before.
     #[inline]
     fn has_received(&self, number: u64) -> bool {
-        self.conduit.as_deref().is_some_and(|conduit| conduit.channel.is_replay(number))
+        self.connection.as_deref().is_some_and(|connection| connection.channel.is_replay(number))
     }
 
     /// Whether it has sent this packet.
     #[cold]
-    fn vouches_for(&self, packet: &Packet, datagram: &mut [u8]) -> bool {
+    fn authenticates(&self, packet: &Packet, datagram: &mut [u8]) -> bool {
         let (head, sealed) = datagram.split_at_mut(packet.sealed_at);
         self.opener.open(packet.header.number, head, sealed).is_some()
     }
@@ -39,11 +39,11 @@ impl Stack {
     ) -> usize {
         batch.clear();
         let Batch { inbound, found } = batch;
-        if let Some(mail) = wanted.and_then(|index| self.mail.get_mut(usize::from(index)))
-            && !mail.is_empty()
+        if let Some(queued) = wanted.and_then(|index| self.queued.get_mut(usize::from(index)))
+            && !queued.is_empty()
         {
-            for mail in mail.drain(..mail.len().min(MOST_MAIL)) {
-                found.push_mail(mail);
+            for queued in queued.drain(..queued.len().min(MAX_MAIL)) {
+                found.push_queued(queued);
             }
         }
         // A driver that cannot receive now will say so again; what is missing will be sent again.
@@ -59,7 +59,7 @@ impl Stack {
             let late = datagram.waited_ns.unwrap_or(unseen);
             found.begin(at);
             // What comes now must not overtake mail that is left, or that came by slices a moment ago.
-            let wanted = wanted.filter(|&index| !self.has_mail(index));
+            let wanted = wanted.filter(|&index| !self.has_queued(index));
             let path = datagram.path;
             self.on_datagram((now, late), wanted, datagram.bytes, (marked, path), found);
         }
@@ -94,8 +94,8 @@ impl Stack {
         if known.has_received(header.number) {
             self.stats.packets_replayed += 1;
             // It may be a copy that tries another path: that it came is news, if it is genuine.
-            if self.many_paths && known.vouches_for(&packet, datagram) {
-                self.driver.on_genuine(known.address, path);
+            if self.many_paths && known.authenticates(&packet, datagram) {
+                self.driver.on_authenticated(known.address, path);
             }
             return;
         }
@@ -107,7 +107,7 @@ impl Stack {
             return;
         };
         if self.many_paths {
-            self.driver.on_genuine(known.address, path);
+            self.driver.on_authenticated(known.address, path);
         }
         self.stats.packets_received += 1;
         self.stats.bytes_received += bytes as u64;
@@ -139,21 +139,21 @@ impl Stack {
         let sack: &[u64] = if packet.sack_words() == 0 {
             &[]
         } else {
-            words = [0; MOST_SACK_WORDS];
+            words = [0; MAX_SACK_WORDS];
             packet.sack(datagram, &mut words)
         };
-        let Some(conduit) = self.conduit(now, peer) else { return };
+        let Some(connection) = self.connection(now, peer) else { return };
         let mut joined = None;
         if header.kind == Sent::Slice {
-            (header.kind, joined) = conduit.join(header.unit, body);
+            (header.kind, joined) = connection.join(header.unit, body);
         }
-        let arrival = conduit.channel.handle_late(now, late, &header, sack, bytes, marked);
-        while let Some(unit) = conduit.channel.poll_acked() {
-            conduit.outbox.on_acked(unit);
+        let arrival = connection.channel.handle_late(now, late, &header, sack, bytes, marked);
+        while let Some(unit) = connection.channel.poll_acked() {
+            connection.outbox.on_acked(unit);
         }
         self.touch(peer);
         match (header.kind, arrival.unit) {
-            (Sent::Data, Unit::New) => {
+            (Sent::Data, UnitStatus::New) => {
                 if let Some(whole) = joined {
                     // It lies in no buffer of the driver: all of it is mail.
                     return self.unpack(now, None, peer, (&whole, 0), found);
@@ -171,14 +171,14 @@ impl Stack {
     }
 
     fn confirm_close(&mut self, now: Nanos, peer: u32) {
-        if self.conduit(now, peer).is_some() {
+        if self.connection(now, peer).is_some() {
             self.send_plain(now, peer, Sent::CloseAck, 0);
         }
     }
 
     fn on_close_ack(&mut self, peer: u32) {
         if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
-            known.farewell.seen |= self.closed;
+            known.close_handshake.seen |= self.closed;
         }
     }
 
@@ -193,7 +193,7 @@ impl Stack {
     ) {
         let mut frames = Frames::new(body);
         // A frame that goes the way of the one before it, to who looks, needs no second asking.
-        let mut before: Option<Head> = None;
+        let mut before: Option<FrameHead> = None;
         while let Some(frame) = frames.next() {
             let Ok(frame) = frame else {
                 self.stats.frames_malformed += 1;
@@ -216,17 +216,19 @@ impl Stack {
     }
 }
 
-impl Conduit {
+impl PeerConnection {
     /// Takes in a slice: what its packet means to the channel, and the unit when that is whole.
     #[cold]
     fn join(&mut self, unit: u64, body: &[u8]) -> (Sent, Option<Vec<u8>>) {
-        let Self { channel, slices, .. } = self;
-        slices.retain(|unit| channel.wants_unit(unit));
-        let Some((slice, part)) = Slice::parse(body) else { return (Sent::Slice, None) };
+        let Self { channel, unit_fragments, .. } = self;
+        unit_fragments.retain(|unit| channel.wants_unit(unit));
+        let Some((unit_fragment, part)) = UnitFragment::parse(body) else {
+            return (Sent::Slice, None);
+        };
         if !channel.wants_unit(unit) {
             return (Sent::Data, None);
         }
-        match slices.take(unit, slice, part) {
+        match unit_fragments.take(unit, unit_fragment, part) {
             Some(whole) => (Sent::Data, Some(whole)),
             None => (Sent::Slice, None),
         }
@@ -235,10 +237,10 @@ impl Conduit {
 
 /// Whether a frame is a whole small message on the route of the one before it.
 #[inline]
-fn follows(before: &Head, head: &Head) -> bool {
-    matches!(head.kind, Kind::Short | Kind::Medium)
+fn follows(before: &FrameHead, head: &FrameHead) -> bool {
+    matches!(head.kind, FrameKind::Short | FrameKind::Medium)
         && head.reply == before.reply
         && head.order.is_none()
-        && head.piece.is_none()
+        && head.fragment.is_none()
         && head.route == before.route
 }

@@ -1,14 +1,14 @@
 //! Messages that others have accounted for: what a proxy sends for the ranks of its node.
 
-use super::{MOST_WAITING, Nanos, Push, Stack};
-use crate::doors::Refusal;
-use crate::mail::Mail;
-use crate::outbox::{Outbox, Progress, Stretch};
-use clump_wire::frame::{Head, Kind};
+use super::{MAX_WAITING, Nanos, Pushed, Stack};
+use crate::endpoint_table::Refusal;
+use crate::outbox::{Outbox, PayloadFragment, Progress};
+use crate::queued_message::QueuedMessage;
+use clump_wire::frame::{FrameHead, FrameKind};
 
 /// A part of a long message.
 #[derive(Debug, Clone, Copy)]
-pub struct Portion<'a> {
+pub struct RelayedFragment<'a> {
     /// Bytes of the whole payload.
     pub total: usize,
     /// Where this part begins.
@@ -32,7 +32,7 @@ impl Stack {
     /// What has been handed over up to now.
     pub fn mark(&self) -> Mark {
         let open = (0..).zip(&self.peers).filter_map(|(id, peer)| Some((id, peer.as_ref()?)));
-        let ends = open.filter_map(|(id, peer)| Some((id, peer.conduit.as_ref()?.outbox.end())));
+        let ends = open.filter_map(|(id, peer)| Some((id, peer.connection.as_ref()?.outbox.end())));
         Mark(ends.collect())
     }
 
@@ -47,25 +47,32 @@ impl Stack {
     }
 
     /// Whether a message that found no room would find it now, or would come back.
-    pub fn would_take(&self, peer: u32, head: &Head, ordered: bool, payload: &[u8]) -> bool {
+    pub fn would_take(&self, peer: u32, head: &FrameHead, ordered: bool, payload: &[u8]) -> bool {
         let known = self.peers.get(peer as usize).and_then(Option::as_ref);
-        let Some(conduit) = known.filter(|peer| peer.is_open()).and_then(|p| p.conduit.as_deref())
+        let Some(connection) =
+            known.filter(|peer| peer.is_open()).and_then(|p| p.connection.as_deref())
         else {
             return true;
         };
-        let long = matches!(head.kind, Kind::Long | Kind::Part);
-        let most = if head.reply && !long { 2 * MOST_WAITING } else { MOST_WAITING };
-        conduit.outbox.waiting() < most || conduit.passes(head, ordered, payload)
+        let long = matches!(head.kind, FrameKind::Long | FrameKind::Part);
+        let most = if head.reply && !long { 2 * MAX_WAITING } else { MAX_WAITING };
+        connection.outbox.waiting() < most || connection.passes(head, ordered, payload)
     }
 
     fn outbox_of(&self, peer: u32) -> Option<&Outbox> {
         let known = self.peers.get(peer as usize)?.as_ref()?;
-        known.conduit.as_deref().filter(|_| known.lost.is_none()).map(|conduit| &conduit.outbox)
+        known
+            .connection
+            .as_deref()
+            .filter(|_| known.lost.is_none())
+            .map(|connection| &connection.outbox)
     }
 
     /// The smoothed round trip to each peer that is talked to, where it is known.
     pub fn round_trips(&self) -> impl Iterator<Item = Nanos> + '_ {
-        self.open_conduits().map(|(_, conduit)| conduit.channel.srtt()).filter(|&srtt| srtt != 0)
+        self.open_connections()
+            .map(|(_, connection)| connection.channel.srtt())
+            .filter(|&srtt| srtt != 0)
     }
 
     /// Whether all that had been handed over at `mark` has arrived, or cannot.
@@ -73,8 +80,8 @@ impl Stack {
         mark.0.retain(|&(id, end)| {
             let peer = self.peers.get(id as usize).and_then(Option::as_ref);
             let open = peer.filter(|peer| peer.is_open());
-            let conduit = open.and_then(|peer| peer.conduit.as_deref());
-            conduit.is_some_and(|conduit| !conduit.outbox.has_arrived_before(end))
+            let connection = open.and_then(|peer| peer.connection.as_deref());
+            connection.is_some_and(|connection| !connection.outbox.has_arrived_before(end))
         });
         mark.0.is_empty()
     }
@@ -85,11 +92,11 @@ impl Stack {
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
-        head: Head,
+        head: FrameHead,
         ordered: bool,
         body: (&[u64], &[u8]),
-    ) -> Push {
-        let most = if head.reply { 2 * MOST_WAITING } else { MOST_WAITING };
+    ) -> Pushed {
+        let most = if head.reply { 2 * MAX_WAITING } else { MAX_WAITING };
         self.push(now, peer, head, ordered, body, most)
     }
 
@@ -99,39 +106,39 @@ impl Stack {
         &mut self,
         now: impl Fn() -> Nanos,
         peer: u32,
-        (mut head, ordered): (Head, bool),
+        (mut head, ordered): (FrameHead, bool),
         words: &[u64],
-        portion: Portion<'_>,
+        fragment: RelayedFragment<'_>,
         progress: &mut Progress,
-    ) -> Push {
+    ) -> Pushed {
         let begun = *progress != Progress::default();
         if let Some(refusal) = self.lost(peer) {
             // What was begun has come back already.
-            return if begun { Push::Accepted } else { Push::Lost(refusal) };
+            return if begun { Pushed::Accepted } else { Pushed::Lost(refusal) };
         }
-        let Some(conduit) = self.conduit(now(), peer) else { return Push::Full };
-        let waiting = conduit.outbox.waiting();
-        if waiting >= MOST_WAITING {
+        let Some(connection) = self.connection(now(), peer) else { return Pushed::Full };
+        let waiting = connection.outbox.waiting();
+        if waiting >= MAX_WAITING {
             let at = now();
             self.kick(at, peer, false);
-            return Push::Full;
+            return Pushed::Full;
         }
         head.order = None;
         if ordered && !begun {
-            head.order = Some(conduit.next_order);
-            conduit.next_order += 1;
+            head.order = Some(connection.next_order);
+            connection.next_order += 1;
         }
-        let Portion { total, at, bytes } = portion;
-        let stretch = Stretch { total, at, bytes };
-        let _ = conduit.outbox.append_some(&head, words, stretch, progress, usize::MAX);
+        let RelayedFragment { total, at, bytes } = fragment;
+        let payload_fragment = PayloadFragment { total, at, bytes };
+        let _ = connection.outbox.append_some(&head, words, payload_fragment, progress, usize::MAX);
         let at = now();
         if waiting == 0
-            && let Some(conduit) = self.conduit(at, peer)
+            && let Some(connection) = self.connection(at, peer)
         {
-            conduit.opened_at = at;
+            connection.opened_at = at;
         }
         self.kick(at, peer, false);
-        Push::Accepted
+        Pushed::Accepted
     }
 
     /// The rest of a long message that was begun will not come, since its sender is gone: the peer hands nothing of it
@@ -141,28 +148,33 @@ impl Stack {
             return; // what was begun has been forgotten
         }
         let at = now();
-        let Some(conduit) = self.conduit(at, peer) else { return };
-        if !conduit.outbox.has_waiting() {
-            conduit.opened_at = at;
+        let Some(connection) = self.connection(at, peer) else { return };
+        if !connection.outbox.has_waiting() {
+            connection.opened_at = at;
         }
-        conduit.outbox.abandon(progress);
+        connection.outbox.abandon(progress);
         self.kick(at, peer, false);
     }
 
     /// Sends a message that was handed over and that nobody will handle back to where it came from.
-    pub fn return_mail_for(&mut self, now: impl Fn() -> Nanos, mail: &Mail, why: Refusal) {
-        self.send_back(&now, mail, why);
+    pub fn return_queued_for(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        queued: &QueuedMessage,
+        why: Refusal,
+    ) {
+        self.return_to_sender(&now, queued, why);
     }
 
     /// Tells an endpoint something in the name of another, come what may: for what is bounded by what it asks.
-    pub fn tell(
+    pub fn notify_endpoint(
         &mut self,
         now: impl Fn() -> Nanos,
-        head: (Kind, u8),
+        head: (FrameKind, u8),
         names: (u64, u64),
         body: (&[u64], &[u8]),
     ) {
-        let peer = self.doors.stack_of(names.1);
+        let peer = self.endpoints.stack_of(names.1);
         self.reply_anyway(now, peer, head, names, body);
     }
 }

@@ -1,13 +1,13 @@
 //! Sending: from the outbox to the driver, and whatever a timer or an acknowledgement sets off.
 
 use super::arena::Arena;
-use super::{COALESCE_NS, Conduit, FLOOD_NS, Nanos, Peer, Stack};
+use super::{COALESCE_NS, FLOOD_NS, Nanos, Peer, PeerConnection, Stack};
 use crate::outbox::{Outbox, is_control};
 use crate::seal::Sealer;
 use crate::stats::Stats;
-use clump_driver::{Driver, DriverError, LEAST_KEPT};
-use clump_wire::frame::Head;
-use clump_wire::{HEADER_BYTES, Header, Kind, SLICE_BYTES, Slice};
+use clump_driver::{Driver, DriverError, MIN_KEPT};
+use clump_wire::frame::FrameHead;
+use clump_wire::{HEADER_BYTES, Header, PacketKind, SLICE_BYTES, UnitFragment};
 use std::net::SocketAddr;
 
 /// Packets of one call of the driver.
@@ -20,7 +20,7 @@ const CONTROL_NS: Nanos = 2_000_000;
 
 /// What goes out now of what waits; the rest waits for company.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Least {
+enum FlushPolicy {
     /// All of it.
     Any,
     /// Whole units.
@@ -30,7 +30,7 @@ enum Least {
 }
 
 /// What it takes to send to one peer.
-struct Way<'a> {
+struct SendPath<'a> {
     arena: &'a mut Arena,
     driver: &'a mut dyn Driver,
     stats: &'a mut Stats,
@@ -45,16 +45,16 @@ impl Stack {
     /// way, or the last packet left a while ago, or `force`.
     pub(super) fn kick(&mut self, now: Nanos, peer: u32, force: bool) {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        let Some(conduit) = known.conduit.as_deref_mut() else { return };
-        if !force && (conduit.outbox.has_salvo() || conduit.outbox.has_urgent()) {
+        let Some(connection) = known.connection.as_deref_mut() else { return };
+        if !force && (connection.outbox.has_salvo() || connection.outbox.has_urgent()) {
             // What has begun behind whole units may grow to one.
             self.touch(peer);
             self.pump(now, peer, false);
             return;
         }
         if !force {
-            let pause = if conduit.channel.is_quiet() { FLOOD_NS } else { COALESCE_NS };
-            if now.saturating_sub(conduit.sent_at) < pause {
+            let pause = if connection.channel.is_quiet() { FLOOD_NS } else { COALESCE_NS };
+            if now.saturating_sub(connection.sent_at) < pause {
                 return self.touch(peer);
             }
         }
@@ -64,9 +64,9 @@ impl Stack {
     #[inline]
     pub(super) fn touch(&mut self, peer: u32) {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        let Some(conduit) = known.conduit.as_deref_mut() else { return };
-        conduit.touched = true;
-        if !std::mem::replace(&mut conduit.listed, true) {
+        let Some(connection) = known.connection.as_deref_mut() else { return };
+        connection.touched = true;
+        if !std::mem::replace(&mut connection.listed, true) {
             self.touched.push(peer);
         }
     }
@@ -93,24 +93,24 @@ impl Stack {
             left -= 1;
             let Some(peer) = self.touched.get(left).copied() else { break };
             let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
-            let Some(conduit) = known.conduit.as_deref_mut() else {
+            let Some(connection) = known.connection.as_deref_mut() else {
                 self.touched.swap_remove(left);
                 continue;
             };
-            if conduit.touched {
+            if connection.touched {
                 // Of what has not grown since the last look nobody is adding to.
-                let waiting = conduit.outbox.waiting();
+                let waiting = connection.outbox.waiting();
                 let idle = force
-                    || std::mem::replace(&mut conduit.looked_at, waiting) == waiting
-                    || now.saturating_sub(conduit.opened_at) >= COALESCE_NS;
+                    || std::mem::replace(&mut connection.looked_at, waiting) == waiting
+                    || now.saturating_sub(connection.opened_at) >= COALESCE_NS;
                 // What the window does not let out waits for an acknowledgement, which touches again.
                 if !self.pump(now, peer, idle) {
                     continue;
                 }
             }
             let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
-            if let Some(conduit) = known.conduit.as_deref_mut() {
-                conduit.listed = false;
+            if let Some(connection) = known.connection.as_deref_mut() {
+                connection.listed = false;
             }
             self.touched.swap_remove(left);
         }
@@ -124,16 +124,16 @@ impl Stack {
             if !known.is_open() {
                 continue;
             }
-            let Some(conduit) = known.conduit.as_deref_mut() else { continue };
-            if conduit.channel.next_timeout().is_some_and(|at| at <= now) {
-                conduit.channel.handle_timeout(now);
+            let Some(connection) = known.connection.as_deref_mut() else { continue };
+            if connection.channel.next_timeout().is_some_and(|at| at <= now) {
+                connection.channel.handle_timeout(now);
                 // What is open may be growing: then it is listed, and not for the timer to close.
-                let old = now.saturating_sub(conduit.opened_at) >= COALESCE_NS;
-                let close_open = old || !conduit.touched;
+                let old = now.saturating_sub(connection.opened_at) >= COALESCE_NS;
+                let close_open = old || !connection.touched;
                 self.pump(now, peer, close_open);
             }
             let Some(Some(known)) = self.peers.get_mut(peer as usize) else { continue };
-            let due = known.conduit.as_deref().and_then(|c| c.channel.next_timeout());
+            let due = known.connection.as_deref().and_then(|c| c.channel.next_timeout());
             self.due_at = self.due_at.min(due.unwrap_or(Nanos::MAX));
         }
     }
@@ -148,19 +148,20 @@ impl Stack {
         for at in 0..self.talking.len() {
             let Some(&peer) = self.talking.get(at) else { break };
             let Some(Some(known)) = self.peers.get(peer as usize) else { continue };
-            let owes = known.conduit.as_deref().is_some_and(|conduit| conduit.channel.owes_ack());
+            let owes =
+                known.connection.as_deref().is_some_and(|connection| connection.channel.owes_ack());
             if owes && known.is_open() {
-                self.send_plain(now, peer, Kind::Ack, 0);
+                self.send_plain(now, peer, PacketKind::Ack, 0);
             }
         }
     }
 
     /// The way to a peer, and what is kept for it.
     #[inline]
-    fn way(&mut self, peer: u32) -> Option<(Way<'_>, &mut Conduit)> {
+    fn send_path(&mut self, peer: u32) -> Option<(SendPath<'_>, &mut PeerConnection)> {
         let Self { peers, arena, driver, stats, config, job, .. } = self;
         let known = peers.get_mut(peer as usize)?.as_mut()?;
-        let Peer { address, epoch, sealer, conduit, .. } = known;
+        let Peer { address, epoch, sealer, connection, .. } = known;
         let header = Header {
             job: *job,
             source: config.me,
@@ -169,8 +170,8 @@ impl Stack {
             target_epoch: *epoch,
             ..Header::default()
         };
-        let way = Way { arena, driver: &mut **driver, stats, sealer, to: *address, header };
-        Some((way, conduit.as_deref_mut()?))
+        let way = SendPath { arena, driver: &mut **driver, stats, sealer, to: *address, header };
+        Some((way, connection.as_deref_mut()?))
     }
 
     /// Sends lost units again, then new ones as far as the window allows, then an acknowledgement if
@@ -180,9 +181,9 @@ impl Stack {
         if self.lost(peer).is_some() {
             return true;
         }
-        let Some((mut way, conduit)) = self.way(peer) else { return true };
-        let least = if close_open { Least::Any } else { Least::Salvo };
-        while way.volley(now, conduit, least, |_| false) {}
+        let Some((mut way, connection)) = self.send_path(peer) else { return true };
+        let least = if close_open { FlushPolicy::Any } else { FlushPolicy::Salvo };
+        while way.send_burst(now, connection, least, |_| false) {}
         self.follow_up(now, peer, close_open, overhead)
     }
 
@@ -195,9 +196,9 @@ impl Stack {
         feed: impl FnMut(&mut Outbox) -> bool,
     ) -> bool {
         let overhead = self.overhead;
-        let Some((mut way, conduit)) = self.way(peer) else { return false };
-        way.volley(now, conduit, Least::Unit, feed);
-        let goes_on = !conduit.outbox.has_whole();
+        let Some((mut way, connection)) = self.send_path(peer) else { return false };
+        way.send_burst(now, connection, FlushPolicy::Unit, feed);
+        let goes_on = !connection.outbox.has_whole();
         self.touch(peer);
         self.follow_up(now, peer, false, overhead);
         goes_on
@@ -206,130 +207,131 @@ impl Stack {
     /// What goes along with units, or instead of them. False when something is left that only waits for company.
     #[inline]
     fn follow_up(&mut self, now: Nanos, peer: u32, close_open: bool, overhead: usize) -> bool {
-        let Some((mut way, conduit)) = self.way(peer) else { return true };
-        let datagram = conduit.channel.datagram_bytes();
-        if datagram != conduit.datagram {
-            way.stats.paths_narrowed += u64::from(datagram < conduit.datagram);
-            conduit.datagram = datagram;
-            conduit.longest = conduit.longest.max(datagram);
-            conduit.outbox.set_capacity(datagram.saturating_sub(overhead) & !7);
+        let Some((mut way, connection)) = self.send_path(peer) else { return true };
+        let datagram = connection.channel.datagram_bytes();
+        if datagram != connection.datagram {
+            way.stats.paths_narrowed += u64::from(datagram < connection.datagram);
+            connection.datagram = datagram;
+            connection.longest = connection.longest.max(datagram);
+            connection.outbox.set_capacity(datagram.saturating_sub(overhead) & !7);
         }
-        let confirm = conduit.channel.poll_probe_ack();
-        let probe = conduit.channel.poll_probe(now);
-        let ack = conduit.channel.wants_ack(now);
+        let confirm = connection.channel.poll_probe_ack();
+        let probe = connection.channel.poll_probe(now);
+        let ack = connection.channel.wants_ack(now);
         if let Some(bytes) = confirm {
-            way.plain(now, conduit, Kind::ProbeAck, bytes as usize);
+            way.plain(now, connection, PacketKind::ProbeAck, bytes as usize);
         } else if ack {
-            way.plain(now, conduit, Kind::Ack, 0);
+            way.plain(now, connection, PacketKind::Ack, 0);
         }
         if let Some(bytes) = probe {
-            way.plain(now, conduit, Kind::Probe, bytes.saturating_sub(overhead));
+            way.plain(now, connection, PacketKind::Probe, bytes.saturating_sub(overhead));
         }
-        let done = close_open || !conduit.outbox.has_waiting();
-        conduit.touched &= !done;
-        let due = conduit.channel.next_timeout();
+        let done = close_open || !connection.outbox.has_waiting();
+        connection.touched &= !done;
+        let due = connection.channel.next_timeout();
         self.due_at = self.due_at.min(due.unwrap_or(Nanos::MAX));
         done
     }
 
     /// Sends a packet without a unit; of a probe, `padding` is the length of its body, of an answer to
     /// one the length that it confirms.
-    pub(super) fn send_plain(&mut self, now: Nanos, peer: u32, kind: Kind, padding: usize) {
-        if let Some((mut way, conduit)) = self.way(peer) {
-            way.plain(now, conduit, kind, padding);
+    pub(super) fn send_plain(&mut self, now: Nanos, peer: u32, kind: PacketKind, padding: usize) {
+        if let Some((mut way, connection)) = self.send_path(peer) {
+            way.plain(now, connection, kind, padding);
         }
     }
 }
 
-impl Way<'_> {
+impl SendPath<'_> {
     /// Sends one burst; true when another may follow. Where nothing whole waits any more `feed` is asked for more.
     #[inline]
-    fn volley(
+    fn send_burst(
         &mut self,
         now: Nanos,
-        conduit: &mut Conduit,
-        least: Least,
+        connection: &mut PeerConnection,
+        least: FlushPolicy,
         mut feed: impl FnMut(&mut Outbox) -> bool,
     ) -> bool {
-        let least = conduit.least(now, least);
-        let mut next_unit = |conduit: &mut Conduit, stats: &mut Stats| {
-            let next = conduit.next_unit(now, least, stats);
-            if next.is_none() && !conduit.outbox.has_whole() && feed(&mut conduit.outbox) {
-                return conduit.next_unit(now, least, stats);
+        let least = connection.least(now, least);
+        let mut next_unit = |connection: &mut PeerConnection, stats: &mut Stats| {
+            let next = connection.next_unit(now, least, stats);
+            if next.is_none() && !connection.outbox.has_whole() && feed(&mut connection.outbox) {
+                return connection.next_unit(now, least, stats);
             }
             next
         };
-        let Some(mut unit) = next_unit(conduit, self.stats) else { return false };
-        conduit.sent_at = now;
+        let Some(mut unit) = next_unit(connection, self.stats) else { return false };
+        connection.sent_at = now;
         self.arena.clear();
         let mut bytes = 0;
-        let covers = self.sealer.in_place() && conduit.outbox.has_much();
+        let covers = self.sealer.in_place() && connection.outbox.has_much();
         let more = loop {
-            if conduit.has_shrunk() && self.is_too_long(conduit, unit) {
-                return self.fire(now, conduit) && self.slice(now, conduit, unit);
+            if connection.has_shrunk() && self.is_too_long(connection, unit) {
+                return self.flush(now, connection) && self.unit_fragment(now, connection, unit);
             }
-            let mut header = Header { kind: Kind::Data, unit, ..self.header };
-            if now < conduit.control_until && conduit.outbox.turns_to_next_row(covers) {
-                conduit.channel.ask_soon();
+            let mut header = Header { kind: PacketKind::Data, unit, ..self.header };
+            if now < connection.control_until && connection.outbox.turns_to_next_row(covers) {
+                connection.channel.request_ack_soon();
             }
             // A full packet has no room for selective acknowledgements; pure ones carry them.
-            conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
-            bytes += self.arena.load_unit(&header, self.sealer, &mut conduit.outbox, covers);
+            connection.channel.stamp(now, &mut header, &mut self.arena.sack);
+            bytes += self.arena.load_unit(&header, self.sealer, &mut connection.outbox, covers);
             let loaded = self.arena.len();
             if loaded == BURST || bytes >= BURST_BYTES {
                 break true;
             }
             // A row in one piece costs less than one and a part of the next.
-            if loaded > 1 && bytes >= LEAST_KEPT && conduit.outbox.turns_to_next_row(covers) {
+            if loaded > 1 && bytes >= MIN_KEPT && connection.outbox.turns_to_next_row(covers) {
                 break true;
             }
-            let Some(next) = next_unit(conduit, self.stats) else { break false };
+            let Some(next) = next_unit(connection, self.stats) else { break false };
             unit = next;
         };
-        self.fire(now, conduit) && more
+        self.flush(now, connection) && more
     }
 
     /// Whether the path does not carry a unit in one packet any more.
     #[cold]
-    fn is_too_long(&self, conduit: &Conduit, unit: u64) -> bool {
-        let body = conduit.outbox.unit_bytes(unit).unwrap_or_default();
-        HEADER_BYTES + body + self.sealer.tag_bytes() > conduit.channel.datagram_bytes()
+    fn is_too_long(&self, connection: &PeerConnection, unit: u64) -> bool {
+        let body = connection.outbox.unit_bytes(unit).unwrap_or_default();
+        HEADER_BYTES + body + self.sealer.tag_bytes() > connection.channel.datagram_bytes()
     }
 
     /// Sends a unit in as many packets as it takes; true when all of them left.
     #[cold]
-    fn slice(&mut self, now: Nanos, conduit: &mut Conduit, unit: u64) -> bool {
+    fn unit_fragment(&mut self, now: Nanos, connection: &mut PeerConnection, unit: u64) -> bool {
         let overhead = HEADER_BYTES + SLICE_BYTES + self.sealer.tag_bytes();
-        let most = conduit.channel.datagram_bytes().saturating_sub(overhead).max(1);
-        let body = conduit.outbox.unit(unit, self.sealer).unwrap_or_default().into_owned();
+        let most = connection.channel.datagram_bytes().saturating_sub(overhead).max(1);
+        let body = connection.outbox.unit(unit, self.sealer).unwrap_or_default().into_owned();
         self.arena.clear();
         for (number, part) in body.chunks(most).enumerate() {
             if self.arena.len() == BURST {
-                if !self.fire(now, conduit) {
+                if !self.flush(now, connection) {
                     return false;
                 }
                 self.arena.clear();
             }
-            let mut header = Header { kind: Kind::Slice, unit, ..self.header };
-            conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
-            let slice = Slice { offset: (number * most) as u32, total: body.len() as u32 };
-            let packet = [&slice.encode()[..], part].concat();
+            let mut header = Header { kind: PacketKind::Slice, unit, ..self.header };
+            connection.channel.stamp(now, &mut header, &mut self.arena.sack);
+            let unit_fragment =
+                UnitFragment { offset: (number * most) as u32, total: body.len() as u32 };
+            let packet = [&unit_fragment.encode()[..], part].concat();
             self.arena.load(&header, false, self.sealer, &packet);
         }
         self.stats.units_sliced += 1;
-        self.fire(now, conduit)
+        self.flush(now, connection)
     }
 
     /// Sends what was loaded; false when the driver did not take all of it.
     #[inline]
-    fn fire(&mut self, now: Nanos, conduit: &mut Conduit) -> bool {
+    fn flush(&mut self, now: Nanos, connection: &mut PeerConnection) -> bool {
         let count = self.arena.len();
-        let (result, bytes) = self.arena.fire(self.driver, self.to, &mut conduit.outbox);
+        let (result, bytes) = self.arena.flush(self.driver, self.to, &mut connection.outbox);
         self.stats.packets_sent += count as u64;
         self.stats.bytes_sent += bytes as u64;
         if let Err(DriverError::Oversized { bytes, .. }) = result {
             let carried = self.driver.path_hint(self.to);
-            conduit.channel.handle_too_big(now, bytes, carried);
+            connection.channel.handle_too_big(now, bytes, carried);
         }
         self.after_send(&result, count)
     }
@@ -352,23 +354,29 @@ impl Way<'_> {
 
     /// See [`Stack::send_plain`].
     #[cold]
-    fn plain(&mut self, now: Nanos, conduit: &mut Conduit, kind: Kind, padding: usize) {
+    fn plain(
+        &mut self,
+        now: Nanos,
+        connection: &mut PeerConnection,
+        kind: PacketKind,
+        padding: usize,
+    ) {
         let mut header = Header { kind, ..self.header };
         self.arena.clear();
-        conduit.channel.stamp(now, &mut header, &mut self.arena.sack);
-        if kind == Kind::ProbeAck {
+        connection.channel.stamp(now, &mut header, &mut self.arena.sack);
+        if kind == PacketKind::ProbeAck {
             header.unit = padding as u64;
         }
         // Selective acknowledgements take their part of a probe's length.
         let padding = padding.saturating_sub(8 * self.arena.sack.words().len());
-        let body = vec![0; if kind == Kind::Probe { padding } else { 0 }];
+        let body = vec![0; if kind == PacketKind::Probe { padding } else { 0 }];
         self.arena.load(&header, true, self.sealer, &body);
-        self.stats.acks_sent += u64::from(kind == Kind::Ack);
-        self.fire(now, conduit);
+        self.stats.acks_sent += u64::from(kind == PacketKind::Ack);
+        self.flush(now, connection);
     }
 }
 
-impl Conduit {
+impl PeerConnection {
     /// Whether units may be longer than the path carries by now.
     #[inline]
     fn has_shrunk(&self) -> bool {
@@ -378,22 +386,22 @@ impl Conduit {
     /// What goes out of what waits, if a burst begins now. Beside control messages data comes in whole bursts or not at
     /// all, since a part of one costs as much.
     #[inline]
-    fn least(&self, now: Nanos, least: Least) -> Least {
+    fn least(&self, now: Nanos, least: FlushPolicy) -> FlushPolicy {
         let (outbox, channel) = (&self.outbox, &self.channel);
         if now < self.control_until && channel.waits_beside_control(now, outbox.row_bytes()) {
-            return Least::Salvo;
+            return FlushPolicy::Salvo;
         }
-        if least == Least::Salvo && outbox.has_salvo() { Least::Unit } else { least }
+        if least == FlushPolicy::Salvo && outbox.has_salvo() { FlushPolicy::Unit } else { least }
     }
 
     /// Whether a message goes ahead of what waits, so that it needs no room behind it.
     #[cold]
-    pub(super) fn passes(&self, head: &Head, ordered: bool, payload: &[u8]) -> bool {
+    pub(super) fn passes(&self, head: &FrameHead, ordered: bool, payload: &[u8]) -> bool {
         !ordered && is_control(head, payload) && self.outbox.has_urgent_room()
     }
 
     /// The next unit to send: a lost one, or a new one if the window has room.
-    fn next_unit(&mut self, now: Nanos, least: Least, stats: &mut Stats) -> Option<u64> {
+    fn next_unit(&mut self, now: Nanos, least: FlushPolicy, stats: &mut Stats) -> Option<u64> {
         while let Some(unit) = self.channel.poll_lost(now) {
             if self.outbox.unit_bytes(unit).is_some() {
                 self.channel.resend_unit(now, unit);
@@ -421,10 +429,10 @@ impl Conduit {
             stats.units_ahead += 1;
             return Some(unit);
         }
-        if !self.outbox.has_waiting() || room == 0 || least == Least::Salvo {
+        if !self.outbox.has_waiting() || room == 0 || least == FlushPolicy::Salvo {
             return None;
         }
-        if !self.outbox.has_whole() && least == Least::Any {
+        if !self.outbox.has_whole() && least == FlushPolicy::Any {
             self.outbox.close();
         }
         let bytes = self.outbox.next_bytes()? + self.overhead;

@@ -1,6 +1,6 @@
 //! What others may see of a stack.
 
-use super::{Conduit, Nanos, Stack};
+use super::{Nanos, PeerConnection, Stack};
 use crate::flow::FlowId;
 use crate::stats::Stats;
 use clump_wire::Security;
@@ -32,8 +32,8 @@ impl Stack {
 
     /// Whether messages wait for an endpoint.
     #[inline]
-    pub fn has_mail(&self, index: u8) -> bool {
-        self.mail.get(usize::from(index)).is_some_and(|mail| !mail.is_empty())
+    pub fn has_queued(&self, index: u8) -> bool {
+        self.queued.get(usize::from(index)).is_some_and(|queued| !queued.is_empty())
     }
 
     /// The state of every channel, for people.
@@ -41,11 +41,11 @@ impl Stack {
         use std::fmt::Write;
         let mut text = String::new();
         for (id, peer) in self.peers.iter().enumerate() {
-            let Some(conduit) = peer.as_ref().and_then(|peer| peer.conduit.as_deref()) else {
+            let Some(connection) = peer.as_ref().and_then(|peer| peer.connection.as_deref()) else {
                 continue;
             };
-            let waiting = conduit.outbox.waiting();
-            let stats = conduit.channel.stats();
+            let waiting = connection.outbox.waiting();
+            let stats = connection.channel.stats();
             let _ = writeln!(text, "to {id}: {waiting} B waiting, {stats:?}");
         }
         text
@@ -53,12 +53,13 @@ impl Stack {
 
     /// Bytes kept for peers: under way, waiting, not whole or in turn yet, and waiting for endpoints.
     pub fn memory_bytes(&self) -> usize {
-        let conduits = self.peers.iter().flatten().filter_map(|peer| peer.conduit.as_deref());
-        let kept = conduits.map(|conduit| {
-            let whole = conduit.order_in.bytes() + conduit.assembly.bytes();
-            conduit.outbox.bytes() + whole + conduit.slices.bytes()
+        let connections = self.peers.iter().flatten().filter_map(|peer| peer.connection.as_deref());
+        let kept = connections.map(|connection| {
+            let whole = connection.order_in.bytes() + connection.assembly.bytes();
+            connection.outbox.bytes() + whole + connection.unit_fragments.bytes()
         });
-        kept.sum::<usize>() + self.mail.iter().flatten().map(crate::Mail::bytes).sum::<usize>()
+        kept.sum::<usize>()
+            + self.queued.iter().flatten().map(crate::QueuedMessage::bytes).sum::<usize>()
     }
 
     /// What tells packets of this job from those of others; every packet says it.
@@ -69,14 +70,15 @@ impl Stack {
     /// How long nothing has arrived from a peer that is talked to; `None` for any other.
     pub fn silent_for(&self, peer: u32, now: Nanos) -> Option<Nanos> {
         let known = self.peers.get(peer as usize)?.as_ref()?;
-        known.conduit.as_deref().map(|conduit| conduit.channel.silent_for(now))
+        known.connection.as_deref().map(|connection| connection.channel.silent_for(now))
     }
 
     /// The peer that longest has not answered, and for how long; of those to whom something is under way.
     pub fn unanswered(&self, now: Nanos) -> Option<(u32, Nanos)> {
-        let silence =
-            |(peer, conduit): (u32, &Conduit)| Some((peer, conduit.channel.unanswered_for(now)?));
-        self.open_conduits().filter_map(silence).max_by_key(|&(_, silent_ns)| silent_ns)
+        let silence = |(peer, connection): (u32, &PeerConnection)| {
+            Some((peer, connection.channel.unanswered_for(now)?))
+        };
+        self.open_connections().filter_map(silence).max_by_key(|&(_, silent_ns)| silent_ns)
     }
 
     /// A path that was found to carry less than before, told once: to whom, and the bytes of the longest IP packet that
@@ -86,9 +88,10 @@ impl Stack {
         talking.iter().find_map(|&id| {
             let known = peers.get_mut(id as usize)?.as_mut().filter(|known| known.is_open())?;
             let headers = if known.address.is_ipv4() { IPV4_UDP_BYTES } else { IPV6_UDP_BYTES };
-            let conduit = known.conduit.as_deref_mut().filter(|conduit| !conduit.told_narrow)?;
-            let bytes = conduit.channel.narrowed(now)?;
-            conduit.told_narrow = true;
+            let connection =
+                known.connection.as_deref_mut().filter(|connection| !connection.told_narrow)?;
+            let bytes = connection.channel.narrowed(now)?;
+            connection.told_narrow = true;
             Some((id, u32::try_from(bytes + headers).unwrap_or(u32::MAX)))
         })
     }
@@ -100,25 +103,27 @@ impl Stack {
 
     /// Peers that this stack talks to and has not lost.
     pub fn talking_to(&self) -> impl Iterator<Item = u32> + '_ {
-        self.open_conduits().map(|(id, _)| id)
+        self.open_connections().map(|(id, _)| id)
     }
 
     /// The conduits to them.
-    pub(super) fn open_conduits(&self) -> impl Iterator<Item = (u32, &Conduit)> + '_ {
+    pub(super) fn open_connections(&self) -> impl Iterator<Item = (u32, &PeerConnection)> + '_ {
         self.talking.iter().filter_map(|&id| {
             let known = self.peers.get(id as usize)?.as_ref().filter(|known| known.is_open())?;
-            Some((id, known.conduit.as_deref()?))
+            Some((id, known.connection.as_deref()?))
         })
     }
 
     /// Whether anything waits to be sent for the first time.
     pub fn holds_back(&self) -> bool {
-        self.open_conduits().any(|(_, conduit)| conduit.outbox.has_waiting())
+        self.open_connections().any(|(_, connection)| connection.outbox.has_waiting())
     }
 
     /// Whether everything sent to anybody has been acknowledged.
     pub fn is_quiet(&self) -> bool {
-        let quiet = |conduit: &Conduit| conduit.channel.is_quiet() && !conduit.outbox.has_waiting();
-        self.open_conduits().all(|(_, conduit)| quiet(conduit))
+        let quiet = |connection: &PeerConnection| {
+            connection.channel.is_quiet() && !connection.outbox.has_waiting()
+        };
+        self.open_connections().all(|(_, connection)| quiet(connection))
     }
 }

@@ -6,10 +6,11 @@ use clump_driver::{Capabilities, DriverError};
 use clump_driver::{Driver, Hub, Inbound, Loopback, Outgoing};
 use clump_net::seal::JobKey;
 use clump_net::{
-    Batch, Doors, FlowId, Mail, PeerAddress, Push, Refusal, Request, Stack, StackConfig,
+    Batch, EndpointTable, FlowId, PeerAddress, Pushed, QueuedMessage, Refusal, Request, Stack,
+    StackConfig,
 };
 use clump_wire::Security;
-use clump_wire::frame::Kind;
+use clump_wire::frame::FrameKind;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
@@ -35,7 +36,7 @@ pub struct TwoDoors {
     pub deposits: Arc<Mutex<Deposits>>,
 }
 
-impl Doors for TwoDoors {
+impl EndpointTable for TwoDoors {
     fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
         match to as u8 {
             _ if self.closed.lock().unwrap().contains(&to) => Err(Refusal::EndpointGone),
@@ -108,7 +109,7 @@ impl Driver for Lossy {
             let long = wire.most.is_some_and(|most| bytes > most);
             let unit = clump_wire::Packet::parse(&copy).ok().map(|packet| packet.header);
             let unit = unit.filter(|header| {
-                matches!(header.kind, clump_wire::Kind::Data | clump_wire::Kind::Slice)
+                matches!(header.kind, clump_wire::PacketKind::Data | clump_wire::PacketKind::Slice)
             });
             let named =
                 wire.lose_unit.is_some() && unit.map(|header| header.unit) == wire.lose_unit;
@@ -141,7 +142,7 @@ impl Driver for Lossy {
 /// One side.
 pub struct Side {
     pub stack: Stack,
-    pub doors: TwoDoors,
+    pub endpoints: TwoDoors,
     pub wire: SharedWire,
     pub batch: Batch,
 }
@@ -184,10 +185,10 @@ impl Pair {
             let wire = SharedWire::default();
             let inside = hub.attach(address(me)).unwrap();
             let driver = Box::new(Lossy { inside, wire: wire.clone(), hint });
-            let doors = TwoDoors::default();
+            let endpoints = TwoDoors::default();
             let config = StackConfig { credit_bytes, ..config(me, security) };
-            let stack = Stack::new(config, &key, driver, Box::new(doors.clone()));
-            Side { stack: stack.unwrap(), doors, wire, batch: Batch::default() }
+            let stack = Stack::new(config, &key, driver, Box::new(endpoints.clone()));
+            Side { stack: stack.unwrap(), endpoints, wire, batch: Batch::default() }
         };
         let sides = [side(0), side(1)];
         let outsider = hub.attach(address(9)).unwrap();
@@ -204,31 +205,31 @@ impl Pair {
         self.sides[0].stack.open_flow(name(0, from), name(1, 0), 1, true)
     }
 
-    pub fn send(&mut self, flow: FlowId, words: &[u64], payload: &[u8]) -> Push {
-        let kind = if payload.is_empty() { Kind::Short } else { Kind::Medium };
+    pub fn send(&mut self, flow: FlowId, words: &[u64], payload: &[u8]) -> Pushed {
+        let kind = if payload.is_empty() { FrameKind::Short } else { FrameKind::Medium };
         let request = Request { flow, tag: 7, kind, handler: 1, words };
         let now = self.now;
         self.sides[0].stack.request(|| now, &request, payload)
     }
 
     /// Side `at` looks once for endpoint `wanted`.
-    pub fn look(&mut self, at: usize, wanted: Option<u8>) -> Vec<Mail> {
+    pub fn look(&mut self, at: usize, wanted: Option<u8>) -> Vec<QueuedMessage> {
         let now = self.now;
         let Side { stack, batch, .. } = &mut self.sides[at];
         stack.receive(|| now, wanted, batch);
-        let mail = |at| batch.arrival(at, &mut clump_net::Words::default()).unwrap().to_mail();
-        let mail = (0..batch.len()).map(mail).collect();
+        let queued = |at| batch.arrival(at, &mut clump_net::Words::default()).unwrap().to_queued();
+        let queued = (0..batch.len()).map(queued).collect();
         stack.service(now, true);
         stack.acknowledge_all(now);
-        mail
+        queued
     }
 
     /// Both sides look, for endpoint 0 each, while time goes by; what they got.
-    pub fn settle(&mut self) -> [Vec<Mail>; 2] {
+    pub fn settle(&mut self) -> [Vec<QueuedMessage>; 2] {
         self.settle_for([Some(0), Some(0)])
     }
 
-    pub fn settle_for(&mut self, wanted: [Option<u8>; 2]) -> [Vec<Mail>; 2] {
+    pub fn settle_for(&mut self, wanted: [Option<u8>; 2]) -> [Vec<QueuedMessage>; 2] {
         let mut got = [Vec::new(), Vec::new()];
         for _ in 0..400 {
             for at in 0..2 {

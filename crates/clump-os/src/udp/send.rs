@@ -148,7 +148,7 @@ impl<'a> Post<'_, 'a> {
         datagrams: impl Iterator<Item = [&'a [u8]; N]> + Clone,
     ) {
         match in_one_piece(datagrams.clone()) {
-            Some((start, bytes)) => self.show(start, bytes),
+            Some((start, bytes)) => self.splice_pages(start, bytes),
             None => {
                 for parts in datagrams {
                     for part in parts {
@@ -162,7 +162,7 @@ impl<'a> Post<'_, 'a> {
     }
 
     /// Shows the kernel bytes where they are.
-    fn show(&mut self, start: *const u8, bytes: usize) {
+    fn splice_pages(&mut self, start: *const u8, bytes: usize) {
         if let Some(message) = self.outbox.messages.last_mut() {
             message.parts += 1;
             let iov_base = start.cast_mut().cast();

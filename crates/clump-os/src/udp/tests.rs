@@ -117,26 +117,26 @@ fn pages_that_are_shown_arrive_as_one_datagram_wherever_they_begin() {
     let Some([(a, _), (b, to)]) = pair("127.0.0.1:0") else { return };
     drop(a);
     let socket = connect("127.0.0.1:0".parse().unwrap(), to, 1 << 20).unwrap();
-    let mut passage = Passage::new().unwrap();
+    let mut zero_copy_pipe = ZeroCopyPipe::new().unwrap();
     let memory: Vec<u8> = (0..300_000_u32).map(|i| (i % 251) as u8).collect();
     let page = memory.as_ptr().addr().wrapping_neg() % 4096;
     let memory = &memory[page..];
     // Of 17 pages the kernel would make two pieces.
     let long = &memory[4000..4000 + MAX_BYTES_V4];
-    assert!(passage.send(socket.as_fd(), std::iter::once(long)).is_none());
+    assert!(zero_copy_pipe.send(socket.as_fd(), std::iter::once(long)).is_none());
     let mut into = vec![0; 70_000];
     for (begin, bytes) in [(0, MAX_BYTES_V4), (21, MAX_BYTES_V4), (4095, 40_000), (77, 4096)] {
         let datagram = &memory[begin..begin + bytes];
-        passage.send(socket.as_fd(), std::iter::once(datagram)).unwrap().unwrap();
+        zero_copy_pipe.send(socket.as_fd(), std::iter::once(datagram)).unwrap().unwrap();
         let (got, _) = receive(b.as_fd(), &mut into).unwrap();
         assert!(into[..got] == *datagram, "{got} bytes of {bytes} at {begin}");
     }
     // Too long for a datagram: refused as a whole.
     let long = &memory[..MAX_BYTES_V4 + 10];
-    assert!(passage.send(socket.as_fd(), std::iter::once(long)).unwrap().is_err());
+    assert!(zero_copy_pipe.send(socket.as_fd(), std::iter::once(long)).unwrap().is_err());
     assert_eq!(receive(b.as_fd(), &mut into).unwrap_err(), Errno::AGAIN);
-    let mut passage = Passage::new().unwrap();
-    passage.send(socket.as_fd(), std::iter::once(&memory[..5000])).unwrap().unwrap();
+    let mut zero_copy_pipe = ZeroCopyPipe::new().unwrap();
+    zero_copy_pipe.send(socket.as_fd(), std::iter::once(&memory[..5000])).unwrap().unwrap();
     assert_eq!(receive(b.as_fd(), &mut into).unwrap().0, 5000);
 }
 
@@ -145,10 +145,10 @@ fn a_run_that_lies_back_to_back_is_shown_at_once_and_cut() {
     let Some([(a, _), (b, to)]) = pair("127.0.0.1:0") else { return };
     drop(a);
     let socket = connect("127.0.0.1:0".parse().unwrap(), to, 1 << 20).unwrap();
-    let mut passage = Passage::new().unwrap();
+    let mut zero_copy_pipe = ZeroCopyPipe::new().unwrap();
     let memory: Vec<u8> = (0..60_000_u32).map(|i| (i % 251) as u8).collect();
     set_segment(socket.as_fd(), 1468).unwrap();
-    passage.send(socket.as_fd(), memory[..44_000].chunks(1468)).unwrap().unwrap();
+    zero_copy_pipe.send(socket.as_fd(), memory[..44_000].chunks(1468)).unwrap().unwrap();
     let mut into = vec![0; 70_000];
     for expected in memory[..44_000].chunks(1468) {
         let (got, _) = receive(b.as_fd(), &mut into).unwrap();
@@ -156,7 +156,7 @@ fn a_run_that_lies_back_to_back_is_shown_at_once_and_cut() {
     }
     assert_eq!(receive(b.as_fd(), &mut into).unwrap_err(), Errno::AGAIN);
     let apart = memory.chunks(1468).step_by(2);
-    assert!(passage.send(socket.as_fd(), apart).is_none(), "they do not lie back to back");
+    assert!(zero_copy_pipe.send(socket.as_fd(), apart).is_none(), "they do not lie back to back");
 }
 
 #[test]
@@ -167,8 +167,8 @@ fn what_was_shown_is_sent_whatever_lies_there_once_it_is_withdrawn() {
     let mut memory: Vec<u8> = Vec::with_capacity(12 * PAGE);
     let start = memory.as_ptr().addr().wrapping_neg() % PAGE;
     memory.resize(start + 10 * PAGE, 7);
-    let mut passage = Passage::new().unwrap();
-    passage.send(from.as_fd(), std::iter::once(&memory[start..])).unwrap().unwrap();
+    let mut zero_copy_pipe = ZeroCopyPipe::new().unwrap();
+    zero_copy_pipe.send(from.as_fd(), std::iter::once(&memory[start..])).unwrap().unwrap();
     memory.clear();
     assert!(withdraw(memory.spare_capacity_mut()));
     memory.resize(memory.capacity(), 9);

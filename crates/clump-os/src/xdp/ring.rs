@@ -6,11 +6,11 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::os::fd::BorrowedFd;
 
 /// Most bytes of a ring's mapping that are believed.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// One ring, seen from our side.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(super) struct XdpRing {
     memory: Mapping,
     producer: usize,
     consumer: usize,
@@ -23,7 +23,7 @@ pub(super) struct Ring {
     next: u32,
 }
 
-impl Ring {
+impl XdpRing {
     /// Maps a ring whose parts lie where the kernel says; `None` when that cannot be.
     pub(super) fn map(
         socket: BorrowedFd<'_>,
@@ -35,7 +35,7 @@ impl Ring {
         let parts =
             [producer, consumer, entries_at].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
         let [producer, consumer, entries_at] = parts;
-        let possible = parts.iter().all(|at| *at < MOST_BYTES && at.is_multiple_of(8));
+        let possible = parts.iter().all(|at| *at < MAX_BYTES && at.is_multiple_of(8));
         if !possible || !entries.is_power_of_two() {
             return Ok(None);
         }

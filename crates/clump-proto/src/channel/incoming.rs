@@ -1,13 +1,13 @@
 //! What comes in: units, what the peer acknowledges, and what that says of the path.
 
-use super::{Arrival, Channel, Unit};
+use super::{Channel, PacketArrival, UnitStatus};
 use crate::Nanos;
 use crate::congestion::{Cut, Sample};
-use crate::receive::Taken;
+use crate::receive::UnitDisposition;
 use crate::retransmit::Lost;
 use crate::send::Acked;
 use crate::time::{Ticks, nanos, ticks, widen};
-use clump_wire::{Flags, Header, Kind};
+use clump_wire::{Flags, Header, PacketKind};
 
 /// Clocks of two machines drift by 100 parts in a million: a packet held longer than 16 ms would falsify
 /// its round trip by more than 1.6 us.
@@ -34,7 +34,7 @@ impl Channel {
         sack: &[u64],
         bytes: usize,
         ce: bool,
-    ) -> Arrival {
+    ) -> PacketArrival {
         self.handle_late(now, 0, header, sack, bytes, ce)
     }
 
@@ -50,10 +50,10 @@ impl Channel {
         sack: &[u64],
         bytes: usize,
         ce: bool,
-    ) -> Arrival {
+    ) -> PacketArrival {
         if !self.replay.accept(header.number) {
             self.counts.replays += 1;
-            return Arrival { unit: Unit::None };
+            return PacketArrival { unit: UnitStatus::None };
         }
         self.keepalive.on_arrival(now);
         let first = !self.echo.any();
@@ -71,25 +71,25 @@ impl Channel {
             self.counts.marked += 1;
         }
         if header.flags.has(Flags::ACK_NOW) {
-            self.ack.on_asked();
+            self.ack.on_ack_requested();
         }
         let unit = match header.kind {
-            Kind::Data => self.handle_unit(now, header.unit, bytes),
-            Kind::Probe => {
+            PacketKind::Data => self.handle_unit(now, header.unit, bytes),
+            PacketKind::Probe => {
                 self.probed = Some(bytes as u64);
-                Unit::None
+                UnitStatus::None
             }
-            Kind::ProbeAck => {
+            PacketKind::ProbeAck => {
                 let (bytes, echo) =
                     (usize::try_from(header.unit).unwrap_or(0), self.echo_of(now, header));
                 if self.mtu.on_probe_ack(now, bytes, echo) {
                     self.retransmit.expire(&self.send);
                 }
-                Unit::None
+                UnitStatus::None
             }
-            _ => Unit::None,
+            _ => UnitStatus::None,
         };
-        Arrival { unit }
+        PacketArrival { unit }
     }
 
     #[inline]
@@ -101,21 +101,21 @@ impl Channel {
     }
 
     #[inline]
-    fn handle_unit(&mut self, now: Nanos, unit: u64, bytes: usize) -> Unit {
+    fn handle_unit(&mut self, now: Nanos, unit: u64, bytes: usize) -> UnitStatus {
         let taken = self.receive.take(unit);
         self.ack.on_unit(now, taken, bytes, self.receive_window);
         match taken {
-            Taken::InOrder | Taken::OutOfOrder => {
+            UnitDisposition::InOrder | UnitDisposition::OutOfOrder => {
                 self.counts.units_received += 1;
-                Unit::New
+                UnitStatus::New
             }
-            Taken::Duplicate => {
+            UnitDisposition::Duplicate => {
                 self.counts.duplicates += 1;
-                Unit::Duplicate
+                UnitStatus::Duplicate
             }
-            Taken::TooFar => {
+            UnitDisposition::TooFar => {
                 self.counts.refused += 1;
-                Unit::Duplicate
+                UnitStatus::Duplicate
             }
         }
     }

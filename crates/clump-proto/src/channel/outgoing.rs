@@ -3,7 +3,7 @@
 use super::Channel;
 use crate::time::ticks;
 use crate::{Nanos, SackBuf};
-use clump_wire::{Flags, Header, Kind};
+use clump_wire::{Flags, Header, PacketKind};
 
 /// Bytes that may be under way beside control messages on a path without length (ADR 20).
 const BESIDE_CONTROL: usize = 128 << 10;
@@ -22,18 +22,18 @@ impl Channel {
         let (_, _, least) = self.rtt.estimates();
         let path = usize::try_from(least.saturating_mul(13) / 10).unwrap_or(usize::MAX);
         let most = BESIDE_CONTROL.max(path);
-        self.room(now).min(most.saturating_sub(self.send.flying_bytes()))
+        self.room(now).min(most.saturating_sub(self.send.bytes_in_flight()))
     }
 
     /// Whether a burst of so many bytes had better wait beside control messages: there is room for a part of it only,
     /// and the acknowledgements of what is under way will make room for all.
     pub fn waits_beside_control(&self, now: Nanos, bytes: usize) -> bool {
         let room = self.room_beside_control(now);
-        room < bytes && self.send.flying_bytes() >= bytes && room < self.room(now)
+        room < bytes && self.send.bytes_in_flight() >= bytes && room < self.room(now)
     }
 
     /// The next packet asks for an acknowledgement at once: more waits for it than the peer can know.
-    pub fn ask_soon(&mut self) {
+    pub fn request_ack_soon(&mut self) {
         self.ask = true;
     }
 
@@ -103,7 +103,7 @@ impl Channel {
         header.sent = self.stamped as u32;
         header.flags = if self.ask || self.ask_alone { Flags::ACK_NOW } else { Flags::NONE };
         (self.ask, self.ask_alone) = (false, false);
-        if self.receive.has_gap() && matches!(header.kind, Kind::Data | Kind::Slice) {
+        if self.receive.has_gap() && matches!(header.kind, PacketKind::Data | PacketKind::Slice) {
             // Without the words beside it, an echo would make all that arrived beyond the gap look lost.
             return;
         }

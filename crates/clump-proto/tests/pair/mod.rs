@@ -2,8 +2,8 @@
 //! event to the next, so hours take moments and nothing depends on the machine.
 #![allow(dead_code, reason = "each test program uses its part")]
 
-use clump_proto::{Channel, Config, Nanos, SackBuf, Unit};
-use clump_wire::{Header, Kind};
+use clump_proto::{Channel, Config, Nanos, SackBuf, UnitStatus};
+use clump_wire::{Header, PacketKind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub const US: Nanos = 1_000;
@@ -157,7 +157,7 @@ impl End {
             return;
         }
         let Packet { header, sack, bytes, ce } = packet;
-        if self.channel.handle_packet(now, header, sack, *bytes, *ce).unit == Unit::New {
+        if self.channel.handle_packet(now, header, sack, *bytes, *ce).unit == UnitStatus::New {
             assert!(self.delivered.insert(header.unit), "unit {} came twice", header.unit);
         }
     }
@@ -177,22 +177,22 @@ impl End {
             // As long as the first slice of it would be.
             let fell = self.channel.stats().black_holes > 0;
             let most = if fell { self.channel.datagram_bytes() } else { usize::MAX };
-            self.send(now, Kind::Data, unit, self.unit_bytes.min(most), &mut out);
+            self.send(now, PacketKind::Data, unit, self.unit_bytes.min(most), &mut out);
         }
         while self.waiting > 0 && self.channel.room(now) >= self.unit_bytes {
             self.waiting -= 1;
             let unit = self.channel.send_unit(now, self.unit_bytes);
-            self.send(now, Kind::Data, unit, self.unit_bytes, &mut out);
+            self.send(now, PacketKind::Data, unit, self.unit_bytes, &mut out);
         }
         if let Some(bytes) = self.channel.poll_probe(now) {
             self.probes += 1;
-            self.send(now, Kind::Probe, 0, bytes, &mut out);
+            self.send(now, PacketKind::Probe, 0, bytes, &mut out);
         }
         if let Some(unit) = self.channel.poll_probe_ack() {
-            self.send(now, Kind::ProbeAck, unit, 64, &mut out);
+            self.send(now, PacketKind::ProbeAck, unit, 64, &mut out);
         }
         if self.channel.wants_ack(now) {
-            self.send(now, Kind::Ack, 0, 64, &mut out);
+            self.send(now, PacketKind::Ack, 0, 64, &mut out);
         }
         assert!(!self.channel.wants_ack(now), "an acknowledgement is due once");
         let next = self.channel.next_timeout();
@@ -200,13 +200,20 @@ impl End {
         out
     }
 
-    fn send(&mut self, now: Nanos, kind: Kind, unit: u64, bytes: usize, out: &mut Vec<Packet>) {
+    fn send(
+        &mut self,
+        now: Nanos,
+        kind: PacketKind,
+        unit: u64,
+        bytes: usize,
+        out: &mut Vec<Packet>,
+    ) {
         let mut header = Header { kind, unit, ..Header::default() };
         let mut sack = SackBuf::new();
         self.channel.stamp(now, &mut header, &mut sack);
-        assert!(kind != Kind::Data || sack.words().is_empty(), "full packets have no room");
+        assert!(kind != PacketKind::Data || sack.words().is_empty(), "full packets have no room");
         self.packets += 1;
-        self.pure += u64::from(kind == Kind::Ack);
+        self.pure += u64::from(kind == PacketKind::Ack);
         out.push(Packet { header, sack: sack.words().to_vec(), bytes, ce: false });
     }
 }

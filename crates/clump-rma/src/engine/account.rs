@@ -1,7 +1,7 @@
 //! An engine's record of an endpoint that sends it requests.
 
-use super::{Outlet, Request};
-use crate::error::Why;
+use super::{ReplySink, Request};
+use crate::error::Refusal;
 use clump_shm::name::Name;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -50,7 +50,7 @@ pub(super) struct Account {
     pub(super) executed: u64,
     /// Number of refused requests without an answer, and the first of them since the last report.
     pub(super) failed: u64,
-    pub(super) first_failure: Option<(Why, u64, u64)>,
+    pub(super) first_failure: Option<(Refusal, u64, u64)>,
     /// Bytes of requests executed, bytes reported to the endpoint, and bytes that it asked for.
     pub(super) consumed: u64,
     reported: u64,
@@ -103,9 +103,9 @@ impl Account {
 
     /// Sends an answer, or keeps it until there is room.
     #[inline]
-    pub(super) fn tell(
+    pub(super) fn answer(
         &mut self,
-        out: &mut impl Outlet,
+        out: &mut impl ReplySink,
         handler: u8,
         words: &[u64],
         payload: &[u8],
@@ -117,11 +117,11 @@ impl Account {
     }
 
     /// Sends an optional message. Returns false when there is no room now.
-    pub(super) fn offer(&mut self, out: &mut impl Outlet, handler: u8, words: &[u64]) -> bool {
+    pub(super) fn offer(&mut self, out: &mut impl ReplySink, handler: u8, words: &[u64]) -> bool {
         !self.is_stuck() && out.answer(self.name, handler, words, &[])
     }
 
-    pub(super) fn send_kept(&mut self, out: &mut impl Outlet) {
+    pub(super) fn send_deferred(&mut self, out: &mut impl ReplySink) {
         while let Some(first) = self.answers.front() {
             if !out.answer(self.name, first.handler, &first.words, &first.payload) {
                 return;
@@ -132,7 +132,7 @@ impl Account {
 
     /// Reports consumption to the endpoint, if that is due.
     #[inline]
-    pub(super) fn report(&mut self, credit: u64, out: &mut impl Outlet) {
+    pub(super) fn report(&mut self, credit: u64, out: &mut impl ReplySink) {
         let due = self.consumed - self.reported >= credit / 4
             || self.asked.is_some_and(|asked| self.consumed >= asked);
         if due {

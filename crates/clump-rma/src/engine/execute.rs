@@ -1,17 +1,17 @@
 //! Execution of one request: check, operation, answer.
 
-use super::places::At;
-use super::{Engine, Outlet, Request};
+use super::claims::At;
+use super::{Engine, ReplySink, Request};
 use crate::atomic::{AtomicOp, Width, execute};
-use crate::error::Why;
+use crate::error::Refusal;
 use crate::lock::{FLAG_BYTES, WATCHERS};
 use crate::memory::Memory;
-use crate::protocol::{MOST_PIECE, ask, atomic_of, tell};
+use crate::protocol::{MAX_PIECE, ask, atomic_of, tell};
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;
 
 /// Result of an executed request.
-enum Outcome {
+enum ExecutionResult {
     /// No result; if the request carried a cookie, it is answered with DONE.
     Done(u64),
     /// The request answers by itself, at once or later.
@@ -25,7 +25,7 @@ enum Outcome {
     /// The progress of the account.
     Quiet(u64),
     /// The request was refused; its cookie, or 0.
-    Refused(u64, Why),
+    Refused(u64, Refusal),
 }
 
 impl<M: Memory> Engine<M> {
@@ -34,33 +34,37 @@ impl<M: Memory> Engine<M> {
         &mut self,
         at: usize,
         request: &Request<'_>,
-        out: &mut impl Outlet,
+        out: &mut impl ReplySink,
     ) -> bool {
         let outcome = self.perform(at, request, out);
-        let outcome = outcome.unwrap_or(Outcome::Refused(0, Why::Unknown));
-        if matches!(outcome, Outcome::Kept) {
+        let outcome = outcome.unwrap_or(ExecutionResult::Refused(0, Refusal::Unknown));
+        if matches!(outcome, ExecutionResult::Kept) {
             return false;
         }
         let account = &mut self.accounts[at];
         match outcome {
-            Outcome::Done(0) | Outcome::Later | Outcome::Kept => {}
-            Outcome::Done(cookie) => account.tell(out, tell::DONE, &[cookie], &[]),
-            Outcome::Value(cookie, value) => account.tell(out, tell::VALUE, &[cookie, value], &[]),
-            Outcome::Bytes(cookie) => account.tell(out, tell::BYTES, &[cookie, 0], &self.scratch),
-            Outcome::Quiet(cookie) => {
-                let (why, segment, offset) =
-                    account.first_failure.take().unwrap_or((Why::Unknown, 0, 0));
-                let words = [cookie, account.executed, account.failed, why as u64, segment, offset];
-                account.tell(out, tell::QUIET, &words, &[]);
+            ExecutionResult::Done(0) | ExecutionResult::Later | ExecutionResult::Kept => {}
+            ExecutionResult::Done(cookie) => account.answer(out, tell::DONE, &[cookie], &[]),
+            ExecutionResult::Value(cookie, value) => {
+                account.answer(out, tell::VALUE, &[cookie, value], &[])
             }
-            Outcome::Refused(cookie, why) => {
+            ExecutionResult::Bytes(cookie) => {
+                account.answer(out, tell::BYTES, &[cookie, 0], &self.scratch)
+            }
+            ExecutionResult::Quiet(cookie) => {
+                let (why, segment, offset) =
+                    account.first_failure.take().unwrap_or((Refusal::Unknown, 0, 0));
+                let words = [cookie, account.executed, account.failed, why as u64, segment, offset];
+                account.answer(out, tell::QUIET, &words, &[]);
+            }
+            ExecutionResult::Refused(cookie, why) => {
                 let [segment, offset] =
                     [0, 1].map(|at| request.words.get(at).copied().unwrap_or(0));
                 if cookie == 0 {
                     account.failed += 1;
                     account.first_failure.get_or_insert((why, segment, offset));
                 } else {
-                    account.tell(out, tell::FAILED, &[cookie, why as u64, segment, offset], &[]);
+                    account.answer(out, tell::FAILED, &[cookie, why as u64, segment, offset], &[]);
                 }
             }
         }
@@ -72,8 +76,8 @@ impl<M: Memory> Engine<M> {
         &mut self,
         at: usize,
         request: &Request<'_>,
-        out: &mut impl Outlet,
-    ) -> Option<Outcome> {
+        out: &mut impl ReplySink,
+    ) -> Option<ExecutionResult> {
         let Request { handler, words, payload, .. } = *request;
         if let Some((op, width, answered)) = atomic_of(handler) {
             let (&[segment, offset], rest) = words.split_first_chunk()?;
@@ -87,24 +91,24 @@ impl<M: Memory> Engine<M> {
             let bytes = if width == Width::Word { 8 } else { 4 };
             let name = SegmentName::from_bits(segment);
             let done = self.memory.segment(name, offset, bytes).and_then(|cells| {
-                execute(cells, offset, (op, width), (operand, other)).ok_or(Why::Misaligned)
+                execute(cells, offset, (op, width), (operand, other)).ok_or(Refusal::Misaligned)
             });
             return Some(match done {
-                Ok(value) if answered => Outcome::Value(cookie, value),
-                Ok(_) => Outcome::Done(0),
-                Err(why) => Outcome::Refused(cookie, why),
+                Ok(value) if answered => ExecutionResult::Value(cookie, value),
+                Ok(_) => ExecutionResult::Done(0),
+                Err(why) => ExecutionResult::Refused(cookie, why),
             });
         }
         if handler == ask::QUIET {
-            return Some(Outcome::Quiet(*words.first()?));
+            return Some(ExecutionResult::Quiet(*words.first()?));
         }
         if handler == ask::CANCEL {
             self.cancel(at, *words.first()?, out);
-            return Some(Outcome::Later);
+            return Some(ExecutionResult::Later);
         }
         if handler == ask::PORT {
             let &[cookie, port] = words else { return None };
-            return Some(Outcome::Value(cookie, self.memory.port(port)));
+            return Some(ExecutionResult::Value(cookie, self.memory.port(port)));
         }
         let (&[segment, offset, cookie], rest) = words.split_first_chunk()?;
         let name = SegmentName::from_bits(segment);
@@ -112,68 +116,74 @@ impl<M: Memory> Engine<M> {
             (ask::GET, &[bytes]) => self.get(name, offset, cookie, bytes),
             (ask::PUT, signal) => self
                 .put(name, offset, payload)
-                .and_then(|()| self.signal(signal).map(|()| Outcome::Done(cookie))),
+                .and_then(|()| self.signal(signal).map(|()| ExecutionResult::Done(cookie))),
             (ask::PUT_LONG, signal) => {
                 let there = self.memory.segment(name, offset, request.deposited).map(drop);
-                there.and_then(|()| self.signal(signal)).map(|()| Outcome::Done(cookie))
+                there.and_then(|()| self.signal(signal)).map(|()| ExecutionResult::Done(cookie))
             }
             (ask::GET_STRIDED, &[stride, block, count]) => {
                 self.get_strided((name, offset), (stride, block, count), cookie)
             }
             (ask::PUT_STRIDED, &[stride, block]) => self
                 .put_strided((name, offset), (stride, block), payload)
-                .map(|()| Outcome::Done(cookie)),
+                .map(|()| ExecutionResult::Done(cookie)),
             (ask::WAIT, &[comparison, value]) => self
                 .watch(at, (name, offset, cookie), (comparison, value), out)
-                .map(|()| Outcome::Later),
+                .map(|()| ExecutionResult::Later),
             (ask::LOCK, &[how]) => {
-                self.lock(at, (name, offset, cookie), how, out).map(|()| Outcome::Later)
+                self.lock(at, (name, offset, cookie), how, out).map(|()| ExecutionResult::Later)
             }
             (ask::UNLOCK, &[position, word, passed @ (0 | 1)]) => {
                 let place = At { segment: name, offset, position };
                 let done = self.unlock(at, place, (word, passed == 1));
-                done.map(|done| if done { Outcome::Done(0) } else { Outcome::Kept })
+                done.map(|done| if done { ExecutionResult::Done(0) } else { ExecutionResult::Kept })
             }
             (ask::SET, &[adds, value]) => {
-                self.set_flag(name, offset, adds, value).map(|()| Outcome::Done(0))
+                self.set_flag(name, offset, adds, value).map(|()| ExecutionResult::Done(0))
             }
-            _ => Err(Why::Unknown),
+            _ => Err(Refusal::Unknown),
         };
-        Some(done.unwrap_or_else(|why| Outcome::Refused(cookie, why)))
+        Some(done.unwrap_or_else(|why| ExecutionResult::Refused(cookie, why)))
     }
 
-    fn get(&mut self, name: SegmentName, at: u64, cookie: u64, bytes: u64) -> Result<Outcome, Why> {
-        if bytes > MOST_PIECE as u64 {
-            return Err(Why::Unknown);
+    fn get(
+        &mut self,
+        name: SegmentName,
+        at: u64,
+        cookie: u64,
+        bytes: u64,
+    ) -> Result<ExecutionResult, Refusal> {
+        if bytes > MAX_PIECE as u64 {
+            return Err(Refusal::Unknown);
         }
         let cells = self.memory.segment(name, at, bytes)?;
         if bytes <= 8 {
             let mut value = [0; 8];
-            let part = value.get_mut(..bytes as usize).ok_or(Why::Unknown)?;
+            let part = value.get_mut(..bytes as usize).ok_or(Refusal::Unknown)?;
             cells.read(at, part);
-            return Ok(Outcome::Value(cookie, u64::from_le_bytes(value)));
+            return Ok(ExecutionResult::Value(cookie, u64::from_le_bytes(value)));
         }
         self.scratch.resize(bytes as usize, 0);
         cells.read(at, &mut self.scratch);
-        Ok(Outcome::Bytes(cookie))
+        Ok(ExecutionResult::Bytes(cookie))
     }
 
-    fn put(&mut self, name: SegmentName, offset: u64, payload: &[u8]) -> Result<(), Why> {
+    fn put(&mut self, name: SegmentName, offset: u64, payload: &[u8]) -> Result<(), Refusal> {
         let cells = self.memory.segment(name, offset, payload.len() as u64)?;
         cells.write(offset, payload);
         Ok(())
     }
 
     /// Executes the signal after a put: a rank that sees it sees everything put.
-    fn signal(&mut self, words: &[u64]) -> Result<(), Why> {
+    fn signal(&mut self, words: &[u64]) -> Result<(), Refusal> {
         let &[segment, offset, value, adds] = words else {
-            return if words.is_empty() { Ok(()) } else { Err(Why::Unknown) };
+            return if words.is_empty() { Ok(()) } else { Err(Refusal::Unknown) };
         };
         let name = SegmentName::from_bits(segment);
         let op = if adds == 0 { AtomicOp::Store } else { AtomicOp::Add };
         let cells = self.memory.segment(name, offset, 8)?;
         let whole = (op, Width::Word);
-        execute(cells, offset, whole, (value, 0)).ok_or(Why::Misaligned)?;
+        execute(cells, offset, whole, (value, 0)).ok_or(Refusal::Misaligned)?;
         self.memory.wake(name.rank());
         Ok(())
     }
@@ -184,12 +194,12 @@ impl<M: Memory> Engine<M> {
         offset: u64,
         adds: u64,
         value: u64,
-    ) -> Result<(), Why> {
+    ) -> Result<(), Refusal> {
         let op = if adds == 0 { AtomicOp::Store } else { AtomicOp::Add };
         let cells = self.memory.segment(name, offset, FLAG_BYTES)?;
-        execute(cells, offset, (op, Width::Word), (value, 0)).ok_or(Why::Misaligned)?;
+        execute(cells, offset, (op, Width::Word), (value, 0)).ok_or(Refusal::Misaligned)?;
         fence(Ordering::SeqCst);
-        let watchers = cells.word(offset.saturating_add(WATCHERS)).ok_or(Why::Misaligned)?;
+        let watchers = cells.word(offset.saturating_add(WATCHERS)).ok_or(Refusal::Misaligned)?;
         if watchers.load(Ordering::SeqCst) != 0 {
             self.memory.wake_all();
         }
@@ -201,18 +211,18 @@ impl<M: Memory> Engine<M> {
         (name, offset): (SegmentName, u64),
         (stride, block, count): (u64, u64, u64),
         cookie: u64,
-    ) -> Result<Outcome, Why> {
-        let bytes = block.checked_mul(count).filter(|&bytes| bytes <= MOST_PIECE as u64);
-        let bytes = bytes.ok_or(Why::Unknown)?;
-        let span = span((stride, block, count)).ok_or(Why::OutOfBounds)?;
+    ) -> Result<ExecutionResult, Refusal> {
+        let bytes = block.checked_mul(count).filter(|&bytes| bytes <= MAX_PIECE as u64);
+        let bytes = bytes.ok_or(Refusal::Unknown)?;
+        let span = span((stride, block, count)).ok_or(Refusal::OutOfBounds)?;
         let cells = self.memory.segment(name, offset, span)?;
         self.scratch.resize(bytes as usize, 0);
         if block != 0 {
-            for (index, piece) in (0..).zip(self.scratch.chunks_exact_mut(block as usize)) {
-                cells.read(offset + index * stride, piece);
+            for (index, fragment) in (0..).zip(self.scratch.chunks_exact_mut(block as usize)) {
+                cells.read(offset + index * stride, fragment);
             }
         }
-        Ok(Outcome::Bytes(cookie))
+        Ok(ExecutionResult::Bytes(cookie))
     }
 
     fn put_strided(
@@ -220,15 +230,15 @@ impl<M: Memory> Engine<M> {
         (name, offset): (SegmentName, u64),
         (stride, block): (u64, u64),
         payload: &[u8],
-    ) -> Result<(), Why> {
+    ) -> Result<(), Refusal> {
         let bytes = payload.len() as u64;
         if block == 0 || !bytes.is_multiple_of(block) {
-            return Err(Why::Unknown);
+            return Err(Refusal::Unknown);
         }
-        let span = span((stride, block, bytes / block)).ok_or(Why::OutOfBounds)?;
+        let span = span((stride, block, bytes / block)).ok_or(Refusal::OutOfBounds)?;
         let cells = self.memory.segment(name, offset, span)?;
-        for (index, piece) in (0..).zip(payload.chunks_exact(block as usize)) {
-            cells.write(offset + index * stride, piece);
+        for (index, fragment) in (0..).zip(payload.chunks_exact(block as usize)) {
+            cells.write(offset + index * stride, fragment);
         }
         Ok(())
     }

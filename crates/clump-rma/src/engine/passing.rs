@@ -5,13 +5,13 @@
 //! hears that the lock *was passed*. Two ranks report on one lock in turn, so the later report may
 //! arrive first: it is kept until the earlier one arrives.
 
-use super::places::{At, Place, State};
-use super::waits::{For, Wait, queue_lock};
-use super::{Engine, Outlet};
-use crate::error::Why;
+use super::claims::{At, ClaimAccount, ClaimState};
+use super::waits::{Wait, WaitTarget, queue_lock};
+use super::{Engine, ReplySink};
+use crate::error::Refusal;
 use crate::memory::Memory;
 use crate::protocol::tell;
-use clump_shm::queue_lock::Head;
+use clump_shm::queue_lock::LockHead;
 
 /// Release of a lock: by which rank, with which word, and whether the lock went to the successor at
 /// once.
@@ -35,7 +35,7 @@ impl<M: Memory> Engine<M> {
         account: usize,
         at: At,
         (word, passed): (u64, bool),
-    ) -> Result<bool, Why> {
+    ) -> Result<bool, Refusal> {
         let from = self.accounts[account].name;
         if let Err(why) = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset) {
             // Nothing can access it any more.
@@ -46,9 +46,9 @@ impl<M: Memory> Engine<M> {
             return Err(why);
         }
         if let Some(place) = self.places.get_mut(at)
-            && (place.state, place.from, place.gone) == (State::Promised, from, false)
+            && (place.state, place.from, place.gone) == (ClaimState::Promised, from, false)
         {
-            place.state = State::Early(word, passed);
+            place.state = ClaimState::Early(word, passed);
             let cookie = place.cookie;
             self.waits.retain(|wait| (wait.from, wait.cookie) != (from, cookie));
             return Ok(false);
@@ -58,7 +58,7 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Applies a release, and then the kept releases that follow it.
-    fn give_back(&mut self, first: Return) -> Result<(), Why> {
+    fn give_back(&mut self, first: Return) -> Result<(), Refusal> {
         let mut next = self.play(first)?;
         while let Some(later) = next {
             // An error in a kept release is not the fault of the sender of this one, and no sender
@@ -69,11 +69,11 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Applies one release. Returns the next to apply.
-    fn play(&mut self, one: Return) -> Result<Option<Return>, Why> {
+    fn play(&mut self, one: Return) -> Result<Option<Return>, Refusal> {
         let Return { at, rank, word, passed, kept, gone } = one;
         if !passed {
             let lock = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset)?;
-            if !lock.leave(at.position, rank, word) {
+            if !lock.release(at.position, rank, word) {
                 return Err(self.why_not_held(at));
             }
             self.places.remove(at);
@@ -81,37 +81,41 @@ impl<M: Memory> Engine<M> {
             self.pass_on(at.segment, at.offset);
             return Ok(None);
         }
-        let heir = self.places.get(at.next()).copied().filter(Place::is_promised);
-        let heir = heir.ok_or_else(|| self.why_not_held(at))?;
+        let successor = self.places.get(at.next()).copied().filter(ClaimAccount::is_promised);
+        let successor = successor.ok_or_else(|| self.why_not_held(at))?;
         let dead = self.memory.dead();
         if !kept && dead.contains(&rank) {
             // Waiting ranks may have been told of the death already.
-            return Err(Why::HolderDied);
+            return Err(Refusal::HolderDied);
         }
         let lock = queue_lock(&mut self.memory, self.ranks, at.segment, at.offset)?;
-        let ranks = (rank, heir.from.rank());
+        let ranks = (rank, successor.from.rank());
         if !lock.hand_over(at.position, ranks, word) {
             return Err(self.why_not_held(at));
         }
         self.places.remove(at);
-        self.waits.retain(|wait| (wait.from, wait.cookie) != (heir.from, heir.cookie));
-        let (at, rank) = (at.next(), heir.from.rank());
-        let back = Return { at, rank, word, passed: false, kept: true, gone: heir.gone };
-        match heir.state {
-            State::Early(word, passed) => {
-                self.count_late(&heir);
+        self.waits.retain(|wait| (wait.from, wait.cookie) != (successor.from, successor.cookie));
+        let (at, rank) = (at.next(), successor.from.rank());
+        let back = Return { at, rank, word, passed: false, kept: true, gone: successor.gone };
+        match successor.state {
+            ClaimState::Early(word, passed) => {
+                self.count_late(&successor);
                 return Ok(Some(Return { word, passed, ..back }));
             }
-            _ if heir.gone && dead.contains(&rank) => {
+            _ if successor.gone && dead.contains(&rank) => {
                 // It may have had the lock: no rank gets it any more.
                 self.places.remove(at);
                 self.end_promise(at.next());
                 self.memory.wake_all();
             }
             // An endpoint that was opened anew, or has left, has no use for it.
-            _ if heir.gone => return Ok(Some(back)),
+            _ if successor.gone => return Ok(Some(back)),
             _ => {
-                let state = if gone { State::Orphaned(word) } else { State::Passed(ranks.0, word) };
+                let state = if gone {
+                    ClaimState::Orphaned(word)
+                } else {
+                    ClaimState::Passed(ranks.0, word)
+                };
                 self.orphans |= gone;
                 if let Some(place) = self.places.get_mut(at) {
                     place.state = state;
@@ -121,15 +125,15 @@ impl<M: Memory> Engine<M> {
         Ok(None)
     }
 
-    fn why_not_held(&mut self, at: At) -> Why {
+    fn why_not_held(&mut self, at: At) -> Refusal {
         match self.why_taken(at.segment, at.offset) {
-            Why::HolderDied => Why::HolderDied,
-            _ => Why::NotHeld,
+            Refusal::HolderDied => Refusal::HolderDied,
+            _ => Refusal::NotHeld,
         }
     }
 
     /// Counts a kept request of an endpoint as executed.
-    fn count_late(&mut self, place: &Place) {
+    fn count_late(&mut self, place: &ClaimAccount) {
         let account = &mut self.accounts[place.account];
         if account.name == place.from {
             account.executed += 1;
@@ -141,9 +145,9 @@ impl<M: Memory> Engine<M> {
     fn end_promise(&mut self, at: At) {
         let mut at = at;
         while let Some(place) = self.places.get_mut(at).filter(|place| place.is_promised()) {
-            let early = matches!(place.state, State::Early(..));
+            let early = matches!(place.state, ClaimState::Early(..));
             if !early && !place.gone {
-                place.state = State::Ours;
+                place.state = ClaimState::Ours;
                 return;
             }
             let place = *place;
@@ -152,7 +156,7 @@ impl<M: Memory> Engine<M> {
                 self.count_late(&place);
                 let account = &mut self.accounts[place.account];
                 account.failed += 1;
-                let refused = (Why::HolderDied, at.segment.to_bits(), at.offset);
+                let refused = (Refusal::HolderDied, at.segment.to_bits(), at.offset);
                 account.first_failure.get_or_insert(refused);
             }
             self.give_up(at, place.from.rank());
@@ -170,16 +174,16 @@ impl<M: Memory> Engine<M> {
 
     /// Records a claim that waits or holds the lock. If it stays, the claim before it is told of
     /// it, if that is of another node too.
-    pub(super) fn line_up(&mut self, wait: &Wait, out: &mut impl Outlet) {
+    pub(super) fn line_up(&mut self, wait: &Wait, out: &mut impl ReplySink) {
         let Some((at, stays)) = place_of(wait) else { return };
         let Wait { account, from, cookie, .. } = *wait;
-        let place = Place { account, from, cookie, state: State::Ours, gone: false };
+        let place = ClaimAccount { account, from, cookie, state: ClaimState::Ours, gone: false };
         if !self.places.insert(at, place) || !stays {
             return;
         }
         let before = at.before().and_then(|before| self.places.get(before));
         let Some(&before) = before.filter(|b| !b.gone && b.from != from) else { return };
-        let given_back = matches!(before.state, State::Early(..));
+        let given_back = matches!(before.state, ClaimState::Early(..));
         if given_back || self.memory.dead().contains(&before.from.rank()) {
             return;
         }
@@ -187,7 +191,7 @@ impl<M: Memory> Engine<M> {
         if self.accounts[before.account].offer(out, tell::NEXT, &words)
             && let Some(place) = self.places.get_mut(at)
         {
-            place.state = State::Promised;
+            place.state = ClaimState::Promised;
         }
     }
 
@@ -196,15 +200,16 @@ impl<M: Memory> Engine<M> {
         let Some((at, _)) = place_of(wait) else { return };
         let Wait { account, from, cookie, .. } = *wait;
         if self.places.get(at).is_none_or(|known| (known.from, known.cookie) != (from, cookie)) {
-            let place = Place { account, from, cookie, state: State::Ours, gone: false };
+            let place =
+                ClaimAccount { account, from, cookie, state: ClaimState::Ours, gone: false };
             self.places.insert(at, place);
         } else if let Some(place) = self.places.get_mut(at) {
-            place.state = State::Ours;
+            place.state = ClaimState::Ours;
         }
     }
 
     /// Gives up a wait for a lock, unless the lock may be on its way to it.
-    pub(super) fn leave_line(&mut self, wait: &Wait) {
+    pub(super) fn withdraw_claim(&mut self, wait: &Wait) {
         let Some((at, _)) = place_of(wait) else { return };
         self.places.remove(at);
         self.give_up(at, wait.from.rank());
@@ -215,12 +220,12 @@ impl<M: Memory> Engine<M> {
     /// Returns true if the claim before a waiting one decides about it.
     pub(super) fn is_promised(&self, wait: &Wait) -> bool {
         let place = place_of(wait).and_then(|(at, _)| self.places.get(at));
-        place.is_some_and(Place::is_promised)
+        place.is_some_and(ClaimAccount::is_promised)
     }
 
     /// Removes the claims of endpoints that are gone, except those that may have got the lock, or
     /// may still get it.
-    pub(super) fn leave_all(&mut self, gone: impl Fn(&Place) -> bool) {
+    pub(super) fn withdraw_claims_of(&mut self, gone: impl Fn(&ClaimAccount) -> bool) {
         for at in self.places.find(&gone) {
             match self.places.get_mut(at) {
                 Some(place) if place.is_promised() => place.gone = true,
@@ -236,12 +241,13 @@ impl<M: Memory> Engine<M> {
     /// Marks the claims to which a rank that is gone has passed a lock: they are told from here,
     /// too.
     pub(super) fn orphan(&mut self, rank: u32) {
-        let by_it = |place: &Place| matches!(place.state, State::Passed(by, _) if by == rank);
+        let by_it =
+            |place: &ClaimAccount| matches!(place.state, ClaimState::Passed(by, _) if by == rank);
         for at in self.places.find(by_it) {
             if let Some(place) = self.places.get_mut(at)
-                && let State::Passed(_, word) = place.state
+                && let ClaimState::Passed(_, word) = place.state
             {
-                place.state = State::Orphaned(word);
+                place.state = ClaimState::Orphaned(word);
                 self.orphans = true;
             }
         }
@@ -249,16 +255,16 @@ impl<M: Memory> Engine<M> {
 
     /// Grants locks again that a rank passed before it was gone. A rank that got the first grant
     /// ignores the second.
-    pub(super) fn tell_orphans(&mut self, out: &mut impl Outlet) {
+    pub(super) fn notify_orphans(&mut self, out: &mut impl ReplySink) {
         if !std::mem::take(&mut self.orphans) {
             return;
         }
-        for at in self.places.find(|place| matches!(place.state, State::Orphaned(_))) {
+        for at in self.places.find(|place| matches!(place.state, ClaimState::Orphaned(_))) {
             let Some(place) = self.places.get_mut(at) else { continue };
-            let State::Orphaned(word) = place.state else { continue };
-            place.state = State::Ours;
+            let ClaimState::Orphaned(word) = place.state else { continue };
+            place.state = ClaimState::Ours;
             let account = &mut self.accounts[place.account];
-            account.tell(out, tell::GRANTED, &[place.cookie, at.position, word], &[]);
+            account.answer(out, tell::GRANTED, &[place.cookie, at.position, word], &[]);
             self.stuck |= account.is_stuck();
         }
     }
@@ -269,7 +275,7 @@ impl<M: Memory> Engine<M> {
         let Self { memory, ranks, .. } = self;
         let dead = memory.dead();
         let Ok(lock) = queue_lock(memory, *ranks, segment, offset) else { return };
-        if let Head::Offered(rank) = lock.settle(|rank| dead.contains(&rank)) {
+        if let LockHead::Offered(rank) = lock.pass_over_withdrawn(|rank| dead.contains(&rank)) {
             self.memory.wake(rank);
         }
     }
@@ -277,6 +283,6 @@ impl<M: Memory> Engine<M> {
 
 /// Returns the claim of a wait, once there is one, and whether it stays.
 fn place_of(wait: &Wait) -> Option<(At, bool)> {
-    let For::Lock { position: Some(position), stays } = wait.what else { return None };
+    let WaitTarget::Lock { position: Some(position), stays } = wait.what else { return None };
     Some((At { segment: wait.segment, offset: wait.offset, position }, stays))
 }

@@ -2,11 +2,11 @@
 
 mod schedule;
 
-use super::{Engine, Outlet, Request};
+use super::{Engine, ReplySink, Request};
 use crate::atomic::{AtomicOp, Width};
-use crate::error::Why;
+use crate::error::Refusal;
 use crate::memory::Memory;
-use crate::protocol::{MOST_PIECE, ask, atomic_handler, tell};
+use crate::protocol::{MAX_PIECE, ask, atomic_handler, tell};
 use clump_net::REQUEST_COST;
 use clump_os::map::{Mapping, sealed_memory};
 use clump_shm::cells::Cells;
@@ -36,12 +36,12 @@ impl Bench {
 
 /// The engine's view of a segment: an extent of its own in a longer mapping.
 impl Memory for Bench {
-    fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Why> {
-        let end = offset.checked_add(bytes).ok_or(Why::OutOfBounds)?;
+    fn segment(&mut self, name: SegmentName, offset: u64, bytes: u64) -> Result<&Cells, Refusal> {
+        let end = offset.checked_add(bytes).ok_or(Refusal::OutOfBounds)?;
         match (name.rank(), name.index(), name.generation()) {
             (0, 0, 1) if end <= SEGMENT => Ok(&self.cells),
-            (0, 0, 1) => Err(Why::OutOfBounds),
-            _ => Err(Why::NoSuchSegment),
+            (0, 0, 1) => Err(Refusal::OutOfBounds),
+            _ => Err(Refusal::NoSuchSegment),
         }
     }
 
@@ -78,7 +78,7 @@ struct Wire {
     room: Option<usize>,
 }
 
-impl Outlet for Wire {
+impl ReplySink for Wire {
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], payload: &[u8]) -> bool {
         if let Some(room) = &mut self.room {
             if *room == 0 {
@@ -142,7 +142,7 @@ fn what_is_held_waits_for_as_many_as_it_says_and_no_longer() {
     // The second releases the first, and both release the quiet request.
     send(&mut engine, &mut wire, add(), &[own(), 8, 2, 100], &[]);
     let told: Vec<_> = wire.answers.iter().map(|a| (a.handler, a.words.clone())).collect();
-    let quiet = (tell::QUIET, vec![5, 4, 0, Why::Unknown as u64, 0, 0]);
+    let quiet = (tell::QUIET, vec![5, 4, 0, Refusal::Unknown as u64, 0, 0]);
     let value = |cookie, value| (tell::VALUE, vec![cookie, value]);
     assert_eq!(told, [value(1, 0), value(2, 10), value(77, 110), value(77, 112), quiet]);
 }
@@ -213,7 +213,7 @@ fn refusals_without_an_answer_are_counted_and_the_first_is_named() {
     send(&mut engine, &mut wire, silent, &[own(), 12, 1], &[]);
     send(&mut engine, &mut wire, silent, &[own() + 1, 8, 1], &[]);
     send(&mut engine, &mut wire, ask::QUIET | ask::AFTER, &[7, 3], &[]);
-    let misaligned = Why::Misaligned as u64;
+    let misaligned = Refusal::Misaligned as u64;
     assert_eq!(wire.answers[0].words, [7, 3, 2, misaligned, own(), 12]);
 }
 
@@ -226,7 +226,7 @@ fn consumption_is_reported_by_itself_and_when_asked() {
         send(&mut engine, &mut wire, ask::PUT, &[own(), 0, 0], &[1; 1000]);
     }
     assert_eq!(wire.reports, [(asker(1), due * each)]);
-    engine.handle_question(asker(1), (due + 1) * each, &mut wire);
+    engine.handle_credit_request(asker(1), (due + 1) * each, &mut wire);
     assert_eq!(wire.reports.len(), 1);
     send(&mut engine, &mut wire, ask::PUT, &[own(), 0, 0], &[1; 1000]);
     assert_eq!(wire.reports.last().unwrap().1, (due + 1) * each);
@@ -276,7 +276,7 @@ fn a_rank_that_is_gone_leaves_its_place_in_the_queue() {
     engine.memory.dead.push(3);
     engine.handle_waits(&mut wire);
     let told = wire.answers.last().unwrap();
-    assert_eq!((told.handler, told.words[1]), (tell::FAILED, Why::HolderDied as u64));
+    assert_eq!((told.handler, told.words[1]), (tell::FAILED, Refusal::HolderDied as u64));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_try_says_that_a_lock_is_taken_until_the_death_of_its_holder_is_known() {
     };
     assert_eq!(ask(&mut engine, 1, 1), (tell::GRANTED, 0));
     // Rank 1 may have died by now; as long as the home does not know it, it has the lock.
-    let (busy, died) = (Why::LockBusy as u64, Why::HolderDied as u64);
+    let (busy, died) = (Refusal::LockBusy as u64, Refusal::HolderDied as u64);
     assert_eq!(ask(&mut engine, 2, 1), (tell::FAILED, busy));
     assert_eq!(ask(&mut engine, 3, 1), (tell::FAILED, busy));
     engine.memory.dead.push(1);
@@ -315,7 +315,7 @@ fn a_try_passes_over_who_died_waiting() {
     send(&mut engine, &mut wire, ask::UNLOCK, &[own(), 64, 0, 0, 5, 0], &[]);
     send(&mut engine, &mut wire, ask::LOCK, &[own(), 64, 12, 1], &[]);
     let told = wire.answers.last().unwrap();
-    assert_eq!((told.handler, told.words[1]), (tell::FAILED, Why::LockBusy as u64));
+    assert_eq!((told.handler, told.words[1]), (tell::FAILED, Refusal::LockBusy as u64));
     engine.memory.dead.push(2);
     send(&mut engine, &mut wire, ask::LOCK, &[own(), 64, 13, 1], &[]);
     let told = wire.answers.last().unwrap();
@@ -354,7 +354,7 @@ fn wild() -> impl Strategy<Value = Wild> {
         }
         words
     });
-    let payload = prop_oneof![3 => 0..64_usize, 1 => 0..MOST_PIECE * 2];
+    let payload = prop_oneof![3 => 0..64_usize, 1 => 0..MAX_PIECE * 2];
     (from, handler, words, payload, any::<u64>()).prop_map(
         |(from, handler, words, payload, deposited)| Wild {
             from,
@@ -379,7 +379,7 @@ proptest! {
         let bytes = [0xa5; 4 * 4096 - SEGMENT as usize];
         engine.memory.cells.write(SEGMENT, &bytes);
         let mut wire = Wire { room: Some(room), ..Wire::default() };
-        let payload = [7; MOST_PIECE * 2];
+        let payload = [7; MAX_PIECE * 2];
         let mut kept = VecDeque::new();
         for wild in &requests {
             let Wild { from, handler, words, payload: len, deposited } = wild;
@@ -391,7 +391,7 @@ proptest! {
         }
         let sent: usize = requests.iter().map(|r| r.words.len() * 8 + r.payload).sum();
         // At most the requested bytes are kept, and one answer for each requester.
-        let most = sent + RANKS as usize * (MOST_PIECE + 64);
+        let most = sent + RANKS as usize * (MAX_PIECE + 64);
         prop_assert!(kept.iter().all(|kept| *kept <= most));
         wire.room = None;
         engine.handle_room(&mut wire);

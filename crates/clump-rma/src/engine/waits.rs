@@ -1,23 +1,23 @@
 //! Requests whose answer has to wait for another rank: locks, and words that are to reach a value.
 
-use super::places::Place;
-use super::{Engine, Outlet};
+use super::claims::ClaimAccount;
+use super::{Engine, ReplySink};
 use crate::atomic::Comparison;
-use crate::error::Why;
+use crate::error::Refusal;
 use crate::lock::{FLAG_BYTES, WATCHERS};
 use crate::memory::Memory;
 use crate::protocol::{how, tell};
 use clump_os::sync::Ordering;
 use clump_shm::export::SegmentName;
 use clump_shm::name::Name;
-use clump_shm::queue_lock::{Claim, Head, QueueLock, lock_words};
+use clump_shm::queue_lock::{Claim, LockHead, QueueLock, lock_words};
 
 /// Maximum number of waits of an endpoint at one time: it is one thread, which waits for one thing.
-const MOST_WAITS: usize = 64;
+const MAX_WAITS: usize = 64;
 
 /// Condition that a request waits for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum For {
+pub(super) enum WaitTarget {
     /// A lock: the claimed position, once there was room for a claim; `stays`: the wait has no time
     /// limit.
     Lock { position: Option<u64>, stays: bool },
@@ -33,17 +33,17 @@ pub(super) struct Wait {
     pub(super) cookie: u64,
     pub(super) segment: SegmentName,
     pub(super) offset: u64,
-    pub(super) what: For,
+    pub(super) what: WaitTarget,
     /// True if the claim before it has been told, where that is needed.
     lined_up: bool,
 }
 
 /// State of a wait.
-enum Turn {
+enum WaitStatus {
     NotYet,
     Value(u64),
     Granted(u64, u64),
-    Refused(Why),
+    Refused(Refusal),
 }
 
 impl<M: Memory> Engine<M> {
@@ -53,12 +53,12 @@ impl<M: Memory> Engine<M> {
         at: usize,
         (segment, offset, cookie): (SegmentName, u64, u64),
         how: u64,
-        out: &mut impl Outlet,
-    ) -> Result<(), Why> {
+        out: &mut impl ReplySink,
+    ) -> Result<(), Refusal> {
         let tries = match how {
             how::WAITS | how::STAYS => false,
             how::TRIES => true,
-            _ => return Err(Why::Unknown),
+            _ => return Err(Refusal::Unknown),
         };
         let from = self.accounts[at].name;
         if tries {
@@ -72,7 +72,7 @@ impl<M: Memory> Engine<M> {
             Claim::None => None,
             Claim::At(position) => Some(position),
         };
-        let what = For::Lock { position, stays: how == how::STAYS };
+        let what = WaitTarget::Lock { position, stays: how == how::STAYS };
         self.wait(Wait { account: at, from, cookie, segment, offset, what, lined_up: false }, out)
     }
 
@@ -82,15 +82,15 @@ impl<M: Memory> Engine<M> {
         at: usize,
         (segment, offset, cookie): (SegmentName, u64, u64),
         (comparison, value): (u64, u64),
-        out: &mut impl Outlet,
-    ) -> Result<(), Why> {
-        let comparison = Comparison::from_bits(comparison).ok_or(Why::Unknown)?;
+        out: &mut impl ReplySink,
+    ) -> Result<(), Refusal> {
+        let comparison = Comparison::from_bits(comparison).ok_or(Refusal::Unknown)?;
         let cells = self.memory.segment(segment, offset, FLAG_BYTES)?;
-        let watchers = cells.word(offset.saturating_add(WATCHERS)).ok_or(Why::Misaligned)?;
+        let watchers = cells.word(offset.saturating_add(WATCHERS)).ok_or(Refusal::Misaligned)?;
         // SYNC 14: pairs with change
         watchers.fetch_add(1, Ordering::SeqCst);
         let from = self.accounts[at].name;
-        let what = For::Word(comparison, value);
+        let what = WaitTarget::Word(comparison, value);
         let wait = Wait { account: at, from, cookie, segment, offset, what, lined_up: true };
         self.wait(wait, out).inspect_err(|_| self.unwatch(segment, offset))
     }
@@ -103,14 +103,14 @@ impl<M: Memory> Engine<M> {
         }
     }
 
-    fn wait(&mut self, wait: Wait, out: &mut impl Outlet) -> Result<(), Why> {
+    fn wait(&mut self, wait: Wait, out: &mut impl ReplySink) -> Result<(), Refusal> {
         let mut wait = wait;
         if self.answer_wait(&mut wait, out) {
             return Ok(());
         }
-        if self.waits.iter().filter(|other| other.from == wait.from).count() >= MOST_WAITS {
+        if self.waits.iter().filter(|other| other.from == wait.from).count() >= MAX_WAITS {
             self.abandon(&wait);
-            return Err(Why::LockBusy);
+            return Err(Refusal::LockBusy);
         }
         self.line_up_once(&mut wait, out);
         self.waits.push(wait);
@@ -118,16 +118,16 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Records a waiting claim in the queue, once it has a position.
-    fn line_up_once(&mut self, wait: &mut Wait, out: &mut impl Outlet) {
-        if !wait.lined_up && matches!(wait.what, For::Lock { position: Some(_), .. }) {
+    fn line_up_once(&mut self, wait: &mut Wait, out: &mut impl ReplySink) {
+        if !wait.lined_up && matches!(wait.what, WaitTarget::Lock { position: Some(_), .. }) {
             wait.lined_up = true;
             self.line_up(wait, out);
         }
     }
 
     /// Answers all requests whose wait has ended. Called when something may have changed.
-    pub fn handle_waits(&mut self, out: &mut impl Outlet) {
-        self.tell_orphans(out);
+    pub fn handle_waits(&mut self, out: &mut impl ReplySink) {
+        self.notify_orphans(out);
         self.release_moved(out);
         let mut at = 0;
         while let Some(&wait) = self.waits.get(at) {
@@ -148,88 +148,88 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Returns the reason why a lock that is not free cannot be had now, or never.
-    pub(super) fn why_taken(&mut self, segment: SegmentName, offset: u64) -> Why {
+    pub(super) fn why_taken(&mut self, segment: SegmentName, offset: u64) -> Refusal {
         let dead = self.memory.dead();
         match queue_lock(&mut self.memory, self.ranks, segment, offset) {
-            Ok(lock) => match lock.settle(|_| false) {
-                Head::Held(holder) if dead.contains(&holder) => Why::HolderDied,
-                _ => Why::LockBusy,
+            Ok(lock) => match lock.pass_over_withdrawn(|_| false) {
+                LockHead::Held(holder) if dead.contains(&holder) => Refusal::HolderDied,
+                _ => Refusal::LockBusy,
             },
             Err(why) => why,
         }
     }
 
     /// Answers a wait if its condition holds. Returns true if the wait has ended.
-    fn answer_wait(&mut self, wait: &mut Wait, out: &mut impl Outlet) -> bool {
-        let turn = self.turn(wait).unwrap_or_else(Turn::Refused);
+    fn answer_wait(&mut self, wait: &mut Wait, out: &mut impl ReplySink) -> bool {
+        let turn = self.turn(wait).unwrap_or_else(WaitStatus::Refused);
         let account = &mut self.accounts[wait.account];
         let cookie = wait.cookie;
         match turn {
-            Turn::NotYet => return false,
-            Turn::Value(value) => account.tell(out, tell::VALUE, &[cookie, value], &[]),
-            Turn::Granted(position, word) => {
-                account.tell(out, tell::GRANTED, &[cookie, position, word], &[]);
+            WaitStatus::NotYet => return false,
+            WaitStatus::Value(value) => account.answer(out, tell::VALUE, &[cookie, value], &[]),
+            WaitStatus::Granted(position, word) => {
+                account.answer(out, tell::GRANTED, &[cookie, position, word], &[]);
                 self.stuck |= account.is_stuck();
                 self.note_grant(wait);
                 return true;
             }
-            Turn::Refused(why) => {
+            WaitStatus::Refused(why) => {
                 let words = [cookie, why as u64, wait.segment.to_bits(), wait.offset];
-                account.tell(out, tell::FAILED, &words, &[]);
+                account.answer(out, tell::FAILED, &words, &[]);
                 self.stuck |= account.is_stuck();
                 self.abandon(wait);
                 return true;
             }
         }
         self.stuck |= account.is_stuck();
-        if matches!(wait.what, For::Word(..)) {
+        if matches!(wait.what, WaitTarget::Word(..)) {
             self.unwatch(wait.segment, wait.offset);
         }
         true
     }
 
-    fn turn(&mut self, wait: &mut Wait) -> Result<Turn, Why> {
+    fn turn(&mut self, wait: &mut Wait) -> Result<WaitStatus, Refusal> {
         let Wait { from, segment, offset, .. } = *wait;
-        if let For::Word(comparison, value) = wait.what {
+        if let WaitTarget::Word(comparison, value) = wait.what {
             let cells = self.memory.segment(segment, offset, FLAG_BYTES)?;
-            let word = cells.word(offset).ok_or(Why::Misaligned)?.load(Ordering::SeqCst);
+            let word = cells.word(offset).ok_or(Refusal::Misaligned)?.load(Ordering::SeqCst);
             return Ok(if comparison.holds(word, value) {
-                Turn::Value(word)
+                WaitStatus::Value(word)
             } else {
-                Turn::NotYet
+                WaitStatus::NotYet
             });
         }
         let lock = queue_lock(&mut self.memory, self.ranks, segment, offset)?;
-        if let For::Lock { position: place @ None, .. } = &mut wait.what
+        if let WaitTarget::Lock { position: place @ None, .. } = &mut wait.what
             && let Claim::At(position) = lock.claim(from.rank())
         {
             *place = Some(position);
         }
-        if let For::Lock { position: Some(position), .. } = wait.what {
+        if let WaitTarget::Lock { position: Some(position), .. } = wait.what {
             if let Some(word) = lock.enter(position, from.rank()) {
-                return Ok(Turn::Granted(position, word));
+                return Ok(WaitStatus::Granted(position, word));
             }
             // Claims before it may have been given up, or be of ranks that died.
             self.pass_on(segment, offset);
         }
         let lock = queue_lock(&mut self.memory, self.ranks, segment, offset)?;
-        match lock.settle(|_| false) {
-            Head::Held(rank) if self.memory.dead().contains(&rank) => Err(Why::HolderDied),
-            _ => Ok(Turn::NotYet),
+        match lock.pass_over_withdrawn(|_| false) {
+            LockHead::Held(rank) if self.memory.dead().contains(&rank) => Err(Refusal::HolderDied),
+            _ => Ok(WaitStatus::NotYet),
         }
     }
 
     /// Gives up the claim or watch of a wait.
     fn abandon(&mut self, wait: &Wait) {
         match wait.what {
-            For::Word(..) => self.unwatch(wait.segment, wait.offset),
-            For::Lock { .. } => self.leave_line(wait),
+            WaitTarget::Word(..) => self.unwatch(wait.segment, wait.offset),
+            WaitTarget::Lock { .. } => self.withdraw_claim(wait),
         }
     }
 
     /// Executes `cookie`: ends a wait that has lasted too long. A wait whose claim is promised,
     /// which only an unlimited one's can be, cannot be ended.
-    pub(super) fn cancel(&mut self, at: usize, cookie: u64, out: &mut impl Outlet) {
+    pub(super) fn cancel(&mut self, at: usize, cookie: u64, out: &mut impl ReplySink) {
         let is_it = |wait: &Wait| (wait.account, wait.cookie) == (at, cookie);
         let Some(place) = self.waits.iter().position(is_it) else { return };
         if self.waits.get(place).is_none_or(|wait| self.is_promised(wait)) {
@@ -237,23 +237,23 @@ impl<M: Memory> Engine<M> {
         }
         let wait = self.waits.remove(place);
         self.abandon(&wait);
-        let words = [cookie, Why::TimedOut as u64, wait.segment.to_bits(), wait.offset];
-        self.accounts[at].tell(out, tell::FAILED, &words, &[]);
+        let words = [cookie, Refusal::TimedOut as u64, wait.segment.to_bits(), wait.offset];
+        self.accounts[at].answer(out, tell::FAILED, &words, &[]);
     }
 
     /// Gives up the waits of a rank, or of an endpoint of it that was opened anew.
     pub(super) fn abandon_all(&mut self, gone: impl Fn(Name) -> bool) {
-        let is_gone = |place: &Place| gone(place.from);
+        let is_gone = |place: &ClaimAccount| gone(place.from);
         let (waits, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.waits).into_iter().partition(|wait| gone(wait.from));
         self.waits = rest;
         for wait in &waits {
-            // The claim of a promised wait stays: `leave_all` decides.
+            // The claim of a promised wait stays: `withdraw_claims_of` decides.
             if !self.is_promised(wait) {
                 self.abandon(wait);
             }
         }
-        self.leave_all(is_gone);
+        self.withdraw_claims_of(is_gone);
     }
 }
 
@@ -263,8 +263,8 @@ pub(super) fn queue_lock<M: Memory>(
     ranks: u32,
     segment: SegmentName,
     offset: u64,
-) -> Result<QueueLock<'_>, Why> {
+) -> Result<QueueLock<'_>, Refusal> {
     let count = lock_words(ranks as usize);
     let cells = memory.segment(segment, offset, count as u64 * 8)?;
-    cells.words(offset, count).and_then(QueueLock::over).ok_or(Why::Misaligned)
+    cells.words(offset, count).and_then(QueueLock::over).ok_or(Refusal::Misaligned)
 }

@@ -2,16 +2,16 @@
 
 use super::{FLAG_BYTES, Granted, WATCHERS, nap};
 use crate::atomic::Comparison;
-use crate::error::{Result, Why, refused};
+use crate::error::{Refusal, Result, refused};
 use crate::protocol::ask;
-use crate::requester::Sink;
-use crate::rma::Load;
+use crate::requester::AnswerSink;
+use crate::rma::RequestPayload;
 use crate::target::Target;
 use clump_am::WaitFor;
 use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::cells::Cells;
-use clump_shm::rank::Waiting;
+use clump_shm::rank::WaitReason;
 use std::time::Duration;
 
 /// The words of a flag of this node: its value, and its number of waiters.
@@ -99,7 +99,7 @@ impl Flag {
         }
         let name = self.target.name().to_bits();
         let words = [name, self.offset, 0, u64::from(adds), value];
-        self.target.inner.send(self.target.node, ask::SET, &words, Load::Nothing)
+        self.target.inner.send(self.target.node, ask::SET, &words, RequestPayload::Nothing)
     }
 
     fn set_near(&self, value: u64, adds: bool) -> Result<()> {
@@ -111,19 +111,19 @@ impl Flag {
     }
 
     fn near(&self) -> Result<FlagWords<'_>> {
-        let cells = self.target.reach_again(self.offset, FLAG_BYTES)?;
+        let cells = self.target.reach_grown(self.offset, FLAG_BYTES)?;
         let words = FlagWords::over(cells, self.offset);
-        words.ok_or_else(|| refused(self.target.name(), self.offset, Why::Misaligned))
+        words.ok_or_else(|| refused(self.target.name(), self.offset, Refusal::Misaligned))
     }
 
     /// Waits until the flag compares in this way to `value`. Returns the flag's value.
     ///
     /// # Errors
-    /// Fails if its rank has died ([`Why::OwnerDead`]), if its node is lost, or if a rank died and
+    /// Fails if its rank has died ([`Refusal::OwnerDead`]), if its node is lost, or if a rank died and
     /// survivors do not continue.
     pub fn wait(&self, comparison: Comparison, value: u64) -> Result<u64> {
         let seen = self.wait_until(comparison, value, None)?;
-        seen.ok_or_else(|| refused(self.target.name(), self.offset, Why::TimedOut))
+        seen.ok_or_else(|| refused(self.target.name(), self.offset, Refusal::TimedOut))
     }
 
     /// Waits as [`Flag::wait`] does, at most for `limit`. Returns `None` when that has passed.
@@ -153,7 +153,8 @@ impl Flag {
             return self.wait_near(wait);
         }
         let words = |cookie| [name.to_bits(), self.offset, cookie, comparison as u64, value];
-        let cookie = inner.begin(*node, ask::WAIT, Sink::Value, words, Load::Nothing)?;
+        let cookie =
+            inner.begin(*node, ask::WAIT, AnswerSink::Value, words, RequestPayload::Nothing)?;
         let mut wait = Granted { inner, cookie, until, cancelled: false };
         let waited = inner.endpoint.block_on(&mut wait);
         if wait.cancelled && waited.is_ok() && !inner.has_ended(cookie) {
@@ -161,7 +162,7 @@ impl Flag {
         }
         match inner.await_one(cookie) {
             Ok(seen) => Ok(Some(seen)),
-            Err(error) if error.why() == Some(Why::TimedOut) => Ok(None),
+            Err(error) if error.why() == Some(Refusal::TimedOut) => Ok(None),
             Err(error) => waited.map_err(Into::into).and(Err(error)),
         }
     }
@@ -186,7 +187,7 @@ impl Flag {
         wait.flag.unwatch();
         waited?;
         if wait.seen.is_none() && self.target.is_owner_dead() {
-            return Err(refused(self.target.name(), self.offset, Why::OwnerDead));
+            return Err(refused(self.target.name(), self.offset, Refusal::OwnerDead));
         }
         Ok(wait.seen)
     }
@@ -226,8 +227,8 @@ impl WaitFor for Becomes<'_> {
         Ok(self.look() || late() || self.owner.is_owner_dead())
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Condition
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Condition
     }
 
     fn depends_on(&self) -> Option<u32> {

@@ -1,10 +1,10 @@
 //! State machine of a rank that waits for a lock of its own node. Pure except for the lock itself.
 
-use clump_shm::queue_lock::{Claim, Head, QueueLock};
+use clump_shm::queue_lock::{Claim, LockHead, QueueLock};
 
 /// A rank's wait for a lock of its node: its claim, and the checks.
 #[derive(Debug, Clone, Copy)]
-pub struct Turn {
+pub struct LockTurn {
     rank: u32,
     /// Rank in whose segment the lock lies.
     owner: u32,
@@ -13,7 +13,7 @@ pub struct Turn {
 
 /// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum TurnStatus {
     /// It is not this rank's turn.
     NotYet,
     /// This rank holds the lock: position and word.
@@ -25,14 +25,14 @@ pub enum Look {
     OwnerDied,
 }
 
-impl Turn {
+impl LockTurn {
     /// Creates the wait of `rank`, which has no claim yet, for a lock in a segment of `owner`.
     pub fn new(rank: u32, owner: u32) -> Self {
         Self { rank, owner, position: None }
     }
 
     /// Claims if there was no room for that before, and takes the lock if it is this rank's turn.
-    pub fn look(&mut self, lock: QueueLock<'_>, is_dead: impl Fn(u32) -> bool) -> Look {
+    pub fn poll(&mut self, lock: QueueLock<'_>, is_dead: impl Fn(u32) -> bool) -> TurnStatus {
         if self.position.is_none()
             && let Claim::At(position) = lock.claim(self.rank)
         {
@@ -42,18 +42,20 @@ impl Turn {
             return taken;
         }
         // Claims before this one may have been given up because their ranks died.
-        match lock.settle(&is_dead) {
-            Head::Held(holder) if is_dead(holder) => Look::HolderDied,
+        match lock.pass_over_withdrawn(&is_dead) {
+            LockHead::Held(holder) if is_dead(holder) => TurnStatus::HolderDied,
             // They were given up: it is this rank's turn now, and no other rank would wake it.
-            Head::Offered(next) if next == self.rank => self.enter(lock).unwrap_or(Look::NotYet),
-            _ if is_dead(self.owner) => Look::OwnerDied,
-            _ => Look::NotYet,
+            LockHead::Offered(next) if next == self.rank => {
+                self.enter(lock).unwrap_or(TurnStatus::NotYet)
+            }
+            _ if is_dead(self.owner) => TurnStatus::OwnerDied,
+            _ => TurnStatus::NotYet,
         }
     }
 
-    fn enter(&self, lock: QueueLock<'_>) -> Option<Look> {
+    fn enter(&self, lock: QueueLock<'_>) -> Option<TurnStatus> {
         let position = self.position?;
-        lock.enter(position, self.rank).map(|word| Look::Taken(position, word))
+        lock.enter(position, self.rank).map(|word| TurnStatus::Taken(position, word))
     }
 
     /// Ends the wait. Returns true if the next claim has to be found and its rank woken.

@@ -1,8 +1,8 @@
 //! Tests of the requester's state once a node is lost.
 
-use super::{Fate, Requester};
+use super::{Completion, Requester};
 use crate::atomic::{AtomicOp, Width};
-use crate::error::Why;
+use crate::error::Refusal;
 use crate::protocol::{ask, atomic_handler, tell};
 
 const FAR: u32 = 1;
@@ -26,7 +26,7 @@ fn a_loss_is_told_once_and_nothing_is_asked_of_the_node_after_it() {
     silent(&mut books);
     let (quiet, _) = books.quiet(FAR).unwrap();
     books.lose(FAR);
-    assert_eq!(books.take(quiet), Some(Fate::Refused(Why::NodeLost, 0, 0)));
+    assert_eq!(books.take(quiet), Some(Completion::Refused(Refusal::NodeLost, 0, 0)));
     assert!(books.loss(FAR) && !books.loss(FAR) && books.failure(FAR).is_none());
     assert!(books.quiet(FAR).is_none() && books.word(FAR, ask::PUT, &[7, 8, 0]).is_none());
     // A request returned after the loss was reported with the rest.
@@ -42,21 +42,21 @@ fn what_was_answered_or_is_told_otherwise_is_no_loss() {
     silent(&mut books);
     let (quiet, _) = books.quiet(FAR).unwrap();
     books.on_answer(tell::QUIET, &[quiet, 1, 0, 0, 0, 0], |_| 0);
-    assert_eq!(books.take(quiet), Some(Fate::Done(0)));
+    assert_eq!(books.take(quiet), Some(Completion::Done(0)));
     let got = answered(&mut books);
     books.on_answer(tell::VALUE, &[got, 5], |_| 0);
-    assert_eq!(books.take(got), Some(Fate::Done(5)));
+    assert_eq!(books.take(got), Some(Completion::Done(5)));
     let waits = answered(&mut books);
     books.lose(FAR);
     assert!(!books.loss(FAR));
-    assert_eq!(books.take(waits), Some(Fate::Refused(Why::NodeLost, 0, 0)));
+    assert_eq!(books.take(waits), Some(Completion::Refused(Refusal::NodeLost, 0, 0)));
 }
 
 #[test]
 fn an_operation_that_nobody_waited_for_is_lost_with_the_rest() {
     let mut books = Requester::new(2);
     let dropped = answered(&mut books);
-    assert_eq!(books.take(dropped), Some(Fate::Waiting));
+    assert_eq!(books.take(dropped), Some(Completion::Waiting));
     books.lose(FAR);
     assert!(books.loss(FAR));
 }
@@ -65,9 +65,9 @@ fn an_operation_that_nobody_waited_for_is_lost_with_the_rest() {
 fn a_question_that_comes_back_ends_what_it_asked_about() {
     let mut books = Requester::new(2);
     silent(&mut books);
-    let (quiet, worded) = books.quiet(FAR).unwrap();
-    books.on_returned(FAR, worded.handler, worded.words());
-    assert!(matches!(books.take(quiet), Some(Fate::Refused(Why::NodeLost, ..))));
+    let (quiet, encoded) = books.quiet(FAR).unwrap();
+    books.on_returned(FAR, encoded.handler, encoded.words());
+    assert!(matches!(books.take(quiet), Some(Completion::Refused(Refusal::NodeLost, ..))));
     assert!(books.loss(FAR) && books.quiet(FAR).is_none());
     // The loss has been reported already.
     books.lose(FAR);
@@ -81,6 +81,6 @@ fn what_comes_back_is_named_and_not_told_again_as_a_loss() {
     silent(&mut books);
     books.on_returned(FAR, atomic_handler(AtomicOp::Add, Width::Word, false), &words);
     books.lose(FAR);
-    assert_eq!(books.failure(FAR), Some((1, Why::NodeLost, 7, 8)));
+    assert_eq!(books.failure(FAR), Some((1, Refusal::NodeLost, 7, 8)));
     assert!(!books.loss(FAR));
 }

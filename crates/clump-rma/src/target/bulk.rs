@@ -2,10 +2,10 @@
 
 use super::{Pending, Target};
 use crate::atomic::{AtomicOp, Word};
-use crate::error::{Result, Why, refused};
-use crate::protocol::{MOST_PIECE, ask, deposit_offset};
-use crate::requester::Sink;
-use crate::rma::Load;
+use crate::error::{Refusal, Result, refused};
+use crate::protocol::{MAX_PIECE, ask, deposit_offset};
+use crate::requester::AnswerSink;
+use crate::rma::RequestPayload;
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;
 use clump_shm::geometry::SEGMENT_SPACE;
@@ -53,7 +53,7 @@ impl Target {
         let Some(near) = &self.near else { return Ok(None) };
         match near.reach(offset, bytes) {
             Some(cells) => Ok(Some(cells)),
-            None => self.reach_again(offset, bytes).map(Some),
+            None => self.reach_grown(offset, bytes).map(Some),
         }
     }
 
@@ -82,7 +82,7 @@ impl Target {
             cells.write(offset, from);
             return Ok(Pending::ready(&self.inner, 0));
         }
-        let cookie = self.inner.books.borrow_mut().enter(self.node, Sink::Value);
+        let cookie = self.inner.books.borrow_mut().enter(self.node, AnswerSink::Value);
         let pending = Pending::waiting(&self.inner, cookie);
         self.put_far(offset, from, cookie, None)?;
         Ok(pending)
@@ -116,7 +116,7 @@ impl Target {
         let op = if adds { AtomicOp::Add } else { AtomicOp::Store };
         let cells = self.reach(offset, 8)?;
         let cell = cells.and_then(|cells| u64::find(cells, offset));
-        let cell = cell.ok_or_else(|| refused(self.name, offset, Why::Misaligned))?;
+        let cell = cell.ok_or_else(|| refused(self.name, offset, Refusal::Misaligned))?;
         u64::apply(cell, op, value, 0);
         self.wake();
         Ok(())
@@ -125,7 +125,7 @@ impl Target {
     fn put_far(&self, offset: u64, from: &[u8], cookie: u64, signal: Option<Signal>) -> Result<()> {
         if from.len() as u64 > SEGMENT_SPACE {
             // No segment holds it: nothing of it is sent.
-            return Err(refused(self.name, offset, Why::OutOfBounds));
+            return Err(refused(self.name, offset, Refusal::OutOfBounds));
         }
         let mut words = [self.name.to_bits(), offset, cookie, 0, 0, 0, 0];
         let mut count = 3;
@@ -135,7 +135,7 @@ impl Target {
         }
         let words = words.get(..count).unwrap_or_default();
         if from.len() < LONG_FROM.min(self.inner.endpoint.max_medium()) {
-            return self.inner.send(self.node, ask::PUT, words, Load::Bytes(from));
+            return self.inner.send(self.node, ask::PUT, words, RequestPayload::Bytes(from));
         }
         // Deposits are made as they arrive, and so before requests that are held there.
         if self.inner.is_fenced(self.node) {
@@ -143,8 +143,8 @@ impl Target {
         }
         let first = self.inner.first_rank(self.node);
         let at = deposit_offset(self.name, first, offset);
-        let at = at.ok_or_else(|| refused(self.name, offset, Why::OutOfBounds))?;
-        self.inner.send(self.node, ask::PUT_LONG, words, Load::Deposit(at, from))
+        let at = at.ok_or_else(|| refused(self.name, offset, Refusal::OutOfBounds))?;
+        self.inner.send(self.node, ask::PUT_LONG, words, RequestPayload::Deposit(at, from))
     }
 
     /// Reads bytes.
@@ -158,35 +158,41 @@ impl Target {
             cells.read(offset, to);
             return Ok(());
         }
-        let mut pieces = Pieces { target: self, under_way: VecDeque::new() };
+        let mut message_fragments = GetFragments { target: self, under_way: VecDeque::new() };
         let buffer = (NonNull::from(&mut *to).cast::<u8>(), to.len());
-        for piece in self.pieces(offset, buffer) {
-            pieces.make_room()?;
-            pieces.under_way.push_back(self.ask_piece(piece)?);
+        for fragment in self.fragments(offset, buffer) {
+            message_fragments.make_room()?;
+            message_fragments.under_way.push_back(self.request_fragment(fragment)?);
         }
-        pieces.finish()
+        message_fragments.finish()
     }
 
     /// Returns the fragments in which bytes are requested.
-    pub(crate) fn pieces(
+    pub(crate) fn fragments(
         &self,
         offset: u64,
         (base, len): (NonNull<u8>, usize),
-    ) -> impl Iterator<Item = Piece> + use<> {
-        (0..len).step_by(MOST_PIECE).map(move |at| Piece {
+    ) -> impl Iterator<Item = GetFragment> + use<> {
+        (0..len).step_by(MAX_PIECE).map(move |at| GetFragment {
             offset: offset.wrapping_add(at as u64),
             // SAFETY: `at` is less than `len`, which the buffer has.
             base: unsafe { base.add(at) },
-            len: (len - at).min(MOST_PIECE),
+            len: (len - at).min(MAX_PIECE),
         })
     }
 
     /// Requests a fragment. Its buffer must be borrowed until the operation has been waited for, or
     /// taken from the requester.
-    pub(crate) fn ask_piece(&self, piece: Piece) -> Result<u64> {
-        let Piece { offset, base, len } = piece;
+    pub(crate) fn request_fragment(&self, fragment: GetFragment) -> Result<u64> {
+        let GetFragment { offset, base, len } = fragment;
         let words = |cookie| [self.name.to_bits(), offset, cookie, len as u64];
-        self.inner.begin(self.node, ask::GET, Sink::Buffer(base, len), words, Load::Nothing)
+        self.inner.begin(
+            self.node,
+            ask::GET,
+            AnswerSink::Buffer(base, len),
+            words,
+            RequestPayload::Nothing,
+        )
     }
 
     /// Writes `from`, contiguous whole blocks, to the blocks of `to`.
@@ -194,16 +200,21 @@ impl Target {
     /// # Errors
     /// Fails if `from` does not consist of whole blocks; else as [`Target::put_bytes`] does.
     pub fn put_strided(&self, to: Strides, from: &[u8]) -> Result<()> {
-        let wrong = || refused(self.name, to.offset, Why::OutOfBounds);
+        let wrong = || refused(self.name, to.offset, Refusal::OutOfBounds);
         if to.block == 0 || !from.len().is_multiple_of(to.block) {
             return Err(wrong());
         }
-        if self.near.is_none() && to.block <= MOST_PIECE {
-            let whole = MOST_PIECE / to.block * to.block;
+        if self.near.is_none() && to.block <= MAX_PIECE {
+            let whole = MAX_PIECE / to.block * to.block;
             for (chunk, at) in from.chunks(whole).zip(to.starts(whole / to.block)) {
                 let words =
                     [self.name.to_bits(), at.ok_or_else(wrong)?, 0, to.stride, to.block as u64];
-                self.inner.send(self.node, ask::PUT_STRIDED, &words, Load::Bytes(chunk))?;
+                self.inner.send(
+                    self.node,
+                    ask::PUT_STRIDED,
+                    &words,
+                    RequestPayload::Bytes(chunk),
+                )?;
             }
             return Ok(());
         }
@@ -218,35 +229,36 @@ impl Target {
     /// # Errors
     /// Fails if `to` does not hold whole blocks; else as [`Target::get_bytes`] does.
     pub fn get_strided(&self, from: Strides, to: &mut [u8]) -> Result<()> {
-        let wrong = || refused(self.name, from.offset, Why::OutOfBounds);
+        let wrong = || refused(self.name, from.offset, Refusal::OutOfBounds);
         if from.block == 0 || !to.len().is_multiple_of(from.block) {
             return Err(wrong());
         }
-        if self.near.is_some() || from.block > MOST_PIECE {
+        if self.near.is_some() || from.block > MAX_PIECE {
             for (block, at) in to.chunks_mut(from.block).zip(from.starts(1)) {
                 self.get_bytes(at.ok_or_else(wrong)?, block)?;
             }
             return Ok(());
         }
-        let mut pieces = Pieces { target: self, under_way: VecDeque::new() };
-        let whole = MOST_PIECE / from.block;
+        let mut message_fragments = GetFragments { target: self, under_way: VecDeque::new() };
+        let whole = MAX_PIECE / from.block;
         for (chunk, at) in to.chunks_mut(whole * from.block).zip(from.starts(whole)) {
-            pieces.make_room()?;
+            message_fragments.make_room()?;
             let at = at.ok_or_else(wrong)?;
             let count = (chunk.len() / from.block) as u64;
-            let sink = Sink::Buffer(NonNull::from(&mut *chunk).cast(), chunk.len());
+            let sink = AnswerSink::Buffer(NonNull::from(&mut *chunk).cast(), chunk.len());
             let words =
                 |cookie| [self.name.to_bits(), at, cookie, from.stride, from.block as u64, count];
-            let begun = self.inner.begin(self.node, ask::GET_STRIDED, sink, words, Load::Nothing);
-            pieces.under_way.push_back(begun?);
+            let begun =
+                self.inner.begin(self.node, ask::GET_STRIDED, sink, words, RequestPayload::Nothing);
+            message_fragments.under_way.push_back(begun?);
         }
-        pieces.finish()
+        message_fragments.finish()
     }
 }
 
 /// Fragment of a get, and its destination.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Piece {
+pub(crate) struct GetFragment {
     offset: u64,
     base: NonNull<u8>,
     len: usize,
@@ -264,12 +276,12 @@ impl Strides {
 
 /// Fragments of a get in flight into a borrowed buffer; given up when dropped.
 #[derive(Debug)]
-struct Pieces<'a> {
+struct GetFragments<'a> {
     target: &'a Target,
     under_way: VecDeque<u64>,
 }
 
-impl Pieces<'_> {
+impl GetFragments<'_> {
     /// Waits until another fragment may be requested.
     fn make_room(&mut self) -> Result<()> {
         while self.under_way.len() >= PIECES_AHEAD {
@@ -292,7 +304,7 @@ impl Pieces<'_> {
     }
 }
 
-impl Drop for Pieces<'_> {
+impl Drop for GetFragments<'_> {
     fn drop(&mut self) {
         let mut books = self.target.inner.books.borrow_mut();
         for cookie in self.under_way.drain(..) {

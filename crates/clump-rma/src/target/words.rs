@@ -2,12 +2,12 @@
 
 use super::Target;
 use crate::atomic::{AtomicOp, Comparison, Word};
-use crate::error::{Result, Why, refused};
+use crate::error::{Refusal, Result, refused};
 use crate::protocol::atomic_handler;
-use crate::requester::Sink;
-use crate::rma::{Inner, Load};
+use crate::requester::AnswerSink;
+use crate::rma::{Inner, RequestPayload};
 use clump_am::WaitFor;
-use clump_shm::rank::Waiting;
+use clump_shm::rank::WaitReason;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -16,13 +16,13 @@ use std::rc::Rc;
 #[derive(Debug)]
 #[must_use = "what it gives is had by `wait`"]
 pub struct Pending<T> {
-    state: State,
+    state: PendingState,
     inner: Rc<Inner>,
     of: PhantomData<T>,
 }
 
 #[derive(Debug)]
-enum State {
+enum PendingState {
     Ready(u64),
     Waiting(u64),
     Taken,
@@ -46,11 +46,11 @@ impl Given for () {
 
 impl<T: Given> Pending<T> {
     pub(super) fn ready(inner: &Rc<Inner>, bits: u64) -> Self {
-        Self { state: State::Ready(bits), inner: inner.clone(), of: PhantomData }
+        Self { state: PendingState::Ready(bits), inner: inner.clone(), of: PhantomData }
     }
 
     pub(super) fn waiting(inner: &Rc<Inner>, cookie: u64) -> Self {
-        Self { state: State::Waiting(cookie), inner: inner.clone(), of: PhantomData }
+        Self { state: PendingState::Waiting(cookie), inner: inner.clone(), of: PhantomData }
     }
 
     /// Returns true if the operation was executed, or failed. Handles messages that have arrived.
@@ -58,7 +58,7 @@ impl<T: Given> Pending<T> {
     /// # Errors
     /// Fails if handling a message fails.
     pub fn is_done(&self) -> Result<bool> {
-        let State::Waiting(cookie) = self.state else { return Ok(true) };
+        let PendingState::Waiting(cookie) = self.state else { return Ok(true) };
         self.inner.endpoint.poll()?;
         Ok(self.inner.has_ended(cookie))
     }
@@ -68,17 +68,17 @@ impl<T: Given> Pending<T> {
     /// # Errors
     /// Fails if it was refused, or if its node or a rank is lost.
     pub fn wait(mut self) -> Result<T> {
-        match std::mem::replace(&mut self.state, State::Taken) {
-            State::Ready(bits) => Ok(T::from_word(bits)),
-            State::Waiting(cookie) => Ok(T::from_word(self.inner.await_one(cookie)?)),
-            State::Taken => Ok(T::from_word(0)),
+        match std::mem::replace(&mut self.state, PendingState::Taken) {
+            PendingState::Ready(bits) => Ok(T::from_word(bits)),
+            PendingState::Waiting(cookie) => Ok(T::from_word(self.inner.await_one(cookie)?)),
+            PendingState::Taken => Ok(T::from_word(0)),
         }
     }
 }
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
-        if let State::Waiting(cookie) = self.state {
+        if let PendingState::Waiting(cookie) = self.state {
             self.inner.books.borrow_mut().take(cookie);
         }
     }
@@ -237,9 +237,9 @@ impl Target {
     /// have.
     fn near_again<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
         let known = self.near.as_ref().and_then(|near| near.reach(offset, bytes::<T>()));
-        let cells = known.map_or_else(|| self.reach_again(offset, bytes::<T>()), Ok)?;
+        let cells = known.map_or_else(|| self.reach_grown(offset, bytes::<T>()), Ok)?;
         let cell = T::find(cells, offset);
-        let cell = cell.ok_or_else(|| refused(self.name, offset, Why::Misaligned))?;
+        let cell = cell.ok_or_else(|| refused(self.name, offset, Refusal::Misaligned))?;
         Ok(T::apply(cell, op, operand, other))
     }
 
@@ -278,11 +278,17 @@ impl Target {
                 3 => self.inner.begin(
                     self.node,
                     handler,
-                    Sink::Value,
+                    AnswerSink::Value,
                     |cookie| [segment, offset, cookie],
-                    Load::Nothing,
+                    RequestPayload::Nothing,
                 ),
-                _ => self.inner.begin(self.node, handler, Sink::Value, all, Load::Nothing),
+                _ => self.inner.begin(
+                    self.node,
+                    handler,
+                    AnswerSink::Value,
+                    all,
+                    RequestPayload::Nothing,
+                ),
             }
         };
         begin(if op == AtomicOp::Load { 3 } else { 5 })
@@ -295,20 +301,25 @@ impl Target {
             return self.near_again(offset, op, operand, T::from_bits(0)).map(drop);
         }
         let words = [self.name.to_bits(), offset, operand.to_bits()];
-        self.inner.send(self.node, atomic_handler(op, T::WIDTH, false), &words, Load::Nothing)
+        self.inner.send(
+            self.node,
+            atomic_handler(op, T::WIDTH, false),
+            &words,
+            RequestPayload::Nothing,
+        )
     }
 
     /// Waits until a word of a near segment compares in this way. Returns the word. Signals to a
     /// segment wake its own rank at once, and other ranks of the node after some milliseconds.
     ///
     /// # Errors
-    /// Fails if the segment is on another node ([`Why::NoSuchSegment`]), if its rank has died
-    /// ([`Why::OwnerDead`]), or if a rank is lost and survivors do not continue.
+    /// Fails if the segment is on another node ([`Refusal::NoSuchSegment`]), if its rank has died
+    /// ([`Refusal::OwnerDead`]), or if a rank is lost and survivors do not continue.
     pub fn wait_until<T: Word>(&self, offset: u64, comparison: Comparison, value: T) -> Result<T> {
-        self.reach_again(offset, bytes::<T>())?;
+        self.reach_grown(offset, bytes::<T>())?;
         let mut word = Compared { target: self, offset, comparison, value, seen: None };
         self.inner.endpoint.block_on(&mut word)?;
-        let why = if self.is_owner_dead() { Why::OwnerDead } else { Why::Misaligned };
+        let why = if self.is_owner_dead() { Refusal::OwnerDead } else { Refusal::Misaligned };
         word.seen.ok_or_else(|| refused(self.name, offset, why))
     }
 }
@@ -333,7 +344,7 @@ impl<T: Word> WaitFor for Compared<'_, T> {
         Ok(holds || self.target.is_owner_dead())
     }
 
-    fn waiting(&self) -> Waiting {
-        Waiting::Condition
+    fn waiting(&self) -> WaitReason {
+        WaitReason::Condition
     }
 }

@@ -63,7 +63,7 @@ impl Lines {
 
     /// Node `node` has told that all it speaks for arrived at `epoch`. Messages may overtake each other:
     /// whoever arrived at a barrier has arrived at all before it, so the highest number counts.
-    pub(crate) fn hear(&self, node: usize, epoch: u64) {
+    pub(crate) fn record_arrival(&self, node: usize, epoch: u64) {
         // SYNC 9: pairs with heard
         let release = order(Site::BarrierArrive, Ordering::Release);
         self.nodes[node].epoch.fetch_max(epoch, release);
@@ -71,13 +71,13 @@ impl Lines {
 
     /// The last barrier of which `node` told this one.
     #[inline]
-    pub(crate) fn heard(&self, node: usize) -> u64 {
+    pub(crate) fn last_arrival_of(&self, node: usize) -> u64 {
         // SYNC 9: pairs with hear
         self.nodes[node].epoch.load(Ordering::Acquire)
     }
 
     /// `rank` of another node has left after barrier `epoch`.
-    pub(crate) fn leave(&self, rank: usize, epoch: u64) {
+    pub(crate) fn record_departure(&self, rank: usize, epoch: u64) {
         self.ranks[rank].epoch.fetch_max(epoch, Ordering::Release);
     }
 
@@ -136,8 +136,8 @@ mod tests {
     fn what_arrives_late_takes_nothing_back() {
         let lines = Lines::private(2, 2);
         for epoch in [2, 1, 3, 3] {
-            lines.hear(1, epoch);
+            lines.record_arrival(1, epoch);
         }
-        assert_eq!(lines.heard(1), 3);
+        assert_eq!(lines.last_arrival_of(1), 3);
     }
 }

@@ -1,7 +1,7 @@
 //! Barriers of whole jobs in one thread: many nodes, messages in any order and as late as they like,
 //! ranks that fall asleep.
 
-use super::{Attendance, Lines, Listener, Places, Tell};
+use super::{BarrierMessage, BarrierProgress, Lines, Listener, NodeRanks};
 use clump_os::fence::FenceKind;
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ enum Doing {
 }
 
 struct Rank {
-    attendance: Attendance,
+    attendance: BarrierProgress,
     listener: Listener,
     doing: Doing,
 }
@@ -26,7 +26,7 @@ struct Rank {
 #[derive(Debug, Clone, Copy)]
 struct Sent {
     from: usize,
-    tell: Tell,
+    tell: BarrierMessage,
 }
 
 /// A job, and the chances that it takes.
@@ -50,9 +50,9 @@ impl Job {
         let memories: Vec<_> = sizes.iter().map(|_| Lines::private(end, sizes.len())).collect();
         let rank = |me: usize| {
             let node = nodes.iter().position(|of| of.contains(&me)).unwrap();
-            let places = Places { me, node, ranks: nodes.clone() };
+            let places = NodeRanks { me, node, ranks: nodes.clone() };
             Rank {
-                attendance: Attendance::new(&memories[node], &places).unwrap(),
+                attendance: BarrierProgress::new(&memories[node], &places).unwrap(),
                 listener: Listener::new(&memories[node], &places),
                 doing: Doing::Computing,
             }
@@ -101,11 +101,14 @@ impl Job {
             }
             Doing::InBarrier => {
                 if rank.attendance.complete() {
-                    assert!(rank.attendance.to_tell().is_none(), "left with something to tell");
+                    assert!(
+                        rank.attendance.poll_message().is_none(),
+                        "left with something to tell"
+                    );
                     assert!(earliest >= rank.attendance.epoch(), "left before all had arrived");
                     rank.doing = Doing::Computing;
-                } else if let Some(tell) = rank.attendance.to_tell() {
-                    rank.attendance.told();
+                } else if let Some(tell) = rank.attendance.poll_message() {
+                    rank.attendance.on_message_sent();
                     self.wire.push(Sent { from: at, tell });
                     self.messages += 1;
                     // The network wakes the rank that it is for.
@@ -121,7 +124,7 @@ impl Job {
     fn fall_asleep(&mut self, at: usize) {
         let rank = &mut self.ranks[at];
         rank.attendance.announce_sleep();
-        if rank.attendance.complete() || rank.attendance.to_tell().is_some() {
+        if rank.attendance.complete() || rank.attendance.poll_message().is_some() {
             rank.attendance.awake();
         } else {
             rank.doing = Doing::Asleep;
@@ -141,7 +144,7 @@ impl Job {
         }
         let Sent { from, tell } = self.wire.swap_remove(at);
         self.wake(to);
-        if self.ranks[to].listener.hear(from, tell.epoch, FENCE).unwrap() {
+        if self.ranks[to].listener.handle_message(from, tell.epoch, FENCE).unwrap() {
             self.wake_node_of(to);
         }
     }
@@ -187,47 +190,52 @@ proptest! {
 
 #[test]
 fn a_message_may_come_before_its_predecessor_and_before_its_receiver() {
-    let places = |me: usize| Places { me, node: me, ranks: vec![0..1, 1..2] };
+    let places = |me: usize| NodeRanks { me, node: me, ranks: vec![0..1, 1..2] };
     let lines = Lines::private(2, 2);
-    let mut here = Attendance::new(&lines, &places(0)).unwrap();
+    let mut here = BarrierProgress::new(&lines, &places(0)).unwrap();
     let listener = Listener::new(&lines, &places(0));
     // Barrier 1 is told before this rank has come to it.
-    assert_eq!(listener.hear(1, 1, FENCE), Ok(false));
+    assert_eq!(listener.handle_message(1, 1, FENCE), Ok(false));
     assert!(!here.arrive(FENCE) && !here.complete());
-    assert_eq!(here.to_tell(), Some(Tell { rank: 1, epoch: 1 }));
-    here.told();
+    assert_eq!(here.poll_message(), Some(BarrierMessage { rank: 1, epoch: 1 }));
+    here.on_message_sent();
     assert!(here.complete());
     // Node 1 is through with barrier 2 before its message about it is here: that about 3 says as much.
     assert!(!here.arrive(FENCE) && !here.complete());
-    here.told();
+    here.on_message_sent();
     assert!(!here.complete());
-    assert_eq!(listener.hear(1, 3, FENCE), Ok(false));
+    assert_eq!(listener.handle_message(1, 3, FENCE), Ok(false));
     assert!(here.complete());
-    assert_eq!(listener.hear(1, 2, FENCE), Ok(false));
-    assert_eq!(lines.heard(1), 3);
+    assert_eq!(listener.handle_message(1, 2, FENCE), Ok(false));
+    assert_eq!(lines.last_arrival_of(1), 3);
 }
 
 #[test]
 fn what_nobody_can_have_said_is_refused() {
     let lines = Lines::private(4, 2);
-    let places = Places { me: 0, node: 0, ranks: vec![0..2, 2..4] };
+    let places = NodeRanks { me: 0, node: 0, ranks: vec![0..2, 2..4] };
     let listener = Listener::new(&lines, &places);
-    assert!(listener.hear(2, 2, FENCE).is_err(), "this node has not come to barrier 1");
-    assert!(listener.hear(1, 1, FENCE).is_err(), "a rank of this node");
-    assert!(listener.hear(9, 1, FENCE).is_err(), "no rank");
-    assert_eq!(lines.heard(1), 0);
+    assert!(listener.handle_message(2, 2, FENCE).is_err(), "this node has not come to barrier 1");
+    assert!(listener.handle_message(1, 1, FENCE).is_err(), "a rank of this node");
+    assert!(listener.handle_message(9, 1, FENCE).is_err(), "no rank");
+    assert_eq!(lines.last_arrival_of(1), 0);
     for wrong in [vec![0..2, 2..5], vec![0..0, 0..4], vec![0..1, 1..2, 2..3]] {
-        assert!(Attendance::new(&lines, &Places { ranks: wrong, ..places.clone() }).is_none());
+        assert!(
+            BarrierProgress::new(&lines, &NodeRanks { ranks: wrong, ..places.clone() }).is_none()
+        );
     }
-    assert!(Attendance::new(&lines, &Places { me: 3, ..places }).is_none(), "of another node");
+    assert!(
+        BarrierProgress::new(&lines, &NodeRanks { me: 3, ..places }).is_none(),
+        "of another node"
+    );
 }
 
 #[test]
 fn a_rank_that_left_is_known_to_be_missing() {
     let lines = Lines::private(4, 2);
-    let places = Places { me: 0, node: 0, ranks: vec![0..2, 2..4] };
+    let places = NodeRanks { me: 0, node: 0, ranks: vec![0..2, 2..4] };
     let listener = Listener::new(&lines, &places);
-    lines.leave(3, 2);
+    lines.record_departure(3, 2);
     assert_eq!(listener.who_left(1, 2), None, "it had arrived at 2");
     assert_eq!(listener.who_left(1, 3), Some(3));
     assert_eq!(listener.who_left(0, 3), None, "of this node its own line tells");

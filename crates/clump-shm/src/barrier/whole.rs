@@ -1,21 +1,21 @@
 //! A rank's part in barriers, over the memory of its node.
 
-use super::attendance::{Attendance, Listener, Missing, Places, Tell};
+use super::progress::{BarrierMessage, BarrierProgress, Listener, Missing, NodeRanks};
 use crate::node::NodeMemory;
-use crate::rank::Waiting;
+use crate::rank::WaitReason;
 use crate::{Error, Result};
 
-/// One rank's part in the barriers of its job. See [`Attendance`] for the order of calls.
+/// One rank's part in the barriers of its job. See [`BarrierProgress`] for the order of calls.
 #[derive(Debug)]
 pub struct Barrier {
     node: NodeMemory,
-    attendance: Attendance,
-    ear: Ear,
+    attendance: BarrierProgress,
+    ear: BarrierListener,
 }
 
 /// What a rank does when other nodes tell it of barriers. Clones hear for the same rank.
 #[derive(Debug, Clone)]
-pub struct Ear {
+pub struct BarrierListener {
     node: NodeMemory,
     listener: Listener,
 }
@@ -27,19 +27,19 @@ impl Barrier {
     /// The node has no such rank.
     pub fn new(node: &NodeMemory, rank: u32) -> Result<Self> {
         let lines = node.lines()?;
-        let places = Places {
+        let places = NodeRanks {
             me: rank as usize,
             node: node.node() as usize,
             ranks: (0..node.nnodes()).map(|n| ranks_of(node, n)).collect(),
         };
-        let attendance = Attendance::new(&lines, &places)
+        let attendance = BarrierProgress::new(&lines, &places)
             .ok_or(Error::NotANode("this rank has no barrier line in it"))?;
-        let ear = Ear { node: node.clone(), listener: Listener::new(&lines, &places) };
+        let ear = BarrierListener { node: node.clone(), listener: Listener::new(&lines, &places) };
         Ok(Self { node: node.clone(), attendance, ear })
     }
 
     /// What the handlers of this rank hear with.
-    pub fn ear(&self) -> &Ear {
+    pub fn ear(&self) -> &BarrierListener {
         &self.ear
     }
 
@@ -64,18 +64,18 @@ impl Barrier {
 
     /// The next message that this rank has to send now.
     #[inline]
-    pub fn to_tell(&self) -> Option<Tell> {
-        self.attendance.to_tell()
+    pub fn poll_message(&self) -> Option<BarrierMessage> {
+        self.attendance.poll_message()
     }
 
     /// That message was sent.
-    pub fn told(&mut self) {
-        self.attendance.told();
+    pub fn on_message_sent(&mut self) {
+        self.attendance.on_message_sent();
     }
 
     /// What this rank waits for, while [`Barrier::complete`] is false. Of a node that has not told, the
     /// rank that is known to have left, else the lowest.
-    pub fn waiting(&self) -> Waiting {
+    pub fn waiting(&self) -> WaitReason {
         let missing = match self.attendance.missing() {
             Some(Missing::Rank(rank)) => rank,
             Some(Missing::Node(node)) => {
@@ -83,7 +83,7 @@ impl Barrier {
             }
             None => self.ear.listener.me(),
         };
-        Waiting::Barrier { epoch: self.epoch(), missing: missing as u32 }
+        WaitReason::Barrier { epoch: self.epoch(), missing: missing as u32 }
     }
 
     /// The rank without which the barrier cannot complete, if it is known: one of this node that has not
@@ -111,13 +111,13 @@ impl Barrier {
     }
 }
 
-impl Ear {
+impl BarrierListener {
     /// Rank `rank` told that its node arrived at barrier `epoch`.
     ///
     /// # Errors
     /// No correct rank says so.
-    pub fn hear(&self, rank: u32, epoch: u64) -> std::result::Result<(), &'static str> {
-        if self.listener.hear(rank as usize, epoch, self.node.fence())? {
+    pub fn handle_message(&self, rank: u32, epoch: u64) -> std::result::Result<(), &'static str> {
+        if self.listener.handle_message(rank as usize, epoch, self.node.fence())? {
             self.node.wake_sleepers();
         }
         Ok(())
@@ -135,7 +135,7 @@ impl NodeMemory {
     pub fn mirror_last_barrier(&self, rank: u32, epoch: u64) {
         let elsewhere = (rank as usize) < self.ranks() && !self.is_local(rank);
         if let Some(lines) = self.lines().ok().filter(|_| elsewhere) {
-            lines.leave(rank as usize, epoch);
+            lines.record_departure(rank as usize, epoch);
         }
     }
 }

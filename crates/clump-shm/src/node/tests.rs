@@ -1,6 +1,6 @@
 use super::*;
-use crate::job::How;
-use crate::rank::Place;
+use crate::job::DeathCause;
+use crate::rank::ProcessAddress;
 
 fn node(ranks: usize) -> NodeMemory {
     on_nodes(ranks, 0, &[]).unwrap()
@@ -51,17 +51,17 @@ fn mirrors_say_what_the_agent_wrote() {
     for address in ["127.0.0.1:65535", "255.255.255.255:1", "[fe80::1%7]:9", "[ff::2]:80"] {
         let address = address.parse().unwrap();
         let others = [Some("[fe80::7]:9".parse().unwrap()), None, Some(address)];
-        let place = Place { address, others, epoch: 77 };
+        let place = ProcessAddress { address, others, epoch: 77 };
         assert_eq!(place.addresses().count(), 3);
         mirror.set_place(place);
         assert_eq!(view.place(), Some(place));
     }
     mirror.mirror_state(RankState::Joined);
     assert_eq!(view.state(), RankState::Joined);
-    node.declare_dead(Death { rank: 2, how: How::NodeLost });
+    node.declare_dead(Death { rank: 2, how: DeathCause::NodeLost });
     mirror.mirror_state(RankState::Finalized);
     assert_eq!(view.state(), RankState::Dead);
-    assert_eq!(seen.death_of(2), Some(Death { rank: 2, how: How::NodeLost }));
+    assert_eq!(seen.death_of(2), Some(Death { rank: 2, how: DeathCause::NodeLost }));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_death_rings_the_alarms_of_local_ranks() {
     let alarms = (0..3).map(|rank| (rank, Alarm::new().unwrap())).collect();
     node.set_alarms(alarms);
     assert!(node.alarm(2).is_none(), "a rank of another node is never woken by shared memory");
-    node.declare_dead(Death { rank: 2, how: How::Signal(9) });
+    node.declare_dead(Death { rank: 2, how: DeathCause::Signal(9) });
     assert!(node.alarm(0).unwrap().clear() && node.alarm(1).unwrap().clear());
 }
 
@@ -90,7 +90,7 @@ fn a_sleeper_hears_its_alarm() {
             block.park().sleep_on(announced, alarm, None, None);
         }
     });
-    node.declare_dead(Death { rank: 1, how: How::Signal(9) });
+    node.declare_dead(Death { rank: 1, how: DeathCause::Signal(9) });
     sleeper.join().unwrap();
     assert!(!node.rank(0).unwrap().park().anyone_asleep());
 }
@@ -110,11 +110,11 @@ fn an_attached_node_sees_what_its_creator_wrote() {
 #[test]
 fn the_first_death_is_kept() {
     let node = node(4);
-    node.declare_dead(Death { rank: 2, how: How::Signal(9) });
-    node.declare_dead(Death { rank: 1, how: How::Exit(3) });
-    node.declare_dead(Death { rank: 1, how: How::Exit(4) });
-    assert_eq!(node.job().first_death(), Some(Death { rank: 2, how: How::Signal(9) }));
-    assert_eq!(node.death_of(1), Some(Death { rank: 1, how: How::Exit(3) }));
+    node.declare_dead(Death { rank: 2, how: DeathCause::Signal(9) });
+    node.declare_dead(Death { rank: 1, how: DeathCause::Exit(3) });
+    node.declare_dead(Death { rank: 1, how: DeathCause::Exit(4) });
+    assert_eq!(node.job().first_death(), Some(Death { rank: 2, how: DeathCause::Signal(9) }));
+    assert_eq!(node.death_of(1), Some(Death { rank: 1, how: DeathCause::Exit(3) }));
     assert_eq!(node.job().deaths(), 2);
     assert_eq!(node.death_of(0), None);
 }

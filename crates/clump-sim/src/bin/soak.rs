@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use clump_os::clock;
 use clump_sim::proxies::{Costs, Setting};
-use clump_sim::{Failure, NetCounts, Outcome, Plan, SECOND, onesided};
+use clump_sim::{ClusterPlan, NetCounts, RunFailure, RunSummary, SECOND, onesided};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::Write as _;
@@ -117,10 +117,10 @@ struct Summary {
     units_resent: u64,
     units_sliced: u64,
     packets_refused: u64,
-    most_memory_bytes: u64,
+    max_memory_bytes: u64,
     /// Counts of one-sided operations, where those were simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
-    one_sided: Option<onesided::Counts>,
+    one_sided: Option<onesided::ModelCounts>,
     /// Number of those runs in which proxies carried messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     by_proxies: Option<u64>,
@@ -135,7 +135,7 @@ impl Summary {
         self.events += events;
     }
 
-    fn add(&mut self, outcome: &Outcome) {
+    fn add(&mut self, outcome: &RunSummary) {
         self.add_time(outcome.network_ns, outcome.ranks, outcome.events);
         self.messages += outcome.messages;
         self.handled += outcome.handled;
@@ -144,11 +144,11 @@ impl Summary {
         self.units_resent += outcome.units_resent;
         self.units_sliced += outcome.units_sliced;
         self.packets_refused += outcome.packets_refused;
-        self.most_memory_bytes = self.most_memory_bytes.max(outcome.most_memory_bytes);
+        self.max_memory_bytes = self.max_memory_bytes.max(outcome.max_memory_bytes);
         self.add_net(outcome.net);
     }
 
-    fn add_one_sided(&mut self, outcome: &onesided::Outcome) {
+    fn add_one_sided(&mut self, outcome: &onesided::OneSidedSummary) {
         self.add_time(outcome.network_ns, outcome.ranks, outcome.events);
         self.one_sided.get_or_insert_default().add(&outcome.counts);
         *self.by_proxies.get_or_insert_default() += u64::from(outcome.proxies != 0);
@@ -219,18 +219,18 @@ fn main() -> Result<ExitCode> {
 }
 
 /// Runs one seed and adds its outcome to the summary.
-fn run_one(options: &Options, seed: u64, summary: &mut Summary) -> Result<(), Box<Failure>> {
+fn run_one(options: &Options, seed: u64, summary: &mut Summary) -> Result<(), Box<RunFailure>> {
     if let Some(Task::OneSided { ni }) = options.task {
         let plan = match ni {
-            None => onesided::Plan::new(seed),
-            Some(Ni::Direct) => onesided::Plan::by(onesided::Way::Direct, seed),
-            Some(Ni::Proxy) => onesided::Plan::by(onesided::Way::Proxies, seed),
+            None => onesided::OneSidedPlan::new(seed),
+            Some(Ni::Direct) => onesided::OneSidedPlan::by(onesided::NetworkMode::Direct, seed),
+            Some(Ni::Proxy) => onesided::OneSidedPlan::by(onesided::NetworkMode::Proxies, seed),
         };
         let outcome = onesided::run(plan, options.trace)?;
         summary.add_one_sided(&outcome);
         return Ok(());
     }
-    summary.add(&clump_sim::run(Plan::new(seed), options.trace)?);
+    summary.add(&clump_sim::run(ClusterPlan::new(seed), options.trace)?);
     Ok(())
 }
 
@@ -264,7 +264,7 @@ fn proxies(options: &Options, experiment: &Experiment) -> Result<ExitCode> {
         costs,
         ..Setting::default()
     };
-    let report = clump_sim::proxies::report(&clump_sim::proxies::Options {
+    let report = clump_sim::proxies::report(&clump_sim::proxies::TableOptions {
         base,
         all_ranks: experiment.ranks,
     })?;
@@ -300,11 +300,11 @@ fn is_enough(options: &Options, summary: &Summary) -> bool {
     progress(options, summary) >= 1.0
 }
 
-fn report(failure: &Failure) -> Result<()> {
+fn report(failure: &RunFailure) -> Result<()> {
     Ok(writeln!(std::io::stderr(), "FAILED {failure}\n")?)
 }
 
-fn keep(options: &Options, failure: &Failure) -> Result<()> {
+fn keep(options: &Options, failure: &RunFailure) -> Result<()> {
     let Some(path) = &options.keep else { return Ok(()) };
     let context = || path.display().to_string();
     let mut file =

@@ -2,30 +2,30 @@
 //! does what `clump_rma::Rma` does over an endpoint, one step at a time.
 
 use super::layout::Layout;
-use super::line::{Line, Load};
+use super::line::{CallerLine, OperationPayload};
 use super::model::Model;
-use super::plan::{Plan, Way};
-use super::program::Doing;
-use crate::interface::Trade;
+use super::plan::{NetworkMode, OneSidedPlan};
+use super::program::CallerActivity;
+use crate::interface::InterfaceEnvironment;
 use crate::random::Random;
 use crate::rank::{BACKSTOP, BACKSTOP_IDLE, Mode};
 use crate::sleeper::Sleeper;
 use crate::switch::Time;
 use clump_net::Batch;
-use clump_rma::{Fate, Requester, Why};
+use clump_rma::{Completion, Refusal, Requester};
 use clump_shm::node::NodeMemory;
 
 /// Longest sleep of a rank that waits for memory of its node (`clump-rma`).
 const NAP: Time = 10_000_000;
 
 /// Surroundings of a rank.
-pub(crate) struct Around<'a> {
+pub(crate) struct CallerEnvironment<'a> {
     pub(crate) now: Time,
     pub(crate) memory: &'a NodeMemory,
     pub(crate) layout: &'a Layout,
     pub(crate) model: &'a mut Model,
     pub(crate) batch: &'a mut Batch,
-    pub(crate) plan: &'a Plan,
+    pub(crate) plan: &'a OneSidedPlan,
     /// True once nothing new is begun.
     pub(crate) healed: bool,
 }
@@ -36,9 +36,9 @@ pub(crate) struct Caller {
     pub(crate) rank: u32,
     pub(crate) node: u32,
     pub(crate) mode: Mode,
-    pub(crate) line: Option<Line>,
+    pub(crate) line: Option<CallerLine>,
     pub(crate) requester: Requester,
-    pub(crate) doing: Doing,
+    pub(crate) doing: CallerActivity,
     pub(crate) next_at: Time,
     /// Time from which nothing new is begun. Where proxies carry messages, some ranks leave before
     /// faults end.
@@ -55,22 +55,22 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn new(
         rank: u32,
-        plan: &Plan,
+        plan: &OneSidedPlan,
         memory: &NodeMemory,
-        trade: &Trade<'_>,
+        trade: &InterfaceEnvironment<'_>,
     ) -> anyhow::Result<Self> {
         let mut random = Random::new(plan.seed ^ u64::from(rank + 1) << 48);
         Ok(Self {
             rank,
             node: memory.node(),
             mode: Mode::Polling,
-            line: Some(Line::new(rank, memory, trade)?),
+            line: Some(CallerLine::new(rank, memory, trade)?),
             requester: Requester::new(plan.nodes()),
-            doing: Doing::Nothing,
+            doing: CallerActivity::Nothing,
             next_at: random.wait(plan.think),
-            leaves_at: match plan.way() {
-                Way::Direct => Time::MAX,
-                Way::Proxies => plan.heal_at / 2 + random.below(plan.heal_at),
+            leaves_at: match plan.network_mode() {
+                NetworkMode::Direct => Time::MAX,
+                NetworkMode::Proxies => plan.heal_at / 2 + random.below(plan.heal_at),
             },
             random,
             clock: plan.clocks[rank as usize],
@@ -88,7 +88,7 @@ impl Caller {
         match self.mode {
             Mode::Frozen(until) => now < until,
             Mode::Computing(until) => {
-                now < until && self.line.as_ref().is_some_and(Line::is_by_proxies)
+                now < until && self.line.as_ref().is_some_and(CallerLine::is_by_proxies)
             }
             Mode::Polling => false,
         }
@@ -100,22 +100,22 @@ impl Caller {
     }
 
     /// Describes its state, for a failure report.
-    pub(crate) fn tell(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let Self { rank, node, doing, mode, .. } = self;
         let Some(line) = &self.line else { return format!("rank {rank} of node {node}: dead") };
-        let (sent, line) = (line.has_sent_all(), line.tell());
+        let (sent, line) = (line.has_sent_all(), line.describe());
         format!("rank {rank} of node {node}: {mode:?} {doing:?}, all sent {sent}, {line}")
     }
 
     /// Acts. Returns the time at which it acts next.
-    pub(crate) fn act(&mut self, around: &mut Around<'_>) -> Time {
+    pub(crate) fn act(&mut self, around: &mut CallerEnvironment<'_>) -> Time {
         let now = around.now;
         match self.mode {
             Mode::Frozen(until) | Mode::Computing(until) if now >= until => {
                 self.mode = Mode::Polling;
             }
             Mode::Frozen(until) => return until,
-            Mode::Computing(until) => return self.look_behind(around).min(until),
+            Mode::Computing(until) => return self.run_backstop(around).min(until),
             Mode::Polling => {}
         }
         let slept = self.sleeper.get_up();
@@ -132,7 +132,7 @@ impl Caller {
                 format!("{busy} messages lay there for rank {}, and nobody woke it", self.rank);
             around.model.complain(what);
         }
-        line.attend();
+        line.housekeeping();
         line.service(at, busy > 0);
         if self.finished {
             return self.sleep(now, around, Time::MAX);
@@ -156,14 +156,14 @@ impl Caller {
     }
 
     /// Does the backstop's work for it while it computes.
-    fn look_behind(&mut self, around: &mut Around<'_>) -> Time {
+    fn run_backstop(&mut self, around: &mut CallerEnvironment<'_>) -> Time {
         let at = around.now + self.clock;
-        let quiet = self.line.as_mut().and_then(|line| line.look_behind(at, around.batch));
+        let quiet = self.line.as_mut().and_then(|line| line.run_backstop(at, around.batch));
         let idle = |quiet| if quiet { BACKSTOP_IDLE } else { BACKSTOP };
         quiet.map_or(Time::MAX, |quiet| around.now + idle(quiet))
     }
 
-    fn sleep(&mut self, now: Time, around: &Around<'_>, wish: Time) -> Time {
+    fn sleep(&mut self, now: Time, around: &CallerEnvironment<'_>, wish: Time) -> Time {
         let at = now + self.clock;
         let Self { line, sleeper, clock, .. } = self;
         let Some(line) = line else { return Time::MAX };
@@ -177,12 +177,18 @@ impl Caller {
     }
 
     /// Sends a request of at most seven words. Returns false if its node is lost.
-    pub(crate) fn post(&mut self, node: u32, handler: u8, words: &[u64], load: Load) -> bool {
+    pub(crate) fn post(
+        &mut self,
+        node: u32,
+        handler: u8,
+        words: &[u64],
+        load: OperationPayload,
+    ) -> bool {
         let Self { line, requester, .. } = self;
-        let (Some(line), Some(worded)) = (line, requester.word(node, handler, words)) else {
+        let (Some(line), Some(encoded)) = (line, requester.word(node, handler, words)) else {
             return false;
         };
-        line.post(node, worded, load);
+        line.post(node, encoded, load);
         true
     }
 
@@ -191,20 +197,20 @@ impl Caller {
         &mut self,
         cookie: u64,
         (node, owner): (u32, u32),
-        around: &mut Around<'_>,
-    ) -> Option<(Fate, Vec<u8>)> {
-        if self.requester.fate(cookie) == Some(Fate::Waiting) {
+        around: &mut CallerEnvironment<'_>,
+    ) -> Option<(Completion, Vec<u8>)> {
+        if self.requester.completion(cookie) == Some(Completion::Waiting) {
             if !around.memory.is_node_lost(node) {
                 return None;
             }
             self.requester.lose(node);
         }
         let end = self.requester.take_bytes(cookie)?;
-        if let (Fate::Refused(why, ..), _) = end {
+        if let (Completion::Refused(why, ..), _) = end {
             let dead = around.model.is_dead(owner);
             let expected = match why {
-                Why::NodeLost | Why::OwnerDead => dead,
-                Why::HolderDied | Why::LockBusy | Why::TimedOut => true,
+                Refusal::NodeLost | Refusal::OwnerDead => dead,
+                Refusal::HolderDied | Refusal::LockBusy | Refusal::TimedOut => true,
                 _ => false,
             };
             around.model.counts.refused_of_dead += u64::from(dead);

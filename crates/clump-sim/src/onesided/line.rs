@@ -1,21 +1,21 @@
 //! A rank's connection to the interfaces of other nodes: a stack of its own, or the proxies of its
 //! node; and the outbox of requests.
 
-use crate::booth::Booth;
 use crate::driver::SimDriver;
-use crate::interface::Trade;
+use crate::interface::InterfaceEnvironment;
+use crate::proxy_client_rank::ProxyClientRank;
 use crate::switch::{Time, address_of};
 use clump_am::{Dispatch, gone_peers};
 use clump_net::original::Original;
 use clump_net::{
-    Arrival, Batch, Doors, FlowId, PeerAddress, Progress, Push, Refusal, Request, Sort, Stack,
-    StackConfig,
+    ArrivedMessage, Batch, Disposition, EndpointTable, FlowId, PeerAddress, Progress, Pushed,
+    Refusal, Request, Stack, StackConfig,
 };
 use clump_rma::protocol::{TAG, interface_name, tell};
-use clump_rma::{Heir, Requester, Worded};
+use clump_rma::{EncodedRequest, Requester, Successor};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
-use clump_wire::frame::Kind;
+use clump_wire::frame::FrameKind;
 use std::collections::VecDeque;
 
 /// Interval at which a rank checks again for room at its proxy (`clump-am`).
@@ -23,7 +23,7 @@ const NAP_FOR_ROOM: Time = 200_000;
 
 /// Data that a request carries besides words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Load {
+pub(crate) enum OperationPayload {
     Nothing,
     Bytes(Vec<u8>),
     /// To be deposited at this offset of the interface's segment.
@@ -33,16 +33,16 @@ pub(crate) enum Load {
 #[derive(Debug)]
 struct Posted {
     node: u32,
-    worded: Worded,
-    load: Load,
+    encoded: EncodedRequest,
+    load: OperationPayload,
     progress: Progress,
 }
 
 /// Endpoint table that admits messages for one endpoint only.
 #[derive(Debug)]
-struct OneDoor(u64);
+struct SingleEndpoint(u64);
 
-impl Doors for OneDoor {
+impl EndpointTable for SingleEndpoint {
     fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal> {
         match tag {
             _ if to != self.0 => Err(Refusal::NoSuchEndpoint),
@@ -62,68 +62,77 @@ impl Doors for OneDoor {
 
 /// Transport of a rank's messages.
 #[derive(Debug)]
-enum Way {
+enum LineTransport {
     Own(Box<Stack>),
-    Proxies(Box<Booth>),
+    Proxies(Box<ProxyClientRank>),
 }
 
 /// A rank's transport and its outbox.
 #[derive(Debug)]
-pub(crate) struct Line {
-    way: Way,
+pub(crate) struct CallerLine {
+    way: LineTransport,
     me: u64,
     memory: NodeMemory,
     outbox: VecDeque<Posted>,
 }
 
-impl Line {
+impl CallerLine {
     /// Creates the line of a rank of a node whose interfaces already exist.
-    pub(crate) fn new(rank: u32, memory: &NodeMemory, trade: &Trade<'_>) -> anyhow::Result<Self> {
+    pub(crate) fn new(
+        rank: u32,
+        memory: &NodeMemory,
+        trade: &InterfaceEnvironment<'_>,
+    ) -> anyhow::Result<Self> {
         let me = Name::new(rank, 0, 1).to_bits();
         let way = if memory.proxies() == 0 {
-            Way::Own(Box::new(own_stack((rank, me), memory, trade)?))
+            LineTransport::Own(Box::new(own_stack((rank, me), memory, trade)?))
         } else {
-            Way::Proxies(Box::new(Booth::open(memory, (rank, TAG), Dispatch::RoundRobin, 0)?))
+            LineTransport::Proxies(Box::new(ProxyClientRank::open(
+                memory,
+                (rank, TAG),
+                Dispatch::RoundRobin,
+                0,
+            )?))
         };
         Ok(Self { way, me, memory: memory.clone(), outbox: VecDeque::new() })
     }
 
     pub(crate) fn is_by_proxies(&self) -> bool {
-        matches!(self.way, Way::Proxies(_))
+        matches!(self.way, LineTransport::Proxies(_))
     }
 
     /// Describes its state, for a failure report.
-    pub(crate) fn tell(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         match &self.way {
-            Way::Own(stack) => stack.describe(),
-            Way::Proxies(_) => "by proxies".to_owned(),
+            LineTransport::Own(stack) => stack.describe(),
+            LineTransport::Proxies(_) => "by proxies".to_owned(),
         }
     }
 
     /// Gives up peers that are gone.
-    pub(crate) fn attend(&mut self) {
+    pub(crate) fn housekeeping(&mut self) {
         match &mut self.way {
-            Way::Own(stack) => {
+            LineTransport::Own(stack) => {
                 for (peer, why) in gone_peers(stack, &self.memory) {
                     stack.lose(peer, why);
                 }
             }
-            Way::Proxies(booth) => booth.portal.attend(),
+            LineTransport::Proxies(client_rank) => client_rank.client.housekeeping(),
         }
     }
 
     /// Sends what is due.
     pub(crate) fn service(&mut self, at: Time, busy: bool) {
         match &mut self.way {
-            Way::Own(stack) => stack.service(at, busy),
-            Way::Proxies(booth) => drop(booth.portal.flush()),
+            LineTransport::Own(stack) => stack.service(at, busy),
+            LineTransport::Proxies(client_rank) => drop(client_rank.client.flush()),
         }
     }
 
-    /// Does what the backstop (`clump_net::Interface`) does while the rank computes. Returns true
+    /// Does what the backstop (`clump_net::SimInterface`) does while the rank computes. Returns true
     /// if nothing was left to do, and `None` where proxies carry messages: those need no backstop.
-    pub(crate) fn look_behind(&mut self, at: Time, batch: &mut Batch) -> Option<bool> {
-        let Way::Own(stack) = &mut self.way else { return None };
+    pub(crate) fn run_backstop(&mut self, at: Time, batch: &mut Batch) -> Option<bool> {
+        let LineTransport::Own(stack) = &mut self.way else { return None };
         while stack.receive(|| at, None, batch) > 0 {}
         stack.service(at, true);
         stack.acknowledge_all(at);
@@ -134,14 +143,14 @@ impl Line {
     /// Prepares for sleep. Returns the time at which to poll again.
     pub(crate) fn before_sleep(&mut self, at: Time) -> Option<Time> {
         match &mut self.way {
-            Way::Own(stack) => {
+            LineTransport::Own(stack) => {
                 stack.service(at, true);
                 stack.acknowledge_all(at);
                 stack.next_timeout()
             }
-            Way::Proxies(booth) => {
-                booth.cool();
-                let full = booth.portal.request_room() || !self.outbox.is_empty();
+            LineTransport::Proxies(client_rank) => {
+                client_rank.arm_notifications();
+                let full = client_rank.client.request_room() || !self.outbox.is_empty();
                 full.then_some(at + NAP_FOR_ROOM)
             }
         }
@@ -150,16 +159,16 @@ impl Line {
     /// Returns true if anything has arrived meanwhile; called after a sleep was announced.
     pub(crate) fn anything_waiting(&mut self) -> bool {
         match &mut self.way {
-            Way::Own(_) => false,
-            Way::Proxies(booth) => booth.anything_waiting(),
+            LineTransport::Own(_) => false,
+            LineTransport::Proxies(client_rank) => client_rank.anything_waiting(),
         }
     }
 
     /// Begins the close handshake with proxies, if there are any. Returns the number of proxies
     /// that will report when everything has arrived.
-    pub(crate) fn take_leave(&mut self) -> u32 {
-        if let Way::Proxies(booth) = &self.way {
-            booth.portal.take_leave();
+    pub(crate) fn begin_close(&mut self) -> u32 {
+        if let LineTransport::Proxies(client_rank) = &self.way {
+            client_rank.client.begin_close();
         }
         self.memory.proxies()
     }
@@ -169,8 +178,8 @@ impl Line {
         self.outbox.is_empty()
     }
 
-    pub(crate) fn post(&mut self, node: u32, worded: Worded, load: Load) {
-        self.outbox.push_back(Posted { node, worded, load, progress: Progress::default() });
+    pub(crate) fn post(&mut self, node: u32, encoded: EncodedRequest, load: OperationPayload) {
+        self.outbox.push_back(Posted { node, encoded, load, progress: Progress::default() });
     }
 
     /// Sends what there is room for. Returns the number of requests sent.
@@ -180,11 +189,11 @@ impl Line {
             let peer = self.memory.interface_id(posted.node);
             let to = interface_name(&self.memory, posted.node).to_bits();
             match self.way.attempt(at, (self.me, to, peer), posted) {
-                Push::Full => break,
-                Push::Accepted => sent += 1,
-                Push::Lost(_) => {
-                    let Worded { handler, .. } = posted.worded;
-                    requester.on_returned(posted.node, handler, posted.worded.words());
+                Pushed::Full => break,
+                Pushed::Accepted => sent += 1,
+                Pushed::Lost(_) => {
+                    let EncodedRequest { handler, .. } = posted.encoded;
+                    requester.on_returned(posted.node, handler, posted.encoded.words());
                 }
             }
             self.outbox.pop_front();
@@ -194,24 +203,24 @@ impl Line {
 
     /// Grants a lock to its successor. Returns false if there is no room now, and within a node,
     /// whose ranks' endpoints cannot reach each other here.
-    pub(crate) fn grant(&mut self, at: Time, heir: &Heir, word: u64) -> bool {
-        let rank = heir.name.rank();
+    pub(crate) fn grant(&mut self, at: Time, successor: &Successor, word: u64) -> bool {
+        let rank = successor.name.rank();
         if self.memory.is_local(rank) {
             return false;
         }
         let peer = match &self.way {
-            Way::Own(_) => rank,
-            Way::Proxies(_) => self.memory.interface_id(self.memory.node_of(rank)),
+            LineTransport::Own(_) => rank,
+            LineTransport::Proxies(_) => self.memory.interface_id(self.memory.node_of(rank)),
         };
-        let flow = self.way.open_flow((self.me, heir.name.to_bits(), peer));
-        let words = heir.grant(word);
+        let flow = self.way.open_flow((self.me, successor.name.to_bits(), peer));
+        let words = successor.grant(word);
         let handler = tell::GRANTED;
-        let request = Request { flow, tag: TAG, kind: Kind::Short, handler, words: &words };
+        let request = Request { flow, tag: TAG, kind: FrameKind::Short, handler, words: &words };
         let pushed = match &mut self.way {
-            Way::Own(stack) => stack.request(|| at, &request, &[]),
-            Way::Proxies(booth) => booth.portal.request(&request, &[]),
+            LineTransport::Own(stack) => stack.request(|| at, &request, &[]),
+            LineTransport::Proxies(client_rank) => client_rank.client.request(&request, &[]),
         };
-        pushed == Push::Accepted
+        pushed == Pushed::Accepted
     }
 
     /// Receives once. Returns the number of packets and messages.
@@ -223,20 +232,20 @@ impl Line {
     ) -> Result<usize, String> {
         let memory = &self.memory;
         match &mut self.way {
-            Way::Own(stack) => {
+            LineTransport::Own(stack) => {
                 let received = stack.receive(|| at, Some(0), batch);
                 for number in 0..batch.len() {
                     let mut words = clump_net::Words::default();
                     let Some(arrival) = batch.arrival(number, &mut words) else { break };
-                    hear(memory, &arrival, requester)?;
+                    handle_answer(memory, &arrival, requester)?;
                 }
                 Ok(received + batch.len())
             }
-            Way::Proxies(booth) => {
-                booth.set_time(at);
-                let came = booth.take().map_err(|e| e.to_string())?;
-                for mail in &came {
-                    hear(memory, &mail.arrival(), requester)?;
+            LineTransport::Proxies(client_rank) => {
+                client_rank.set_time(at);
+                let came = client_rank.take().map_err(|e| e.to_string())?;
+                for queued in &came {
+                    handle_answer(memory, &queued.arrival(), requester)?;
                 }
                 Ok(came.len())
             }
@@ -247,7 +256,7 @@ impl Line {
 fn own_stack(
     (rank, me): (u32, u64),
     memory: &NodeMemory,
-    trade: &Trade<'_>,
+    trade: &InterfaceEnvironment<'_>,
 ) -> anyhow::Result<Stack> {
     // Interfaces of other nodes, and their ranks, to which locks are passed.
     let ranks = (0..memory.interface_id(0)).filter(|&rank| !memory.is_local(rank));
@@ -263,21 +272,21 @@ fn own_stack(
         peers: others.map(peer).collect(),
     };
     let driver = Box::new(SimDriver::new(trade.switch, rank));
-    let stack = Stack::new(config, trade.key, driver, Box::new(OneDoor(me)))?;
+    let stack = Stack::new(config, trade.key, driver, Box::new(SingleEndpoint(me)))?;
     trade.switch.lock().attach(rank, true);
     Ok(stack)
 }
 
 /// Takes in an answer, or a request that was returned.
-fn hear(
+fn handle_answer(
     memory: &NodeMemory,
-    arrival: &Arrival<'_>,
+    arrival: &ArrivedMessage<'_>,
     requester: &mut Requester,
 ) -> Result<(), String> {
     let (words, route) = (arrival.words(), arrival.route);
     let node_of = |name| memory.node_of_interface(Name::from_bits(name).rank());
     match arrival.sort {
-        Sort::Message(Kind::Short | Kind::Medium)
+        Disposition::Message(FrameKind::Short | FrameKind::Medium)
             if arrival.reply || arrival.handler == tell::GRANTED =>
         {
             requester.on_answer(arrival.handler, words, |to| {
@@ -286,27 +295,31 @@ fn hear(
                 part
             });
         }
-        Sort::Message(Kind::Returned) => {
+        Disposition::Message(FrameKind::Returned) => {
             let (first, words) = words.split_first().unwrap_or((&0, &[]));
             let original = Original::unpack(*first);
             let words = own_words(original.kind == 3, words);
-            let Some(node) = node_of(route.from) else { return of_heir(original.handler) };
+            let Some(node) = node_of(route.from) else {
+                return handle_returned_handover(original.handler);
+            };
             requester.on_returned(node, original.handler, words);
         }
-        Sort::Lost(kind @ (Kind::Short | Kind::Medium | Kind::Long), _) => {
-            let Some(node) = node_of(route.to) else { return of_heir(arrival.handler) };
-            let words = own_words(kind == Kind::Long, words);
+        Disposition::Lost(kind @ (FrameKind::Short | FrameKind::Medium | FrameKind::Long), _) => {
+            let Some(node) = node_of(route.to) else {
+                return handle_returned_handover(arrival.handler);
+            };
+            let words = own_words(kind == FrameKind::Long, words);
             requester.on_returned(node, arrival.handler, words);
         }
-        Sort::Lost(..) => {}
-        Sort::Message(_) => return Err(format!("a rank was handed {arrival:x?}")),
+        Disposition::Lost(..) => {}
+        Disposition::Message(_) => return Err(format!("a rank was handed {arrival:x?}")),
     }
     Ok(())
 }
 
 /// Checks a request to a rank that was returned. One that passed a lock may be: its home knows
 /// which ranks are gone.
-fn of_heir(handler: u8) -> Result<(), String> {
+fn handle_returned_handover(handler: u8) -> Result<(), String> {
     let passed = handler == tell::GRANTED;
     passed.then_some(()).ok_or_else(|| format!("request {handler} to a rank came back"))
 }
@@ -316,35 +329,37 @@ fn own_words(long: bool, words: &[u64]) -> &[u64] {
     words.get(if long { 2 } else { 0 }..).unwrap_or_default()
 }
 
-impl Way {
+impl LineTransport {
     fn open_flow(&mut self, (from, to, peer): (u64, u64, u32)) -> FlowId {
         match self {
             Self::Own(stack) => stack.open_flow(from, to, peer, false),
-            Self::Proxies(booth) => booth.portal.open_flow(from, to, peer, false),
+            Self::Proxies(client_rank) => client_rank.client.open_flow(from, to, peer, false),
         }
     }
 
-    fn attempt(&mut self, at: Time, ends: (u64, u64, u32), posted: &mut Posted) -> Push {
+    fn attempt(&mut self, at: Time, ends: (u64, u64, u32), posted: &mut Posted) -> Pushed {
         let flow = self.open_flow(ends);
-        let Posted { worded, load, progress, .. } = posted;
-        let handler = worded.handler;
+        let Posted { encoded, load, progress, .. } = posted;
+        let handler = encoded.handler;
         let request = |kind, words| Request { flow, tag: TAG, kind, handler, words };
         let (kind, bytes): (_, &[u8]) = match load {
-            Load::Nothing => (Kind::Short, &[]),
-            Load::Bytes(bytes) => (Kind::Medium, bytes),
-            Load::Deposit(place, bytes) => {
-                let words = [&[*place, bytes.len() as u64], worded.words()].concat();
-                let request = request(Kind::Long, &words);
+            OperationPayload::Nothing => (FrameKind::Short, &[]),
+            OperationPayload::Bytes(bytes) => (FrameKind::Medium, bytes),
+            OperationPayload::Deposit(place, bytes) => {
+                let words = [&[*place, bytes.len() as u64], encoded.words()].concat();
+                let request = request(FrameKind::Long, &words);
                 return match self {
                     Self::Own(stack) => stack.request_long(|| at, &request, bytes, progress),
-                    Self::Proxies(booth) => booth.portal.request_long(&request, bytes, progress),
+                    Self::Proxies(client_rank) => {
+                        client_rank.client.request_long(&request, bytes, progress)
+                    }
                 };
             }
         };
-        let request = request(kind, worded.words());
+        let request = request(kind, encoded.words());
         match self {
             Self::Own(stack) => stack.request(|| at, &request, bytes),
-            Self::Proxies(booth) => booth.portal.request(&request, bytes),
+            Self::Proxies(client_rank) => client_rank.client.request(&request, bytes),
         }
     }
 }

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Word that ranks add to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Sum {
+pub(crate) enum SharedSum {
     /// A ticket: the rank of its segment, and its number.
     Ticket(u32, u64),
     /// The flag of a rank's segment.
@@ -52,24 +52,24 @@ struct LockState {
 #[derive(Debug)]
 pub(crate) struct Model {
     ranks: u32,
-    sums: BTreeMap<Sum, Added>,
+    sums: BTreeMap<SharedSum, Added>,
     /// Additions that may not have happened yet, by rank that requested them and node.
-    unsure: HashMap<(u32, u32), Vec<(Sum, u64)>>,
+    unsure: HashMap<(u32, u32), Vec<(SharedSum, u64)>>,
     /// Contents of parts, by owner and writer.
     parts: HashMap<(u32, u32), Vec<u8>>,
     /// Mailbox messages sent, by sender and receiver.
-    mail: HashMap<(u32, u32), u64>,
+    queued: HashMap<(u32, u32), u64>,
     locks: Vec<LockState>,
     dead: u64,
     turns: u64,
     wrong: Option<String>,
-    pub(crate) counts: Counts,
+    pub(crate) counts: ModelCounts,
 }
 
 /// Counts of operations done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Counts {
+pub struct ModelCounts {
     pub operations: u64,
     pub additions: u64,
     pub puts: u64,
@@ -93,7 +93,7 @@ pub struct Counts {
     pub refused_of_dead: u64,
 }
 
-impl Counts {
+impl ModelCounts {
     /// Adds the counts of another run.
     pub fn add(&mut self, other: &Self) {
         let Self { operations, additions, puts, bytes_put, gets, signals, signals_awaited, .. } =
@@ -131,12 +131,12 @@ impl Model {
             sums: BTreeMap::new(),
             unsure: HashMap::new(),
             parts: HashMap::new(),
-            mail: HashMap::new(),
+            queued: HashMap::new(),
             locks: (0..ranks).map(|_| LockState::default()).collect(),
             dead: 0,
             turns: 0,
             wrong: None,
-            counts: Counts::default(),
+            counts: ModelCounts::default(),
         }
     }
 
@@ -169,7 +169,7 @@ impl Model {
         &mut self,
         by: u32,
         node: u32,
-        (sum, operand): (Sum, u64),
+        (sum, operand): (SharedSum, u64),
         happened: bool,
     ) {
         self.counts.additions += 1;
@@ -183,7 +183,7 @@ impl Model {
     }
 
     /// Records that an addition returned the value before it.
-    pub(crate) fn on_given(&mut self, by: u32, sum: Sum, before: u64) {
+    pub(crate) fn on_given(&mut self, by: u32, sum: SharedSum, before: u64) {
         if !self.sums.entry(sum).or_default().given.insert(before) {
             self.complain(format!(
                 "rank {by} was given {before} of {sum:?}, as somebody before it"
@@ -211,7 +211,7 @@ impl Model {
     }
 
     /// Returns the value that a word surely reaches at least.
-    pub(crate) fn sure(&self, sum: Sum) -> u64 {
+    pub(crate) fn sure(&self, sum: SharedSum) -> u64 {
         self.sums.get(&sum).map_or(0, |added| added.sure)
     }
 
@@ -222,15 +222,15 @@ impl Model {
 
     /// Counts another mailbox message from a rank to another. Returns its number.
     pub(crate) fn next_mail(&mut self, from: u32, to: u32) -> u64 {
-        let sent = self.mail.entry((from, to)).or_default();
+        let sent = self.queued.entry((from, to)).or_default();
         *sent += 1;
         self.counts.signals += 1;
         *sent
     }
 
     /// Returns the number of mailbox messages sent.
-    pub(crate) fn mails(&self, from: u32, to: u32) -> u64 {
-        self.mail.get(&(from, to)).copied().unwrap_or(0)
+    pub(crate) fn queued_messages(&self, from: u32, to: u32) -> u64 {
+        self.queued.get(&(from, to)).copied().unwrap_or(0)
     }
 
     /// Returns the content of mailbox message `n`.
@@ -246,7 +246,7 @@ impl Model {
     /// Records that `to` has seen signal `n` of `from`: all mailbox messages up to it must be
     /// there.
     pub(crate) fn on_signal(&mut self, layout: &Layout, from: u32, to: u32, n: u64) {
-        let sent = self.mails(from, to);
+        let sent = self.queued_messages(from, to);
         if n > sent {
             self.complain(format!("rank {to} sees signal {n} of rank {from}, which sent {sent}"));
         }
@@ -266,7 +266,7 @@ impl Model {
     }
 
     /// Records that a rank requests a lock.
-    pub(crate) fn on_ask(&mut self, home: u32, rank: u32, now: Time) {
+    pub(crate) fn on_lock_request(&mut self, home: u32, rank: u32, now: Time) {
         let lock = &mut self.locks[home as usize];
         lock.asking |= 1 << rank;
         lock.asked_at.insert(rank, now);
@@ -339,7 +339,7 @@ impl Model {
 
     /// Checks the claims of all locks of living homes after a turn: claims are served in the order
     /// in which they arrived.
-    pub(crate) fn look_at_locks(&mut self, layout: &Layout, node: u32) {
+    pub(crate) fn check_lock_order(&mut self, layout: &Layout, node: u32) {
         self.turns += 1;
         for home in (0..self.ranks).filter(|&home| layout.node(home) == node) {
             let Some(view) = layout.lock(home) else { continue };
@@ -382,7 +382,7 @@ impl Model {
                 missing.extend(at.map(|at| format!("{what} {at} on")));
             }
             let (sent, seen) =
-                (self.mails(writer, owner), layout.word(owner, Layout::signal(writer)));
+                (self.queued_messages(writer, owner), layout.word(owner, Layout::signal(writer)));
             if seen != sent {
                 missing.push(format!(
                     "signal {sent} of rank {writer} to rank {owner} is lost; it has {seen}"
@@ -397,8 +397,8 @@ impl Model {
         let mut wrong = Vec::new();
         for (&sum, added) in &self.sums {
             let (owner, offset) = match sum {
-                Sum::Ticket(owner, which) => (owner, which % TICKETS * 8),
-                Sum::Flag(owner) => (owner, layout.flag_at()),
+                SharedSum::Ticket(owner, which) => (owner, which % TICKETS * 8),
+                SharedSum::Flag(owner) => (owner, layout.flag_at()),
             };
             let word = layout.word(owner, offset);
             let (least, most) = (added.sure, added.sure + added.maybe);

@@ -1,13 +1,13 @@
 //! The plan that a seed makes for a cluster whose ranks use each other's memory.
 
-use crate::plan::{MICROSECOND, MILLISECOND, SECOND, channel, port, weather};
+use crate::plan::{MICROSECOND, MILLISECOND, SECOND, channel, link_changes, port};
 use crate::random::Random;
-use crate::switch::{Link, Port, Time};
+use crate::switch::{LinkFaults, Port, Time};
 use clump_wire::Security;
 
 /// A change to the cluster: a fault, its consequence, or the healing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum OneSidedFault {
     /// Links between two nodes change, one way.
     Weather {
         /// The node that sends.
@@ -15,7 +15,7 @@ pub enum Fault {
         /// The node that receives.
         to: u32,
         /// Their new properties.
-        link: Box<Link>,
+        link: Box<LinkFaults>,
     },
     /// The nodes in the set (a bit each) are cut off from the others, or joined with them again.
     Partition {
@@ -65,14 +65,14 @@ pub enum Fault {
 
 /// Transport of ranks' messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum NetworkMode {
     /// Each rank drives a stack of its own.
     Direct,
     /// The proxies of its node carry its messages.
     Proxies,
 }
 
-impl Way {
+impl NetworkMode {
     /// Returns the subcommand and options of `soak` that run it.
     pub(super) fn task(self) -> &'static str {
         match self {
@@ -84,7 +84,7 @@ impl Way {
 
 /// A simulated cluster: ranks, network, programs and faults.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct OneSidedPlan {
     /// Seed from which all of it follows.
     pub seed: u64,
     /// Node of each rank, ascending.
@@ -100,7 +100,7 @@ pub struct Plan {
     /// Port between each actor and its links.
     pub port: Port,
     /// Initial properties of all links.
-    pub link: Link,
+    pub link: LinkFaults,
     /// Minimum cost of a turn.
     pub turn: Time,
     /// Mean time between two operations of a rank.
@@ -112,24 +112,26 @@ pub struct Plan {
     /// Clock offset of each actor.
     pub clocks: Vec<Time>,
     /// Faults in order, with their times.
-    pub faults: Vec<(Time, Fault)>,
+    pub faults: Vec<(Time, OneSidedFault)>,
     /// Time at which faults end.
     pub heal_at: Time,
 }
 
-impl Plan {
+impl OneSidedPlan {
     /// Creates the plan of a seed, which also chooses the transport.
     pub fn new(seed: u64) -> Self {
         let by_proxies = Random::new(!seed).one_in(2);
-        Self::by(if by_proxies { Way::Proxies } else { Way::Direct }, seed)
+        Self::by(if by_proxies { NetworkMode::Proxies } else { NetworkMode::Direct }, seed)
     }
 
     /// Creates the plan of a seed with the given transport.
-    pub fn by(way: Way, seed: u64) -> Self {
+    pub fn by(way: NetworkMode, seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x7072_6f78);
         let (proxies, spin) = match way {
-            Way::Direct => (0, 0),
-            Way::Proxies => (if random.one_in(4) { 2 } else { 1 }, random.below(40 * MICROSECOND)),
+            NetworkMode::Direct => (0, 0),
+            NetworkMode::Proxies => {
+                (if random.one_in(4) { 2 } else { 1 }, random.below(40 * MICROSECOND))
+            }
         };
         let mut random = Random::new(seed ^ 0x6f6e_6573_6964_6564);
         let nodes = random.between(2, 4) as usize;
@@ -138,7 +140,7 @@ impl Plan {
         let datagram = *random.pick(&[1472, 1472, 8972, 65507]);
         let span = random.magnitude(5 * MILLISECOND, 2 * SECOND);
         let delay = random.magnitude(MICROSECOND, 1 + span / 1000).min(2 * MILLISECOND);
-        let mut link = Link::clean(delay, datagram);
+        let mut link = LinkFaults::clean(delay, datagram);
         if random.one_in(4) {
             link.jitter = random.magnitude(MICROSECOND, 4 * delay);
         }
@@ -164,11 +166,11 @@ impl Plan {
         };
         let mut wants = Random::new(seed ^ 0x7761_6e74_6564);
         plan.wanted = wants.one_in(3).then(|| wants.below(ranks as u64) as u32);
-        if way == Way::Proxies {
+        if way == NetworkMode::Proxies {
             plan.share_clocks();
         }
         plan.add_faults(&mut random);
-        plan.faults.push((span, Fault::Heal));
+        plan.faults.push((span, OneSidedFault::Heal));
         plan.faults.sort_by_key(|(at, _)| *at);
         plan
     }
@@ -189,8 +191,8 @@ impl Plan {
     }
 
     /// Returns the transport.
-    pub fn way(&self) -> Way {
-        if self.proxies == 0 { Way::Direct } else { Way::Proxies }
+    pub fn network_mode(&self) -> NetworkMode {
+        if self.proxies == 0 { NetworkMode::Direct } else { NetworkMode::Proxies }
     }
 
     /// Gives ranks and proxies of a node one clock: messages carry its time.
@@ -213,8 +215,8 @@ impl Plan {
         for from in 0..nodes {
             for to in (0..nodes).filter(|&to| to != from) {
                 if random.one_in(2) {
-                    let link = Box::new(weather(random, &self.link));
-                    self.faults.push((0, Fault::Weather { from, to, link }));
+                    let link = Box::new(link_changes(random, &self.link));
+                    self.faults.push((0, OneSidedFault::Weather { from, to, link }));
                 }
             }
         }
@@ -228,18 +230,22 @@ impl Plan {
                 0..3 => {
                     let from = random.below(u64::from(nodes)) as u32;
                     let to = (from + random.between(1, u64::from(nodes) - 1) as u32) % nodes;
-                    Fault::Weather { from, to, link: Box::new(weather(random, &self.link)) }
+                    OneSidedFault::Weather {
+                        from,
+                        to,
+                        link: Box::new(link_changes(random, &self.link)),
+                    }
                 }
                 3 => {
                     let nodes = random.below((1 << nodes) - 2) + 1;
-                    self.faults.push((until, Fault::Partition { nodes, cut: false }));
-                    Fault::Partition { nodes, cut: true }
+                    self.faults.push((until, OneSidedFault::Partition { nodes, cut: false }));
+                    OneSidedFault::Partition { nodes, cut: true }
                 }
-                4..6 => Fault::Compute { rank, span: pause },
+                4..6 => OneSidedFault::Compute { rank, span: pause },
                 6 => {
                     let actors = ranks + nodes * self.interfaces();
                     let actor = random.below(u64::from(actors)) as u32;
-                    Fault::Freeze { actor, span: pause }
+                    OneSidedFault::Freeze { actor, span: pause }
                 }
                 _ => match self.end_of(random, rank, &mut ended) {
                     Some(fault) => fault,
@@ -251,7 +257,7 @@ impl Plan {
     }
 
     /// Returns the end of a rank or a node, unless fewer than two ranks would stay.
-    fn end_of(&self, random: &mut Random, rank: u32, ended: &mut u64) -> Option<Fault> {
+    fn end_of(&self, random: &mut Random, rank: u32, ended: &mut u64) -> Option<OneSidedFault> {
         let known_after = random.magnitude(10 * MICROSECOND, self.heal_at / 3 + MILLISECOND);
         let node = self.node_of[rank as usize];
         let whole = random.one_in(4);
@@ -264,9 +270,9 @@ impl Plan {
         }
         *ended = after;
         Some(if whole {
-            Fault::LoseNode { node, known_after }
+            OneSidedFault::LoseNode { node, known_after }
         } else {
-            Fault::Kill { rank, known_after }
+            OneSidedFault::Kill { rank, known_after }
         })
     }
 }
@@ -277,25 +283,25 @@ mod tests {
 
     #[test]
     fn every_kind_of_fault_is_planned_and_two_ranks_stay() {
-        let plans: Vec<_> = (0..300).map(Plan::new).collect();
-        let has = |test: fn(&Fault) -> bool| {
+        let plans: Vec<_> = (0..300).map(OneSidedPlan::new).collect();
+        let has = |test: fn(&OneSidedFault) -> bool| {
             plans.iter().flat_map(|plan| &plan.faults).any(|(_, fault)| test(fault))
         };
-        assert!(has(|f| matches!(f, Fault::Weather { link, .. } if link.loss > 0)));
-        assert!(has(|f| matches!(f, Fault::Weather { link, .. } if link.duplicate > 0)));
-        assert!(has(|f| matches!(f, Fault::Weather { link, .. } if link.reorder > 0)));
-        assert!(has(|f| matches!(f, Fault::Weather { link, .. } if link.corrupt > 0)));
-        assert!(has(|f| matches!(f, Fault::Partition { .. })));
-        assert!(has(|f| matches!(f, Fault::Compute { .. })));
-        assert!(has(|f| matches!(f, Fault::Freeze { .. })));
-        assert!(has(|f| matches!(f, Fault::Kill { .. })));
-        assert!(has(|f| matches!(f, Fault::LoseNode { .. })));
+        assert!(has(|f| matches!(f, OneSidedFault::Weather { link, .. } if link.loss > 0)));
+        assert!(has(|f| matches!(f, OneSidedFault::Weather { link, .. } if link.duplicate > 0)));
+        assert!(has(|f| matches!(f, OneSidedFault::Weather { link, .. } if link.reorder > 0)));
+        assert!(has(|f| matches!(f, OneSidedFault::Weather { link, .. } if link.corrupt > 0)));
+        assert!(has(|f| matches!(f, OneSidedFault::Partition { .. })));
+        assert!(has(|f| matches!(f, OneSidedFault::Compute { .. })));
+        assert!(has(|f| matches!(f, OneSidedFault::Freeze { .. })));
+        assert!(has(|f| matches!(f, OneSidedFault::Kill { .. })));
+        assert!(has(|f| matches!(f, OneSidedFault::LoseNode { .. })));
         for plan in &plans {
             let mut gone = 0_u64;
             for (_, fault) in &plan.faults {
                 match *fault {
-                    Fault::Kill { rank, .. } => gone |= 1 << rank,
-                    Fault::LoseNode { node, .. } => {
+                    OneSidedFault::Kill { rank, .. } => gone |= 1 << rank,
+                    OneSidedFault::LoseNode { node, .. } => {
                         for rank in (0..plan.ranks()).filter(|&r| plan.node_of[r as usize] == node)
                         {
                             gone |= 1 << rank;

@@ -1,14 +1,14 @@
 //! Programs of ranks: random operations, one after the other, each checked against the model.
 
-use super::caller::{Around, Caller};
+use super::caller::{Caller, CallerEnvironment};
 use super::guards::wake;
 use super::layout::{Layout, PART, SLOT, TICKETS};
-use super::line::{Line, Load};
-use super::model::{Model, Sum};
+use super::line::{CallerLine, OperationPayload};
+use super::model::{Model, SharedSum};
 use crate::switch::Time;
 use clump_os::sync::Ordering;
 use clump_rma::protocol::{ask, atomic_handler, deposit_offset};
-use clump_rma::{AtomicOp, Fate, FlagWords, Turn, Width};
+use clump_rma::{AtomicOp, Completion, FlagWords, LockTurn, Width};
 
 /// A longer put is deposited as it arrives (`clump-rma`).
 const LONG_FROM: usize = 4 << 10;
@@ -34,13 +34,13 @@ pub(crate) enum Next {
 
 /// Current operation of a rank.
 #[derive(Debug, Clone)]
-pub(crate) enum Doing {
+pub(crate) enum CallerActivity {
     Nothing,
     /// An addition that returns the value before it.
     Adding {
         cookie: u64,
         owner: u32,
-        sum: Sum,
+        sum: SharedSum,
     },
     Quiet {
         cookies: Vec<(u32, u64)>,
@@ -65,7 +65,7 @@ pub(crate) enum Doing {
     },
     AwaitsLock {
         home: u32,
-        turn: Turn,
+        turn: LockTurn,
         until: Time,
     },
     Holds {
@@ -92,7 +92,7 @@ pub(crate) enum Doing {
     Leaving(u32),
 }
 
-impl Doing {
+impl CallerActivity {
     /// Returns true if it waits for a change in memory of its own node.
     pub(crate) fn waits_near(&self) -> bool {
         matches!(
@@ -129,8 +129,8 @@ fn bytes_of(seed: u64, len: u64) -> Vec<u8> {
 
 impl Caller {
     /// Continues the current operation, or begins one. Returns false when nothing moves.
-    pub(crate) fn go_on(&mut self, around: &mut Around<'_>) -> bool {
-        let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
+    pub(crate) fn go_on(&mut self, around: &mut CallerEnvironment<'_>) -> bool {
+        let doing = std::mem::replace(&mut self.doing, CallerActivity::Nothing);
         match self.advance(doing.clone(), around) {
             Some(next) => {
                 self.doing = next;
@@ -138,7 +138,7 @@ impl Caller {
             }
             None => {
                 // Time limits may have changed it.
-                if matches!(self.doing, Doing::Nothing) {
+                if matches!(self.doing, CallerActivity::Nothing) {
                     self.doing = doing;
                 }
                 false
@@ -146,48 +146,54 @@ impl Caller {
         }
     }
 
-    fn advance(&mut self, doing: Doing, around: &mut Around<'_>) -> Option<Doing> {
+    fn advance(
+        &mut self,
+        doing: CallerActivity,
+        around: &mut CallerEnvironment<'_>,
+    ) -> Option<CallerActivity> {
         let now = around.now;
         match doing {
-            Doing::Nothing => self.begin(around),
-            Doing::Adding { cookie, owner, sum } => {
+            CallerActivity::Nothing => self.begin(around),
+            CallerActivity::Adding { cookie, owner, sum } => {
                 let node = around.layout.node(owner);
-                let (fate, _) = self.end_of(cookie, (node, owner), around)?;
-                if let Fate::Done(before) = fate {
+                let (completion, _) = self.end_of(cookie, (node, owner), around)?;
+                if let Completion::Done(before) = completion {
                     around.model.on_given(self.rank, sum, before);
                 }
-                Some(Doing::Nothing)
+                Some(CallerActivity::Nothing)
             }
-            Doing::Quiet { cookies, next } => self.grow_quiet(cookies, next, around),
-            Doing::Getting { cookie, owner, at, len } => {
+            CallerActivity::Quiet { cookies, next } => self.grow_quiet(cookies, next, around),
+            CallerActivity::Getting { cookie, owner, at, len } => {
                 let node = around.layout.node(owner);
-                let (fate, got) = self.end_of(cookie, (node, owner), around)?;
-                if fate == Fate::Done(0) {
+                let (completion, got) = self.end_of(cookie, (node, owner), around)?;
+                if completion == Completion::Done(0) {
                     self.compare((owner, at, len), &got, around);
                 }
-                Some(Doing::Nothing)
+                Some(CallerActivity::Nothing)
             }
-            Doing::AwaitsSignal { from, n } => {
+            CallerActivity::AwaitsSignal { from, n } => {
                 let seen = around.layout.word(self.rank, Layout::signal(from));
                 if seen >= n {
                     around.model.on_signal(around.layout, from, self.rank, seen);
                     around.model.counts.signals_awaited += 1;
-                    return Some(Doing::Nothing);
+                    return Some(CallerActivity::Nothing);
                 }
-                around.memory.death_of(from).map(|_| Doing::Nothing)
+                around.memory.death_of(from).map(|_| CallerActivity::Nothing)
             }
-            Doing::AsksLock { home, cookie, until, cancelled } => {
+            CallerActivity::AsksLock { home, cookie, until, cancelled } => {
                 self.await_grant((home, cookie), (until, cancelled), around)
             }
-            Doing::AwaitsLock { home, turn, until } => self.await_turn(home, turn, until, around),
-            Doing::Holds { home, position, word, cookie, until } => {
+            CallerActivity::AwaitsLock { home, turn, until } => {
+                self.await_turn(home, turn, until, around)
+            }
+            CallerActivity::Holds { home, position, word, cookie, until } => {
                 let over = now >= until || around.healed;
                 over.then(|| self.release(home, (position, word), cookie, around))
             }
-            Doing::AsksFlag { home, cookie, value, until, cancelled } => {
+            CallerActivity::AsksFlag { home, cookie, value, until, cancelled } => {
                 self.await_told((home, cookie, value), (until, cancelled), around)
             }
-            Doing::AwaitsFlag { home, value, until } => {
+            CallerActivity::AwaitsFlag { home, value, until } => {
                 let flag = FlagWords::over(around.layout.cells(home), around.layout.flag_at())?;
                 let seen = flag.get() >= value;
                 if !seen && now < until && around.memory.death_of(home).is_none() {
@@ -195,21 +201,21 @@ impl Caller {
                 }
                 flag.unwatch();
                 around.model.counts.flags_awaited += u64::from(seen);
-                Some(Doing::Nothing)
+                Some(CallerActivity::Nothing)
             }
-            Doing::Leaving(proxies) => {
+            CallerActivity::Leaving(proxies) => {
                 let block = around.memory.rank(self.rank)?;
-                self.finished = block.farewells() >= proxies;
+                self.finished = block.close_handshakes() >= proxies;
                 self.finished.then(|| {
                     around.model.on_farewell(around.layout, self.rank);
-                    Doing::Nothing
+                    CallerActivity::Nothing
                 })
             }
         }
     }
 
     /// Begins the next operation.
-    fn begin(&mut self, around: &mut Around<'_>) -> Option<Doing> {
+    fn begin(&mut self, around: &mut CallerEnvironment<'_>) -> Option<CallerActivity> {
         if around.healed || around.now >= self.leaves_at {
             return self.finish(around);
         }
@@ -223,13 +229,13 @@ impl Caller {
         around.model.counts.operations += 1;
         let owner = self.random.below(u64::from(around.plan.ranks())) as u32;
         if around.memory.death_of(owner).is_some() {
-            return Some(Doing::Nothing);
+            return Some(CallerActivity::Nothing);
         }
         if let Some(wanted) = around.plan.wanted.filter(|_| !self.random.one_in(4)) {
             let known_dead = around.memory.death_of(wanted).is_some();
             return Some(match self.random.below(4) {
                 0 => self.quiet(Next::Nothing, around),
-                _ if known_dead => Doing::Nothing,
+                _ if known_dead => CallerActivity::Nothing,
                 _ => self.ask_lock(wanted, around),
             });
         }
@@ -243,8 +249,12 @@ impl Caller {
             }
             10..12 => self.send_mail(owner, around),
             12 => {
-                let n = around.model.mails(owner, self.rank);
-                if n == 0 { Doing::Nothing } else { Doing::AwaitsSignal { from: owner, n } }
+                let n = around.model.queued_messages(owner, self.rank);
+                if n == 0 {
+                    CallerActivity::Nothing
+                } else {
+                    CallerActivity::AwaitsSignal { from: owner, n }
+                }
             }
             13..17 => self.ask_lock(owner, around),
             17 => self.add_to_flag(owner, around),
@@ -256,15 +266,15 @@ impl Caller {
 
     /// Begins the end: a quiet of all nodes; or, half of the time, a close handshake with the
     /// proxies.
-    fn finish(&mut self, around: &mut Around<'_>) -> Option<Doing> {
+    fn finish(&mut self, around: &mut CallerEnvironment<'_>) -> Option<CallerActivity> {
         let line = self.line.as_mut()?;
         if !line.is_by_proxies() || self.random.one_in(2) {
             return Some(self.quiet(Next::Finish, around));
         }
-        line.has_sent_all().then(|| Doing::Leaving(line.take_leave()))
+        line.has_sent_all().then(|| CallerActivity::Leaving(line.begin_close()))
     }
 
-    pub(super) fn is_near(&self, owner: u32, around: &Around<'_>) -> bool {
+    pub(super) fn is_near(&self, owner: u32, around: &CallerEnvironment<'_>) -> bool {
         around.layout.node(owner) == self.node
     }
 
@@ -278,34 +288,44 @@ impl Caller {
         (self.random.below(PART - len + 1), len)
     }
 
-    fn add(&mut self, owner: u32, answered: bool, around: &mut Around<'_>) -> Doing {
+    fn add(
+        &mut self,
+        owner: u32,
+        answered: bool,
+        around: &mut CallerEnvironment<'_>,
+    ) -> CallerActivity {
         let which = self.random.below(TICKETS);
         let (offset, operand) = (which * 8, self.random.between(1, 1000));
-        let (node, sum) = (around.layout.node(owner), Sum::Ticket(owner, which));
+        let (node, sum) = (around.layout.node(owner), SharedSum::Ticket(owner, which));
         if self.is_near(owner, around) {
             if let Some(word) = around.layout.cells(owner).word(offset) {
                 let before = word.fetch_add(operand, Ordering::AcqRel);
                 around.model.on_add(self.rank, node, (sum, operand), true);
                 around.model.on_given(self.rank, sum, before);
             }
-            return Doing::Nothing;
+            return CallerActivity::Nothing;
         }
         let segment = around.layout.bits(owner);
         let handler = atomic_handler(AtomicOp::Add, Width::Word, answered);
         let cookie = self.requester.begin(node);
         let words = [segment, offset, cookie, operand];
         let bare = [segment, offset, operand];
-        if self.post(node, handler, if answered { &words } else { &bare }, Load::Nothing) {
+        if self.post(
+            node,
+            handler,
+            if answered { &words } else { &bare },
+            OperationPayload::Nothing,
+        ) {
             around.model.on_add(self.rank, node, (sum, operand), false);
             if answered {
-                return Doing::Adding { cookie, owner, sum };
+                return CallerActivity::Adding { cookie, owner, sum };
             }
         }
         self.requester.take(cookie);
-        Doing::Nothing
+        CallerActivity::Nothing
     }
 
-    fn put(&mut self, owner: u32, around: &mut Around<'_>) -> Doing {
+    fn put(&mut self, owner: u32, around: &mut CallerEnvironment<'_>) -> CallerActivity {
         let ((at, len), seed) = (self.span(), self.random.word() | 1);
         let node = around.layout.node(owner);
         let data = bytes_of(seed, len);
@@ -328,12 +348,12 @@ impl Caller {
             let strides = [segment, place, 0, half, half];
             let words = if strided { &strides[..] } else { &strides[..3] };
             let handler = if strided { ask::PUT_STRIDED } else { ask::PUT };
-            if !self.post(node, handler, words, Load::Bytes(data.clone())) {
-                return Doing::Nothing;
+            if !self.post(node, handler, words, OperationPayload::Bytes(data.clone())) {
+                return CallerActivity::Nothing;
             }
         }
         self.note_put((owner, at, len), &data, around.model);
-        Doing::Nothing
+        CallerActivity::Nothing
     }
 
     fn note_put(&self, (owner, at, len): (u32, u64, u64), data: &[u8], model: &mut Model) {
@@ -345,30 +365,30 @@ impl Caller {
         &mut self,
         (owner, at, len): (u32, u64, u64),
         seed: u64,
-        around: &mut Around<'_>,
-    ) -> Doing {
+        around: &mut CallerEnvironment<'_>,
+    ) -> CallerActivity {
         let (layout, data) = (around.layout, bytes_of(seed, len));
         let place = Layout::part(self.rank) + at;
         let deposit = deposit_offset(layout.name(owner), layout.first_of_node(owner), place);
-        let Some(deposit) = deposit else { return Doing::Nothing };
+        let Some(deposit) = deposit else { return CallerActivity::Nothing };
         let words = [layout.bits(owner), place, 0];
-        let load = Load::Deposit(deposit, data.clone());
+        let load = OperationPayload::Deposit(deposit, data.clone());
         if self.post(layout.node(owner), ask::PUT_LONG, &words, load) {
             self.note_put((owner, at, len), &data, around.model);
         }
-        Doing::Nothing
+        CallerActivity::Nothing
     }
 
     /// Sends a mailbox message and the signal that announces it, ordered after everything before.
-    fn send_mail(&mut self, to: u32, around: &mut Around<'_>) -> Doing {
+    fn send_mail(&mut self, to: u32, around: &mut CallerEnvironment<'_>) -> CallerActivity {
         let (from, layout) = (self.rank, around.layout);
         if to == from {
-            return Doing::Nothing;
+            return CallerActivity::Nothing;
         }
         self.requester.fence();
         let near = self.is_near(to, around);
         if !near && self.requester.is_lost(layout.node(to)) {
-            return Doing::Nothing;
+            return CallerActivity::Nothing;
         }
         let n = around.model.next_mail(from, to);
         let (data, slot) = (Model::content(from, n), Layout::slot(from, n));
@@ -380,25 +400,25 @@ impl Caller {
                 word.store(n, Ordering::Release);
             }
             wake(around.memory, to);
-            return Doing::Nothing;
+            return CallerActivity::Nothing;
         }
         let segment = layout.bits(to);
         let words = [segment, slot, 0, segment, Layout::signal(from), n, 0];
-        self.post(layout.node(to), ask::PUT, &words, Load::Bytes(data.to_vec()));
-        Doing::Nothing
+        self.post(layout.node(to), ask::PUT, &words, OperationPayload::Bytes(data.to_vec()));
+        CallerActivity::Nothing
     }
 
     /// Begins a quiet of all nodes.
-    fn quiet(&mut self, next: Next, around: &mut Around<'_>) -> Doing {
+    fn quiet(&mut self, next: Next, around: &mut CallerEnvironment<'_>) -> CallerActivity {
         let mut cookies = Vec::new();
         for node in 0..around.plan.nodes() {
             if around.memory.is_node_lost(node) {
                 self.requester.lose(node);
             }
             match self.requester.quiet(node) {
-                Some((cookie, worded)) => {
+                Some((cookie, encoded)) => {
                     if let Some(line) = &mut self.line {
-                        line.post(node, worded, Load::Nothing);
+                        line.post(node, encoded, OperationPayload::Nothing);
                     }
                     cookies.push((node, cookie));
                 }
@@ -406,21 +426,21 @@ impl Caller {
                 None => around.model.on_quiet(self.rank, node),
             }
         }
-        Doing::Quiet { cookies, next }
+        CallerActivity::Quiet { cookies, next }
     }
 
     fn grow_quiet(
         &mut self,
         mut cookies: Vec<(u32, u64)>,
         next: Next,
-        around: &mut Around<'_>,
-    ) -> Option<Doing> {
+        around: &mut CallerEnvironment<'_>,
+    ) -> Option<CallerActivity> {
         let before = cookies.len();
         cookies.retain(|&(node, cookie)| {
             let owner = around.layout.node_of.iter().position(|&other| other == node);
             let place = (node, owner.unwrap_or(0) as u32);
-            let Some((fate, _)) = self.end_of(cookie, place, around) else { return true };
-            if let Fate::Done(_) = fate {
+            let Some((completion, _)) = self.end_of(cookie, place, around) else { return true };
+            if let Completion::Done(_) = completion {
                 around.model.on_quiet(self.rank, node);
             }
             if let Some((_, why, segment, _)) = self.requester.failure(node) {
@@ -434,18 +454,24 @@ impl Caller {
         });
         if !cookies.is_empty() {
             let moved = cookies.len() < before;
-            self.doing = Doing::Quiet { cookies, next };
-            return moved.then(|| std::mem::replace(&mut self.doing, Doing::Nothing));
+            self.doing = CallerActivity::Quiet { cookies, next };
+            return moved.then(|| std::mem::replace(&mut self.doing, CallerActivity::Nothing));
         }
         Some(match next {
-            Next::Nothing => Doing::Nothing,
-            Next::Finish => Doing::Leaving(self.line.as_mut().map_or(0, Line::take_leave)),
+            Next::Nothing => CallerActivity::Nothing,
+            Next::Finish => {
+                CallerActivity::Leaving(self.line.as_mut().map_or(0, CallerLine::begin_close))
+            }
             Next::PutLong { owner, at, len, seed } => self.put_long((owner, at, len), seed, around),
             Next::Verify { owner, at, len } => self.verify((owner, at, len), around),
         })
     }
 
-    fn verify(&mut self, (owner, at, len): (u32, u64, u64), around: &mut Around<'_>) -> Doing {
+    fn verify(
+        &mut self,
+        (owner, at, len): (u32, u64, u64),
+        around: &mut CallerEnvironment<'_>,
+    ) -> CallerActivity {
         around.model.counts.gets += 1;
         let (layout, node) = (around.layout, around.layout.node(owner));
         let place = Layout::part(self.rank) + at;
@@ -453,18 +479,23 @@ impl Caller {
             let mut got = vec![0; len as usize];
             layout.cells(owner).read(place, &mut got);
             self.compare((owner, at, len), &got, around);
-            return Doing::Nothing;
+            return CallerActivity::Nothing;
         }
         let cookie = self.requester.begin_bytes(node, len as usize);
         let words = [layout.bits(owner), place, cookie, len];
-        if self.post(node, ask::GET, &words, Load::Nothing) {
-            return Doing::Getting { cookie, owner, at, len };
+        if self.post(node, ask::GET, &words, OperationPayload::Nothing) {
+            return CallerActivity::Getting { cookie, owner, at, len };
         }
         self.requester.take(cookie);
-        Doing::Nothing
+        CallerActivity::Nothing
     }
 
-    fn compare(&self, (owner, at, len): (u32, u64, u64), got: &[u8], around: &mut Around<'_>) {
+    fn compare(
+        &self,
+        (owner, at, len): (u32, u64, u64),
+        got: &[u8],
+        around: &mut CallerEnvironment<'_>,
+    ) {
         if around.model.is_dead(owner) {
             return;
         }

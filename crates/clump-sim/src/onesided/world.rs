@@ -1,48 +1,48 @@
 //! A cluster whose ranks use each other's memory, in virtual time: one thread, one queue of events,
 //! one plan.
 
-use super::caller::{Around, Caller};
+use super::caller::{Caller, CallerEnvironment};
 use super::layout::Layout;
 use super::model::Model;
-use super::plan::{Fault, Plan};
-use super::{Counts, Outcome};
-use crate::interface::{Interface, Trade, memory_of};
-use crate::outcome::Failure;
+use super::plan::{OneSidedFault, OneSidedPlan};
+use super::{ModelCounts, OneSidedSummary};
+use crate::interface::{InterfaceEnvironment, SimInterface, memory_of};
 use crate::plan::SECOND;
 use crate::random::{Random, mix};
 use crate::rank::Mode;
-use crate::switch::{Event, Link, SharedSwitch, Switch, Time};
-use crate::turns::{Scene, Turns, play, rung};
+use crate::summary::RunFailure;
+use crate::switch::{LinkFaults, SharedSwitch, Switch, SwitchEvent, Time};
+use crate::turns::{ActorSchedule, Simulation, play, rung};
 use crate::world::key_of;
 use anyhow::Context as _;
 use clump_net::Batch;
-use clump_shm::job::{Death, How};
+use clump_shm::job::{Death, DeathCause};
 use clump_shm::node::{NodeConfig, NodeMemory};
 
 /// Once healed, everything must end within this time.
 const PATIENCE: Time = 60 * SECOND;
 /// Number of events after which a run counts as endless.
-const MOST_EVENTS: u64 = 5_000_000;
+const MAX_EVENTS: u64 = 5_000_000;
 /// A running simulation of one-sided operations.
-pub(crate) struct World {
-    plan: Plan,
-    turns: Turns,
+pub(crate) struct OneSidedCluster {
+    plan: OneSidedPlan,
+    turns: ActorSchedule,
     layout: Layout,
     model: Model,
     callers: Vec<Caller>,
     memories: Vec<NodeMemory>,
     /// Interfaces, ordered by node.
-    interfaces: Vec<Interface>,
+    interfaces: Vec<SimInterface>,
     batch: Batch,
-    faults: Vec<Fault>,
+    faults: Vec<OneSidedFault>,
     healed_at: Option<Time>,
     events: u64,
     digest: u64,
     trace: bool,
 }
 
-impl World {
-    pub(crate) fn new(plan: Plan, trace: bool) -> anyhow::Result<Self> {
+impl OneSidedCluster {
+    pub(crate) fn new(plan: OneSidedPlan, trace: bool) -> anyhow::Result<Self> {
         let (ranks, nodes) = (plan.ranks(), plan.nodes());
         let random = Random::new(mix(plan.seed));
         let ports = vec![plan.port.clone(); plan.clocks.len()];
@@ -62,7 +62,7 @@ impl World {
         };
         let memories = (0..nodes).map(memory).collect::<anyhow::Result<Vec<_>>>()?;
         let layout = Layout::export(&plan.node_of, &memories).context("nothing can be exported")?;
-        let trade = Trade {
+        let trade = InterfaceEnvironment {
             switch: &switch,
             key: &key,
             security: plan.security,
@@ -74,7 +74,7 @@ impl World {
         for memory in &memories {
             for (which, id) in (0..).zip(memory.own_interfaces()) {
                 let times = (0, plan.clocks[id as usize]);
-                interfaces.push(Interface::new(memory, which, times, &trade)?);
+                interfaces.push(SimInterface::new(memory, which, times, &trade)?);
             }
         }
         let caller = |rank: u32| {
@@ -84,7 +84,7 @@ impl World {
         let callers = (0..ranks).map(caller).collect::<anyhow::Result<Vec<_>>>()?;
         let actors = ranks + interfaces.len() as u32;
         let mut world = Self {
-            turns: Turns::new(switch, actors),
+            turns: ActorSchedule::new(switch, actors),
             layout,
             model: Model::new(ranks),
             callers,
@@ -105,18 +105,18 @@ impl World {
         Ok(world)
     }
 
-    fn schedule_fault(&mut self, at: Time, fault: Fault) {
+    fn schedule_fault(&mut self, at: Time, fault: OneSidedFault) {
         self.faults.push(fault);
-        self.turns.switch.lock().schedule(at, Event::Step(self.faults.len() as u32 - 1));
+        self.turns.switch.lock().schedule(at, SwitchEvent::Step(self.faults.len() as u32 - 1));
     }
 
     /// Runs the simulation to its end.
-    pub(crate) fn run(self) -> Result<Outcome, Failure> {
+    pub(crate) fn run(self) -> Result<OneSidedSummary, RunFailure> {
         play(self)
     }
 
     /// Returns the interface that an actor is; `None` for a rank.
-    fn interface(&mut self, actor: u32) -> Option<&mut Interface> {
+    fn interface(&mut self, actor: u32) -> Option<&mut SimInterface> {
         self.interfaces.get_mut(actor.checked_sub(self.callers.len() as u32)? as usize)
     }
 
@@ -126,7 +126,7 @@ impl World {
         let caller = callers.get_mut(rank as usize)?;
         let memory = &memories[caller.node as usize];
         let healed = healed_at.is_some();
-        let mut around = Around { now, memory, layout, model, batch, plan, healed };
+        let mut around = CallerEnvironment { now, memory, layout, model, batch, plan, healed };
         let (before, node) = (self.trace.then(|| format!("{:?}", caller.doing)), caller.node);
         let away = caller.is_away(now);
         let next = caller.act(&mut around);
@@ -157,7 +157,7 @@ impl World {
     }
 
     /// Schedules turns of the actors of a node whose alarms were rung.
-    fn hear_alarms(&mut self, now: Time, node: u32) {
+    fn wake_alarmed(&mut self, now: Time, node: u32) {
         let Self { turns, callers, memories, interfaces, plan, .. } = self;
         let ranks = callers.len() as u32;
         let rung = rung(&memories[node as usize], |actor| match actor.checked_sub(ranks) {
@@ -167,16 +167,16 @@ impl World {
         rung.into_iter().for_each(|actor| turns.wake(actor, now + plan.turn));
     }
 
-    fn fault(&mut self, now: Time, fault: Fault) {
+    fn fault(&mut self, now: Time, fault: OneSidedFault) {
         if self.trace {
             self.say(now, &format!("{fault:?}"));
         }
         let faulty = self.healed_at.is_none();
         match fault {
-            Fault::Weather { from, to, link } if faulty => {
-                self.between(from, to, |old| *old = Link { cut: old.cut, ..(*link).clone() });
+            OneSidedFault::Weather { from, to, link } if faulty => {
+                self.between(from, to, |old| *old = LinkFaults { cut: old.cut, ..(*link).clone() });
             }
-            Fault::Partition { nodes, cut } if faulty => {
+            OneSidedFault::Partition { nodes, cut } if faulty => {
                 for from in 0..self.plan.nodes() {
                     for to in 0..self.plan.nodes() {
                         if (nodes >> from ^ nodes >> to) & 1 != 0 {
@@ -185,22 +185,24 @@ impl World {
                     }
                 }
             }
-            Fault::Weather { .. } | Fault::Partition { .. } => {}
-            Fault::Compute { rank, span } => self.pause(rank, now, Mode::Computing(now + span)),
-            Fault::Freeze { actor, span } => {
+            OneSidedFault::Weather { .. } | OneSidedFault::Partition { .. } => {}
+            OneSidedFault::Compute { rank, span } => {
+                self.pause(rank, now, Mode::Computing(now + span))
+            }
+            OneSidedFault::Freeze { actor, span } => {
                 match self.interface(actor) {
                     None => self.pause(actor, now, Mode::Frozen(now + span)),
                     Some(interface) => interface.frozen_until = now + span,
                 };
             }
-            Fault::Kill { rank, known_after } => {
+            OneSidedFault::Kill { rank, known_after } => {
                 self.kill(rank);
                 self.schedule_fault(
                     now + known_after,
-                    Fault::Tell { ranks: 1 << rank, node: false },
+                    OneSidedFault::Tell { ranks: 1 << rank, node: false },
                 );
             }
-            Fault::LoseNode { node, known_after } => {
+            OneSidedFault::LoseNode { node, known_after } => {
                 self.memories[node as usize].own_interfaces().for_each(|actor| self.retire(actor));
                 let of_node = |rank: &u32| self.plan.node_of[*rank as usize] == node;
                 let all: Vec<u32> = (0..self.plan.ranks()).filter(of_node).collect();
@@ -208,20 +210,20 @@ impl World {
                     self.kill(rank);
                 }
                 let ranks = all.iter().map(|rank| 1 << rank).sum();
-                self.schedule_fault(now + known_after, Fault::Tell { ranks, node: true });
+                self.schedule_fault(now + known_after, OneSidedFault::Tell { ranks, node: true });
             }
-            Fault::Tell { ranks, node } => {
+            OneSidedFault::Tell { ranks, node } => {
                 for rank in (0..self.plan.ranks()).filter(|rank| ranks >> rank & 1 != 0) {
-                    let how = if node { How::NodeLost } else { How::Signal(9) };
+                    let how = if node { DeathCause::NodeLost } else { DeathCause::Signal(9) };
                     for memory in &self.memories {
                         memory.declare_dead(Death { rank, how });
                     }
                 }
                 for node in 0..self.plan.nodes() {
-                    self.hear_alarms(now, node);
+                    self.wake_alarmed(now, node);
                 }
             }
-            Fault::Heal => self.heal(now),
+            OneSidedFault::Heal => self.heal(now),
         }
     }
 
@@ -246,7 +248,7 @@ impl World {
     }
 
     /// Changes all links from one node to another.
-    fn between(&self, from: u32, to: u32, change: impl Fn(&mut Link)) {
+    fn between(&self, from: u32, to: u32, change: impl Fn(&mut LinkFaults)) {
         let mut switch = self.turns.switch.lock();
         let seats = |node: u32| {
             let memory = &self.memories[node as usize];
@@ -266,7 +268,7 @@ impl World {
         let base = self.plan.link.clone();
         for from in 0..self.plan.nodes() {
             for to in 0..self.plan.nodes() {
-                self.between(from, to, |link| *link = Link::clean(base.delay, base.mtu));
+                self.between(from, to, |link| *link = LinkFaults::clean(base.delay, base.mtu));
             }
         }
         self.turns.switch.lock().heal_ports();
@@ -277,33 +279,33 @@ impl World {
         if let Some(wrong) = self.model.wrong() {
             return Some(wrong.to_owned());
         }
-        if self.events > MOST_EVENTS {
-            return Some(format!("after {MOST_EVENTS} events there is no end in sight"));
+        if self.events > MAX_EVENTS {
+            return Some(format!("after {MAX_EVENTS} events there is no end in sight"));
         }
         let late = now > self.healed_at? + PATIENCE;
         late.then(|| format!("{} s after healing somebody waits for ever", PATIENCE / SECOND))
     }
 
-    fn outcome(&self, now: Time) -> Outcome {
-        Outcome {
+    fn outcome(&self, now: Time) -> OneSidedSummary {
+        OneSidedSummary {
             seed: self.plan.seed,
             ranks: self.plan.ranks(),
             nodes: self.plan.nodes(),
             proxies: self.plan.proxies,
             network_ns: now,
             events: self.events,
-            counts: Counts { ..self.model.counts },
+            counts: ModelCounts { ..self.model.counts },
             net: self.turns.switch.lock().counts,
             digest: self.digest,
         }
     }
 
-    fn failure(&self, what: String) -> Failure {
+    fn failure(&self, what: String) -> RunFailure {
         let (now, counts) = {
             let switch = self.turns.switch.lock();
             (switch.now, switch.counts)
         };
-        let mut states: Vec<String> = self.callers.iter().map(Caller::tell).collect();
+        let mut states: Vec<String> = self.callers.iter().map(Caller::describe).collect();
         for (node, memory) in self.memories.iter().enumerate() {
             let claims = memory.local_ranks().filter_map(|home| {
                 Some((home, self.layout.lock(home)?.claims().collect::<Vec<_>>()))
@@ -316,8 +318,8 @@ impl World {
         }
         let healed = self.healed_at.is_some();
         let detail = format!("{counts:?}\n{:?}\n{}", self.model.counts, states.join("\n"));
-        Failure {
-            task: self.plan.way().task(),
+        RunFailure {
+            task: self.plan.network_mode().task(),
             seed: self.plan.seed,
             at_ns: now,
             healed,
@@ -334,11 +336,11 @@ impl World {
     }
 }
 
-impl Scene for World {
-    type End = Outcome;
-    type Error = Failure;
+impl Simulation for OneSidedCluster {
+    type End = OneSidedSummary;
+    type Error = RunFailure;
 
-    fn turns(&mut self) -> &mut Turns {
+    fn turns(&mut self) -> &mut ActorSchedule {
         &mut self.turns
     }
 
@@ -352,14 +354,14 @@ impl Scene for World {
         }
     }
 
-    fn on_turn(&mut self, now: Time, actor: u32) -> Result<(), Failure> {
+    fn on_turn(&mut self, now: Time, actor: u32) -> Result<(), RunFailure> {
         let node = match actor.checked_sub(self.callers.len() as u32) {
             None => self.turn_of_rank(now, actor),
             Some(_) => self.turn_of_interface(now, actor),
         };
         if let Some(node) = node {
-            self.model.look_at_locks(&self.layout, node);
-            self.hear_alarms(now, node);
+            self.model.check_lock_order(&self.layout, node);
+            self.wake_alarmed(now, node);
         }
         Ok(())
     }
@@ -370,7 +372,7 @@ impl Scene for World {
         }
     }
 
-    fn look(&mut self, now: Time) -> Result<Option<Outcome>, Failure> {
+    fn check_progress(&mut self, now: Time) -> Result<Option<OneSidedSummary>, RunFailure> {
         self.events += 1;
         self.digest = mix(self.digest ^ now);
         if let Some(what) = self.wrong(now) {
@@ -386,7 +388,7 @@ impl Scene for World {
         }
     }
 
-    fn dries_up(&self) -> Failure {
+    fn dries_up(&self) -> RunFailure {
         self.failure("nothing is left to happen".to_owned())
     }
 }

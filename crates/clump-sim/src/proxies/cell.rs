@@ -34,7 +34,7 @@ pub struct Bounds {
 
 /// Everything measured for one setting.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Cell {
+pub struct ProxyCell {
     /// The setting.
     pub setting: Setting,
     /// Duration, in ms of virtual time.
@@ -48,7 +48,7 @@ pub struct Cell {
     /// Time average, per proxy, of messages taken and not yet sent, as the monitors report it.
     pub queue: f64,
     /// Longest queue of any proxy.
-    pub queue_most: u64,
+    pub queue_max: u64,
     /// Mean share of time in which a proxy was busy.
     pub utilisation: f64,
     /// Busiest proxy of a node over the node's mean, by messages taken; of the worst node.
@@ -64,7 +64,7 @@ pub struct Cell {
 }
 
 /// Raw results of a run.
-pub(super) struct Run<'a> {
+pub(super) struct ProxyRun<'a> {
     pub(super) elapsed: Time,
     pub(super) monitors: &'a [Monitor],
     pub(super) tally: &'a Tally,
@@ -73,9 +73,9 @@ pub(super) struct Run<'a> {
     pub(super) bounds: Bounds,
 }
 
-impl Cell {
-    pub(super) fn of(setting: &Setting, run: &Run<'_>) -> Self {
-        let Run { elapsed, monitors, tally, programs, bounds } = *run;
+impl ProxyCell {
+    pub(super) fn of(setting: &Setting, run: &ProxyRun<'_>) -> Self {
+        let ProxyRun { elapsed, monitors, tally, programs, bounds } = *run;
         let all = monitors.len() as f64;
         let mean = |what: fn(&Monitor) -> f64| monitors.iter().map(what).sum::<f64>() / all;
         let little = monitors.iter().filter_map(|monitor| monitor.little);
@@ -98,7 +98,7 @@ impl Cell {
             message_us: message_ns / 1e3,
             stages: Stage::ALL.into_iter().filter_map(|stage| stage_of(monitors, stage)).collect(),
             queue: mean(|monitor| monitor.queue_mean),
-            queue_most: monitors.iter().map(|monitor| monitor.queue_most).max().unwrap_or(0),
+            queue_max: monitors.iter().map(|monitor| monitor.queue_max).max().unwrap_or(0),
             utilisation: mean(|monitor| monitor.utilisation),
             imbalance: imbalance.fold(0.0, f64::max),
             slowdown: slowdowns.sum::<f64>() / programs.len().max(1) as f64,
@@ -127,7 +127,7 @@ fn stage_of(monitors: &[Monitor], stage: Stage) -> Option<StageTime> {
     for one in times.filter(|times| times.stage == stage) {
         timed += one.timed;
         sum += one.mean_us * one.timed as f64;
-        least = least.min(one.least_us);
+        least = least.min(one.min_us);
     }
     let mean_us = sum / timed as f64;
     (timed > 0).then(|| StageTime {

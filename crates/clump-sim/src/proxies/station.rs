@@ -1,15 +1,15 @@
 //! A rank whose messages proxies carry: a real proxy client, a real inbox, and a small program.
 
-use super::{Destinations, Load, Setting};
-use crate::booth::Booth;
+use super::{Destinations, ProxyWorkload, Setting};
 use crate::inflow::Inflow;
+use crate::proxy_client_rank::ProxyClientRank;
 use crate::random::Random;
 use crate::sleeper::Sleeper;
 use crate::switch::Time;
-use clump_net::{FlowId, Push, Request, Sort};
+use clump_net::{Disposition, FlowId, Pushed, Request};
 use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
-use clump_wire::frame::Kind;
+use clump_wire::frame::FrameKind;
 use std::collections::{BTreeMap, VecDeque};
 
 const TAG: u64 = 7;
@@ -65,7 +65,7 @@ struct Answer {
 pub(crate) struct Station {
     pub(crate) rank: u32,
     pub(crate) node: u32,
-    booth: Booth,
+    client_rank: ProxyClientRank,
     pub(crate) sleeper: Sleeper,
     memory: NodeMemory,
     random: Random,
@@ -91,13 +91,13 @@ impl Station {
         setting: &Setting,
         begin: Time,
     ) -> anyhow::Result<Self> {
-        let booth = Booth::open(memory, (rank, TAG), setting.dispatch, begin)?;
+        let client_rank = ProxyClientRank::open(memory, (rank, TAG), setting.dispatch, begin)?;
         let node = memory.node();
-        let sends = setting.load == Load::Asks || node == 0;
+        let sends = setting.load == ProxyWorkload::Asks || node == 0;
         let mut station = Self {
             rank,
             node,
-            booth,
+            client_rank,
             sleeper: Sleeper::new(memory, rank),
             memory: memory.clone(),
             random: Random::new(setting.seed ^ u64::from(rank + 1) << 40),
@@ -132,9 +132,9 @@ impl Station {
         if now < self.deaf_until {
             return Ok(self.deaf_until);
         }
-        self.booth.set_time(now);
+        self.client_rank.set_time(now);
         self.sleeper.get_up();
-        self.booth.portal.flush();
+        self.client_rank.client.flush();
         let handled = self.poll(now, setting, tally)?;
         let mut full = !self.send_answers(now, tally);
         while let Some(due) = self.next_at
@@ -149,8 +149,8 @@ impl Station {
         if full {
             return Ok(now + 1_000);
         }
-        self.booth.cool();
-        if !self.sleeper.lie_down(|| self.booth.anything_waiting()) {
+        self.client_rank.arm_notifications();
+        if !self.sleeper.lie_down(|| self.client_rank.anything_waiting()) {
             return Ok(now + setting.handle);
         }
         Ok(self.next_at.unwrap_or(Time::MAX))
@@ -159,28 +159,29 @@ impl Station {
     /// Handles the messages in its lanes. Returns their number.
     fn poll(&mut self, now: Time, setting: &Setting, tally: &mut Tally) -> anyhow::Result<u64> {
         let mut handled = 0;
-        for mail in self.booth.take()? {
-            if mail.sort == Sort::Message(Kind::Ask) {
-                let asked = mail.words.first().copied().unwrap_or(0);
-                self.inflows.entry(mail.route.from).or_default().ask(asked);
-                self.report(mail.route.from);
+        for queued in self.client_rank.take()? {
+            if queued.sort == Disposition::Message(FrameKind::Ask) {
+                let asked = queued.words.first().copied().unwrap_or(0);
+                self.inflows.entry(queued.route.from).or_default().handle_credit_request(asked);
+                self.report(queued.route.from);
                 continue;
             }
-            let lost = !matches!(mail.sort, Sort::Message(Kind::Short | Kind::Medium));
-            anyhow::ensure!(!lost, "rank {} was handed {mail:?}", self.rank);
+            let lost =
+                !matches!(queued.sort, Disposition::Message(FrameKind::Short | FrameKind::Medium));
+            anyhow::ensure!(!lost, "rank {} was handed {queued:?}", self.rank);
             handled += 1;
-            tally.on_handled(now, mail.words.first().copied().unwrap_or(now));
-            match mail.handler {
+            tally.on_handled(now, queued.words.first().copied().unwrap_or(now));
+            match queued.handler {
                 ASK => {
-                    let (to, bytes) = (mail.route.from, mail.payload.len());
+                    let (to, bytes) = (queued.route.from, queued.payload.len());
                     self.answers.push_back(Answer { to, bytes });
                 }
                 ANSWER => self.on_end(now, setting),
                 _ => {}
             }
-            if !mail.reply {
-                self.inflows.entry(mail.route.from).or_default().consume(mail.payload.len());
-                self.report(mail.route.from);
+            if !queued.reply {
+                self.inflows.entry(queued.route.from).or_default().consume(queued.payload.len());
+                self.report(queued.route.from);
             }
         }
         Ok(handled)
@@ -191,8 +192,8 @@ impl Station {
         let credit = clump_am::credit_bytes(&self.memory);
         let due = self.inflows.get_mut(&from).and_then(|inflow| inflow.due(credit));
         if let Some(consumed) = due {
-            let names = (self.booth.name.to_bits(), from);
-            self.booth.portal.reply_anyway((Kind::Credit, 0), names, (&[consumed], &[]));
+            let names = (self.client_rank.name.to_bits(), from);
+            self.client_rank.client.reply_anyway((FrameKind::Credit, 0), names, (&[consumed], &[]));
         }
     }
 
@@ -208,7 +209,7 @@ impl Station {
 
     /// Begins an operation. Returns false when it finds no room.
     fn operate(&mut self, (now, due): (Time, Time), setting: &Setting, tally: &mut Tally) -> bool {
-        let streams = setting.load == Load::Streams;
+        let streams = setting.load == ProxyWorkload::Streams;
         let to = if streams { self.rank + setting.ranks } else { self.choose(setting) };
         if self.memory.is_local(to) {
             // Shared memory: its time counts as none.
@@ -217,11 +218,12 @@ impl Station {
         }
         let bytes = if self.random.one_in(2) { setting.payload } else { setting.other_payload };
         let name = Name::new(to, 0, 1).to_bits();
-        let flow: FlowId = self.booth.portal.open_flow(self.booth.name.to_bits(), name, to, false);
-        let kind = if bytes == 0 { Kind::Short } else { Kind::Medium };
+        let flow: FlowId =
+            self.client_rank.client.open_flow(self.client_rank.name.to_bits(), name, to, false);
+        let kind = if bytes == 0 { FrameKind::Short } else { FrameKind::Medium };
         let (handler, words) = (if streams { STREAM } else { ASK }, [now]);
         let request = Request { flow, tag: TAG, kind, handler, words: &words };
-        if self.booth.portal.request(&request, &vec![0; bytes]) != Push::Accepted {
+        if self.client_rank.client.request(&request, &vec![0; bytes]) != Pushed::Accepted {
             tally.refused += 1;
             return false;
         }
@@ -254,12 +256,13 @@ impl Station {
 
     fn send_answers(&mut self, now: Time, tally: &mut Tally) -> bool {
         while let Some(answer) = self.answers.front() {
-            let kind = if answer.bytes == 0 { Kind::Short } else { Kind::Medium };
-            let names = (self.booth.name.to_bits(), answer.to);
+            let kind = if answer.bytes == 0 { FrameKind::Short } else { FrameKind::Medium };
+            let names = (self.client_rank.name.to_bits(), answer.to);
             let peer = Name::from_bits(answer.to).rank();
             let (words, payload) = ([now], vec![0; answer.bytes]);
-            let pushed = self.booth.portal.reply(peer, (kind, ANSWER), names, (&words, &payload));
-            if pushed != Push::Accepted {
+            let pushed =
+                self.client_rank.client.reply(peer, (kind, ANSWER), names, (&words, &payload));
+            if pushed != Pushed::Accepted {
                 return false;
             }
             tally.change(now, 1);

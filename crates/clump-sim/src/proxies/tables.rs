@@ -1,11 +1,11 @@
 //! All cells of the experiment, paper 002's table 2 measured anew, and both as text.
 
-use super::{Cell, Destinations, Dispatch, Setting, measure, name_of};
+use super::{Destinations, Dispatch, ProxyCell, Setting, measure, name_of};
 use std::fmt::Write as _;
 
 /// Options of the whole experiment.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct TableOptions {
     /// Parameters that all cells share.
     pub base: Setting,
     /// Ranks of the whole job, for the table of paper 002.
@@ -21,13 +21,13 @@ pub struct Scaling {
     /// Proxies of a node; fractions are interpolated between the two measured numbers around them,
     /// as in the paper.
     pub proxies: f64,
-    /// Message time, as in [`Cell::message_us`].
+    /// Message time, as in [`ProxyCell::message_us`].
     pub message_us: f64,
-    /// Queue length, as in [`Cell::queue`].
+    /// Queue length, as in [`ProxyCell::queue`].
     pub queue: f64,
-    /// Utilisation, as in [`Cell::utilisation`].
+    /// Utilisation, as in [`ProxyCell::utilisation`].
     pub utilisation: f64,
-    /// Slowdown, as in [`Cell::slowdown`].
+    /// Slowdown, as in [`ProxyCell::slowdown`].
     pub slowdown: f64,
 }
 
@@ -37,7 +37,7 @@ pub struct Scaled {
     /// Targets of requests.
     pub destinations: Destinations,
     /// All measured cells, by ranks and proxies of a node.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ProxyCell>,
     /// Results with proxies as the square root of ranks.
     pub square_root: Vec<Scaling>,
     /// Results with one proxy, whatever the size.
@@ -53,9 +53,9 @@ pub struct Scaled {
 
 /// All results.
 #[derive(Debug, Clone, serde::Serialize)]
-pub struct Report {
+pub struct ProxyReport {
     /// Two nodes, by ranks, proxies and dispatch.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ProxyCell>,
     /// Paper 002's table 2, for each kind of program.
     pub scaled: Vec<Scaled>,
 }
@@ -69,7 +69,7 @@ const ABOUT_THE_SAME: f64 = 1.5;
 ///
 /// # Errors
 /// Fails as [`measure`] does.
-pub fn report(options: &Options) -> anyhow::Result<Report> {
+pub fn report(options: &TableOptions) -> anyhow::Result<ProxyReport> {
     let mut cells = Vec::new();
     for ranks in SIZES {
         for proxies in SIZES {
@@ -85,10 +85,10 @@ pub fn report(options: &Options) -> anyhow::Result<Report> {
     }
     let scaled = [Destinations::Uniform, Destinations::Neighbours];
     let scaled = scaled.map(|destinations| scaled_to(options, destinations));
-    Ok(Report { cells, scaled: scaled.into_iter().collect::<anyhow::Result<_>>()? })
+    Ok(ProxyReport { cells, scaled: scaled.into_iter().collect::<anyhow::Result<_>>()? })
 }
 
-fn scaled_to(options: &Options, destinations: Destinations) -> anyhow::Result<Scaled> {
+fn scaled_to(options: &TableOptions, destinations: Destinations) -> anyhow::Result<Scaled> {
     let (mut cells, mut square_root, mut one_proxy) = (Vec::new(), Vec::new(), Vec::new());
     for ranks in [1, 2, 4, 8].into_iter().filter(|ranks| options.all_ranks / ranks >= 2) {
         let nodes = options.all_ranks / ranks;
@@ -112,11 +112,11 @@ fn scaled_to(options: &Options, destinations: Destinations) -> anyhow::Result<Sc
 
 /// Returns the results for a number of proxies, interpolated between the measured numbers around
 /// it.
-fn between(ranks: u32, proxies: f64, measured: &[Cell; 3]) -> Scaling {
+fn between(ranks: u32, proxies: f64, measured: &[ProxyCell; 3]) -> Scaling {
     let [one, two, four] = measured;
     let (a, b, part) =
         if proxies <= 2.0 { (one, two, proxies - 1.0) } else { (two, four, (proxies - 2.0) / 2.0) };
-    let mix = |what: fn(&Cell) -> f64| what(a) + (what(b) - what(a)) * part;
+    let mix = |what: fn(&ProxyCell) -> f64| what(a) + (what(b) - what(a)) * part;
     Scaling {
         ranks,
         proxies,
@@ -127,11 +127,11 @@ fn between(ranks: u32, proxies: f64, measured: &[Cell; 3]) -> Scaling {
     }
 }
 
-impl Report {
+impl ProxyReport {
     /// Returns true if Little's law holds in each cell.
     pub fn obeys_little(&self) -> bool {
         let scaled = self.scaled.iter().flat_map(|scaled| &scaled.cells);
-        self.cells.iter().chain(scaled).all(Cell::obeys_little)
+        self.cells.iter().chain(scaled).all(ProxyCell::obeys_little)
     }
 
     /// Formats the report as text.

@@ -1,13 +1,13 @@
 //! Ranks, proxies and a network in virtual time: one thread, one queue of events.
 
-use super::cell::{Bounds, Run};
+use super::cell::{Bounds, ProxyRun};
 use super::station::{Station, Tally};
-use super::{Cell, Setting};
-use crate::interface::{Interface, Trade, memory_of};
+use super::{ProxyCell, Setting};
+use crate::interface::{InterfaceEnvironment, SimInterface, memory_of};
 use crate::plan::SECOND;
 use crate::random::{Random, mix};
-use crate::switch::{Link, Port, SharedSwitch, Switch, Time};
-use crate::turns::{Scene, Turns, play, rung};
+use crate::switch::{LinkFaults, Port, SharedSwitch, Switch, Time};
+use crate::turns::{ActorSchedule, Simulation, play, rung};
 use crate::world::key_of;
 use anyhow::Context as _;
 use clump_net::Batch;
@@ -21,18 +21,18 @@ const BEGIN: Time = 1_000;
 const PATIENCE: Time = 600 * SECOND;
 
 /// A running simulation of the experiment.
-pub(super) struct World {
+pub(super) struct ProxyCluster {
     setting: Setting,
-    turns: Turns,
+    turns: ActorSchedule,
     stations: Vec<Station>,
-    proxies: Vec<Interface>,
+    proxies: Vec<SimInterface>,
     batch: Batch,
     tally: Tally,
     /// Maxima over all proxies.
     most: Bounds,
 }
 
-impl World {
+impl ProxyCluster {
     pub(super) fn new(setting: &Setting) -> anyhow::Result<Self> {
         let Setting { nodes, ranks, proxies, .. } = *setting;
         anyhow::ensure!(
@@ -49,13 +49,13 @@ impl World {
             refuse: 0,
             mtu: 1472,
         };
-        let link = Link::clean(setting.delay, port.mtu);
+        let link = LinkFaults::clean(setting.delay, port.mtu);
         let random = Random::new(mix(setting.seed));
         let mut switch = Switch::new(BEGIN, vec![port; actors as usize], &link, random);
         switch.now = BEGIN;
         let switch = SharedSwitch::new(switch);
         let key = key_of(setting.seed).context("no key")?;
-        let trade = Trade {
+        let trade = InterfaceEnvironment {
             switch: &switch,
             key: &key,
             security: Security::Crc,
@@ -77,13 +77,13 @@ impl World {
                 yield_ns: 0,
             })?;
             for which in 0..proxies {
-                all.push(Interface::new(&memory, which, (BEGIN, 0), &trade)?);
+                all.push(SimInterface::new(&memory, which, (BEGIN, 0), &trade)?);
             }
             for rank in memory.local_ranks() {
                 stations.push(Station::new(&memory, rank, setting, BEGIN)?);
             }
         }
-        let mut turns = Turns::new(switch, actors);
+        let mut turns = ActorSchedule::new(switch, actors);
         (0..actors).for_each(|actor| turns.wake(actor, BEGIN));
         let (setting, tally, batch) = (setting.clone(), Tally::default(), Batch::default());
         let most = Bounds::default();
@@ -91,17 +91,17 @@ impl World {
     }
 
     /// Runs until all programs have ended, and all that was handed over is handled.
-    pub(super) fn run(self) -> anyhow::Result<Cell> {
+    pub(super) fn run(self) -> anyhow::Result<ProxyCell> {
         play(self)
     }
 
     /// Returns the proxy that an actor is; `None` for a rank.
-    fn proxy(&self, actor: u32) -> Option<&Interface> {
+    fn proxy(&self, actor: u32) -> Option<&SimInterface> {
         self.proxies.get(actor.checked_sub(self.stations.len() as u32)? as usize)
     }
 
     /// Schedules turns of the actors on an actor's node whose alarms were rung.
-    fn hear_alarms(&mut self, actor: u32, at: Time) {
+    fn wake_alarmed(&mut self, actor: u32, at: Time) {
         let Self { setting, turns, stations, proxies, .. } = self;
         let ranks = stations.len() as u32;
         let proxy = actor.checked_sub(ranks).unwrap_or(actor / setting.ranks * setting.proxies);
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    fn cell(&self, now: Time) -> anyhow::Result<Cell> {
+    fn cell(&self, now: Time) -> anyhow::Result<ProxyCell> {
         let monitors = self.proxies.iter().filter_map(|proxy| {
             let block = proxy.memory.rank(proxy.id)?;
             let counted = proxy.memory.endpoint_block(proxy.id, 0).ok()?;
@@ -140,22 +140,22 @@ impl World {
             endpoint_full: all(Counter::NetHeld),
             ..self.most
         };
-        let run = Run { elapsed, monitors: &monitors, tally, programs: &programs, bounds };
-        Ok(Cell::of(&self.setting, &run))
+        let run = ProxyRun { elapsed, monitors: &monitors, tally, programs: &programs, bounds };
+        Ok(ProxyCell::of(&self.setting, &run))
     }
 }
 
-impl Scene for World {
-    type End = Cell;
+impl Simulation for ProxyCluster {
+    type End = ProxyCell;
     type Error = anyhow::Error;
 
-    fn turns(&mut self) -> &mut Turns {
+    fn turns(&mut self) -> &mut ActorSchedule {
         &mut self.turns
     }
 
     /// Wakes a proxy that sleeps, which then reads its socket.
     fn on_datagram(&mut self, now: Time, actor: u32) {
-        if self.proxy(actor).is_some_and(Interface::sleeps) {
+        if self.proxy(actor).is_some_and(SimInterface::sleeps) {
             self.turns.wake(actor, now);
         }
     }
@@ -174,11 +174,11 @@ impl Scene for World {
             }
         };
         self.turns.wake(actor, next.max(now + 1));
-        self.hear_alarms(actor, heard);
+        self.wake_alarmed(actor, heard);
         Ok(())
     }
 
-    fn look(&mut self, now: Time) -> anyhow::Result<Option<Cell>> {
+    fn check_progress(&mut self, now: Time) -> anyhow::Result<Option<ProxyCell>> {
         anyhow::ensure!(now < PATIENCE, "{} s of virtual time have no end", PATIENCE / SECOND);
         let ended = self.stations.iter().all(|station| station.finished_at.is_some());
         if ended && self.tally.is_empty() { self.cell(now).map(Some) } else { Ok(None) }

@@ -89,7 +89,7 @@ pub struct Message {
     pub handler: u8,
     pub route: [u64; 3],
     pub order: Option<u64>,
-    pub piece: Option<(u64, u64)>,
+    pub fragment: Option<(u64, u64)>,
     pub words: Vec<u64>,
     pub payload: Vec<u8>,
 }
@@ -118,27 +118,27 @@ fn message(reader: &mut Reader<'_>, route: &mut Option<[u64; 3]>) -> Option<Mess
     }
     let route = if kind == PART { [0; 3] } else { (*route)? };
     let order = if flags & 4 == 0 { None } else { Some(reader.number(8)?) };
-    let piece = if flags & 8 == 0 { None } else { Some((reader.number(8)?, reader.number(8)?)) };
-    if kind == PART && piece.is_none() {
+    let fragment = if flags & 8 == 0 { None } else { Some((reader.number(8)?, reader.number(8)?)) };
+    if kind == PART && fragment.is_none() {
         return None;
     }
     let words = (0..words).map(|_| reader.number(8)).collect::<Option<_>>()?;
     let payload = reader.bytes(bytes)?;
     reader.bytes((8 - bytes % 8) % 8)?;
-    Some(Message { kind, reply: flags & 1 != 0, handler, route, order, piece, words, payload })
+    Some(Message { kind, reply: flags & 1 != 0, handler, route, order, fragment, words, payload })
 }
 
 /// Converts the crate's result to the form of [`frames`].
 pub fn as_message(frame: &frame::Frame<'_>) -> Message {
-    let frame::Head { kind, reply, handler, route, order, piece } = frame.head;
+    let frame::FrameHead { kind, reply, handler, route, order, fragment } = frame.head;
     Message {
         kind: kind as u8,
         reply,
         handler,
         route: [route.from, route.to, route.tag],
         order,
-        piece: piece.map(|piece| (piece.message, piece.at)),
-        words: frame.words(&mut [0; frame::MOST_WORDS]).to_vec(),
+        fragment: fragment.map(|fragment| (fragment.message, fragment.at)),
+        words: frame.words(&mut [0; frame::MAX_WORDS]).to_vec(),
         payload: frame.payload.to_vec(),
     }
 }
@@ -148,7 +148,7 @@ pub fn as_message(frame: &frame::Frame<'_>) -> Message {
 pub fn check_packet(datagram: &[u8]) {
     let parsed = Packet::parse(datagram);
     let expected = packet(datagram);
-    let words = &mut [0xdead; clump_wire::MOST_SACK_WORDS];
+    let words = &mut [0xdead; clump_wire::MAX_SACK_WORDS];
     let read = parsed.map(|packet| {
         assert!(packet.sealed_at <= datagram.len() && packet.sack_words() <= words.len());
         let sack = packet.sack(datagram, words);

@@ -26,9 +26,9 @@ fn main() -> Result<()> {
     let rma = Rma::open(&cl)?;
     let (mine, all) = cl.allocate(&rma, BYTES)?;
     let locks = rma.export_locks(1)?;
-    let lock = rma.lock(cl.exchange(locks.name())?[1], 0)?;
+    let lock = rma.lock(cl.all_gather(locks.name())?[1], 0)?;
     let echo = UdpSocket::bind("0.0.0.0:0")?;
-    let ports = cl.exchange(u64::from(echo.local_addr()?.port()))?;
+    let ports = cl.all_gather(u64::from(echo.local_addr()?.port()))?;
     let idle = std::env::args_os().nth(1).is_some_and(|word| word == "idle");
     cl.barrier()?;
     match cl.rank() {
@@ -145,7 +145,7 @@ fn measure_far(rma: &Rma, target: &Target, socket: &UdpSocket) -> Result<()> {
 /// All ranks meet, by flags and by messages.
 fn meetings(cl: &clump::Clump, rma: &Rma) -> Result<()> {
     let flags = rma.export_flags(Barrier::flags(cl.nranks()))?;
-    let mut barrier = Barrier::over(rma, &cl.exchange(flags.name())?)?;
+    let mut barrier = Barrier::over(rma, &cl.all_gather(flags.name())?)?;
     let by_flags = median(2000, || Ok(barrier.meet()?))?;
     cl.barrier()?;
     let by_messages = median(2000, || Ok(cl.barrier()?))?;

@@ -22,9 +22,9 @@ pub(crate) fn measure(cl: &clump::Clump, rma: &Rma) -> Result<()> {
     let pong = seen.clone();
     endpoint.set_handler(PING, |token, words, _| token.reply(PONG, words));
     endpoint.set_handler(PONG, move |_, words, _| pong.set(words[0]));
-    let names = cl.exchange(endpoint.name())?;
+    let names = cl.all_gather(endpoint.name())?;
     let locks = rma.export_locks(1)?;
-    let lock = rma.lock(cl.exchange(locks.name())?[cl.nranks() - 1], 0)?;
+    let lock = rma.lock(cl.all_gather(locks.name())?[cl.nranks() - 1], 0)?;
     let next = endpoint.map(&names[1], TAG)?;
     let (mut ways, mut turns, mut passed) = (Vec::new(), [(); 4].map(|()| Vec::new()), [0; 4]);
     for _ in 0..BLOCKS {
@@ -46,7 +46,7 @@ pub(crate) fn measure(cl: &clump::Clump, rma: &Rma) -> Result<()> {
         println!("a short message, one way                {way:8.2} us");
     }
     for ((held, turns), passed) in HELD.into_iter().zip(turns).zip(passed) {
-        let passed: u64 = cl.exchange(passed)?.iter().sum();
+        let passed: u64 = cl.all_gather(passed)?.iter().sum();
         if cl.rank() == 0 {
             let all = BLOCKS as u64 * u64::from(TURNS) * (cl.nranks() as u64 - 1);
             let (turn, share) = (middle(turns), 100.0 * passed as f64 / all as f64);

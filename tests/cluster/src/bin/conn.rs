@@ -50,7 +50,7 @@ fn serve(cl: &clump::Clump, folder: &Path) -> Result<()> {
 /// Connects by the token; what waits, or floods, ends when the server does.
 fn visit(cl: &clump::Clump, folder: &Path, what: &str) -> Result<()> {
     let token: Token = std::fs::read_to_string(folder.join("token"))?.parse()?;
-    let server = Connection::connect_to(cl, &token, Order::Kept)?;
+    let server = Connection::connect_to(cl, &token, Order::Ordered)?;
     if what == "stop" {
         return Ok(server.send(b"stop")?);
     }
@@ -67,7 +67,7 @@ fn visit(cl: &clump::Clump, folder: &Path, what: &str) -> Result<()> {
         }
     };
     println!("the server is gone: {ended}");
-    let again = Connection::connect_to(cl, &token, Order::Kept);
+    let again = Connection::connect_to(cl, &token, Order::Ordered);
     println!("and nobody else is there: {}", again.is_err());
     Ok(())
 }
@@ -87,7 +87,7 @@ fn widow(cl: &clump::Clump) -> Result<()> {
         process::signal(std::process::id(), signal::KILL)?;
     }
     cl.barrier()?;
-    let connection = Connection::connect(cl, node, PORT, Order::Kept)?;
+    let connection = Connection::connect(cl, node, PORT, Order::Ordered)?;
     connection.send(b"hello")?;
     match connection.recv() {
         Err(error) => println!("rank {} goes on: {error}", cl.rank()),

@@ -3,7 +3,7 @@
 //! Each watches that nobody else is inside, and that calls fail for deaths that there were. The file `FOLDER/end`
 //! ends it; its words are the ranks that have died. With an odd seed all want the locks of one home, and wait for them.
 
-use clump::rma::{Lock, Rma, Segment, Target, Why};
+use clump::rma::{Lock, Refusal, Rma, Segment, Target};
 use clump_cluster_tests::storm::Dice;
 use clump_os::clock;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ struct Place {
     at: u64,
     lock: Lock,
     /// Why it cannot be had any more.
-    lost: Option<Why>,
+    lost: Option<Refusal>,
 }
 
 fn main() -> Result<()> {
@@ -36,7 +36,7 @@ fn main() -> Result<()> {
     let rma = Rma::open(&cl)?;
     let (_inside, insides) = cl.allocate(&rma, 64 * EACH)?;
     let locks: Segment = rma.export_locks(EACH)?;
-    let homes = cl.exchange(locks.name())?;
+    let homes = cl.all_gather(locks.name())?;
     cl.barrier()?;
     std::fs::write(folder.join(format!("ready-{}", cl.rank())), "")?;
     let dice = Dice(seed.parse::<u64>()? ^ (cl.rank() as u64) << 32);
@@ -157,8 +157,8 @@ fn check_end(places: &[Place], insides: &[Target], dead: &[usize]) -> Result<()>
         }
         let fits = match why {
             None => !home_died || goes_on,
-            Some(Why::OwnerDead | Why::NodeLost | Why::NoSuchSegment) => home_died,
-            Some(Why::HolderDied) => !dead.is_empty(),
+            Some(Refusal::OwnerDead | Refusal::NodeLost | Refusal::NoSuchSegment) => home_died,
+            Some(Refusal::HolderDied) => !dead.is_empty(),
             Some(_) => false,
         };
         if !fits {
@@ -169,7 +169,7 @@ fn check_end(places: &[Place], insides: &[Target], dead: &[usize]) -> Result<()>
 }
 
 /// Why a lock cannot be had; `None` if it can. `ends`: it will be refused, once its home's death is known.
-fn refusal(lock: &Lock, ends: bool) -> Result<Option<Why>> {
+fn refusal(lock: &Lock, ends: bool) -> Result<Option<Refusal>> {
     let begun = clock::instant();
     loop {
         match lock.acquire_within(PATIENCE) {

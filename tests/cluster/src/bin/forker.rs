@@ -15,7 +15,7 @@ const BURST: usize = 16;
 
 /// What a child does.
 #[derive(Debug, Clone, Copy)]
-enum Way {
+enum BulkPath {
     /// Ends by exit(3), which runs what was to run at the end.
     Exit,
     /// Ends by _exit(2).
@@ -32,7 +32,7 @@ enum Way {
     Send,
 }
 
-impl Way {
+impl BulkPath {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             "exit" => Self::Exit,
@@ -50,7 +50,7 @@ impl Way {
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [way, rounds, at] = &words[..] else { return Err("forker WAY ROUNDS AT".into()) };
-    let way = Way::named(way).ok_or("no such way")?;
+    let way = BulkPath::named(way).ok_or("no such way")?;
     let (rounds, at): (usize, usize) = (rounds.parse()?, at.parse()?);
     if at == 0 {
         // Before there is anything to inherit.
@@ -62,7 +62,7 @@ fn main() -> Result<()> {
     ep.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), words));
     let answered = answers.clone();
     ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1));
-    let names = cl.exchange(ep.name())?;
+    let names = cl.all_gather(ep.name())?;
     let peers: Vec<Dest> =
         names.iter().map(|n| ep.map(n, Tag(7))).collect::<std::result::Result<_, _>>()?;
     for round in 0..rounds {
@@ -85,7 +85,7 @@ fn main() -> Result<()> {
 }
 
 /// Forks; `true` in a child that shall return from `main`.
-fn fork(way: Way, request: impl Fn() -> Result<()>) -> Result<bool> {
+fn fork(way: BulkPath, request: impl Fn() -> Result<()>) -> Result<bool> {
     // SAFETY: as careless as a program that knows nothing of threads: that is what is tried here. The child
     // uses memory that it has, and locks that no other thread of this program takes.
     let pid = unsafe { libc::fork() };
@@ -93,7 +93,7 @@ fn fork(way: Way, request: impl Fn() -> Result<()>) -> Result<bool> {
         return Err(io::Error::last_os_error().into());
     }
     if pid > 0 {
-        if matches!(way, Way::Daemon) {
+        if matches!(way, BulkPath::Daemon) {
             return Ok(false);
         }
         let mut status = 0;
@@ -102,13 +102,13 @@ fn fork(way: Way, request: impl Fn() -> Result<()>) -> Result<bool> {
         return Ok(false);
     }
     match way {
-        Way::Return => return Ok(true),
-        Way::ExitAtOnce => process::exit_at_once(0),
-        Way::FailedExec => execute(c"/no/such/program"),
-        Way::Exec => execute(c"/bin/true"),
-        Way::Daemon => stay(),
-        Way::Send => drop(request()),
-        Way::Exit => {}
+        BulkPath::Return => return Ok(true),
+        BulkPath::ExitAtOnce => process::exit_at_once(0),
+        BulkPath::FailedExec => execute(c"/no/such/program"),
+        BulkPath::Exec => execute(c"/bin/true"),
+        BulkPath::Daemon => stay(),
+        BulkPath::Send => drop(request()),
+        BulkPath::Exit => {}
     }
     std::process::exit(0)
 }

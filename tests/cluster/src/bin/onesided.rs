@@ -1,6 +1,6 @@
 //! A program of one-sided operations for tests: `onesided WHAT [FOLDER]`, on two ranks or more.
 
-use clump::rma::{Comparison, Rma, Target, Why};
+use clump::rma::{Comparison, Refusal, Rma, Target};
 use clump_os::{clock, process, signal};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -45,7 +45,7 @@ fn deaf(cl: &clump::Clump) -> Result<()> {
             assert!(got[..bytes] == sent[..bytes], "{bytes} bytes changed");
         }
         let refused = target.get::<u64>(1 << 20).map_err(|e| e.why());
-        assert_eq!(refused, Err(Some(Why::OutOfBounds)));
+        assert_eq!(refused, Err(Some(Refusal::OutOfBounds)));
         target.put(0, 1_u64)?;
     }
     rma.quiet()?;
@@ -54,7 +54,7 @@ fn deaf(cl: &clump::Clump) -> Result<()> {
 }
 
 /// Gets until that is refused, and says why.
-fn refusal(target: &Target) -> Result<Option<Why>> {
+fn refusal(target: &Target) -> Result<Option<Refusal>> {
     loop {
         match target.get::<u64>(8) {
             Ok(_) => clock::yield_now(),
@@ -69,7 +69,7 @@ fn widow(cl: &clump::Clump) -> Result<()> {
     let rma = Rma::open(cl)?;
     let (mine, all) = cl.allocate(&rma, 4096)?;
     let locks = rma.export_locks(1)?;
-    let lock = rma.lock(cl.exchange(locks.name())?[3], 0)?;
+    let lock = rma.lock(cl.all_gather(locks.name())?[3], 0)?;
     match cl.rank() {
         2 => {
             let guard = lock.acquire()?;
@@ -82,7 +82,10 @@ fn widow(cl: &clump::Clump) -> Result<()> {
             mine.wait_until(0, Comparison::Equal, 1_u64)?;
             mine.signal(0, 1, true)?;
             mine.wait_until(0, Comparison::Equal, 4_u64)?;
-            assert_eq!(lock.acquire().map(drop).map_err(|e| e.why()), Err(Some(Why::HolderDied)));
+            assert_eq!(
+                lock.acquire().map(drop).map_err(|e| e.why()),
+                Err(Some(Refusal::HolderDied))
+            );
         }
         _ => {
             while all[3].load::<u64>(0)? < 2 {
@@ -91,8 +94,11 @@ fn widow(cl: &clump::Clump) -> Result<()> {
             if cl.rank() == 0 {
                 all[2].signal(0, 2, false)?;
             }
-            assert_eq!(lock.acquire().map(drop).map_err(|e| e.why()), Err(Some(Why::HolderDied)));
-            assert_eq!(refusal(&all[2])?, Some(Why::OwnerDead));
+            assert_eq!(
+                lock.acquire().map(drop).map_err(|e| e.why()),
+                Err(Some(Refusal::HolderDied))
+            );
+            assert_eq!(refusal(&all[2])?, Some(Refusal::OwnerDead));
             all[3].get::<u64>(8)?;
             all[3].signal(0, 1, true)?;
             rma.quiet()?;
@@ -107,7 +113,7 @@ fn lost(cl: &clump::Clump) -> Result<()> {
     let rma = Rma::open(cl)?;
     let (mine, all) = cl.allocate(&rma, 4096)?;
     let flags = rma.export_flags(1)?;
-    let flag = rma.flag(cl.exchange(flags.name())?[cl.nranks() - 1], 0)?;
+    let flag = rma.flag(cl.all_gather(flags.name())?[cl.nranks() - 1], 0)?;
     let last = &all[cl.nranks() - 1];
     if cl.rank() == 0 {
         last.put(0, 1_u64)?;
@@ -115,11 +121,11 @@ fn lost(cl: &clump::Clump) -> Result<()> {
         let folder = std::env::args_os().nth(2).unwrap_or_default();
         std::fs::write(std::path::Path::new(&folder).join("ready-0"), "")?;
         let waited = flag.wait(Comparison::Equal, 1).map(drop).map_err(|e| e.why());
-        assert_eq!(waited, Err(Some(Why::NodeLost)));
-        assert_eq!(refusal(last)?, Some(Why::NodeLost));
-        assert_eq!(last.put(0, 2_u64).map_err(|e| e.why()), Err(Some(Why::NodeLost)));
+        assert_eq!(waited, Err(Some(Refusal::NodeLost)));
+        assert_eq!(refusal(last)?, Some(Refusal::NodeLost));
+        assert_eq!(last.put(0, 2_u64).map_err(|e| e.why()), Err(Some(Refusal::NodeLost)));
         // Of the first put nobody has said that it happened. That is told once; survivors go on.
-        assert_eq!(rma.quiet().map_err(|e| e.why()), Err(Some(Why::NodeLost)));
+        assert_eq!(rma.quiet().map_err(|e| e.why()), Err(Some(Refusal::NodeLost)));
         mine.put(8, 3_u64)?;
         rma.quiet()?;
         println!("rank 0 goes on");

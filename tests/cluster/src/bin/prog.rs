@@ -6,7 +6,7 @@ use clump::Clump;
 use clump::am::{Dest, Endpoint, Handler, Tag};
 use clump::rma::Rma;
 use clump_os::clock;
-use clump_os::process::{self, Change, Exit, News};
+use clump_os::process::{self, ChildEvent, ChildEvents, Exit};
 use clump_os::signal::Signals;
 use std::cell::Cell;
 use std::io::Write;
@@ -183,7 +183,7 @@ fn fork_off() -> Result<()> {
     let heard = Rc::new(Cell::new(0));
     let hears = heard.clone();
     ep.set_handler(Handler(1), move |_, words, _| hears.set(hears.get() + words[0]));
-    let names = cl.exchange(ep.name())?;
+    let names = cl.all_gather(ep.name())?;
     let dests = names.iter().map(|name| ep.map(name, Tag(7))).collect::<Result<Vec<_>, _>>()?;
     cl.barrier()?;
     for exits in [false, true] {
@@ -206,7 +206,7 @@ fn fork_off() -> Result<()> {
         }
         let ended = loop {
             match process::changed()? {
-                News::Of(_, Change::Ended(how)) => break how,
+                ChildEvents::Of(_, ChildEvent::Ended(how)) => break how,
                 _ => clock::pass(Duration::from_millis(1)),
             }
         };
@@ -328,9 +328,9 @@ fn stop_self(rank: usize, requests: u64) -> Result<()> {
     let ep = Endpoint::open(&cl, Tag(7))?;
     ep.set_handler(Handler(1), |_, _, _| {});
     ep.on_returned(|_| {});
-    let names = cl.exchange(ep.name())?;
+    let names = cl.all_gather(ep.name())?;
     let dest = ep.map(&names[rank], Tag(7))?;
-    let pid = cl.exchange(process::own_pid())?[rank];
+    let pid = cl.all_gather(process::own_pid())?[rank];
     cl.barrier()?;
     if cl.rank() == rank {
         process::signal(process::own_pid(), STOP)?;
@@ -375,7 +375,7 @@ fn talk(rounds: u64, ready: Option<&Path>, until: Option<&Path>) -> Result<()> {
     ep.set_handler(Handler(2), move |_, _, _| answered.set(answered.get() + 1));
     // A survivor that ends first closes its endpoints: that is not the news, the death is.
     ep.on_returned(|_| {});
-    let names = cl.exchange(ep.name())?;
+    let names = cl.all_gather(ep.name())?;
     let peers: Vec<Dest> = names.iter().map(|n| ep.map(n, Tag(7))).collect::<Result<_, _>>()?;
     let page = vec![7; ep.max_medium().min(4096)];
     let mut sent = 0;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::far::meeting::{Meeting, RETRY, Told, Words};
+use crate::far::handshake::{Handshake, RETRY, Told, Words};
 use crate::hub::lock;
 use crate::listener::Listener;
 use crate::port::Port;
@@ -52,15 +52,24 @@ fn ip(last: u8) -> IpAddr {
     [10, 0, 0, last].into()
 }
 
-fn half_open(number: u64, from: IpAddr, seat: Arc<Seat>, opened_ns: u64) -> HalfOpen {
+fn half_open(number: u64, from: IpAddr, seat: Arc<QueueReservation>, opened_ns: u64) -> HalfOpen {
     let peer = SocketAddr::new(from, 9);
     let key = clump_net::seal::JobKey::new(&mut [1; 32]).unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
     let mut client = [0; KEY_BYTES];
     client[..8].copy_from_slice(&number.to_le_bytes());
-    let terms = Terms { me: SERVER, epoch: 1, peer, peer_epoch: 2, key };
-    HalfOpen { number, socket, terms, order: Order::Any, seat, client, gate: peer, opened_ns }
+    let terms = LinkParameters { me: SERVER, epoch: 1, peer, peer_epoch: 2, key };
+    HalfOpen {
+        number,
+        socket,
+        terms,
+        order: Order::Any,
+        seat,
+        client,
+        handshake_socket: peer,
+        opened_ns,
+    }
 }
 
 /// Takes as many places as `ip` gets at that moment.
@@ -108,31 +117,35 @@ fn addresses_that_one_holder_has_are_one_source() {
 
 /// A client that has the token and does what it likes.
 struct Raw {
-    meeting: Meeting,
+    handshake: Handshake,
     socket: UdpSocket,
 }
 
 impl Raw {
     fn new(token: &Token, from: [u8; 4]) -> Self {
         let words = Words { code: 0, epoch: 5, port: token.port.0 };
-        let meeting = Meeting::begin(&token.secret, words, token.addresses.len()).unwrap();
+        let handshake = Handshake::begin(&token.secret, words, token.addresses.len()).unwrap();
         let socket = UdpSocket::bind(SocketAddr::from((from, 0))).unwrap();
         socket.set_read_timeout(Some(LONG)).unwrap();
-        Self { meeting, socket }
+        Self { handshake, socket }
     }
 
-    fn say(&self, token: &Token, gate: usize) {
-        self.socket.send_to(self.meeting.hello(gate), token.addresses[gate]).unwrap();
+    fn say(&self, token: &Token, handshake_socket: usize) {
+        self.socket
+            .send_to(self.handshake.hello(handshake_socket), token.addresses[handshake_socket])
+            .unwrap();
     }
 
     /// Says its hello at a gate, and hears what that answers.
-    fn ask(&mut self, token: &Token, gate: usize) -> Told {
-        self.say(token, gate);
+    fn ask(&mut self, token: &Token, handshake_socket: usize) -> Told {
+        self.say(token, handshake_socket);
         let mut packet = [0; 200];
         loop {
             let (bytes, _) = self.socket.recv_from(&mut packet).unwrap();
             // Others may still come that answer what it said before.
-            if let Ok(told) = self.meeting.handle_answer(&token.secret, gate, &packet[..bytes]) {
+            if let Ok(told) =
+                self.handshake.handle_answer(&token.secret, handshake_socket, &packet[..bytes])
+            {
                 return told;
             }
         }
@@ -148,12 +161,12 @@ fn a_hello_that_was_refused_is_worth_nothing_afterwards() {
     let (server, client) = (job(1), job(2));
     let listener = Listener::bind_with(&server, Port(7), 1).unwrap();
     let token = listener.invite_between(&[([127, 0, 0, 1], 0).into()], &calm()).unwrap();
-    let connect = || Connection::connect_between(&client, &token, Order::Kept, LONG, &calm());
+    let connect = || Connection::connect_between(&client, &token, Order::Ordered, LONG, &calm());
     let one = connect().unwrap();
-    eventually(|| count(&server, Counter::ConnMet) == 1);
+    eventually(|| count(&server, Counter::ConnEstablished) == 1);
     let mut late = Raw::new(&token, [127, 0, 0, 1]);
     assert!(matches!(late.ask(&token, 0), Told::Again), "a cookie first");
-    let refused = late.meeting.hello(0).to_vec();
+    let refused = late.handshake.hello(0).to_vec();
     assert!(matches!(late.ask(&token, 0), Told::Refused(FULL)));
     // Now there is room. The same packet comes again, from the same address.
     let accepted = listener.accept_within(LONG).unwrap().unwrap();
@@ -161,7 +174,7 @@ fn a_hello_that_was_refused_is_worth_nothing_afterwards() {
     let mut packet = [0; 200];
     let (bytes, _) = late.socket.recv_from(&mut packet).unwrap();
     assert_eq!(packet[8 + KEY_BYTES], RETRY, "it is asked for a new cookie");
-    let told = late.meeting.handle_answer(&token.secret, 0, &packet[..bytes]);
+    let told = late.handshake.handle_answer(&token.secret, 0, &packet[..bytes]);
     assert!(matches!(told, Ok(Told::Later(RETRY))), "only its maker can go on: {told:?}");
     assert_eq!(lock(&invitation(&listener).half_open).len(), 0);
     drop((one, accepted));
@@ -175,10 +188,10 @@ fn a_client_that_knocks_at_two_addresses_takes_one_place() {
     let addresses = ["127.0.0.1:0", "127.0.0.2:0"].map(|address| address.parse().unwrap());
     let token = listener.invite_between(&addresses, &calm()).unwrap();
     let mut client = Raw::new(&token, [127, 0, 0, 1]);
-    for gate in 0..2 {
-        assert!(matches!(client.ask(&token, gate), Told::Again));
-        client.say(&token, gate);
-        eventually(|| lock(&invitation(&listener).half_open).len() == gate + 1);
+    for handshake_socket in 0..2 {
+        assert!(matches!(client.ask(&token, handshake_socket), Told::Again));
+        client.say(&token, handshake_socket);
+        eventually(|| lock(&invitation(&listener).half_open).len() == handshake_socket + 1);
     }
     assert_eq!((count(&server, Counter::ConnRefused), count(&server, Counter::ConnPutOff)), (0, 0));
     assert_eq!(invitation(&listener).queue.free(), Ok(0), "both have one place");
@@ -191,7 +204,7 @@ fn what_comes_for_a_handshake_and_is_not_the_clients_makes_no_connection() {
     let token = listener.invite_between(&[([127, 0, 0, 1], 0).into()], &calm()).unwrap();
     let mut client = Raw::new(&token, [127, 0, 0, 1]);
     assert!(matches!(client.ask(&token, 0), Told::Again));
-    let Told::Met(words, _) = client.ask(&token, 0) else { panic!("it is let in") };
+    let Told::HandshakeReply(words, _) = client.ask(&token, 0) else { panic!("it is let in") };
     for bytes in [0, 1, 40, 1400] {
         client.socket.send_to(&vec![1; bytes], ("127.0.0.1", words.port)).unwrap();
     }
@@ -199,7 +212,7 @@ fn what_comes_for_a_handshake_and_is_not_the_clients_makes_no_connection() {
     let waits = || lock(&invitation.half_open).all[0].socket.peek_from(&mut [0; 1]).is_ok();
     eventually(|| !waits());
     assert_eq!(lock(&invitation.half_open).len(), 1);
-    assert_eq!((count(&server, Counter::ConnMet), listener.is_ready()), (0, false));
+    assert_eq!((count(&server, Counter::ConnEstablished), listener.is_ready()), (0, false));
 }
 
 /// Says hellos as fast as it can, with their cookies, and never comes.
@@ -211,7 +224,7 @@ fn flood(token: &Token, from: [u8; 4], over: &AtomicBool) {
         let mut packet = [0; 200];
         // What the server has no room to hear is said by the next.
         let Ok((bytes, _)) = one.socket.recv_from(&mut packet) else { continue };
-        if one.meeting.handle_answer(&token.secret, 0, &packet[..bytes]).is_ok() {
+        if one.handshake.handle_answer(&token.secret, 0, &packet[..bytes]).is_ok() {
             one.say(token, 0);
         }
     }
@@ -232,7 +245,7 @@ fn a_flood_by_one_that_holds_the_token_keeps_nobody_out_and_takes_bounded_memory
             eventually(|| count(&server, Counter::ConnPutOff) > 0);
             for word in [b"one", b"two"] {
                 let connect =
-                    Connection::connect_between(&client, &token, Order::Kept, LONG, &calm());
+                    Connection::connect_between(&client, &token, Order::Ordered, LONG, &calm());
                 let connection = connect.unwrap();
                 connection.send(word).unwrap();
                 let accepted = listener.accept_within(LONG).unwrap().unwrap();
@@ -240,7 +253,7 @@ fn a_flood_by_one_that_holds_the_token_keeps_nobody_out_and_takes_bounded_memory
                 assert!(lock(&invitation(&listener).half_open).len() <= PLACES / 2 + 1);
             }
             // What never comes has no stack, and makes room for its like.
-            assert_eq!(count(&server, Counter::ConnMet), 2);
+            assert_eq!(count(&server, Counter::ConnEstablished), 2);
             eventually(|| count(&server, Counter::ConnGivenUp) > 0);
         });
         let invitation = invitation(&listener);

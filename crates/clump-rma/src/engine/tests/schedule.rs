@@ -2,17 +2,17 @@
 //! random schedules with deaths at every step, checked against the guarantees of a lock.
 
 use super::{Bench, own};
-use crate::engine::places::State;
-use crate::engine::{Engine, Outlet, Request};
-use crate::error::Why;
-use crate::lock::{Look, Turn};
+use crate::engine::claims::ClaimState;
+use crate::engine::{Engine, ReplySink, Request};
+use crate::error::Refusal;
+use crate::lock::{LockTurn, TurnStatus};
 use crate::protocol::{ask, atomic_handler, how, tell};
-use crate::requester::{Fate, Requester};
+use crate::requester::{Completion, Requester};
 use crate::{AtomicOp, Width};
 use clump_os::sync::Ordering;
 use clump_shm::cells::Cells;
 use clump_shm::name::Name;
-use clump_shm::queue_lock::{Head, QueueLock, lock_words};
+use clump_shm::queue_lock::{LockHead, QueueLock, lock_words};
 
 const RANKS: u32 = 4;
 /// Offset of the lock, and of the word that holders change.
@@ -48,15 +48,15 @@ struct Mail {
 
 /// Outlet of the home; sometimes it has no room.
 struct Post<'a> {
-    mail: &'a mut Vec<Mail>,
+    queued: &'a mut Vec<Mail>,
     dice: &'a mut Dice,
 }
 
-impl Outlet for Post<'_> {
+impl ReplySink for Post<'_> {
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], _payload: &[u8]) -> bool {
         let room = !self.dice.one_in(12);
         if room {
-            self.mail.push(Mail { from: None, to: Some(to), handler, words: words.to_vec() });
+            self.queued.push(Mail { from: None, to: Some(to), handler, words: words.to_vec() });
         }
         room
     }
@@ -109,10 +109,10 @@ struct World {
     cells: Cells,
     ranks: Vec<Rank>,
     /// The rank of the home: its turn, and the lock that it holds.
-    local: Option<Turn>,
+    local: Option<LockTurn>,
     local_has: Option<(u64, u64)>,
     local_left: u32,
-    mail: Vec<Mail>,
+    queued: Vec<Mail>,
     dice: Dice,
     deaths: u32,
     /// The rank whose messages to the home are slow; 0: none.
@@ -146,7 +146,7 @@ impl World {
             local: None,
             local_has: None,
             local_left: TURNS,
-            mail: Vec::new(),
+            queued: Vec::new(),
             dice,
             deaths,
             slow,
@@ -179,46 +179,47 @@ impl World {
 
     fn send_home(&mut self, at: usize, handler: u8, words: &[u64]) {
         let from = Some(self.ranks[at].name);
-        self.mail.push(Mail { from, to: None, handler, words: words.to_vec() });
+        self.queued.push(Mail { from, to: None, handler, words: words.to_vec() });
     }
 
     fn ask_home(&mut self, at: usize, handler: u8, words: &[u64]) {
-        let worded = self.ranks[at].books.word(0, handler, words).unwrap();
-        self.send_home(at, worded.handler, worded.words());
+        let encoded = self.ranks[at].books.word(0, handler, words).unwrap();
+        self.send_home(at, encoded.handler, encoded.words());
     }
 
     fn deliver(&mut self) {
-        if self.mail.is_empty() {
+        if self.queued.is_empty() {
             return;
         }
-        let at = self.dice.below(self.mail.len() as u64) as usize;
-        let slow = self.mail[at].from.is_some_and(|from| from.rank() == self.slow);
-        if slow && self.mail[at].to.is_none() && !self.dice.one_in(6) {
+        let at = self.dice.below(self.queued.len() as u64) as usize;
+        let slow = self.queued[at].from.is_some_and(|from| from.rank() == self.slow);
+        if slow && self.queued[at].to.is_none() && !self.dice.one_in(6) {
             return;
         }
-        let mail = self.mail.swap_remove(at);
-        let Self { engine, mail: bag, dice, ranks, .. } = self;
-        let Some(to) = mail.to else {
-            let (from, words) = (mail.from.unwrap(), &mail.words[..]);
-            let handler = mail.handler;
+        let queued = self.queued.swap_remove(at);
+        let Self { engine, queued: bag, dice, ranks, .. } = self;
+        let Some(to) = queued.to else {
+            let (from, words) = (queued.from.unwrap(), &queued.words[..]);
+            let handler = queued.handler;
             let request = Request { from, handler, words, payload: &[], deposited: 0 };
-            engine.handle_request(&request, &mut Post { mail: bag, dice });
-            let early =
-                |place: &super::super::places::Place| matches!(place.state, State::Early(..));
+            engine.handle_request(&request, &mut Post { queued: bag, dice });
+            let early = |place: &super::super::claims::ClaimAccount| {
+                matches!(place.state, ClaimState::Early(..))
+            };
             self.seen.early += u32::from(!self.engine.places.find(early).is_empty());
             return;
         };
         let rank = &mut ranks[to.rank() as usize - 1];
         if rank.name == to && !matches!(rank.doing, Doing::Gone { .. }) {
-            rank.books.on_answer(mail.handler, &mail.words, |_| 0);
+            rank.books.on_answer(queued.handler, &queued.words, |_| 0);
         }
     }
 
     /// Runs a turn of the home's interface.
     fn attend(&mut self) {
-        let Self { engine, mail, dice, .. } = self;
-        engine.handle_room(&mut Post { mail, dice });
-        engine.handle_waits(&mut Post { mail, dice });
+        let Self { engine, queued, dice, .. } = self;
+        engine.handle_room(&mut Post { queued, dice });
+        engine.handle_waits(&mut Post { queued, dice });
     }
 
     fn is_known_dead(&self, rank: u32) -> bool {
@@ -227,7 +228,7 @@ impl World {
 
     /// Returns true if none of its messages is in flight.
     fn has_arrived(&self, name: Name) -> bool {
-        self.mail.iter().all(|mail| mail.from != Some(name))
+        self.queued.iter().all(|queued| queued.from != Some(name))
     }
 
     fn act(&mut self, at: usize) {
@@ -236,8 +237,8 @@ impl World {
             Doing::Nothing if self.ranks[at].left == 0 || self.dice.one_in(20) => {
                 let name = self.ranks[at].name;
                 let asked = self.ranks[at].books.quiet(0);
-                if let Some((cookie, worded)) = asked {
-                    self.send_home(at, worded.handler, worded.words());
+                if let Some((cookie, encoded)) = asked {
+                    self.send_home(at, encoded.handler, encoded.words());
                     self.ranks[at].doing = Doing::Quiet { cookie };
                 } else if self.ranks[at].left > 0 {
                     // All its requests have been executed: it closes its endpoint, and opens a new
@@ -260,37 +261,39 @@ impl World {
                 self.ranks[at].doing = Doing::Asks { cookie, how, cancelled: false };
             }
             Doing::Asks { cookie, how, cancelled } => {
-                if self.ranks[at].books.fate(cookie) == Some(Fate::Waiting) {
+                if self.ranks[at].books.completion(cookie) == Some(Completion::Waiting) {
                     if how == how::WAITS && !cancelled && self.dice.one_in(10) {
-                        let worded = self.ranks[at].books.cancel(0, cookie).unwrap();
-                        self.send_home(at, worded.handler, worded.words());
+                        let encoded = self.ranks[at].books.cancel(0, cookie).unwrap();
+                        self.send_home(at, encoded.handler, encoded.words());
                         self.ranks[at].doing = Doing::Asks { cookie, how, cancelled: true };
                     }
                     return;
                 }
                 self.ranks[at].doing = match self.ranks[at].books.take(cookie) {
-                    Some(Fate::Granted(position, word)) => {
+                    Some(Completion::Granted(position, word)) => {
                         self.granted(number, (position, word));
                         Doing::Holds { cookie, position, word }
                     }
-                    Some(Fate::Refused(Why::HolderDied, ..)) => {
+                    Some(Completion::Refused(Refusal::HolderDied, ..)) => {
                         assert!(!self.engine.memory.dead.is_empty(), "nobody has died");
                         Doing::Nothing
                     }
-                    Some(Fate::Refused(Why::TimedOut, ..)) if cancelled => Doing::Nothing,
-                    Some(Fate::Refused(Why::LockBusy, ..)) if how == how::TRIES => Doing::Nothing,
+                    Some(Completion::Refused(Refusal::TimedOut, ..)) if cancelled => Doing::Nothing,
+                    Some(Completion::Refused(Refusal::LockBusy, ..)) if how == how::TRIES => {
+                        Doing::Nothing
+                    }
                     other => panic!("rank {number} got {other:?}"),
                 };
             }
             Doing::Holds { cookie, position, word } => self.release(at, cookie, (position, word)),
-            Doing::Quiet { cookie } => match self.ranks[at].books.fate(cookie) {
-                Some(Fate::Waiting) => {}
+            Doing::Quiet { cookie } => match self.ranks[at].books.completion(cookie) {
+                Some(Completion::Waiting) => {}
                 _ => {
                     self.ranks[at].books.take(cookie);
                     let failed = self.ranks[at].books.failure(0);
                     let died = !self.engine.memory.dead.is_empty();
                     assert!(
-                        failed.is_none_or(|(_, why, ..)| why == Why::HolderDied && died),
+                        failed.is_none_or(|(_, why, ..)| why == Refusal::HolderDied && died),
                         "{failed:?}"
                     );
                     self.ranks[at].doing = Doing::Nothing;
@@ -309,13 +312,15 @@ impl World {
             self.ranks[at].books.fence();
         }
         (self.holder, self.word) = (None, word + 1);
-        let heir = self.ranks[at].books.take_heir(cookie, 0, position);
+        let successor = self.ranks[at].books.take_successor(cookie, 0, position);
         let room = !self.dice.one_in(10);
         let mut passed = 0;
-        if let Some(heir) = heir.filter(|heir| room && !self.is_known_dead(heir.name.rank())) {
-            let (from, to) = (Some(self.ranks[at].name), Some(heir.name));
-            let words = heir.grant(word + 1).to_vec();
-            self.mail.push(Mail { from, to, handler: tell::GRANTED, words });
+        if let Some(successor) =
+            successor.filter(|successor| room && !self.is_known_dead(successor.name.rank()))
+        {
+            let (from, to) = (Some(self.ranks[at].name), Some(successor.name));
+            let words = successor.grant(word + 1).to_vec();
+            self.queued.push(Mail { from, to, handler: tell::GRANTED, words });
             (passed, self.seen.passed) = (1, self.seen.passed + 1);
         }
         self.ask_home(at, ask::UNLOCK, &[own(), LOCK, 0, position, word + 1, passed]);
@@ -334,8 +339,8 @@ impl World {
         }
         let (known, forgotten) = (false, false);
         self.ranks[at].doing = Doing::Gone { dead: true, known, forgotten };
-        let Self { mail, dice, .. } = self;
-        mail.retain(|mail| mail.from != Some(name) || dice.one_in(2));
+        let Self { queued, dice, .. } = self;
+        queued.retain(|queued| queued.from != Some(name) || dice.one_in(2));
     }
 
     /// Announces a rank's end to the others; its home forgets it.
@@ -347,7 +352,7 @@ impl World {
         } else if !forgotten {
             // Its messages to other ranks may arrive all the same.
             let name = self.ranks[at].name;
-            self.mail.retain(|mail| mail.from != Some(name) || mail.to.is_some());
+            self.queued.retain(|queued| queued.from != Some(name) || queued.to.is_some());
             self.engine.forget(number);
             self.seen.copies += u32::from(self.engine.orphans);
             self.ranks[at].doing = Doing::Gone { dead, known, forgotten: true };
@@ -358,35 +363,35 @@ impl World {
         let dead = self.engine.memory.dead.clone();
         if let Some((position, word)) = self.local_has.take() {
             (self.holder, self.word) = (None, word + 1);
-            assert!(self.lock().leave(position, 0, word + 1));
-            self.lock().settle(|rank| dead.contains(&rank));
+            assert!(self.lock().release(position, 0, word + 1));
+            self.lock().pass_over_withdrawn(|rank| dead.contains(&rank));
         } else if let Some(mut turn) = self.local {
-            let look = turn.look(self.lock(), |rank| dead.contains(&rank));
+            let look = turn.poll(self.lock(), |rank| dead.contains(&rank));
             self.local = Some(turn);
             match look {
-                Look::Taken(position, word) => {
+                TurnStatus::Taken(position, word) => {
                     self.granted(0, (position, word));
                     (self.local, self.local_has) = (None, Some((position, word)));
                 }
-                Look::HolderDied => {
+                TurnStatus::HolderDied => {
                     assert!(!dead.is_empty());
                     if turn.give_up(self.lock()) {
-                        self.lock().settle(|rank| dead.contains(&rank));
+                        self.lock().pass_over_withdrawn(|rank| dead.contains(&rank));
                     }
                     self.local = None;
                 }
-                Look::NotYet | Look::OwnerDied => {}
+                TurnStatus::NotYet | TurnStatus::OwnerDied => {}
             }
         } else if self.local_left > 0 {
             self.local_left -= 1;
-            self.local = Some(Turn::new(0, 0));
+            self.local = Some(LockTurn::new(0, 0));
         }
     }
 
     fn is_over(&self) -> bool {
         let gone = |rank: &Rank| matches!(rank.doing, Doing::Gone { forgotten: true, .. });
         let local = self.local_left == 0 && self.local.is_none() && self.local_has.is_none();
-        local && self.ranks.iter().all(gone) && self.mail.is_empty()
+        local && self.ranks.iter().all(gone) && self.queued.is_empty()
     }
 
     fn run(mut self) -> Seen {
@@ -411,20 +416,20 @@ impl World {
         }
         let doing: Vec<_> = self.ranks.iter().map(|rank| rank.doing).collect();
         let claims: Vec<_> = self.lock().claims().collect();
-        let Self { local, local_has, mail, .. } = &self;
+        let Self { local, local_has, queued, .. } = &self;
         let Engine { places, waits, .. } = &self.engine;
         let home = format!("{local:?} {local_has:?} {claims:?} {waits:?} {places:?}");
-        panic!("somebody waits for ever: {doing:?} {mail:?} {home}");
+        panic!("somebody waits for ever: {doing:?} {queued:?} {home}");
     }
 
     fn check_end(&mut self) {
         self.attend();
         assert!(!self.engine.has_waits() || self.engine.wants_room());
-        let head = self.lock().settle(|_| false);
+        let head = self.lock().pass_over_withdrawn(|_| false);
         if self.engine.memory.dead.is_empty() {
-            assert_eq!((head, self.seen.grants), (Head::Free, self.word as u32));
-        } else if head != Head::Free {
-            assert!(matches!(head, Head::Held(rank) if self.is_known_dead(rank)), "{head:?}");
+            assert_eq!((head, self.seen.grants), (LockHead::Free, self.word as u32));
+        } else if head != LockHead::Free {
+            assert!(matches!(head, LockHead::Held(rank) if self.is_known_dead(rank)), "{head:?}");
         } else {
             assert!(!self.broken, "a rank died with the lock, and it is free");
         }

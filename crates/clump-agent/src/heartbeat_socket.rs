@@ -1,0 +1,262 @@
+//! The beats between agents on the wire: sealed packets over the agent's own socket.
+//!
+//! A beat is a packet without body: kind heartbeat, header and trailer only. What is not sealed with the
+//! key of the job for exactly this pair of agents and their incarnations, or has come before, counts for
+//! nothing and changes nothing.
+
+use crate::failure_detector::{DetectorAction, FailureDetector};
+use crate::frame::Key;
+use crate::spec::AddressTable;
+use clump_net::seal::{JobKey, KeyError, Opener, Sealer};
+use clump_wire::{HEADER_BYTES, Header, Packet, PacketKind, Security};
+use std::net::{SocketAddr, UdpSocket};
+
+/// The stack number of the agent of node 0.
+const AGENT_STACK: u32 = 0xff00_0000;
+/// Beats taken from the socket at a time: no flood keeps the agent from its other work.
+const MAX_BEATS: usize = 256;
+/// More than any beat has.
+const MAX_BYTES: usize = 256;
+
+#[derive(Debug)]
+struct HeartbeatPeer {
+    node: u32,
+    addresses: Vec<SocketAddr>,
+    epoch: u32,
+    sealer: Sealer,
+    opener: Opener,
+    /// Number of the last beat that came from it.
+    heard: u64,
+}
+
+/// This agent's side of the beats.
+#[derive(Debug)]
+pub(crate) struct HeartbeatSocket {
+    /// One for each way to the others: beats go by all.
+    sockets: Vec<UdpSocket>,
+    job: u32,
+    stack: u32,
+    epoch: u32,
+    peers: Vec<HeartbeatPeer>,
+    /// Number of the last beat sent: the nonce, so it only grows.
+    sent: u64,
+    detector: FailureDetector,
+}
+
+impl HeartbeatSocket {
+    /// Starts to beat, from `sockets`, as the agent of `node`. The key is used up: zeros afterwards.
+    pub(crate) fn new(
+        sockets: Vec<UdpSocket>,
+        key: &mut Key,
+        security: Security,
+        (node, table): (u32, &AddressTable),
+        (silence_ns, now_ns): (u64, u64),
+    ) -> Result<Self, KeyError> {
+        let key = JobKey::new(&mut *key)?;
+        let stack = AGENT_STACK | node;
+        let epoch = table.agents.get(node as usize).map_or(0, |own| own.epoch);
+        let mut peers = Vec::new();
+        for (other, place) in (0..).zip(&table.agents).filter(|&(other, _)| other != node) {
+            let theirs = AGENT_STACK | other;
+            peers.push(HeartbeatPeer {
+                node: other,
+                addresses: [place.address]
+                    .into_iter()
+                    .chain(place.others.into_iter().flatten())
+                    .collect(),
+                epoch: place.epoch,
+                sealer: key.sealer(security, stack, epoch, theirs)?,
+                opener: key.opener(security, theirs, place.epoch, stack)?,
+                heard: 0,
+            });
+        }
+        let nodes: Vec<u32> = peers.iter().map(|peer| peer.node).collect();
+        let detector = FailureDetector::new(nodes, silence_ns, now_ns);
+        Ok(Self { sockets, job: key.job_tag(), stack, epoch, peers, sent: 0, detector })
+    }
+
+    /// What becomes readable when beats come.
+    pub(crate) fn sockets(&self) -> &[UdpSocket] {
+        &self.sockets
+    }
+
+    /// When [`HeartbeatSocket::handle_timeout`] wants to be called.
+    pub(crate) fn next_deadline_ns(&self) -> u64 {
+        self.detector.next_deadline_ns()
+    }
+
+    /// Takes the beats that have come.
+    pub(crate) fn receive(&mut self, now_ns: u64) {
+        let mut datagram = [0; MAX_BYTES];
+        for at in 0..self.sockets.len() {
+            for _ in 0..MAX_BEATS {
+                let Some(Ok(bytes)) = self.sockets.get(at).map(|s| s.recv(&mut datagram)) else {
+                    // Also what the kernel heard of beats that nobody took: the peer's silence says that.
+                    break;
+                };
+                self.take(&mut datagram[..bytes], now_ns);
+            }
+        }
+    }
+
+    fn take(&mut self, datagram: &mut [u8], now_ns: u64) {
+        let Ok(Packet { header, sealed_at }) = Packet::parse(datagram) else { return };
+        let for_this = header.job == self.job
+            && (header.target, header.target_epoch) == (self.stack, self.epoch)
+            && header.kind == PacketKind::Heartbeat;
+        if !for_this {
+            return;
+        }
+        let from = (header.source, header.epoch);
+        let is_from = |peer: &&mut HeartbeatPeer| (AGENT_STACK | peer.node, peer.epoch) == from;
+        let Some(peer) = self.peers.iter_mut().find(is_from) else { return };
+        let (head, sealed) = datagram.split_at_mut(sealed_at);
+        if header.number > peer.heard && peer.opener.open(header.number, head, sealed).is_some() {
+            peer.heard = header.number;
+            self.detector.on_heard(peer.node, now_ns);
+        }
+    }
+
+    /// Time has passed: beats if it is time to. Gives whom it does not hear any more, or hears again.
+    pub(crate) fn handle_timeout(&mut self, now_ns: u64) -> Vec<DetectorAction> {
+        if now_ns < self.detector.next_deadline_ns() {
+            return Vec::new();
+        }
+        self.receive(now_ns);
+        self.detector.handle_timeout(now_ns);
+        let mut said = Vec::new();
+        while let Some(action) = self.detector.poll_action() {
+            match action {
+                DetectorAction::Beat => self.beat(),
+                other => said.push(other),
+            }
+        }
+        said
+    }
+
+    fn beat(&mut self) {
+        self.sent += 1;
+        for peer in &self.peers {
+            let header = Header {
+                kind: PacketKind::Heartbeat,
+                job: self.job,
+                source: self.stack,
+                target: AGENT_STACK | peer.node,
+                epoch: self.epoch,
+                target_epoch: peer.epoch,
+                number: self.sent,
+                ..Header::default()
+            };
+            let mut datagram = [0; HEADER_BYTES + 16];
+            let (head, tag) = datagram.split_at_mut(HEADER_BYTES);
+            head.copy_from_slice(&header.encode(0));
+            let tag = &mut tag[..peer.sealer.tag_bytes()];
+            let bytes = HEADER_BYTES + tag.len();
+            if peer.sealer.in_place() {
+                peer.sealer.seal(self.sent, head, &mut [], tag);
+            } else {
+                peer.sealer.checksum(head, &[], tag);
+            }
+            // A beat that cannot be sent is one that is not heard: the next may be.
+            for (socket, address) in self.sockets.iter().zip(&peer.addresses) {
+                let _ = socket.send_to(&datagram[..bytes], address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure_detector::STARTING;
+    use crate::spec::BoundAddress;
+
+    const MS: u64 = 1_000_000;
+    const SILENCE: u64 = 1200 * MS;
+
+    /// Two agents on sockets of their own, under keys that may differ.
+    fn pair(security: Security, same_key: bool) -> [HeartbeatSocket; 2] {
+        let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
+        let place = |epoch: u32, socket: &UdpSocket| BoundAddress {
+            address: socket.local_addr().unwrap(),
+            others: Default::default(),
+            epoch,
+        };
+        let agents = (5..).zip(&sockets).map(|(epoch, socket)| place(epoch, socket)).collect();
+        let table = AddressTable { agents, interfaces: Vec::new(), ranks: Vec::new() };
+        let bytes = *Key::random().unwrap();
+        let mut node = 0;
+        sockets.map(|socket| {
+            let mut key =
+                if same_key { Key::new(|| bytes).unwrap() } else { Key::random().unwrap() };
+            let heartbeats = HeartbeatSocket::new(
+                vec![socket],
+                &mut key,
+                security,
+                (node, &table),
+                (SILENCE, 0),
+            )
+            .unwrap();
+            node += 1;
+            heartbeats
+        })
+    }
+
+    /// Lets both run until they must have noticed a peer that was never heard; gives what each said.
+    fn run([a, b]: &mut [HeartbeatSocket; 2]) -> (Vec<DetectorAction>, Vec<DetectorAction>) {
+        let mut said = (Vec::new(), Vec::new());
+        for now in (0..2 * STARTING * SILENCE).step_by(100 * MS as usize) {
+            said.0.extend(a.handle_timeout(now));
+            said.1.extend(b.handle_timeout(now));
+        }
+        said
+    }
+
+    #[test]
+    fn agents_of_a_job_hear_each_other() {
+        for security in [Security::Aead, Security::Crc] {
+            assert_eq!(run(&mut pair(security, true)), (vec![], vec![]));
+        }
+    }
+
+    #[test]
+    fn beats_under_another_key_are_not_heard() {
+        let mut hearts = pair(Security::Aead, false);
+        assert_eq!(
+            run(&mut hearts),
+            (vec![DetectorAction::Silent(1)], vec![DetectorAction::Silent(0)])
+        );
+    }
+
+    #[test]
+    fn old_beats_and_forged_ones_are_not_heard() {
+        let [a, b] = &mut pair(Security::Aead, true);
+        b.beat();
+        let mut beat = [0; MAX_BYTES];
+        let bytes = loop {
+            match a.sockets[0].recv(&mut beat) {
+                Ok(bytes) => break bytes,
+                Err(_) => clump_os::clock::yield_now(),
+            }
+        };
+        let good = beat[..bytes].to_vec();
+        for at in 0..bytes {
+            let mut forged = good.clone();
+            forged[at] ^= 0x40;
+            a.take(&mut forged, 1);
+            assert_eq!(a.peers[0].heard, 0, "byte {at}");
+            a.take(&mut good[..at].to_vec(), 1);
+            assert_eq!(a.peers[0].heard, 0, "cut at {at}");
+        }
+        a.take(&mut good.clone(), 1);
+        assert_eq!(a.peers[0].heard, 1);
+        // Heard again and again by somebody who plays it back, the peer is silent all the same.
+        let mut said = Vec::new();
+        for now in (0..2 * SILENCE).step_by(100 * MS as usize) {
+            a.take(&mut good.clone(), now);
+            said.extend(a.handle_timeout(now));
+        }
+        assert_eq!(said, [DetectorAction::Silent(1)]);
+    }
+}

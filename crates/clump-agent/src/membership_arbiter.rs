@@ -1,0 +1,147 @@
+//! Which node is given up when nodes do not hear each other. Pure.
+//!
+//! Agents accuse: "I do not hear node 2". After the first accusation the jury waits for as long as others
+//! may take to notice the same, and then gives up nodes until no accusation is left among those that
+//! stay: at each turn the node that most of the others accuse; of several, the one that accuses least (a
+//! stopped agent accuses nobody); of these, the last.
+
+use std::collections::BTreeSet;
+
+/// The accusations that stand.
+#[derive(Debug)]
+pub struct MembershipArbiter {
+    patience_ns: u64,
+    /// Accuser, accused.
+    accusations: BTreeSet<(u32, u32)>,
+    decide_ns: Option<u64>,
+}
+
+/// A node to give up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Eviction {
+    /// The node.
+    pub node: u32,
+    /// Those that did not hear it.
+    pub reporters: Vec<u32>,
+}
+
+impl MembershipArbiter {
+    /// Waits for `patience_ns` after the first accusation.
+    pub fn new(patience_ns: u64) -> Self {
+        Self { patience_ns, accusations: BTreeSet::new(), decide_ns: None }
+    }
+
+    /// Node `accuser` does not hear node `accused`.
+    pub fn on_silent(&mut self, reporter: u32, suspected: u32, now_ns: u64) {
+        if reporter != suspected {
+            self.accusations.insert((reporter, suspected));
+            self.decide_ns.get_or_insert(now_ns + self.patience_ns);
+        }
+    }
+
+    /// It hears it again.
+    pub fn on_heard(&mut self, reporter: u32, suspected: u32) {
+        self.accusations.remove(&(reporter, suspected));
+        if self.accusations.is_empty() {
+            self.decide_ns = None;
+        }
+    }
+
+    /// A node is out of the job: what it said does not count any more, nor what was said about it.
+    pub fn on_gone(&mut self, node: u32) {
+        self.accusations.retain(|&(reporter, suspected)| reporter != node && suspected != node);
+        if self.accusations.is_empty() {
+            self.decide_ns = None;
+        }
+    }
+
+    /// When [`MembershipArbiter::handle_timeout`] wants to be called.
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        self.decide_ns
+    }
+
+    /// Time has passed: gives the nodes to give up now.
+    pub fn handle_timeout(&mut self, now_ns: u64) -> Vec<Eviction> {
+        let mut verdicts = Vec::new();
+        if self.decide_ns.is_none_or(|at| at > now_ns) {
+            return verdicts;
+        }
+        while let Some(verdict) = self.worst() {
+            self.on_gone(verdict.node);
+            verdicts.push(verdict);
+        }
+        verdicts
+    }
+
+    fn worst(&self) -> Option<Eviction> {
+        let suspected: BTreeSet<u32> =
+            self.accusations.iter().map(|&(_, suspected)| suspected).collect();
+        let against =
+            |node| self.accusations.iter().filter(|&&(_, suspected)| suspected == node).count();
+        let by = |node| self.accusations.iter().filter(|&&(reporter, _)| reporter == node).count();
+        let weight = |node: u32| (against(node), std::cmp::Reverse(by(node)), node);
+        let node = suspected.into_iter().max_by_key(|&node| weight(node))?;
+        let reporters = self.accusations.iter().filter(|&&(_, suspected)| suspected == node);
+        Some(Eviction { node, reporters: reporters.map(|&(reporter, _)| reporter).collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is decided after these accusations.
+    fn decided(accusations: &[(u32, u32)]) -> Vec<u32> {
+        let mut arbiter = MembershipArbiter::new(10);
+        for (at, &(reporter, suspected)) in (100..).zip(accusations) {
+            arbiter.on_silent(reporter, suspected, at);
+        }
+        assert!(arbiter.handle_timeout(109).is_empty(), "too early");
+        let verdicts = arbiter.handle_timeout(110);
+        assert_eq!(arbiter.next_deadline_ns(), None, "nothing is left to decide");
+        verdicts.into_iter().map(|verdict| verdict.node).collect()
+    }
+
+    #[test]
+    fn a_stopped_node_is_given_up() {
+        assert_eq!(decided(&[(0, 1)]), [1]);
+        assert_eq!(decided(&[(1, 0)]), [0]);
+        assert_eq!(decided(&[(0, 2), (1, 2), (3, 2)]), [2]);
+    }
+
+    #[test]
+    fn a_node_that_is_cut_off_accuses_all_and_is_given_up_alone() {
+        assert_eq!(decided(&[(0, 1), (1, 0), (2, 1), (1, 2), (1, 3), (3, 1)]), [1]);
+    }
+
+    #[test]
+    fn of_two_that_do_not_hear_each_other_the_last_is_given_up() {
+        assert_eq!(decided(&[(0, 1), (1, 0)]), [1]);
+        assert_eq!(decided(&[(1, 2), (2, 1)]), [2]);
+    }
+
+    #[test]
+    fn a_job_that_is_cut_in_two_keeps_one_part() {
+        let halves = [(0, 2), (0, 3), (1, 2), (1, 3), (2, 0), (2, 1), (3, 0), (3, 1)];
+        assert_eq!(decided(&halves), [3, 2]);
+    }
+
+    #[test]
+    fn two_stopped_nodes_are_both_given_up() {
+        assert_eq!(decided(&[(0, 1), (0, 3), (2, 1), (2, 3)]), [3, 1]);
+    }
+
+    #[test]
+    fn who_is_heard_again_in_time_stays() {
+        let mut arbiter = MembershipArbiter::new(10);
+        arbiter.on_silent(0, 1, 100);
+        arbiter.on_silent(0, 0, 100);
+        arbiter.on_heard(0, 1);
+        assert_eq!(arbiter.next_deadline_ns(), None);
+        assert!(arbiter.handle_timeout(200).is_empty());
+        arbiter.on_silent(0, 1, 300);
+        assert_eq!(arbiter.next_deadline_ns(), Some(310));
+        arbiter.on_gone(1);
+        assert!(arbiter.handle_timeout(400).is_empty());
+    }
+}

@@ -1,0 +1,154 @@
+//! How long ranks of this node should spin and yield before they sleep: measured, not guessed.
+//!
+//! With a core of its own a rank spins for about as long as being woken would cost (then waiting costs
+//! at most twice the best choice), and yields a few times. With more ranks than cores whoever spins
+//! takes time from whom it waits for: it yields almost at once, and sleeps a little later, because a
+//! turn of all ranks through the yields is cheaper than a sleep and a wake each.
+
+use clump_boot::Config;
+use clump_os::sync::{AtomicU32, Ordering};
+use clump_os::{clock, futex, thread};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What waiting costs on this machine now, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitCosts {
+    /// Giving the processor away and getting it back, with nobody else there.
+    pub yield_ns: u64,
+    /// From the call that wakes a sleeping thread to that thread running.
+    pub wake_ns: u64,
+}
+
+/// How long to spin and to yield, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpinPolicy {
+    /// How long to spin before yielding.
+    pub spin_ns: u64,
+    /// How long to yield before sleeping.
+    pub yield_ns: u64,
+}
+
+/// What a wake-up costs on an ordinary machine, where it cannot be measured.
+const USUAL_WAKE_NS: u64 = 10_000;
+/// Longest time that each measurement may take: on a busy machine one yield can take milliseconds.
+const BUDGET_NS: u64 = 1_000_000;
+
+impl WaitCosts {
+    /// Measures, within 3 ms. Starts a thread and ends it.
+    pub fn measure() -> Self {
+        Self { yield_ns: yield_cost(), wake_ns: wake_cost() }
+    }
+}
+
+impl SpinPolicy {
+    /// What suits `ranks` ranks on `cores` cores.
+    pub fn suited(ranks: usize, cores: usize, costs: WaitCosts) -> Self {
+        if ranks <= cores {
+            let spin_ns = (costs.wake_ns * 2).clamp(10_000, 40_000);
+            return Self { spin_ns, yield_ns: (costs.yield_ns * 8).clamp(2_000, 20_000) };
+        }
+        let spin_ns = costs.yield_ns.clamp(300, 1_000);
+        Self { spin_ns, yield_ns: (costs.wake_ns * 4).clamp(30_000, 80_000) }
+    }
+
+    /// The same, where the user did not decide.
+    pub fn effective(config: &Config, ranks: usize, cores: usize) -> Self {
+        if config.spin_ns != 0 && config.yield_ns != 0 {
+            return Self { spin_ns: config.spin_ns, yield_ns: config.yield_ns };
+        }
+        let measured = Self::suited(ranks, cores, WaitCosts::measure());
+        let or = |set: u64, measured: u64| if set == 0 { measured } else { set };
+        Self {
+            spin_ns: or(config.spin_ns, measured.spin_ns),
+            yield_ns: or(config.yield_ns, measured.yield_ns),
+        }
+    }
+}
+
+fn yield_cost() -> u64 {
+    let start = clock::now_ns();
+    let mut least = u64::MAX;
+    for _ in 0..64 {
+        let before = clock::now_ns();
+        clock::yield_now();
+        let after = clock::now_ns();
+        least = least.min(after - before);
+        if after - start > BUDGET_NS {
+            break;
+        }
+    }
+    least.max(1)
+}
+
+/// Half the median round trip of two threads that sleep for each other.
+fn wake_cost() -> u64 {
+    // Words of the ball: even, this thread's turn; odd, the other's. STOP ends the game.
+    const STOP: u32 = u32::MAX;
+    let ball = Arc::new(AtomicU32::new(0));
+    let theirs = ball.clone();
+    let partner = thread::spawn("clump-wake", move || {
+        loop {
+            match theirs.load(Ordering::Acquire) {
+                STOP => return,
+                turn if turn % 2 == 0 => {
+                    futex::wait(&theirs, turn, Some(Duration::from_millis(1)));
+                }
+                turn => {
+                    theirs.store(turn + 1, Ordering::Release);
+                    futex::wake_all(&theirs);
+                }
+            }
+        }
+    });
+    // Without a thread the usual cost will do: ranks are what such a limit is for.
+    let Ok(partner) = partner else { return USUAL_WAKE_NS };
+    let start = clock::now_ns();
+    let mut trips = Vec::with_capacity(64);
+    while trips.len() < 64 && clock::now_ns() - start < BUDGET_NS {
+        let before = clock::now_ns();
+        let turn = ball.load(Ordering::Acquire) + 1;
+        ball.store(turn, Ordering::Release);
+        futex::wake_all(&ball);
+        while ball.load(Ordering::Acquire) == turn && clock::now_ns() - start < BUDGET_NS {
+            futex::wait(&ball, turn, Some(Duration::from_micros(200)));
+        }
+        trips.push(clock::now_ns() - before);
+    }
+    ball.store(STOP, Ordering::Release);
+    futex::wake_all(&ball);
+    let _ = partner.join();
+    trips.sort_unstable();
+    trips.get(trips.len() / 2).map_or(USUAL_WAKE_NS, |trip| (trip / 2).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_plausible() {
+        let costs = WaitCosts::measure();
+        assert!(costs.yield_ns > 0 && costs.wake_ns > 0, "{costs:?}");
+    }
+
+    #[test]
+    fn who_shares_a_core_hardly_spins() {
+        for costs in [(1, 1), (500, 8_000), (u64::from(u32::MAX), u64::from(u32::MAX))] {
+            let costs = WaitCosts { yield_ns: costs.0, wake_ns: costs.1 };
+            let own = SpinPolicy::suited(2, 2, costs);
+            let shared = SpinPolicy::suited(3, 2, costs);
+            assert!((10_000..=40_000).contains(&own.spin_ns));
+            assert!((300..=1_000).contains(&shared.spin_ns));
+            assert!((30_000..=80_000).contains(&shared.yield_ns));
+        }
+    }
+
+    #[test]
+    fn the_user_decides() {
+        let config = Config::load_with(&[("spin_ns", "7"), ("yield_ns", "9")]).unwrap();
+        assert_eq!(SpinPolicy::effective(&config, 1, 1), SpinPolicy { spin_ns: 7, yield_ns: 9 });
+        let config = Config::load_with(&[("spin_ns", "7")]).unwrap();
+        assert_eq!(SpinPolicy::effective(&config, 1, 1).spin_ns, 7);
+    }
+}

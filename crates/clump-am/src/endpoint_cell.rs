@@ -1,0 +1,489 @@
+//! A place where an endpoint lies: empty or not, one thread's or everybody's, and not the same all its life.
+//!
+//! `Endpoint` is its thread's for ever, and `SharedEndpoint` always takes a lock. Interfaces in which
+//! endpoints move between threads (the bundles of Active Messages II) put theirs into berths. A berth
+//! lives as long as its owner likes, so whoever uses one whose endpoint has gone gets an error.
+
+use crate::context::RankContext;
+use crate::core::{Body, Core, Deferred, SendAttempt};
+use crate::endpoint::Ownership;
+use crate::error::{ErrorKind, Result};
+use crate::handler::{Handler, HandlerResult};
+use crate::payload::Payload;
+use crate::peer::{Dest, Tag};
+use crate::progress::{Guarded, Pollable};
+use crate::returned::Returned;
+use crate::send::{Outgoing, send_slowly};
+use crate::token::{LayerPayload, Token};
+use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
+use clump_shm::name::Name;
+use clump_shm::segment::Segment;
+use std::cell::{Cell, UnsafeCell};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+static THREADS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The number of this thread, never 0 and never another's.
+#[inline(always)]
+pub fn this_thread() -> u64 {
+    match NUMBER.get() {
+        0 => number_this_thread(),
+        number => number,
+    }
+}
+
+#[cold]
+fn number_this_thread() -> u64 {
+    let number = THREADS.fetch_add(1, Ordering::Relaxed) + 1;
+    NUMBER.set(number);
+    number
+}
+
+/// Who may send to an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Whoever knows this tag.
+    Tag(Tag),
+    /// Everybody, whatever tag they give.
+    Everyone,
+    /// Nobody.
+    Nobody,
+}
+
+/// See the module.
+///
+/// # Invariants
+/// 1. The core is reached only through an [`BorrowedEndpoint`], and there is one at a time: by the thread whose berth
+///    it is, which sets `busy` meanwhile, or by whoever holds `lock`, while the berth is nobody's.
+/// 2. Only a thread that is inside changes whose the berth is, and only from or to itself or nobody.
+#[derive(Debug)]
+pub struct EndpointCell {
+    /// The thread whose it is; 0 while it is nobody's.
+    thread: AtomicU64,
+    /// Whether that thread is inside.
+    busy: AtomicBool,
+    lock: Mutex<()>,
+    /// The thread that is inside by the lock.
+    locked_by: AtomicU64,
+    core: UnsafeCell<Option<Guarded>>,
+}
+
+// SAFETY: invariant 1; a Guarded is Send.
+unsafe impl Sync for EndpointCell {}
+
+impl Default for EndpointCell {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl EndpointCell {
+    /// An empty berth, nobody's.
+    pub const fn new() -> Self {
+        Self {
+            thread: AtomicU64::new(0),
+            busy: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            locked_by: AtomicU64::new(0),
+            core: UnsafeCell::new(None),
+        }
+    }
+
+    /// Opens an endpoint here that nobody may send to yet.
+    ///
+    /// # Errors
+    /// The rank has as many endpoints as it may; there is one here; the berth is another thread's.
+    pub fn open(&self, context: &Arc<RankContext>) -> Result<Name> {
+        let core = Core::open(context, nobodys_tag()?)?;
+        let name = core.inbox.name();
+        let space = self.enter_any(true)?;
+        // SAFETY: invariant 1; the borrow ends with this statement.
+        let core_here = unsafe { &mut *self.core.get() };
+        if core_here.is_some() {
+            return Err(ErrorKind::Occupied.into());
+        }
+        *core_here = Some(Guarded(core));
+        drop(space);
+        Ok(name)
+    }
+
+    /// Closes the endpoint that lies here.
+    ///
+    /// # Errors
+    /// There is none; one of its handlers runs on this thread; the berth is another thread's.
+    pub fn close(&self) -> Result<()> {
+        let space = self.enter_any(true)?;
+        // SAFETY: invariant 1; the borrow ends with this statement.
+        let core = unsafe { (*self.core.get()).take() };
+        let empty = core.is_none();
+        drop(core);
+        drop(space);
+        if empty { Err(ErrorKind::NoEndpoint.into()) } else { Ok(()) }
+    }
+
+    /// The endpoint, for one call. Waits while another thread is inside, if the berth is nobody's.
+    ///
+    /// # Errors
+    /// There is none; one of its handlers runs on this thread; the berth is another thread's.
+    #[inline(always)]
+    pub fn enter(&self) -> Result<BorrowedEndpoint<'_>> {
+        BorrowedEndpoint::of(self.enter_any(true)?)
+    }
+
+    /// Makes the berth this thread's, which needs no lock then.
+    ///
+    /// # Errors
+    /// As for [`EndpointCell::enter`], but the berth may be empty.
+    pub fn take(&self) -> Result<()> {
+        let space = self.enter_any(true)?;
+        if space.lock.is_some() {
+            self.thread.store(this_thread(), Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Makes the berth nobody's.
+    ///
+    /// # Errors
+    /// As for [`EndpointCell::take`].
+    pub fn let_go(&self) -> Result<()> {
+        let space = self.enter_any(true)?;
+        if space.lock.is_none() {
+            drop(space);
+            // SYNC 16: pairs with enter_locked
+            self.thread.store(0, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn enter_any(&self, wait: bool) -> Result<CellAccess<'_>> {
+        if self.thread.load(Ordering::Relaxed) != this_thread() {
+            return self.enter_locked(wait);
+        }
+        // Only this thread writes it while the berth is its own.
+        if self.busy.load(Ordering::Relaxed) {
+            return Err(ErrorKind::InHandler.into());
+        }
+        self.busy.store(true, Ordering::Relaxed);
+        Ok(CellAccess { endpoint_cell: self, lock: None })
+    }
+
+    fn enter_locked(&self, wait: bool) -> Result<CellAccess<'_>> {
+        let me = this_thread();
+        if self.locked_by.load(Ordering::Relaxed) == me {
+            return Err(ErrorKind::InHandler.into());
+        }
+        let lock = match self.lock.try_lock() {
+            Ok(lock) => lock,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) if wait => {
+                self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+            Err(TryLockError::WouldBlock) => return Err(ErrorKind::OtherThread.into()),
+        };
+        // SYNC 16: pairs with let_go
+        if self.thread.load(Ordering::Acquire) != 0 {
+            return Err(ErrorKind::OtherThread.into());
+        }
+        self.locked_by.store(me, Ordering::Relaxed);
+        Ok(CellAccess { endpoint_cell: self, lock: Some(lock) })
+    }
+
+    /// Whether the berth is this thread's.
+    #[inline(always)]
+    pub fn is_mine(&self) -> bool {
+        self.thread.load(Ordering::Relaxed) == this_thread()
+    }
+
+    /// The endpoint, for one call, unless another thread is inside.
+    ///
+    /// # Errors
+    /// As for [`EndpointCell::enter`], and if another thread is inside.
+    #[inline(always)]
+    pub fn try_enter(&self) -> Result<BorrowedEndpoint<'_>> {
+        BorrowedEndpoint::of(self.enter_any(false)?)
+    }
+
+    /// Whether this thread is inside: in a handler of the endpoint.
+    pub fn is_inside(&self) -> bool {
+        let me = this_thread();
+        if self.thread.load(Ordering::Relaxed) == me {
+            self.busy.load(Ordering::Relaxed)
+        } else {
+            self.locked_by.load(Ordering::Relaxed) == me
+        }
+    }
+}
+
+/// Leave to touch what lies in a berth.
+#[derive(Debug)]
+struct CellAccess<'a> {
+    endpoint_cell: &'a EndpointCell,
+    lock: Option<MutexGuard<'a, ()>>,
+}
+
+impl Drop for CellAccess<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        match &self.lock {
+            None => self.endpoint_cell.busy.store(false, Ordering::Relaxed),
+            Some(_) => self.endpoint_cell.locked_by.store(0, Ordering::Relaxed),
+        }
+    }
+}
+
+/// The endpoint in a berth, for one call.
+#[derive(Debug)]
+pub struct BorrowedEndpoint<'a> {
+    core: &'a mut Core,
+    space: CellAccess<'a>,
+}
+
+impl<'a> BorrowedEndpoint<'a> {
+    #[inline(always)]
+    fn of(space: CellAccess<'a>) -> Result<Self> {
+        // SAFETY: invariant 1; the space outlives the borrow.
+        match unsafe { &mut *space.endpoint_cell.core.get() } {
+            Some(Guarded(core)) => Ok(Self { core, space }),
+            None => Err(ErrorKind::NoEndpoint.into()),
+        }
+    }
+
+    /// The endpoint's global name.
+    pub fn name(&self) -> Name {
+        self.core.handler_context.name
+    }
+
+    /// Handles what has arrived; returns how many messages. Never blocks.
+    ///
+    /// # Errors
+    /// As for [`crate::Endpoint::poll`].
+    #[inline(always)]
+    pub fn poll(&mut self) -> Result<usize> {
+        self.core.poll()
+    }
+
+    /// Sends a request with up to [`crate::MAX_CARRIED`] words, and polls this endpoint. Without room it lets
+    /// go of the berth and polls `bundle` until there is some, or until the rank's patience ends.
+    ///
+    /// # Errors
+    /// As for [`EndpointCell::enter`] and [`crate::Endpoint::request_long`].
+    #[inline(always)]
+    pub fn send(
+        self,
+        bundle: &impl Pollable,
+        (dest, handler): (Dest, Handler),
+        words: &[u64],
+        parcel: LayerPayload<'_>,
+    ) -> Result<()> {
+        let progress = Cell::default();
+        let body = parcel.body(&progress);
+        let sent = match body {
+            Body::Short if words.len() <= clump_shm::slot::INLINE => {
+                self.core.attempt_short(dest, handler, words)?
+            }
+            _ => self.core.attempt(dest, handler, words, body)?,
+        };
+        let polled = self.core.poll_after_send();
+        if sent == SendAttempt::Sent {
+            return polled.map(drop);
+        }
+        let (context, endpoint_cell) =
+            (self.core.handler_context.context.clone(), self.space.endpoint_cell);
+        drop(self);
+        let message = Outgoing { dest, handler, words, body };
+        match polled {
+            Ok(_) => send_slowly(&endpoint_cell, bundle, &context, message),
+            Err(error) if body.is_begun() => {
+                // What is packed in part has to be packed whole: an ordered flow would wait for it.
+                send_slowly(&endpoint_cell, bundle, &context, message)?;
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends if there is room now. Does not poll. Of a long payload that was packed in part the rest is
+    /// copied, and sent by later polls; until then there is no room for another one.
+    ///
+    /// # Errors
+    /// As for [`crate::Endpoint::try_request`].
+    pub fn try_send(
+        &mut self,
+        (dest, handler): (Dest, Handler),
+        words: &[u64],
+        parcel: LayerPayload<'_>,
+    ) -> Result<SendAttempt> {
+        let deferred = &self.core.handler_context.backlog.deferred;
+        if matches!(parcel, LayerPayload::Long(..)) && deferred.iter().any(|d| d.deposit.is_some())
+        {
+            return Ok(SendAttempt::Full);
+        }
+        let progress = Cell::default();
+        let body = parcel.body(&progress);
+        let sent = self.core.attempt(dest, handler, words, body)?;
+        let begun = body.is_begun();
+        match parcel {
+            LayerPayload::Long(offset, payload) if sent == SendAttempt::Full && begun => {
+                let backlog = &mut self.core.handler_context.backlog;
+                let (words, payload) = (words.to_vec(), Some(payload.to_vec()));
+                let deposit = Some((offset, progress));
+                let deferred = Deferred { dest, handler, words, payload, deposit, since: 0 };
+                backlog.deferred.push_back(deferred);
+                backlog.busy = true;
+                Ok(SendAttempt::Sent)
+            }
+            _ => Ok(sent),
+        }
+    }
+
+    /// Maps an endpoint's name into the translation table.
+    ///
+    /// # Errors
+    /// As for [`crate::Endpoint::map`].
+    pub fn map(&mut self, name: Name, tag: Tag) -> Result<Dest> {
+        self.core.map(name, tag, false)
+    }
+
+    /// Takes a destination out of the table.
+    ///
+    /// # Errors
+    /// There is none of that number.
+    pub fn unmap(&mut self, dest: Dest) -> Result<()> {
+        self.core.unmap(dest)
+    }
+
+    /// Whether something that waits for room is to go to `dest`, which is not to be unmapped before.
+    pub fn has_deferred(&self, dest: Dest) -> bool {
+        self.core.has_deferred(dest)
+    }
+
+    /// Says who may send from now on.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn set_access(&mut self, access: Access) -> Result<()> {
+        let (tag, everyone) = match access {
+            Access::Tag(tag) => (tag, false),
+            Access::Everyone => (nobodys_tag()?, true),
+            Access::Nobody => (nobodys_tag()?, false),
+        };
+        self.core.handler_context.block.set_tag(tag.0);
+        self.core.handler_context.block.set_everyone(everyone);
+        Ok(())
+    }
+
+    /// Sets the handler of that number.
+    pub fn set_handler<R: HandlerResult>(
+        &mut self,
+        handler: Handler,
+        run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + Send + 'static,
+    ) {
+        self.core.table.set(handler, run);
+    }
+
+    /// Sets handler 0, for messages that come back.
+    pub fn on_returned(&mut self, run: impl FnMut(&Returned) + Send + 'static) {
+        self.core.on_returned = Some(Box::new(run));
+    }
+
+    /// Exports memory for deposits: `bytes` of it, which later calls let grow up to `reserved`.
+    ///
+    /// # Errors
+    /// Space or memory has run out; more than was reserved.
+    pub fn export_growing(&mut self, reserved: u64, bytes: u64) -> Result<Segment> {
+        self.core.export_growing(reserved, bytes)
+    }
+}
+
+impl Deref for BorrowedEndpoint<'_> {
+    type Target = Core;
+    fn deref(&self) -> &Core {
+        self.core
+    }
+}
+
+impl DerefMut for BorrowedEndpoint<'_> {
+    fn deref_mut(&mut self) -> &mut Core {
+        self.core
+    }
+}
+
+impl<'b> Ownership for &'b EndpointCell {
+    type Cell = EndpointCell;
+
+    fn cell(&self) -> &EndpointCell {
+        self
+    }
+
+    type Guard<'a>
+        = BorrowedEndpoint<'a>
+    where
+        'b: 'a;
+
+    fn core(&self) -> Result<BorrowedEndpoint<'_>> {
+        self.enter()
+    }
+}
+
+impl EndpointCell {
+    /// What `run` does with the endpoint, if there is one and this thread may use it now.
+    fn if_free<T: Default>(&self, wait: bool, run: impl FnOnce(&mut Core) -> T) -> T {
+        match self.enter_any(wait).and_then(BorrowedEndpoint::of) {
+            Ok(mut inside) => run(&mut inside),
+            Err(_) => T::default(),
+        }
+    }
+}
+
+impl Pollable for EndpointCell {
+    fn poll_once(&self) -> Result<usize> {
+        match self.enter_any(false).and_then(BorrowedEndpoint::of) {
+            Ok(inside) => inside.core.poll_in_wait(),
+            Err(_) => Ok(0),
+        }
+    }
+
+    fn housekeeping(&self) -> Result<()> {
+        match self.enter_any(false).and_then(BorrowedEndpoint::of) {
+            Ok(inside) => inside.core.housekeeping(),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn in_bundle(&self) -> bool {
+        false
+    }
+
+    fn force_network_poll(&self) {
+        self.if_free(false, Core::force_network_poll);
+    }
+
+    fn activity(&self) -> u64 {
+        self.if_free(false, |core| core.activity())
+    }
+
+    fn arm_notifications(&self) {
+        self.if_free(true, |core| core.inbox.arm_all_notifications());
+    }
+
+    fn request_room(&self) {
+        self.if_free(true, Core::request_room_for_backlog);
+    }
+
+    fn anything_waiting(&self) -> bool {
+        self.if_free(true, Core::anything_waiting)
+    }
+}
+
+/// A tag that nobody can know.
+fn nobodys_tag() -> Result<Tag> {
+    let random = clump_os::process::random();
+    random.map(Tag).map_err(|error| clump_shm::Error::from(error).into())
+}

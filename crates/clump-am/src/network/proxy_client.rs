@@ -1,0 +1,502 @@
+//! A rank's way to other nodes through the proxies of its own: lanes to them, and the account of what endpoints
+//! of other nodes have not consumed. What comes from other nodes proxies put into the endpoints' own lanes.
+
+use super::forward::{Forward, stamp};
+use super::{Accept, credit_bytes};
+use crate::error::Result;
+use clump_boot::Dispatch;
+use clump_net::original::{CONSUMED, Original};
+use clump_net::{
+    Disposition, FlowId, Flows, Progress, Pushed, QueuedMessage, REQUEST_COST, Refusal, Request,
+};
+use clump_os::clock;
+use clump_shm::lane::CreditRequest;
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+use clump_shm::path::Path;
+use clump_shm::rank::RankBlock;
+use clump_shm::shared::Shared;
+use clump_shm::slot::{Header, MAX_WORDS};
+use clump_trace::Sampler;
+use clump_wire::frame::{FrameKind, Route};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How soon what became of messages to a rank that is gone is asked for again.
+const ASK_AGAIN_NS: u64 = 2_000_000;
+
+/// The name of proxy `which` of this node as ranks hand messages to it.
+pub fn proxy_name(node: &NodeMemory, which: u32) -> Name {
+    Name::new(node.interface_id(node.node()) + which, 0, 1)
+}
+
+/// Where a portal's time comes from: nanoseconds of the clock that all processes of the machine share.
+pub type ProxyClientClock = Box<dyn Fn() -> u64 + Send>;
+
+/// See the module. [`crate::Network`] has one for a rank; a simulation has one of its own, with its own time.
+#[derive(Debug)]
+pub struct ProxyClient {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    clock: ProxyClientClock,
+    node: NodeMemory,
+    rank: u32,
+    dispatch: Dispatch,
+    ways: Vec<Path>,
+    flows: Flows,
+    credit: u64,
+    /// What had to find room and did not, by way; the oldest first.
+    kept: VecDeque<(usize, Header, [u64; MAX_WORDS], Vec<u8>)>,
+    kept_bytes: usize,
+    /// Where messages with many words are put together.
+    beside: Vec<u8>,
+    next_way: usize,
+    /// The way on which a message has found no room since one last did, if any.
+    full_way: Option<usize>,
+    next_message: u32,
+    /// Which messages carry the time, for the proxy's monitor.
+    dice: Sampler,
+    /// Ranks of other nodes that take nothing any more.
+    gone: Vec<Option<Refusal>>,
+    /// Ranks that are gone and may not have consumed all that was sent to them.
+    left: Vec<u32>,
+    asked_at: u64,
+    /// Ranks that flows lead to and that are not gone.
+    watched: Vec<(u32, Shared<RankBlock>)>,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "portal of rank {} to {} proxies", self.rank, self.ways.len())
+    }
+}
+
+impl ProxyClient {
+    pub(crate) fn open(node: &NodeMemory, rank: u32, dispatch: Dispatch) -> Result<Self> {
+        Self::with_clock(node, rank, dispatch, Box::new(clock::now_ns))
+    }
+
+    /// The portal of `rank` to the proxies of its node, which must have opened.
+    ///
+    /// # Errors
+    /// Address space has run out.
+    pub fn with_clock(
+        node: &NodeMemory,
+        rank: u32,
+        dispatch: Dispatch,
+        clock: ProxyClientClock,
+    ) -> Result<Self> {
+        let me = Name::new(rank, 0, 1);
+        // Nothing is sent back on these lanes; they are lanes of requests all the same.
+        let no_reply = Some(0);
+        let ways = (0..node.proxies())
+            .map(|which| Path::for_requests(node, me, proxy_name(node, which), no_reply))
+            .collect::<clump_shm::Result<Vec<_>>>()?;
+        let inner = Inner {
+            clock,
+            rank,
+            dispatch,
+            ways,
+            flows: Flows::default(),
+            credit: credit_bytes(node),
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+            beside: Vec::new(),
+            next_way: rank as usize,
+            full_way: None,
+            next_message: 0,
+            dice: Sampler::new(rank.into()),
+            gone: vec![None; node.ranks()],
+            left: Vec::new(),
+            asked_at: 0,
+            watched: Vec::new(),
+            node: node.clone(),
+        };
+        Ok(Self { inner: Mutex::new(inner) })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the way between two endpoints; the same way again when it is open.
+    pub fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
+        let mut inner = self.inner();
+        inner.watch(peer);
+        inner.flows.open(from, to, peer, ordered)
+    }
+
+    /// Sends a short or medium request.
+    #[inline]
+    pub fn request(&self, request: &Request<'_>, payload: &[u8]) -> Pushed {
+        let mut inner = self.inner();
+        let cost = REQUEST_COST + payload.len() as u64;
+        let forward = match inner.admit(request, cost) {
+            Ok(forward) => forward,
+            Err(push) => return push,
+        };
+        let way = inner.proxy_for(&forward);
+        if !inner.push(way, &forward, payload) {
+            return Pushed::Full;
+        }
+        inner.spend(request.flow, cost);
+        Pushed::Accepted
+    }
+
+    /// Sends a long request, or as much of it as there is room for.
+    pub fn request_long(
+        &self,
+        request: &Request<'_>,
+        payload: &[u8],
+        progress: &mut Progress,
+    ) -> Pushed {
+        let mut inner = self.inner();
+        let (mut forward, way) = match progress.message {
+            None => {
+                let mut forward = match inner.admit(request, REQUEST_COST) {
+                    Ok(forward) => forward,
+                    Err(push) => return push,
+                };
+                inner.next_message = inner.next_message.wrapping_add(1);
+                forward.message = inner.next_message;
+                let way = inner.proxy_for(&forward);
+                (forward, way)
+            }
+            Some(number) => {
+                let (forward, way) = (number as u32, (number >> 32) as usize);
+                let Some(flow) = inner.flows.get(request.flow) else { return Pushed::Accepted };
+                let route = Route { from: flow.from, to: flow.to, tag: 0 };
+                (part(route, false, forward), way)
+            }
+        };
+        let most = inner.node.geometry().max_medium();
+        loop {
+            let rest = payload.get(progress.done..).unwrap_or_default();
+            if progress.message.is_some() && rest.is_empty() {
+                return Pushed::Accepted;
+            }
+            let fragment = rest.get(..most).unwrap_or(rest);
+            if !inner.push(way, &forward, fragment) {
+                return Pushed::Full;
+            }
+            if progress.message.is_none() {
+                inner.spend(request.flow, REQUEST_COST);
+            }
+            progress.done += fragment.len();
+            progress.message = Some((way as u64) << 32 | u64::from(forward.message));
+            forward = part(forward.route, false, forward.message);
+        }
+    }
+
+    /// Answers a request. What does not fit is kept, unless something is already.
+    pub fn reply(
+        &self,
+        peer: u32,
+        head: (FrameKind, u8),
+        names: (u64, u64),
+        body: (&[u64], &[u8]),
+    ) -> Pushed {
+        let mut inner = self.inner();
+        if let Some(Some(refusal)) = inner.gone.get(peer as usize) {
+            return Pushed::Lost(*refusal);
+        }
+        if !inner.flush() {
+            return Pushed::Full;
+        }
+        inner.answer(head, names, body);
+        Pushed::Accepted
+    }
+
+    /// The same, come what may: for what is bounded by what peers have asked.
+    pub fn reply_anyway(&self, head: (FrameKind, u8), names: (u64, u64), body: (&[u64], &[u8])) {
+        let mut inner = self.inner();
+        inner.flush();
+        inner.answer(head, names, body);
+    }
+
+    /// Whether something on a flow is not known to be consumed; then its peer has been asked to report.
+    pub(crate) fn request_consumption_report(&self, flow: FlowId) -> bool {
+        self.inner().ask(flow)
+    }
+
+    /// Forgets an endpoint that is closed.
+    pub(crate) fn forget(&self, name: u64) {
+        self.inner().flows.forget(name);
+    }
+
+    /// Hands on what was kept. False when something is left.
+    pub fn flush(&self) -> bool {
+        self.inner().flush()
+    }
+
+    /// Takes leave of all proxies: they say when everything has arrived.
+    pub fn begin_close(&self) {
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        let from = Name::new(inner.rank, 0, 0).to_bits();
+        for (which, way) in (0..inner.node.proxies()).zip(0..) {
+            let to = proxy_name(&inner.node, which).to_bits();
+            let (kind, reply, ordered, lost) = (FrameKind::Ask, true, false, None);
+            let (message, handler, route) = (0, 0, Route { from, to, tag: 0 });
+            let words = &[];
+            let ask = Forward { kind, reply, ordered, lost, message, handler, route, words };
+            inner.keep(way, &ask, &[]);
+        }
+    }
+
+    /// Asks a proxy that had no room to wake this rank once it has; true while something is kept for it. For a rank
+    /// that has announced itself asleep.
+    pub fn request_room(&self) -> bool {
+        let mut inner = self.inner();
+        let kept = !inner.flush();
+        let full = inner.full_way.and_then(|way| inner.ways.get_mut(way));
+        if let Some(path) = full {
+            path.request_credit(CreditRequest::Room);
+        }
+        kept
+    }
+
+    /// Bytes kept.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.inner().kept_bytes
+    }
+
+    /// Looks who has died or finalized on other nodes.
+    pub fn housekeeping(&self) {
+        self.inner().attend();
+    }
+
+    /// Takes the account of what came; says what it is to the endpoint.
+    pub fn accept(&self, queued: &QueuedMessage) -> Accept {
+        let back = (queued.route.to, queued.route.from);
+        let cost = |payload: &[u8], kind| {
+            REQUEST_COST + if kind == FrameKind::Long { 0 } else { payload.len() as u64 }
+        };
+        match queued.sort {
+            Disposition::Message(FrameKind::Credit) => {
+                if let Some(flow) = self.inner().flows.between(back.0, back.1) {
+                    flow.on_consumed(queued.words.first().copied().unwrap_or(0));
+                }
+                Accept::Done
+            }
+            Disposition::Message(FrameKind::Returned) => {
+                let original = Original::unpack(queued.words.first().copied().unwrap_or(0));
+                if original.reason != CONSUMED
+                    && !original.reply
+                    && let Some(flow) = self.inner().flows.between(back.0, back.1)
+                {
+                    flow.refund(REQUEST_COST + queued.payload.len() as u64);
+                }
+                Accept::Handle
+            }
+            Disposition::Lost(kind, _) if !queued.reply => {
+                let (from, to) = (queued.route.from, queued.route.to);
+                if let Some(flow) = self.inner().flows.between(from, to) {
+                    flow.refund(cost(&queued.payload, kind));
+                }
+                Accept::Handle
+            }
+            Disposition::Message(_) | Disposition::Lost(..) => Accept::Handle,
+        }
+    }
+}
+
+/// More payload of a long message.
+fn part(route: Route, reply: bool, message: u32) -> Forward<'static> {
+    let (ordered, lost, handler) = (false, None, 0);
+    Forward { kind: FrameKind::Part, reply, ordered, lost, message, handler, route, words: &[] }
+}
+
+impl Inner {
+    /// Whether a request may go out now, and what it looks like.
+    #[inline]
+    fn admit<'a>(
+        &mut self,
+        request: &Request<'a>,
+        cost: u64,
+    ) -> std::result::Result<Forward<'a>, Pushed> {
+        let Some(flow) = self.flows.get(request.flow) else { return Err(Pushed::Full) };
+        if let Some(Some(refusal)) = self.gone.get(flow.peer as usize) {
+            return Err(Pushed::Lost(*refusal));
+        }
+        let outstanding = flow.outstanding();
+        let route = Route { from: flow.from, to: flow.to, tag: request.tag };
+        let ordered = flow.ordered;
+        if outstanding + cost > self.credit && outstanding != 0 {
+            // What is outstanding may be too little for the peer to report by itself.
+            self.ask(request.flow);
+            return Err(Pushed::Full);
+        }
+        if !self.flush() {
+            return Err(Pushed::Full);
+        }
+        let Request { kind, handler, words, .. } = *request;
+        let (reply, lost, message) = (false, None, self.stamp());
+        Ok(Forward { kind, reply, ordered, lost, message, handler, route, words })
+    }
+
+    /// The time, for one message in some.
+    #[inline]
+    fn stamp(&mut self) -> u32 {
+        if self.dice.is_timed() { stamp((self.clock)()) } else { 0 }
+    }
+
+    fn spend(&mut self, flow: FlowId, cost: u64) {
+        if let Some(flow) = self.flows.get_mut(flow) {
+            flow.spend(cost);
+        }
+    }
+
+    /// The proxy that a message goes by.
+    #[inline]
+    fn proxy_for(&mut self, forward: &Forward<'_>) -> usize {
+        let count = self.ways.len();
+        if count <= 1 {
+            return 0;
+        }
+        let to = Name::from_bits(forward.route.to).rank();
+        if to >= self.node.interface_id(0) {
+            // One-sided operations are executed by the first interface of a node.
+            return 0;
+        }
+        if forward.ordered || self.dispatch == Dispatch::Fixed {
+            return self.rank as usize % count;
+        }
+        self.next_way = (self.next_way + 1) % count;
+        if self.dispatch == Dispatch::LeastLoaded {
+            // Ties go round.
+            let turn = (0..count).map(|step| (self.next_way + step) % count);
+            let mut load = |at: &usize| self.ways.get_mut(*at).map_or(u64::MAX, Path::outstanding);
+            self.next_way = turn.min_by_key(&mut load).unwrap_or(0);
+        }
+        self.next_way
+    }
+
+    /// Hands a message to a proxy; false when there is no room.
+    #[inline]
+    fn push(&mut self, way: usize, forward: &Forward<'_>, payload: &[u8]) -> bool {
+        // What programs give was checked: it has no more words than fit.
+        let encoded = forward.encode(payload, &mut self.beside);
+        let Some((header, words, beside)) = encoded else { return true };
+        let pushed = push(&mut self.ways, way, header, &words, beside);
+        if !pushed {
+            self.full_way = Some(way);
+        }
+        pushed
+    }
+
+    fn keep(&mut self, way: usize, forward: &Forward<'_>, payload: &[u8]) {
+        if let Some((header, words, beside)) = forward.encode(payload, &mut self.beside) {
+            self.kept_bytes += beside.len();
+            self.kept.push_back((way, header, words, beside.to_vec()));
+        }
+    }
+
+    fn flush(&mut self) -> bool {
+        while let Some((way, header, words, payload)) = self.kept.front() {
+            if !push(&mut self.ways, *way, *header, words, payload) {
+                self.full_way = Some(*way);
+                return false;
+            }
+            self.kept_bytes -= payload.len();
+            self.kept.pop_front();
+        }
+        true
+    }
+
+    /// Sends an answer, or keeps what of it finds no room.
+    fn answer(
+        &mut self,
+        (kind, handler): (FrameKind, u8),
+        (from, to): (u64, u64),
+        (words, payload): (&[u64], &[u8]),
+    ) {
+        let route = Route { from, to, tag: 0 };
+        let (reply, ordered, lost) = (true, false, None);
+        self.next_message = self.next_message.wrapping_add(1);
+        let message = if kind == FrameKind::Long { self.next_message } else { self.stamp() };
+        let mut forward = Forward { kind, reply, ordered, lost, message, handler, route, words };
+        let way = self.proxy_for(&forward);
+        let most = self.node.geometry().max_medium();
+        let mut rest = payload;
+        loop {
+            let (fragment, more) = rest.split_at(rest.len().min(most));
+            if !self.kept.is_empty() || !self.push(way, &forward, fragment) {
+                self.keep(way, &forward, fragment);
+            }
+            if more.is_empty() {
+                return;
+            }
+            (rest, forward) = (more, part(route, true, message));
+        }
+    }
+
+    fn ask(&mut self, id: FlowId) -> bool {
+        let Some(flow) = self.flows.get_mut(id).filter(|flow| flow.outstanding() != 0) else {
+            return false;
+        };
+        let names = (flow.from, flow.to);
+        if let Some(total) = flow.poll_credit_request() {
+            self.answer((FrameKind::Ask, 0), names, (&[total], &[]));
+        }
+        true
+    }
+
+    /// Looks after what becomes of `peer` from now on, if it is a rank.
+    fn watch(&mut self, peer: u32) {
+        let known = self.gone.get(peer as usize).is_none_or(Option::is_some);
+        if !known
+            && !self.watched.iter().any(|(rank, _)| *rank == peer)
+            && let Some(block) = self.node.rank(peer)
+        {
+            self.watched.push((peer, block));
+        }
+    }
+
+    fn attend(&mut self) {
+        let Self { watched, gone, left, .. } = self;
+        watched.retain(|(rank, block)| {
+            let Some(why) = super::gone(block) else { return true };
+            if let Some(place) = gone.get_mut(*rank as usize) {
+                *place = Some(why);
+            }
+            left.push(*rank);
+            false
+        });
+        if !self.left.is_empty() {
+            self.repeat_credit_requests();
+        }
+    }
+
+    /// What such ranks were asked may have gone with them; their proxies, or this node's, answer instead.
+    #[cold]
+    fn repeat_credit_requests(&mut self) {
+        let now = (self.clock)();
+        if !self.kept.is_empty() || now.saturating_sub(self.asked_at) < ASK_AGAIN_NS {
+            return;
+        }
+        self.asked_at = now;
+        let Self { left, flows, .. } = self;
+        left.retain(|rank| {
+            let mut outstanding = false;
+            for flow in flows.towards(*rank).filter(|flow| flow.outstanding() != 0) {
+                flow.on_consumed(0);
+                outstanding = true;
+            }
+            outstanding
+        });
+    }
+}
+
+fn push(
+    ways: &mut [Path],
+    way: usize,
+    header: Header,
+    words: &[u64; MAX_WORDS],
+    payload: &[u8],
+) -> bool {
+    let words = words.get(..header.words()).unwrap_or(words);
+    ways.get_mut(way).is_none_or(|path| path.push_any(header, words, payload).is_ok())
+}

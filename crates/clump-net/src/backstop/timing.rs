@@ -1,0 +1,245 @@
+//! Where the time of messages goes in a stack that a rank drives itself, seen in a sample (papers 002, table 2, and 003,
+//! section 4). A message costs too little to be timed each (55 ns in a stream), so one in [`EVERY`] is; and one in
+//! [`TURNS`] of the turns in which a rank looks or sends what has gathered.
+//!
+//! Gaps between what is timed are random: programs repeat themselves, and what is timed in step with them is always
+//! the same (RFC 2330, 11.1).
+
+use crate::stack::Stack;
+use clump_proto::Nanos;
+use clump_trace::{SMALL, Sampler, Timed};
+use std::collections::VecDeque;
+
+/// Messages to one that is timed, on average.
+pub const EVERY: u32 = 64;
+/// Turns to one that is timed, on average.
+pub const TURNS: u32 = 8;
+/// Timed messages that may wait for their packet. Of more, later ones are not timed.
+const MAX_PENDING: usize = 64;
+
+/// What the sample says; of small messages and of large ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Times {
+    /// From the first refusal for want of room, if there was one, until the message was taken. A message that finds room
+    /// waits for nothing.
+    pub source: [Timed; 2],
+    /// From then until its packet was sent.
+    pub to_wire: [Timed; 2],
+    /// From the look that found it until its handler begins.
+    pub delivery: [Timed; 2],
+    /// Time spent in the stack: of all turns and messages, as those that were timed say.
+    pub busy: Nanos,
+}
+
+/// A message that is timed and whose packet has not been sent.
+#[derive(Debug)]
+struct Pending {
+    peer: u32,
+    /// It has left once the stack has sent all units below this.
+    end: u64,
+    taken: Nanos,
+    size: usize,
+}
+
+/// See the module. Belongs to whoever holds the lock of the stack.
+#[derive(Debug)]
+pub(super) struct Timing {
+    dice: Sampler,
+    /// Messages until one is timed; 0: the next one is looked at, for that or because one was refused.
+    until: u32,
+    /// What `until` was before a message was refused.
+    before: u32,
+    refused: Option<Nanos>,
+    /// The gap that ends with the next timed message.
+    gap: u32,
+    /// What messages have waited for room since one was timed: of small ones and of large ones.
+    waited: [Nanos; 2],
+    pending: VecDeque<Pending>,
+    /// Messages until one that arrives is timed.
+    until_arrival: u32,
+    /// Turns until one is timed, and the gap that ends with it.
+    until_turn: u32,
+    turn_gap: u32,
+    times: Times,
+}
+
+impl Timing {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut timing = Self {
+            dice: Sampler::new(seed),
+            until: 0,
+            before: 0,
+            refused: None,
+            gap: 0,
+            waited: [0; 2],
+            pending: VecDeque::new(),
+            until_arrival: 0,
+            until_turn: 0,
+            turn_gap: 0,
+            times: Times::default(),
+        };
+        timing.gap = timing.dice.gap(EVERY);
+        timing.until = timing.gap - 1;
+        timing.until_arrival = timing.dice.gap(EVERY) - 1;
+        timing.turn_gap = timing.dice.gap(TURNS);
+        timing.until_turn = timing.turn_gap - 1;
+        timing
+    }
+
+    pub(super) fn times(&self) -> Times {
+        self.times
+    }
+
+    /// Whether what becomes of the next message has to be told to [`Timing::on_pushed`].
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.until == 0
+    }
+
+    /// A message was taken that is not due.
+    #[inline]
+    pub(super) fn on_taken(&mut self) {
+        self.until = self.until.wrapping_sub(1);
+    }
+
+    /// A message found no room; the next that is taken has waited since then.
+    #[cold]
+    pub(super) fn on_refused(&mut self, now: Nanos) {
+        if self.refused.is_none() {
+            (self.refused, self.before) = (Some(now), self.until);
+            self.until = 0;
+        }
+    }
+
+    /// A message that was due was taken: offered at `began`, and the stack done with it at `now`. `peer` says for whom,
+    /// `bytes` how long its payload is.
+    #[cold]
+    pub(super) fn on_pushed(
+        &mut self,
+        stack: &Stack,
+        (began, now): (Nanos, Nanos),
+        peer: Option<u32>,
+        bytes: usize,
+    ) {
+        let size = usize::from(bytes > SMALL);
+        let waited = self.refused.take().map(|at| began.saturating_sub(at));
+        if let Some(wait) = waited {
+            self.waited[size] += wait;
+            if self.before > 0 {
+                self.until = self.before - 1;
+                return;
+            }
+        }
+        // It stands for all since the last that was timed, and what they have waited is shared out among them.
+        let gap = Nanos::from(self.gap);
+        let share = std::mem::take(&mut self.waited[size]) / gap;
+        let source = &mut self.times.source[size];
+        let least = if source.count == 0 { Nanos::MAX } else { source.min_ns };
+        source.add(share);
+        source.min_ns = least.min(waited.unwrap_or(0));
+        self.times.busy += now.saturating_sub(began) * gap;
+        if let Some(peer) = peer.filter(|_| self.pending.len() < MAX_PENDING) {
+            let end = stack.packed_before(peer);
+            self.pending.push_back(Pending { peer, end, taken: began, size });
+        }
+        self.gap = self.dice.gap(EVERY);
+        self.until = self.gap - 1;
+    }
+
+    /// Whether timed messages wait for their packet.
+    #[inline]
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// The stack has sent what it could until `now`.
+    #[cold]
+    pub(super) fn on_sent(&mut self, stack: &Stack, now: Nanos) {
+        let Self { pending, times, .. } = self;
+        pending.retain(|one| {
+            let sent = stack.has_sent_before(one.peer, one.end);
+            if sent {
+                times.to_wire[one.size].add(now.saturating_sub(one.taken));
+            }
+            !sent
+        });
+    }
+
+    /// Messages are about to be handled: which of them is to be timed, if any.
+    #[inline]
+    pub(super) fn arrival(&mut self, count: usize) -> Option<usize> {
+        let at = self.until_arrival as usize;
+        if at >= count {
+            self.until_arrival -= count as u32;
+            return None;
+        }
+        // What follows in this batch is passed over.
+        self.until_arrival = self.dice.gap(EVERY) - 1;
+        Some(at)
+    }
+
+    /// A message waited so long for its handler.
+    pub(super) fn on_delivery(&mut self, bytes: usize, waited: Nanos) {
+        self.times.delivery[usize::from(bytes > SMALL)].add(waited);
+    }
+
+    /// Whether the turn that begins is timed.
+    #[inline]
+    pub(super) fn is_turn_due(&mut self) -> bool {
+        let due = self.until_turn == 0;
+        self.until_turn = self.until_turn.wrapping_sub(1);
+        due
+    }
+
+    /// A turn that was due is over; with `time`, it found something to do for so long.
+    #[cold]
+    pub(super) fn on_turn(&mut self, time: Option<Nanos>) {
+        self.times.busy += time.unwrap_or(0) * Nanos::from(self.turn_gap);
+        self.turn_gap = self.dice.gap(TURNS);
+        self.until_turn = self.turn_gap - 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_message_in_so_many_is_timed_of_those_that_arrive() {
+        for batch in [1, 7, 44, 300] {
+            let (mut timing, mut timed) = (Timing::new(batch as u64), 0);
+            let mut places = vec![0_u32; batch];
+            for _ in 0..400_000 / batch {
+                if let Some(at) = timing.arrival(batch) {
+                    assert!(at < batch);
+                    places[at] += 1;
+                    timed += 1;
+                }
+            }
+            // Of a long batch no more than one.
+            let expected = 400_000 / (EVERY as usize).max(batch);
+            assert!((expected / 2..=expected * 2).contains(&timed), "{batch}: {timed}");
+            let (first, last) = places.split_at(batch.min(EVERY as usize) / 2);
+            let (first, last) = (first.iter().sum::<u32>(), last.iter().sum::<u32>());
+            assert!(batch == 1 || first.min(last) * 4 > first.max(last), "{batch}: {places:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_spent_in_turns_is_that_of_those_that_are_timed_times_their_gaps() {
+        let mut timing = Timing::new(11);
+        let (mut spent, mut timed) = (0, 0);
+        for turn in 0..80_000 {
+            // Every other turn finds something, and takes 100 or 300.
+            let time = (turn % 2 == 0).then_some(if turn % 4 == 0 { 100 } else { 300 });
+            spent += time.unwrap_or(0);
+            if timing.is_turn_due() {
+                timing.on_turn(time);
+                timed += 1;
+            }
+        }
+        assert!((80_000 / TURNS / 2..=80_000 / TURNS * 2).contains(&timed), "{timed}");
+        let ratio = timing.times().busy as f64 / spent as f64;
+        assert!((0.9..=1.1).contains(&ratio), "{ratio}");
+    }
+}

@@ -1,0 +1,96 @@
+//! Messages out of the units that carried them, when these will not arrive any more.
+
+use super::{LongMessage, Unsent};
+use clump_wire::frame::{self, Frame, FrameHead, FrameKind};
+use std::collections::VecDeque;
+
+/// Puts messages together again out of the units that carried them.
+#[derive(Debug, Default)]
+pub(super) struct UndeliveredMessages {
+    begun: VecDeque<LongMessage>,
+    messages: Vec<(Unsent, Delivery)>,
+    /// Messages of several frames: number, and index above.
+    parted: Vec<(u64, usize)>,
+}
+
+/// Whether a message has arrived as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivery {
+    Arrived,
+    Lost,
+}
+
+impl UndeliveredMessages {
+    /// Of what long messages have begun it knows.
+    pub(super) fn new(begun: VecDeque<LongMessage>) -> Self {
+        Self { begun, ..Self::default() }
+    }
+
+    pub(super) fn on_frame(&mut self, frame: &Frame<'_>, acked: bool) {
+        let delivery = if acked { Delivery::Arrived } else { Delivery::Lost };
+        match (frame.head.kind, frame.head.fragment) {
+            (FrameKind::Credit | FrameKind::Ask, _) => {}
+            (FrameKind::Part, Some(fragment)) => {
+                self.on_fragment(fragment.message, frame.payload, delivery)
+            }
+            (kind, fragment) => {
+                if let Some(fragment) = fragment {
+                    self.parted.push((fragment.message, self.messages.len()));
+                }
+                let mut words = [0; frame::MAX_WORDS];
+                let words = frame.words(&mut words).to_vec();
+                let long = kind == FrameKind::Long;
+                let payload = if long { Vec::new() } else { frame.payload.to_vec() };
+                let head = FrameHead { fragment: None, ..frame.head };
+                self.messages.push((Unsent { head, words, payload }, delivery));
+            }
+        }
+    }
+
+    fn on_fragment(&mut self, message: u64, payload: &[u8], delivery: Delivery) {
+        let known = self.parted.iter().find(|(number, _)| *number == message);
+        let at = match known {
+            Some(&(_, at)) => at,
+            None if delivery == Delivery::Lost => match self.add_begun(message) {
+                Some(at) => at,
+                None => return,
+            },
+            None => return,
+        };
+        if let Some((unsent, so_far)) = self.messages.get_mut(at) {
+            if unsent.head.kind != FrameKind::Long {
+                unsent.payload.extend_from_slice(payload);
+            }
+            if delivery == Delivery::Lost {
+                *so_far = Delivery::Lost;
+            }
+        }
+    }
+
+    /// A long message whose beginning has arrived, and some of the rest has not.
+    fn add_begun(&mut self, message: u64) -> Option<usize> {
+        let begun = self.begun.iter().find(|begun| begun.message == message)?;
+        let (head, words) = (begun.head, begun.words.clone());
+        let at = self.messages.len();
+        self.messages.push((Unsent { head, words, payload: Vec::new() }, Delivery::Lost));
+        self.parted.push((message, at));
+        Some(at)
+    }
+
+    pub(super) fn finish(mut self) -> Vec<Unsent> {
+        // Of a message that was not even packed whole, something has not arrived.
+        let unfinished = self.begun.iter().filter(|begun| begun.last.is_none());
+        for message in unfinished.map(|begun| begun.message).collect::<Vec<_>>() {
+            match self.parted.iter().find(|(number, _)| *number == message) {
+                Some(&(_, at)) => {
+                    if let Some((_, delivery)) = self.messages.get_mut(at) {
+                        *delivery = Delivery::Lost;
+                    }
+                }
+                None => drop(self.add_begun(message)),
+            }
+        }
+        let lost = self.messages.into_iter().filter(|(_, delivery)| *delivery == Delivery::Lost);
+        lost.map(|(unsent, _)| unsent).collect()
+    }
+}

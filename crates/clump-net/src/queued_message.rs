@@ -1,0 +1,237 @@
+//! Messages that wait in a stack for their endpoint, and what one receive hands over.
+
+use crate::endpoint_table::Refusal;
+use crate::original::Original;
+use clump_driver::Inbound;
+use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS, Route};
+
+/// What an endpoint is handed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disposition {
+    /// A message of this kind, or news about room (`Credit` is the stack's own business).
+    Message(FrameKind),
+    /// A message of this endpoint, of this kind, which will not arrive any more.
+    Lost(FrameKind, Refusal),
+}
+
+/// A message with everything that belongs to it, copied out of packets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedMessage {
+    /// What it is.
+    pub sort: Disposition,
+    /// Whether it is a reply.
+    pub reply: bool,
+    /// Index into the handler table.
+    pub handler: u8,
+    /// Between which endpoints.
+    pub route: Route,
+    /// Its words.
+    pub words: Vec<u64>,
+    /// Its payload; empty for a long message, whose payload is in the segment.
+    pub payload: Vec<u8>,
+}
+
+impl QueuedMessage {
+    /// Bytes of words and payload.
+    pub(crate) fn bytes(&self) -> usize {
+        self.payload.len() + self.words.len() * 8
+    }
+
+    /// The words of this message when it goes back to its sender; `None` for what is on its way back already,
+    /// or only about room.
+    pub fn on_its_way_back(&self, refusal: Refusal) -> Option<Vec<u64>> {
+        let Disposition::Message(kind @ (FrameKind::Short | FrameKind::Medium | FrameKind::Long)) =
+            self.sort
+        else {
+            return None;
+        };
+        let reason = if self.reply { Refusal::ReplyRejected } else { refusal } as u8;
+        let (handler, reply) = (self.handler, self.reply);
+        let original = Original { reason, kind: kind as u8, handler, reply };
+        Some([original.pack()].into_iter().chain(self.words.iter().copied()).collect())
+    }
+
+    pub(crate) fn of(head: &FrameHead, words: &[u64], payload: Vec<u8>) -> Self {
+        Self {
+            sort: Disposition::Message(head.kind),
+            reply: head.reply,
+            handler: head.handler,
+            route: head.route,
+            words: words.to_vec(),
+            payload,
+        }
+    }
+}
+
+/// A message that lies in a received packet.
+#[derive(Debug, Clone, Copy)]
+struct Item {
+    datagram: u32,
+    kind: FrameKind,
+    reply: bool,
+    handler: u8,
+    words: u8,
+    route: u32,
+    /// Where its words lie in the datagram; its payload lies behind them.
+    at: u32,
+    payload: u32,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Item(Item),
+    Mail(Box<QueuedMessage>),
+}
+
+/// A message as the endpoint handles it.
+#[derive(Debug)]
+pub struct ArrivedMessage<'a> {
+    /// What it is.
+    pub sort: Disposition,
+    /// Whether it is a reply.
+    pub reply: bool,
+    /// Index into the handler table.
+    pub handler: u8,
+    /// Between which endpoints.
+    pub route: Route,
+    words: &'a [u64],
+    /// Its payload.
+    pub payload: &'a [u8],
+}
+
+/// Where the words of an arrival are put: in a packet they may lie at any address.
+pub type Words = [u64; MAX_WORDS];
+
+impl ArrivedMessage<'_> {
+    /// Its words.
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        self.words
+    }
+
+    /// A copy that outlives the batch.
+    pub fn to_queued(&self) -> QueuedMessage {
+        QueuedMessage {
+            sort: self.sort,
+            reply: self.reply,
+            handler: self.handler,
+            route: self.route,
+            words: self.words().to_vec(),
+            payload: self.payload.to_vec(),
+        }
+    }
+}
+
+impl QueuedMessage {
+    /// As the endpoint handles it.
+    #[cold]
+    pub fn arrival(&self) -> ArrivedMessage<'_> {
+        let Self { sort, reply, handler, route, payload, .. } = self;
+        let (sort, reply, handler, route) = (*sort, *reply, *handler, *route);
+        let words = self.words.get(..self.words.len().min(MAX_WORDS)).unwrap_or_default();
+        ArrivedMessage { sort, reply, handler, route, words, payload }
+    }
+}
+
+/// What one receive hands to one endpoint, in order. Reused from one receive to the next.
+#[derive(Debug)]
+pub struct Batch {
+    pub(crate) inbound: Inbound,
+    pub(crate) found: Found,
+}
+
+/// The messages of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    entries: Vec<Entry>,
+    routes: Vec<Route>,
+    datagram: u32,
+}
+
+/// Buffers of a batch: as many as one system call fills.
+const BUFFERS: usize = 8;
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self { inbound: Inbound::new(BUFFERS), found: Found::default() }
+    }
+}
+
+impl Batch {
+    pub(crate) fn clear(&mut self) {
+        self.inbound.clear();
+        self.found.entries.clear();
+        self.found.routes.clear();
+    }
+
+    /// How many messages it holds.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.found.entries.len()
+    }
+
+    /// Whether it holds none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.found.entries.is_empty()
+    }
+
+    /// Message number `at`, its words in `words`.
+    #[inline]
+    pub fn arrival<'a>(&'a self, at: usize, words: &'a mut Words) -> Option<ArrivedMessage<'a>> {
+        let item = match self.found.entries.get(at)? {
+            Entry::Item(item) => item,
+            Entry::Mail(queued) => return Some(queued.arrival()),
+        };
+        let route = *self.found.routes.get(item.route as usize)?;
+        let bytes = self.inbound.bytes(item.datagram as usize);
+        let (_, rest) = bytes.split_at_checked(item.at as usize)?;
+        let count = usize::from(item.words);
+        let (raw, rest) = rest.split_at_checked(count * 8)?;
+        let payload = rest.get(..item.payload as usize)?;
+        let words = words.get_mut(..count)?;
+        for (word, raw) in words.iter_mut().zip(raw.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*raw);
+        }
+        let sort = Disposition::Message(item.kind);
+        let (reply, handler) = (item.reply, item.handler);
+        Some(ArrivedMessage { sort, reply, handler, route, words, payload })
+    }
+}
+
+impl Found {
+    /// Messages that lie in datagram `number` follow.
+    #[inline]
+    pub(crate) fn begin(&mut self, number: usize) {
+        self.datagram = number as u32;
+    }
+
+    pub(crate) fn push_queued(&mut self, queued: QueuedMessage) {
+        self.entries.push(Entry::Mail(Box::new(queued)));
+    }
+
+    /// Adds a whole frame of the current datagram, whose words lie at `at` of it.
+    #[inline]
+    pub(crate) fn push_frame(&mut self, frame: &Frame<'_>, at: usize) {
+        if self.routes.last() != Some(&frame.head.route) {
+            self.routes.push(frame.head.route);
+        }
+        self.push_same(frame, at);
+    }
+
+    /// The same for one that has the route of the frame added last.
+    #[inline]
+    pub(crate) fn push_same(&mut self, frame: &Frame<'_>, at: usize) {
+        let words = frame.word_count();
+        self.entries.push(Entry::Item(Item {
+            datagram: self.datagram,
+            kind: frame.head.kind,
+            reply: frame.head.reply,
+            handler: frame.head.handler,
+            words: words as u8,
+            route: (self.routes.len() as u32).wrapping_sub(1),
+            at: at as u32,
+            payload: frame.payload.len() as u32,
+        }));
+    }
+}

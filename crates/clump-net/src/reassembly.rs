@@ -1,0 +1,172 @@
+//! Messages of several frames, put together again.
+
+use crate::endpoint_table::{EndpointTable, Refusal};
+use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS, MessageFragment};
+use std::collections::HashMap;
+
+/// Longest payload of a message that is not long, in bytes. Longer ones come from no correct sender.
+const MAX_PAYLOAD: u64 = 1 << 20;
+/// Bytes of pieces that may wait for the beginning of their message: more than a window holds.
+const MAX_EARLY: usize = 8 << 20;
+
+/// A message whose pieces have all arrived.
+#[derive(Debug)]
+pub(crate) struct CompleteMessage {
+    pub(crate) head: FrameHead,
+    pub(crate) words: Vec<u64>,
+    pub(crate) payload: Vec<u8>,
+    /// Why its deposit was refused, if it was.
+    pub(crate) refused: Option<Refusal>,
+}
+
+#[derive(Debug)]
+struct PartialMessage {
+    whole: CompleteMessage,
+    total: u64,
+    got: u64,
+}
+
+/// Something that no correct peer sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProtocolViolation;
+
+/// Messages of one peer that are being put together. Units arrive once, so no piece comes twice.
+#[derive(Debug, Default)]
+pub(crate) struct Reassembly {
+    /// The message that a piece came for last, with its number: mostly the next is for it too.
+    last: Option<(u64, PartialMessage)>,
+    /// The others.
+    building: HashMap<u64, PartialMessage>,
+    early: HashMap<u64, Vec<(u64, Vec<u8>)>>,
+    early_bytes: usize,
+}
+
+impl Reassembly {
+    /// The frame that begins a message, with its first piece.
+    pub(crate) fn on_begin(
+        &mut self,
+        frame: &Frame<'_>,
+        fragment: MessageFragment,
+        endpoints: &dyn EndpointTable,
+    ) -> Result<Option<CompleteMessage>, ProtocolViolation> {
+        let total = fragment.at;
+        let mut words = [0; MAX_WORDS];
+        let words = frame.words(&mut words);
+        let head = FrameHead { fragment: None, ..frame.head };
+        let mut refused = None;
+        let mut payload = Vec::new();
+        match (head.kind, words) {
+            (FrameKind::Long, &[offset, bytes, ..]) if bytes == total => {
+                refused = endpoints.fits(head.route.to, offset, bytes).err();
+            }
+            (FrameKind::Medium | FrameKind::Returned, _) if total <= MAX_PAYLOAD => {
+                payload = vec![0; total as usize];
+            }
+            _ => return Err(ProtocolViolation),
+        }
+        let whole = CompleteMessage { head, words: words.to_vec(), payload, refused };
+        let mut building = PartialMessage { whole, total, got: 0 };
+        building.add(0, frame.payload, endpoints)?;
+        for (at, data) in self.early.remove(&fragment.message).unwrap_or_default() {
+            self.early_bytes -= data.len();
+            building.take(at, &data, endpoints)?;
+        }
+        if building.got == building.total {
+            return Ok(Some(building.whole));
+        }
+        if self.find(fragment.message).is_some() {
+            return Err(ProtocolViolation);
+        }
+        if let Some((number, before)) = self.last.replace((fragment.message, building)) {
+            self.building.insert(number, before);
+        }
+        Ok(None)
+    }
+
+    /// A message that has begun; it is the last from now on.
+    #[inline]
+    fn find(&mut self, message: u64) -> Option<&mut PartialMessage> {
+        if self.last.as_ref().is_none_or(|(number, _)| *number != message) {
+            let found = self.building.remove(&message)?;
+            if let Some((number, before)) = self.last.replace((message, found)) {
+                self.building.insert(number, before);
+            }
+        }
+        self.last.as_mut().map(|(_, building)| building)
+    }
+
+    /// Bytes kept.
+    pub(crate) fn bytes(&self) -> usize {
+        let last = self.last.iter().map(|(_, building)| building);
+        let building = self.building.values().chain(last);
+        self.early_bytes + building.map(|building| building.whole.payload.len()).sum::<usize>()
+    }
+
+    /// A further piece.
+    pub(crate) fn handle_fragment(
+        &mut self,
+        fragment: MessageFragment,
+        data: &[u8],
+        endpoints: &dyn EndpointTable,
+    ) -> Result<Option<CompleteMessage>, ProtocolViolation> {
+        let Some(building) = self.find(fragment.message) else {
+            self.early_bytes += data.len();
+            if self.early_bytes > MAX_EARLY {
+                return Err(ProtocolViolation);
+            }
+            self.early.entry(fragment.message).or_default().push((fragment.at, data.to_vec()));
+            return Ok(None);
+        };
+        building.take(fragment.at, data, endpoints)?;
+        if building.got < building.total {
+            return Ok(None);
+        }
+        Ok(self.last.take().map(|(_, building)| building.whole))
+    }
+}
+
+impl PartialMessage {
+    /// A further piece. One without payload says that the message ends there, and will not be handled: whoever sent
+    /// it is gone.
+    fn take(
+        &mut self,
+        at: u64,
+        data: &[u8],
+        endpoints: &dyn EndpointTable,
+    ) -> Result<(), ProtocolViolation> {
+        if !data.is_empty() {
+            return self.add(at, data, endpoints);
+        }
+        if at < self.got || at >= self.total {
+            return Err(ProtocolViolation);
+        }
+        self.total = at;
+        self.whole.refused.get_or_insert(Refusal::PeerLost);
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        at: u64,
+        data: &[u8],
+        endpoints: &dyn EndpointTable,
+    ) -> Result<(), ProtocolViolation> {
+        let bytes = data.len() as u64;
+        let end =
+            at.checked_add(bytes).filter(|&end| end <= self.total).ok_or(ProtocolViolation)?;
+        self.got = self.got.saturating_add(bytes).min(self.total);
+        let CompleteMessage { head, words, payload, refused } = &mut self.whole;
+        match (head.kind, words.first()) {
+            (FrameKind::Long, Some(offset)) if refused.is_none() => {
+                // The segment may have gone since the message began.
+                *refused = endpoints.deposit(head.route.to, offset.saturating_add(at), data).err();
+            }
+            (FrameKind::Long, _) => {}
+            _ => {
+                let place = payload.get_mut(at as usize..end as usize).ok_or(ProtocolViolation)?;
+                place.copy_from_slice(data);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,361 @@
+//! The delivery queues of an interface: messages from other nodes, put into the lanes of this
+//! node's endpoints as by a rank of this node.
+
+use crate::clock::{Clock, Wire, Work};
+use crate::close_handshakes::control_endpoint_name;
+use clump_am::{Forward, Spill, gone};
+use clump_net::{ArrivedMessage, Disposition, QueuedMessage, Refusal};
+use clump_shm::block::Openness;
+use clump_shm::lane::CreditRequest;
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+use clump_shm::path::Path;
+use clump_shm::slot::{Header, MAX_WORDS};
+use clump_wire::frame::FrameKind;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+
+/// A message that found no room in an endpoint's lane.
+#[derive(Debug)]
+struct Waiting {
+    /// Number of messages that had to wait before it.
+    number: u64,
+    /// The rank that sent it.
+    from: u32,
+    header: Header,
+    words: [u64; MAX_WORDS],
+    payload: Vec<u8>,
+}
+
+/// The delivery queue of an endpoint of this node.
+#[derive(Debug)]
+struct EndpointDelivery {
+    name: Name,
+    /// The path to it; none before it is open.
+    path: Option<Path>,
+    waiting: VecDeque<Waiting>,
+}
+
+impl EndpointDelivery {
+    /// Delivers the waiting messages, as far as there is room, and tells `questions` of each.
+    /// Requests that arrived before the endpoint was open have not shown their tags yet: those that
+    /// may not enter go into `refused`.
+    fn flush(&mut self, refused: &mut Vec<QueuedMessage>, questions: &mut CreditRequests) {
+        while let Some(first) = self.waiting.front() {
+            let Some(path) = &mut self.path else { return };
+            let Waiting { header, words, payload, .. } = first;
+            let mut spill = Spill::default();
+            if let Some((forward, payload)) = Forward::decode(*header, words, payload, &mut spill)
+                && !forward.reply
+                && forward.lost.is_none()
+                && path.is_open()
+                && !path.admits(forward.route.tag)
+            {
+                refused.push(forward.to_queued(payload.to_vec()));
+            } else if !push(path, *header, words, payload) {
+                return;
+            }
+            questions.on_gone(first.from, first.number);
+            self.waiting.pop_front();
+        }
+    }
+}
+
+/// The delivery queues of all endpoints of a node.
+#[derive(Debug)]
+pub(crate) struct DeliveryQueue {
+    memory: NodeMemory,
+    /// Name of this interface as a sender on its node.
+    me: Name,
+    all: HashMap<u64, EndpointDelivery>,
+    /// Messages that wait for room, of all endpoints.
+    waiting: usize,
+    /// Total number of messages that had to wait.
+    came: u64,
+    /// Buffer in which messages with many words are assembled.
+    beside: Vec<u8>,
+    questions: CreditRequests,
+}
+
+impl DeliveryQueue {
+    pub(crate) fn new(memory: &NodeMemory, me: Name) -> Self {
+        Self {
+            memory: memory.clone(),
+            me,
+            all: HashMap::new(),
+            waiting: 0,
+            came: 0,
+            beside: Vec::new(),
+            questions: CreditRequests::default(),
+        }
+    }
+
+    /// Returns true if messages wait for room.
+    pub(crate) fn wants_room(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// Returns the number of messages that wait now, and of all that ever had to.
+    pub(crate) fn held(&self) -> (usize, u64) {
+        (self.waiting, self.came)
+    }
+
+    /// Delivers a message from another node to its endpoint.
+    #[inline]
+    pub(crate) fn deliver(
+        &mut self,
+        wire: &mut Wire<'_, impl Clock>,
+        arrival: &ArrivedMessage<'_>,
+    ) {
+        let (kind, lost) = match arrival.sort {
+            Disposition::Message(kind) => (kind, None),
+            Disposition::Lost(kind, why) => (kind, Some(why)),
+        };
+        let (reply, handler, route) = (arrival.reply, arrival.handler, arrival.route);
+        let (ordered, message, words) = (false, 0, arrival.words());
+        let forward = Forward { kind, reply, ordered, lost, message, handler, route, words };
+        self.pass(wire, &forward, arrival.payload);
+    }
+
+    /// Delivers a returned message, or a report, to the endpoint that had sent something.
+    pub(crate) fn bring_back(&mut self, wire: &mut Wire<'_, impl Clock>, queued: &QueuedMessage) {
+        self.deliver(wire, &queued.arrival());
+    }
+
+    #[inline]
+    fn pass(&mut self, wire: &mut Wire<'_, impl Clock>, forward: &Forward<'_>, payload: &[u8]) {
+        wire.clock.spend(Work::Bring(payload.len()));
+        let route = forward.route;
+        // A lost message goes back to its sender.
+        let to = if forward.lost.is_some() { route.from } else { route.to };
+        let payload = if forward.kind == FrameKind::Long { &[] } else { payload };
+        let Self { memory, me, all, waiting, came, beside, .. } = self;
+        let encoded = forward.encode(payload, beside);
+        let Some((header, words, bytes)) = encoded else { return };
+        let Some(delivery_queue) = outlet_of(memory, *me, all, to) else {
+            return return_to_sender(wire, forward, payload, Refusal::NoSuchEndpoint);
+        };
+        let ready = match &mut delivery_queue.path {
+            Some(path) if !path.is_open() => {
+                return return_to_sender(wire, forward, payload, Refusal::EndpointGone);
+            }
+            Some(path) if delivery_queue.waiting.is_empty() => push(path, header, &words, bytes),
+            _ => false,
+        };
+        if !ready && forward.lost.is_some() && delivery_queue.path.is_none() {
+            return; // every sender has an endpoint
+        }
+        if !ready {
+            let (number, from) = (*came, Name::from_bits(route.from).rank());
+            let payload = bytes.to_vec();
+            delivery_queue.waiting.push_back(Waiting { number, from, header, words, payload });
+            *came += 1;
+            *waiting += 1;
+        }
+    }
+
+    /// Asks endpoints that have no room to wake this interface once they have; for one that has announced itself
+    /// asleep.
+    pub(crate) fn request_room(&self) {
+        let full = self.all.values().filter(|delivery_queue| !delivery_queue.waiting.is_empty());
+        for path in full.filter_map(|delivery_queue| delivery_queue.path.as_ref()) {
+            path.request_credit(CreditRequest::Room);
+        }
+    }
+
+    /// Whether messages wait for endpoints that are not open yet, which do not ring when they open.
+    pub(crate) fn wants_opening(&self) -> bool {
+        self.all.values().any(|delivery_queue| {
+            delivery_queue.path.is_none() && !delivery_queue.waiting.is_empty()
+        })
+    }
+
+    /// There may be room again, and endpoints may have opened.
+    pub(crate) fn handle_room(&mut self, wire: &mut Wire<'_, impl Clock>) {
+        let Self { memory, me, all, waiting, questions, .. } = self;
+        let mut refused = Vec::new();
+        *waiting = 0;
+        for delivery_queue in
+            all.values_mut().filter(|delivery_queue| !delivery_queue.waiting.is_empty())
+        {
+            if delivery_queue.path.is_none() {
+                delivery_queue.path = route_to(memory, *me, delivery_queue.name);
+            }
+            delivery_queue.flush(&mut refused, questions);
+            *waiting += delivery_queue.waiting.len();
+        }
+        for queued in refused {
+            wire.stack.return_queued_for(|| wire.clock.ticked_ns(), &queued, Refusal::BadTag);
+        }
+        self.answer_credit_requests(wire);
+    }
+
+    /// Handles the question of another proxy: when will all messages that have arrived so far from
+    /// a rank of its node lie in the lanes of endpoints?
+    pub(crate) fn handle_credit_request(
+        &mut self,
+        wire: &mut Wire<'_, impl Clock>,
+        from: u64,
+        token: u64,
+        rank: u32,
+    ) {
+        let waiting = self.all.values().flat_map(|delivery_queue| &delivery_queue.waiting);
+        let left = waiting.filter(|waiting| waiting.from == rank).count();
+        self.questions.0.push(PeerCreditRequest { from, token, rank, before: self.came, left });
+        self.answer_credit_requests(wire);
+    }
+
+    /// Answers questions of other proxies whose messages have been delivered.
+    fn answer_credit_requests(&mut self, wire: &mut Wire<'_, impl Clock>) {
+        if self.questions.0.is_empty() {
+            return;
+        }
+        let me = control_endpoint_name(self.me.rank()).to_bits();
+        for PeerCreditRequest { from, token, .. } in
+            self.questions.0.extract_if(.., |asked| asked.left == 0)
+        {
+            wire.stack.notify_endpoint(
+                || wire.clock.ticked_ns(),
+                (FrameKind::Credit, 0),
+                (me, from),
+                (&[token], &[]),
+            );
+        }
+    }
+
+    /// Returns to sender the messages that endpoints that have closed, and ranks that are gone,
+    /// have not read.
+    pub(crate) fn return_unread(&mut self, wire: &mut Wire<'_, impl Clock>) {
+        let Self { memory, all, waiting, questions, .. } = self;
+        all.retain(|_, delivery_queue| {
+            let why = memory.rank(delivery_queue.name.rank()).and_then(|block| gone(&block));
+            let open = |path: &Path| path.openness() == Openness::Open;
+            if delivery_queue.path.as_ref().is_none_or(open) && why.is_none() {
+                return true;
+            }
+            let why = why.unwrap_or(Refusal::EndpointGone);
+            let mut unread = Vec::new();
+            if let Some(path) = &mut delivery_queue.path {
+                path.take_back(|header, words, payload| {
+                    unread.push((header, words.to_vec(), payload.to_vec()));
+                });
+                path.abandon();
+            }
+            for Waiting { number, from, header, words, payload } in delivery_queue.waiting.drain(..)
+            {
+                *waiting -= 1;
+                questions.on_gone(from, number);
+                unread.push((header, words[..header.words()].to_vec(), payload));
+            }
+            for (header, words, payload) in &unread {
+                let mut spill = Spill::default();
+                if let Some((forward, payload)) =
+                    Forward::decode(*header, words, payload, &mut spill)
+                {
+                    return_to_sender(wire, &forward, payload, why);
+                }
+            }
+            false
+        });
+        self.answer_credit_requests(wire);
+    }
+}
+
+/// Returns the delivery queue of the endpoint of that name; `None` if it cannot be one of this
+/// node.
+#[inline]
+fn outlet_of<'a>(
+    memory: &NodeMemory,
+    me: Name,
+    all: &'a mut HashMap<u64, EndpointDelivery>,
+    to: u64,
+) -> Option<&'a mut EndpointDelivery> {
+    let delivery_queue = match all.entry(to) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => {
+            let name = Name::from_bits(to);
+            if !memory.is_local(name.rank()) {
+                return None;
+            }
+            new.insert(EndpointDelivery { name, path: None, waiting: VecDeque::new() })
+        }
+    };
+    if delivery_queue.path.is_none() {
+        delivery_queue.path = route_to(memory, me, delivery_queue.name);
+    }
+    Some(delivery_queue)
+}
+
+/// Returns the path to an endpoint, if it is open.
+#[cold]
+fn route_to(memory: &NodeMemory, me: Name, name: Name) -> Option<Path> {
+    let block = memory.endpoint_block(name.rank(), usize::from(name.index())).ok()?;
+    if block.is_awaited_as(name.generation()) {
+        return None;
+    }
+    // Nothing is answered on these lanes; they are lanes of requests all the same.
+    Path::for_requests(memory, me, name, Some(0)).ok()
+}
+
+/// Returns a message that its endpoint will never read to its sender.
+#[cold]
+fn return_to_sender(
+    wire: &mut Wire<'_, impl Clock>,
+    forward: &Forward<'_>,
+    payload: &[u8],
+    why: Refusal,
+) {
+    if forward.lost.is_some() {
+        return;
+    }
+    let queued = forward.to_queued(payload.to_vec());
+    wire.stack.return_queued_for(|| wire.clock.ticked_ns(), &queued, why);
+}
+
+fn push(path: &mut Path, header: Header, words: &[u64; MAX_WORDS], payload: &[u8]) -> bool {
+    let words = words.get(..header.words()).unwrap_or(words);
+    path.push_any(header, words, payload).is_ok()
+}
+
+/// Question of another proxy: when have the messages of a rank of its node been delivered?
+#[derive(Debug)]
+struct PeerCreditRequest {
+    /// Name of the proxy that asks, and its token for the question.
+    from: u64,
+    token: u64,
+    rank: u32,
+    /// Number of messages that had had to wait by then.
+    before: u64,
+    /// Number of the rank's messages among them that still wait.
+    left: usize,
+}
+
+#[derive(Debug, Default)]
+struct CreditRequests(Vec<PeerCreditRequest>);
+
+impl CreditRequests {
+    /// Notes that a message no longer waits: its number and its rank.
+    fn on_gone(&mut self, rank: u32, number: u64) {
+        let about = |asked: &&mut PeerCreditRequest| asked.rank == rank && number < asked.before;
+        for asked in self.0.iter_mut().filter(about) {
+            asked.left = asked.left.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_about_one_rank_and_what_had_come_by_then() {
+        let asked = |rank, left| PeerCreditRequest { from: 1, token: 2, rank, before: 5, left };
+        let mut questions = CreditRequests(vec![asked(3, 2), asked(4, 1)]);
+        questions.on_gone(3, 4);
+        questions.on_gone(3, 5);
+        questions.on_gone(7, 1);
+        assert_eq!(questions.0.iter().map(|asked| asked.left).collect::<Vec<_>>(), [1, 1]);
+        questions.on_gone(3, 0);
+        assert_eq!(questions.0.iter().map(|asked| asked.left).collect::<Vec<_>>(), [0, 1]);
+    }
+}

@@ -1,0 +1,76 @@
+//! Long messages of which a rank has handed over the beginning and not yet all.
+
+use clump_net::Progress;
+use clump_wire::frame::FrameHead;
+use std::collections::HashMap;
+
+/// Maximum number of messages that one rank may have begun: more than it has endpoints and replies
+/// in flight at one proxy.
+const MOST: usize = 64;
+
+/// A long message whose fragments are still arriving.
+#[derive(Debug)]
+pub(crate) struct RelayedMessage {
+    /// Its head; true if the message is ordered.
+    pub(crate) head: (FrameHead, bool),
+    pub(crate) words: Vec<u64>,
+    /// Bytes of all fragments.
+    pub(crate) total: usize,
+    pub(crate) done: usize,
+    pub(crate) progress: Progress,
+}
+
+/// The begun messages of all ranks, by rank and number.
+#[derive(Debug, Default)]
+pub(crate) struct RelayedMessages(HashMap<u32, HashMap<u32, RelayedMessage>>);
+
+impl RelayedMessages {
+    /// Returns true if a rank may begin another message. Further ones are discarded, since no
+    /// correct rank begins them.
+    pub(crate) fn has_room(&self, rank: u32) -> bool {
+        self.0.get(&rank).is_none_or(|begun| begun.len() < MOST)
+    }
+
+    pub(crate) fn insert(&mut self, (rank, number): (u32, u32), begun: RelayedMessage) {
+        self.0.entry(rank).or_default().insert(number, begun);
+    }
+
+    pub(crate) fn remove(&mut self, (rank, number): (u32, u32)) -> Option<RelayedMessage> {
+        self.0.get_mut(&rank)?.remove(&number)
+    }
+
+    /// Removes and returns the messages of some ranks.
+    pub(crate) fn take_of(&mut self, is_gone: impl Fn(u32) -> bool) -> Vec<RelayedMessage> {
+        let gone = self.0.extract_if(|&rank, _| is_gone(rank));
+        gone.flat_map(|(_, begun)| begun.into_values()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clump_wire::frame::{FrameKind, Route};
+
+    fn begun() -> RelayedMessage {
+        let route = Route { from: 1, to: 2, tag: 3 };
+        let (kind, reply, handler, order, fragment) = (FrameKind::Long, false, 1, None, None);
+        let head = (FrameHead { kind, reply, handler, route, order, fragment }, false);
+        RelayedMessage { head, words: vec![0, 9], total: 9, done: 1, progress: Progress::default() }
+    }
+
+    #[test]
+    fn a_rank_that_begins_without_end_is_bounded_and_no_other_is() {
+        let mut all = RelayedMessages::default();
+        let mut number = 0;
+        while all.has_room(3) {
+            all.insert((3, number), begun());
+            number += 1;
+        }
+        assert_eq!(number as usize, MOST);
+        assert!(all.has_room(4));
+        assert!(all.remove((3, 7)).is_some() && all.has_room(3));
+        all.insert((4, 1), begun());
+        assert_eq!(all.take_of(|rank| rank == 3).len(), MOST - 1);
+        assert!(all.remove((3, 0)).is_none() && all.remove((4, 1)).is_some());
+    }
+}

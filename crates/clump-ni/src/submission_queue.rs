@@ -1,0 +1,390 @@
+//! The submission queue of a proxy: messages that ranks of this node hand over, to be sent to other
+//! nodes.
+
+use crate::clock::{Clock, Wire, Work};
+use crate::close_handshakes::CloseHandshakes;
+use crate::monitor::Watcher;
+use crate::relayed::{RelayedMessage, RelayedMessages};
+use crate::routes::Routes;
+use clump_am::{Forward, Spill, gone, stamped};
+use clump_net::{Progress, Pushed, QueuedMessage, Refusal, RelayedFragment, Stack};
+use clump_shm::bulk::SharedBytes;
+use clump_shm::inbox::Inbox;
+use clump_shm::lane::Peek;
+use clump_shm::name::Name;
+use clump_shm::node::NodeMemory;
+use clump_shm::queue::Take;
+use clump_shm::slot::{Header, INLINE, SlotKind};
+use clump_wire::frame::{FrameHead, FrameKind};
+
+/// Messages of one lane taken in one turn, so that no rank waits long for another.
+const BUDGET: usize = 64;
+
+/// The messages that ranks hand to a proxy.
+#[derive(Debug)]
+pub(crate) struct SubmissionQueue {
+    inbox: Inbox<()>,
+    memory: NodeMemory,
+    routes: Routes,
+    begun: RelayedMessages,
+    scratch: Vec<u8>,
+    pub(crate) close_handshakes: CloseHandshakes,
+    /// Messages that cannot be sent, on their way back to the ranks of this node.
+    pub(crate) lost: Vec<QueuedMessage>,
+    /// Number of times a message had to stay in its lane, because its channel was full.
+    pub(crate) full: u64,
+    /// Messages left by the last poll: a lane holds one at most, the first.
+    left: Vec<Left>,
+}
+
+/// A message that stays in its lane, because its channel is full.
+#[derive(Debug)]
+struct Left {
+    /// Its lane; `None`: the shared queue.
+    lane: Option<usize>,
+    peer: u32,
+    head: FrameHead,
+    ordered: bool,
+    short: bool,
+}
+
+/// Result of taking a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TakeResult {
+    Yes,
+    /// It has to stay in its lane.
+    NoRoom,
+}
+
+impl SubmissionQueue {
+    /// Opens the proxy's own endpoint, to which ranks send.
+    ///
+    /// # Errors
+    /// Fails if address space has run out.
+    pub(crate) fn open(memory: &NodeMemory, id: u32, routes: Routes) -> clump_shm::Result<Self> {
+        let inbox = Inbox::open(memory, id, 0)?;
+        let close_handshakes = CloseHandshakes::new(memory, id);
+        let (memory, begun) = (memory.clone(), RelayedMessages::default());
+        let (scratch, lost, left) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self { inbox, memory, routes, begun, scratch, close_handshakes, lost, full: 0, left })
+    }
+
+    /// Takes the messages that ranks have handed over, as far as there is room. Returns their
+    /// number.
+    pub(crate) fn poll(&mut self, wire: &mut Wire<'_, impl Clock>, watcher: &mut Watcher) -> usize {
+        // A doorbell that belongs to no lane was rung by a rank that writes nonsense.
+        let _ = self.inbox.process_doorbells();
+        self.left.clear();
+        let mut hot = std::mem::take(&mut self.inbox.hot);
+        let mut taken = 0;
+        for lane in &mut hot {
+            let mut words = [0; 2 * INLINE];
+            for _ in 0..BUDGET {
+                let Peek::Message(header) = lane.receiver.peek(&mut words) else { break };
+                let payload = lane.receiver.payload(header);
+                if self.take((&mut *wire, watcher), lane.from, header, &words, payload)
+                    == TakeResult::NoRoom
+                {
+                    self.note_left(Some(lane.index));
+                    break;
+                }
+                lane.receiver.advance(header);
+                lane.recent = lane.recent.wrapping_add(1);
+                taken += 1;
+            }
+        }
+        self.inbox.hot = hot;
+        if self.inbox.anything_pending() {
+            taken += self.poll_shared_queue(wire, watcher);
+            self.inbox.wake_queue_senders();
+        }
+        self.close_handshakes.handle_arrivals(wire.stack, wire.clock);
+        taken
+    }
+
+    /// Takes the messages that ranks without a lane have handed over.
+    #[cold]
+    fn poll_shared_queue(
+        &mut self,
+        wire: &mut Wire<'_, impl Clock>,
+        watcher: &mut Watcher,
+    ) -> usize {
+        let memory = self.memory.clone();
+        let dead = |rank: u32| memory.death_of(rank).is_some();
+        let mut taken = 0;
+        for _ in 0..BUDGET {
+            let mut words = [0; 2 * INLINE];
+            match self.inbox.requests.take(&mut words, dead) {
+                Take::Message(message) => {
+                    let from = Name::from_bits(message.source);
+                    let took = self.take(
+                        (&mut *wire, watcher),
+                        from,
+                        message.header,
+                        &words,
+                        message.payload,
+                    );
+                    if took == TakeResult::NoRoom {
+                        self.note_left(None);
+                        return taken;
+                    }
+                    self.inbox.requests.done(&message);
+                    taken += 1;
+                }
+                Take::Skipped => {}
+                Take::Empty => {
+                    self.inbox.pending = [self.inbox.requests.has_message(), false];
+                    return taken;
+                }
+            }
+        }
+        taken
+    }
+
+    fn take(
+        &mut self,
+        (wire, watcher): (&mut Wire<'_, impl Clock>, &mut Watcher),
+        from: Name,
+        header: Header,
+        words: &[u64; 2 * INLINE],
+        payload: SharedBytes,
+    ) -> TakeResult {
+        let words = words.get(..header.words()).unwrap_or(words);
+        let mut beside = std::mem::take(&mut self.scratch);
+        beside.clear();
+        payload.append_to(&mut beside);
+        let took = self.take_copied((wire, watcher), from, header, words, &beside);
+        self.scratch = beside;
+        took
+    }
+
+    fn take_copied(
+        &mut self,
+        (wire, watcher): (&mut Wire<'_, impl Clock>, &mut Watcher),
+        from: Name,
+        header: Header,
+        words: &[u64],
+        beside: &[u8],
+    ) -> TakeResult {
+        let mut spill = Spill::default();
+        // Correct ranks of this node write nothing else, and only in their own name.
+        let Some((forward, bytes)) = Some(header)
+            .filter(|header| header.kind() == SlotKind::Forwarded)
+            .and_then(|header| Forward::decode(header, words, beside, &mut spill))
+            .filter(|(forward, _)| Name::from_bits(forward.route.from).rank() == from.rank())
+        else {
+            return TakeResult::Yes;
+        };
+        if forward.route.to == self.inbox.name().to_bits() {
+            self.close_handshakes.begin_close(from.rank(), wire.stack);
+            return TakeResult::Yes;
+        }
+        let stamp = if forward.kind == FrameKind::Long { 0 } else { forward.message };
+        // A fragment was counted when its message began.
+        let taking = (forward.kind != FrameKind::Part).then(|| watcher.on_taking(wire.clock));
+        wire.clock.spend(Work::Take(bytes.len()));
+        let took = match forward.kind {
+            FrameKind::Long => self.begin(wire, from, &forward, bytes),
+            FrameKind::Part => self.go_on(wire, from, &forward, bytes),
+            _ => self.send(wire, &forward, bytes),
+        };
+        if took == TakeResult::NoRoom {
+            let peer = self.routes.stack_of(forward.route.to);
+            let (head, ordered, short) = (head_of(&forward), forward.ordered, bytes.is_empty());
+            self.left.push(Left { lane: None, peer, head, ordered, short });
+            self.full += 1;
+        }
+        match (took, taking) {
+            (TakeResult::Yes, Some(taking)) => {
+                let peer = self.routes.stack_of(forward.route.to);
+                // The clock that all processes of the machine share.
+                let handed_over = stamped(stamp, watcher.shared_ns(taking));
+                watcher.on_taken(wire.stack, peer, (taking, handed_over), bytes.len());
+            }
+            (TakeResult::NoRoom, Some(_)) => watcher.on_left(wire.clock),
+            (_, None) => {}
+        }
+        took
+    }
+
+    fn send(
+        &mut self,
+        wire: &mut Wire<'_, impl Clock>,
+        forward: &Forward<'_>,
+        payload: &[u8],
+    ) -> TakeResult {
+        let peer = self.routes.stack_of(forward.route.to);
+        let (head, ordered) = (head_of(forward), forward.ordered);
+        let (now, body) = (|| wire.clock.ticked_ns(), (forward.words, payload));
+        match wire.stack.relay(now, peer, head, ordered, body) {
+            Pushed::Accepted => TakeResult::Yes,
+            Pushed::Full => TakeResult::NoRoom,
+            Pushed::Lost(why) => {
+                self.lose(forward, why, payload.to_vec());
+                TakeResult::Yes
+            }
+        }
+    }
+
+    fn begin(
+        &mut self,
+        wire: &mut Wire<'_, impl Clock>,
+        from: Name,
+        forward: &Forward<'_>,
+        bytes: &[u8],
+    ) -> TakeResult {
+        let &[_, total, ..] = forward.words else { return TakeResult::Yes };
+        let Ok(total) = usize::try_from(total) else { return TakeResult::Yes };
+        let head = (head_of(forward), forward.ordered);
+        let (words, progress) = (forward.words.to_vec(), Progress::default());
+        let begun = RelayedMessage { head, words, total, done: 0, progress };
+        let key = (from.rank(), forward.message);
+        if let Some(same) = self.begun.remove(key) {
+            self.abandon(wire, &same); // no correct rank gives two the same number
+        }
+        if !self.begun.has_room(from.rank()) {
+            return TakeResult::Yes; // no correct rank begins so many
+        }
+        self.send_fragment(wire, key, begun, bytes)
+    }
+
+    fn go_on(
+        &mut self,
+        wire: &mut Wire<'_, impl Clock>,
+        from: Name,
+        forward: &Forward<'_>,
+        bytes: &[u8],
+    ) -> TakeResult {
+        let key = (from.rank(), forward.message);
+        match self.begun.remove(key) {
+            Some(begun) => self.send_fragment(wire, key, begun, bytes),
+            // Its message has been returned already.
+            None => TakeResult::Yes,
+        }
+    }
+
+    /// Sends the next fragment of a long message.
+    fn send_fragment(
+        &mut self,
+        wire: &mut Wire<'_, impl Clock>,
+        key: (u32, u32),
+        mut begun: RelayedMessage,
+        bytes: &[u8],
+    ) -> TakeResult {
+        let Some(end) = begun.done.checked_add(bytes.len()).filter(|&end| end <= begun.total)
+        else {
+            self.abandon(wire, &begun); // more than announced
+            return TakeResult::Yes;
+        };
+        let (head, ordered) = begun.head;
+        let peer = self.routes.stack_of(head.route.to);
+        let fragment = RelayedFragment { total: begun.total, at: begun.done, bytes };
+        let now = || wire.clock.ticked_ns();
+        let pushed = wire.stack.relay_long(
+            now,
+            peer,
+            (head, ordered),
+            &begun.words,
+            fragment,
+            &mut begun.progress,
+        );
+        match pushed {
+            Pushed::Accepted => {
+                begun.done = end;
+                if end < begun.total {
+                    self.begun.insert(key, begun);
+                }
+                TakeResult::Yes
+            }
+            Pushed::Full => {
+                if begun.done > 0 {
+                    self.begun.insert(key, begun);
+                }
+                TakeResult::NoRoom
+            }
+            Pushed::Lost(why) => {
+                let FrameHead { handler, reply, route, .. } = head;
+                let (kind, words) = (FrameKind::Long, begun.words.as_slice());
+                let (ordered, lost, message) = (false, None, 0);
+                let forward =
+                    Forward { kind, reply, ordered, lost, message, handler, route, words };
+                self.lose(&forward, why, Vec::new());
+                TakeResult::Yes
+            }
+        }
+    }
+
+    /// Ends a message of which no further fragment will be sent.
+    #[cold]
+    fn abandon(&self, wire: &mut Wire<'_, impl Clock>, begun: &RelayedMessage) {
+        let peer = self.routes.stack_of(begun.head.0.route.to);
+        wire.stack.abandon_long(|| wire.clock.ticked_ns(), peer, begun.progress);
+    }
+
+    /// Returns a message whose target's node is lost to its sender.
+    #[cold]
+    fn lose(&mut self, forward: &Forward<'_>, why: Refusal, payload: Vec<u8>) {
+        let reply = forward.reply;
+        let back = match forward.kind {
+            FrameKind::Short | FrameKind::Medium | FrameKind::Long => {
+                let why = if reply { Refusal::ReplyRejected } else { why };
+                Forward { lost: Some(why), ..*forward }
+            }
+            // No report of consumption will ever arrive: all of it counts as consumed.
+            FrameKind::Ask => {
+                let (from, to) = (forward.route.to, forward.route.from);
+                let route = clump_wire::frame::Route { from, to, tag: 0 };
+                Forward { kind: FrameKind::Credit, route, ..*forward }
+            }
+            FrameKind::Returned | FrameKind::Credit | FrameKind::Part => return,
+        };
+        self.lost.push(back.to_queued(payload));
+    }
+
+    /// Gives up the messages that ranks had begun that are gone.
+    pub(crate) fn drop_lost_ranks(&mut self, wire: &mut Wire<'_, impl Clock>) {
+        let Self { begun, memory, .. } = self;
+        let left =
+            begun.take_of(|rank| memory.rank(rank).is_none_or(|block| gone(&block).is_some()));
+        for begun in left {
+            self.abandon(wire, &begun);
+        }
+        self.inbox.tick();
+        self.inbox.give_back_all();
+    }
+
+    /// Arms notification on all lanes, before a sleep is announced.
+    pub(crate) fn arm_notifications(&mut self) {
+        self.inbox.arm_all_notifications();
+    }
+
+    /// Notes the lane of the message that was left last.
+    #[cold]
+    fn note_left(&mut self, lane: Option<usize>) {
+        if let Some(left) = self.left.last_mut() {
+            left.lane = lane;
+        }
+    }
+
+    /// Returns true if anything that can be taken has arrived meanwhile; called after the
+    /// announcement. A message left because its channel is full waits for the channel: for a packet
+    /// or a timer, which end a sleep by themselves.
+    pub(crate) fn anything_waiting(&mut self, stack: &Stack) -> bool {
+        if !self.inbox.anything_waiting() {
+            return false;
+        }
+        let Self { inbox, left, .. } = self;
+        let payload = |short: bool| if short { &[][..] } else { &[0][..] };
+        let stays =
+            |one: &Left| !stack.would_take(one.peer, &one.head, one.ordered, payload(one.short));
+        let is_left = |lane: Option<usize>| left.iter().any(|one| one.lane == lane && stays(one));
+        inbox.block().doorbell().rung()
+            || (inbox.anything_pending() && !(inbox.pending == [true, false] && is_left(None)))
+            || !inbox.hot.iter().all(|lane| is_left(Some(lane.index)))
+    }
+}
+
+fn head_of(forward: &Forward<'_>) -> FrameHead {
+    let Forward { kind, reply, handler, route, .. } = *forward;
+    FrameHead { kind, reply, handler, route, order: None, fragment: None }
+}

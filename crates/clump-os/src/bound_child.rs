@@ -1,0 +1,104 @@
+//! Other programs that never outlive whoever started them.
+
+use crate::error::{OsError, Result};
+use crate::procfs::{self, Process};
+use crate::{clock, process, signal};
+use rustix::process::Signal;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::Duration;
+
+/// What a program that is asked to end has for it, before it is killed.
+const GRACE_NS: u64 = 3_000_000_000;
+/// Between looks whether it has.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A running program in a process group of its own. Whoever drops it ends it: asks first, so that launchers of jobs can
+/// end theirs, and kills what is still there of it and below it some seconds later. If this process is killed, the
+/// kernel asks in its place.
+#[derive(Debug)]
+pub struct BoundChild {
+    child: Child,
+    ended: bool,
+}
+
+impl BoundChild {
+    /// Starts `command`, with no signal blocked. Call it on a thread that lives as long as the program is to.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(command: &mut Command) -> io::Result<Self> {
+        let starter = rustix::process::getpid();
+        let in_child = move || {
+            signal::unblock_all();
+            signal::unset_own();
+            rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
+            // The starter may have died before that call: then nobody would end this one.
+            if rustix::process::getppid() != Some(starter) {
+                return Err(rustix::io::Errno::SRCH.into());
+            }
+            Ok(())
+        };
+        command.process_group(0);
+        // SAFETY: the closure makes system calls on values captured before the fork; it neither allocates nor takes
+        // locks, so it may run between fork and exec of a process with other threads.
+        unsafe { command.pre_exec(in_child) };
+        Ok(Self { child: command.spawn()?, ended: false })
+    }
+
+    /// The started process, for its pipes and its number.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Waits for the end, while `may_go_on`; `None` when that says no.
+    ///
+    /// # Errors
+    /// The kernel cannot tell, which it always can.
+    pub fn wait_while(
+        &mut self,
+        mut may_go_on: impl FnMut() -> bool,
+    ) -> Result<Option<ExitStatus>> {
+        loop {
+            let ended =
+                self.child.try_wait().map_err(|e| OsError::of("waiting for a program", &e))?;
+            if ended.is_some() {
+                self.ended = true;
+                return Ok(ended);
+            }
+            if !may_go_on() {
+                return Ok(None);
+            }
+            clock::pass(LOOK);
+        }
+    }
+
+    fn end(&mut self) {
+        let pid = self.child.id();
+        let below = procfs::descendants(pid);
+        // All of these fail only where nobody is left, which is what they are for.
+        let _ = process::signal_group(pid, signal::TERMINATE);
+        let _ = process::signal_group(pid, signal::CONTINUE);
+        let give_up_ns = clock::now_ns() + GRACE_NS;
+        if !matches!(self.wait_while(|| clock::now_ns() < give_up_ns), Ok(Some(_))) {
+            let _ = process::signal_group(pid, signal::KILL);
+            let _ = self.child.wait();
+        }
+        for process in below.iter().filter(|process| is_there(process)) {
+            let _ = process.kill();
+        }
+    }
+}
+
+fn is_there(process: &Process) -> bool {
+    Process::read(process.pid).is_some_and(|now| now.started == process.started)
+}
+
+impl Drop for BoundChild {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.end();
+        }
+    }
+}
