@@ -3,16 +3,22 @@
 //! Each rule is one module with one function `check(&Tree) -> Vec<Finding>`; a finding names the place,
 //! what is wrong there and the remedy. To add a rule, add a module and a line in [`RULES`].
 
+mod assertions;
+mod counted;
 mod front;
+mod glossary;
 mod heads;
 mod layers;
 mod links;
 mod names;
+mod prose;
+mod ratchet;
 mod sizes;
 mod sync_pairs;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod type_names;
 mod words;
 
 use anyhow::Result;
@@ -70,6 +76,10 @@ const RULES: &[Rule] = &[
     ("sizes", sizes::check),
     ("words", words::check),
     ("names", names::check),
+    ("type names", type_names::check),
+    ("glossary", glossary::check),
+    ("prose", prose::check),
+    ("assertions", assertions::check),
     ("heads", heads::check),
     ("sync pairs", sync_pairs::check),
     ("front pages", front::check),
@@ -80,7 +90,11 @@ const RULES: &[Rule] = &[
 pub fn run(root: &Path, ratchet: Ratchet) -> Result<bool> {
     let tree = Tree::read(root)?;
     if ratchet == Ratchet::Lower {
-        sizes::lower(root, &tree)?;
+        let mut sections = sizes::sections(&tree);
+        sections.extend(glossary::sections(&tree));
+        sections.extend(prose::sections(&tree));
+        sections.extend(assertions::sections(&tree));
+        ratchet::lower(root, &tree, &sections)?;
     }
     let findings = findings(&tree)?;
     for finding in &findings {

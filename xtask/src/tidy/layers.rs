@@ -1,5 +1,6 @@
 //! Arrows between crates point down only: a crate names its layer, and depends on strictly lower ones.
 
+use super::tree::Crate;
 use super::{Finding, Tree};
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -8,15 +9,17 @@ use std::collections::BTreeMap;
 /// arrows cannot tangle anything.
 const TOP: i64 = 9;
 
+/// Returns the layer that a crate's manifest names.
+pub fn layer_of(item: &Crate) -> Option<i64> {
+    item.manifest.get("package")?.get("metadata")?.get("clump")?.get("layer")?.as_integer()
+}
+
 /// Missing layers, and arrows that point up or sideways.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
-    let layer = |manifest: &toml::Table| {
-        manifest.get("package")?.get("metadata")?.get("clump")?.get("layer")?.as_integer()
-    };
     let mut findings = Vec::new();
     let mut layers = BTreeMap::new();
     for item in &tree.crates {
-        match layer(&item.manifest) {
+        match layer_of(item) {
             Some(number) => {
                 layers.insert(item.name.as_str(), number);
             }

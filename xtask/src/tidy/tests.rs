@@ -45,6 +45,11 @@ impl Planted {
         findings(&tree).unwrap().iter().map(ToString::to_string).collect()
     }
 
+    /// Takes smaller numbers into the ratchet.
+    fn lower(&self) {
+        run(&self.0, Ratchet::Lower).unwrap();
+    }
+
     /// Exactly one finding, which begins with `place` and speaks of `what`.
     #[track_caller]
     fn finds(&self, place: &str, what: &str) {
@@ -110,18 +115,18 @@ fn a_long_file_is_found_and_the_ratchet_only_goes_down() {
     tree.file(path, &long(501)).finds(path, "501 lines, the limit is 500");
 
     let ratchet = |n: u32| format!("[files]\n\"{path}\" = {n}\n");
-    tree.file(sizes::RATCHET, &ratchet(501));
+    tree.file(ratchet::RATCHET, &ratchet(501));
     assert_eq!(tree.findings(), Vec::<String>::new());
     tree.file(path, &long(502)).finds(path, "grew from 501 to 502");
-    tree.file(sizes::RATCHET, &ratchet(600)).finds(sizes::RATCHET, "shrank from 600 to 502");
+    tree.file(ratchet::RATCHET, &ratchet(600)).finds(ratchet::RATCHET, "shrank from 600 to 502");
 
-    sizes::lower(&tree.0, &Tree::read(&tree.0).unwrap()).unwrap();
+    tree.lower();
     assert_eq!(tree.findings(), Vec::<String>::new());
     tree.file(path, &long(503));
-    sizes::lower(&tree.0, &Tree::read(&tree.0).unwrap()).unwrap();
+    tree.lower();
     tree.finds(path, "grew from 502 to 503");
-    tree.file(path, &long(500)).finds(sizes::RATCHET, "shrank");
-    sizes::lower(&tree.0, &Tree::read(&tree.0).unwrap()).unwrap();
+    tree.file(path, &long(500)).finds(ratchet::RATCHET, "shrank");
+    tree.lower();
     assert_eq!(tree.findings(), Vec::<String>::new());
 }
 
@@ -134,7 +139,7 @@ fn a_long_function_is_found() {
     tree.file(path, &function(70));
     assert_eq!(tree.findings(), Vec::<String>::new());
     tree.file(path, &function(71)).finds("crates/high/src/one.rs::long", "71 lines");
-    tree.file(sizes::RATCHET, &format!("[functions]\n\"{path}::long\" = 71\n"));
+    tree.file(ratchet::RATCHET, &format!("[functions]\n\"{path}::long\" = 71\n"));
     assert_eq!(tree.findings(), Vec::<String>::new());
 }
 
@@ -266,6 +271,99 @@ fn links_that_lead_nowhere_are_found() {
     assert_eq!(tree.findings(), Vec::<String>::new());
     tree.file("docs/c.md", "\n[gone](gone.md)\n").finds("docs/c.md:2", "leads to no file");
     tree.file("docs/c.md", "see [three](a.md#three)\n").finds("docs/c.md:1", "leads to no heading");
+}
+
+#[test]
+fn words_that_the_field_has_better_ones_for_are_found() {
+    let tree = Planted::clean("glossary");
+    let path = "crates/high/src/a.rs";
+    tree.file(path, "//! A.\nfn f(x: Portal) {}\n").finds(&format!("{path}:2"), "ProxyClient");
+    tree.file(path, "//! A.\nconst MOST_WORDS: u8 = 1;\n").finds(&format!("{path}:2"), "MAX_WORDS");
+    tree.file(path, "//! A.\n// Whoever sends it.\n").finds(&format!("{path}:2"), "`it`");
+    tree.file(path, "//! A.\nconst WORD: &str = \"MOST_WORDS Portal\";\n");
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file("docs/a.md", "The ghost of a rank.\n").finds("docs/a.md:1", "stale stack");
+}
+
+#[test]
+fn prose_beyond_the_ratchet_is_found() {
+    let tree = Planted::clean("prose-ratchet");
+    let path = "crates/high/src/a.rs";
+    tree.file(path, "//! A.\n// One heir.\n");
+    tree.file(ratchet::RATCHET, "[prose]\n\"crates/high\" = 1\n");
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file(path, "//! A.\n// One heir and two heirs.\n");
+    assert_eq!(tree.findings().len(), 3, "both places, and the number");
+    tree.file(path, "//! A.\n").finds(ratchet::RATCHET, "shrank from 1 to 0");
+    tree.lower();
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn doc_comments_that_begin_with_nothing_are_found() {
+    let tree = Planted::clean("beginnings");
+    let path = "crates/high/src/a.rs";
+    for start in ["What it is.", "Whether it is.", "The same.", "See the module."] {
+        tree.file(path, &format!("//! A.\n/// {start}\nfn a() {{}}\n"));
+        tree.finds(&format!("{path}:2"), "begins with");
+    }
+    tree.file(path, "//! A.\n/// Returns it.\n/// What comes second may begin so.\nfn a() {}\n");
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn public_functions_that_can_fail_say_when() {
+    let tree = Planted::clean("errors");
+    let path = "crates/high/src/a.rs";
+    tree.file(path, "//! A.\n/// Does.\npub fn a(\n    b: u8,\n) -> Result<u8> {\n}\n");
+    tree.finds(&format!("{path}:3"), "# Errors");
+    tree.file(path, "//! A.\n/// Does.\n///\n/// # Errors\n/// Never.\n#[inline]\npub fn a() -> Result<u8> {\n}\n");
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file(
+        path,
+        "//! A.\n/// Does.\npub fn a() -> Option<Result<u8>> {\n}\nfn b() -> Result<u8> {\n}\n",
+    );
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn wide_comments_are_found_and_wide_code_is_not() {
+    let tree = Planted::clean("width");
+    let path = "crates/high/src/a.rs";
+    tree.file(path, &format!("//! A.\n// {}\n", "x".repeat(98)))
+        .finds(&format!("{path}:2"), "wrap it");
+    tree.file(path, &format!("//! A.\nconst A: &str = \"{}\";\n", "x".repeat(98)));
+    assert_eq!(tree.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_type_name_is_given_once_in_a_layer() {
+    let tree = Planted::clean("type-names");
+    tree.file("crates/next/Cargo.toml", &manifest("next", Some(1), ""));
+    tree.file("crates/high/src/a.rs", "//! A.\npub struct Lane;\nstruct Own;\n");
+    tree.file("crates/low/src/a.rs", "//! A.\npub struct Lane;\n");
+    tree.file(
+        "crates/next/src/a.rs",
+        "//! A.\nstruct Own;\n#[cfg(test)]\nmod tests {\n pub struct Lane;\n}\n",
+    );
+    assert_eq!(tree.findings(), Vec::<String>::new());
+    tree.file("crates/next/src/a.rs", "//! A.\npub(crate) enum Lane {}\n");
+    tree.finds("crates/next/src/a.rs:2", "crates/high/src/a.rs:2");
+    tree.file("crates/next/src/a.rs", "//! A.\nstruct Way;\n");
+    tree.finds("crates/next/src/a.rs:2", "what of");
+}
+
+#[test]
+fn protocol_crates_assert_what_they_promise() {
+    let tree = Planted::clean("assertions");
+    tree.file("crates/clump-proto/Cargo.toml", &manifest("clump-proto", Some(1), ""));
+    let head = "//! A.\n//!\n//! # Invariants\n//! 1. One.\n#![forbid(unsafe_code)]\n";
+    let path = "crates/clump-proto/src/lib.rs";
+    let body = |asserts: &str| format!("{head}fn a() {{\n    {asserts}\n}}\nfn b() {{\n}}\n");
+    tree.file(path, &body("debug_assert!(x); assert_eq!(a, b);"));
+    tree.finds("crates/clump-proto", "1 assertions short");
+    tree.file(path, &body("debug_assert!(x); assert_eq!(a, b); assert!(y)"));
+    assert_eq!(tree.findings(), Vec::<String>::new());
 }
 
 #[test]

@@ -1,0 +1,52 @@
+//! Invariants stand in the code: crates of the protocol have about one and a half assertions a function.
+
+use super::ratchet::{self, Section, Sizes};
+use super::tree::is_test_file;
+use super::{Finding, Tree};
+use anyhow::Result;
+
+/// Crates whose broken invariants would lose or double messages.
+const CRATES: &[&str] = &[
+    "crates/clump-proto",
+    "crates/clump-net",
+    "crates/clump-shm",
+    "crates/clump-rma",
+    "crates/clump-am",
+];
+
+/// Returns what this rule counts: assertions that are missing, by crate.
+pub fn sections(tree: &Tree) -> Vec<Section> {
+    let mut now = Sizes::new();
+    for dir in CRATES {
+        let (mut functions, mut assertions) = (0, 0);
+        let below = format!("{dir}/src/");
+        for (file, source) in tree.rust().filter(|(f, _)| f.path.starts_with(&below)) {
+            if is_test_file(&file.path) {
+                continue;
+            }
+            let tests = source.test_lines();
+            functions += source.functions().iter().filter(|f| !tests[f.line]).count();
+            let lines = source.lines.iter().zip(&tests).filter(|(_, test)| !**test);
+            assertions += lines.map(|(line, _)| line.code.matches("assert").count()).sum::<usize>();
+        }
+        now.insert((*dir).to_owned(), (functions * 3 / 2).saturating_sub(assertions));
+    }
+    vec![Section { name: "assertions", limit: 0, now }]
+}
+
+/// Crates in which more assertions are missing than the ratchet allows.
+pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
+    let allowed = ratchet::read(tree)?;
+    let mut findings = Vec::new();
+    for section in sections(tree) {
+        findings.extend(ratchet::slack(&section, &allowed));
+        for (key, size, was) in ratchet::exceeded(&section, &allowed) {
+            let what = format!(
+                "{size} assertions short of one and a half a function ({} allowed): assert preconditions and results",
+                was.unwrap_or(0)
+            );
+            findings.push(Finding::of(key, what));
+        }
+    }
+    Ok(findings)
+}
