@@ -72,6 +72,28 @@ extern "C" fn icount_request_medium_64(ep: &Endpoint, dest: Dest, data: &[u8; 64
     let _ = black_box(ep.request_bulk(dest, SINK, data, &[]));
 }
 
+/// A short request of an endpoint to itself: sent, and handled by the poll that belongs to sending.
+#[inline(never)]
+extern "C" fn icount_self_request(ep: &Endpoint, dest: Dest, i: u64) {
+    black_box(10u8);
+    let _ = black_box(ep.request(dest, SINK, &[i, i]));
+}
+
+/// The same, and its reply, handled too.
+#[inline(never)]
+extern "C" fn icount_self_round_trip(ep: &Endpoint, dest: Dest, i: u64) {
+    black_box(11u8);
+    let _ = black_box(ep.request(dest, ASK, &[i, i]));
+    let _ = black_box(ep.poll());
+}
+
+/// A short request to another endpoint, and the poll that belongs to sending.
+#[inline(never)]
+extern "C" fn icount_request_and_poll(ep: &Endpoint, dest: Dest, i: u64) {
+    black_box(12u8);
+    let _ = black_box(ep.request(dest, SINK, &[i, i]));
+}
+
 /// A short request and its reply through two stacks, with checksums, over a hub in this process (whose
 /// cost is in it: about a seventh).
 #[inline(never)]
@@ -166,6 +188,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     there.set_handler(ASK, |token, words, _| token.reply(ANSWER, words));
     there.set_handler(SINK, |_, _, _| ());
     let dest = here.map(&there.name(), Tag(1))?;
+    let own = Endpoint::open(&context, Tag(1))?;
+    let count = seen.clone();
+    own.set_handler(ANSWER, move |_, words, _| count.set(words[0]));
+    own.set_handler(ASK, |token, words, _| token.reply(ANSWER, words));
+    own.set_handler(SINK, |_, _, _| ());
+    let to_itself = own.map(&own.name(), Tag(1))?;
     let data = [7; 64];
     let mut pair = Pair::new()?;
     for i in 0..ROUNDS {
@@ -179,6 +207,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         icount_receive_and_reply(&there);
         icount_receive_reply(&here);
         icount_empty_poll(&here);
+        icount_request_and_poll(&here, dest, i);
+        there.poll()?;
+        icount_self_request(&own, to_itself, i);
+        icount_self_round_trip(&own, to_itself, i);
         icount_network_round_trip(&mut pair, i);
     }
     for path in [
@@ -191,6 +223,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "icount_receive_reply",
         "icount_empty_poll",
         "icount_network_round_trip",
+        "icount_request_and_poll",
+        "icount_self_request",
+        "icount_self_round_trip",
     ] {
         println!("{path} {ROUNDS}");
     }

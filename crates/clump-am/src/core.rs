@@ -3,11 +3,11 @@
 use crate::context::RankContext;
 use crate::error::{ErrorKind, Result};
 use crate::handler::{Handler, HandlerTable};
-use crate::peer::{Dest, MappedPeer, Tag};
+use crate::peer::{Dest, MappedPeer, PeerPath, Tag};
 use crate::remote::Remote;
 use crate::reply_queue::ReplyQueue;
 use crate::returned::{Reason, Returned};
-use crate::token::{MAX_ARGUMENTS, MAX_CARRIED};
+use crate::token::MAX_CARRIED;
 use crate::vain::Vain;
 use clump_net::Progress;
 use clump_shm::block::{EndpointBlock, Openness};
@@ -17,7 +17,7 @@ use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_shm::segment::{self, Segment};
 use clump_shm::shared::Shared;
-use clump_shm::slot::{Header, INLINE, SlotKind};
+use clump_shm::slot::{Header, SlotKind};
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
@@ -64,6 +64,14 @@ impl HandlerContext {
     #[inline(always)]
     pub(crate) fn counters(&self) -> Counters<'_> {
         Counters::over(self.block.counters())
+    }
+
+    /// Counts a short request that was sent.
+    #[inline(always)]
+    pub(crate) fn count_short_sent(&self, words: usize) {
+        let counters = self.counters();
+        counters.bump(Counter::RequestShortSent);
+        counters.add(Counter::RequestShortSentBytes, words as u64 * 8);
     }
 
     /// Counts a short message that a handler got.
@@ -206,12 +214,20 @@ impl Core {
         let lanes = known && self.handler_context.context.settings().lanes;
         let reply_lane = if lanes { self.inbox.claim_reply_lane(name) } else { None };
         let me = self.inbox.name();
-        let path = if known { Some(Path::for_requests(node, me, name, reply_lane)?) } else { None };
-        if path.as_ref().is_some_and(Path::has_lane) {
+        let path = match known {
+            false => PeerPath::Absent,
+            true => match Path::for_requests(node, me, name, reply_lane)? {
+                path if name == me && path.has_lane() => PeerPath::Own(path),
+                path => PeerPath::Other(path),
+            },
+        };
+        if path.get().is_some_and(Path::has_lane) {
             self.handler_context.counters().bump(Counter::LaneClaims);
         }
         let (remote, tag, unchecked) = (remote_flow, tag.0, false);
-        let peer = MappedPeer { name, tag, path, remote, reply_lane, unchecked, released: false };
+        let hot_at = 0;
+        let peer =
+            MappedPeer { name, tag, path, hot_at, remote, reply_lane, unchecked, released: false };
         // What a handler has deferred to an entry that is gone must not reach the next.
         let is_free =
             |at: &usize| self.peers[*at].is_none() && !self.has_deferred(Dest(*at as u32));
@@ -236,7 +252,7 @@ impl Core {
             remote.old_flows.push(flow);
             return Ok(());
         }
-        if let Some(path) = &peer.path {
+        if let Some(path) = peer.path.get() {
             path.retire();
         }
         self.retiring.push(peer);
@@ -286,34 +302,6 @@ impl Core {
         entry.map_or(0, |peer| peer.name.rank())
     }
 
-    /// Sends a short message once, or says that there is no room. The budget of the fast way through:
-    /// five checks, the stores of one slot, one look at the receiver's state, two counters.
-    #[inline(always)]
-    pub(crate) fn attempt_short(
-        &mut self,
-        dest: Dest,
-        handler: Handler,
-        words: &[u64],
-    ) -> Result<SendAttempt> {
-        if words.len() <= INLINE
-            && handler.0 != 0
-            && let Some(Some(peer)) = self.peers.get_mut(dest.0 as usize)
-            && let Some(path) = peer.path.as_mut().filter(|path| path.admits(peer.tag))
-        {
-            peer.unchecked = true;
-            if path.push(Header::short(handler.0, words.len()), words).is_ok() {
-                let counters = self.handler_context.counters();
-                counters.bump(Counter::RequestShortSent);
-                counters.add(Counter::RequestShortSentBytes, words.len() as u64 * 8);
-                return Ok(SendAttempt::Sent);
-            }
-        }
-        if words.len() > MAX_ARGUMENTS {
-            return Err(ErrorKind::TooManyWords(words.len()).into());
-        }
-        self.attempt(dest, handler, words, Body::Short)
-    }
-
     /// Sends once, or says that there is no room. Up to [`MAX_CARRIED`] words.
     #[inline(never)]
     pub(crate) fn attempt(
@@ -340,8 +328,10 @@ impl Core {
             }
             _ => {}
         }
-        let open = peer.path.as_ref().is_some_and(|path| path.admits(peer.tag));
-        if open && handler.0 != 0 {
+        if handler.0 != 0
+            && let Some(path) = peer.path.get()
+            && path.admits(peer.tag)
+        {
             peer.unchecked = true;
             return self.attempt_body(dest, handler, words, body);
         }
@@ -363,7 +353,7 @@ impl Core {
         body: Body<'_>,
     ) -> Result<SendAttempt> {
         let entry = self.peers.get_mut(dest.0 as usize).and_then(Option::as_mut);
-        let path = entry.and_then(|peer| peer.path.as_mut());
+        let path = entry.and_then(|peer| peer.path.get_mut());
         let Some(path) = path else { return Err(ErrorKind::NoSuchDestination(dest.0).into()) };
         let (pushed, size, bytes) = match body {
             Body::Short => (
@@ -409,7 +399,7 @@ impl Core {
     #[cold]
     fn full(&mut self, dest: Dest) -> SendAttempt {
         let entry = self.peers.get(dest.0 as usize).and_then(Option::as_ref);
-        let lane = entry.and_then(|p| p.path.as_ref()).is_some_and(Path::has_lane);
+        let lane = entry.and_then(|p| p.path.get()).is_some_and(Path::has_lane);
         self.handler_context.counters().bump(if lane {
             Counter::LaneFull
         } else {
@@ -423,7 +413,7 @@ impl Core {
     fn refuse(&mut self, dest: Dest, handler: Handler, words: &[u64], body: Body<'_>) {
         let Some(peer) = self.peers.get(dest.0 as usize).and_then(Option::as_ref) else { return };
         let dead = self.handler_context.context.node().death_of(peer.name.rank()).is_some();
-        let openness = peer.path.as_ref().map_or(Openness::Absent, Path::openness);
+        let openness = peer.path.get().map_or(Openness::Absent, Path::openness);
         let reason = match openness {
             _ if handler.0 == 0 => Reason::BadArguments,
             _ if dead => Reason::PeerLost,
@@ -470,7 +460,7 @@ impl Core {
         self.inbox.close();
         self.close_remotely();
         // Either the target reads what is left and frees the lane, or it never will.
-        for path in self.peers.iter().flatten().filter_map(|peer| peer.path.as_ref()) {
+        for path in self.peers.iter().flatten().filter_map(|peer| peer.path.get()) {
             path.retire();
             path.abandon();
         }

@@ -473,7 +473,7 @@ impl Handling<'_> {
 /// Sends a request back to where it came from; false when there is no room, and the request has to stay
 /// where it is.
 #[cold]
-fn return_request(
+pub(crate) fn return_request(
     from: Name,
     reason: Reason,
     header: Header,

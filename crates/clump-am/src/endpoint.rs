@@ -228,9 +228,26 @@ impl<H: Ownership> Endpoint<H> {
     }
 
     /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no room
-    /// (polling meanwhile), at most as long as the rank's patience lasts.
+    /// (polling meanwhile), at most as long as the rank's patience lasts. Polls once: a request to this
+    /// endpoint itself may have been handled when this returns.
     #[inline(always)]
     pub fn request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
+        let mut core = self.hold.core()?;
+        let sent = core.request_short(dest, handler, words)?;
+        drop(core);
+        match sent {
+            SendAttempt::Sent => Ok(()),
+            SendAttempt::Full => self.send_slowly(dest, handler, words, Body::Short),
+        }
+    }
+
+    /// The same where handlers may change the memory in which `words` lie, as in C: where there is room,
+    /// they are copied before any runs, also on the way to this endpoint itself.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::request`].
+    #[inline(always)]
+    pub fn request_copied(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
         let mut core = self.hold.core()?;
         let sent = core.attempt_short(dest, handler, words)?;
         core.poll_after_send()?;

@@ -43,6 +43,7 @@ mod remote;
 mod reply_queue;
 mod returned;
 mod send;
+mod short;
 mod token;
 mod upkeep;
 mod vain;

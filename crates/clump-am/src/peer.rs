@@ -18,8 +18,9 @@ pub struct Tag(pub u64);
 pub(crate) struct MappedPeer {
     pub(crate) name: Name,
     pub(crate) tag: u64,
-    /// `None` when the name leads to no endpoint of this node.
-    pub(crate) path: Option<Path>,
+    pub(crate) path: PeerPath,
+    /// Where the lane of an endpoint to itself was last among the hot ones.
+    pub(crate) hot_at: usize,
     /// The way to an endpoint of another node.
     pub(crate) remote: Option<FlowId>,
     pub(crate) reply_lane: Option<usize>,
@@ -27,4 +28,34 @@ pub(crate) struct MappedPeer {
     pub(crate) unchecked: bool,
     /// The target let go of the lane (of an unmapped destination).
     pub(crate) released: bool,
+}
+
+/// The path to a destination. It tells the endpoint itself from all others: what sends to others
+/// matches [`PeerPath::Other`] alone, and so pays nothing for the difference.
+#[derive(Debug)]
+pub(crate) enum PeerPath {
+    /// None: the name leads to no endpoint of this node.
+    Absent,
+    /// To another endpoint, or by a shared queue.
+    Other(Path),
+    /// To the endpoint itself, by a lane.
+    Own(Path),
+}
+
+impl PeerPath {
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Option<&Path> {
+        match self {
+            PeerPath::Absent => None,
+            PeerPath::Other(path) | PeerPath::Own(path) => Some(path),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self) -> Option<&mut Path> {
+        match self {
+            PeerPath::Absent => None,
+            PeerPath::Other(path) | PeerPath::Own(path) => Some(path),
+        }
+    }
 }

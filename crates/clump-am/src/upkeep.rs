@@ -48,7 +48,7 @@ impl Core {
     /// Asks targets of this node that have not read everything to wake this rank once they have.
     pub(crate) fn request_drained(&self) {
         let peers = self.peers.iter().flatten().chain(&self.retiring);
-        for path in peers.filter(|peer| peer.unchecked).filter_map(|peer| peer.path.as_ref()) {
+        for path in peers.filter(|peer| peer.unchecked).filter_map(|peer| peer.path.get()) {
             path.request_credit(CreditRequest::Drained);
         }
     }
@@ -56,7 +56,7 @@ impl Core {
     /// Asks the target of `dest`, if it is of this node, to wake this rank once there is room.
     pub(crate) fn request_room(&self, dest: Dest) {
         let entry = self.peers.get(dest.0 as usize).and_then(Option::as_ref);
-        if let Some(path) = entry.and_then(|peer| peer.path.as_ref()) {
+        if let Some(path) = entry.and_then(|peer| peer.path.get()) {
             path.request_credit(CreditRequest::Room);
         }
     }
@@ -173,7 +173,7 @@ impl Core {
         let counters = Counters::over(block.counters());
         for peer in peers.iter_mut().flatten().chain(retiring.iter_mut()) {
             let (rank, dest) = (context.rank(), peer.name);
-            let Some(path) = peer.path.as_mut() else { continue };
+            let Some(path) = peer.path.get_mut() else { continue };
             if !peer.unchecked {
                 path.abandon();
                 continue;
@@ -231,8 +231,8 @@ impl Core {
         let mut at = 0;
         while at < self.retiring.len() {
             let peer = &mut self.retiring[at];
-            let gone = peer.path.as_ref().is_none_or(|p| p.openness() != Openness::Open);
-            let done = gone || peer.path.as_ref().is_none_or(Path::is_released);
+            let gone = peer.path.get().is_none_or(|p| p.openness() != Openness::Open);
+            let done = gone || peer.path.get().is_none_or(Path::is_released);
             // Replies were published before the release; a poll between the two looks reads them, or
             // their bell, answered now, shows them.
             let seen_before = std::mem::replace(&mut peer.released, done && !peer.unchecked);

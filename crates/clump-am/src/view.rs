@@ -54,7 +54,7 @@ pub struct LocalRoute {
 impl Core {
     fn local_route(&mut self, dest: Dest) -> Option<LocalRoute> {
         let peer = self.peers.get_mut(dest.0 as usize)?.as_mut()?;
-        let (door, state, tag) = peer.path.as_mut()?.inline_lane()?;
+        let (door, state, tag) = peer.path.get_mut()?.inline_lane()?;
         let (tag, unchecked) = ((tag, peer.tag), &raw mut peer.unchecked);
         Some(LocalRoute { door, state, tag, unchecked })
     }
@@ -108,7 +108,7 @@ impl Endpoint {
         let mut core = self.borrow()?;
         if ring
             && let Some(Some(peer)) = core.peers.get(dest.0 as usize)
-            && let Some(path) = &peer.path
+            && let Some(path) = peer.path.get()
         {
             path.ring_doorbell();
         }

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 mod cluster;
+#[path = "messages/itself.rs"]
+mod itself;
 mod waiting;
 
 use clump_am::{

@@ -101,7 +101,7 @@ pub unsafe extern "C" fn clump_request_words(
         let words = unsafe { words(given, nwords) }?;
         let (dest, handler) = (destination(dest)?, number(handler)?);
         on_endpoint!(ep, |endpoint| {
-            endpoint.request(dest, handler, words)?;
+            endpoint.request_copied(dest, handler, words)?;
             Ok(0)
         })
     })

@@ -82,7 +82,7 @@ impl Registry {
     }
 }
 
-/// See [`Registry::endpoint_table`].
+/// See [`Registry::endpoints`].
 #[derive(Debug)]
 pub(crate) struct RankEndpoints {
     registry: Arc<Registry>,

@@ -1,0 +1,154 @@
+//! Short requests: the fast way to another endpoint, and the short cut of an endpoint to itself.
+//!
+//! A request to the endpoint itself needs no lane: [`Core::request_short`] runs its handler before the
+//! poll that belongs to each request and would have found it. It does so only while the endpoint's lane
+//! to itself is hot and empty and no reply waits on the way back. Else the request goes by the lane, as
+//! all others do, and is handled in its turn.
+
+use crate::core::{Body, Core, HandlerContext, SendAttempt};
+use crate::dispatch::{failed, return_request};
+use crate::error::{ErrorKind, Result};
+use crate::handler::{Handler, HandlerFailure, HandlerTable};
+use crate::peer::{Dest, MappedPeer, PeerPath};
+use crate::reply_queue::ReplyQueue;
+use crate::token::{MAX_ARGUMENTS, ReplyTo};
+use clump_shm::inbox::InLane;
+use clump_shm::polled_lanes::PolledLanes;
+use clump_shm::slot::{Header, INLINE};
+
+impl Core {
+    /// Sends a short message once, or says that there is no room. The budget of the fast way through:
+    /// five checks, the stores of one slot, one look at the receiver's state, two counters.
+    #[inline(always)]
+    pub(crate) fn attempt_short(
+        &mut self,
+        dest: Dest,
+        handler: Handler,
+        words: &[u64],
+    ) -> Result<SendAttempt> {
+        if words.len() <= INLINE
+            && handler.0 != 0
+            && let Some(Some(peer)) = self.peers.get_mut(dest.0 as usize)
+            && let Some(path) = peer.path.get_mut().filter(|path| path.admits(peer.tag))
+        {
+            peer.unchecked = true;
+            if path.push(Header::short(handler.0, words.len()), words).is_ok() {
+                self.handler_context.count_short_sent(words.len());
+                return Ok(SendAttempt::Sent);
+            }
+        }
+        self.attempt_rarely(dest, handler, words)
+    }
+
+    /// Sends a short request once, or says that there is no room; and polls.
+    #[inline(always)]
+    pub(crate) fn request_short(
+        &mut self,
+        dest: Dest,
+        handler: Handler,
+        words: &[u64],
+    ) -> Result<SendAttempt> {
+        let sent = 'sent: {
+            if words.len() <= INLINE
+                && handler.0 != 0
+                && let Some(Some(peer)) = self.peers.get_mut(dest.0 as usize)
+            {
+                if let PeerPath::Other(path) = &mut peer.path {
+                    if path.admits(peer.tag) {
+                        peer.unchecked = true;
+                        if path.push(Header::short(handler.0, words.len()), words).is_ok() {
+                            self.handler_context.count_short_sent(words.len());
+                            break 'sent SendAttempt::Sent;
+                        }
+                    }
+                } else {
+                    let Self { inbox, table, handler_context, .. } = self;
+                    if run_own(peer, &mut inbox.hot, table, handler_context, handler, words)? {
+                        break 'sent SendAttempt::Sent;
+                    }
+                }
+            }
+            self.attempt_rarely(dest, handler, words)?
+        };
+        self.poll_after_send()?;
+        Ok(sent)
+    }
+
+    /// Sends a short message that no push of one slot has sent.
+    #[inline(always)]
+    fn attempt_rarely(
+        &mut self,
+        dest: Dest,
+        handler: Handler,
+        words: &[u64],
+    ) -> Result<SendAttempt> {
+        if words.len() > MAX_ARGUMENTS {
+            return Err(ErrorKind::TooManyWords(words.len()).into());
+        }
+        self.attempt(dest, handler, words, Body::Short)
+    }
+}
+
+/// Runs the handler of a request to the endpoint itself; false when that has to go by the lane, or
+/// nowhere. The order of requests stays: none is run here while another waits in the lane.
+#[inline(never)]
+fn run_own(
+    peer: &mut MappedPeer,
+    hot: &mut PolledLanes<ReplyQueue>,
+    table: &mut HandlerTable,
+    handler_context: &mut HandlerContext,
+    handler: Handler,
+    words: &[u64],
+) -> Result<bool> {
+    let PeerPath::Own(path) = &peer.path else { return Ok(false) };
+    let is_own =
+        |lane: &InLane<ReplyQueue>| lane.from == peer.name && lane.reply_lane == peer.reply_lane;
+    let Some(lane) = hot.get_mut(peer.hot_at).filter(|lane| is_own(lane)) else {
+        peer.hot_at = find(hot, is_own);
+        return Ok(false);
+    };
+    debug_assert!(peer.name == handler_context.name && peer.reply_lane.is_some());
+    let Some(link) = lane.link.as_mut().filter(|link| !link.is_stuck()) else { return Ok(false) };
+    if !path.admits(peer.tag) || lane.receiver.has_message() {
+        return Ok(false);
+    }
+    let Some(run) = table.find(handler.0) else { return Ok(false) };
+    let header = Header::short(handler.0, words.len());
+    let failure = run.run_short(peer.name, ReplyTo::Local(link), handler_context, words);
+    if let Some(failure) = failure
+        && !end_own(handler_context, link, header, words, *failure)?
+    {
+        return Ok(false);
+    }
+    lane.recent = lane.recent.wrapping_add(1);
+    handler_context.count_short_sent(words.len());
+    handler_context.count_short(true, header);
+    Ok(true)
+}
+
+/// Where the lane of an endpoint to itself is among the hot ones; 0 while it is not hot.
+#[cold]
+fn find(hot: &PolledLanes<ReplyQueue>, is_own: impl Fn(&InLane<ReplyQueue>) -> bool) -> usize {
+    hot.iter().position(is_own).unwrap_or(0)
+}
+
+/// Ends a request to the endpoint itself whose handler failed; false when it has to go back and there
+/// is no room, so that it has to wait in the lane.
+#[cold]
+fn end_own(
+    handler_context: &HandlerContext,
+    link: &mut ReplyQueue,
+    header: Header,
+    words: &[u64],
+    failure: HandlerFailure,
+) -> Result<bool> {
+    let me = handler_context.name;
+    let result = failed(header, failure, |reason| {
+        return_request(me, reason, header, words, &[], Some(link))
+    });
+    if result.is_err() {
+        handler_context.count_short_sent(words.len());
+        handler_context.count_short(true, header);
+    }
+    result
+}
