@@ -20,7 +20,7 @@
 //! ep.set_handler(Handler(1), |token, words, _| token.reply(Handler(2), &[words[0] + 1]));
 //! let pong = seen.clone();
 //! ep.set_handler(Handler(2), move |_, words, _| pong.set(words[0]));
-//! let names = cl.exchange(ep.name())?;
+//! let names = cl.all_gather(ep.name())?;
 //! let next = ep.map(&names[(cl.rank() + 1) % cl.nranks()], Tag(0x5eed))?;
 //! ep.request(next, Handler(1), &[41])?;
 //! ep.poll_until(|| seen.get() == 42)?;
