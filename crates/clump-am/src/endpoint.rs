@@ -98,10 +98,10 @@ pub enum Events {
 
 /// An endpoint of a virtual network (paper 000, 2.2).
 ///
-/// `Endpoint` belongs to the thread that opened it (it is neither `Send` nor `Sync`); its calls take no
-/// lock, and its handlers may hold whatever that thread holds. [`SharedEndpoint`] may be used from any
-/// thread, one call at a time; its handlers must be `Send`. A rank may have up to 32 of either, in any
-/// of its threads. Clones are the same endpoint.
+/// `Endpoint` belongs to the thread that opened it (it is neither `Send` nor `Sync`); its calls
+/// take no lock, and its handlers may hold whatever that thread holds. [`SharedEndpoint`] may be
+/// used from any thread, one call at a time; its handlers must be `Send`. A rank may have up to 32
+/// of either, in any of its threads. Clones are the same endpoint.
 #[derive(Debug, Clone)]
 pub struct Endpoint<H = SingleThread> {
     context: Arc<RankContext>,
@@ -311,7 +311,8 @@ impl<H: Ownership> Endpoint<H> {
         self.hold.core()?.attempt(dest, handler, words, Body::Medium(payload))
     }
 
-    /// Deposits `payload` of any length at `offset` of the target's segment, then runs `handler` there.
+    /// Deposits `payload` of any length at `offset` of the target's segment, then runs `handler`
+    /// there.
     ///
     /// # Errors
     /// As for [`Endpoint::request`]. If a handler that runs while this waits for room fails, a

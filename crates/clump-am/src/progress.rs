@@ -1,7 +1,7 @@
 //! Waiting: every blocking call polls all endpoints of its thread, then yields, then sleeps.
 //!
-//! The endpoints that a thread opened are its bundle: a call that blocks on one polls them all, so that
-//! two ranks flooding each other through different endpoints cannot stop each other.
+//! The endpoints that a thread opened are its bundle: a call that blocks on one polls them all, so
+//! that two ranks flooding each other through different endpoints cannot stop each other.
 
 use crate::context::RankContext;
 use crate::core::Core;
@@ -92,8 +92,8 @@ impl Pollable for RefCell<Core> {
 #[derive(Debug)]
 pub struct Guarded(pub(crate) Core);
 
-// SAFETY: a Guarded is only made by `Endpoint::open_shared`, and `SharedEndpoint` takes only handlers
-// that are Send; all other parts of a Core are Send.
+// SAFETY: a Guarded is only made by `Endpoint::open_shared`, and `SharedEndpoint` takes only
+// handlers that are Send; all other parts of a Core are Send.
 unsafe impl Send for Guarded {}
 
 /// A locked core.

@@ -18,7 +18,8 @@ use std::cell::Cell;
 pub const MAX_DEFERRED: usize = 1 << 16;
 /// Most words a program gives to one message.
 pub const MAX_ARGUMENTS: usize = 8;
-/// Most words that an interface on top of this one gives to one message: a program's, and two of its own.
+/// Most words that an interface on top of this one gives to one message: a program's, and two of
+/// its own.
 pub const MAX_CARRIED: usize = MAX_ARGUMENTS + 2;
 
 /// Contents of a message of an interface on top, besides words.

@@ -21,7 +21,7 @@ use clump_trace::Counter;
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct View {
-    /// Not zero: somebody rang.
+    /// Not zero: the doorbell was rung.
     pub bell: *const AtomicU64,
     /// Address of the first hot lane, and the number of hot lanes in the word behind it;
     /// `LANE_STRIDE` bytes each.
