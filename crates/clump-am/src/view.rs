@@ -23,7 +23,7 @@ use clump_trace::Counter;
 pub struct View {
     /// Not zero: the doorbell was rung.
     pub bell: *const AtomicU64,
-    /// Address of the first hot lane, and the number of hot lanes in the word behind it;
+    /// Points to two words: the address of the first hot lane, and the number of hot lanes, of
     /// `LANE_STRIDE` bytes each.
     pub hot: *const (),
     /// Two bytes, either not zero: the shared queues may hold messages.
