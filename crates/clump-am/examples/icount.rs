@@ -1,7 +1,8 @@
 //! The hot paths of active messages, each in a function of its own, for `cargo xtask icount`.
 //!
 //! Two endpoints of one rank talk to each other on one thread, so that callgrind sees every
-//! instruction and nothing waits. A constant of its own keeps equal paths from being merged. Prints `NAME ITERATIONS` for each path.
+//! instruction and nothing waits. A constant of its own keeps equal paths from being merged. Prints
+//! `NAME ITERATIONS` for each path.
 
 use clump_am::{Dest, Endpoint, Handler, RankContext, Settings, SharedEndpoint, Tag};
 use clump_driver::Hub;
@@ -72,30 +73,8 @@ extern "C" fn icount_request_medium_64(ep: &Endpoint, dest: Dest, data: &[u8; 64
     let _ = black_box(ep.request_bulk(dest, SINK, data, &[]));
 }
 
-/// A short request of an endpoint to itself: sent, and handled by the poll that belongs to sending.
-#[inline(never)]
-extern "C" fn icount_self_request(ep: &Endpoint, dest: Dest, i: u64) {
-    black_box(10u8);
-    let _ = black_box(ep.request(dest, SINK, &[i, i]));
-}
-
-/// The same, and its reply, handled too.
-#[inline(never)]
-extern "C" fn icount_self_round_trip(ep: &Endpoint, dest: Dest, i: u64) {
-    black_box(11u8);
-    let _ = black_box(ep.request(dest, ASK, &[i, i]));
-    let _ = black_box(ep.poll());
-}
-
-/// A short request to another endpoint, and the poll that belongs to sending.
-#[inline(never)]
-extern "C" fn icount_request_and_poll(ep: &Endpoint, dest: Dest, i: u64) {
-    black_box(12u8);
-    let _ = black_box(ep.request(dest, SINK, &[i, i]));
-}
-
-/// A short request and its reply through two stacks, with checksums, over a hub in this process (whose
-/// cost is in it: about a seventh).
+/// Measures a short request and its reply through two stacks, with checksums, over a hub in this
+/// process (whose cost is in it: about a seventh).
 #[inline(never)]
 extern "C" fn icount_network_round_trip(pair: &mut Pair, i: u64) {
     black_box(9u8);
@@ -117,7 +96,7 @@ extern "C" fn icount_network_round_trip(pair: &mut Pair, i: u64) {
     pair.here.service(now(), true);
 }
 
-/// Two stacks that are joined.
+/// Two connected stacks.
 struct Pair {
     here: Stack,
     there: Stack,
@@ -125,7 +104,7 @@ struct Pair {
     batch: Batch,
 }
 
-/// Endpoints that take everything.
+/// Endpoints that accept everything.
 struct Open;
 
 impl EndpointTable for Open {
@@ -154,7 +133,7 @@ impl Pair {
                 epoch: 1,
                 security: Security::Crc,
                 channel: clump_proto::Config::default(),
-                // No report of what was consumed is needed, so none is counted.
+                // No report of consumption is needed, so none is counted.
                 credit_bytes: 1 << 40,
                 peers: vec![peer],
             };

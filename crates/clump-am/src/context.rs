@@ -1,4 +1,5 @@
-//! What the endpoints of a rank share: the node's memory, the rank's block, patience, segment space.
+//! State that the endpoints of a rank share: the node's memory, the rank's block, settings, segment
+//! space.
 
 use crate::error::{ErrorKind, Result};
 use crate::network::{Dispatch, Network, NetworkResources};
@@ -12,12 +13,13 @@ use clump_trace::Counters;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What a program may set about its endpoints.
+/// Settings of a program's endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Lanes of its own for each destination, while they last; else the shared queues only.
+    /// Gives each destination a lane of its own, while lanes last; if false, only shared queues are
+    /// used.
     pub lanes: bool,
-    /// How long a request waits for room before it is returned; `None` for ever.
+    /// Time that a request waits for room before it is returned; `None` for ever.
     pub send_timeout: Option<Duration>,
 }
 
@@ -40,7 +42,10 @@ pub struct RankContext {
 }
 
 impl RankContext {
-    /// The context of `rank`. One per process and rank.
+    /// Creates the context of `rank`. One per process and rank.
+    ///
+    /// # Errors
+    /// The node's memory has no block for `rank`.
     pub fn new(node: &NodeMemory, rank: u32, settings: Settings) -> Result<Self> {
         let missing = clump_shm::Error::NotANode("this rank has no block in it");
         let block = node.rank(rank).ok_or(missing)?;
@@ -51,7 +56,7 @@ impl RankContext {
         Ok(Self { node, rank, block, spin_policy, segments, settings, network: None })
     }
 
-    /// The same, with a seat at the network between nodes.
+    /// Creates the context of a rank with a network interface of its own.
     ///
     /// # Errors
     /// The socket or the key cannot be used.
@@ -66,7 +71,7 @@ impl RankContext {
         Ok(context)
     }
 
-    /// The same, on a node whose proxies drive the network.
+    /// Creates the context of a rank on a node whose proxies drive the network.
     ///
     /// # Errors
     /// Address space has run out.
@@ -81,44 +86,44 @@ impl RankContext {
         Ok(context)
     }
 
-    /// The network between nodes, on a job of several.
+    /// Returns the network between nodes, if the job has several nodes.
     #[inline]
     pub fn network(&self) -> Option<&Network> {
         self.network.as_ref()
     }
 
-    /// Leaves the network, if there is one: returns once everything sent has arrived and all peers know.
-    /// All endpoints should be closed.
+    /// Closes the network, if there is one: returns once everything sent has arrived and all peers
+    /// know. All endpoints should be closed.
     pub fn close_network(&self) {
         if let Some(network) = &self.network {
-            // The agent looks for this: a rank that leaves has no other business any more.
+            // The agent reads this: a rank that leaves waits for nothing else.
             self.block.note_waiting(Some(WaitReason::Leave));
             network.close(&self.node, self.rank);
             self.block.note_waiting(None);
         }
     }
 
-    /// This rank's own counters.
+    /// Returns this rank's own counters.
     pub fn counters(&self) -> Counters<'_> {
         Counters::over(self.block.counters())
     }
 
-    /// The node's memory.
+    /// Returns the node's memory.
     pub fn node(&self) -> &NodeMemory {
         &self.node
     }
 
-    /// This rank.
+    /// Returns this rank's number.
     pub fn rank(&self) -> u32 {
         self.rank
     }
 
-    /// This rank's block.
+    /// Returns this rank's block.
     pub fn block(&self) -> &Shared<RankBlock> {
         &self.block
     }
 
-    /// How long this rank spins, yields and sleeps.
+    /// Returns the times for which this rank spins and yields before it sleeps.
     pub fn spin_policy(&self) -> &SpinPolicy {
         &self.spin_policy
     }
@@ -131,8 +136,8 @@ impl RankContext {
         self.reserve_segment(bytes, bytes)
     }
 
-    /// Takes `reserved` bytes of this rank's segment space, of which the first `bytes` have memory; gives
-    /// their offset in the node's memory.
+    /// Takes `reserved` bytes of this rank's segment space, of which the first `bytes` have memory;
+    /// returns their offset in the node's memory.
     ///
     /// # Errors
     /// Space or memory has run out.
@@ -141,7 +146,7 @@ impl RankContext {
         Ok(space.take_reserved(reserved, bytes)?)
     }
 
-    /// Gives memory to all of what was reserved at `offset` up to `bytes`.
+    /// Commits memory to the space reserved at `offset`, up to `bytes`.
     ///
     /// # Errors
     /// Memory has run out.
@@ -155,18 +160,25 @@ impl RankContext {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner).give_back(offset, bytes);
     }
 
-    /// The death that ends this job, unless survivors go on.
+    /// Returns the death that ends this job, unless survivors go on.
     pub fn fatal_death(&self) -> Option<Death> {
         if self.node.job().survive() { None } else { self.node.job().first_death() }
     }
 
-    /// Fails in a child by `fork`, whose sockets and mappings are its parent's or gone.
+    /// Checks that this process is no forked child: a child's sockets and mappings are its parent's
+    /// or gone.
+    ///
+    /// # Errors
+    /// The process is a child by `fork`.
     #[inline]
     pub fn check_process(&self) -> Result<()> {
         if clump_os::forked::is_child() { Err(ErrorKind::Forked.into()) } else { Ok(()) }
     }
 
-    /// Fails when a rank died and survivors do not go on, and in a child by `fork`.
+    /// Checks that the job goes on and that this process is no forked child.
+    ///
+    /// # Errors
+    /// A rank died and survivors do not go on; the process is a child by `fork`.
     pub fn check_alive(&self) -> Result<()> {
         self.check_process()?;
         self.fatal_death().map_or(Ok(()), |death| Err(ErrorKind::RankDied(death).into()))

@@ -1,4 +1,5 @@
-//! Receiving: from the slot to the handler, and back to the sender what no handler takes.
+//! Receiving: runs the handler of each arrived message, and returns to its sender what no handler
+//! accepts.
 
 mod afar;
 
@@ -23,47 +24,47 @@ use std::collections::hash_map::Entry;
 /// Messages of one lane handled in one poll, so that no sender starves the others.
 const LANE_BUDGET: usize = 64;
 
-/// Polls between two looks at what polls do not see.
+/// Polls between two rounds of housekeeping.
 const ATTEND_EVERY: u32 = 8192;
 
-/// Sends between two looks at the network, for a program that only sends.
+/// Sends between two polls of the network, for a program that only sends.
 const LOOK_EVERY: u32 = 64;
 
 /// Words of a message as they are copied out of its slots.
 type Words = [u64; 2 * INLINE];
 
-/// Who polls.
+/// The caller of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
     /// The program.
     Program,
-    /// A wait of its, which does nothing else.
+    /// A blocking call, which does nothing but poll.
     Wait,
-    /// A send on its way out.
+    /// A send, after its message.
     Send,
 }
 
-/// Whether poll number `due` lies at or before poll number `now`; numbers wrap.
+/// Returns true if poll number `due` is at or before poll number `now`; numbers wrap.
 #[inline(always)]
 fn has_come(due: u32, now: u32) -> bool {
     due.wrapping_sub(now) as i32 <= 0
 }
 
 impl Core {
-    /// Looks once at everything and handles what is there. Returns how many messages were handled.
+    /// Polls everything once and handles what has arrived. Returns how many messages were handled.
     #[inline(always)]
     pub(crate) fn poll(&mut self) -> Result<usize> {
         self.poll_for(Caller::Program)
     }
 
-    /// A wait's poll: called again and again, until something happens.
+    /// Polls for a blocking call, which polls repeatedly until something happens.
     #[inline(always)]
     pub(crate) fn poll_in_wait(&mut self) -> Result<usize> {
         self.poll_for(Caller::Wait)
     }
 
-    /// The same after a send. Sends come one after the other, and what the network brings meanwhile can
-    /// wait for a while.
+    /// Polls after a send. Sends follow each other closely, and arrivals from the network can wait
+    /// meanwhile.
     #[inline(always)]
     pub(crate) fn poll_after_send(&mut self) -> Result<usize> {
         self.poll_for(Caller::Send)
@@ -79,7 +80,7 @@ impl Core {
         Ok(handled)
     }
 
-    /// Handles what lies in hot lanes; whether there is more to do.
+    /// Handles messages in hot lanes; also returns true if there is more to do.
     #[inline(always)]
     pub(crate) fn poll_lanes(&mut self) -> Result<(usize, bool)> {
         self.schedule.polls = self.schedule.polls.wrapping_add(1);
@@ -104,13 +105,13 @@ impl Core {
         let heated = self.inbox.process_doorbells()?;
         self.handler_context.counters().add(Counter::LanesPolled, u64::from(heated));
         if std::mem::take(&mut self.inbox.queued) {
-            // Somebody else looked at the network, and left something for this endpoint.
+            // Another thread polled the network, and left something for this endpoint.
             (self.net_due, self.schedule.due) = (self.schedule.polls, self.schedule.polls);
         }
         Ok(())
     }
 
-    /// Shared queues, what handlers left to do, and what is due now and then.
+    /// Handles shared queues, deferred work, and whatever is due periodically.
     #[cold]
     pub(crate) fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
         let mut handled = if self.inbox.anything_pending() { self.drain_queues()? } else { 0 };
@@ -154,8 +155,9 @@ impl Core {
         Ok(handled)
     }
 
-    /// Handles the next message of a hot lane, inline if it is a short one for a known handler (which
-    /// decides the round trip of short messages), and goes the long way for everything else.
+    /// Handles the next message of a hot lane: inline if it is a short one for a known handler
+    /// (which decides the round trip of short messages), through the general path for everything
+    /// else.
     #[inline(always)]
     fn take(&mut self, at: usize) -> Result<usize> {
         let Self { inbox, table, handler_context, .. } = self;
@@ -238,7 +240,7 @@ impl Core {
         Ok(handled)
     }
 
-    /// Handles what lies in the shared queues, replies first.
+    /// Handles messages in the shared queues, replies first.
     #[cold]
     fn drain_queues(&mut self) -> Result<usize> {
         let mut handled = 0;
@@ -256,7 +258,7 @@ impl Core {
         Ok(handled)
     }
 
-    /// Handles one message of a shared queue; `None` when nothing can be handled now.
+    /// Handles one message of a shared queue; `None` if nothing can be handled now.
     fn take_queued(&mut self, request: bool) -> Result<Option<usize>> {
         let before = self.waiting_from_afar();
         let Self { inbox, table, handler_context, on_returned, remote, links, .. } = self;
@@ -274,7 +276,7 @@ impl Core {
                 return Ok(Some(0));
             }
             Take::Empty => {
-                // A claimed slot is published with another ring, so it is safe to stop looking.
+                // A claimed slot is published with another ring, so polling may stop here.
                 inbox.pending[usize::from(!request)] = queue.has_message();
                 return Ok(None);
             }
@@ -297,7 +299,7 @@ impl Core {
     }
 }
 
-/// The way back to a sender of requests, found once.
+/// Opens the reply path to a sender of requests.
 #[cold]
 fn link_back(
     handler_context: &HandlerContext,
@@ -312,7 +314,7 @@ fn link_back(
     )?))
 }
 
-/// What became of a message whose handler failed: an error, or whether it went back to its sender.
+/// Resolves the failure of a handler: an error, or true if the message was returned to its sender.
 #[cold]
 pub(crate) fn failed(
     header: Header,
@@ -327,8 +329,8 @@ pub(crate) fn failed(
     }
 }
 
-/// Ends a short message of one slot whose handler failed or is not there; false when it has to go back
-/// and there is no room, so that it stays.
+/// Ends a short message of one slot whose handler failed or does not exist. Returns false if it has
+/// to be returned and there is no room, so that it stays.
 #[cold]
 fn end_failed(
     lane: &mut InLane<ReplyQueue>,
@@ -347,7 +349,7 @@ fn end_failed(
     result
 }
 
-/// What a message of any kind needs to be handled.
+/// Everything that a message of any kind needs to be handled.
 struct Handling<'a> {
     table: &'a mut HandlerTable,
     handler_context: &'a mut HandlerContext,
@@ -357,8 +359,8 @@ struct Handling<'a> {
 }
 
 impl Handling<'_> {
-    /// Handles the next message of a lane when it is not short, or takes two slots. False when it
-    /// has to stay because its way back is full.
+    /// Handles the next message of a lane if it is not short, or takes two slots. Returns false if
+    /// it has to stay because its reply path is full.
     #[inline(never)]
     fn next_of_lane(&mut self, lane: &mut InLane<ReplyQueue>) -> Result<bool> {
         let mut words: Words = [0; 2 * INLINE];
@@ -374,7 +376,7 @@ impl Handling<'_> {
         result
     }
 
-    /// Handles a message of any kind; false when it has to stay where it is.
+    /// Handles a message of any kind; returns false if it has to stay in its slot.
     fn handle(
         &mut self,
         from: Name,
@@ -448,7 +450,7 @@ impl Handling<'_> {
         })
     }
 
-    /// A request of this endpoint came back.
+    /// Takes a request of this endpoint that was returned.
     #[cold]
     fn take_returned(
         &mut self,
@@ -470,8 +472,8 @@ impl Handling<'_> {
     }
 }
 
-/// Sends a request back to where it came from; false when there is no room, and the request has to stay
-/// where it is.
+/// Returns a request to its sender. Returns false if there is no room, so that the request has to
+/// stay in its slot.
 #[cold]
 pub(crate) fn return_request(
     from: Name,
@@ -482,18 +484,21 @@ pub(crate) fn return_request(
     link: Option<&mut ReplyQueue>,
 ) -> Result<bool> {
     let Some(link) = link else {
-        // A reply that this program does not handle is this program's own mistake.
+        // A reply without a handler is this program's own mistake.
         return Err(ErrorKind::Unclaimed { dest: from, reason }.into());
     };
     let mut back = [0; MAX_WORDS];
     back[0] = pack_original(reason, header);
     back[1..=all.len()].copy_from_slice(all);
     let head = Header::new(SlotKind::Returned, 0, all.len() + 1, payload.len() as u32);
-    // A requester that has closed takes nothing back.
+    // A requester that has closed accepts no returned messages.
     Ok(!link.path.is_open() || link.send_now(head, &back[..=all.len()], payload))
 }
 
-/// Gives a returned message to handler 0, or fails loudly when there is none.
+/// Gives a returned message to handler 0.
+///
+/// # Errors
+/// There is no handler 0.
 pub(crate) fn hand_over(
     on_returned: &mut Option<OnReturned>,
     counters: Counters<'_>,

@@ -20,9 +20,9 @@ use std::ops::DerefMut;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whatever knows the rank that it belongs to: the runtime object of a program.
+/// An object that knows the rank it belongs to: the runtime object of a program.
 pub trait AsContext {
-    /// The rank's context.
+    /// Returns the rank's context.
     fn context(&self) -> &Arc<RankContext>;
 }
 
@@ -32,7 +32,8 @@ impl AsContext for Arc<RankContext> {
     }
 }
 
-/// Who may use an endpoint: [`SingleThread`] (the thread that opened it) or [`MultiThread`] (any thread).
+/// Threads that may use an endpoint: [`SingleThread`] (the one that opened it) or [`MultiThread`]
+/// (any).
 pub trait Ownership: Clone {
     #[doc(hidden)]
     type Cell: Pollable;
@@ -42,7 +43,7 @@ pub trait Ownership: Clone {
     type Guard<'a>: DerefMut<Target = Core>
     where
         Self: 'a;
-    /// The state, for one call. Fails inside one of the endpoint's own handlers.
+    /// Borrows the state for one call. Fails inside one of the endpoint's own handlers.
     #[doc(hidden)]
     fn core(&self) -> Result<Self::Guard<'_>>;
 }
@@ -85,7 +86,7 @@ impl Ownership for MultiThread {
     }
 }
 
-/// Which events end a [`Endpoint::wait`] (the event mask of Active Messages II).
+/// Events that end an [`Endpoint::wait`] (the event mask of Active Messages II).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Events {
     /// A message was handled.
@@ -97,10 +98,10 @@ pub enum Events {
 
 /// An endpoint of a virtual network (paper 000, 2.2).
 ///
-/// `Endpoint` belongs to the thread that opened it (it is neither `Send` nor `Sync`); its calls take no
-/// lock, and its handlers may hold whatever that thread holds. [`SharedEndpoint`] may be used from any
-/// thread, one call at a time; its handlers must be `Send`. A rank may have up to 32 of either, in any
-/// of its threads. Clones are the same endpoint.
+/// `Endpoint` belongs to the thread that opened it (it is neither `Send` nor `Sync`); its calls
+/// take no lock, and its handlers may hold whatever that thread holds. [`SharedEndpoint`] may be
+/// used from any thread, one call at a time; its handlers must be `Send`. A rank may have up to 32
+/// of either, in any of its threads. Clones are the same endpoint.
 #[derive(Debug, Clone)]
 pub struct Endpoint<H = SingleThread> {
     context: Arc<RankContext>,
@@ -117,6 +118,9 @@ unsafe impl Sync for Endpoint<MultiThread> {}
 
 impl Endpoint<SingleThread> {
     /// Opens an endpoint that only this thread will use.
+    ///
+    /// # Errors
+    /// The rank has as many endpoints as it may; the process is a child by `fork`.
     pub fn open(rank: &impl AsContext, tag: Tag) -> Result<Self> {
         let context = rank.context().clone();
         let core = Core::open(&context, tag)?;
@@ -127,6 +131,9 @@ impl Endpoint<SingleThread> {
     }
 
     /// Opens an endpoint that any thread may use.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::open`].
     pub fn open_shared(rank: &impl AsContext, tag: Tag) -> Result<SharedEndpoint> {
         let context = rank.context().clone();
         let core = Core::open(&context, tag)?;
@@ -135,32 +142,32 @@ impl Endpoint<SingleThread> {
         Ok(Endpoint { context, name, hold, events: Default::default() })
     }
 
-    /// Sets the handler of that number: it is called with a token, the words, and the payload.
-    /// Errors it returns come out of the poll that ran it. Setting handler 0 has no effect.
+    /// Sets the handler of that number: it is called with a token, the words, and the payload. The
+    /// poll that runs it returns its errors. Setting handler 0 has no effect.
     pub fn set_handler<R: HandlerResult>(
         &self,
         handler: Handler,
         run: impl FnMut(Token<'_>, &[u64], Payload<'_>) -> R + 'static,
     ) {
-        // From inside a handler the table is in use; programs set handlers before they talk.
+        // Inside a handler the table is in use; programs set handlers before they communicate.
         if let Ok(mut core) = self.hold.0.try_borrow_mut() {
             core.table.set(handler, run);
         }
     }
 
-    /// Sets handler 0, for messages that come back.
+    /// Sets handler 0, for returned messages.
     pub fn on_returned(&self, run: impl FnMut(&Returned) + 'static) {
         if let Ok(mut core) = self.hold.0.try_borrow_mut() {
             core.on_returned = Some(Box::new(run));
         }
     }
 
-    /// The state, for one call.
+    /// Borrows the state for one call.
     pub(crate) fn borrow(&self) -> Result<RefMut<'_, Core>> {
         self.hold.core()
     }
 
-    /// Which events end a [`Endpoint::wait`].
+    /// Sets the events that end an [`Endpoint::wait`].
     pub fn set_event_mask(&self, events: Events) {
         self.events.set(events);
     }
@@ -176,7 +183,7 @@ impl Endpoint<MultiThread> {
         self.hold.0.lock().unwrap_or_else(PoisonError::into_inner).0.table.set(handler, run);
     }
 
-    /// Sets handler 0, for messages that come back.
+    /// Sets handler 0, for returned messages.
     pub fn on_returned(&self, run: impl FnMut(&Returned) + Send + 'static) {
         let mut core = self.hold.0.lock().unwrap_or_else(PoisonError::into_inner);
         core.0.on_returned = Some(Box::new(run));
@@ -184,52 +191,75 @@ impl Endpoint<MultiThread> {
 }
 
 impl<H: Ownership> Endpoint<H> {
-    /// The endpoint's global name.
+    /// Returns the endpoint's global name.
     pub fn name(&self) -> Name {
         self.name
     }
 
-    /// The right of access that senders need now.
+    /// Returns the right of access that senders need now.
+    ///
+    /// # Errors
+    /// Inside one of the endpoint's handlers.
     pub fn tag(&self) -> Result<Tag> {
         Ok(Tag(self.hold.core()?.handler_context.block.tag()))
     }
 
-    /// Changes the tag: whoever knows only the old one is refused from now on.
+    /// Changes the tag: a sender that knows only the old one is refused from now on.
+    ///
+    /// # Errors
+    /// Inside one of the endpoint's handlers.
     pub fn set_tag(&self, tag: Tag) -> Result<()> {
         self.hold.core()?.handler_context.block.set_tag(tag.0);
         Ok(())
     }
 
-    /// Maps an endpoint's name into the translation table. Purely local: whether the name and the tag
-    /// are right shows when a message is sent (it comes back).
+    /// Maps an endpoint's name into the translation table. Purely local: a wrong name or tag shows
+    /// when a message is sent (it is returned).
+    ///
+    /// # Errors
+    /// Memory cannot be mapped; inside one of the endpoint's handlers.
     pub fn map(&self, name: &Name, tag: Tag) -> Result<Dest> {
         self.hold.core()?.map(*name, tag, false)
     }
 
-    /// The same; requests to this destination are handled in the order in which they were sent. Without
-    /// that, messages between nodes may overtake each other (those of one node never do).
+    /// Maps an endpoint's name so that requests to it are handled in the order in which they were
+    /// sent. With [`Endpoint::map`], messages between nodes may overtake each other (those of one
+    /// node never do).
+    ///
+    /// # Errors
+    /// As for [`Endpoint::map`].
     pub fn map_ordered(&self, name: &Name, tag: Tag) -> Result<Dest> {
         self.hold.core()?.map(*name, tag, true)
     }
 
-    /// Takes a destination out of the table. What was sent is still delivered, or comes back.
+    /// Removes a destination from the table. Messages already sent are still delivered, or
+    /// returned.
+    ///
+    /// # Errors
+    /// The table has no such destination; inside one of the endpoint's handlers.
     pub fn unmap(&self, dest: Dest) -> Result<()> {
         self.hold.core()?.unmap(dest)
     }
 
-    /// Most bytes of a medium message on this node.
+    /// Returns the largest payload of a medium message on this node, in bytes.
     pub fn max_medium(&self) -> usize {
         self.context.node().geometry().max_medium()
     }
 
     /// Exports `bytes` bytes of zeroed memory for deposits. Once per endpoint.
+    ///
+    /// # Errors
+    /// The endpoint has a segment; space or memory has run out; inside one of the endpoint's
+    /// handlers.
     pub fn export_segment(&self, bytes: u64) -> Result<Segment> {
         self.hold.core()?.export(bytes)
     }
 
-    /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no room
-    /// (polling meanwhile), at most as long as the rank's patience lasts. Polls once: a request to this
-    /// endpoint itself may have been handled when this returns.
+    /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no
+    /// room (polling meanwhile), until the rank's send timeout at most.
+    ///
+    /// # Errors
+    /// The table has no such destination; more than eight words; as for [`Endpoint::poll_until`].
     #[inline(always)]
     pub fn request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
         let mut core = self.hold.core()?;
@@ -259,6 +289,10 @@ impl<H: Ownership> Endpoint<H> {
     }
 
     /// Sends a short request if there is room now. Does not poll.
+    ///
+    /// # Errors
+    /// The table has no such destination; more than eight words; inside one of the endpoint's
+    /// handlers.
     #[inline(always)]
     pub fn try_request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<SendAttempt> {
         self.hold.core()?.attempt_short(dest, handler, words)
@@ -266,6 +300,9 @@ impl<H: Ownership> Endpoint<H> {
 
     /// Sends words and a payload of at most [`Endpoint::max_medium`] bytes, which is copied; the
     /// handler gets it as its third argument.
+    ///
+    /// # Errors
+    /// The payload is too long; as for [`Endpoint::request`].
     pub fn request_bulk(
         &self,
         dest: Dest,
@@ -276,7 +313,10 @@ impl<H: Ownership> Endpoint<H> {
         self.send(dest, handler, words, Body::Medium(payload))
     }
 
-    /// The same if there is room now. Does not poll.
+    /// Sends words and a payload if there is room now. Does not poll.
+    ///
+    /// # Errors
+    /// The payload is too long; as for [`Endpoint::try_request`].
     pub fn try_request_bulk(
         &self,
         dest: Dest,
@@ -287,11 +327,12 @@ impl<H: Ownership> Endpoint<H> {
         self.hold.core()?.attempt(dest, handler, words, Body::Medium(payload))
     }
 
-    /// Deposits `payload` of any length at `offset` of the target's segment, then runs `handler` there.
+    /// Deposits `payload` of any length at `offset` of the target's segment, then runs `handler`
+    /// there.
     ///
     /// # Errors
-    /// As for [`Endpoint::request`]. When a handler that runs while this waits for room fails, the rest of
-    /// what is on its way already is still sent, and then the error returned.
+    /// As for [`Endpoint::request`]. If a handler that runs while this waits for room fails, a
+    /// payload that is partly sent is still sent whole, and then the error returned.
     pub fn request_long(
         &self,
         dest: Dest,
@@ -315,7 +356,7 @@ impl<H: Ownership> Endpoint<H> {
         match (sent, polled) {
             (SendAttempt::Full, Ok(_)) => self.send_slowly(dest, handler, words, body),
             (SendAttempt::Full, Err(error)) if body.is_begun() => {
-                // What is packed in part has to be packed whole: an ordered flow would wait for it.
+                // A partly sent payload has to be sent whole: an ordered flow would wait for it.
                 self.send_slowly(dest, handler, words, body)?;
                 Err(error)
             }
@@ -335,8 +376,13 @@ impl<H: Ownership> Endpoint<H> {
         send_slowly(&self.hold, self.hold.cell(), &self.context, message)
     }
 
-    /// Handles what has arrived; returns how many messages. Does not wait for any; a program that does nothing but
-    /// poll in vain gives way to others that want its processor, for some 200 us at most if nothing arrives.
+    /// Handles what has arrived; returns how many messages. Does not wait for any; a program that
+    /// does nothing but poll in vain yields to others that want its processor, for some 200 us at
+    /// most if nothing arrives.
+    ///
+    /// # Errors
+    /// A handler fails; a message is returned and handler 0 is not set; a peer sent or wrote what
+    /// no correct sender does; inside one of the endpoint's handlers.
     #[inline(always)]
     pub fn poll(&self) -> Result<usize> {
         let mut core = self.hold.core()?;
@@ -344,7 +390,7 @@ impl<H: Ownership> Endpoint<H> {
         if more { self.poll_on(core, handled) } else { Ok(handled) }
     }
 
-    /// What few polls have to do: look at queues and the network, and give way.
+    /// Performs what few polls have to do: handle queues and the network, and yield.
     #[cold]
     #[inline(never)]
     fn poll_on(&self, mut core: H::Guard<'_>, handled: usize) -> Result<usize> {
@@ -367,21 +413,30 @@ impl<H: Ownership> Endpoint<H> {
         Ok(handled)
     }
 
-    /// The same, and looks at the network whether or not that is due: what has arrived is found.
+    /// Polls, and polls the network even if that is not due: messages that have arrived are found.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::poll`].
     pub fn poll_network(&self) -> Result<usize> {
         let mut core = self.hold.core()?;
         core.force_network_poll();
         core.poll()
     }
 
-    /// Polls until `condition` holds; sleeps when that takes long. Returns an error when a rank dies.
+    /// Polls until `condition` holds; sleeps if that takes long.
+    ///
+    /// # Errors
+    /// A rank dies, when survivors do not go on; as for [`Endpoint::poll`].
     #[inline]
     pub fn poll_until(&self, condition: impl FnMut() -> bool) -> Result<()> {
         block_on(&self.context, self.hold.cell(), &mut Condition(condition))
     }
 
-    /// Blocks until an event of the mask: by default, until at least one message was handled. Returns
-    /// how many were.
+    /// Blocks until an event of the mask: by default, until at least one message was handled.
+    /// Returns how many were.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::poll_until`].
     pub fn wait(&self) -> Result<usize> {
         let before = self.hold.core()?.handled();
         let mut event = Event { endpoint: self, before, handled: 0 };
@@ -389,9 +444,9 @@ impl<H: Ownership> Endpoint<H> {
         Ok(usize::try_from(event.handled).unwrap_or(usize::MAX))
     }
 
-    /// Blocks until every request that this endpoint has sent was handled, or came back: its handler has returned at
-    /// the target, or handler 0 here. Requests that handlers here have deferred count. Replies, those of the targets'
-    /// handlers to these requests too, are not waited for.
+    /// Blocks until every request that this endpoint has sent was handled or returned: its handler
+    /// has returned at the target, or handler 0 here. Requests that handlers here have deferred
+    /// count. Replies, also those of the targets' handlers to these requests, are not waited for.
     ///
     /// # Errors
     /// As for [`Endpoint::poll_until`].
@@ -400,7 +455,7 @@ impl<H: Ownership> Endpoint<H> {
         block_on(&self.context, self.hold.cell(), &mut drained)
     }
 
-    /// Polls once, and says whether all is so that [`Endpoint::drain`] would return. Never blocks.
+    /// Polls once, and returns true if [`Endpoint::drain`] would return at once. Never blocks.
     ///
     /// # Errors
     /// As for [`Endpoint::poll`].
@@ -412,16 +467,17 @@ impl<H: Ownership> Endpoint<H> {
         Ok(core.is_drained())
     }
 
-    /// Holds requests of others back until [`Endpoint::release`]: no handler runs for one, whatever polls, and in the
-    /// end their senders find no room. Replies, and messages that come back, are handled, so blocking calls go on as
-    /// ever. For a rank that is still inside of a collective, to which others send what belongs after it.
+    /// Holds requests of other endpoints back until [`Endpoint::release`]: no handler runs for one,
+    /// whichever call polls, and in the end their senders find no room. Replies and returned
+    /// messages are handled, so blocking calls go on as ever. For a rank that is still inside a
+    /// collective, to which others send messages that belong after it.
     ///
-    /// Who waits for something that a held handler is to do waits in vain, and so does another rank's
-    /// [`Endpoint::drain`] until requests are let go. On a node with proxies, and only where this endpoint has more
-    /// senders than lanes, replies from other nodes may be held back with requests.
+    /// A rank that waits for the effect of a held request waits until the release, and so does
+    /// another rank's [`Endpoint::drain`]. On a node with proxies, and only where this endpoint has
+    /// more senders than lanes, replies from other nodes may be held back with requests.
     ///
     /// # Errors
-    /// Inside of one of the endpoint's handlers.
+    /// Inside one of the endpoint's handlers.
     pub fn hold(&self) -> Result<()> {
         self.hold.core()?.inbox.hold();
         Ok(())
@@ -430,7 +486,7 @@ impl<H: Ownership> Endpoint<H> {
     /// Lets requests be handled again, from the next poll on. Without effect if they are not held.
     ///
     /// # Errors
-    /// Inside of one of the endpoint's handlers.
+    /// Inside one of the endpoint's handlers.
     pub fn release(&self) -> Result<()> {
         let mut core = self.hold.core()?;
         core.inbox.release();
@@ -438,21 +494,25 @@ impl<H: Ownership> Endpoint<H> {
         Ok(())
     }
 
-    /// The rank's context.
+    /// Returns the rank's context.
     pub fn context(&self) -> &Arc<RankContext> {
         &self.context
     }
 
     /// Blocks until `what` is done, polling this endpoint and all others of this thread.
+    ///
+    /// # Errors
+    /// As for [`block_on`].
     pub fn block_on(&self, what: &mut impl WaitFor) -> Result<()> {
         block_on(&self.context, self.hold.cell(), what)
     }
 }
 
-/// The wait for a message. It counts what the endpoint handles, by whichever poll: the loop that waits polls too.
+/// The wait for a message. It counts the messages that the endpoint handles, by whichever poll: the
+/// loop that waits polls too.
 struct Event<'a, H> {
     endpoint: &'a Endpoint<H>,
-    /// Messages that the endpoint had handled when the wait began; more are the event, whichever poll found them.
+    /// Messages that the endpoint had handled when the wait began; further ones are the event.
     before: u64,
     handled: u64,
 }
@@ -474,7 +534,7 @@ impl<H: Ownership> WaitFor for Event<'_, H> {
 
 struct Drained<'a, H> {
     endpoint: &'a Endpoint<H>,
-    /// Whether targets of this node were asked to say soon how far they are.
+    /// True if targets of this node were asked for early reports of consumption.
     asked: bool,
 }
 

@@ -1,8 +1,9 @@
-//! A place where an endpoint lies: empty or not, one thread's or everybody's, and not the same all its life.
+//! A cell for an endpoint: empty or not, owned by one thread or by none, and both may change.
 //!
-//! `Endpoint` is its thread's for ever, and `SharedEndpoint` always takes a lock. Interfaces in which
-//! endpoints move between threads (the bundles of Active Messages II) put theirs into berths. A berth
-//! lives as long as its owner likes, so whoever uses one whose endpoint has gone gets an error.
+//! `Endpoint` stays with its thread for ever, and `SharedEndpoint` always takes a lock. Interfaces
+//! in which endpoints move between threads (the bundles of Active Messages II) keep theirs in
+//! cells. A cell lives as long as its owner likes, so a caller that uses one whose endpoint has
+//! gone gets an error.
 
 use crate::context::RankContext;
 use crate::core::{Body, Core, Deferred, SendAttempt};
@@ -28,7 +29,7 @@ thread_local! {
     static NUMBER: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The number of this thread, never 0 and never another's.
+/// Returns the number of this thread, never 0 and never another's.
 #[inline(always)]
 pub fn this_thread() -> u64 {
     match NUMBER.get() {
@@ -44,28 +45,30 @@ fn number_this_thread() -> u64 {
     number
 }
 
-/// Who may send to an endpoint.
+/// Senders that an endpoint admits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Whoever knows this tag.
+    /// Senders that know this tag.
     Tag(Tag),
-    /// Everybody, whatever tag they give.
+    /// All senders, whatever tag they give.
     Everyone,
-    /// Nobody.
+    /// No sender.
     Nobody,
 }
 
-/// See the module.
+/// A cell that holds one endpoint, owned by a thread (then no lock is taken) or by none (then any
+/// thread may enter, by a lock).
 ///
 /// # Invariants
-/// 1. The core is reached only through an [`BorrowedEndpoint`], and there is one at a time: by the thread whose berth
-///    it is, which sets `busy` meanwhile, or by whoever holds `lock`, while the berth is nobody's.
-/// 2. Only a thread that is inside changes whose the berth is, and only from or to itself or nobody.
+/// 1. The core is reached only through a [`BorrowedEndpoint`], and there is one at a time: used by
+///    the cell's owning thread, which sets `busy` meanwhile, or, while no thread owns the cell, by
+///    the thread that holds `lock`.
+/// 2. Only a thread that is inside changes the owner, and only from or to itself or none.
 #[derive(Debug)]
 pub struct EndpointCell {
-    /// The thread whose it is; 0 while it is nobody's.
+    /// The owning thread; 0 while there is none.
     thread: AtomicU64,
-    /// Whether that thread is inside.
+    /// True while the owning thread is inside.
     busy: AtomicBool,
     lock: Mutex<()>,
     /// The thread that is inside by the lock.
@@ -83,7 +86,7 @@ impl Default for EndpointCell {
 }
 
 impl EndpointCell {
-    /// An empty berth, nobody's.
+    /// Creates an empty cell that no thread owns.
     pub const fn new() -> Self {
         Self {
             thread: AtomicU64::new(0),
@@ -94,10 +97,10 @@ impl EndpointCell {
         }
     }
 
-    /// Opens an endpoint here that nobody may send to yet.
+    /// Opens an endpoint here that admits no senders yet.
     ///
     /// # Errors
-    /// The rank has as many endpoints as it may; there is one here; the berth is another thread's.
+    /// The rank has as many endpoints as it may; the cell holds one; another thread owns the cell.
     pub fn open(&self, context: &Arc<RankContext>) -> Result<Name> {
         let core = Core::open(context, nobodys_tag()?)?;
         let name = core.inbox.name();
@@ -112,10 +115,11 @@ impl EndpointCell {
         Ok(name)
     }
 
-    /// Closes the endpoint that lies here.
+    /// Closes the endpoint in the cell.
     ///
     /// # Errors
-    /// There is none; one of its handlers runs on this thread; the berth is another thread's.
+    /// The cell is empty; one of its endpoint's handlers runs on this thread; another thread owns
+    /// the cell.
     pub fn close(&self) -> Result<()> {
         let space = self.enter_any(true)?;
         // SAFETY: invariant 1; the borrow ends with this statement.
@@ -126,19 +130,21 @@ impl EndpointCell {
         if empty { Err(ErrorKind::NoEndpoint.into()) } else { Ok(()) }
     }
 
-    /// The endpoint, for one call. Waits while another thread is inside, if the berth is nobody's.
+    /// Borrows the endpoint for one call. Waits while another thread is inside, if no thread owns
+    /// the cell.
     ///
     /// # Errors
-    /// There is none; one of its handlers runs on this thread; the berth is another thread's.
+    /// The cell is empty; one of its endpoint's handlers runs on this thread; another thread owns
+    /// the cell.
     #[inline(always)]
     pub fn enter(&self) -> Result<BorrowedEndpoint<'_>> {
         BorrowedEndpoint::of(self.enter_any(true)?)
     }
 
-    /// Makes the berth this thread's, which needs no lock then.
+    /// Makes this thread the cell's owner; it needs no lock then.
     ///
     /// # Errors
-    /// As for [`EndpointCell::enter`], but the berth may be empty.
+    /// As for [`EndpointCell::enter`], but the cell may be empty.
     pub fn take(&self) -> Result<()> {
         let space = self.enter_any(true)?;
         if space.lock.is_some() {
@@ -147,7 +153,7 @@ impl EndpointCell {
         Ok(())
     }
 
-    /// Makes the berth nobody's.
+    /// Gives up ownership of the cell.
     ///
     /// # Errors
     /// As for [`EndpointCell::take`].
@@ -166,7 +172,7 @@ impl EndpointCell {
         if self.thread.load(Ordering::Relaxed) != this_thread() {
             return self.enter_locked(wait);
         }
-        // Only this thread writes it while the berth is its own.
+        // Only this thread writes it while it owns the cell.
         if self.busy.load(Ordering::Relaxed) {
             return Err(ErrorKind::InHandler.into());
         }
@@ -195,13 +201,13 @@ impl EndpointCell {
         Ok(CellAccess { endpoint_cell: self, lock: Some(lock) })
     }
 
-    /// Whether the berth is this thread's.
+    /// Returns true if this thread owns the cell.
     #[inline(always)]
     pub fn is_mine(&self) -> bool {
         self.thread.load(Ordering::Relaxed) == this_thread()
     }
 
-    /// The endpoint, for one call, unless another thread is inside.
+    /// Borrows the endpoint for one call, unless another thread is inside.
     ///
     /// # Errors
     /// As for [`EndpointCell::enter`], and if another thread is inside.
@@ -210,7 +216,7 @@ impl EndpointCell {
         BorrowedEndpoint::of(self.enter_any(false)?)
     }
 
-    /// Whether this thread is inside: in a handler of the endpoint.
+    /// Returns true if this thread is inside: in a handler of the endpoint.
     pub fn is_inside(&self) -> bool {
         let me = this_thread();
         if self.thread.load(Ordering::Relaxed) == me {
@@ -221,7 +227,7 @@ impl EndpointCell {
     }
 }
 
-/// Leave to touch what lies in a berth.
+/// Permission to access the endpoint in a cell, until it is dropped.
 #[derive(Debug)]
 struct CellAccess<'a> {
     endpoint_cell: &'a EndpointCell,
@@ -238,7 +244,7 @@ impl Drop for CellAccess<'_> {
     }
 }
 
-/// The endpoint in a berth, for one call.
+/// The endpoint in a cell, borrowed for one call.
 #[derive(Debug)]
 pub struct BorrowedEndpoint<'a> {
     core: &'a mut Core,
@@ -255,7 +261,7 @@ impl<'a> BorrowedEndpoint<'a> {
         }
     }
 
-    /// The endpoint's global name.
+    /// Returns the endpoint's global name.
     pub fn name(&self) -> Name {
         self.core.handler_context.name
     }
@@ -269,8 +275,9 @@ impl<'a> BorrowedEndpoint<'a> {
         self.core.poll()
     }
 
-    /// Sends a request with up to [`crate::MAX_CARRIED`] words, and polls this endpoint. Without room it lets
-    /// go of the berth and polls `bundle` until there is some, or until the rank's patience ends.
+    /// Sends a request with up to [`crate::MAX_CARRIED`] words, and polls this endpoint. Without
+    /// room it leaves the cell and polls `bundle` until there is some, or until the rank's send
+    /// timeout.
     ///
     /// # Errors
     /// As for [`EndpointCell::enter`] and [`crate::Endpoint::request_long`].
@@ -301,7 +308,7 @@ impl<'a> BorrowedEndpoint<'a> {
         match polled {
             Ok(_) => send_slowly(&endpoint_cell, bundle, &context, message),
             Err(error) if body.is_begun() => {
-                // What is packed in part has to be packed whole: an ordered flow would wait for it.
+                // A partly sent payload has to be sent whole: an ordered flow would wait for it.
                 send_slowly(&endpoint_cell, bundle, &context, message)?;
                 Err(error)
             }
@@ -309,7 +316,7 @@ impl<'a> BorrowedEndpoint<'a> {
         }
     }
 
-    /// Sends if there is room now. Does not poll. Of a long payload that was packed in part the rest is
+    /// Sends if there is room now. Does not poll. If a long payload is partly sent, the rest is
     /// copied, and sent by later polls; until then there is no room for another one.
     ///
     /// # Errors
@@ -354,17 +361,18 @@ impl<'a> BorrowedEndpoint<'a> {
     /// Takes a destination out of the table.
     ///
     /// # Errors
-    /// There is none of that number.
+    /// The table has no such destination.
     pub fn unmap(&mut self, dest: Dest) -> Result<()> {
         self.core.unmap(dest)
     }
 
-    /// Whether something that waits for room is to go to `dest`, which is not to be unmapped before.
+    /// Returns true if a deferred request is addressed to `dest`, which is not to be unmapped
+    /// before it is sent.
     pub fn has_deferred(&self, dest: Dest) -> bool {
         self.core.has_deferred(dest)
     }
 
-    /// Says who may send from now on.
+    /// Sets which senders are admitted from now on.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -388,7 +396,7 @@ impl<'a> BorrowedEndpoint<'a> {
         self.core.table.set(handler, run);
     }
 
-    /// Sets handler 0, for messages that come back.
+    /// Sets handler 0, for returned messages.
     pub fn on_returned(&mut self, run: impl FnMut(&Returned) + Send + 'static) {
         self.core.on_returned = Some(Box::new(run));
     }
@@ -433,7 +441,7 @@ impl<'b> Ownership for &'b EndpointCell {
 }
 
 impl EndpointCell {
-    /// What `run` does with the endpoint, if there is one and this thread may use it now.
+    /// Calls `run` with the endpoint, if there is one and this thread may use it now.
     fn if_free<T: Default>(&self, wait: bool, run: impl FnOnce(&mut Core) -> T) -> T {
         match self.enter_any(wait).and_then(BorrowedEndpoint::of) {
             Ok(mut inside) => run(&mut inside),
@@ -482,7 +490,7 @@ impl Pollable for EndpointCell {
     }
 }
 
-/// A tag that nobody can know.
+/// Returns a tag that no sender can know.
 fn nobodys_tag() -> Result<Tag> {
     let random = clump_os::process::random();
     random.map(Tag).map_err(|error| clump_shm::Error::from(error).into())

@@ -1,9 +1,9 @@
-//! What can go wrong with an active message, and whose fault it is.
+//! Errors of active messages, and their causes.
 
 use clump_shm::job::Death;
 use clump_shm::name::Name;
 
-/// What went wrong, in one word of memory: results of the hot path stay in registers.
+/// An error, in one word of memory: results of the hot path stay in registers.
 #[derive(thiserror::Error)]
 #[error(transparent)]
 pub struct Error(Box<ErrorKind>);
@@ -15,7 +15,7 @@ impl std::fmt::Debug for Error {
 }
 
 impl Error {
-    /// What went wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.0
     }
@@ -35,8 +35,8 @@ impl From<clump_shm::Error> for Error {
     }
 }
 
-/// Errors of this crate. What a *peer* refuses is not among them: such messages come back to handler 0
-/// ([`crate::Returned`]).
+/// Errors of this crate. Refusals by a *peer* are not among them: such messages are returned to
+/// handler 0 ([`crate::Returned`]).
 #[derive(Debug, thiserror::Error)]
 pub enum ErrorKind {
     /// Shared memory could not be had.
@@ -68,10 +68,10 @@ pub enum ErrorKind {
     /// An endpoint was used after it was closed.
     #[error("there is no endpoint: it was closed")]
     NoEndpoint,
-    /// A copy found no memory.
+    /// Memory for a copy could not be allocated.
     #[error("there is no memory for a copy of {0} bytes; move less at one time")]
     NoMemory(usize),
-    /// A second endpoint was opened in one place.
+    /// A second endpoint was opened in one cell.
     #[error("an endpoint is open there already; close it first")]
     Occupied,
     /// Too many words for one message.
@@ -107,18 +107,18 @@ pub enum ErrorKind {
     /// Handlers queued more requests than the endpoint keeps.
     #[error("handlers deferred {0} requests that could not be sent yet; let them wait for replies")]
     TooManyDeferred(usize),
-    /// A message came back and no handler for returned messages is set.
+    /// A message was returned and no handler for returned messages is set.
     #[error("a message to {dest} came back ({reason}) and no on_returned handler is set")]
     Unclaimed {
-        /// Where it was sent.
+        /// The endpoint it was sent to.
         dest: Name,
-        /// Why it came back.
+        /// Reason for the return.
         reason: crate::Reason,
     },
-    /// A peer wrote something no sender of ours writes.
+    /// A peer wrote something that no correct sender writes.
     #[error("shared memory written by {0} is damaged: a program error there overwrote a queue")]
     Corrupt(Name),
-    /// A peer sent something no sender of ours sends.
+    /// A peer sent something that no correct sender sends.
     #[error("{0} sent a message that no clump of this version sends; are all ranks of one build?")]
     CorruptPacket(Name),
     /// The network between nodes cannot be used.
@@ -129,10 +129,10 @@ pub enum ErrorKind {
     HandlerFailed {
         /// Its number.
         handler: u8,
-        /// What it said.
+        /// The handler's error message.
         why: String,
     },
 }
 
-/// What calls of this crate return.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;

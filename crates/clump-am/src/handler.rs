@@ -11,20 +11,20 @@ use std::marker::PhantomData;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handler(pub u8);
 
-/// Why a handler did not do what the message asked for.
+/// Reason for which a handler did not do what the message asked for.
 #[derive(Debug)]
 pub enum HandlerFailure {
-    /// It failed; the poll that ran it says so.
+    /// The handler failed; the poll that ran it returns this text as an error.
     Said(String),
-    /// It does not take the message, which goes back to its sender for this reason. Only for requests, and
-    /// only before an answer; what is left of a reply is an error of the poll.
+    /// The handler does not accept the message, which is returned to its sender for this reason.
+    /// Only for requests, and only before a reply; for a reply it is an error of the poll.
     Refused(Reason),
 }
 
-/// What a handler may return: nothing, or a result whose error [`crate::Endpoint::poll`] reports, or that
-/// it does not take the message.
+/// Result types of handlers: nothing, or a result whose error [`crate::Endpoint::poll`] returns, or
+/// that the message is not accepted.
 pub trait HandlerResult: 'static {
-    /// What went wrong.
+    /// Returns the failure, if there was one.
     fn failure(self) -> Option<Box<HandlerFailure>>;
 }
 
@@ -49,9 +49,9 @@ impl HandlerResult for Option<Box<HandlerFailure>> {
     }
 }
 
-/// A handler as tables keep it. What makes up its token comes in pieces, by registers: a token that was put together
-/// before would be copied on its way to the handler, and a copy of what has just been written in smaller pieces waits
-/// until all of that has reached the cache.
+/// A handler as tables keep it. The parts of its token are passed in registers: a token assembled
+/// earlier would be copied on its way to the handler, and a copy of bytes just written by smaller
+/// stores stalls until all of them have reached the cache.
 pub(crate) trait HandlerFn {
     /// Runs it for a message without payload.
     fn run_short(
@@ -73,7 +73,7 @@ pub(crate) trait HandlerFn {
     ) -> Option<Box<HandlerFailure>>;
 }
 
-/// A program's function, and what it returns.
+/// A program's function, and its result type.
 struct Entry<F, R> {
     function: F,
     outcome: PhantomData<fn() -> R>,

@@ -1,19 +1,19 @@
 //! Active Messages II: endpoints, virtual networks, requests and replies.
 //!
-//! Layer 3: programs use it through the facade `clump`, the collectives use it directly; it sends and
-//! receives through `clump-shm` and counts in `clump-trace`. Semantics are those of paper 000, section
-//! 2.2, and the AM-II specification it cites, with two additions: handlers may queue requests
-//! ([`Token::defer`]), and blocking calls sleep instead of polling for ever.
+//! Layer 3: programs use it through the facade `clump`, the collectives use it directly; it sends
+//! and receives through `clump-shm` and counts in `clump-trace`. Semantics are those of paper 000,
+//! section 2.2, and the AM-II specification it cites, with two additions: handlers may queue
+//! requests ([`Token::defer`]), and blocking calls sleep instead of polling for ever.
 //!
-//! Types to know: [`Endpoint`] (one thread's), [`SharedEndpoint`] (any thread's) and [`EndpointCell`] (where one
-//! lies that changes its thread), [`Token`] (a
-//! handler's right to answer), [`Payload`], [`Returned`] (a message that came back), [`Error`].
+//! Types to know: [`Endpoint`] (used by one thread), [`SharedEndpoint`] (used by any thread),
+//! [`EndpointCell`] (holds an endpoint that moves between threads), [`Token`] (a handler's right to
+//! reply), [`Payload`], [`Returned`] (a message returned to its sender), [`Error`].
 //!
 //! # Invariants
-//! 1. A request is handed to a handler exactly once, or comes back to handler 0 exactly once.
-//! 2. A handler sends at most one reply; it never blocks, and while a reply waits for room no further
-//!    request of the same sender is handled. So replies always drain, and requests behind them.
-//! 3. What a peer wrote is checked before it is used; a damaged lane is an error that names the peer.
+//! 1. A request is handed to a handler exactly once, or returned to handler 0 exactly once.
+//! 2. A handler sends at most one reply; it never blocks, and while a reply waits for room no
+//!    further request of the same sender is handled. So replies always drain, and requests behind
+//!    them.
 //! 4. A `Guarded` core holds only handlers that are `Send`.
 //!
 //! # Sharing

@@ -34,21 +34,21 @@ use transport::Transport;
 
 /// Bytes of requests between two endpoints that may be unconsumed, when few ranks share the memory.
 const MAX_CREDIT: u64 = 1 << 20;
-/// Peers that are sent to by sockets of their own.
+/// Peers that have a connected socket of their own.
 const MAX_CONNECTIONS: usize = 16;
-/// How long a closing rank waits for news before it says again that it closes.
+/// Time a closing rank waits for news before it announces its close again.
 const CLOSE_PAUSE: Duration = Duration::from_millis(2);
-/// Polls between two looks at what could not be handed to a proxy.
+/// Polls between two attempts to hand stored messages to a proxy.
 const PORTAL_POLLS: u32 = 256;
 const MIN_CREDIT: u64 = 64 << 10;
 /// Bytes of requests that all endpoints of all peers together may leave unconsumed at one endpoint.
 const ALL_CREDIT: u64 = 64 << 20;
 
-/// What the network is to do wrong, if the settings want it to.
+/// Returns the faults that the network is to inject, and their seed, if the settings ask for any.
 pub fn faults(config: &clump_boot::Config) -> Option<(FaultPlan, u64)> {
     let chance = |ppm: u64| ppm as f64 / 1e6;
     let plan = FaultPlan {
-        // On arrival, so that a stream without any other fault goes out as it does without loss.
+        // Loss on arrival: a stream without any other fault goes out as it does without loss.
         loss_on_arrival: chance(config.net_loss_ppm),
         duplication: chance(config.net_duplicate_ppm),
         reordering: chance(config.net_reorder_ppm),
@@ -59,37 +59,39 @@ pub fn faults(config: &clump_boot::Config) -> Option<(FaultPlan, u64)> {
     (plan != FaultPlan::default()).then_some((plan, config.net_seed))
 }
 
-/// What a rank needs to talk to other nodes.
+/// Resources that a rank needs to talk to other nodes.
 #[derive(Debug)]
 pub struct NetworkResources {
     /// Its sockets: UDP, bound to the addresses that the others know, in order.
     pub sockets: Vec<OwnedFd>,
-    /// What a driver with more direct access needs besides, for each; empty for UDP.
+    /// Descriptors that a driver with more direct access needs besides, one for each socket; empty
+    /// for UDP.
     pub direct: Vec<OwnedFd>,
     /// The key of the job.
     pub key: Secret<[u8; 32]>,
-    /// How packets are protected.
+    /// Protection of packets.
     pub security: Security,
-    /// Looks at shared memory from one look at the network to the next, at least and at most.
+    /// Minimum and maximum number of polls of shared memory between two polls of the network.
     pub polling: (u32, u32),
-    /// Bytes under way to each peer; `None`: found by congestion control.
+    /// Bytes in flight to each peer; `None`: found by congestion control.
     pub window: Option<usize>,
-    /// What the network is to do wrong, and the seed that decides what it does it to.
+    /// Faults to inject, and their seed.
     pub faults: Option<(FaultPlan, u64)>,
 }
 
-/// Bytes of requests that one endpoint may leave unconsumed at another of another node.
+/// Returns how many bytes of requests one endpoint may leave unconsumed at another of another node.
 pub fn credit_bytes(node: &NodeMemory) -> u64 {
     (ALL_CREDIT / node.ranks() as u64).clamp(MIN_CREDIT, MAX_CREDIT)
 }
 
-/// The ranks of other nodes, and where they are.
+/// Iterates over the ranks of other nodes and their addresses.
 pub fn remote_ranks(node: &NodeMemory) -> impl Iterator<Item = (u32, ProcessAddress)> + '_ {
     let remote = (0..node.ranks() as u32).filter(|&other| !node.is_local(other));
     remote.filter_map(|other| Some((other, node.rank(other)?.place()?)))
 }
 
-/// The network interfaces of other nodes that have this number at their node, and where they are.
+/// Iterates over the network interfaces that have number `which` on other nodes, and their
+/// addresses.
 pub fn remote_interfaces(
     node: &NodeMemory,
     which: u32,
@@ -101,13 +103,13 @@ pub fn remote_interfaces(
     })
 }
 
-/// A place as stacks know it.
+/// Converts an interface's id and address to the form that stacks use.
 pub fn peer_address((id, place): (u32, ProcessAddress)) -> PeerAddress {
     PeerAddress { id, address: place.address, epoch: place.epoch }
 }
 
-/// Which of the paths between two stacks is used while all are well, modulo their number: both say the same, and
-/// pairs of stacks are spread evenly over the paths.
+/// Returns the path that two stacks use while all are well, modulo the number of paths. Both stacks
+/// compute the same, and pairs of stacks are spread evenly over the paths.
 fn preferred_path(node: &NodeMemory, me: u32, peer: u32) -> usize {
     let sum = match (node.node_of_interface(me), node.node_of_interface(peer)) {
         // Interfaces talk to those of their own number.
@@ -118,7 +120,8 @@ fn preferred_path(node: &NodeMemory, me: u32, peer: u32) -> usize {
 }
 
 impl NetworkResources {
-    /// The stack of this seat: number and incarnation, whom it talks to, and who is behind it.
+    /// Builds the stack of interface `me` in incarnation `epoch`, with its peers and its endpoint
+    /// table.
     ///
     /// # Errors
     /// The socket or the key cannot be used.
@@ -133,7 +136,7 @@ impl NetworkResources {
         let refused = |why: &dyn std::fmt::Display| ErrorKind::Network(why.to_string());
         let options = UdpOptions {
             connections: MAX_CONNECTIONS,
-            // How long a crowd waits here is no delay of the path.
+            // A packet's wait in a crowded socket buffer is not a delay of the path.
             timestamps: Timestamps::Crowds,
             ..UdpOptions::default()
         };
@@ -152,7 +155,8 @@ impl NetworkResources {
         };
         let key = JobKey::new(&mut key).map_err(|e| refused(&e))?;
         let congestion = window.map_or(Congestion::Adaptive, Congestion::Static);
-        // For the laboratory, which sets it for whole jobs; what cannot be read was refused at the start.
+        // For the laboratory, which sets it for whole jobs; a setting that cannot be parsed was
+        // refused at the start.
         let control_first =
             clump_boot::Config::load().map_or(true, |config| config.net_control_first);
         let config = StackConfig {
@@ -171,7 +175,8 @@ impl NetworkResources {
     }
 }
 
-/// Whether a rank has left, and why what it has not read goes back.
+/// Returns the reason for which unread messages of a rank are returned, if the rank died or
+/// finalized.
 pub fn gone(block: &RankBlock) -> Option<Refusal> {
     match block.state() {
         RankState::Dead => Some(Refusal::PeerLost),
@@ -180,10 +185,10 @@ pub fn gone(block: &RankBlock) -> Option<Refusal> {
     }
 }
 
-/// Whether a deposit lies inside a segment.
+/// Checks that a deposit lies inside a segment.
 ///
 /// # Errors
-/// Why it does not.
+/// The offset or the end lies outside of it.
 pub fn fits(segment: &Segment, offset: u64, bytes: u64) -> std::result::Result<(), Refusal> {
     if segment.holds(offset, bytes) {
         Ok(())
@@ -194,7 +199,8 @@ pub fn fits(segment: &Segment, offset: u64, bytes: u64) -> std::result::Result<(
     }
 }
 
-/// Which peers of `stack` are lost or have left, and why what they did not take comes back.
+/// Lists the peers of `stack` that died or finalized, with the reason for which messages to them
+/// are returned.
 pub fn gone_peers(stack: &Stack, node: &NodeMemory) -> Vec<(u32, Refusal)> {
     let why = |peer: u32| {
         if let Some(other) = node.node_of_interface(peer) {
@@ -205,7 +211,7 @@ pub fn gone_peers(stack: &Stack, node: &NodeMemory) -> Vec<(u32, Refusal)> {
     stack.talking_to().filter_map(|peer| Some((peer, why(peer)?))).collect()
 }
 
-/// See the module.
+/// A rank's interface to other nodes: a stack of its own or the node's proxies, and its endpoints.
 #[derive(Debug)]
 pub struct Network {
     transport: Transport,
@@ -215,7 +221,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Takes the rank's seat at the network.
+    /// Opens the rank's network interface.
     ///
     /// # Errors
     /// The socket or the key cannot be used.
@@ -237,7 +243,7 @@ impl Network {
                 block.park().wake_if_asleep(fence, home.alarm(rank).map(|alarm| &**alarm));
             }
         });
-        // A rank that is alone on its node has nothing else to look at.
+        // A rank that is alone on its node has nothing else to poll.
         let (least, most) = if node.local_ranks().len() == 1 { (1, 1) } else { polling };
         let interface = Backstop::new(stack, wake);
         if let Some(block) = node.rank(rank) {
@@ -247,21 +253,22 @@ impl Network {
         Ok(Self { transport, registry, credit, polling })
     }
 
-    /// The same by way of the node's proxies.
+    /// Opens the network by way of the node's proxies.
     ///
     /// # Errors
     /// Address space has run out.
     pub fn through_proxies(node: &NodeMemory, rank: u32, dispatch: Dispatch) -> Result<Self> {
         let registry = Arc::new(Registry::new(rank));
         let transport = Transport::Proxies(Box::new(ProxyClient::open(node, rank, dispatch)?));
-        // What comes lies in the lanes of endpoints; a look only hands on what had to wait.
+        // Arriving messages lie in the lanes of endpoints; a poll only hands on messages that had
+        // to wait.
         let polling = Polling::new(PORTAL_POLLS, PORTAL_POLLS);
         Ok(Self { transport, registry, credit: credit_bytes(node), polling })
     }
 
-    /// Says good-bye to all peers: waits until everything sent has arrived, tells them that nothing more
-    /// is taken, and waits until they know. Peers that die or finalize meanwhile are not waited for.
-    /// All endpoints are closed.
+    /// Performs the close handshake with all peers: waits until everything sent has arrived, tells
+    /// them that this rank accepts nothing more, and waits until they know. Peers that die or
+    /// finalize meanwhile are not waited for. All endpoints are closed.
     pub fn close(&self, node: &NodeMemory, rank: u32) {
         let Some(block) = node.rank(rank) else { return };
         let over = || {
@@ -276,7 +283,8 @@ impl Network {
                 while !over() && !gone() {
                     let announced = block.park().announce(node.fence());
                     client.request_room();
-                    // Whoever looked for a sleeper before the announcement had said what it had to say.
+                    // A waker that saw no sleeper before the announcement had published its news by
+                    // then.
                     if over() || gone() {
                         block.park().withdraw(announced);
                         return;
@@ -309,7 +317,7 @@ impl Network {
         }
     }
 
-    /// Bytes kept for peers: under way, waiting to be sent, and waiting for endpoints.
+    /// Returns the bytes kept for peers: in flight, waiting to be sent, and waiting for endpoints.
     pub fn memory_bytes(&self) -> usize {
         match &self.transport {
             Transport::Own(interface) => interface.stack().memory_bytes(),
@@ -317,16 +325,16 @@ impl Network {
         }
     }
 
-    /// Bytes of buffers that this rank's stack may keep for reuse, beyond what has been under way at one time. For programs
-    /// that count their memory.
+    /// Sets the bytes of buffers that this rank's stack may keep for reuse, beyond those in flight
+    /// at one time. For programs that count their memory.
     pub fn set_spare(&self, bytes: usize) {
         if let Transport::Own(interface) = &self.transport {
             interface.stack().set_spare(bytes);
         }
     }
 
-    /// What tells packets of this job from those of others; every packet says it. A rank that has proxies
-    /// does not know.
+    /// Returns the number by which packets of this job are told from those of others; every packet
+    /// carries it. A rank that has proxies does not know it.
     pub fn job_tag(&self) -> Option<u32> {
         match &self.transport {
             Transport::Own(interface) => Some(interface.stack().job_tag()),
@@ -334,12 +342,12 @@ impl Network {
         }
     }
 
-    /// How often an endpoint looks at the network.
+    /// Returns the schedule by which an endpoint polls the network.
     pub(crate) fn polling(&self) -> Polling {
         self.polling.clone()
     }
 
-    /// Gives up peers that died or finalized, and copies what the stack has counted.
+    /// Gives up peers that died or finalized, and copies the stack's counters.
     pub(crate) fn housekeeping(&self, node: &NodeMemory, block: &RankBlock) {
         let interface = match &self.transport {
             Transport::Own(interface) => interface,
@@ -358,7 +366,7 @@ impl Network {
     }
 }
 
-/// Copies what the times of a rank's own stack are, and notes what its channels know of the wire.
+/// Copies the time gauges of a rank's own stack, and the round-trip times of its channels.
 fn count_times(gauges: Gauges<'_>, times: Times, round_trips: &[u64]) {
     for large in [false, true] {
         for (stage, of) in [
@@ -375,17 +383,18 @@ fn count_times(gauges: Gauges<'_>, times: Times, round_trips: &[u64]) {
     }
 }
 
-/// Silence of a peer that is noted.
+/// Shortest silence of a peer that is noted.
 const UNANSWERED_NS: u64 = 500_000_000;
 
-/// Notes which peer of a stack does not answer, for whoever has to explain why a job does not go on. The time is that of the
-/// stack, and that of the machine.
+/// Notes which peer of a stack does not answer, so that the agent can explain why a job makes no
+/// progress. The times are that of the stack, and that of the machine.
 pub fn note_unanswered(block: &RankBlock, stack: &Stack, (ticked_ns, now_ns): (u64, u64)) {
     let long = stack.unanswered(ticked_ns).filter(|&(_, silent_ns)| silent_ns >= UNANSWERED_NS);
     block.note_unanswered(long.map(|(peer, silent_ns)| (peer, now_ns.saturating_sub(silent_ns))));
 }
 
-/// Notes a path of a stack that carries less than before, for whoever tells the user; one at a time.
+/// Notes a path of a stack that carries less than before, so that the agent can tell the user; one
+/// at a time.
 pub fn note_narrowed(block: &RankBlock, stack: &mut Stack, ticked_ns: u64) {
     if block.is_narrowed_taken()
         && let Some(narrowed) = stack.take_narrowed(ticked_ns)
@@ -394,7 +403,7 @@ pub fn note_narrowed(block: &RankBlock, stack: &mut Stack, ticked_ns: u64) {
     }
 }
 
-/// Copies what a stack has counted, and its driver if that has several paths.
+/// Copies the counters of a stack, and of its driver if that has several paths.
 pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
     let stats = stack.stats();
     for (counter, value) in [
@@ -435,7 +444,7 @@ fn count_paths(counters: Counters<'_>, paths: &PathCounts) {
     counters.set(Counter::NetPathsBack, paths.came_back);
 }
 
-/// The reason that programs see.
+/// Converts a refusal to the reason that programs see.
 pub(crate) fn reason_of(refusal: Refusal) -> Reason {
     Reason::from_bits(refusal as u8).unwrap_or(Reason::PeerLost)
 }

@@ -36,13 +36,14 @@ impl<'a> Payload<'a> {
         Self { bytes: Bytes::Own(bytes), offset: None }
     }
 
-    /// The same bytes once more, for whoever handled them and has to send them back.
+    /// Returns the same bytes for a second use: returning a message to its sender after a handler
+    /// saw it.
     #[inline(always)]
     pub(crate) fn reborrow(&self) -> Payload<'a> {
         Payload { bytes: self.bytes, offset: self.offset }
     }
 
-    /// Bytes of the payload; 0 for short messages.
+    /// Returns the payload's length in bytes; 0 for short messages.
     #[inline]
     pub fn len(&self) -> usize {
         match self.bytes {
@@ -51,14 +52,14 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Whether there is none.
+    /// Returns true if the payload has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the bytes lie until the handler returns, for those who cannot copy them first. They are not to
-    /// be borrowed: other processes may be able to write them.
+    /// Returns the address of the bytes, valid until the handler returns, for callers that cannot
+    /// copy them first. They are not to be borrowed: other processes may be able to write them.
     #[inline(always)]
     pub fn as_ptr(&self) -> *const u8 {
         match self.bytes {
@@ -67,7 +68,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// For a long message: where in this endpoint's segment the bytes lie.
+    /// Returns the offset of the bytes in this endpoint's segment, for a long message.
     pub fn offset(&self) -> Option<u64> {
         self.offset
     }
@@ -99,7 +100,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// A copy of all bytes.
+    /// Returns a copy of all bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut all = Vec::new();
         self.append_to(&mut all);

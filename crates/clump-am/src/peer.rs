@@ -9,7 +9,7 @@ use clump_shm::path::Path;
 #[repr(transparent)]
 pub struct Dest(pub u32);
 
-/// The right of access to a virtual network: whoever knows an endpoint's tag may send to it.
+/// The right of access to a virtual network: a rank that knows an endpoint's tag may send to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tag(pub u64);
 
@@ -18,15 +18,14 @@ pub struct Tag(pub u64);
 pub(crate) struct MappedPeer {
     pub(crate) name: Name,
     pub(crate) tag: u64,
-    pub(crate) path: PeerPath,
-    /// Where the lane of an endpoint to itself was last among the hot ones.
-    pub(crate) hot_at: usize,
-    /// The way to an endpoint of another node.
+    /// `None` if the name leads to no endpoint of this node.
+    pub(crate) path: Option<Path>,
+    /// The flow to an endpoint of another node.
     pub(crate) remote: Option<FlowId>,
     pub(crate) reply_lane: Option<usize>,
-    /// Requests sent since the last look at the peer's fate.
+    /// True if requests were sent since the last check for the peer's death or close.
     pub(crate) unchecked: bool,
-    /// The target let go of the lane (of an unmapped destination).
+    /// True if the target released the lane (of an unmapped destination).
     pub(crate) released: bool,
 }
 

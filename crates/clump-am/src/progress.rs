@@ -1,7 +1,7 @@
-//! Waiting: every blocking call looks at all endpoints of its thread, then yields, then sleeps.
+//! Waiting: every blocking call polls all endpoints of its thread, then yields, then sleeps.
 //!
-//! The endpoints that a thread opened are its bundle: a call that blocks on one polls them all, so that
-//! two ranks flooding each other through different endpoints cannot stop each other.
+//! The endpoints that a thread opened are its bundle: a call that blocks on one polls them all, so
+//! that two ranks flooding each other through different endpoints cannot stop each other.
 
 use crate::context::RankContext;
 use crate::core::Core;
@@ -16,34 +16,34 @@ use std::rc::{Rc, Weak};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A sleeper looks again after this long even if nobody woke it: its condition may be one that no
-/// message announces.
+/// Longest sleep without a wake-up: the condition may be one that no message announces.
 pub(crate) const NAP: Duration = Duration::from_millis(10);
-/// What a channel of the rank's own stack has room for is known to its timers too: look again soon.
+/// Longest sleep while waiting for room that only the timers of the rank's own stack may announce.
 pub(crate) const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 
-/// Yields between two looks at deaths and at what polls do not see.
+/// Yields between two checks for deaths and other housekeeping.
 const ATTEND_YIELDS: u64 = 16;
 
 /// An endpoint as a waiting loop sees it.
 pub trait Pollable {
-    /// Handles what is there; returns how many messages. An endpoint in use by its own handler, or by
-    /// another thread, is passed over.
+    /// Handles what has arrived; returns how many messages. An endpoint in use by its own handler,
+    /// or by another thread, is skipped.
     fn poll_once(&self) -> Result<usize>;
-    /// Looks after deferred requests, returned messages and lost peers.
+    /// Handles deferred requests, returned messages and lost peers.
     fn housekeeping(&self) -> Result<()>;
-    /// Whether it is one of this thread's bundle, all of which a blocking call looks at.
+    /// Returns true if it belongs to this thread's bundle, which every blocking call polls.
     fn in_bundle(&self) -> bool;
-    /// The next poll looks at the network, whenever it would have come.
+    /// Makes the next poll poll the network, even if that is not due.
     fn force_network_poll(&self);
-    /// A number that grows with what is sent and handled here.
+    /// Returns a number that grows with messages sent and handled here.
     fn activity(&self) -> u64;
-    /// Asks senders to ring from now on.
+    /// Arms notification: senders ring the doorbell from now on.
     fn arm_notifications(&self);
-    /// After the announcement of a sleep: asks receivers that have no room for what handlers left behind to
-    /// wake this rank once they have.
+    /// Asks receivers that have no room for deferred messages to wake this rank once they have.
+    /// Called after the announcement of a sleep.
     fn request_room(&self);
-    /// After the fence that follows [`Pollable::arm_notifications`]: whether anything came in meanwhile.
+    /// Returns true if anything has arrived. Called after the fence that follows
+    /// [`Pollable::arm_notifications`].
     fn anything_waiting(&self) -> bool;
 }
 
@@ -92,8 +92,8 @@ impl Pollable for RefCell<Core> {
 #[derive(Debug)]
 pub struct Guarded(pub(crate) Core);
 
-// SAFETY: a Guarded is only made by `Endpoint::open_shared`, and `SharedEndpoint` takes only handlers
-// that are Send; all other parts of a Core are Send.
+// SAFETY: a Guarded is only made by `Endpoint::open_shared`, and `SharedEndpoint` takes only
+// handlers that are Send; all other parts of a Core are Send.
 unsafe impl Send for Guarded {}
 
 /// A locked core.
@@ -154,14 +154,14 @@ thread_local! {
     static OTHERS: Cell<Option<&'static dyn Pollable>> = const { Cell::new(None) };
 }
 
-/// From now on blocking calls of this thread look at `others` too: what an interface on top of this one keeps
-/// in berths.
+/// Makes blocking calls of this thread poll `others` too: endpoints that an interface on top of
+/// this one keeps in endpoint cells.
 #[inline]
 pub fn poll_also(others: &'static dyn Pollable) {
     OTHERS.set(Some(others));
 }
 
-/// What a blocking call of this thread looks at.
+/// An endpoint, or group of endpoints, that a blocking call of this thread polls.
 enum PolledEndpoint<'a> {
     Core(&'a RefCell<Core>),
     Others(&'static dyn Pollable),
@@ -192,7 +192,8 @@ pub(crate) fn enroll(core: &Rc<RefCell<Core>>) {
     });
 }
 
-/// Endpoints in the bundle of this thread, those already closed included; others count as one.
+/// Returns the number of endpoints in the bundle of this thread, those already closed included;
+/// others count as one.
 pub(crate) fn bundle_size() -> usize {
     BUNDLE.with_borrow(Vec::len) + usize::from(OTHERS.get().is_some())
 }
@@ -209,7 +210,7 @@ fn each_of_bundle(mut each: impl FnMut(PolledEndpoint<'_>)) {
     }
 }
 
-/// What all endpoints of this thread have sent and handled.
+/// Sums the activity of all endpoints of this thread.
 pub(crate) fn activity_of_bundle() -> u64 {
     let others = OTHERS.get().map_or(0, |others| others.activity());
     BUNDLE.with_borrow(|bundle| {
@@ -218,16 +219,16 @@ pub(crate) fn activity_of_bundle() -> u64 {
     })
 }
 
-/// What a blocking call waits for.
+/// The event that a blocking call waits for.
 pub trait WaitFor {
-    /// Whether it has come. Called after every look at the endpoints.
+    /// Returns true once it has happened. Called after every poll of the endpoints.
     fn done(&mut self) -> Result<bool>;
-    /// How to explain it to whoever asks what this rank waits for.
+    /// Returns the reason that is shown while this rank waits.
     fn waiting(&self) -> WaitReason;
     /// Called before this rank announces itself asleep.
     fn before_sleep(&mut self) {}
-    /// Called once this rank has announced itself asleep, before the last question whether it has come: asks
-    /// those on whom it depends to wake this rank.
+    /// Called once this rank has announced itself asleep, before `done` is called a last time: asks
+    /// the peers on which it depends to wake this rank.
     fn announced(&mut self) {}
     /// Called when it is awake again.
     fn after_sleep(&mut self) {}
@@ -235,7 +236,7 @@ pub trait WaitFor {
     fn depends_on(&self) -> Option<u32> {
         None
     }
-    /// Longest sleep between two looks.
+    /// Returns the longest sleep between two polls.
     fn nap(&self) -> Duration {
         NAP
     }
@@ -283,10 +284,10 @@ impl<F: FnMut() -> Result<bool>, A: FnMut()> WaitFor for Room<F, A> {
     }
 }
 
-/// Blocks until `what` is done, while `mine` and the other endpoints of this thread are polled.
+/// Blocks until `what` is done, and polls `mine` and the other endpoints of this thread meanwhile.
 ///
 /// # Errors
-/// What polling finds; a dead rank, when survivors do not go on.
+/// Polling finds an error; a rank is dead, when survivors do not go on.
 #[inline]
 pub fn block_on(
     context: &RankContext,
@@ -300,7 +301,7 @@ pub fn block_on(
     let network = context.network();
     if let Some(network) = network {
         context.check_process()?;
-        // Who has just sent something is likely to wait for the answer.
+        // A rank that has just sent something is likely to wait for the reply.
         if network.flush() {
             mine.force_network_poll();
         }
@@ -317,8 +318,8 @@ pub fn block_on(
             Ok(0) => next = waiter.step(),
             Ok(_) => waiter.reset(),
         }
-        // Asked before the next poll: after a yield the answer is often yes, and a poll touches pages
-        // that a crowded processor has to look up again.
+        // Called before the next poll: after a yield it is often done already, and a poll touches
+        // pages that a crowded processor has to translate again.
         match what.done() {
             Err(error) => break Err(error),
             Ok(true) => break Ok(()),
@@ -336,7 +337,8 @@ pub fn block_on(
         if next == WaitStep::Sleep {
             let before = std::mem::replace(&mut heard, network.map_or(0, Network::packets_heard));
             if heard != before {
-                // Pieces of something long come, or acknowledgements: whoever went to sleep would be woken at once.
+                // Fragments or acknowledgements are arriving: sleeping would mean an immediate
+                // wake-up.
                 waiter.reset();
                 next = WaitStep::Yielded;
             }
@@ -366,7 +368,7 @@ fn poll_all(mine: &impl Pollable) -> Result<usize> {
     failure.map_or(Ok(handled), Err)
 }
 
-/// The slow part of a wait: upkeep, deaths, sleep.
+/// Slow part of a wait: housekeeping, deaths, sleep.
 #[cold]
 fn idle(
     context: &RankContext,
@@ -378,7 +380,7 @@ fn idle(
     context.check_alive()?;
     if let Some(rank) = what.depends_on() {
         let state = context.node().rank(rank).map(|block| block.state());
-        // What it sent before it finalized is there now: one more look finds it.
+        // What the rank sent before it finalized is there now: one more poll finds it.
         if state == Some(RankState::Finalized) && poll_all(mine)? == 0 && !what.done()? {
             return Err(ErrorKind::RankLeft(rank).into());
         }
@@ -398,10 +400,10 @@ fn idle(
     Ok(())
 }
 
-/// Sleeps until something arrives, somebody wakes this rank, or the nap of `what` is over.
+/// Sleeps until something arrives, a peer wakes this rank, or the nap of `what` is over.
 ///
 /// # Errors
-/// What `what` gives when it is asked once more.
+/// The last call of `done` fails.
 pub(crate) fn sleep(
     context: &RankContext,
     mine: &impl Pollable,
@@ -438,6 +440,6 @@ pub(crate) fn sleep(
         }
     }
     what.after_sleep();
-    // `done` may have had effects (a message sent), and says so again when asked.
+    // `done` may have had effects (a message sent), and returns the same when called again.
     done.map(drop)
 }

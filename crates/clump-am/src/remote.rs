@@ -24,15 +24,16 @@ use requester::Requesters;
 pub(crate) use requester::{ReplyAttempt, Requester};
 use std::collections::VecDeque;
 
-/// What an endpoint keeps of the network.
+/// The network state of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Remote {
     pub(crate) polling: Polling,
     batch: Option<Box<Batch>>,
-    /// Messages that could not be handled yet: their way back is full, or a proxy has just brought them.
+    /// Messages that could not be handled yet: their reply path is full, or a proxy has just
+    /// brought them.
     pub(crate) later: VecDeque<QueuedMessage>,
     requesters: Requesters,
-    /// Ways to unmapped destinations on which something may be outstanding.
+    /// Flows to unmapped destinations on which something may be outstanding.
     pub(crate) old_flows: Vec<FlowId>,
 }
 
@@ -49,7 +50,7 @@ impl Remote {
 }
 
 impl Core {
-    /// Sends to another node once, or says that there is no room.
+    /// Makes one attempt to send to another node; tells if there is no room.
     pub(crate) fn attempt_remote(
         &mut self,
         (dest, flow, tag): (Dest, FlowId, u64),
@@ -60,7 +61,7 @@ impl Core {
         let Some(network) = self.handler_context.context.network() else {
             return Err(ErrorKind::NoSuchDestination(dest.0).into());
         };
-        // Before the stack's lock: who holds it may not be there in a child.
+        // Checked before the stack's lock: in a forked child the lock's holder may not exist.
         self.handler_context.context.check_process()?;
         let request = |kind, words| Request { flow, tag, kind, handler: handler.0, words };
         let (pushed, size, bytes) = match body {
@@ -111,14 +112,14 @@ impl Core {
         }
     }
 
-    /// The next poll looks at the network.
+    /// Makes the next poll poll the network.
     #[inline]
     pub(crate) fn force_network_poll(&mut self) {
         self.net_due = self.schedule.polls.wrapping_add(1);
         self.schedule.due = self.net_due;
     }
 
-    /// Looks at the network and handles what is there. Returns how many messages.
+    /// Polls the network and handles what has arrived. Returns how many messages.
     #[inline(never)]
     pub(crate) fn poll_network(&mut self) -> Result<usize> {
         let Some(mut remote) = self.remote.take() else { return Ok(0) };
@@ -174,7 +175,7 @@ impl Core {
         }
     }
 
-    /// Sends what was put aside, and handles what had to wait for that.
+    /// Sends stored replies, and handles the messages that waited for that.
     fn handle_later(&mut self, remote: &mut Remote) -> Result<usize> {
         if remote.later.is_empty() && self.handler_context.backlog.stuck_remote == 0 {
             return Ok(0);
@@ -210,7 +211,7 @@ impl Core {
         Ok(handled)
     }
 
-    /// Handles a message from another node; false when it has to wait.
+    /// Handles a message from another node; returns false if it has to wait.
     fn handle_arrival(
         &mut self,
         arrival: &ArrivedMessage<'_>,
@@ -228,8 +229,8 @@ impl Core {
             FrameKind::Returned => return self.take_returned_remote(arrival).map(|()| true),
             FrameKind::Ask => {
                 let requester = requesters.of(from);
-                // Questions overtake each other, and the least is answered soonest: whoever asked more asks
-                // again after an answer.
+                // Credit requests may overtake each other. The least is answered soonest: a
+                // requester that asked for more asks again after the answer.
                 let asked = arrival.words().first().copied();
                 requester.asked = requester.asked.into_iter().chain(asked).min();
                 requester.report(&self.handler_context);
@@ -253,7 +254,7 @@ impl Core {
         result.map(|()| true)
     }
 
-    /// Runs the handler of a message, or sends the message back when there is none.
+    /// Runs the handler of a message, or returns the message to its sender if there is none.
     #[inline]
     fn run_remote(
         &mut self,
@@ -267,7 +268,7 @@ impl Core {
         let corrupt = || ErrorKind::CorruptPacket(from).into();
         let (payload, words, size) = match (kind, all) {
             (FrameKind::Long, &[offset, len, ..]) => {
-                // The segment cannot have gone: closing gives back what was not handled.
+                // The segment still exists: closing returns messages that were not handled.
                 segment = self.handler_context.segment.clone();
                 let bytes = segment.as_ref().and_then(|segment| segment.bytes(offset, len));
                 let payload = Payload::new(bytes.ok_or_else(corrupt)?, Some(offset));
@@ -301,7 +302,7 @@ impl Core {
         .map(drop)
     }
 
-    /// Sends a request back to another node; what is left of a reply is an error.
+    /// Returns a request to its sender on another node; for a reply this is an error.
     #[cold]
     fn return_remote_request(
         &mut self,
@@ -327,7 +328,7 @@ impl Core {
         Ok(())
     }
 
-    /// A message of this endpoint came back from another node.
+    /// Takes a message of this endpoint that another node returned.
     #[cold]
     fn take_returned_remote(&mut self, arrival: &ArrivedMessage<'_>) -> Result<()> {
         let from = Name::from_bits(arrival.route.from);
@@ -346,7 +347,7 @@ impl Core {
         hand_over(&mut self.on_returned, self.handler_context.counters(), &returned)
     }
 
-    /// A message of this endpoint that its peer did not get before it was lost.
+    /// Takes a message of this endpoint that its peer did not get before the peer was lost.
     #[cold]
     fn take_lost(
         &mut self,
@@ -361,19 +362,21 @@ impl Core {
         hand_over(&mut self.on_returned, self.handler_context.counters(), &returned)
     }
 
-    /// Whether anything waits to be handled; called after the announcement of a sleep.
+    /// Returns true if anything waits to be handled; called after the announcement of a sleep.
     pub(crate) fn anything_waiting(&mut self) -> bool {
         let index = self.handler_context.name.index();
         let queued = self.handler_context.context.network().is_some_and(|n| n.has_queued(index));
-        // Asked in any case: what a sender left in a lane before it was told to ring is found by this alone.
+        // Always evaluated: only this finds a message that a sender left in a lane before it was
+        // told to ring.
         self.inbox.anything_waiting() || queued
     }
 
-    /// Whether everything sent to other nodes was consumed, or came back; asks those who have not said.
+    /// Returns true if everything sent to other nodes was consumed or returned; asks the other
+    /// peers to report.
     pub(crate) fn is_drained_remotely(&mut self) -> bool {
         let Some(network) = self.handler_context.context.network() else { return true };
         let Some(remote) = &mut self.remote else { return true };
-        // Requests that are held back are others'.
+        // Held requests are others' messages, not this endpoint's.
         let held = |queued: &QueuedMessage| {
             matches!(
                 queued.sort,
@@ -392,7 +395,7 @@ impl Core {
         drained
     }
 
-    /// Closes the endpoint towards other nodes: what it has not handled goes back.
+    /// Closes the endpoint towards other nodes: messages not handled are returned to their senders.
     pub(crate) fn close_remotely(&mut self) {
         let Some(remote) = self.remote.take() else { return };
         let Some(network) = self.handler_context.context.network() else { return };
@@ -406,7 +409,7 @@ impl Core {
                 network.reply_anyway(requester.name.rank(), head, names, body);
             }
         }
-        // Who waits for this endpoint to consume what it was sent will get no other answer.
+        // A peer that waits for this endpoint to consume its requests gets no other report.
         for requester in remote.requesters.all.iter().filter(|r| r.consumed != r.reported) {
             let (me, to) = (name.to_bits(), requester.name.to_bits());
             network.report(requester.name.rank(), me, to, requester.consumed);
@@ -418,7 +421,7 @@ impl Core {
 }
 
 impl HandlerContext {
-    /// A reply to another node that its requester will never take comes back.
+    /// Returns to this endpoint a reply to another node that its requester will never take.
     #[cold]
     pub(crate) fn reject(
         &mut self,

@@ -1,10 +1,10 @@
-//! The way back to an endpoint that sent a request, and what waits for room on it.
+//! The path from an endpoint back to one requester, and the replies that wait for room on it.
 
 use clump_shm::path::Path;
 use clump_shm::slot::Header;
 use std::collections::VecDeque;
 
-/// A reply that found its way full.
+/// A reply that found its path full.
 #[derive(Debug)]
 struct DeferredReply {
     header: Header,
@@ -24,26 +24,26 @@ impl ReplyQueue {
         Self { path, stash: VecDeque::new() }
     }
 
-    /// Whether replies wait. While they do, no more requests of this sender are handled, so that the
-    /// stash of a link holds one reply at most.
+    /// Returns true if replies wait. While they do, no more requests of this sender are handled, so
+    /// that a queue holds one reply at most.
     #[inline(always)]
     pub(crate) fn is_stuck(&self) -> bool {
         !self.stash.is_empty()
     }
 
-    /// Sends; false when there is no room now.
+    /// Sends a reply; returns false if there is no room now.
     #[inline(always)]
     pub(crate) fn send_now(&mut self, header: Header, words: &[u64], payload: &[u8]) -> bool {
         self.stash.is_empty() && self.path.push_any(header, words, payload).is_ok()
     }
 
-    /// The same for words alone.
+    /// Sends a reply of words alone; returns false if there is no room now.
     #[inline(always)]
     pub(crate) fn send_words(&mut self, header: Header, words: &[u64]) -> bool {
         self.stash.is_empty() && self.path.push(header, words).is_ok()
     }
 
-    /// Sends, or puts aside; true when it was put aside.
+    /// Sends a reply, or stores it for [`ReplyQueue::flush`]; returns true if it was stored.
     #[inline(always)]
     pub(crate) fn send(&mut self, header: Header, words: &[u64], payload: &[u8]) -> bool {
         if self.send_now(header, words, payload) {
@@ -59,7 +59,7 @@ impl ReplyQueue {
         self.stash.push_back(DeferredReply { header, words, payload });
     }
 
-    /// Sends what was put aside, as far as there is room.
+    /// Sends stored replies as far as there is room.
     pub(crate) fn flush(&mut self) {
         while let Some(first) = self.stash.front() {
             if self.path.push_any(first.header, &first.words, &first.payload).is_err() {
@@ -69,7 +69,7 @@ impl ReplyQueue {
         }
     }
 
-    /// The requester is gone: takes back what it never read, sent or not.
+    /// Recovers every reply that a closed or dead requester never read, sent or not.
     pub(crate) fn take_back(&mut self, mut each: impl FnMut(Header, &[u64], &[u8])) {
         self.path.take_back(&mut each);
         for stashed in self.stash.drain(..) {

@@ -1,4 +1,4 @@
-//! Messages that come back: handler 0 (paper 000, 2.2).
+//! Messages returned to their sender: handler 0 (paper 000, 2.2).
 
 use crate::handler::Handler;
 use crate::token::LayerPayload;
@@ -6,7 +6,7 @@ use clump_shm::name::Name;
 use clump_shm::slot::{Header, SlotKind};
 use clump_trace::Counter;
 
-/// Why a message came back.
+/// Reason for which a message was returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reason {
@@ -24,10 +24,10 @@ pub enum Reason {
     BadLength = 6,
     /// The endpoint was closed before it read the message.
     EndpointGone = 7,
-    /// The rank died. What it had read of the last quarter of a ring, and not yet handed back, comes
-    /// back too: whether its handler ran there can no longer matter.
+    /// The rank died. Messages of the last quarter of a ring that it had read, but not yet freed,
+    /// are returned too: whether their handlers ran there can no longer matter.
     PeerLost = 8,
-    /// The target made no room for as long as the endpoint's patience lasts.
+    /// The target made no room before the endpoint's send timeout.
     Congestion = 9,
     /// The requester of a reply closed its endpoint before it read the reply.
     ReplyRejected = 10,
@@ -84,16 +84,16 @@ impl std::fmt::Display for Reason {
     }
 }
 
-/// A message that came back to the endpoint that sent it.
+/// A message returned to the endpoint that sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Returned {
     /// The rank that sent it: this one.
     pub rank: u32,
-    /// Where it was sent.
+    /// The endpoint it was sent to.
     pub dest: Name,
-    /// Why it came back.
+    /// Reason for the return.
     pub reason: Reason,
-    /// Whether it was a reply.
+    /// True if it was a reply.
     pub reply: bool,
     /// The handler it was meant for.
     pub handler: Handler,
@@ -101,12 +101,12 @@ pub struct Returned {
     pub words: Vec<u64>,
     /// Its payload (medium messages); empty for short and long ones.
     pub payload: Vec<u8>,
-    /// Offset and bytes of the deposit (long messages). Whether the bytes were written is unknown.
+    /// Offset and bytes of the deposit (long messages). The bytes may or may not have been written.
     pub deposit: Option<(u64, u64)>,
 }
 
 impl Returned {
-    /// The message as it was sent, with the reason.
+    /// Rebuilds the message as it was sent, with the reason.
     pub(crate) fn of(
         (rank, dest): (u32, Name),
         (reason, reply): (Reason, bool),
@@ -123,7 +123,7 @@ impl Returned {
         Self { rank, dest, reason, reply, handler, words, payload, deposit }
     }
 
-    /// A reply to handler 0, which takes none.
+    /// Builds the return of a reply to handler 0, which accepts none.
     #[cold]
     pub(crate) fn refused(
         (rank, dest): (u32, Name),
@@ -142,12 +142,12 @@ impl Returned {
     }
 }
 
-/// First word of a message on its way back: reason, kind and handler of the original.
+/// Packs the first word of a returned message: reason, kind and handler of the original.
 pub(crate) fn pack_original(reason: Reason, header: Header) -> u64 {
     reason as u64 | (header.kind() as u64) << 8 | u64::from(header.handler()) << 16
 }
 
-/// Reads [`pack_original`].
+/// Unpacks [`pack_original`].
 pub(crate) fn unpack_original(word: u64) -> Option<(Reason, SlotKind, u8)> {
     let reason = Reason::from_bits((word & 0xff) as u8)?;
     let kind = match word >> 8 & 0xff {

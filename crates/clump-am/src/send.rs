@@ -1,4 +1,4 @@
-//! Sending where there is no room: poll and wait, until the message is on its way or comes back.
+//! Sending without room: polls and waits until the message is sent or returned.
 
 use crate::context::RankContext;
 use crate::core::{Body, SendAttempt};
@@ -19,11 +19,11 @@ pub(crate) struct Outgoing<'a> {
     pub(crate) body: Body<'a>,
 }
 
-/// Sends `message` from the endpoint behind `hold` as soon as there is room; `bundle` is polled meanwhile.
-/// Without room for as long as the rank's patience lasts it comes back.
+/// Sends `message` from the endpoint behind `hold` as soon as there is room; `bundle` is polled
+/// meanwhile. If there is no room until the rank's send timeout, the message is returned.
 ///
 /// # Errors
-/// What polling finds. When a handler fails, the rest of what is on its way already is still sent.
+/// Polling finds an error. If a handler fails, a payload that is partly sent is still sent whole.
 #[cold]
 pub(crate) fn send_slowly<H: Ownership>(
     hold: &H,
@@ -42,7 +42,7 @@ pub(crate) fn send_slowly<H: Ownership>(
         }
         let waited = u128::from(clock::now_ns() - started);
         let mut core = hold.core()?;
-        // What is packed in part is on its way, and has to be packed whole.
+        // A partly sent payload is on its way, and has to be sent whole.
         if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
             core.return_to_sender(dest, Reason::Congestion, handler, words, body);
             sent = true;
@@ -62,7 +62,7 @@ pub(crate) fn send_slowly<H: Ownership>(
     let mut room = Room { attempt, ask, peer, nap };
     let mut first = Ok(());
     while let Err(error) = block_on(context, bundle, &mut room) {
-        // One message was the cause, and it is gone; any other error stays.
+        // These errors concern one message, which is gone; any other error persists.
         let passing = matches!(
             error.kind(),
             ErrorKind::HandlerFailed { .. }

@@ -1,4 +1,4 @@
-//! What a handler holds: the right to answer once, and to queue requests.
+//! A handler's rights: to reply once, and to queue requests.
 
 use crate::core::{Body, Deferred, HandlerContext};
 use crate::error::{ErrorKind, Result};
@@ -18,17 +18,18 @@ use std::cell::Cell;
 pub const MAX_DEFERRED: usize = 1 << 16;
 /// Most words a program gives to one message.
 pub const MAX_ARGUMENTS: usize = 8;
-/// Most words that an interface on top of this one gives to one message: a program's, and two of its own.
+/// Most words that an interface on top of this one gives to one message: a program's, and two of
+/// its own.
 pub const MAX_CARRIED: usize = MAX_ARGUMENTS + 2;
 
-/// What a message of an interface on top carries besides words.
+/// Contents of a message of an interface on top, besides words.
 #[derive(Debug, Clone, Copy)]
 pub enum LayerPayload<'a> {
     /// Nothing.
     Short,
     /// A payload that is copied: at most [`crate::Endpoint::max_medium`] bytes.
     Medium(&'a [u8]),
-    /// A payload to be deposited at this offset of the other end's segment.
+    /// A payload to be deposited at this offset of the receiver's segment.
     Long(u64, &'a [u8]),
 }
 
@@ -42,10 +43,10 @@ impl<'a> LayerPayload<'a> {
     }
 }
 
-/// The way back to whoever sent a message.
+/// The path back to the sender of a message.
 #[derive(Debug)]
 pub(crate) enum ReplyTo<'a> {
-    /// There is none: the message is a reply.
+    /// No path: the message is a reply.
     None,
     /// To an endpoint of this node.
     Local(&'a mut ReplyQueue),
@@ -59,7 +60,7 @@ impl<'a> ReplyTo<'a> {
         link.map_or(ReplyTo::None, ReplyTo::Local)
     }
 
-    /// The same way, for a while.
+    /// Reborrows the path for a shorter lifetime.
     #[inline(always)]
     pub(crate) fn reborrow(&mut self) -> ReplyTo<'_> {
         match self {
@@ -70,8 +71,8 @@ impl<'a> ReplyTo<'a> {
     }
 }
 
-/// A handler's view of the message that woke it. Replying uses the token up, so there is at most one
-/// reply; a handler of a reply has a token too, but nobody to answer.
+/// A handler's view of the message that it handles. Replying uses the token up, so there is at most
+/// one reply; a handler of a reply has a token too, but no requester to reply to.
 #[derive(Debug)]
 pub struct Token<'a> {
     pub(crate) from: Name,
@@ -80,31 +81,31 @@ pub struct Token<'a> {
 }
 
 impl Token<'_> {
-    /// The endpoint that sent the message.
+    /// Returns the endpoint that sent the message.
     pub fn from(&self) -> Name {
         self.from
     }
 
-    /// Whether there is somebody to answer: the message is a request, and has not been answered.
+    /// Returns true if a reply is possible: the message is a request, and has not been replied to.
     #[inline(always)]
     pub fn may_reply(&self) -> bool {
         !matches!(self.back, ReplyTo::None)
     }
 
-    /// The right to answer, taken out; what stays can still queue requests.
+    /// Takes the right to reply out; the token that stays can still queue requests.
     #[inline(always)]
     pub fn take_reply(&mut self) -> Token<'_> {
         let back = std::mem::replace(&mut self.back, ReplyTo::None);
         Token { from: self.from, back, handler_context: self.handler_context }
     }
 
-    /// Most bytes of a medium message.
+    /// Returns the largest payload of a medium message, in bytes.
     pub fn max_medium(&self) -> usize {
         self.handler_context.max_medium
     }
 
-    /// Answers with up to [`MAX_CARRIED`] words, for an interface on top of this one. An answer to handler 0
-    /// comes back.
+    /// Replies with up to [`MAX_CARRIED`] words, for an interface on top of this one. A reply to
+    /// handler 0 is returned.
     ///
     /// # Errors
     /// As for [`Token::reply`], [`Token::reply_bulk`] and [`Token::reply_long`].
@@ -130,8 +131,11 @@ impl Token<'_> {
         }
     }
 
-    /// Answers with up to eight words. In a handler of a reply this does nothing: replies are not
-    /// answered (paper 000, 2.2).
+    /// Replies with up to eight words. In a handler of a reply this does nothing: replies are not
+    /// replied to (paper 000, 2.2).
+    ///
+    /// # Errors
+    /// More than eight words.
     #[inline(always)]
     pub fn reply(self, handler: Handler, words: &[u64]) -> Result<()> {
         if words.len() > MAX_ARGUMENTS {
@@ -141,8 +145,8 @@ impl Token<'_> {
         Ok(())
     }
 
-    /// Answers with words of one slot, and uses the right to answer up, if nothing is in the way: false, and nothing
-    /// has been done, where [`Token::reply`] has more to do.
+    /// Replies with words of one slot, and uses up the right to reply, if nothing prevents it.
+    /// Returns false, without effect, if [`Token::reply`] has more to do.
     #[inline(always)]
     pub fn reply_at_once(&mut self, handler: Handler, words: &[u64]) -> bool {
         let ReplyTo::Local(link) = &mut self.back else { return false };
@@ -163,7 +167,10 @@ impl Token<'_> {
         self.send(header, words, &[], Size::Short, words.len() as u64 * 8);
     }
 
-    /// Answers with words and a payload of at most `max_medium` bytes.
+    /// Replies with words and a payload of at most `max_medium` bytes.
+    ///
+    /// # Errors
+    /// More than eight words; the payload is too long.
     pub fn reply_bulk(self, handler: Handler, payload: &[u8], words: &[u64]) -> Result<()> {
         if words.len() > MAX_ARGUMENTS {
             return Err(ErrorKind::TooManyWords(words.len()).into());
@@ -185,8 +192,11 @@ impl Token<'_> {
         Ok(())
     }
 
-    /// Deposits `payload` in the requester's segment and answers with words. Comes back to handler 0 of
-    /// this endpoint when the segment does not hold it.
+    /// Deposits `payload` in the requester's segment and replies with words. The reply is returned
+    /// to handler 0 of this endpoint if the segment does not hold it.
+    ///
+    /// # Errors
+    /// More than eight words; the payload is longer than any segment; the segment cannot be mapped.
     pub fn reply_long(
         self,
         handler: Handler,
@@ -226,7 +236,7 @@ impl Token<'_> {
             }
         };
         if !link.path.is_open() {
-            // Its segment may be another endpoint's by now.
+            // Its segment may belong to another endpoint by now.
             this.send(header, all, &[], Size::Long, 0);
             return Ok(());
         }
@@ -300,13 +310,19 @@ impl Token<'_> {
         counters.add(Counter::bytes(Role::Reply, size, Flow::Sent).over_network(), bytes);
     }
 
-    /// Queues a request, to be sent after this handler has returned (which is what makes requests from
-    /// handlers safe). Fails only on too many words or too many queued requests.
+    /// Queues a request, to be sent after this handler has returned (which is what makes requests
+    /// from handlers safe).
+    ///
+    /// # Errors
+    /// More than eight words; too many queued requests.
     pub fn defer(&mut self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
         self.defer_bulk(dest, handler, None, words)
     }
 
     /// Queues a request with a payload, which is copied.
+    ///
+    /// # Errors
+    /// As for [`Token::defer`]; the payload is too long.
     pub fn defer_bulk(
         &mut self,
         dest: Dest,

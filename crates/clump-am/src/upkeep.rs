@@ -1,5 +1,5 @@
-//! What an endpoint does beside sending and receiving: deferred requests, stashed replies, returned
-//! messages, the fate of peers.
+//! Work of an endpoint besides sending and receiving: deferred requests, stored replies, returned
+//! messages, deaths of peers.
 
 use crate::core::{Body, Core, HandlerContext, SendAttempt};
 use crate::dispatch::hand_over;
@@ -14,7 +14,7 @@ use clump_trace::{Counter, Counters};
 use std::time::Duration;
 
 impl Core {
-    /// Works off what handlers left behind, as far as there is room.
+    /// Does the work that handlers left behind, as far as there is room.
     #[cold]
     pub(crate) fn run_deferred(&mut self) -> Result<()> {
         self.flush_links();
@@ -31,12 +31,12 @@ impl Core {
         Ok(())
     }
 
-    /// Messages that this endpoint has handled so far, those that came back included.
+    /// Returns how many messages this endpoint has handled so far, returned ones included.
     pub(crate) fn handled(&self) -> u64 {
         self.handler_context.counters().get(Counter::HandlerRuns)
     }
 
-    /// Whether everything sent was read, or came back.
+    /// Returns true if everything sent was read or returned.
     pub(crate) fn is_drained(&mut self) -> bool {
         let remotely = self.is_drained_remotely();
         let peers = self.peers.iter().flatten().chain(&self.retiring);
@@ -61,7 +61,7 @@ impl Core {
         }
     }
 
-    /// Asks for room for what handlers left behind.
+    /// Asks for room for deferred requests and stored replies.
     pub(crate) fn request_room_for_backlog(&mut self) {
         if let Some(first) = self.handler_context.backlog.deferred.front() {
             self.request_room(first.dest);
@@ -130,7 +130,7 @@ impl Core {
         Ok(())
     }
 
-    /// Looks after everything that a poll does not: to be called now and then, and while waiting.
+    /// Does everything that a poll does not: called periodically, and while waiting.
     #[cold]
     pub(crate) fn housekeeping(&mut self) -> Result<()> {
         self.handler_context.context.check_process()?;
@@ -149,12 +149,13 @@ impl Core {
         self.check_peers();
         self.check_links();
         self.finish_retiring()?;
-        // Replies that are not read yet may still have to be sent, or to come back.
+        // Replies that are not read yet may still have to be sent, or returned.
         self.inbox.free_retired(|link| !link.is_stuck() && link.path.is_drained());
         if self.handler_context.backlog.busy { self.run_deferred() } else { Ok(()) }
     }
 
-    /// Polls are counted in private, a hundred times as often as anything else.
+    /// Adds the polls made since the last call to the counters; in between they are counted
+    /// privately, because they are a hundred times as frequent as anything else.
     pub(crate) fn count_polls(&mut self) {
         let polls = self
             .schedule
@@ -166,7 +167,7 @@ impl Core {
         counters.add(Counter::PollsEmpty, u64::from(polls.saturating_sub(busy)));
     }
 
-    /// Requests that their target will never read come back.
+    /// Returns requests that their target will never read to this endpoint.
     fn check_peers(&mut self) {
         let Self { peers, retiring, handler_context, .. } = self;
         let HandlerContext { context, block, backlog, .. } = handler_context;
@@ -197,7 +198,7 @@ impl Core {
         }
     }
 
-    /// Replies that their requester will never read come back.
+    /// Returns replies that their requester will never read to this endpoint.
     fn check_links(&mut self) {
         let Self { links, inbox, handler_context, .. } = self;
         let HandlerContext { context, block, backlog, .. } = handler_context;
@@ -226,15 +227,15 @@ impl Core {
         }
     }
 
-    /// Unmapped destinations: once their target has read everything, their reply lanes are free again.
+    /// Frees the reply lanes of unmapped destinations once their target has read everything.
     fn finish_retiring(&mut self) -> Result<()> {
         let mut at = 0;
         while at < self.retiring.len() {
             let peer = &mut self.retiring[at];
-            let gone = peer.path.get().is_none_or(|p| p.openness() != Openness::Open);
-            let done = gone || peer.path.get().is_none_or(Path::is_released);
-            // Replies were published before the release; a poll between the two looks reads them, or
-            // their bell, answered now, shows them.
+            let gone = peer.path.as_ref().is_none_or(|p| p.openness() != Openness::Open);
+            let done = gone || peer.path.as_ref().is_none_or(Path::is_released);
+            // Replies were published before the release. A poll between the two checks reads them, or
+            // their doorbell, processed now, reveals them.
             let seen_before = std::mem::replace(&mut peer.released, done && !peer.unchecked);
             if seen_before {
                 self.inbox.process_doorbells()?;
@@ -253,11 +254,12 @@ impl Core {
     }
 }
 
-/// How long a closing endpoint tries to get rid of replies that found no room.
+/// Time for which a closing endpoint tries to send replies that found no room.
 const LAST_REPLIES: Duration = Duration::from_millis(200);
 
 impl Core {
-    /// Replies that wait for room are owed to requesters; those that read nothing lose them.
+    /// Sends replies that wait for room and are owed to requesters; requesters that read nothing
+    /// lose them.
     pub(crate) fn send_stashed(&mut self) {
         if self.handler_context.backlog.stuck_links == 0 {
             return;

@@ -1,7 +1,8 @@
-//! Polls of the program that find nothing: when to ask whether to give way, and giving way.
+//! Idle polls of the program: the poll at which to consider yielding, and the yield.
 //!
-//! The count of polls that each poll compares with the next that is due brings the question about, so a poll in vain
-//! pays nothing for it. What is decided, and why, stands in [`clump_shm::backoff`].
+//! Each poll compares its number with that of the next poll that does more, and this comparison
+//! triggers the decision, so an idle poll pays nothing for it. The decision and its reasons are
+//! described in [`clump_shm::backoff`].
 
 use crate::context::RankContext;
 use crate::core::Core;
@@ -19,17 +20,17 @@ use std::time::Duration;
 /// Polls of the program that have found nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Vain {
-    /// Number of the poll that asks whether to give way.
+    /// Number of the poll that considers yielding.
     pub(crate) due: u32,
-    /// Whether that poll has come.
+    /// True once that poll has come.
     is_due: bool,
     window: PollWindow,
-    /// What had been sent and handled when the window began.
+    /// Activity of the endpoint when the window began.
     activity: u64,
 }
 
 impl Vain {
-    /// The poll of that number asks, if it is the program's; the next does after a window.
+    /// Marks poll number `poll` as due, if the program made it; the next is due after a window.
     pub(crate) fn on_due(&mut self, poll: u32, caller: Caller) {
         self.due = poll.wrapping_add(WINDOW);
         self.is_due = caller == Caller::Program;
@@ -37,8 +38,8 @@ impl Vain {
 }
 
 impl Core {
-    /// The first part of a poll of the program: how many messages were handled, and whether [`Core::end_poll`] has to
-    /// follow.
+    /// Performs the first part of a poll of the program: returns how many messages were handled,
+    /// and true if [`Core::end_poll`] has to follow.
     #[inline(always)]
     pub(crate) fn begin_poll(&mut self) -> Result<(usize, bool)> {
         let (handled, rare) = self.poll_lanes()?;
@@ -48,8 +49,9 @@ impl Core {
         Ok((handled, rare))
     }
 
-    /// The rest of a poll that has more to do than look at lanes. Gives how many messages were handled in all, and
-    /// whether a row of polls in vain has become long: it may be time to give way.
+    /// Performs the rest of a poll that has more to do than check lanes. Returns how many messages
+    /// were handled in all, and true if a series of idle polls has become long enough to consider
+    /// yielding.
     #[cold]
     pub(crate) fn end_poll(&mut self, handled: usize) -> Result<(usize, bool)> {
         let handled = handled + self.poll_rare(Caller::Program)?;
@@ -57,8 +59,8 @@ impl Core {
         Ok((handled, handled == 0 && std::mem::take(&mut self.vain.is_due)))
     }
 
-    /// A number that grows with all that the program does with this endpoint beside polling in vain: messages
-    /// sent and handled.
+    /// Returns a number that grows with all that the program does with this endpoint besides idle
+    /// polls: messages sent and handled.
     pub(crate) fn activity(&self) -> u64 {
         let counters = self.handler_context.counters();
         let sent = [Size::Short, Size::Medium, Size::Long].map(|size| {
@@ -68,14 +70,14 @@ impl Core {
         sent.into_iter().fold(self.handled(), u64::wrapping_add)
     }
 
-    /// At the end of a window of polls in vain: whether the program did nothing else meanwhile.
+    /// Returns true if the program only polled during the window of idle polls that has just ended.
     pub(crate) fn has_only_polled(&mut self) -> bool {
         let activity = self.activity();
         let same = std::mem::replace(&mut self.vain.activity, activity) == activity;
         same && self.vain.window.is_back_to_back(self.schedule.polls)
     }
 
-    /// Begins a window of so many polls in vain, after which it may be time to give way.
+    /// Begins a window of so many idle polls, after which yielding is considered again.
     pub(crate) fn begin_window(&mut self, polls: u32) {
         debug_assert!(polls > 0, "a window without polls");
         self.vain.window.begin(self.schedule.polls);
@@ -90,10 +92,10 @@ thread_local! {
     static BACKOFF: RefCell<PollBackoff> = RefCell::default();
 }
 
-/// Longest sleep inside of a poll: the program may wait for something that no message announces.
+/// Longest sleep inside a poll: the program may wait for something that no message announces.
 const NAP_IN_POLL: Duration = Duration::from_micros(200);
 
-/// Waits for whatever arrives.
+/// Waits for any arrival.
 struct Arrival;
 
 impl WaitFor for Arrival {
@@ -110,12 +112,13 @@ impl WaitFor for Arrival {
     }
 }
 
-/// After a window of polls in vain of `mine`; `only_polled`: the program did nothing else with it. Yields or sleeps
-/// for a moment if this thread has done nothing else for long, and others want its processor. True when it did; what
-/// has arrived meanwhile is found by the next poll, and [`note_arrival`] is to be told.
+/// Called after a window of idle polls of `mine`; `only_polled`: the program did nothing else with
+/// it. Yields or sleeps for a moment if this thread has done nothing else for long, and others want
+/// its processor. Returns true if it did; the next poll finds what has arrived meanwhile, and then
+/// [`note_arrival`] is to be called.
 ///
 /// # Errors
-/// As polling finds them.
+/// Polling finds an error.
 #[cold]
 pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) -> Result<bool> {
     let heard = context.network().map_or(0, Network::packets_heard);
@@ -148,7 +151,7 @@ pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) 
     Ok(true)
 }
 
-/// The poll after [`give_way`] has found something.
+/// Notes that the poll after [`give_way`] has found something.
 #[cold]
 pub fn note_arrival() {
     BACKOFF.with_borrow_mut(PollBackoff::note_arrival);

@@ -1,8 +1,10 @@
-//! Where inline code of other languages finds what it looks at, instead of a call: whether a poll would find
-//! anything, and the way of a short message to an endpoint of the same node.
+//! Addresses that inline code of other languages reads instead of calling: the state that tells
+//! whether a poll would find anything, and the lane of a short message to an endpoint of the same
+//! node.
 //!
-//! Such code runs in the endpoint's thread while nothing of the endpoint runs, and does what `Core::poll` and
-//! `Core::attempt_short` do in their best cases; in all others it calls. docs/adr/0023.
+//! Such code runs in the endpoint's thread while nothing of the endpoint runs, and does what
+//! `Core::poll` and `Core::attempt_short` do in their best cases; in all others it calls.
+//! docs/adr/0023.
 
 use crate::core::{Core, PollSchedule};
 use crate::endpoint::Endpoint;
@@ -15,21 +17,23 @@ use clump_shm::lane::InlineLane;
 use clump_shm::polled_lanes::PolledLanes;
 use clump_trace::Counter;
 
-/// What a poll looks at, and what a send counts. Valid while the endpoint is open.
+/// Addresses that a poll reads and that a send counts in. Valid while the endpoint is open.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct View {
-    /// Not zero: somebody rang.
+    /// Not zero: the doorbell was rung.
     pub bell: *const AtomicU64,
-    /// Where the first hot lane is, and how many there are; `LANE_STRIDE` bytes each.
+    /// Points to two words: the address of the first hot lane, and the number of hot lanes, of
+    /// `LANE_STRIDE` bytes each.
     pub hot: *const (),
     /// Two bytes, either not zero: the shared queues may hold messages.
     pub pending: *const [bool; 2],
-    /// Whether handlers have left something to do.
+    /// True if handlers have left deferred work.
     pub busy: *const bool,
-    /// Polls so far, and the number of the next that has more to do; `u32` each. A poll in vain counts itself.
+    /// Number of polls so far, and number of the next poll that does more; `u32` each. A poll that
+    /// finds nothing counts itself.
     pub schedule: *mut [u32; 2],
-    /// Short requests sent, and their bytes: as many cells of the counters, written by the owner.
+    /// Counters of short requests sent and of their bytes; only the owner writes them.
     pub sent: [*const AtomicU64; 2],
 }
 
@@ -38,16 +42,16 @@ pub const LANE_STRIDE: usize = size_of::<InLane<ReplyQueue>>();
 
 const _: () = assert!(size_of::<PollSchedule>() == size_of::<[u32; 2]>());
 
-/// The way to a destination on this node, while it is mapped.
+/// The lane to a destination on this node, while it is mapped.
 #[derive(Debug, Clone, Copy)]
 pub struct LocalRoute {
-    /// How to push.
+    /// The lane to push to.
     pub door: InlineLane,
-    /// What has to lie at that address for the endpoint to be open.
+    /// An address, and the value there while the endpoint is open.
     pub state: (*const AtomicU64, u64),
-    /// What has to lie at that address for this sender to be admitted.
+    /// An address, and the value there while this sender is admitted.
     pub tag: (*const AtomicU64, u64),
-    /// Set by each push: the endpoint looks after what becomes of it.
+    /// Set by each push: the endpoint then checks whether the target dies or closes.
     pub unchecked: *mut bool,
 }
 
@@ -61,7 +65,7 @@ impl Core {
 }
 
 impl Endpoint {
-    /// What a poll looks at. Stays where it is until the endpoint is closed.
+    /// Returns the addresses that a poll reads. They stay valid until the endpoint is closed.
     ///
     /// # Errors
     /// Inside one of the endpoint's handlers.
@@ -81,7 +85,8 @@ impl Endpoint {
         })
     }
 
-    /// Where the translation table lies now. When that changes, all [`Way`]s have.
+    /// Returns the translation table's address and length. When these change, every [`LocalRoute`]
+    /// is stale.
     ///
     /// # Errors
     /// Inside one of the endpoint's handlers.
@@ -90,7 +95,8 @@ impl Endpoint {
         Ok((core.peers.as_ptr().addr(), core.peers.len()))
     }
 
-    /// The way to `dest`; `None` if it is not mapped, or messages go there in another way than by a lane.
+    /// Returns the lane to `dest`; `None` if it is not mapped, or if messages go there by other
+    /// means than a lane.
     ///
     /// # Errors
     /// Inside one of the endpoint's handlers.
@@ -98,8 +104,8 @@ impl Endpoint {
         Ok(self.borrow()?.local_route(dest))
     }
 
-    /// What follows a push through a [`InlineLane`]: asks the target to look (`ring`), and polls (`poll`). Returns how
-    /// many messages were handled.
+    /// Completes a push through an [`InlineLane`]: rings the target's doorbell (`ring`), and polls
+    /// (`poll`). Returns how many messages were handled.
     ///
     /// # Errors
     /// As for [`Endpoint::request`].

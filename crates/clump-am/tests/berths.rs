@@ -1,4 +1,4 @@
-//! Endpoints in berths: whose they are, who may send, messages as interfaces on top send them.
+//! Endpoints in cells: their owners, their access, and messages as interfaces on top send them.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 mod cluster;
@@ -19,7 +19,7 @@ const TAG: Tag = Tag(0xbe47);
 const ASK: Handler = Handler(1);
 const ANSWER: Handler = Handler(2);
 
-/// A berth with an open endpoint, and what came back to it.
+/// Returns a cell with an open endpoint, and the reasons of messages returned to it.
 fn cell(
     context: &Arc<RankContext>,
     access: Access,
@@ -49,7 +49,7 @@ fn poll(cell: &EndpointCell) -> usize {
     cell.enter().unwrap().poll().unwrap()
 }
 
-/// What `enter` says instead of letting this thread in.
+/// Returns the error of an `enter` that did not let this thread in.
 fn refusal(entered: clump_am::Result<BorrowedEndpoint<'_>>) -> String {
     entered.map(drop).unwrap_err().to_string()
 }
@@ -126,12 +126,12 @@ fn what_lay_there_before_a_sleep_that_another_thread_prepared_is_found() {
     let dest = map(&from, &to, Tag(0));
     let send =
         || from.enter().unwrap().send(&*from, (dest, ASK), &[], LayerPayload::Short).unwrap();
-    // The first rings, the others do not: the lane is hot then.
+    // The first message rings, the others do not: the lane is hot then.
     for sent in 1..=3 {
         send();
         if sent > 1 {
-            // Whoever wants to sleep asks it to ring from now on, and never comes to look again, because the
-            // berth has become another thread's meanwhile.
+            // A thread that wants to sleep arms notification, and never polls again, because the
+            // cell has another owner meanwhile.
             clump_am::Pollable::arm_notifications(&*to);
             let owner = to.clone();
             std::thread::spawn(move || owner.take().and_then(|()| owner.let_go()))
@@ -231,7 +231,7 @@ fn a_handler_may_refuse_what_it_was_sent() {
             ep.set_handler(ANSWER, move |_, _, _| answered.set(1));
             let name = clump_am::Name::new(1, 0, 1);
             let to = loop {
-                // Until the other endpoint is there, what is sent comes back.
+                // Until the other endpoint is there, messages to it are returned.
                 let to = ep.map_ordered(&name, TAG).unwrap();
                 ep.request(to, ASK, &[100]).unwrap();
                 ep.poll_until(|| done.get() == 1 || !back.borrow().is_empty()).unwrap();
@@ -266,7 +266,7 @@ fn a_handler_may_refuse_what_it_was_sent() {
 
 type Answers = Arc<Mutex<Vec<(Vec<u64>, Option<u64>, Vec<u8>)>>>;
 
-/// Answers with the same words and payload, until told to end.
+/// Replies with the same words and payload, until told to end.
 fn answer(cell: &EndpointCell) {
     let ended = Arc::new(AtomicBool::new(false));
     let end = ended.clone();
@@ -287,7 +287,7 @@ fn answer(cell: &EndpointCell) {
     }
 }
 
-/// Where rank 1's endpoint is, once it is there: until then, what is sent comes back.
+/// Finds rank 1's endpoint; until it is there, messages to it are returned.
 fn find(cell: &EndpointCell, answers: &Answers, back: &Mutex<Vec<Reason>>) -> Dest {
     loop {
         let to = cell.enter().unwrap().map(clump_am::Name::new(1, 0, 1), TAG).unwrap();
@@ -303,7 +303,7 @@ fn find(cell: &EndpointCell, answers: &Answers, back: &Mutex<Vec<Reason>>) -> De
     }
 }
 
-/// A rank that asks, and one that answers.
+/// Runs a rank that sends requests, or one that replies.
 fn echo(context: &Arc<RankContext>) {
     let (cell, back) = cell(context, Access::Tag(TAG));
     let cell = &*cell;
@@ -330,7 +330,7 @@ fn echo(context: &Arc<RankContext>) {
             if count % 2 == 0 {
                 cell.enter().unwrap().send(cell, (to, ASK), &words, parcel).unwrap();
             } else {
-                // One that does not wait: what it began it ends, by polls.
+                // One that does not wait: it begins to send, and polls complete that.
                 let again = || cell.enter().unwrap().try_send((to, ASK), &words, parcel).unwrap();
                 while again() == SendAttempt::Full {
                     poll(cell);

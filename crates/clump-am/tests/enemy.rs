@@ -1,4 +1,4 @@
-//! A hostile sender beside a running job: nothing of it is delivered, kept, or answered.
+//! An attacker beside a running job: none of its packets is delivered, kept, or answered.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 mod cluster;
@@ -18,10 +18,11 @@ use std::sync::Arc;
 const TAG: Tag = Tag(0x5eed);
 const ROUNDS: u64 = 3_000;
 const PACKETS: u64 = 500_000;
-/// Packets of the job that the enemy keeps to send them again.
+/// Packets of the job that the attacker keeps to send them again.
 const KEPT: usize = 64;
 
-/// Sits on the way of all packets to a rank: passes them on, sends them again later, and adds its own.
+/// An attacker on the path of all packets to a rank: passes them on, sends them again later, and
+/// adds its own.
 struct Attack {
     attacker: Attacker,
     socket: UdpSocket,
@@ -32,7 +33,7 @@ struct Attack {
 }
 
 impl Attack {
-    /// Passes on what has come.
+    /// Passes on the packets that have arrived.
     fn pass(&mut self) {
         let mut bytes = vec![0; 65_536];
         while let Ok(length) = self.socket.recv(&mut bytes) {
@@ -51,7 +52,7 @@ impl Attack {
         self.sent.fetch_add(u64::from(taken), Release);
     }
 
-    /// As many packets as were asked for, and as long as it is wanted.
+    /// Sends as many packets as were asked for, and goes on as long as it is wanted.
     fn run(mut self, wanted: impl Fn() -> bool) {
         let mut at = 0;
         while self.sent.load(Acquire) < PACKETS || wanted() {
@@ -87,7 +88,8 @@ fn a_million_packets_of_an_enemy_are_counted_and_nothing_else() {
         between.detour = Some((1, socket.local_addr().unwrap()));
         let (contexts, nodes) = net::contexts(2, Settings::default(), &between, false);
         let [a, b] = [0, 1].map(|rank| nodes[rank].rank(rank as u32).unwrap().place().unwrap());
-        // It even knows the number by which packets of the job are told from those of others.
+        // The attacker even knows the number by which packets of the job are told from those of
+        // others.
         let job = clump_net::seal::JobKey::new(&mut [7; 32]).unwrap().job_tag();
         let attacker = Attacker::new(Claim { source: (0, a.epoch), target: (1, b.epoch), job });
         let (done, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
@@ -112,7 +114,7 @@ fn a_million_packets_of_an_enemy_are_counted_and_nothing_else() {
         let replayed = counters.get(Counter::NetReplayed);
         let (thrown, sent) = (thrown_away(&contexts[1]), sent.load(Acquire));
         println!("{security}: of {sent} packets {thrown} arrived, {replayed} of them known");
-        // Others fell where the socket's buffer was full.
+        // Others were dropped where the socket's buffer was full.
         assert!(thrown > sent / 10, "{security}: the attack hardly reached the rank: {thrown}");
         assert!(replayed > sent / 100, "{security}: copies hardly reached the rank: {replayed}");
         assert!(thrown <= sent, "{security}: more thrown away than were sent");
@@ -120,7 +122,7 @@ fn a_million_packets_of_an_enemy_are_counted_and_nothing_else() {
     }
 }
 
-/// Both ranks ask each other, and see exactly the answers to what they asked.
+/// Runs a rank: both send requests to each other, and see exactly the replies to these.
 fn talk(context: &Arc<RankContext>, sent: &AtomicU64) {
     let ep = Endpoint::open(context, TAG).unwrap();
     let (asked, answered) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
@@ -142,7 +144,7 @@ fn talk(context: &Arc<RankContext>, sent: &AtomicU64) {
         ep.poll_until(|| answered.get() == i + 1).unwrap();
     }
     ep.poll_until(|| asked.get() == ROUNDS).unwrap();
-    // As long as the attack goes on nothing grows.
+    // As long as the attack goes on, no memory grows.
     ep.poll_until(|| sent.load(Acquire) >= PACKETS).unwrap();
     ep.drain().unwrap();
     let after = context.network().unwrap().memory_bytes();

@@ -1,5 +1,5 @@
-//! Random words over an endpoint's lanes, queues, bells and control words: a poll handles, skips or
-//! refuses what it finds; it never panics, never reads outside, and always ends.
+//! Random words over an endpoint's lanes, queues, doorbells and control words: a poll handles,
+//! skips or refuses what it finds; it never panics, never reads outside, and always ends.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -35,13 +35,13 @@ enum Step {
     Write(Spot, u64),
     Poll,
     Send(bool, usize),
-    /// The victim sends too, over what its peer has of it.
+    /// The victim sends too, over shared memory that its peer wrote.
     Answer,
     Map,
     Unmap,
 }
 
-/// Writes `word` to where `spot` lies, as a stranger with the descriptor could.
+/// Writes `word` at `spot`, as a stranger with the descriptor could.
 fn write(node: &NodeMemory, file: &File, spot: Spot, word: u64) {
     let g = node.geometry();
     let queue = |which: usize| ENDPOINT_HEADER + which * g.queue_bytes();
@@ -71,7 +71,8 @@ fn equip(context: &Arc<RankContext>) -> Endpoint {
     endpoint
 }
 
-/// Two endpoints that talk, one of them in memory that somebody scribbles over. Errors are welcome.
+/// Runs two endpoints that talk, one of them in memory that random words overwrite. Errors are
+/// welcome.
 fn run(lanes: bool, steps: &[Step]) {
     let settings = Settings { lanes, send_timeout: Some(std::time::Duration::ZERO) };
     let node = cluster::node(2, true);
@@ -98,7 +99,7 @@ fn run(lanes: bool, steps: &[Step]) {
     }
 }
 
-/// Words that come near to what a sender would write, and others.
+/// Generates words that resemble a correct sender's, and others.
 fn any_word() -> impl Strategy<Value = u64> {
     let header = (
         1..4u64,

@@ -1,4 +1,4 @@
-//! A handler that fails while a long message waits for room: the message goes its way all the same.
+//! A handler that fails while a long message waits for room: the message is sent all the same.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 mod cluster;
@@ -33,13 +33,14 @@ fn what_is_packed_in_part_is_packed_whole_though_handlers_fail() {
                 ep.set_handler(FAILS, |_, _, _| Err::<(), _>("as it should"));
                 meet.wait();
                 let to = ep.map_ordered(&Name::new(1, 0, 1), TAG).unwrap();
-                // What makes the handler fail has been sent by now, and nobody has polled here.
+                // The requests that make the handler fail have been sent by now, and this rank has
+                // not polled.
                 meet.wait();
                 let data: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
                 let sent = ep.request_long(to, LANDED, 0, &data, &[7]).unwrap_err();
                 assert!(matches!(sent.kind(), ErrorKind::HandlerFailed { .. }), "{sent}");
                 let mut failed = 1;
-                // Those that were not handled meanwhile.
+                // The requests that were not handled meanwhile.
                 while failed < FAILURES && ep.poll().is_err() {
                     failed += 1;
                 }

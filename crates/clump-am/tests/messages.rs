@@ -1,4 +1,4 @@
-//! What a program sees of active messages: requests, replies, payloads, and messages that come back.
+//! Active messages as a program sees them: requests, replies, payloads, and returned messages.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 mod cluster;
@@ -25,13 +25,13 @@ fn name_of(rank: u32) -> Name {
     Name::new(rank, 0, 1)
 }
 
-/// Both ways of sending: lanes, and the shared queues.
+/// Runs `test` by lanes, and by the shared queues.
 fn both_ways(test: impl Fn(Settings)) {
     test(Settings::default());
     test(Settings { lanes: false, ..Settings::default() });
 }
 
-/// All ways of sending between the ranks of a job: in one memory, and between nodes.
+/// Runs `body` with every transport between the ranks of a job: in one memory, and between nodes.
 fn every_way<R: Send + 'static>(
     ranks: usize,
     body: impl Fn(Arc<RankContext>) -> R + Send + Sync + Clone + 'static,
@@ -62,7 +62,7 @@ impl Log {
     }
 }
 
-/// Opens an endpoint that answers pings until somebody sends it handler 9.
+/// Opens an endpoint that answers pings until a message for handler 9 arrives.
 fn serve(context: &Arc<RankContext>) {
     let ep = Endpoint::open(context, TAG).unwrap();
     let stop = Rc::new(Cell::new(false));
@@ -142,7 +142,7 @@ fn long_messages_land_in_the_segment_and_nowhere_else() {
                 assert_eq!(before, [0; 7]);
                 seen.set(seen.get() + 1);
             });
-            // The other side's messages find this endpoint open.
+            // Messages of the other rank find this endpoint open.
             let over = Rc::new(Cell::new(false));
             let told = over.clone();
             ep.set_handler(PONG, move |_, _, _| told.set(true));
@@ -372,7 +372,7 @@ fn everybody_floods_everybody_and_nobody_is_stuck() {
                 ep.request_bulk(peers[(i % 4) as usize], PING, &data, &[i; 8]).unwrap();
             }
             ep.poll_until(|| answered.get() == 3000 && asked.get() == 3000).unwrap();
-            // A reply that found no room yet would go with the endpoint.
+            // A reply that found no room yet would be lost with the endpoint.
             ep.drain().unwrap();
             asked.get()
         },
@@ -415,7 +415,7 @@ fn endpoints_may_come_and_go_while_their_peers_stay_alive() {
         count.set(count.get() + 1);
         token.reply(PONG, words)
     });
-    // Each endpoint asks and is asked, and closes with an answer to it unread.
+    // Each endpoint sends and receives requests, and closes with a reply to its own unread.
     for round in 0..100u64 {
         let passing = Endpoint::open(&a, TAG).unwrap();
         passing.set_handler(PONG, |_, _, _| ());
@@ -451,7 +451,7 @@ fn a_program_that_only_polls_sees_what_comes_from_other_nodes() {
         let to = ready(&ep, name_of(1));
         ep.set_handler(PONG, move |_, _, _| count.set(count.get() + 1));
         for i in 1..200 {
-            // Sends step past the poll at which the network was to be looked at.
+            // Sends skip the poll at which the network would have been polled.
             for _ in 0..i % 5 {
                 ep.request(to, PING, &[i]).unwrap();
             }
@@ -474,7 +474,7 @@ fn who_drains_is_told_by_an_endpoint_that_closes() {
         let between = Between::nodes(2, Security::Crc);
         cluster::net::run(2, Settings::default(), &between, move |context| {
             if context.rank() == 1 {
-                // Ends, and closes, with the request that the other side still waits to be consumed.
+                // Ends, and closes, with a request that the other rank still waits to be consumed.
                 return serve(&context);
             }
             let ep = Endpoint::open(&context, TAG).unwrap();

@@ -1,5 +1,5 @@
-//! Random programs of many endpoints in one thread, polled in any order: nothing is lost, doubled,
-//! altered or sent back for a wrong reason.
+//! Random programs of many endpoints in one thread, polled in any order: no message is lost,
+//! doubled, altered or returned for a wrong reason.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -21,7 +21,7 @@ const MOST: usize = 12;
 /// A name that no program opens.
 const NOBODY: u8 = 31;
 
-/// What a message carries; lengths in bytes.
+/// Contents of a message; lengths in bytes.
 #[derive(Debug, Clone, Copy)]
 enum Body {
     Short,
@@ -33,7 +33,7 @@ enum Body {
     TooLong,
 }
 
-/// Whether a sender has the right name and tag.
+/// Name and tag that a sender uses: the right ones or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Way {
     Good,
@@ -126,7 +126,7 @@ impl World {
         at % self.stations.len()
     }
 
-    /// The destination that `from` has for `to`, and the tag it was mapped with.
+    /// Returns the destination that `from` has for `to`, and the tag it was mapped with.
     fn dest(&mut self, from: usize, to: usize, way: Way) -> Option<(Dest, u64)> {
         let (name, tag) = match way {
             Way::Good => (self.stations[to].name, self.stations[to].tag),
@@ -139,7 +139,8 @@ impl World {
         Some(*station.dests.entry((to, way)).or_insert_with(new))
     }
 
-    /// Why a request must come back at once, as its target stands now.
+    /// Returns the reasons for which a request must be returned at once, in its target's present
+    /// state.
     fn refusal(
         &self,
         to: usize,
@@ -160,7 +161,8 @@ impl World {
         }
     }
 
-    /// Composes the next request; words are its number, where its reply is to be deposited, and more.
+    /// Composes the next request; words are its number, the offset for its reply's deposit, and
+    /// more.
     fn compose(
         &mut self,
         from: usize,
@@ -271,7 +273,7 @@ impl World {
         self.stations[self.index(at)].endpoint.as_ref()
     }
 
-    /// Lets everything under way arrive or come back.
+    /// Polls until everything in flight has arrived or been returned.
     fn settle(&self) {
         let open = || self.stations.iter().filter_map(|station| station.endpoint.as_ref());
         for _ in 0..4 {

@@ -1,4 +1,5 @@
-//! A program that computes and seldom polls: what came by the network meanwhile is found by its next polls.
+//! A program that computes and seldom polls: its next polls find messages that the network brought
+//! meanwhile.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
 mod cluster;
@@ -14,12 +15,12 @@ const TAG: Tag = Tag(7);
 const COUNT: Handler = Handler(1);
 /// Requests, one after the other, each found by the first polls after it was acknowledged.
 const REQUESTS: u64 = 4;
-/// Far fewer than lie between two looks at a silent network.
+/// Far fewer than lie between two polls of a silent network.
 const POLLS: usize = 3;
 
 #[test]
 fn what_came_while_a_rank_computed_is_found_by_its_next_polls() {
-    // Ranks 0 and 1 share a node, so they look at the network now and then only.
+    // Ranks 0 and 1 share a node, so they poll the network only now and then.
     let (contexts, _nodes) =
         net::contexts(3, Settings::default(), &Between::nodes(2, Security::Crc), false);
     let meet = Barrier::new(2);
@@ -31,7 +32,7 @@ fn what_came_while_a_rank_computed_is_found_by_its_next_polls() {
             let seen = Rc::new(Cell::new(0));
             let count = seen.clone();
             ep.set_handler(COUNT, move |_, _, _| count.set(count.get() + 1));
-            // Mapping an endpoint of another node starts what looks after the network meanwhile.
+            // Mapping an endpoint of another node starts the progress thread.
             let _back = ep.map(&Name::new(2, 0, 1), TAG).unwrap();
             for _ in 0..64 {
                 ep.poll().unwrap();
@@ -39,7 +40,7 @@ fn what_came_while_a_rank_computed_is_found_by_its_next_polls() {
             meet.wait();
             let mut found = Vec::new();
             for _ in 0..REQUESTS {
-                // It computes here, until the other knows that the message has arrived.
+                // The rank computes here, until the other one knows that the message has arrived.
                 meet.wait();
                 for _ in 0..POLLS {
                     ep.poll().unwrap();

@@ -1,5 +1,5 @@
-//! Random programs of ranks that run at the same time, one thread each: requests and replies under the
-//! same rule, while endpoints close and destinations come and go.
+//! Random programs of ranks that run at the same time, one thread each: requests and replies under
+//! the same rule, while endpoints close and destinations come and go.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,7 +19,7 @@ use std::sync::{Arc, Barrier};
 use world::{Carried, DEPOSIT, ECHO, Log, MISSING, SEGMENT, SINK, Sent, SharedLog};
 
 const TAG: Tag = Tag(11);
-/// What one thread may wait for the others, in ns; a program takes milliseconds.
+/// Time for which one thread may wait for the others, in ns; a program takes milliseconds.
 const LIMIT_NS: u64 = 15_000_000_000;
 
 /// One step of a rank. Every rank has a lasting endpoint and one that it closes at some time.
@@ -35,7 +35,7 @@ enum Step {
         to: usize,
         count: u64,
     },
-    /// Requests without answer to an endpoint that may close.
+    /// Requests without reply to an endpoint that may close.
     SendMayfly {
         to: usize,
         len: usize,
@@ -54,17 +54,18 @@ enum Body {
     Long(usize),
 }
 
-/// What all ranks of a program share.
+/// State that all ranks of a program share.
 struct Meeting {
     ranks: usize,
     opened: Barrier,
-    /// Ranks whose requests are all read or back.
+    /// Ranks whose requests have all been read or returned.
     drained: AtomicU64,
     /// Ranks that have all their replies, too.
     finished: AtomicU64,
 }
 
-/// A rank that runs its steps. Endpoints are numbered: twice the rank, and one more for its mayfly.
+/// A rank that runs its steps. Endpoints are numbered: twice the rank, and one more for the one
+/// that closes.
 struct Runner {
     rank: usize,
     handshake: Arc<Meeting>,
@@ -108,7 +109,7 @@ impl Runner {
             Body::Short => Carried::Nothing,
             Body::Medium(len) => Carried::Medium(world::pattern(id, len)),
             Body::Long(len) => {
-                // Places by sender, so that ranks do not overwrite each other's deposits.
+                // Offsets by sender, so that ranks do not overwrite each other's deposits.
                 let place = (self.rank as u64 * 128 + self.deposits % 128) * DEPOSIT;
                 self.deposits += 1;
                 reply_at = SEGMENT * 2 + place;
@@ -144,7 +145,7 @@ impl Runner {
         }
     }
 
-    /// Polls until `done`, and fails when that takes for ever.
+    /// Polls until `done`, and fails if that takes too long.
     fn wait(&self, what: &str, done: impl Fn() -> bool) {
         let start = clock::now_ns();
         let late = || clock::now_ns() - start > LIMIT_NS;
@@ -152,7 +153,7 @@ impl Runner {
         assert!(done(), "{what} never came");
     }
 
-    /// Waits until everything of everybody has arrived or come back.
+    /// Waits until every message of every rank has arrived or been returned.
     fn finish(self) -> (HashMap<u64, Sent>, Log, bool) {
         self.endpoint.drain().unwrap();
         let handshake = self.handshake.clone();
@@ -161,7 +162,7 @@ impl Runner {
         self.wait("the end of all requests", || handshake.drained.load(Ordering::Acquire) >= ranks);
         let count = |handler: Handler| self.sent.values().filter(|m| m.handler == handler).count();
         let (echoes, missing) = (count(ECHO), count(MISSING));
-        // Both go to lasting endpoints only, so each of them is answered.
+        // Both go to lasting endpoints only, so each of them is replied to.
         self.wait("an answer", || {
             let log = self.log.borrow();
             let back = log.returned.keys().filter(|id| self.sent[id].handler == MISSING);

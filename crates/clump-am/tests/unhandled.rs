@@ -1,4 +1,4 @@
-//! A reply for which its requester has no handler: told once, and what follows goes its way.
+//! A reply for which its requester has no handler: reported once, and later messages are handled.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 mod cluster;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 const TAG: Tag = Tag(0x0dd);
-/// Answered by whatever handler its word names.
+/// The handler that its word names receives the reply.
 const ASK: Handler = Handler(1);
 const ANSWER: Handler = Handler(2);
 const END: Handler = Handler(3);
@@ -30,7 +30,7 @@ fn ask(context: &Arc<RankContext>) {
     let answers = Rc::new(Cell::new(0));
     let count = answers.clone();
     ep.set_handler(ANSWER, move |_, _, _| count.set(count.get() + 1));
-    // Until the other one is there, what it is asked comes back.
+    // Until the other rank is there, requests to it are returned.
     let early = Rc::new(Cell::new(false));
     let note = early.clone();
     ep.on_returned(move |_| note.set(true));

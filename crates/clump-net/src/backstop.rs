@@ -1,8 +1,8 @@
 //! A rank's network interface: its stack, shared by its threads.
 //!
-//! The lock is never held while a handler runs, so handlers may send through any endpoint. A backstop
-//! thread looks after the stack when the rank does not (it computes): it receives, acknowledges and
-//! sends again, some hundred times a second, and runs no handlers.
+//! The lock is never held while a handler runs, so handlers may send through any endpoint. A
+//! progress thread (the backstop) drives the stack when the rank does not (it computes): it
+//! receives, acknowledges and retransmits, some hundred times a second, and runs no handlers.
 
 mod timing;
 
@@ -24,22 +24,23 @@ use std::time::Duration;
 pub use timing::Times;
 use timing::Timing;
 
-/// How often the backstop looks while something is under way, and how long nobody else must have.
+/// Interval of the progress thread while something is in flight, and the time for which no other
+/// thread must have polled.
 const BACKSTOP: Duration = Duration::from_millis(2);
-/// How often it looks otherwise.
+/// Interval of the progress thread otherwise.
 const BACKSTOP_IDLE: Duration = Duration::from_millis(20);
 
-/// So many messages at once are acknowledged before they are handled.
+/// Number of messages in one batch from which on they are acknowledged before they are handled.
 const CROWD: usize = 256;
 
-/// See the module.
+/// A rank's stack behind a lock, and the progress thread that drives it when the rank does not.
 #[derive(Debug)]
 pub struct Backstop {
     shared: Arc<Shared>,
     backstop: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// A stack, and where the time of its messages goes.
+/// A stack, and the sample of its messages' times.
 #[derive(Debug)]
 pub struct TimedStack {
     stack: Stack,
@@ -63,7 +64,7 @@ impl DerefMut for TimedStack {
 }
 
 impl TimedStack {
-    /// What was pushed that is due to be timed, or found no room.
+    /// Records the result of sending a message that is due to be timed, or that found no room.
     #[cold]
     fn on_pushed(&mut self, pushed: Pushed, began: Nanos, peer: Option<u32>, bytes: usize) {
         let Self { stack, timing } = self;
@@ -76,7 +77,7 @@ impl TimedStack {
         timing.on_sent(stack, now);
     }
 
-    /// The stack has sent what it could.
+    /// Records the packets that the stack has sent.
     #[inline]
     fn on_sent(&mut self) {
         if self.timing.is_waiting() {
@@ -84,13 +85,13 @@ impl TimedStack {
         }
     }
 
-    /// Begins a turn: when, if it is timed.
+    /// Begins a turn: returns its start time, if it is timed.
     #[inline]
     fn begin_turn(&mut self) -> Option<Nanos> {
         self.timing.is_turn_due().then(clock::ticked_ns)
     }
 
-    /// Ends a turn, which found something to do or not.
+    /// Ends a turn; `found` tells if there was anything to do.
     #[inline]
     fn end_turn(&mut self, began: Option<Nanos>, found: bool) {
         if let Some(began) = began {
@@ -102,20 +103,21 @@ impl TimedStack {
 }
 
 struct Shared {
-    /// Taken for each message, and hardly ever by two at once: one that need not know at the end whether anybody
-    /// waits saves a locked instruction (8 of 65 ns). Who finds it taken yields.
+    /// Taken for each message; contention is rare. A spinlock that does not track waiters saves a
+    /// locked instruction on release (8 of 65 ns). A contender yields.
     stack: SpinMutex<TimedStack, Yield>,
     readiness: Option<OwnedFd>,
-    /// Messages may wait for company; who waits for nothing but them sends them.
+    /// True if messages may wait to share a packet; a thread that has nothing else to do sends
+    /// them.
     unsettled: AtomicBool,
-    /// When a thread of the rank last looked.
+    /// Time at which a thread of the rank last polled.
     looked_at: AtomicU64,
-    /// Packets of peers that looks have found so far.
+    /// Packets of peers that polls have found so far.
     heard: AtomicU64,
     ending: Mutex<bool>,
     ended: Condvar,
     started: AtomicBool,
-    /// Wakes the rank's threads: mail has come for these endpoints, as bits.
+    /// Wakes the rank's threads: messages are queued for these endpoints, as bits.
     wake: Box<dyn Fn(u32) + Send + Sync>,
 }
 
@@ -145,12 +147,13 @@ impl Shared {
             }
             let mut stack = self.stack();
             while stack.receive(clock::ticked_ns, None, &mut batch) > 0 {}
-            // Before anything is acknowledged: who knows that a message has arrived may count on it.
+            // Notify endpoints before acknowledging: a peer that knows that a message has arrived
+            // may rely on it.
             let mailed = stack.take_mailed();
             if mailed != 0 {
                 (self.wake)(mailed);
             }
-            // The time of the stack never goes back: it is read with the lock held, in order.
+            // Time in the stack never goes back: it is read with the lock held, in order.
             let now = stack.polled_at();
             stack.service(now, true);
             stack.acknowledge_all(now);
@@ -161,8 +164,8 @@ impl Shared {
 }
 
 impl Backstop {
-    /// The interface over `stack`; `wake` wakes the threads of its owner that
-    /// have these endpoints.
+    /// Creates the interface over `stack`; `wake` wakes the owner's threads that have these
+    /// endpoints.
     pub fn new(stack: Stack, wake: Box<dyn Fn(u32) + Send + Sync>) -> Self {
         let readiness = stack.driver().readiness().and_then(|fd| fd.try_clone_to_owned().ok());
         let timing = Timing::new(clock::ticked_ns());
@@ -186,12 +189,12 @@ impl Backstop {
         self.shared.stack()
     }
 
-    /// What becomes readable when packets arrive.
+    /// Returns a descriptor that becomes readable when packets arrive.
     pub fn readiness(&self) -> Option<BorrowedFd<'_>> {
         self.shared.readiness.as_ref().map(AsFd::as_fd)
     }
 
-    /// Sends, and notes whether anything is left to be sent later.
+    /// Runs a send, and notes whether anything is left to be sent later.
     #[inline]
     fn send(
         &self,
@@ -232,7 +235,7 @@ impl Backstop {
         })
     }
 
-    /// Answers a request.
+    /// Sends a reply.
     #[inline]
     pub fn reply(
         &self,
@@ -248,14 +251,15 @@ impl Backstop {
         )
     }
 
-    /// Opens the way between two endpoints.
+    /// Opens the flow between two endpoints.
     pub fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
         self.start_backstop();
         self.shared.stack().open_flow(from, to, peer, ordered)
     }
 
-    /// Looks once. Messages of endpoint `wanted` are handed over in `batch`; if there are any, what they
-    /// set off is sent by [`Backstop::settle`]. Gives the number of packets, and which message is to be timed.
+    /// Polls once. Messages of endpoint `wanted` are handed over in `batch`; if there are any, the
+    /// packets they cause are sent by [`Backstop::flush`]. Returns the number of packets, and which
+    /// message is to be timed.
     #[inline]
     pub fn poll(&self, wanted: u8, batch: &mut Batch) -> (usize, Option<usize>) {
         let mut stack = self.shared.stack();
@@ -270,7 +274,7 @@ impl Backstop {
             self.shared.unsettled.store(true, Ordering::Relaxed);
         }
         if batch.len() >= CROWD {
-            // Handling them takes long; nobody should have to wait for it.
+            // Handling them takes long; their senders should not have to wait for it.
             stack.acknowledge_all(now);
         }
         stack.end_turn(began, received > 0 || !batch.is_empty());
@@ -283,7 +287,7 @@ impl Backstop {
         (received, timed)
     }
 
-    /// The message that a look said is to be timed, of so many bytes, is about to be handled.
+    /// Notes that the message to be timed, of so many bytes, is about to be handled.
     #[cold]
     pub fn on_delivery(&self, bytes: usize) {
         let waited =
@@ -291,17 +295,18 @@ impl Backstop {
         self.shared.stack().timing.on_delivery(bytes, waited);
     }
 
-    /// Where the time of messages has gone up to now.
+    /// Returns the times of messages sampled up to now.
     pub fn times(&self) -> Times {
         self.shared.stack().timing.times()
     }
 
-    /// Packets of peers that looks have found so far.
+    /// Returns the number of packets of peers that polls have found so far.
     pub fn packets_heard(&self) -> u64 {
         self.shared.heard.load(Ordering::Relaxed)
     }
 
-    /// Sends what messages since the last look have left to be sent; says whether there was anything.
+    /// Sends what messages since the last poll have left to be sent; returns true if there was
+    /// anything.
     #[inline]
     pub fn flush(&self) -> bool {
         if !self.shared.unsettled.load(Ordering::Relaxed) {
@@ -317,15 +322,15 @@ impl Backstop {
         true
     }
 
-    /// Before a sleep: sends and acknowledges everything; says when the stack wants to be looked
-    /// after.
+    /// Sends and acknowledges everything before a sleep; returns the time until the stack has to be
+    /// serviced.
     pub fn before_sleep(&self) -> Option<Duration> {
         let mut stack = self.shared.stack();
         let now = clock::ticked_ns();
         stack.service(now, true);
         stack.acknowledge_all(now);
         stack.on_sent();
-        // A sleeper looks after the stack itself, in time.
+        // A sleeping thread services the stack itself, in time.
         self.shared.looked_at.store(now, Ordering::Relaxed);
         stack.next_timeout().map(|at| Duration::from_nanos(at.saturating_sub(now)))
     }
@@ -336,7 +341,7 @@ impl Backstop {
         }
         let shared = self.shared.clone();
         let thread = std::thread::Builder::new().name("clump-net".into());
-        // Without it a rank that computes merely makes its peers wait.
+        // Without the thread, a rank that computes merely makes its peers wait.
         let thread = thread.spawn(move || shared.watch()).ok();
         *self.backstop.lock().unwrap_or_else(PoisonError::into_inner) = thread;
     }
@@ -344,7 +349,7 @@ impl Backstop {
 
 impl Drop for Backstop {
     fn drop(&mut self) {
-        // In a child by `fork` there is no such thread, and it may have held the lock.
+        // A child by `fork` has no such thread, and the thread may have held the lock.
         if clump_os::forked::is_child() {
             return;
         }

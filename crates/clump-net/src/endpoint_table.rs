@@ -1,6 +1,7 @@
-//! What a stack asks about the endpoints behind it.
+//! The interface by which a stack looks up endpoints.
 
-/// Why a message is not taken. The numbers are those that programs see in returned messages.
+/// Reason for which a message is not accepted. The numbers are those that programs see in returned
+/// messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Refusal {
@@ -31,40 +32,41 @@ impl Refusal {
         Self::ReplyRejected,
     ];
 
-    /// The refusal of that number.
+    /// Returns the refusal of that number.
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|refusal| *refusal as u8 == number)
     }
 }
 
-/// The endpoints of a stack's owner. Called with the stack locked: answers at once, and calls nothing
-/// of the stack.
+/// The endpoints of a stack's owner. Called with the stack locked: returns at once, and calls
+/// nothing of the stack.
 pub trait EndpointTable: Send {
-    /// Which endpoint (0..32) takes a message for `to`. Requests show a tag, replies do not.
+    /// Returns the endpoint (0..32) that accepts a message for `to`. Requests show a tag, replies
+    /// do not.
     ///
     /// # Errors
-    /// Why none does.
+    /// The reason for which none does.
     fn admit(&self, to: u64, tag: Option<u64>) -> Result<u8, Refusal>;
 
-    /// Whether `bytes` bytes at `offset` lie inside the segment of `to`.
+    /// Checks that `bytes` bytes at `offset` lie inside the segment of `to`.
     ///
     /// # Errors
-    /// Why they do not.
+    /// The reason for which they do not.
     fn fits(&self, to: u64, offset: u64, bytes: u64) -> Result<(), Refusal>;
 
     /// Writes `data` at `offset` of the segment of `to`.
     ///
     /// # Errors
-    /// Why it was not written.
+    /// The reason for which it was not written.
     fn deposit(&self, to: u64, offset: u64, data: &[u8]) -> Result<(), Refusal>;
 
-    /// The stack that messages for endpoint `name` go to.
+    /// Returns the stack that messages for endpoint `name` go to.
     fn stack_of(&self, name: u64) -> u32 {
         clump_wire::frame::stack_of(name)
     }
 
-    /// Whether the endpoints keep account of the room between them themselves: then what is about that is
-    /// handed over like messages.
+    /// Returns true if the endpoints do flow control themselves: then messages about it are handed
+    /// over like others.
     fn relays(&self) -> bool {
         false
     }

@@ -1,18 +1,20 @@
-//! Room between two endpoints: how much one may have sent that the other has not consumed.
+//! Credit-based flow control between two endpoints: the bytes that one may have sent and the other
+//! has not consumed.
 //!
-//! Without it an endpoint that nobody polls would fill its rank's memory, or stop everything else that
-//! comes from that peer. Counts are cumulative, so news may arrive late, in any order, or not at all.
+//! Without it an endpoint that is never polled would fill its rank's memory, or stop all other
+//! messages from that peer. Counts are cumulative, so reports may arrive late, in any order, or not
+//! at all.
 
 use std::collections::HashMap;
 
-/// What a request costs besides its payload, in bytes.
+/// Bytes that a request costs besides its payload.
 pub const REQUEST_COST: u64 = 64;
 
-/// One direction between two endpoints.
+/// Identifies one direction between two endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowId(pub(crate) u32);
 
-/// What is known of one.
+/// State of one direction between two endpoints.
 #[derive(Debug)]
 pub struct Flow {
     /// The rank that it leads to.
@@ -21,47 +23,48 @@ pub struct Flow {
     pub from: u64,
     /// The endpoint that it leads to.
     pub to: u64,
-    /// Whether its messages are to be handled in the order in which they were sent.
+    /// True if its messages are to be handled in the order in which they were sent.
     pub ordered: bool,
     sent: u64,
     consumed: u64,
     refunded: u64,
-    /// What the peer was asked to report last, since it last reported anything; 0: nothing.
+    /// The total that the peer was last asked to report, since it last reported any; 0: none.
     asked: u64,
 }
 
 impl Flow {
-    /// Bytes sent that are not known to be consumed.
+    /// Returns the bytes sent that are not known to be consumed.
     #[inline]
     pub fn outstanding(&self) -> u64 {
         self.sent.saturating_sub(self.consumed.saturating_add(self.refunded))
     }
 
-    /// What to ask the peer to report; `None` when it was asked that already.
+    /// Returns the total for a credit request to the peer; `None` if the peer was asked for that
+    /// already.
     pub fn poll_credit_request(&mut self) -> Option<u64> {
         let expected = self.sent.saturating_sub(self.refunded);
         (std::mem::replace(&mut self.asked, expected) != expected).then_some(expected)
     }
 
-    /// A request was sent.
+    /// Counts a request that was sent.
     #[inline]
     pub fn spend(&mut self, bytes: u64) {
         self.sent += bytes;
     }
 
-    /// A request came back without having been consumed.
+    /// Counts a request that was returned without having been consumed.
     pub fn refund(&mut self, bytes: u64) {
         self.refunded = self.refunded.saturating_add(bytes);
     }
 
-    /// The peer's count of what it has consumed. If that is not all, it may be asked again: questions
-    /// overtake each other, and this may answer an earlier one.
+    /// Takes the peer's count of consumed bytes. If that is not all, the peer may be asked again:
+    /// credit requests may overtake each other, and this report may answer an earlier one.
     pub fn on_consumed(&mut self, total: u64) {
         self.asked = 0;
         self.consumed = self.consumed.max(total.min(self.sent));
     }
 
-    /// The peer is lost: nothing is outstanding.
+    /// Clears the account of a lost peer: nothing is outstanding.
     pub fn on_peer_lost(&mut self) {
         (self.consumed, self.refunded) = (self.sent, 0);
     }
@@ -75,7 +78,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// The flow between two endpoints; made when it is new.
+    /// Opens the flow between two endpoints, or returns the one that is open.
     pub fn open(&mut self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
         if let Some(&at) = self.by_names.get(&(from, to))
             && let Some(Some(flow)) = self.all.get_mut(at as usize)
@@ -93,25 +96,25 @@ impl Flows {
         FlowId(free as u32)
     }
 
-    /// The flow of that number.
+    /// Returns the flow of that number.
     #[inline]
     pub fn get(&self, id: FlowId) -> Option<&Flow> {
         self.all.get(id.0 as usize)?.as_ref()
     }
 
-    /// The same, to be changed.
+    /// Returns the flow of that number, mutably.
     #[inline]
     pub fn get_mut(&mut self, id: FlowId) -> Option<&mut Flow> {
         self.all.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// The flow between two endpoints, if there is one.
+    /// Returns the flow between two endpoints, if there is one.
     pub fn between(&mut self, from: u64, to: u64) -> Option<&mut Flow> {
         let at = *self.by_names.get(&(from, to))?;
         self.get_mut(FlowId(at))
     }
 
-    /// All flows towards a peer.
+    /// Iterates over all flows towards a peer.
     pub fn towards(&mut self, peer: u32) -> impl Iterator<Item = &mut Flow> {
         self.all.iter_mut().flatten().filter(move |flow| flow.peer == peer)
     }

@@ -1,19 +1,19 @@
-//! The network interface of a process: what carries messages between nodes.
+//! The network interface of a process: it transports messages between nodes.
 //!
 //! Layer 2: endpoints (`clump-am`), agents and the simulator use it; it packs messages into the units of
 //! a `clump-proto` channel per peer, seals them, and sends them through a `clump-driver`.
 //!
-//! Types to know: [`Stack`] (one driver and everything that goes through it, pure but for the driver),
-//! [`Backstop`] (a rank's stack, shared by its threads), [`EndpointTable`] (what a stack asks about
-//! endpoints), [`Batch`] and [`ArrivedMessage`] (what it hands over), [`seal`] (keys).
+//! Types to know: [`Stack`] (one driver and everything that goes through it, pure but for the
+//! driver), [`Backstop`] (a rank's stack, shared by its threads), [`EndpointTable`] (a stack's
+//! access to endpoints), [`Batch`] and [`ArrivedMessage`] (messages handed over), [`seal`] (keys).
 //!
 //! # Invariants
-//! 1. A message is handed over exactly once, or comes back with a reason, whatever the network does;
-//!    only a peer that is lost takes with it what it had acknowledged.
+//! 1. A message is handed over exactly once, or returned with a reason, whatever the network does;
+//!    only a lost peer takes with it messages that it had acknowledged.
 //! 2. Before a packet is authenticated it costs a counter: no state, no answer, no allocation.
-//! 3. Memory is bounded: what waits to be sent, by a limit per peer; what waits to be handled, by the
-//!    credit that each sender has.
-//! 4. No call blocks, and nothing waits for a peer that does not poll but what was sent to it.
+//! 3. Memory is bounded: messages waiting to be sent, by a limit per peer; messages waiting to be
+//!    handled, by the credit of each sender.
+//! 4. No call blocks, and only messages to a peer wait for that peer to poll.
 //! 5. The lock of an interface is never held while a handler runs.
 #![forbid(unsafe_code)]
 

@@ -3,39 +3,39 @@
 use crate::queued_message::QueuedMessage;
 use std::collections::BTreeMap;
 
-/// Units that a peer may send beyond one that is missing: what an acknowledgement can speak of.
+/// Units that a peer may send beyond a missing one: as many as an acknowledgement can describe.
 const SPAN: usize = clump_wire::MAX_SACK_WORDS * 64;
 /// Bytes of the longest unit, and of the shortest message that asks for order.
 const MAX_UNIT: usize = 65_507;
 const MIN_FRAME: usize = 16;
-/// Messages that may wait for an earlier one: as many as can lie in the units beyond one that is missing. What is refused
-/// here is lost, so no correct peer may come so far.
+/// Messages that may wait for an earlier one: as many as fit in the units beyond a missing one. A
+/// message refused here is lost, so no correct peer may get this far.
 const MAX_HELD: usize = SPAN * MAX_UNIT / MIN_FRAME;
 
 /// The messages of one peer that asked for order.
 #[derive(Debug, Default)]
 pub(crate) struct OrderedMessages {
     next: u64,
-    /// `None`: it was refused, and has gone back already.
+    /// `None`: the message was refused, and has been returned already.
     held: BTreeMap<u64, Option<QueuedMessage>>,
 }
 
 impl OrderedMessages {
-    /// Whether the message of this number is the next; then it counts as handled.
+    /// Returns true if the message of this number is the next; it then counts as handled.
     pub(crate) fn is_next(&mut self, number: u64) -> bool {
         let next = number == self.next;
         self.next += u64::from(next);
         next
     }
 
-    /// Keeps a message for later, or the place of one that was refused; false when nobody could be that
-    /// far ahead.
+    /// Keeps a message for later, or the place of one that was refused. Returns false if no correct
+    /// peer could be that far ahead.
     pub(crate) fn hold(&mut self, number: u64, queued: Option<QueuedMessage>) -> bool {
         let sane = number > self.next && self.held.len() < MAX_HELD;
         sane && self.held.insert(number, queued).is_none()
     }
 
-    /// The next message, if it was kept.
+    /// Returns the next message, if it was kept.
     pub(crate) fn poll(&mut self) -> Option<QueuedMessage> {
         while let Some(queued) = self.held.remove(&self.next) {
             self.next += 1;
@@ -46,13 +46,13 @@ impl OrderedMessages {
         None
     }
 
-    /// What was kept for an endpoint that is closed now.
+    /// Takes the messages kept for an endpoint that is closed now.
     pub(crate) fn take_for(&mut self, name: u64) -> Vec<QueuedMessage> {
         let held = self.held.values_mut();
         held.filter_map(|queued| queued.take_if(|queued| queued.route.to == name)).collect()
     }
 
-    /// Bytes kept.
+    /// Returns the bytes kept.
     pub(crate) fn bytes(&self) -> usize {
         self.held.values().flatten().map(QueuedMessage::bytes).sum()
     }

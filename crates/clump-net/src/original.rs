@@ -1,9 +1,9 @@
-//! The first word of a message on its way back: why, and what it was.
+//! The first word of a returned message: the reason, and the head of the original.
 
-/// The one reason that an endpoint finds when it has consumed the message: no such handler.
+/// The one reason found by an endpoint that has consumed the message: no such handler.
 pub const CONSUMED: u8 = 4;
 
-/// What a returned message was when it was sent.
+/// Head of a returned message as it was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Original {
     /// Number of the reason.
@@ -12,12 +12,12 @@ pub struct Original {
     pub kind: u8,
     /// The handler it was for.
     pub handler: u8,
-    /// Whether it was a reply.
+    /// True if it was a reply.
     pub reply: bool,
 }
 
 impl Original {
-    /// As one word.
+    /// Packs it into one word.
     pub fn pack(self) -> u64 {
         u64::from(self.reason)
             | u64::from(self.kind) << 8
@@ -25,7 +25,7 @@ impl Original {
             | u64::from(self.reply) << 24
     }
 
-    /// Reads [`Original::pack`]; any word is read as something.
+    /// Unpacks [`Original::pack`]; accepts any word.
     pub fn unpack(word: u64) -> Self {
         let [reason, kind, handler, reply, ..] = word.to_le_bytes();
         Self { reason, kind, handler, reply: reply & 1 != 0 }

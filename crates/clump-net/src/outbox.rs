@@ -1,7 +1,7 @@
-//! What goes to one peer: frames packed into units, units waiting, units under way.
+//! Outgoing data of one peer: frames packed into units, units waiting, units in flight.
 //!
-//! Units lie in rows, with room for a header before each and a checksum behind it, so that a packet that is not
-//! encrypted is never copied again.
+//! Units lie in send buffers, with room for a header before each and a checksum behind it, so that
+//! a packet that is not encrypted is never copied again.
 
 mod buffer_pool;
 mod in_flight;
@@ -24,49 +24,50 @@ pub(crate) use urgent::is_control;
 
 /// Least room for payload for which a message is begun in a packet that is not empty.
 const MIN_PIECE: usize = 256;
-/// Bytes of units that one call of the driver sends for much less each than if they went one by one.
+/// Bytes of units from which on one call of the driver costs much less per unit than a call for
+/// each.
 const SALVO: usize = 16 << 10;
-/// Room before a unit, and most behind it.
+/// Room before a unit, and the largest room behind it.
 const HEADROOM: usize = clump_wire::HEADER_BYTES;
 const TAILROOM: usize = 16;
 
-/// A long message that is under way: what to return if it does not arrive.
+/// A long message in flight: the data to return if it does not arrive.
 #[derive(Debug, Clone)]
 struct LongMessage {
     head: FrameHead,
     words: Vec<u64>,
     message: u64,
-    /// The last unit that holds a piece of it; `None` while more pieces follow.
+    /// The last unit that holds a fragment of it; `None` while more fragments follow.
     last: Option<u64>,
 }
 
-/// How far a long message has got.
+/// Progress of a long message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes packed so far.
     pub done: usize,
-    /// The number it has been given, once begun.
+    /// The number it was given when it began.
     pub message: Option<u64>,
 }
 
-/// As much of a payload as is at hand.
+/// The available fragment of a payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PayloadFragment<'a> {
     /// Bytes of the whole payload.
     pub(crate) total: usize,
-    /// Where in it `bytes` begin.
+    /// Offset of `bytes` in the payload.
     pub(crate) at: usize,
-    /// What is at hand.
+    /// The available bytes.
     pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> PayloadFragment<'a> {
-    /// A payload that is all there.
+    /// Wraps a payload that is available as a whole.
     pub(crate) fn whole(bytes: &'a [u8]) -> Self {
         Self { total: bytes.len(), at: 0, bytes }
     }
 
-    /// What is at hand from `from` of the whole on.
+    /// Returns the available bytes from offset `from` of the payload on.
     fn rest(&self, from: usize) -> &'a [u8] {
         let behind = from.checked_sub(self.at).and_then(|from| self.bytes.get(from..));
         behind.unwrap_or_default()
@@ -81,23 +82,23 @@ pub(crate) struct Unsent {
     pub(crate) payload: Vec<u8>,
 }
 
-/// See the module.
+/// Outgoing units of one peer: the open one, those waiting, and those in flight.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// The rows that units lie in.
+    /// The send buffers of units.
     pool: BufferPool,
-    /// Packets of units where sealing changes them.
+    /// Sealed packets of units, where sealing changes the bytes.
     covers: SealedBuffers,
-    /// Where in its row the unit begins that may still grow.
+    /// Offset in its send buffer of the unit that may still grow.
     open: Option<usize>,
     open_route: Option<Route>,
     closed: VecDeque<BufferRange>,
-    /// Goes ahead of those.
+    /// Control messages that go ahead of `closed`.
     urgent: UrgentUnit,
-    /// Whether anything does.
+    /// True if control messages go ahead.
     control_first: bool,
     units_in_flight: VecDeque<InFlightUnit>,
-    /// Number of the first unit of `flying`.
+    /// Number of the first unit of `units_in_flight`.
     base: u64,
     /// All units below this are acknowledged.
     acked_through: u64,
@@ -109,8 +110,9 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Units of at most `capacity` bytes, a multiple of 8, with `tail` bytes behind each. Where sealing changes them
-    /// (`covered`) others read their packets elsewhere. Whether small messages go ahead of what waits.
+    /// Creates an outbox for units of at most `capacity` bytes, a multiple of 8, with `tail` bytes
+    /// behind each. `covered`: sealing changes units, so that zero-copy packets are kept elsewhere.
+    /// `control_first`: small messages go ahead of waiting units.
     pub(crate) fn new(capacity: usize, tail: usize, covered: bool, control_first: bool) -> Self {
         Self {
             urgent: UrgentUnit::default(),
@@ -130,13 +132,14 @@ impl Outbox {
         }
     }
 
-    /// What is shown to the kernel may be kept in so many bytes, however little of it is under way.
+    /// Sets the bytes up to which zero-copy buffers may grow, however little of them is in flight.
     pub(crate) fn set_growth(&mut self, bytes: usize) {
         self.pool.set_growth(bytes);
         self.covers.set_growth(bytes);
     }
 
-    /// The path carries more, or less, from now on. Units that exist stay as they are.
+    /// Sets the longest unit, after the path's datagram size changed. Existing units stay as they
+    /// are.
     pub(crate) fn set_capacity(&mut self, capacity: usize) {
         if capacity != self.pool.capacity() {
             self.close();
@@ -145,31 +148,31 @@ impl Outbox {
         }
     }
 
-    /// Bytes that wait to be sent for the first time.
+    /// Returns the bytes that wait to be sent for the first time.
     #[inline]
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Whether anything waits to be sent for the first time.
+    /// Returns true if anything waits to be sent for the first time.
     #[inline]
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting != 0
     }
 
-    /// Whether whole units wait, and so much that it is worth a call of the driver.
+    /// Returns true if whole units wait, and enough of them for a call of the driver.
     #[inline]
     pub(crate) fn has_salvo(&self) -> bool {
         self.waiting >= SALVO && self.has_whole()
     }
 
-    /// Whole units that wait.
+    /// Returns the number of whole units that wait.
     #[inline]
     pub(crate) fn whole_units(&self) -> usize {
         self.closed.len()
     }
 
-    /// Whether a whole unit waits.
+    /// Returns true if a whole unit waits.
     #[inline]
     pub(crate) fn has_whole(&self) -> bool {
         !self.closed.is_empty()
@@ -178,7 +181,7 @@ impl Outbox {
     /// Packs a message: into the open unit, or a new one, or several.
     #[inline]
     pub(crate) fn append(&mut self, head: &FrameHead, words: &[u64], payload: &[u8]) {
-        // Whole units that are few are about to go anyway.
+        // A few whole units are about to be sent anyway.
         if self.has_salvo()
             && self.control_first
             && is_control(head, payload)
@@ -240,25 +243,25 @@ impl Outbox {
         }
     }
 
-    /// Number of the unit that is open.
+    /// Returns the number of the open unit.
     fn next_unit(&self) -> u64 {
         self.base + (self.units_in_flight.len() + self.closed.len()) as u64
     }
 
-    /// How far what has been packed up to now reaches: for [`Outbox::has_arrived_before`]. Units that go ahead
-    /// are not counted, since they move the numbers of others.
+    /// Returns the end of the data packed up to now: for [`Outbox::has_arrived_before`]. Units that
+    /// go ahead are not counted, since they shift the numbers of others.
     pub(crate) fn end(&self) -> u64 {
         (self.next_unit() + u64::from(self.open.is_some())).saturating_sub(self.urgent.units())
     }
 
-    /// Whether all that was packed when [`Outbox::end`] said so has been sent.
+    /// Returns true if everything packed when [`Outbox::end`] returned `end` has been sent.
     pub(crate) fn has_sent_before(&self, end: u64) -> bool {
         let sent =
             (self.base + self.units_in_flight.len() as u64).saturating_sub(self.urgent.units());
         self.urgent.is_empty() && sent >= end
     }
 
-    /// Whether all that was packed when [`Outbox::end`] said so has arrived.
+    /// Returns true if everything packed when [`Outbox::end`] returned `end` has arrived.
     pub(crate) fn has_arrived_before(&self, end: u64) -> bool {
         self.urgent.is_empty() && self.acked_through >= end + self.urgent.units()
     }
@@ -271,20 +274,21 @@ impl Outbox {
         }
     }
 
-    /// Bytes of the next unit to send for the first time; `None` when none is whole.
+    /// Returns the bytes of the next unit to send for the first time; `None` if none is whole.
     #[inline]
     pub(crate) fn next_bytes(&self) -> Option<usize> {
         self.closed.front().map(BufferRange::bytes)
     }
 
-    /// Moves the next whole unit under way.
+    /// Moves the next whole unit to the units in flight.
     #[inline]
     pub(crate) fn launch(&mut self) {
         if let Some(place) = self.closed.pop_front() {
             self.urgent.on_bulk();
             self.waiting -= place.bytes();
             let number = self.base + self.units_in_flight.len() as u64;
-            // Where one message ends another may begin: the last of them needs this unit for longest.
+            // A unit may hold the end of one message and the beginning of another: the last message
+            // needs it longest.
             let covers = |&&(first, last): &&(u64, u64)| first <= number && number <= last;
             let span = self.spans.iter().rev().find(covers);
             let kept_for = span.map_or(number, |&(_, last)| last);
@@ -292,7 +296,7 @@ impl Outbox {
         }
     }
 
-    /// Unit `number` has arrived.
+    /// Notes that unit `number` has arrived.
     #[inline]
     pub(crate) fn on_acked(&mut self, number: u64) {
         let at = number.checked_sub(self.base).and_then(|at| usize::try_from(at).ok());
@@ -335,13 +339,13 @@ impl Outbox {
         }
     }
 
-    /// Bytes under way or waiting.
+    /// Returns the bytes in flight or waiting.
     pub(crate) fn bytes(&self) -> usize {
         self.waiting + self.units_in_flight.iter().map(|unit| unit.place.bytes()).sum::<usize>()
     }
 
-    /// The peer is lost: every message that has not arrived whole, in the order they were sent. `arrived`
-    /// says it of units; `sealer` made their packets.
+    /// Takes every message that has not arrived whole, in the order in which they were sent, after
+    /// the peer is lost. `arrived` tells which units have arrived; `sealer` made their packets.
     pub(crate) fn take_all(
         &mut self,
         sealer: &Sealer,

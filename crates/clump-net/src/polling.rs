@@ -1,40 +1,40 @@
-//! How often to look at the network: a look costs a system call, a look at shared memory some
-//! nanoseconds (paper 000, section 3.4).
+//! The rate of polling the network: a poll of the network costs a system call, a poll of shared
+//! memory some nanoseconds (paper 000, section 3.4).
 //!
-//! As in the paper the rate follows from how many of the last 32 looks at the network found something,
-//! between a least and a largest rate. The rates are today's: ADR 13 derives them.
+//! As in the paper the rate follows from how many of the last 32 polls of the network found
+//! something, between a least and a largest rate. The rates are today's: ADR 13 derives them.
 
-/// Looks at the network that are remembered.
+/// Polls of the network that are remembered.
 const REMEMBERED: u32 = 32;
 
-/// So much rarer are looks in a wait while nothing comes (ADR 13).
+/// Factor by which polls in a wait are rarer while nothing arrives (ADR 13).
 const COLD_FACTOR: u32 = 8;
 
-/// When to look at the network next, counted in looks at shared memory.
+/// The schedule of polls of the network, counted in polls of shared memory.
 #[derive(Debug, Clone)]
 pub struct Polling {
-    /// One bit per look at the network, the newest lowest: whether it found anything.
+    /// One bit per poll of the network, the newest lowest: set if it found anything.
     history: u32,
     least: u32,
     most: u32,
 }
 
 impl Polling {
-    /// Between one in `least` and one in `most` looks.
+    /// Creates a schedule of between one in `least` and one in `most` polls.
     pub fn new(least: u32, most: u32) -> Self {
         Self { history: 0, least: least.max(1), most: most.max(least.max(1)) }
     }
 
-    /// Notes what a look at the network found; says after how many looks at shared memory the next is
-    /// due.
+    /// Records the result of a poll of the network; returns after how many polls of shared memory
+    /// the next is due.
     #[inline]
     pub fn on_poll(&mut self, found: bool) -> u32 {
         self.history = self.history << 1 | u32::from(found);
         self.interval()
     }
 
-    /// Looks at shared memory from one look at the network to the next: halved for every quarter of
-    /// the memory that was a success, at once for the newest.
+    /// Returns the polls of shared memory between two polls of the network: halved for every
+    /// quarter of the history that was a success, at once for the newest.
     #[inline]
     pub fn interval(&self) -> u32 {
         let hits = self.history.count_ones();
@@ -42,13 +42,13 @@ impl Polling {
             return self.most;
         }
         let span = (self.most / self.least).max(1).ilog2();
-        // From one success on the network is likely to have more; the more successes the likelier.
+        // After one success the network is likely to have more; the more successes the likelier.
         let steps = span.div_ceil(2) + span / 2 * hits / REMEMBERED;
         (self.most >> steps.min(span)).max(self.least)
     }
 
-    /// The same for somebody who does nothing but look, from one look at shared memory to the next in
-    /// some nanoseconds.
+    /// Returns the interval for a caller that only polls, with some nanoseconds from one poll of
+    /// shared memory to the next.
     #[inline]
     pub fn interval_in_wait(&self) -> u32 {
         let cold = self.history == 0 && self.most > self.least;

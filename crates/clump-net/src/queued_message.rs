@@ -1,14 +1,14 @@
-//! Messages that wait in a stack for their endpoint, and what one receive hands over.
+//! Messages that wait in a stack for their endpoint, and the messages that one receive hands over.
 
 use crate::endpoint_table::Refusal;
 use crate::original::Original;
 use clump_driver::Inbound;
 use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS, Route};
 
-/// What an endpoint is handed.
+/// Kind of a message handed to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
-    /// A message of this kind, or news about room (`Credit` is the stack's own business).
+    /// A message of this kind, or one about flow control (the stack itself consumes `Credit`).
     Message(FrameKind),
     /// A message of this endpoint, of this kind, which will not arrive any more.
     Lost(FrameKind, Refusal),
@@ -17,13 +17,13 @@ pub enum Disposition {
 /// A message with everything that belongs to it, copied out of packets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedMessage {
-    /// What it is.
+    /// Kind of the message.
     pub sort: Disposition,
-    /// Whether it is a reply.
+    /// True if it is a reply.
     pub reply: bool,
     /// Index into the handler table.
     pub handler: u8,
-    /// Between which endpoints.
+    /// Sending and receiving endpoint.
     pub route: Route,
     /// Its words.
     pub words: Vec<u64>,
@@ -32,13 +32,13 @@ pub struct QueuedMessage {
 }
 
 impl QueuedMessage {
-    /// Bytes of words and payload.
+    /// Returns the bytes of words and payload.
     pub(crate) fn bytes(&self) -> usize {
         self.payload.len() + self.words.len() * 8
     }
 
-    /// The words of this message when it goes back to its sender; `None` for what is on its way back already,
-    /// or only about room.
+    /// Returns the words of this message when it is returned to its sender; `None` if it is being
+    /// returned already, or concerns flow control only.
     pub fn on_its_way_back(&self, refusal: Refusal) -> Option<Vec<u64>> {
         let Disposition::Message(kind @ (FrameKind::Short | FrameKind::Medium | FrameKind::Long)) =
             self.sort
@@ -72,7 +72,7 @@ struct Item {
     handler: u8,
     words: u8,
     route: u32,
-    /// Where its words lie in the datagram; its payload lies behind them.
+    /// Offset of its words in the datagram; its payload follows them.
     at: u32,
     payload: u32,
 }
@@ -86,30 +86,30 @@ enum Entry {
 /// A message as the endpoint handles it.
 #[derive(Debug)]
 pub struct ArrivedMessage<'a> {
-    /// What it is.
+    /// Kind of the message.
     pub sort: Disposition,
-    /// Whether it is a reply.
+    /// True if it is a reply.
     pub reply: bool,
     /// Index into the handler table.
     pub handler: u8,
-    /// Between which endpoints.
+    /// Sending and receiving endpoint.
     pub route: Route,
     words: &'a [u64],
     /// Its payload.
     pub payload: &'a [u8],
 }
 
-/// Where the words of an arrival are put: in a packet they may lie at any address.
+/// Buffer for the words of an arrival: in a packet they may lie at any address.
 pub type Words = [u64; MAX_WORDS];
 
 impl ArrivedMessage<'_> {
-    /// Its words.
+    /// Returns its words.
     #[inline]
     pub fn words(&self) -> &[u64] {
         self.words
     }
 
-    /// A copy that outlives the batch.
+    /// Copies it, so that it outlives the batch.
     pub fn to_queued(&self) -> QueuedMessage {
         QueuedMessage {
             sort: self.sort,
@@ -123,7 +123,7 @@ impl ArrivedMessage<'_> {
 }
 
 impl QueuedMessage {
-    /// As the endpoint handles it.
+    /// Converts to the form that the endpoint handles.
     #[cold]
     pub fn arrival(&self) -> ArrivedMessage<'_> {
         let Self { sort, reply, handler, route, payload, .. } = self;
@@ -133,7 +133,7 @@ impl QueuedMessage {
     }
 }
 
-/// What one receive hands to one endpoint, in order. Reused from one receive to the next.
+/// Messages that one receive hands to one endpoint, in order. Reused from one receive to the next.
 #[derive(Debug)]
 pub struct Batch {
     pub(crate) inbound: Inbound,
@@ -164,19 +164,19 @@ impl Batch {
         self.found.routes.clear();
     }
 
-    /// How many messages it holds.
+    /// Returns the number of messages.
     #[inline]
     pub fn len(&self) -> usize {
         self.found.entries.len()
     }
 
-    /// Whether it holds none.
+    /// Returns true if it holds no messages.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.found.entries.is_empty()
     }
 
-    /// Message number `at`, its words in `words`.
+    /// Returns message number `at`; its words are put into `words`.
     #[inline]
     pub fn arrival<'a>(&'a self, at: usize, words: &'a mut Words) -> Option<ArrivedMessage<'a>> {
         let item = match self.found.entries.get(at)? {
@@ -200,7 +200,7 @@ impl Batch {
 }
 
 impl Found {
-    /// Messages that lie in datagram `number` follow.
+    /// Begins the messages that lie in datagram `number`.
     #[inline]
     pub(crate) fn begin(&mut self, number: usize) {
         self.datagram = number as u32;
@@ -219,7 +219,7 @@ impl Found {
         self.push_same(frame, at);
     }
 
-    /// The same for one that has the route of the frame added last.
+    /// Adds a whole frame that has the route of the frame added last.
     #[inline]
     pub(crate) fn push_same(&mut self, frame: &Frame<'_>, at: usize) {
         let words = frame.word_count();

@@ -1,21 +1,21 @@
-//! Messages of several frames, put together again.
+//! Reassembly of messages of several frames.
 
 use crate::endpoint_table::{EndpointTable, Refusal};
 use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS, MessageFragment};
 use std::collections::HashMap;
 
-/// Longest payload of a message that is not long, in bytes. Longer ones come from no correct sender.
+/// Longest payload of a message that is not long, in bytes. No correct sender sends more.
 const MAX_PAYLOAD: u64 = 1 << 20;
-/// Bytes of pieces that may wait for the beginning of their message: more than a window holds.
+/// Bytes of fragments that may wait for the beginning of their message: more than a window holds.
 const MAX_EARLY: usize = 8 << 20;
 
-/// A message whose pieces have all arrived.
+/// A message whose fragments have all arrived.
 #[derive(Debug)]
 pub(crate) struct CompleteMessage {
     pub(crate) head: FrameHead,
     pub(crate) words: Vec<u64>,
     pub(crate) payload: Vec<u8>,
-    /// Why its deposit was refused, if it was.
+    /// Reason for which its deposit was refused, if it was.
     pub(crate) refused: Option<Refusal>,
 }
 
@@ -26,14 +26,14 @@ struct PartialMessage {
     got: u64,
 }
 
-/// Something that no correct peer sends.
+/// A frame that no correct peer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProtocolViolation;
 
-/// Messages of one peer that are being put together. Units arrive once, so no piece comes twice.
+/// Messages of one peer that are being reassembled. Units arrive once, so no fragment comes twice.
 #[derive(Debug, Default)]
 pub(crate) struct Reassembly {
-    /// The message that a piece came for last, with its number: mostly the next is for it too.
+    /// The message of the last fragment, with its number: the next fragment is mostly for it too.
     last: Option<(u64, PartialMessage)>,
     /// The others.
     building: HashMap<u64, PartialMessage>,
@@ -42,7 +42,7 @@ pub(crate) struct Reassembly {
 }
 
 impl Reassembly {
-    /// The frame that begins a message, with its first piece.
+    /// Handles the frame that begins a message, with its first fragment.
     pub(crate) fn on_begin(
         &mut self,
         frame: &Frame<'_>,
@@ -83,7 +83,7 @@ impl Reassembly {
         Ok(None)
     }
 
-    /// A message that has begun; it is the last from now on.
+    /// Finds a message that has begun, and makes it the last one.
     #[inline]
     fn find(&mut self, message: u64) -> Option<&mut PartialMessage> {
         if self.last.as_ref().is_none_or(|(number, _)| *number != message) {
@@ -95,14 +95,14 @@ impl Reassembly {
         self.last.as_mut().map(|(_, building)| building)
     }
 
-    /// Bytes kept.
+    /// Returns the bytes kept.
     pub(crate) fn bytes(&self) -> usize {
         let last = self.last.iter().map(|(_, building)| building);
         let building = self.building.values().chain(last);
         self.early_bytes + building.map(|building| building.whole.payload.len()).sum::<usize>()
     }
 
-    /// A further piece.
+    /// Handles a further fragment.
     pub(crate) fn handle_fragment(
         &mut self,
         fragment: MessageFragment,
@@ -126,8 +126,8 @@ impl Reassembly {
 }
 
 impl PartialMessage {
-    /// A further piece. One without payload says that the message ends there, and will not be handled: whoever sent
-    /// it is gone.
+    /// Adds a further fragment. One without payload says that the message ends there, and will not
+    /// be handled: its sender is gone.
     fn take(
         &mut self,
         at: u64,

@@ -1,9 +1,9 @@
 //! Keys of a job, and the sealing and opening of packets with them.
 //!
-//! A stack has one [`Sealer`] and one [`Opener`] for each peer, made from the [`JobKey`] that its rank
-//! was given at start. With [`Security::Aead`] a packet's body is encrypted, and header, selective acks
-//! and body are authenticated (AES-128-GCM, RFC 5116); with [`Security::Crc`], for links that nobody
-//! else reaches, CRC-32C (RFC 3720, B.4) guards against damage only.
+//! A stack has one [`Sealer`] and one [`Opener`] for each peer, made from the [`JobKey`] that its
+//! rank was given at start. With [`Security::Aead`] a packet's body is encrypted, and header,
+//! selective acks and body are authenticated (AES-128-GCM, RFC 5116); with [`Security::Crc`], for
+//! links that no attacker reaches, CRC-32C (RFC 3720, B.4) guards against damage only.
 //!
 //! ```text
 //! job key, 32 random bytes --HKDF-SHA256 (RFC 5869)--> a key for each (source, source epoch, target)
@@ -21,11 +21,13 @@
 //! # Invariants
 //! 1. Keys and all that they can be computed from live in [`Secret`]s: no core dump, log or debug output
 //!    shows them, and nothing of them stays on the stack or in vector registers after a call.
-//! 2. A key encrypts under each number at most once. The caller's: numbers of a path only grow.
-//! 3. [`Opener::open`] of a packet that was changed anywhere gives `None`, does not panic, and changes
-//!    nothing but the packet. (Crc: changed by accident, with a chance of 2^-32 where it is much.)
-//! 4. Sealing and opening allocate nothing and call no system; only taking back what was sealed allocates.
-//!
+//! 2. A key encrypts under each number at most once. The caller ensures this: numbers of a path
+//!    only grow.
+//! 3. [`Opener::open`] of a packet that was changed anywhere gives `None`, does not panic, and
+//!    changes nothing but the packet. (Crc: changed by accident, with a chance of 2^-32 where it is
+//!    much.)
+//! 4. Sealing and opening allocate nothing and make no system call; only [`Sealer::reopen`]
+//!    allocates.
 //! ```
 //! use clump_net::seal::JobKey;
 //! use clump_wire::Security;
@@ -51,14 +53,14 @@ use ring::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
 /// Bytes of the key of a job.
 pub const JOB_KEY_BYTES: usize = 32;
 
-/// Tells the keys of this format from those of any other use of the same secret.
+/// Separates the keys of this format from those of any other use of the same secret.
 const SALT: &[u8] = b"clump job key, version 1";
-/// What a derived key is for.
+/// Purposes of derived keys.
 const FOR_PACKETS: &[u8] = b"clump packets";
 const FOR_TAG: &[u8] = b"clump job tag";
 const FOR_PROBES: &[u8] = b"clump driver probes";
 
-/// Why there is no key.
+/// Reason for which there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The operating system gave no memory for it.
@@ -66,13 +68,13 @@ pub enum KeyError {
         "no memory for a key of the job: {0}; a limit on mappings or address space may be in the way (ulimit -v)"
     )]
     Memory(#[from] clump_os::OsError),
-    /// The library refused the length that it was asked for: a fault of clump.
+    /// The library refused the requested length: a fault of clump.
     #[error("deriving a key of the job failed; this is a fault of clump, please report it")]
     Derivation,
 }
 
-/// The key of a job, from which those of its paths are derived. What it keeps is the extracted form; the
-/// 32 bytes themselves are forgotten.
+/// The key of a job, from which those of its paths are derived. It keeps the extracted form; the 32
+/// bytes themselves are forgotten.
 #[derive(Debug)]
 pub struct JobKey {
     extracted: Secret<Prk>,
@@ -81,6 +83,9 @@ pub struct JobKey {
 
 impl JobKey {
     /// Takes the key: `bytes` are zeros afterwards, also after an error.
+    ///
+    /// # Errors
+    /// There is no memory for it.
     pub fn new(bytes: &mut [u8; JOB_KEY_BYTES]) -> Result<Self, KeyError> {
         let extracted = Secret::new(|| Salt::new(HKDF_SHA256, SALT).extract(bytes));
         wipe(bytes);
@@ -89,13 +94,14 @@ impl JobKey {
         Ok(Self { extracted, tag })
     }
 
-    /// A number by which packets of this job are told from those of others. Derived from the key, which
-    /// it does not give away; it goes over the wire in the clear.
+    /// Returns a number by which packets of this job are told from those of others. Derived from
+    /// the key, which it does not reveal; it goes over the wire in the clear.
     pub fn job_tag(&self) -> u32 {
         self.tag
     }
 
-    /// The key by which drivers of this job ask each other what wires do (`Driver::set_probe_key`).
+    /// Returns the key that authenticates the path probes of this job's drivers
+    /// (`Driver::set_probe_key`).
     ///
     /// # Errors
     /// There is no memory for it.
@@ -108,7 +114,11 @@ impl JobKey {
         })
     }
 
-    /// What seals packets from stack `from`, in its incarnation `from_epoch`, to stack `to`.
+    /// Returns the sealer of packets from stack `from`, in its incarnation `from_epoch`, to stack
+    /// `to`.
+    ///
+    /// # Errors
+    /// There is no memory for its key, or the key cannot be derived.
     pub fn sealer(
         &self,
         security: Security,
@@ -119,7 +129,10 @@ impl JobKey {
         Ok(Sealer::new(self.path_key(security, from, from_epoch, to)?))
     }
 
-    /// What opens packets that [`JobKey::sealer`] with the same arguments sealed.
+    /// Returns the opener of packets that [`JobKey::sealer`] with the same arguments sealed.
+    ///
+    /// # Errors
+    /// As for [`JobKey::sealer`].
     pub fn opener(
         &self,
         security: Security,
@@ -130,7 +143,7 @@ impl JobKey {
         Ok(Opener::new(self.path_key(security, from, from_epoch, to)?))
     }
 
-    /// The key of one path; `None` where packets are not encrypted.
+    /// Derives the key of one path; `None` where packets are not encrypted.
     fn path_key(
         &self,
         security: Security,

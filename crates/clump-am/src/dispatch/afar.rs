@@ -1,4 +1,5 @@
-//! Messages of other nodes that proxies bring: in the lanes of endpoints, as all others.
+//! Messages of other nodes that proxies bring: they arrive in the lanes of endpoints, as all others
+//! do.
 
 use super::Handling;
 use crate::core::Core;
@@ -10,12 +11,14 @@ use clump_shm::name::Name;
 use clump_shm::slot::Header;
 
 impl Core {
-    /// Messages of other nodes that proxies have brought and that wait to be handled.
+    /// Returns the number of messages of other nodes that proxies have brought and that wait to be
+    /// handled.
     pub(super) fn waiting_from_afar(&self) -> usize {
         self.remote.as_ref().map_or(0, |remote| remote.later.len())
     }
 
-    /// Lets those that came since there were `before` be handled by this poll; says how many they are.
+    /// Schedules for this poll the messages that proxies have brought since there were `before`;
+    /// returns their number.
     pub(super) fn note_from_afar(&mut self, before: usize) -> usize {
         let came = self.waiting_from_afar() - before;
         if came > 0 {
@@ -26,7 +29,7 @@ impl Core {
 }
 
 impl Handling<'_> {
-    /// A message from another node, which a proxy has brought.
+    /// Queues a message from another node, which a proxy has brought.
     pub(super) fn take_forwarded(
         &mut self,
         from: Name,
@@ -46,7 +49,8 @@ impl Handling<'_> {
         let (forward, payload) =
             Forward::decode(header, words, &beside, &mut spill).ok_or_else(corrupt)?;
         let (spilled, mut queued) = (beside.len() - payload.len(), forward.to_queued(Vec::new()));
-        // The payload is what lies behind the words that found no room in the slot, which are few if there are any.
+        // The payload follows the words that did not fit in the slot, if there are any; they are
+        // few.
         beside.drain(..spilled);
         queued.payload = beside;
         if network.accept(&queued) == Accept::Handle {

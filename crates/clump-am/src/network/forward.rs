@@ -1,5 +1,5 @@
-//! A message to or from another node as ranks and proxies hand it to each other: words of a slot, and a payload
-//! beside it.
+//! A message to or from another node as ranks and proxies hand it to each other: words of a slot,
+//! and a payload beside it.
 //!
 //! ```text
 //! what it is | from | to | tag, of requests | words of the message
@@ -21,34 +21,35 @@ const MESSAGE_AT: u32 = 32;
 /// A message between two endpoints of different nodes, but for its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forward<'a> {
-    /// What it is; `Part`: more payload of a long message.
+    /// Kind of the message; `Part`: a further fragment of a long message.
     pub kind: FrameKind,
-    /// Whether it belongs to a reply.
+    /// True if it belongs to a reply.
     pub reply: bool,
-    /// Whether it is to be handled in the order in which it was sent.
+    /// True if it is to be handled in the order in which it was sent.
     pub ordered: bool,
-    /// If it will not arrive: why. Then it is on its way back to `from`.
+    /// Reason for which it will not arrive. Then it is on its way back to `from`.
     pub lost: Option<Refusal>,
-    /// Of a long message and its parts: its number, unique for the rank that sends it. Of any other: when it was
-    /// handed over ([`stamp`]), or 0.
+    /// For a long message and its fragments: a number, unique for the rank that sends it. For any
+    /// other: the time at which it was handed over ([`stamp`]), or 0.
     pub message: u32,
     /// Index into the handler table.
     pub handler: u8,
-    /// Between which endpoints.
+    /// Sending and receiving endpoint.
     pub route: Route,
-    /// Its words; of a long message offset and length first.
+    /// Words of the message; those of a long message begin with offset and length.
     pub words: &'a [u64],
 }
 
-/// Room for the words of any message.
+/// Space for the words of any message.
 pub type Spill = [u64; frame::MAX_WORDS];
 
-/// A message as it lies in a slot, and what lies beside it.
+/// A message as it lies in a slot, and the bytes beside it.
 pub type Encoded<'b> = (Header, [u64; MAX_WORDS], &'b [u8]);
 
 impl<'a> Forward<'a> {
-    /// As words of a slot and the bytes beside them, which are put together in `beside` if there are more words
-    /// than a slot has; `None` when there are more than a message has.
+    /// Encodes the message as words of a slot and bytes beside them. If there are more words than a
+    /// slot has, both words and payload are put together in `beside`; `None` if there are more than
+    /// a message may have.
     #[inline]
     pub fn encode<'b>(&self, payload: &'b [u8], beside: &'b mut Vec<u8>) -> Option<Encoded<'b>> {
         let front = front(self.reply);
@@ -79,7 +80,8 @@ impl<'a> Forward<'a> {
         Some((Header::new(SlotKind::Forwarded, self.handler, count, bytes), words, payload))
     }
 
-    /// Reads [`Forward::encode`]: the message, and its payload. `None` when no correct sender wrote that.
+    /// Decodes [`Forward::encode`]: the message, and its payload. `None` if no correct sender wrote
+    /// it.
     #[inline]
     pub fn decode<'b>(
         header: Header,
@@ -120,7 +122,7 @@ impl<'a> Forward<'a> {
         Some((forward, payload))
     }
 
-    /// As a message that waits to be handled.
+    /// Converts to a message that waits to be handled.
     pub fn to_queued(&self, payload: Vec<u8>) -> QueuedMessage {
         let sort = self
             .lost
@@ -133,12 +135,12 @@ impl<'a> Forward<'a> {
 /// Nanoseconds of one unit of a stamp.
 const STAMP_NS: u64 = 64;
 
-/// A time as messages carry it; never 0, and it wraps after some minutes.
+/// Encodes a time as messages carry it; never 0, and it wraps after some minutes.
 pub fn stamp(now_ns: u64) -> u32 {
     (now_ns / STAMP_NS) as u32 | 1
 }
 
-/// The time of a stamp that is not older than some minutes.
+/// Decodes the time of a stamp that is not older than some minutes.
 pub fn stamped(stamp: u32, now_ns: u64) -> Option<u64> {
     let age = ((now_ns / STAMP_NS) as u32 | 1).wrapping_sub(stamp);
     // Clocks of two cores may differ by a little.
@@ -146,7 +148,7 @@ pub fn stamped(stamp: u32, now_ns: u64) -> Option<u64> {
     (stamp != 0).then(|| now_ns.saturating_sub(age * STAMP_NS))
 }
 
-/// Words before those of the message.
+/// Returns the number of words before those of the message.
 fn front(reply: bool) -> usize {
     if reply { 3 } else { 4 }
 }

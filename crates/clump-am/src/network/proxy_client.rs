@@ -1,5 +1,6 @@
-//! A rank's way to other nodes through the proxies of its own: lanes to them, and the account of what endpoints
-//! of other nodes have not consumed. What comes from other nodes proxies put into the endpoints' own lanes.
+//! A rank's connection to other nodes through its node's proxies: lanes to them, and an account of
+//! the bytes that endpoints of other nodes have not consumed. Proxies put messages from other nodes
+//! into the endpoints' own lanes.
 
 use super::forward::{Forward, stamp};
 use super::{Accept, credit_bytes};
@@ -22,18 +23,20 @@ use clump_wire::frame::{FrameKind, Route};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How soon what became of messages to a rank that is gone is asked for again.
+/// Interval between two checks of flows to a rank that is gone.
 const ASK_AGAIN_NS: u64 = 2_000_000;
 
-/// The name of proxy `which` of this node as ranks hand messages to it.
+/// Returns the name under which ranks address proxy `which` of this node.
 pub fn proxy_name(node: &NodeMemory, which: u32) -> Name {
     Name::new(node.interface_id(node.node()) + which, 0, 1)
 }
 
-/// Where a portal's time comes from: nanoseconds of the clock that all processes of the machine share.
+/// A proxy client's source of time: nanoseconds of the clock that all processes of the machine
+/// share.
 pub type ProxyClientClock = Box<dyn Fn() -> u64 + Send>;
 
-/// See the module. [`crate::Network`] has one for a rank; a simulation has one of its own, with its own time.
+/// A rank's lanes to its node's proxies. [`crate::Network`] has one for a rank; a simulation has
+/// one of its own, with its own time.
 #[derive(Debug)]
 pub struct ProxyClient {
     inner: Mutex<Inner>,
@@ -47,18 +50,19 @@ struct Inner {
     ways: Vec<Path>,
     flows: Flows,
     credit: u64,
-    /// What had to find room and did not, by way; the oldest first.
+    /// Messages that may not be refused and found no room, with the index of their path; the oldest
+    /// first.
     kept: VecDeque<(usize, Header, [u64; MAX_WORDS], Vec<u8>)>,
     kept_bytes: usize,
-    /// Where messages with many words are put together.
+    /// Buffer in which messages with many words are put together.
     beside: Vec<u8>,
     next_way: usize,
-    /// The way on which a message has found no room since one last did, if any.
+    /// The path that was full at the last attempt, if any.
     full_way: Option<usize>,
     next_message: u32,
-    /// Which messages carry the time, for the proxy's monitor.
+    /// Chooses the messages that carry the time, for the proxy's monitor.
     dice: Sampler,
-    /// Ranks of other nodes that take nothing any more.
+    /// Ranks of other nodes that accept nothing any more, and why.
     gone: Vec<Option<Refusal>>,
     /// Ranks that are gone and may not have consumed all that was sent to them.
     left: Vec<u32>,
@@ -78,7 +82,7 @@ impl ProxyClient {
         Self::with_clock(node, rank, dispatch, Box::new(clock::now_ns))
     }
 
-    /// The portal of `rank` to the proxies of its node, which must have opened.
+    /// Opens the client of `rank` to the proxies of its node, which must have opened.
     ///
     /// # Errors
     /// Address space has run out.
@@ -89,7 +93,7 @@ impl ProxyClient {
         clock: ProxyClientClock,
     ) -> Result<Self> {
         let me = Name::new(rank, 0, 1);
-        // Nothing is sent back on these lanes; they are lanes of requests all the same.
+        // No replies are sent on these lanes; they are lanes of requests all the same.
         let no_reply = Some(0);
         let ways = (0..node.proxies())
             .map(|which| Path::for_requests(node, me, proxy_name(node, which), no_reply))
@@ -121,7 +125,7 @@ impl ProxyClient {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the way between two endpoints; the same way again when it is open.
+    /// Opens the flow between two endpoints, or returns the one that is open.
     pub fn open_flow(&self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
         let mut inner = self.inner();
         inner.watch(peer);
@@ -190,7 +194,7 @@ impl ProxyClient {
         }
     }
 
-    /// Answers a request. What does not fit is kept, unless something is already.
+    /// Sends a reply. A reply that does not fit is stored, unless one is stored already.
     pub fn reply(
         &self,
         peer: u32,
@@ -209,14 +213,16 @@ impl ProxyClient {
         Pushed::Accepted
     }
 
-    /// The same, come what may: for what is bounded by what peers have asked.
+    /// Sends a reply, and stores it if there is no room. For messages whose number is bounded by
+    /// the requests of peers.
     pub fn reply_anyway(&self, head: (FrameKind, u8), names: (u64, u64), body: (&[u64], &[u8])) {
         let mut inner = self.inner();
         inner.flush();
         inner.answer(head, names, body);
     }
 
-    /// Whether something on a flow is not known to be consumed; then its peer has been asked to report.
+    /// Returns true if something sent on a flow is not known to be consumed; its peer has then been
+    /// asked to report.
     pub(crate) fn request_consumption_report(&self, flow: FlowId) -> bool {
         self.inner().ask(flow)
     }
@@ -226,12 +232,12 @@ impl ProxyClient {
         self.inner().flows.forget(name);
     }
 
-    /// Hands on what was kept. False when something is left.
+    /// Sends stored messages. Returns false if some are left.
     pub fn flush(&self) -> bool {
         self.inner().flush()
     }
 
-    /// Takes leave of all proxies: they say when everything has arrived.
+    /// Begins the close handshake with all proxies: they tell when everything has arrived.
     pub fn begin_close(&self) {
         let mut inner = self.inner();
         let inner = &mut *inner;
@@ -246,8 +252,8 @@ impl ProxyClient {
         }
     }
 
-    /// Asks a proxy that had no room to wake this rank once it has; true while something is kept for it. For a rank
-    /// that has announced itself asleep.
+    /// Asks a proxy that had no room to wake this rank once it has; returns true while messages are
+    /// stored for it. For a rank that has announced itself asleep.
     pub fn request_room(&self) -> bool {
         let mut inner = self.inner();
         let kept = !inner.flush();
@@ -258,17 +264,18 @@ impl ProxyClient {
         kept
     }
 
-    /// Bytes kept.
+    /// Returns the bytes of stored messages.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.inner().kept_bytes
     }
 
-    /// Looks who has died or finalized on other nodes.
+    /// Checks which ranks of other nodes have died or finalized.
     pub fn housekeeping(&self) {
         self.inner().attend();
     }
 
-    /// Takes the account of what came; says what it is to the endpoint.
+    /// Updates the account of flows with an arrived message; tells what the endpoint is to do with
+    /// it.
     pub fn accept(&self, queued: &QueuedMessage) -> Accept {
         let back = (queued.route.to, queued.route.from);
         let cost = |payload: &[u8], kind| {
@@ -303,14 +310,14 @@ impl ProxyClient {
     }
 }
 
-/// More payload of a long message.
+/// Returns the head of a further fragment of a long message.
 fn part(route: Route, reply: bool, message: u32) -> Forward<'static> {
     let (ordered, lost, handler) = (false, None, 0);
     Forward { kind: FrameKind::Part, reply, ordered, lost, message, handler, route, words: &[] }
 }
 
 impl Inner {
-    /// Whether a request may go out now, and what it looks like.
+    /// Admits a request if it may be sent now, and returns its encoded form.
     #[inline]
     fn admit<'a>(
         &mut self,
@@ -325,7 +332,7 @@ impl Inner {
         let route = Route { from: flow.from, to: flow.to, tag: request.tag };
         let ordered = flow.ordered;
         if outstanding + cost > self.credit && outstanding != 0 {
-            // What is outstanding may be too little for the peer to report by itself.
+            // The outstanding bytes may be too few for the peer to report by itself.
             self.ask(request.flow);
             return Err(Pushed::Full);
         }
@@ -337,7 +344,7 @@ impl Inner {
         Ok(Forward { kind, reply, ordered, lost, message, handler, route, words })
     }
 
-    /// The time, for one message in some.
+    /// Returns the time for one message in some, and 0 for the others.
     #[inline]
     fn stamp(&mut self) -> u32 {
         if self.dice.is_timed() { stamp((self.clock)()) } else { 0 }
@@ -349,7 +356,7 @@ impl Inner {
         }
     }
 
-    /// The proxy that a message goes by.
+    /// Chooses the proxy for a message.
     #[inline]
     fn proxy_for(&mut self, forward: &Forward<'_>) -> usize {
         let count = self.ways.len();
@@ -366,7 +373,7 @@ impl Inner {
         }
         self.next_way = (self.next_way + 1) % count;
         if self.dispatch == Dispatch::LeastLoaded {
-            // Ties go round.
+            // Ties are broken in turn.
             let turn = (0..count).map(|step| (self.next_way + step) % count);
             let mut load = |at: &usize| self.ways.get_mut(*at).map_or(u64::MAX, Path::outstanding);
             self.next_way = turn.min_by_key(&mut load).unwrap_or(0);
@@ -374,10 +381,10 @@ impl Inner {
         self.next_way
     }
 
-    /// Hands a message to a proxy; false when there is no room.
+    /// Hands a message to a proxy; returns false if there is no room.
     #[inline]
     fn push(&mut self, way: usize, forward: &Forward<'_>, payload: &[u8]) -> bool {
-        // What programs give was checked: it has no more words than fit.
+        // The caller has checked what programs give: it has no more words than fit.
         let encoded = forward.encode(payload, &mut self.beside);
         let Some((header, words, beside)) = encoded else { return true };
         let pushed = push(&mut self.ways, way, header, &words, beside);
@@ -406,7 +413,7 @@ impl Inner {
         true
     }
 
-    /// Sends an answer, or keeps what of it finds no room.
+    /// Sends a reply, and stores the fragments that find no room.
     fn answer(
         &mut self,
         (kind, handler): (FrameKind, u8),
@@ -444,7 +451,7 @@ impl Inner {
         true
     }
 
-    /// Looks after what becomes of `peer` from now on, if it is a rank.
+    /// Watches `peer` for its death from now on, if it is a rank.
     fn watch(&mut self, peer: u32) {
         let known = self.gone.get(peer as usize).is_none_or(Option::is_some);
         if !known
@@ -470,7 +477,8 @@ impl Inner {
         }
     }
 
-    /// What such ranks were asked may have gone with them; their proxies, or this node's, answer instead.
+    /// Repeats credit requests for flows to such ranks: the earlier ones may have been lost with
+    /// them. Their proxies, or this node's, answer instead.
     #[cold]
     fn repeat_credit_requests(&mut self) {
         let now = (self.clock)();

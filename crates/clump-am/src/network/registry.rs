@@ -26,7 +26,7 @@ type EndpointEntries = Vec<Option<EndpointEntry>>;
 pub(crate) struct Registry {
     rank: u32,
     entries: Mutex<EndpointEntries>,
-    /// Grows with every change, so that the stack looks at the lock only after one.
+    /// Grows with every change, so that the stack takes the lock only after one.
     changes: AtomicU64,
 }
 
@@ -36,12 +36,12 @@ impl Registry {
         Self { rank, entries, changes: AtomicU64::new(1) }
     }
 
-    /// An endpoint has opened.
+    /// Registers an endpoint that has opened.
     pub(crate) fn enter(&self, name: Name, block: Shared<EndpointBlock>) {
         self.change(name, |entry| *entry = Some(EndpointEntry { name, block, segment: None }));
     }
 
-    /// An endpoint has a segment from now on, or none any more.
+    /// Sets or removes the segment of an endpoint.
     pub(crate) fn set_segment(&self, name: Name, segment: Option<Segment>) {
         self.change(name, |entry| {
             if let Some(entry) = entry.as_mut().filter(|entry| entry.name == name) {
@@ -50,8 +50,8 @@ impl Registry {
         });
     }
 
-    /// Tells endpoints, given as bits, that there is mail for them: so a poll finds it that would not have looked at
-    /// the network yet.
+    /// Tells endpoints, given as bits, that messages are queued for them, so that the next poll
+    /// polls the network before that is due.
     pub(crate) fn notify(&self, mailed: u32) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         for (index, entry) in entries.iter().enumerate() {
@@ -72,7 +72,7 @@ impl Registry {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// What the stack asks.
+    /// Returns the endpoint table that the stack reads.
     pub(crate) fn endpoint_table(self: &Arc<Self>) -> RankEndpoints {
         RankEndpoints {
             registry: self.clone(),
@@ -82,7 +82,7 @@ impl Registry {
     }
 }
 
-/// See [`Registry::endpoints`].
+/// The stack's view of a [`Registry`], with a copy of the entries that needs no lock.
 #[derive(Debug)]
 pub(crate) struct RankEndpoints {
     registry: Arc<Registry>,

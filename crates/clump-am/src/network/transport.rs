@@ -1,4 +1,4 @@
-//! What carries a rank's messages to other nodes: a stack of its own, or the proxies of its node.
+//! Transports of a rank's messages to other nodes: a stack of its own, or the proxies of its node.
 
 use super::Network;
 use super::proxy_client::ProxyClient;
@@ -8,7 +8,7 @@ use clump_wire::frame::FrameKind;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// See the module.
+/// The transport of a rank's messages to other nodes.
 #[derive(Debug)]
 pub(crate) enum Transport {
     /// A stack of its own.
@@ -17,12 +17,12 @@ pub(crate) enum Transport {
     Proxies(Box<ProxyClient>),
 }
 
-/// What is to become of something that came by a proxy.
+/// Action for a message that a proxy brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accept {
     /// The endpoint handles it.
     Handle,
-    /// It was about room only.
+    /// It concerned flow control only.
     Done,
 }
 
@@ -56,7 +56,7 @@ impl Network {
         }
     }
 
-    /// Answers a request.
+    /// Sends a reply.
     #[inline]
     pub(crate) fn reply(
         &self,
@@ -66,7 +66,7 @@ impl Network {
         body: (&[u64], &[u8]),
     ) -> Pushed {
         if forked::is_child() {
-            // A child that was made in a handler answers nobody.
+            // A child forked in a handler replies to nobody.
             return Pushed::Lost(Refusal::EndpointGone);
         }
         match &self.transport {
@@ -75,7 +75,8 @@ impl Network {
         }
     }
 
-    /// The same, come what may: for what is bounded by what peers have asked.
+    /// Sends a reply without regard to limits. For messages whose number is bounded by the requests
+    /// of peers.
     pub(crate) fn reply_anyway(
         &self,
         peer: u32,
@@ -94,7 +95,7 @@ impl Network {
         }
     }
 
-    /// Tells the endpoint `to` how many bytes of its requests `from` has consumed, ever.
+    /// Tells the endpoint `to` how many bytes of its requests `from` has consumed in all.
     pub(crate) fn report(&self, peer: u32, from: u64, to: u64, total: u64) {
         if forked::is_child() {
             return;
@@ -109,7 +110,8 @@ impl Network {
         }
     }
 
-    /// Whether something on a flow is not known to be consumed; then its peer has been asked to report.
+    /// Returns true if something sent on a flow is not known to be consumed; its peer has then been
+    /// asked to report.
     pub(crate) fn request_consumption_report(&self, flow: FlowId) -> bool {
         match &self.transport {
             Transport::Own(interface) => {
@@ -119,7 +121,8 @@ impl Network {
         }
     }
 
-    /// Looks once for messages of endpoint `wanted`: the number of packets, and which message is to be timed.
+    /// Polls once for messages of endpoint `wanted`; returns the number of packets, and which
+    /// message is to be timed.
     #[inline]
     pub(crate) fn poll(&self, wanted: u8, batch: &mut Batch) -> (usize, Option<usize>) {
         match &self.transport {
@@ -131,7 +134,7 @@ impl Network {
         }
     }
 
-    /// The message that is to be timed, of so many bytes, is about to be handled.
+    /// Notes that the message to be timed, of so many bytes, is about to be handled.
     #[cold]
     pub(crate) fn on_delivery(&self, bytes: usize) {
         if let Transport::Own(interface) = &self.transport {
@@ -139,7 +142,8 @@ impl Network {
         }
     }
 
-    /// Packets of peers that looks have found: grows while something comes, be it no message yet.
+    /// Returns the number of packets of peers that polls have found: it grows while fragments
+    /// arrive, even before a message is complete.
     pub(crate) fn packets_heard(&self) -> u64 {
         match &self.transport {
             Transport::Own(interface) => interface.packets_heard(),
@@ -147,7 +151,8 @@ impl Network {
         }
     }
 
-    /// Sends what messages since the last look have left to be sent; says whether there was anything.
+    /// Sends what messages since the last poll have left to be sent; returns true if there was
+    /// anything.
     #[inline]
     pub(crate) fn flush(&self) -> bool {
         match &self.transport {
@@ -164,7 +169,7 @@ impl Network {
         }
     }
 
-    /// Before a sleep: sends what is due; says when to look again.
+    /// Sends what is due before a sleep; returns the time until the next poll is needed.
     pub(crate) fn before_sleep(&self) -> Option<Duration> {
         match &self.transport {
             Transport::Own(interface) => interface.before_sleep(),
@@ -175,7 +180,7 @@ impl Network {
         }
     }
 
-    /// What becomes readable when packets arrive.
+    /// Returns a descriptor that becomes readable when packets arrive.
     pub(crate) fn readiness(&self) -> Option<BorrowedFd<'_>> {
         match &self.transport {
             Transport::Own(interface) => interface.readiness(),
@@ -183,7 +188,7 @@ impl Network {
         }
     }
 
-    /// Whether messages wait for an endpoint.
+    /// Returns true if messages wait for an endpoint.
     pub(crate) fn has_queued(&self, index: u8) -> bool {
         match &self.transport {
             Transport::Own(interface) => interface.stack().has_queued(index),
@@ -191,7 +196,7 @@ impl Network {
         }
     }
 
-    /// Sends messages that were handed over and not handled back to where they came from.
+    /// Returns to their senders messages that were handed over and not handled.
     pub(crate) fn return_queued(&self, queued: impl IntoIterator<Item = QueuedMessage>) {
         match &self.transport {
             Transport::Own(interface) => interface.stack().return_queued(clock::ticked_ns, queued),
@@ -207,7 +212,7 @@ impl Network {
         }
     }
 
-    /// An endpoint is closed: what waits for it goes back to where it came from.
+    /// Closes an endpoint: messages that wait for it are returned to their senders.
     pub(crate) fn close_endpoint(&self, index: u8, name: u64) {
         match &self.transport {
             Transport::Own(interface) => {
@@ -217,7 +222,7 @@ impl Network {
         }
     }
 
-    /// Takes the account of what came by a proxy.
+    /// Updates the account of flows with a message that a proxy brought.
     pub(crate) fn accept(&self, queued: &QueuedMessage) -> Accept {
         match &self.transport {
             Transport::Own(_) => Accept::Done,

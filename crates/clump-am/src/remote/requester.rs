@@ -1,4 +1,4 @@
-//! Endpoints of other nodes that have sent requests, and what is owed to them.
+//! Endpoints of other nodes that have sent requests, and the replies and reports owed to them.
 
 use crate::core::HandlerContext;
 use clump_net::Pushed;
@@ -11,12 +11,13 @@ use std::collections::{HashMap, VecDeque};
 pub(super) struct Requesters {
     pub(super) all: Vec<Requester>,
     by_name: HashMap<u64, usize>,
-    /// Whose request came last: the next is likely to be its too.
+    /// Index of the requester whose request came last: the next request is likely to be from it
+    /// too.
     last: usize,
 }
 
 impl Requesters {
-    /// The one of that name, new or known.
+    /// Returns the requester of that name, new or known.
     #[inline]
     pub(super) fn of(&mut self, name: Name) -> &mut Requester {
         if self.all.get(self.last).is_none_or(|last| last.name != name) {
@@ -39,12 +40,12 @@ impl Requesters {
 #[derive(Debug)]
 pub(crate) struct Requester {
     pub(crate) name: Name,
-    /// Bytes of its requests that were handled, and how many of those it knows of.
+    /// Bytes of its requests that were handled, and how many of those were reported to it.
     pub(super) consumed: u64,
     pub(super) reported: u64,
-    /// It wants to know once so many have been.
+    /// The total at which it asked for a report.
     pub(super) asked: Option<u64>,
-    /// A reply that found no room.
+    /// Replies that found no room.
     pub(super) stash: VecDeque<StashedReply>,
 }
 
@@ -61,12 +62,12 @@ impl Requester {
         Self { name, consumed: 0, reported: 0, asked: None, stash: VecDeque::new() }
     }
 
-    /// Whether a reply waits for room; then no more requests of it are handled.
+    /// Returns true if a reply waits for room; then no more requests of it are handled.
     pub(super) fn is_stuck(&self) -> bool {
         !self.stash.is_empty()
     }
 
-    /// Answers; puts the answer aside when there is no room. Gives what became of it.
+    /// Sends a reply; stores it if there is no room. Returns which of these happened.
     pub(crate) fn answer(
         &mut self,
         handler_context: &HandlerContext,
@@ -88,7 +89,7 @@ impl Requester {
         }
     }
 
-    /// Tells the requester what was consumed, if it is time to.
+    /// Reports to the requester the bytes consumed, if a report is due.
     pub(super) fn report(&mut self, handler_context: &HandlerContext) {
         let Some(network) = handler_context.context.network() else { return };
         let due = self.consumed - self.reported >= network.credit / 4
@@ -102,7 +103,7 @@ impl Requester {
     }
 }
 
-/// What became of an answer.
+/// Result of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplyAttempt {
     Sent,

@@ -8,7 +8,7 @@ use clump_am::{RankContext, Settings};
 use clump_shm::node::{NodeConfig, NodeMemory};
 use std::sync::Arc;
 
-/// A node for `ranks` ranks that yields soon, since tests share two cores.
+/// Creates a node for `ranks` ranks that yields soon, since tests share two cores.
 pub fn node(ranks: usize, survive: bool) -> NodeMemory {
     let config = NodeConfig {
         ranks,
@@ -23,14 +23,14 @@ pub fn node(ranks: usize, survive: bool) -> NodeMemory {
     NodeMemory::create(&config).unwrap()
 }
 
-/// The context of a rank.
+/// Creates the context of a rank.
 pub fn context(node: &NodeMemory, rank: u32, settings: Settings) -> Arc<RankContext> {
     let context = RankContext::new(node, rank, settings).unwrap();
     context.block().join(std::process::id()).unwrap();
     Arc::new(context)
 }
 
-/// Runs `body` as every rank, each in a thread of its own, and gives what they return.
+/// Runs `body` as every rank, each in a thread of its own, and returns their results.
 pub fn run<R: Send + 'static>(
     ranks: usize,
     settings: Settings,

@@ -1,4 +1,5 @@
-//! Ranks as threads of one process, on nodes of their own memory, joined by UDP sockets on loopback.
+//! Ranks as threads of one process, on nodes of their own memory, joined by UDP sockets on
+//! loopback.
 
 use clump_am::{FaultPlan, NetworkResources, RankContext, Settings};
 use clump_os::alarm::Alarm;
@@ -10,14 +11,15 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// What the network between the nodes of a test is like.
+/// Properties of the network between the nodes of a test.
 #[derive(Debug, Clone)]
 pub struct Between {
-    /// Nodes; ranks are spread evenly.
+    /// Number of nodes; ranks are spread evenly.
     pub nodes: usize,
     pub security: Security,
     pub faults: Option<(FaultPlan, u64)>,
-    /// Where ranks of other nodes believe that a rank is: somebody sits between.
+    /// A rank, and the address at which ranks of other nodes believe it to be: a proxy between them
+    /// listens there.
     pub detour: Option<(u32, SocketAddr)>,
 }
 
@@ -27,7 +29,7 @@ impl Between {
     }
 }
 
-/// The contexts of all ranks, in rank order, and the memories of the nodes.
+/// Creates the contexts of all ranks, in rank order, and the memories of the nodes.
 pub fn contexts(
     ranks: usize,
     settings: Settings,
@@ -81,7 +83,7 @@ pub fn contexts(
     (contexts.collect(), nodes.clone())
 }
 
-/// Runs `body` as every rank, each in a thread of its own, and gives what they return.
+/// Runs `body` as every rank, each in a thread of its own, and returns their results.
 pub fn run<R: Send + 'static>(
     ranks: usize,
     settings: Settings,

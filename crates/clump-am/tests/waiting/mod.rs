@@ -1,4 +1,5 @@
-//! What a wait waits for wakes it, and a loop that polls in vain gives way: counted, not timed.
+//! Waits are woken by the event they wait for, and a loop that polls in vain yields: counted, not
+//! timed.
 
 use crate::cluster;
 use clump_am::{Dest, Endpoint, Handler, Name, RankContext, Reason, Settings, Tag};
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 const TAG: Tag = Tag(0x5eed);
 const SINK: Handler = Handler(1);
-/// A wait that is never woken sleeps out its nap in each of so many turns.
+/// Number of turns; in each, a wait that is never woken sleeps out its nap.
 const TURNS: usize = 20;
 const LIMIT_NS: u64 = 20_000_000_000;
 
@@ -26,8 +27,8 @@ fn until_asleep(node: &NodeMemory, rank: u32) {
     }
 }
 
-/// Rank 0 does `wait` with an endpoint of rank 1 in each turn, and reads nothing before rank 0 sleeps. Gives how
-/// often rank 1 woke it.
+/// Performs `wait` on rank 0 with an endpoint of rank 1 in each turn; rank 1 reads nothing before
+/// rank 0 sleeps. Returns how often rank 1 woke it.
 fn wakes(settings: Settings, wait: impl Fn(&Endpoint, Dest) + Send + 'static) -> u64 {
     let node = cluster::node(2, true);
     let (to_sender, go) = std::sync::mpsc::channel::<()>();
@@ -54,7 +55,7 @@ fn wakes(settings: Settings, wait: impl Fn(&Endpoint, Dest) + Send + 'static) ->
     }
     drop(to_sender);
     sending.join().unwrap();
-    // Waits count what polls have left to be counted.
+    // Waits count polls that are not counted yet.
     reader.drain().unwrap();
     let block = node.endpoint_block(1, usize::from(name.index())).unwrap();
     Counters::over(block.counters()).get(Counter::CreditWakes)
@@ -124,7 +125,7 @@ fn an_endpoint_that_closes_wakes_whoever_waits_for_it_to_read() {
     }
 }
 
-/// Polls that gave way, by yielding or by sleeping.
+/// Returns the number of polls that yielded or slept.
 fn gave_way(context: &RankContext) -> u64 {
     let counters = context.counters();
     counters.get(Counter::PollYields) + counters.get(Counter::PollSleeps)
@@ -171,7 +172,8 @@ fn a_wait_counts_messages_whichever_poll_of_it_finds_them() {
     let (done, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let context = cluster::context(&cluster::node(1, false), 0, Settings::default());
-        // Polled first: what it gets makes it send to the endpoint that waits, which is polled next.
+        // Polled first: a message to it makes it send to the endpoint that waits, which is polled
+        // next.
         let relay = Endpoint::open(&context, TAG).unwrap();
         let sender = Endpoint::open(&context, TAG).unwrap();
         let ep = Endpoint::open(&context, TAG).unwrap();

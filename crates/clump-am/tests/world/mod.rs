@@ -1,5 +1,5 @@
-//! What programs of messages send, what becomes of it, and the rule that both must obey: a request is
-//! handled exactly once or comes back exactly once, unchanged, for the right reason.
+//! Messages that programs send, their results, and the rule that both must obey: a request is
+//! handled exactly once or returned exactly once, unchanged, for the right reason.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(
     clippy::unwrap_used,
@@ -13,18 +13,18 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Takes a message and keeps quiet.
+/// Takes a message and does nothing.
 pub const SINK: Handler = Handler(1);
-/// Answers with what it got, in the same way.
+/// Replies with the words and payload it got, in the same form.
 pub const ECHO: Handler = Handler(2);
 /// Defers a request to its own endpoint's [`SINK`].
 pub const RELAY: Handler = Handler(3);
-/// Takes answers.
+/// Takes replies.
 pub const REPLY: Handler = Handler(4);
-/// Nobody sets it.
+/// A handler that no endpoint sets.
 pub const MISSING: Handler = Handler(200);
 
-/// Marks what [`RELAY`] passed on.
+/// Marks requests that [`RELAY`] passed on.
 pub const RELAYED: u64 = 1 << 40;
 /// Bytes of a segment; requests are deposited in the first half, replies in the second.
 pub const SEGMENT: u64 = 1 << 16;
@@ -34,7 +34,7 @@ pub const DEPOSIT: u64 = 256;
 /// A program that takes longer has a call that never returns.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(20);
 
-/// What a message carries besides words.
+/// Contents of a message besides words.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Carried {
     Nothing,
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Carried {
     }
 }
 
-/// Bytes that tell message `id` from others.
+/// Returns bytes that distinguish message `id` from others.
 pub fn pattern(id: u64, len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (id * 31 + i * 7 + 1) as u8).collect()
 }
@@ -75,7 +75,7 @@ pub struct Sent {
     pub handler: Handler,
     pub words: Vec<u64>,
     pub carried: Carried,
-    /// Reasons for which it must come back; empty when nothing was wrong as it was sent.
+    /// Reasons for which it must be returned; empty if it was correct when sent.
     pub refused: Vec<Reason>,
 }
 
@@ -102,7 +102,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Adds what another thread saw.
+    /// Adds the log of another thread.
     pub fn merge(&mut self, other: Log) {
         let append = |mine: &mut HashMap<u64, Vec<Arrival>>, theirs: HashMap<u64, Vec<Arrival>>| {
             theirs.into_iter().for_each(|(id, all)| mine.entry(id).or_default().extend(all));
@@ -122,7 +122,8 @@ impl Log {
         of.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// Fails when `sent` and this log break the rule. `open` tells which endpoints were open at the end.
+    /// Fails if `sent` and this log break the rule. `open` tells which endpoints were open at the
+    /// end.
     pub fn check(&self, sent: &HashMap<u64, Sent>, open: impl Fn(usize) -> bool) {
         for (&id, message) in sent {
             self.check_request(id, message, &open);
@@ -142,7 +143,8 @@ impl Log {
         assert!(times <= 1, "seen twice: {id} {message:?}: {handled:?} {back:?}");
         let target_open = message.to.is_some_and(&open);
         let must_arrive = message.refused.is_empty() && message.handler != MISSING && target_open;
-        // A target that has no such handler sends a request back, and may close while that waits for room.
+        // A target without such a handler returns the request, and may close while that waits for
+        // room.
         let may_vanish = message.refused.is_empty() && message.handler == MISSING && !target_open;
         if must_arrive || (open(message.from) && !may_vanish) {
             assert_eq!(times, 1, "lost: {id} {message:?}");
@@ -262,7 +264,7 @@ pub fn send(endpoint: &Endpoint, dest: Dest, message: &Sent) -> clump_am::Result
     }
 }
 
-/// Runs `program` in a thread of its own and fails when it does not end: a call that blocks for ever
+/// Runs `program` in a thread of its own and fails if it does not end: a call that blocks for ever
 /// would hide which program it was. The limit is generous; programs take milliseconds.
 pub fn in_time(program: impl FnOnce() + Send + 'static) {
     let (ended, end) = std::sync::mpsc::channel();

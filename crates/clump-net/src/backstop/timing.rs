@@ -1,33 +1,34 @@
-//! Where the time of messages goes in a stack that a rank drives itself, seen in a sample (papers 002, table 2, and 003,
-//! section 4). A message costs too little to be timed each (55 ns in a stream), so one in [`EVERY`] is; and one in
-//! [`TURNS`] of the turns in which a rank looks or sends what has gathered.
+//! Times of messages in a stack that a rank drives itself, taken from a sample (papers 002, table
+//! 2, and 003, section 4). A message costs too little to be timed each (55 ns in a stream), so one
+//! in [`EVERY`] is; and one in [`TURNS`] of the turns in which a rank polls or sends what has
+//! gathered.
 //!
-//! Gaps between what is timed are random: programs repeat themselves, and what is timed in step with them is always
-//! the same (RFC 2330, 11.1).
+//! Gaps between timed messages are random: programs repeat themselves, and a sample in step with
+//! them always times the same (RFC 2330, 11.1).
 
 use crate::stack::Stack;
 use clump_proto::Nanos;
 use clump_trace::{SMALL, Sampler, Timed};
 use std::collections::VecDeque;
 
-/// Messages to one that is timed, on average.
+/// Messages per timed message, on average.
 pub const EVERY: u32 = 64;
-/// Turns to one that is timed, on average.
+/// Turns per timed turn, on average.
 pub const TURNS: u32 = 8;
-/// Timed messages that may wait for their packet. Of more, later ones are not timed.
+/// Timed messages that may wait for their packet. Further ones are not timed.
 const MAX_PENDING: usize = 64;
 
-/// What the sample says; of small messages and of large ones.
+/// Times derived from the sample; of small messages and of large ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
-    /// From the first refusal for want of room, if there was one, until the message was taken. A message that finds room
-    /// waits for nothing.
+    /// From the first refusal for want of room, if there was one, until the message was accepted. A
+    /// message that finds room does not wait.
     pub source: [Timed; 2],
-    /// From then until its packet was sent.
+    /// From its acceptance until its packet was sent.
     pub to_wire: [Timed; 2],
-    /// From the look that found it until its handler begins.
+    /// From the poll that found it until its handler begins.
     pub delivery: [Timed; 2],
-    /// Time spent in the stack: of all turns and messages, as those that were timed say.
+    /// Time spent in the stack: by all turns and messages, estimated from the timed ones.
     pub busy: Nanos,
 }
 
@@ -35,27 +36,27 @@ pub struct Times {
 #[derive(Debug)]
 struct Pending {
     peer: u32,
-    /// It has left once the stack has sent all units below this.
+    /// The packet has left once the stack has sent all units below this.
     end: u64,
     taken: Nanos,
     size: usize,
 }
 
-/// See the module. Belongs to whoever holds the lock of the stack.
+/// The sample of a stack's times. Used under the lock of the stack.
 #[derive(Debug)]
 pub(super) struct Timing {
     dice: Sampler,
-    /// Messages until one is timed; 0: the next one is looked at, for that or because one was refused.
+    /// Messages until one is timed; 0: the next one is due, for that or because one was refused.
     until: u32,
-    /// What `until` was before a message was refused.
+    /// Value of `until` before a message was refused.
     before: u32,
     refused: Option<Nanos>,
     /// The gap that ends with the next timed message.
     gap: u32,
-    /// What messages have waited for room since one was timed: of small ones and of large ones.
+    /// Time that messages have waited for room since one was timed: small ones and large ones.
     waited: [Nanos; 2],
     pending: VecDeque<Pending>,
-    /// Messages until one that arrives is timed.
+    /// Arriving messages until one is timed.
     until_arrival: u32,
     /// Turns until one is timed, and the gap that ends with it.
     until_turn: u32,
@@ -90,19 +91,19 @@ impl Timing {
         self.times
     }
 
-    /// Whether what becomes of the next message has to be told to [`Timing::on_pushed`].
+    /// Returns true if the result of the next message has to be passed to [`Timing::on_pushed`].
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.until == 0
     }
 
-    /// A message was taken that is not due.
+    /// Counts an accepted message that is not due.
     #[inline]
     pub(super) fn on_taken(&mut self) {
         self.until = self.until.wrapping_sub(1);
     }
 
-    /// A message found no room; the next that is taken has waited since then.
+    /// Notes that a message found no room; the next one accepted has waited since then.
     #[cold]
     pub(super) fn on_refused(&mut self, now: Nanos) {
         if self.refused.is_none() {
@@ -111,8 +112,8 @@ impl Timing {
         }
     }
 
-    /// A message that was due was taken: offered at `began`, and the stack done with it at `now`. `peer` says for whom,
-    /// `bytes` how long its payload is.
+    /// Records a message that was due and was accepted: offered at `began`, and done by the stack
+    /// at `now`. `peer` is its target, `bytes` the length of its payload.
     #[cold]
     pub(super) fn on_pushed(
         &mut self,
@@ -130,7 +131,8 @@ impl Timing {
                 return;
             }
         }
-        // It stands for all since the last that was timed, and what they have waited is shared out among them.
+        // It stands for all since the last timed one, and the time that they have waited is divided
+        // among them.
         let gap = Nanos::from(self.gap);
         let share = std::mem::take(&mut self.waited[size]) / gap;
         let source = &mut self.times.source[size];
@@ -146,13 +148,13 @@ impl Timing {
         self.until = self.gap - 1;
     }
 
-    /// Whether timed messages wait for their packet.
+    /// Returns true if timed messages wait for their packet.
     #[inline]
     pub(super) fn is_waiting(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// The stack has sent what it could until `now`.
+    /// Records the packets that the stack has sent until `now`.
     #[cold]
     pub(super) fn on_sent(&mut self, stack: &Stack, now: Nanos) {
         let Self { pending, times, .. } = self;
@@ -165,7 +167,7 @@ impl Timing {
         });
     }
 
-    /// Messages are about to be handled: which of them is to be timed, if any.
+    /// Returns which of the messages about to be handled is to be timed, if any.
     #[inline]
     pub(super) fn arrival(&mut self, count: usize) -> Option<usize> {
         let at = self.until_arrival as usize;
@@ -173,17 +175,17 @@ impl Timing {
             self.until_arrival -= count as u32;
             return None;
         }
-        // What follows in this batch is passed over.
+        // The rest of this batch is skipped.
         self.until_arrival = self.dice.gap(EVERY) - 1;
         Some(at)
     }
 
-    /// A message waited so long for its handler.
+    /// Records the time that a message waited for its handler.
     pub(super) fn on_delivery(&mut self, bytes: usize, waited: Nanos) {
         self.times.delivery[usize::from(bytes > SMALL)].add(waited);
     }
 
-    /// Whether the turn that begins is timed.
+    /// Returns true if the turn that begins is timed.
     #[inline]
     pub(super) fn is_turn_due(&mut self) -> bool {
         let due = self.until_turn == 0;
@@ -191,7 +193,7 @@ impl Timing {
         due
     }
 
-    /// A turn that was due is over; with `time`, it found something to do for so long.
+    /// Records a turn that was due; `time` is its duration if it found something to do.
     #[cold]
     pub(super) fn on_turn(&mut self, time: Option<Nanos>) {
         self.times.busy += time.unwrap_or(0) * Nanos::from(self.turn_gap);
@@ -216,7 +218,7 @@ mod tests {
                     timed += 1;
                 }
             }
-            // Of a long batch no more than one.
+            // One of a long batch at most.
             let expected = 400_000 / (EVERY as usize).max(batch);
             assert!((expected / 2..=expected * 2).contains(&timed), "{batch}: {timed}");
             let (first, last) = places.split_at(batch.min(EVERY as usize) / 2);

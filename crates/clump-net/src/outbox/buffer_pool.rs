@@ -1,37 +1,41 @@
-//! Rows of one kind: the one that is being filled, those before it that something still needs, and those kept for reuse.
+//! Send buffers of one kind: the one being filled, those before it that are still needed, and those
+//! kept for reuse.
 
 use super::HEADROOM;
 use super::send_buffer::{BufferRange, SendBuffer};
 use std::collections::VecDeque;
 
-/// Bytes of rows kept for reuse of those that were under way at one time.
+/// Bytes of send buffers kept for reuse, of those in flight at one time.
 const SPARE: usize = 1 << 20;
-/// Most bytes that rows which are shown may grow to.
+/// Most bytes that zero-copy send buffers may grow to.
 const MAX_SPARE: usize = 4 << 20;
-/// Every so many rows that are begun one is new until there are so many, so that only long streams have them all.
+/// Until the pool has grown, one in so many send buffers is new, so that only long streams have all
+/// of them.
 const GROWING: u64 = 4;
 
-/// See the module. Rows are numbered one by one.
+/// A pool of send buffers, numbered consecutively.
 #[derive(Debug)]
 pub(super) struct BufferPool {
-    /// The row that is being filled, those before it that something still needs, and the number of the first.
+    /// The send buffer being filled, those before it that are still needed, and the number of the
+    /// first.
     send_buffer: SendBuffer,
     send_buffers: VecDeque<SendBuffer>,
     first: u64,
     spare: VecDeque<SendBuffer>,
     spare_bytes: usize,
-    /// Rows that are shown become more than are needed until there are so many bytes: then one that comes back has left the
-    /// caches of the core that received it when it is filled again. Taking every line of it away from there costs five
-    /// times as much (ADR 22).
+    /// Zero-copy buffers become more than are needed until they have so many bytes: a reused one
+    /// has then left the caches of the core that received it when it is filled again. Taking every
+    /// line of it away from there costs five times as much (ADR 22).
     grows_to: usize,
     capacity: usize,
     tail: usize,
-    /// Others read what lies here.
+    /// True if the kernel may read the buffers (zero-copy).
     shown: bool,
 }
 
 impl BufferPool {
-    /// For units of at most `capacity` bytes with `tail` bytes behind each. `shown`: the kernel may read them there.
+    /// Creates a pool for units of at most `capacity` bytes with `tail` bytes behind each. `shown`:
+    /// the kernel may read them in place (zero-copy).
     pub(super) fn new(capacity: usize, tail: usize, shown: bool) -> Self {
         Self {
             shown,
@@ -46,7 +50,7 @@ impl BufferPool {
         }
     }
 
-    /// Rows that are shown become more until they are so many bytes.
+    /// Lets zero-copy buffers grow up to so many bytes.
     pub(super) fn set_growth(&mut self, bytes: usize) {
         self.grows_to = bytes.min(MAX_SPARE);
         while self.spare_bytes > self.grows_to.max(SPARE)
@@ -56,38 +60,38 @@ impl BufferPool {
         }
     }
 
-    /// Most bytes of a unit.
+    /// Returns the largest size of a unit.
     #[inline]
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Bytes behind a unit.
+    /// Returns the number of bytes behind a unit.
     #[inline]
     pub(super) fn tail(&self) -> usize {
         self.tail
     }
 
-    /// Units may be longer, or shorter, from now on.
+    /// Sets the largest size of a unit from now on.
     pub(super) fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity;
         self.spare.clear();
         self.spare_bytes = 0;
     }
 
-    /// The row that is being filled.
+    /// Returns the send buffer being filled.
     #[inline]
     pub(super) fn filling(&self) -> &SendBuffer {
         &self.send_buffer
     }
 
-    /// The same, to be filled.
+    /// Returns the send buffer being filled, mutably.
     #[inline]
     pub(super) fn filling_mut(&mut self) -> &mut SendBuffer {
         &mut self.send_buffer
     }
 
-    /// The row that is called `row`.
+    /// Returns the send buffer of that number.
     #[inline]
     pub(super) fn get(&self, send_buffer: u64) -> Option<&SendBuffer> {
         let at = usize::try_from(send_buffer.checked_sub(self.first)?).ok()?;
@@ -98,7 +102,7 @@ impl BufferPool {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns the send buffer of that number, mutably.
     #[inline]
     pub(super) fn get_mut(&mut self, send_buffer: u64) -> Option<&mut SendBuffer> {
         let at = usize::try_from(send_buffer.checked_sub(self.first)?).ok()?;
@@ -109,13 +113,13 @@ impl BufferPool {
         }
     }
 
-    /// Whether the row that is being filled takes another unit.
+    /// Returns true if the send buffer being filled has room for another unit.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.send_buffer.has_room(self.capacity, self.tail)
     }
 
-    /// Begins a packet: behind the last one, or in a row of its own; gives where.
+    /// Begins a packet: behind the last one, or in a new send buffer; returns its offset.
     #[inline]
     pub(super) fn begin(&mut self) -> usize {
         if !self.has_room() {
@@ -124,7 +128,7 @@ impl BufferPool {
         self.send_buffer.begin()
     }
 
-    /// Number of the row that is being filled.
+    /// Returns the number of the send buffer being filled.
     #[inline]
     pub(super) fn number(&self) -> u64 {
         self.first + self.send_buffers.len() as u64
@@ -140,7 +144,7 @@ impl BufferPool {
     fn next_row(&mut self) {
         let there = self.spare_bytes + (self.send_buffers.len() + 1) * self.send_buffer.capacity();
         let spare = if !self.shown {
-            // The one that came back last, which the cache is likely to hold.
+            // The most recently released buffer, which the cache is likely to hold.
             self.spare.pop_back()
         } else if there < self.grows_to && self.number().is_multiple_of(GROWING) {
             None
@@ -162,7 +166,7 @@ impl BufferPool {
         }
     }
 
-    /// Keeps a row that nothing needs any more.
+    /// Keeps a send buffer that is not needed any more for reuse.
     #[inline]
     fn recycle(&mut self, mut send_buffer: SendBuffer) {
         let room = send_buffer.capacity();
@@ -174,7 +178,7 @@ impl BufferPool {
         }
     }
 
-    /// A unit of this row is not needed any more.
+    /// Releases a unit of this send buffer.
     #[inline]
     pub(super) fn release(&mut self, send_buffer: u64) {
         let Some(send_buffer) = self.get_mut(send_buffer) else { return };
@@ -192,7 +196,7 @@ impl BufferPool {
         }
     }
 
-    /// Gives up all rows but those kept for reuse.
+    /// Gives up all send buffers but those kept for reuse.
     pub(super) fn clear(&mut self) {
         (self.send_buffer, self.send_buffers) = (SendBuffer::default(), VecDeque::new());
     }

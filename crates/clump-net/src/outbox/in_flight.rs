@@ -1,23 +1,24 @@
-//! Units under way, as the packets that carry them.
+//! Units in flight, as the packets that carry them.
 
 use super::send_buffer::{BufferRange, SendBuffer};
 use super::{HEADROOM, Outbox};
 use crate::seal::Sealer;
 use std::borrow::Cow;
 
-/// A unit under way.
+/// A unit in flight.
 #[derive(Debug)]
 pub(super) struct InFlightUnit {
     pub(super) place: BufferRange,
-    /// Where it lies if it is in no row of the outbox.
+    /// The unit's own send buffer, if it is in none of the pool.
     pub(super) own: Option<Box<SendBuffer>>,
-    /// Its packet is kept among the covers, and the unit itself no more.
+    /// True if its packet is kept among the sealed buffers, and the unit itself is not kept any
+    /// more.
     pub(super) covered: bool,
     pub(super) acked: bool,
-    /// The unit that ends the message that this one has a piece of, whose payload would have to be
-    /// returned whole.
+    /// The last unit of the message that this one holds a fragment of; that message's payload would
+    /// have to be returned whole.
     pub(super) kept_for: u64,
-    /// The kernel may have been shown a packet of it where that lies, which stays as it is.
+    /// True if the kernel may have got its packet zero-copy, so that it must not change.
     shown: bool,
 }
 
@@ -27,12 +28,12 @@ impl InFlightUnit {
         Self { place, own: None, covered: false, acked: false, kept_for, shown: false }
     }
 
-    /// One that lies in a row of its own.
+    /// Creates one that has a send buffer of its own.
     pub(super) fn apart(own: SendBuffer, place: BufferRange, number: u64) -> Self {
         Self { own: Some(Box::new(own)), ..Self::new(place, number) }
     }
 
-    /// Whether it lies in a row of units.
+    /// Returns true if it lies in a send buffer of the pool of units.
     #[inline]
     pub(super) fn is_in_row(&self) -> bool {
         self.own.is_none() && !self.covered
@@ -52,7 +53,7 @@ impl Outbox {
         self.units_in_flight.get_mut(at)
     }
 
-    /// The body of a unit under way, taken out of its packet if that is all there is.
+    /// Returns the body of a unit in flight, decrypted from its packet if only that is kept.
     pub(super) fn body_of<'a>(
         &'a self,
         unit: &'a InFlightUnit,
@@ -72,25 +73,27 @@ impl Outbox {
         send_buffer.get(at + HEADROOM, end).map(Cow::Borrowed)
     }
 
-    /// The body of a unit under way.
+    /// Returns the body of a unit in flight.
     #[inline]
     pub(crate) fn unit(&self, number: u64, sealer: &Sealer) -> Option<Cow<'_, [u8]>> {
         self.body_of(self.in_flight(number)?, sealer)
     }
 
-    /// Bytes of a unit under way; `None`: there is none of that number.
+    /// Returns the bytes of a unit in flight; `None` if there is none of that number.
     #[inline]
     pub(crate) fn unit_bytes(&self, number: u64) -> Option<usize> {
         self.in_flight(number).map(|unit| unit.place.bytes())
     }
 
-    /// Whether the packet of a unit is to be made elsewhere: the last one must not be touched any more.
+    /// Returns true if the unit's packet must be built elsewhere: the last one must not be touched
+    /// any more.
     #[inline]
     pub(crate) fn is_zero_copy(&self, number: u64) -> bool {
         self.in_flight(number).is_some_and(|unit| unit.shown || unit.covered)
     }
 
-    /// A unit under way as the packet that carries it, with room for header and checksum, to be filled in.
+    /// Returns a unit in flight as the packet that carries it, with room for header and checksum,
+    /// to be filled in.
     #[inline]
     pub(crate) fn packet_mut(&mut self, number: u64) -> Option<&mut [u8]> {
         let tail = self.pool.tail();
@@ -102,7 +105,7 @@ impl Outbox {
         self.pool.get_mut(send_buffer)?.get_mut(at, end + tail)
     }
 
-    /// The packet as it was filled in.
+    /// Returns the packet as it was filled in.
     #[inline]
     pub(crate) fn packet(&self, number: u64) -> Option<&[u8]> {
         let unit = self.in_flight(number)?;
@@ -114,7 +117,7 @@ impl Outbox {
         send_buffer.get(at, end + self.pool.tail())
     }
 
-    /// The kernel is about to be shown the packet of a unit where it lies.
+    /// Notes that the kernel is about to get the packet of a unit zero-copy.
     #[inline]
     pub(crate) fn on_zero_copy_send(&mut self, number: u64) {
         if let Some(unit) = self.in_flight_mut(number) {

@@ -1,10 +1,11 @@
-//! Messages that take several frames: the one that begins them, and their pieces.
+//! Messages of several frames: the frame that begins them, and their fragments.
 
 use super::{LongMessage, MIN_PIECE, Outbox, PayloadFragment, Progress};
 use clump_wire::frame::{self, FrameHead, FrameKind, MessageFragment};
 
 impl Outbox {
-    /// Packs a long message, or as much of it as is at hand and `most` bytes allow; true when that was all.
+    /// Packs a long message, or as much of it as is available and `most` bytes allow; returns true
+    /// if that was all.
     pub(crate) fn append_some(
         &mut self,
         head: &FrameHead,
@@ -24,8 +25,8 @@ impl Outbox {
         self.append_fragments(head, words, payload, progress, most)
     }
 
-    /// Packs as many pieces of a message as are at hand and `most` bytes of units allow; true when that was
-    /// all.
+    /// Packs as many fragments of a message as are available and `most` bytes of units allow;
+    /// returns true if that was all.
     pub(super) fn append_fragments(
         &mut self,
         head: &FrameHead,
@@ -58,7 +59,7 @@ impl Outbox {
             self.put(&part, true, &[], data);
             progress.done += bytes;
             if self.room() < MIN_PIECE && progress.done < payload.total {
-                // It need not wait for the next piece to be sent.
+                // It need not wait for the next fragment to be sent.
                 self.close();
             }
         }
@@ -73,13 +74,13 @@ impl Outbox {
         true
     }
 
-    /// Whether a long message is being packed, of which more is to come.
+    /// Returns true if a long message is partly packed.
     #[inline]
     pub(super) fn is_packing(&self) -> bool {
         self.begun.back().is_some_and(|begun| begun.last.is_none())
     }
 
-    /// The rest of a long message will not be packed: whoever sends it is gone. The peer is told where it ends.
+    /// Abandons a long message whose sender is gone. The peer is told where it ends.
     pub(crate) fn abandon(&mut self, progress: Progress) {
         let number = progress.message;
         let unended =
@@ -97,7 +98,7 @@ impl Outbox {
         }
     }
 
-    /// The frame that begins a message of several, with as much payload as fits.
+    /// Packs the frame that begins a message of several, with as much payload as fits.
     fn begin(
         &mut self,
         head: &FrameHead,
@@ -180,7 +181,7 @@ mod tests {
         long(&mut outbox, 50_000, 50_000);
         send_all(&mut outbox);
         assert_eq!((outbox.begun.len(), outbox.waiting()), (0, 0));
-        // A second time there is nothing to be said.
+        // A second call has nothing to send.
         outbox.abandon(progress);
         assert!(!outbox.has_waiting());
     }

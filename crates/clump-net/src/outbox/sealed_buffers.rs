@@ -1,8 +1,7 @@
-//! Packets that sealing has made of units, where they can stay until they have arrived: so their pages may be shown to
-//! the kernel.
+//! Encrypted packets, kept until acknowledged so that they can be sent zero-copy.
 //!
-//! They lie in rows of their own, which never hold anything that is not encrypted: whatever may still be read there
-//! after its unit was acknowledged tells nobody anything.
+//! They lie in send buffers of their own, which never hold anything that is not encrypted: bytes
+//! that may still be read there after their unit was acknowledged reveal nothing.
 
 use super::Outbox;
 use super::buffer_pool::BufferPool;
@@ -10,16 +9,16 @@ use super::send_buffer::BufferRange;
 use clump_driver::MIN_KEPT;
 use std::collections::VecDeque;
 
-/// See the module.
+/// Encrypted packets of units, kept until acknowledged.
 #[derive(Debug)]
 pub(super) struct SealedBuffers {
     pool: BufferPool,
-    /// Of which unit the packets are that are needed yet, and in which row each is.
+    /// Unit and send buffer number of each packet that is still needed.
     units: VecDeque<(u64, u64)>,
 }
 
 impl SealedBuffers {
-    /// For units of at most `capacity` bytes with `tail` bytes behind each.
+    /// Creates buffers for units of at most `capacity` bytes with `tail` bytes behind each.
     pub(super) fn new(capacity: usize, tail: usize) -> Self {
         Self { pool: BufferPool::new(capacity, tail, true), units: VecDeque::new() }
     }
@@ -37,7 +36,7 @@ impl SealedBuffers {
         self.units.clear();
     }
 
-    /// Keeps a packet behind the one before it; gives where.
+    /// Keeps a packet behind the one before it; returns its place.
     fn keep(&mut self, unit: u64, packet: &[u8]) -> BufferRange {
         let at = self.pool.begin();
         let tail = self.pool.tail();
@@ -50,7 +49,7 @@ impl SealedBuffers {
         BufferRange { send_buffer, at, end }
     }
 
-    /// Units below `base` are not needed any more.
+    /// Releases the packets of units below `base`.
     #[inline]
     pub(super) fn release(&mut self, base: u64) {
         while let Some(&(unit, send_buffer)) = self.units.front()
@@ -63,23 +62,23 @@ impl SealedBuffers {
 }
 
 impl Outbox {
-    /// Whether these bytes lie anywhere where others may look.
+    /// Returns true if these bytes lie in memory that the kernel may read.
     #[cfg(test)]
     pub(crate) fn covers_hold(&self, bytes: &[u8]) -> bool {
         self.covers.pool.filling().packets().windows(bytes.len()).any(|window| window == bytes)
     }
 
-    /// Whether so much goes out, with the unit that was launched last, that packets had better be shown to the kernel
-    /// where they lie.
+    /// Returns true if so much is sent, with the unit launched last, that packets should be sent
+    /// zero-copy.
     #[inline]
     pub(crate) fn has_much(&self) -> bool {
         let bytes = self.units_in_flight.back().map_or(0, |unit| unit.place.bytes());
         bytes + self.waiting >= MIN_KEPT || self.is_packing()
     }
 
-    /// Makes the packet of a unit with `seal`, and keeps that, behind the one before it, instead of the unit: so its
-    /// memory is used for the next one while the nearest cache has it. `None`: nothing has happened, since there is no
-    /// place for it.
+    /// Builds the packet of a unit with `seal`, and keeps it, behind the one before it, instead of
+    /// the unit: the unit's memory is then used for the next one while the nearest cache has it.
+    /// `None`: nothing has changed, since there is no place for it.
     pub(crate) fn cover(&mut self, unit: u64, seal: impl FnOnce(&mut [u8])) -> Option<BufferRange> {
         let at = usize::try_from(unit.checked_sub(self.base)?).ok()?;
         let Self { pool, covers, units_in_flight, .. } = self;
@@ -103,14 +102,14 @@ impl Outbox {
         Some(place)
     }
 
-    /// A packet that is kept.
+    /// Returns a kept packet.
     #[inline]
     pub(crate) fn covered(&self, place: BufferRange) -> Option<&[u8]> {
         let pool = &self.covers.pool;
         pool.get(place.send_buffer)?.get(place.at, place.end + pool.tail())
     }
 
-    /// Whether the next packet that is kept will lie in another row than the last.
+    /// Returns true if the next packet to keep will lie in another send buffer than the last.
     #[inline]
     pub(super) fn covers_turn(&self) -> bool {
         !self.covers.pool.has_room()

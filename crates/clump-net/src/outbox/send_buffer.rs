@@ -1,31 +1,33 @@
-//! Where units lie: in rows, each as the packet that carries it, with room for a header before it and for a checksum
-//! behind it.
+//! Memory of units: each lies in a send buffer as the packet that carries it, with room for a
+//! header before it and for a checksum behind it.
 //!
-//! Packets of one row lie back to back, so that what leaves in one burst is one piece of memory for the kernel. A row is
-//! as long as one segmented send, or as one unit that is longer than half of that.
+//! Packets of one send buffer lie back to back, so that a burst is one contiguous range for the
+//! kernel. A send buffer is as long as one segmented send, or as one unit that is longer than half
+//! of that.
 
 use super::{HEADROOM, Outbox, TAILROOM};
 use clump_driver::MIN_KEPT;
 
-/// Packets that are shown to the kernel begin with a page, so that they lie in as few as possible.
+/// Zero-copy packets begin at a page boundary, so that they span as few pages as possible.
 const PAGE: usize = 4096;
 
-/// Most bytes of a row that holds several packets: what a segmented send takes.
+/// Most bytes of a send buffer with several packets: as many as a segmented send takes.
 const MAX_BYTES: usize = 65_507;
 
-/// See the module. One that was never made is empty and has no room.
+/// Memory for consecutive packets. The default is empty and has no room.
 #[derive(Debug, Default)]
 pub(super) struct SendBuffer {
     bytes: Vec<u8>,
-    /// Where the first packet begins.
+    /// Offset of the first packet.
     start: usize,
-    /// Where the last may end.
+    /// Largest offset at which the last packet may end.
     most: usize,
-    /// Units in it that something still needs.
+    /// Units in it that are still needed.
     pub(super) units: u32,
 }
 
-/// Where a unit lies: which row, where its packet begins there, and where it ends itself.
+/// Place of a unit: its send buffer, the offset at which its packet begins, and that at which the
+/// unit ends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BufferRange {
     pub(super) send_buffer: u64,
@@ -34,7 +36,7 @@ pub(crate) struct BufferRange {
 }
 
 impl BufferRange {
-    /// Bytes of the unit.
+    /// Returns the bytes of the unit.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.end - self.at - HEADROOM
@@ -42,41 +44,42 @@ impl BufferRange {
 }
 
 impl SendBuffer {
-    /// For as many units of up to `capacity` bytes, with `tail` bytes behind each, as one send takes; one at least.
+    /// Creates one for as many units of up to `capacity` bytes, with `tail` bytes behind each, as
+    /// one send takes; one at least.
     pub(super) fn new(capacity: usize, tail: usize) -> Self {
         let packet = HEADROOM + capacity + tail;
         Self::of((MAX_BYTES / packet).max(1) * packet)
     }
 
-    /// For one unit of up to `capacity` bytes.
+    /// Creates one for one unit of up to `capacity` bytes.
     pub(super) fn for_one(capacity: usize) -> Self {
         Self::of(HEADROOM + capacity)
     }
 
     fn of(packets: usize) -> Self {
         let room = packets + TAILROOM;
-        // So much that all pages its packets lie in are its own.
+        // Enough slack that all pages of its packets are its own.
         let slack = if room < MIN_KEPT { 0 } else { 2 * PAGE };
         let mut bytes: Vec<u8> = Vec::with_capacity(room + slack);
-        // Nothing depends on it: were the memory to move, packets would lie in one page more.
+        // Not a matter of correctness: were the memory to move, packets would span one more page.
         let start = if slack == 0 { 0 } else { bytes.as_ptr().addr().wrapping_neg() % PAGE };
         bytes.resize(start, 0);
         Self { bytes, start, most: start + packets, units: 0 }
     }
 
-    /// Whether another unit of up to `capacity` bytes has room.
+    /// Returns true if there is room for another unit of up to `capacity` bytes.
     #[inline]
     pub(super) fn has_room(&self, capacity: usize, tail: usize) -> bool {
         self.bytes.len() + HEADROOM + capacity + tail <= self.most
     }
 
-    /// Bytes that its packets may have.
+    /// Returns the bytes that its packets may have.
     #[inline]
     pub(super) fn capacity(&self) -> usize {
         self.most - self.start
     }
 
-    /// Begins a packet; gives where.
+    /// Begins a packet; returns its offset.
     #[inline]
     pub(super) fn begin(&mut self) -> usize {
         let at = self.bytes.len();
@@ -85,13 +88,13 @@ impl SendBuffer {
         at
     }
 
-    /// Where the packets end so far.
+    /// Returns the offset at which the packets end so far.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Where frames are appended.
+    /// Returns the vector to which frames are appended.
     #[inline]
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
@@ -115,13 +118,13 @@ impl SendBuffer {
         self.bytes.get_mut(from..to)
     }
 
-    /// All its packets.
+    /// Returns all its packets.
     #[inline]
     pub(super) fn packets(&self) -> &[u8] {
         self.bytes.get(self.start..).unwrap_or_default()
     }
 
-    /// Forgets what it holds.
+    /// Clears its contents.
     #[inline]
     pub(super) fn clear(&mut self) {
         self.bytes.truncate(self.start);
@@ -130,8 +133,8 @@ impl SendBuffer {
 }
 
 impl Drop for SendBuffer {
-    /// A packet of it may wait to be sent yet, to a peer that was given up for example: what this memory is used for
-    /// next must not go out with it.
+    /// Zeroes large buffers: a packet may still wait in the kernel, for a peer that was given up
+    /// for example, and the memory's next contents must not be sent with it.
     fn drop(&mut self) {
         if self.bytes.capacity() < MIN_KEPT {
             return;
@@ -144,13 +147,14 @@ impl Drop for SendBuffer {
 }
 
 impl Outbox {
-    /// Begins a unit: behind the last one, or in a row of its own.
+    /// Begins a unit: behind the last one, or in a new send buffer.
     #[inline]
     pub(super) fn begin_unit(&mut self) {
         self.open = Some(self.pool.begin());
     }
 
-    /// Bytes of the whole units that wait and leave in one piece, if there are several.
+    /// Returns the bytes of the whole units that wait and are contiguous in one send buffer, if
+    /// there are several.
     pub(crate) fn row_bytes(&self) -> usize {
         let Some(first) = self.closed.front() else { return 0 };
         let count = self.closed.partition_point(|unit| unit.send_buffer <= first.send_buffer);
@@ -158,8 +162,8 @@ impl Outbox {
         if count > 1 { last.map_or(0, |last| last.end - first.at) } else { 0 }
     }
 
-    /// Whether the next packet to send lies, or will lie, in another row than the last that was sent, also among the
-    /// sealed ones (`covers`).
+    /// Returns true if the next packet to send lies, or will lie, in another send buffer than the
+    /// last one sent; `covers`: among the sealed ones.
     #[inline]
     pub(crate) fn turns_to_next_row(&self, covers: bool) -> bool {
         if covers {

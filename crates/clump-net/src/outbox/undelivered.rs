@@ -1,10 +1,10 @@
-//! Messages out of the units that carried them, when these will not arrive any more.
+//! Messages recovered from the units that carried them, when these will not arrive any more.
 
 use super::{LongMessage, Unsent};
 use clump_wire::frame::{self, Frame, FrameHead, FrameKind};
 use std::collections::VecDeque;
 
-/// Puts messages together again out of the units that carried them.
+/// Reassembles messages from the units that carried them.
 #[derive(Debug, Default)]
 pub(super) struct UndeliveredMessages {
     begun: VecDeque<LongMessage>,
@@ -13,7 +13,7 @@ pub(super) struct UndeliveredMessages {
     parted: Vec<(u64, usize)>,
 }
 
-/// Whether a message has arrived as far as is known.
+/// Delivery of a message, as far as is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Arrived,
@@ -21,7 +21,7 @@ enum Delivery {
 }
 
 impl UndeliveredMessages {
-    /// Of what long messages have begun it knows.
+    /// Starts with the long messages that have begun.
     pub(super) fn new(begun: VecDeque<LongMessage>) -> Self {
         Self { begun, ..Self::default() }
     }
@@ -67,7 +67,7 @@ impl UndeliveredMessages {
         }
     }
 
-    /// A long message whose beginning has arrived, and some of the rest has not.
+    /// Adds a long message whose beginning has arrived, and some of the rest has not.
     fn add_begun(&mut self, message: u64) -> Option<usize> {
         let begun = self.begun.iter().find(|begun| begun.message == message)?;
         let (head, words) = (begun.head, begun.words.clone());
@@ -78,7 +78,7 @@ impl UndeliveredMessages {
     }
 
     pub(super) fn finish(mut self) -> Vec<Unsent> {
-        // Of a message that was not even packed whole, something has not arrived.
+        // Part of a message that was not even packed whole has not arrived.
         let unfinished = self.begun.iter().filter(|begun| begun.last.is_none());
         for message in unfinished.map(|begun| begun.message).collect::<Vec<_>>() {
             match self.parted.iter().find(|(number, _)| *number == message) {

@@ -1,26 +1,28 @@
-//! Control before data: small messages go ahead of units that wait (paper 003, section 4: locks and control
-//! messages queue behind page transfers in the interface unless they have a way of their own).
+//! Control before data: small messages go ahead of waiting units (paper 003, section 4: locks and
+//! control messages queue behind page transfers in the interface unless they have a path of their
+//! own).
 //!
-//! What is small, carries no payload and asks for no order is packed into a unit of its own while others wait.
-//! That one goes first, also a little beyond the window, which bulk keeps full. It may not fill more than a
-//! quarter of a unit between two units of bulk; what finds no room there waits in line. So bulk always goes on,
-//! and with nothing waiting everything shares packets as before.
+//! A message that is small, carries no payload and asks for no order is packed into a unit of its
+//! own while others wait. That unit is sent first, also a little beyond the window, which bulk
+//! keeps full. It may not fill more than a quarter of a unit between two units of bulk; a message
+//! that finds no room there queues with the others. So bulk always proceeds, and with nothing
+//! waiting all messages share packets as before.
 
 use super::send_buffer::SendBuffer;
 use super::{HEADROOM, InFlightUnit, Outbox};
 use clump_wire::frame::{self, FrameHead, FrameKind, Route};
 
-/// A share of a unit for a message of the largest size.
+/// Share of a unit that fits a message of the largest size.
 const MIN_SHARE: usize = 256;
 
-/// The unit that goes ahead, and how much has gone ahead.
+/// The unit that goes ahead, and an account of what went ahead.
 #[derive(Debug, Default)]
 pub(super) struct UrgentUnit {
     send_buffer: Option<SendBuffer>,
     route: Option<Route>,
     /// Bytes that went ahead since the last unit of bulk.
     ahead: usize,
-    /// Units that went ahead of others, ever.
+    /// Number of units that have gone ahead of others.
     units: u64,
 }
 
@@ -29,7 +31,7 @@ impl UrgentUnit {
         self.send_buffer.is_none()
     }
 
-    /// What waits in it.
+    /// Returns the frames that wait in it.
     pub(super) fn body(&self) -> &[u8] {
         self.send_buffer
             .as_ref()
@@ -41,19 +43,19 @@ impl UrgentUnit {
         (self.send_buffer, self.route) = (None, None);
     }
 
-    /// How many unit numbers were given to units that went ahead of others.
+    /// Returns how many unit numbers were given to units that went ahead of others.
     pub(super) fn units(&self) -> u64 {
         self.units
     }
 
-    /// A unit of bulk goes.
+    /// Notes that a unit of bulk is sent.
     #[inline]
     pub(super) fn on_bulk(&mut self) {
         self.ahead = 0;
     }
 }
 
-/// Whether a message is control: it may overtake what carries data.
+/// Returns true if a message is control: it may overtake data.
 #[inline]
 pub(crate) fn is_control(head: &FrameHead, payload: &[u8]) -> bool {
     let small = matches!(
@@ -64,23 +66,24 @@ pub(crate) fn is_control(head: &FrameHead, payload: &[u8]) -> bool {
 }
 
 impl Outbox {
-    /// Bytes that may go ahead between two units of bulk.
+    /// Returns the bytes that may go ahead between two units of bulk.
     fn share(&self) -> usize {
         (self.pool.capacity() / 4).max(MIN_SHARE)
     }
 
-    /// Whether a control message would find room ahead of what waits.
+    /// Returns true if a control message would find room ahead of waiting units.
     pub(crate) fn has_urgent_room(&self) -> bool {
         self.has_salvo() && self.urgent.body().len() + MIN_SHARE <= self.share()
     }
 
-    /// Whether a unit of control messages waits.
+    /// Returns true if a unit of control messages waits.
     #[inline]
     pub(crate) fn has_urgent(&self) -> bool {
         !self.urgent.is_empty()
     }
 
-    /// Packs a control message to go ahead of the units that wait; false when there is no room for it there.
+    /// Packs a control message to go ahead of waiting units; returns false if there is no room for
+    /// it there.
     pub(super) fn append_urgent(&mut self, head: &FrameHead, words: &[u64]) -> bool {
         let same = self.urgent.route == Some(head.route);
         let need = frame::frame_bytes(head, same, words.len(), 0);
@@ -100,7 +103,7 @@ impl Outbox {
         true
     }
 
-    /// Bytes of the unit that may go ahead now.
+    /// Returns the bytes of the unit that may go ahead now.
     #[inline]
     pub(crate) fn urgent_bytes(&self) -> Option<usize> {
         if self.urgent.is_empty() {
@@ -111,8 +114,8 @@ impl Outbox {
         (in_share || !self.has_whole()).then_some(bytes)
     }
 
-    /// Moves the unit that goes ahead under way. It takes the number that the next of the others would have
-    /// had; what was noted of their numbers moves by one.
+    /// Moves the unit that goes ahead to the units in flight. It takes the number that the next of
+    /// the others would have had; recorded numbers of those shift by one.
     pub(crate) fn launch_urgent(&mut self) {
         let Some(mut own) = self.urgent.send_buffer.take() else { return };
         self.urgent.route = None;

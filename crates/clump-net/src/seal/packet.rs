@@ -1,11 +1,11 @@
-//! One packet: sealed on its way out, opened on its way in.
+//! Protection of single packets: sealing on their way out, opening on their way in.
 
 use clump_os::secret::{Secret, scrub_registers};
 use clump_wire::{Packet, Security};
 use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 use ring::aead::{Aad, LessSafeKey, NONCE_LEN, Nonce};
 
-/// Bodies up to so many bytes are summed up at once, without the preparations that longer ones pay for.
+/// Bodies up to so many bytes are checksummed directly, without the setup that longer ones pay for.
 const SHORT: usize = 192;
 /// Bytes of a checksum.
 const CRC_BYTES: usize = size_of::<u32>();
@@ -18,7 +18,7 @@ pub struct Sealer(Option<Secret<LessSafeKey>>);
 #[derive(Debug)]
 pub struct Opener(Option<Secret<LessSafeKey>>);
 
-/// How packets are protected that have this key.
+/// Returns the protection of packets that have this key.
 fn security(key: Option<&Secret<LessSafeKey>>) -> Security {
     if key.is_some() { Security::Aead } else { Security::Crc }
 }
@@ -28,25 +28,25 @@ impl Sealer {
         Self(key)
     }
 
-    /// Bytes of the tag behind the body: the length of `tag` in the calls below.
+    /// Returns the bytes of the tag behind the body: the length of `tag` in the calls below.
     #[inline]
     pub fn tag_bytes(&self) -> usize {
         security(self.0.as_ref()).trailer_bytes()
     }
 
-    /// Whether sealing changes the body, which then must be a copy: [`Sealer::seal`] is to be called.
-    /// Otherwise the body can stay where it is: [`Sealer::checksum`] does.
+    /// Returns true if sealing changes the body, which then must be a copy: [`Sealer::seal`] is to
+    /// be called. Otherwise the body can stay where it is: [`Sealer::checksum`] suffices.
     #[inline]
     pub fn in_place(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Seals the packet `number`: encrypts `body` where it is, and writes the tag of `head` and `body`.
-    /// Without encryption, the same as [`Sealer::checksum`].
+    /// Seals the packet `number`: encrypts `body` in place, and writes the tag of `head` and
+    /// `body`. Without encryption, it does the same as [`Sealer::checksum`].
     ///
-    /// `head` is all that lies before the body, header and selective acks, in its final form. A `tag` of
-    /// another length than [`Sealer::tag_bytes`] is a fault of the caller: the packet becomes zeros, which
-    /// nobody opens and which give nothing away.
+    /// `head` is all that lies before the body, header and selective acks, in its final form. A
+    /// `tag` of another length than [`Sealer::tag_bytes`] is a fault of the caller: the packet
+    /// becomes zeros, which no receiver opens and which reveal nothing.
     #[inline]
     pub fn seal(&self, number: u64, head: &[u8], body: &mut [u8], tag: &mut [u8]) {
         let Some(key) = &self.0 else { return self.checksum(head, body, tag) };
@@ -55,7 +55,7 @@ impl Sealer {
         scrub_registers();
         match sealed {
             Ok(made) if tag.len() == made.as_ref().len() => tag.copy_from_slice(made.as_ref()),
-            // Else only a body of 64 GiB, which is no packet.
+            // Otherwise only for a body of 64 GiB, which is no packet.
             _ => {
                 body.fill(0);
                 tag.fill(0);
@@ -63,8 +63,8 @@ impl Sealer {
         }
     }
 
-    /// The body of a packet that this sealer encrypted; `None` for anything else. Needed for what goes out again, or
-    /// comes back; it allocates.
+    /// Returns the body of a packet that this sealer encrypted; `None` for anything else. Needed
+    /// for retransmissions and returned messages; it allocates.
     #[cold]
     pub fn reopen(&self, packet: &[u8]) -> Option<Vec<u8>> {
         let key = self.0.as_ref()?;
@@ -78,9 +78,9 @@ impl Sealer {
         Some(body)
     }
 
-    /// Writes the checksum of `head` and `body`, which stay as they are. Only where
-    /// [`Sealer::in_place`] says no; elsewhere, a fault of the caller, the tag is zeros and the packet is
-    /// refused by its receiver.
+    /// Writes the checksum of `head` and `body`, which stay as they are. Only if
+    /// [`Sealer::in_place`] is false; otherwise, a fault of the caller, the tag is zeros and the
+    /// packet is refused by its receiver.
     #[inline]
     pub fn checksum(&self, head: &[u8], body: &[u8], tag: &mut [u8]) {
         debug_assert!(!self.in_place(), "a packet that must be encrypted is not merely checked");
@@ -92,8 +92,8 @@ impl Sealer {
         }
     }
 
-    /// The same of a packet that lies in one piece: what lies before its body, the body from `body_at` on, and room for
-    /// the checksum. A long one is summed up in one go, which takes half of the time of two.
+    /// Writes the checksum of a contiguous packet: head, body from `body_at` on, and room for the
+    /// checksum. A long one is checksummed in one pass, which takes half of the time of two.
     #[inline]
     pub fn checksum_whole(&self, packet: &mut [u8], body_at: usize) {
         let Some((covered, tag)) = packet.split_last_chunk_mut::<CRC_BYTES>() else { return };
@@ -110,15 +110,15 @@ impl Opener {
         Self(key)
     }
 
-    /// Bytes of the tag behind the body.
+    /// Returns the bytes of the tag behind the body.
     #[inline]
     pub fn tag_bytes(&self) -> usize {
         security(self.0.as_ref()).trailer_bytes()
     }
 
-    /// The body of the packet `number`, decrypted where it is; `None` when the packet is forged, damaged
-    /// or too short. `head` is all that lies before the body, `sealed` the body and its tag; what is in
-    /// `sealed` after a `None` is of no use.
+    /// Returns the body of the packet `number`, decrypted in place; `None` if the packet is forged,
+    /// damaged or too short. `head` is all that lies before the body, `sealed` the body and its
+    /// tag; after a `None` the contents of `sealed` are useless.
     #[inline]
     pub fn open<'a>(&self, number: u64, head: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let Some(key) = &self.0 else { return checked(head, sealed) };
@@ -127,8 +127,8 @@ impl Opener {
         opened
     }
 
-    /// The same of a packet that lies in one piece, with its body and tag from `sealed_at` on; gives where the body
-    /// ends.
+    /// Opens a contiguous packet, with its body and tag from `sealed_at` on; returns the offset at
+    /// which the body ends.
     #[inline]
     pub fn open_whole(&self, number: u64, packet: &mut [u8], sealed_at: usize) -> Option<usize> {
         if self.0.is_none()
@@ -142,14 +142,14 @@ impl Opener {
     }
 }
 
-/// The body of a packet with a checksum, if that is right.
+/// Returns the body of a packet with a checksum, if that is right.
 #[inline]
 fn checked<'a>(head: &[u8], sealed: &'a mut [u8]) -> Option<&'a mut [u8]> {
     let (body, tag) = sealed.split_last_chunk_mut()?;
     (checksum(head, body) == *tag).then_some(body)
 }
 
-/// Numbers are unique under a key (invariant 2), and so are nonces.
+/// Derives the nonce of a number. Numbers are unique under a key (invariant 2), and so are nonces.
 #[inline]
 fn nonce(number: u64) -> Nonce {
     let mut bytes = [0; NONCE_LEN];
@@ -158,9 +158,9 @@ fn nonce(number: u64) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-/// CRC-32C of both, one behind the other. By the crate crc-fast: of the two well-kept ones (ns for a body of
-/// 64 B / 1400 B / 60 KiB on a virtual AMD EPYC with carry-less products of 512 bits) it took 5 / 44 / 1040,
-/// crc32c 8 / 94 / 2290.
+/// Returns the CRC-32C of both, one behind the other. By the crate crc-fast: of the two well-kept
+/// ones (ns for a body of 64 B / 1400 B / 60 KiB on a virtual AMD EPYC with carry-less products of
+/// 512 bits) it took 5 / 44 / 1040, crc32c 8 / 94 / 2290.
 #[inline]
 fn checksum(head: &[u8], body: &[u8]) -> [u8; 4] {
     if body.len() <= SHORT
@@ -171,6 +171,6 @@ fn checksum(head: &[u8], body: &[u8]) -> [u8; 4] {
     let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
     digest.update(head);
     digest.update(body);
-    // The upper half of what it gives is zero.
+    // The upper half of the result is zero.
     (digest.finalize() as u32).to_le_bytes()
 }
