@@ -1,7 +1,8 @@
 //! Waking a process that waits for a descriptor too: an eventfd beside its sockets.
 //!
-//! A futex word can only be slept on alone. A rank that waits for shared memory and for the network at
-//! once sleeps in `ppoll` on its alarm and its socket; who would wake it by futex rings its alarm instead.
+//! A futex word can only be slept on alone. A rank that waits for shared memory and for the network
+//! at once sleeps in `ppoll` on its alarm and its socket; who would wake it by futex rings its
+//! alarm instead.
 
 use crate::error::Result;
 use std::os::fd::BorrowedFd;
@@ -50,7 +51,8 @@ impl Alarm {
 
     /// Wakes whoever waits for this alarm, now or until it is cleared.
     pub fn ring(&self) {
-        // Full (2^64 - 2 rings unheard) or interrupted: then it is rung already, or the sleeper's nap ends.
+        // Full (2^64 - 2 rings unheard) or interrupted: then it is rung already, or the sleeper's
+        // nap ends.
         let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
     }
 
@@ -59,8 +61,8 @@ impl Alarm {
         rustix::io::read(&self.fd, &mut [0; 8]).is_ok()
     }
 
-    /// Sleeps until the alarm is rung or `other` has something to read, at most `limit`. May return early
-    /// for no reason. Does not clear the alarm.
+    /// Sleeps until the alarm is rung or `other` has something to read, at most `limit`. May return
+    /// early for no reason. Does not clear the alarm.
     pub fn wait(&self, other: Option<BorrowedFd<'_>>, limit: Option<Duration>) -> Woken {
         let limit = limit.map(|span| Timespec {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
@@ -79,7 +81,8 @@ impl Alarm {
     }
 }
 
-/// loom has no descriptors: a condition variable stands in, and nothing is ever heard on the other one.
+/// loom has no descriptors: a condition variable stands in, and nothing is ever heard on the other
+/// one.
 #[cfg(loom)]
 impl Alarm {
     /// A new alarm, not rung.
@@ -100,8 +103,8 @@ impl Alarm {
         self.bed.lock().is_ok_and(|mut rung| std::mem::take(&mut *rung))
     }
 
-    /// Sleeps until the alarm is rung. As in the kernel, a sleeper that is woken looks again whether the
-    /// alarm still is rung, and sleeps on if somebody else has cleared it.
+    /// Sleeps until the alarm is rung. As in the kernel, a sleeper that is woken looks again
+    /// whether the alarm still is rung, and sleeps on if somebody else has cleared it.
     pub fn wait(&self, _other: Option<BorrowedFd<'_>>, _limit: Option<Duration>) -> Woken {
         let Ok(mut rung) = self.bed.lock() else { return Woken { rung: false, other: false } };
         while !*rung {

@@ -14,9 +14,9 @@ const GRACE_NS: u64 = 3_000_000_000;
 /// Between looks whether it has.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A running program in a process group of its own. Whoever drops it ends it: asks first, so that launchers of jobs can
-/// end theirs, and kills what is still there of it and below it some seconds later. If this process is killed, the
-/// kernel asks in its place.
+/// A running program in a process group of its own. Whoever drops it ends it: asks first, so that
+/// launchers of jobs can end theirs, and kills what is still there of it and below it some seconds
+/// later. If this process is killed, the kernel asks in its place.
 #[derive(Debug)]
 pub struct BoundChild {
     child: Child,
@@ -24,7 +24,8 @@ pub struct BoundChild {
 }
 
 impl BoundChild {
-    /// Starts `command`, with no signal blocked. Call it on a thread that lives as long as the program is to.
+    /// Starts `command`, with no signal blocked. Call it on a thread that lives as long as the
+    /// program is to.
     ///
     /// # Errors
     /// It cannot be started.
@@ -41,8 +42,9 @@ impl BoundChild {
             Ok(())
         };
         command.process_group(0);
-        // SAFETY: the closure makes system calls on values captured before the fork; it neither allocates nor takes
-        // locks, so it may run between fork and exec of a process with other threads.
+        // SAFETY: the closure makes system calls on values captured before the fork; it neither
+        // allocates nor takes locks, so it may run between fork and exec of a process with other
+        // threads.
         unsafe { command.pre_exec(in_child) };
         Ok(Self { child: command.spawn()?, ended: false })
     }

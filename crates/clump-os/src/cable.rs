@@ -1,8 +1,8 @@
-//! What can be done to the virtual cables of [`crate::netns`] while a job uses them: cut, mend, shorten
-//! their packets, lose some. It is the kernel that does it, not a wrapper around a socket.
+//! What can be done to the virtual cables of [`crate::netns`] while a job uses them: cut, mend,
+//! shorten their packets, lose some. It is the kernel that does it, not a wrapper around a socket.
 //!
-//! Each call is made in the namespace of one node ([`crate::netns::enter`]) and names the node at the
-//! cable's other end, and which of the cables to that node it is.
+//! Each call is made in the namespace of one node ([`crate::netns::enter`]) and names the node at
+//! the cable's other end, and which of the cables to that node it is.
 
 use crate::error::{OsError, Result};
 use crate::netlink::{Instruction, Netlink};
@@ -48,9 +48,9 @@ pub fn shorten((there, cable): (u32, u32), bytes: u32) -> Result<()> {
     Netlink::open()?.shorten(&interface(there, cable), bytes)
 }
 
-/// Has the kernel drop so many of a million IP packets that arrive from `there`, at random. Call it at
-/// both ends: what the other end hands over is cut into packets before, so that each falls alone. Once
-/// for an end.
+/// Has the kernel drop so many of a million IP packets that arrive from `there`, at random. Call it
+/// at both ends: what the other end hands over is cut into packets before, so that each falls
+/// alone. Once for an end.
 ///
 /// # Errors
 /// As for [`cut`]; the kernel has no filters, or has one there already.

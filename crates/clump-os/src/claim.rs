@@ -1,9 +1,9 @@
 //! Claims on CPUs that every process of this machine can see, and that no crash leaves behind.
 //!
-//! A claim is a socket bound to an abstract name (unix(7)): the kernel gives a name to one socket at a
-//! time and forgets it with the descriptor. It takes no file, no privilege and no clean-up. Such names
-//! belong to a network namespace, so containers with namespaces of their own do not see each other's.
-//! Whoever takes all names keeps jobs from claiming, and from nothing else.
+//! A claim is a socket bound to an abstract name (unix(7)): the kernel gives a name to one socket
+//! at a time and forgets it with the descriptor. It takes no file, no privilege and no clean-up.
+//! Such names belong to a network namespace, so containers with namespaces of their own do not see
+//! each other's. Whoever takes all names keeps jobs from claiming, and from nothing else.
 
 use crate::error::{OsError, Result};
 use rustix::io::Errno;
@@ -47,8 +47,8 @@ impl CpuClaim {
     }
 }
 
-/// CPUs that some process has claimed now, as `/proc/net/unix` lists them. Claims nothing, so it is in
-/// nobody's way.
+/// CPUs that some process has claimed now, as `/proc/net/unix` lists them. Claims nothing, so it is
+/// in nobody's way.
 pub fn claimed() -> Vec<usize> {
     let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let cpu = |line: &str| line.rsplit_once(" @clump-cpu-").and_then(|(_, cpu)| cpu.parse().ok());

@@ -9,7 +9,8 @@ pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of the real-time clock (UTC): the clock of the kernel's time stamps, which may be set.
+/// Nanoseconds of the real-time clock (UTC): the clock of the kernel's time stamps, which may be
+/// set.
 pub fn real_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
@@ -17,7 +18,8 @@ pub fn real_ns() -> u64 {
 #[inline]
 fn read(clock: libc::clockid_t) -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // libc rather than rustix: valgrind, which counts our instructions, cannot run rustix's vdso code.
+    // libc rather than rustix: valgrind, which counts our instructions, cannot run rustix's vdso
+    // code.
     // SAFETY: `t` is a live timespec; these clocks exist on every Linux, so the call cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut t) };
     u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
@@ -51,8 +53,8 @@ pub fn cycles_per_us() -> u64 {
     })
 }
 
-/// Nanoseconds from the cycle counter: cheaper than [`now_ns`], for spans inside one process. Never goes
-/// back by more than processors' counters differ, and has a zero of its own.
+/// Nanoseconds from the cycle counter: cheaper than [`now_ns`], for spans inside one process. Never
+/// goes back by more than processors' counters differ, and has a zero of its own.
 #[inline]
 pub fn ticked_ns() -> u64 {
     static SCALE: OnceLock<(u64, u64)> = OnceLock::new();
@@ -68,7 +70,8 @@ pub fn yield_now() {
     std::thread::yield_now();
 }
 
-/// Lets `span` pass without using a processor: for agents that look around now and then, not for tests.
+/// Lets `span` pass without using a processor: for agents that look around now and then, not for
+/// tests.
 pub fn pass(span: Duration) {
     std::thread::sleep(span);
 }

@@ -71,7 +71,8 @@ impl Poller {
         epoll::delete(&self.fd, source).map_err(|e| OsError::new("epoll_ctl(DEL)", e))
     }
 
-    /// Waits until something is ready or `limit` is over (then the list is empty). At most 64 at once.
+    /// Waits until something is ready or `limit` is over (then the list is empty). At most 64 at
+    /// once.
     pub fn wait(&self, limit: Option<Duration>) -> Result<Vec<Ready>> {
         let limit = limit.map(|span| Timespec {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),

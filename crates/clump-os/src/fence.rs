@@ -2,8 +2,8 @@
 //!
 //! A sender publishes a message and then looks whether its receiver sleeps; a receiver announces
 //! that it sleeps and then looks for messages. One of the two must see the other, which needs a
-//! store-load fence on *both* sides. `membarrier(GLOBAL_EXPEDITED)` executes the sender's half on all
-//! processors that run a registered process, at the time the receiver asks (membarrier(2)); so
+//! store-load fence on *both* sides. `membarrier(GLOBAL_EXPEDITED)` executes the sender's half on
+//! all processors that run a registered process, at the time the receiver asks (membarrier(2)); so
 //! [`light`] is a compiler fence. Where the call is missing, both sides take the full fence.
 
 #[cfg(not(loom))]
@@ -23,7 +23,8 @@ pub enum FenceKind {
     Symmetric,
 }
 
-/// Whether the kernel offers what [`FenceKind::Asymmetric`] needs, and this process is now registered.
+/// Returns true if the kernel offers what [`FenceKind::Asymmetric`] needs, and this process is now
+/// registered.
 pub fn register() -> FenceKind {
     // SAFETY: membarrier takes no pointers; an unknown command is answered with EINVAL or ENOSYS.
     let rc = unsafe { libc::syscall(libc::SYS_membarrier, CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) };
@@ -46,7 +47,8 @@ pub fn light(kind: FenceKind) {
     }
 }
 
-/// The sleeper's half: after it returns, stores of senders made before their [`light`] are visible here.
+/// The sleeper's half: after it returns, stores of senders made before their [`light`] are visible
+/// here.
 pub fn heavy(kind: FenceKind) {
     #[cfg(not(loom))]
     {

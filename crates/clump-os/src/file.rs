@@ -1,9 +1,9 @@
 //! Files for bulk work: reads and writes past the page cache, unnamed files, room on a disk.
 //!
-//! `O_DIRECT` (open(2)) wants the address, the offset and the length of every transfer to be multiples
-//! of the block size. [`BLOCK`] satisfies every common device, and [`crate::memory`] starts on a page,
-//! so callers only keep their offsets and lengths in whole blocks. Where a file system has no direct
-//! transfers, [`DiskFile`] falls back to buffered ones and says so.
+//! `O_DIRECT` (open(2)) wants the address, the offset and the length of every transfer to be
+//! multiples of the block size. [`BLOCK`] satisfies every common device, and [`crate::memory`]
+//! starts on a page, so callers only keep their offsets and lengths in whole blocks. Where a file
+//! system has no direct transfers, [`DiskFile`] falls back to buffered ones and says so.
 
 use crate::error::{OsError, Result};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom};
@@ -38,8 +38,8 @@ impl DiskFile {
         Self::open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, direct)
     }
 
-    /// Makes a file without a name in `dir`: it disappears with its descriptor unless [`Self::link`]ed.
-    /// `None` where the file system knows no such files.
+    /// Makes a file without a name in `dir`: it disappears with its descriptor unless
+    /// [`Self::link`]ed. `None` where the file system knows no such files.
     pub fn unnamed(dir: &Path, direct: bool) -> Result<Option<Self>> {
         match Self::open_with(dir, OFlags::RDWR | OFlags::TMPFILE, direct) {
             Ok(file) => Ok(Some(file)),
@@ -76,7 +76,7 @@ impl DiskFile {
         }
     }
 
-    /// Whether transfers go past the page cache.
+    /// Returns true if transfers go past the page cache.
     pub fn is_direct(&self) -> bool {
         self.direct
     }
@@ -92,7 +92,7 @@ impl DiskFile {
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 
-    /// Whether the file holds nothing.
+    /// Returns true if the file holds nothing.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -131,8 +131,8 @@ impl DiskFile {
         Ok(())
     }
 
-    /// Claims disk room for `[offset, offset + bytes)` and extends the file to it, so that a full disk
-    /// shows here. Without effect where the file system cannot promise room.
+    /// Claims disk room for `[offset, offset + bytes)` and extends the file to it, so that a full
+    /// disk shows here. Without effect where the file system cannot promise room.
     pub fn reserve(&self, offset: u64, bytes: u64) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -166,12 +166,12 @@ impl DiskFile {
     }
 }
 
-/// Whether `error` says that a disk, or this user's share of it, is full.
+/// Returns true if `error` says that a disk, or this user's share of it, is full.
 pub fn is_full(error: &OsError) -> bool {
     matches!(error.errno, Errno::NOSPC | Errno::DQUOT)
 }
 
-/// Whether two descriptors are of one file, pipe, terminal or device.
+/// Returns true if two descriptors are of one file, pipe, terminal or device.
 pub fn is_same(one: impl AsFd, other: impl AsFd) -> bool {
     let of = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino, stat.st_rdev);
     let stats = (rustix::fs::fstat(one).map(of), rustix::fs::fstat(other).map(of));

@@ -1,12 +1,14 @@
-//! Children of this process by `fork`: they share no memory of the job, and can tell that they are children.
+//! Children of this process by `fork`: they share no memory of the job, and can tell that they are
+//! children.
 //!
-//! The kernel leaves shared mappings out of a child (`MADV_DONTFORK`), and zeroes one page in it, which tells a child
-//! from the process however it was made (`MADV_WIPEONFORK`; madvise(2)). A child that `fork` of the C library made
-//! finds zeroed private memory where the mappings were (pthread_atfork(3)): what code in the middle of an operation,
-//! or inlined into a program, still reads and writes there concerns nobody else.
+//! The kernel leaves shared mappings out of a child (`MADV_DONTFORK`), and zeroes one page in it,
+//! which tells a child from the process however it was made (`MADV_WIPEONFORK`; madvise(2)). A
+//! child that `fork` of the C library made finds zeroed private memory where the mappings were
+//! (pthread_atfork(3)): what code in the middle of an operation, or inlined into a program, still
+//! reads and writes there concerns nobody else.
 //!
-//! Children that share the memory of their parent until they `exec` (`vfork`, `posix_spawn`, `system`, `popen`) are
-//! no children in this sense.
+//! Children that share the memory of their parent until they `exec` (`vfork`, `posix_spawn`,
+//! `system`, `popen`) are no children in this sense.
 
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -28,11 +30,13 @@ static REGION: [Region; REGIONS] =
     [const { Region { base: AtomicUsize::new(0), bytes: AtomicUsize::new(0) } }; REGIONS];
 /// Places from this one on were never used.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// A byte that is 1 in the process and 0 in its children; null before there is anything to keep from them.
+/// A byte that is 1 in the process and 0 in its children; null before there is anything to keep
+/// from them.
 static PROCESS: AtomicPtr<AtomicU8> = AtomicPtr::new(null_mut());
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether this process is a child by `fork` of one that had mapped memory of a job, and has not called `exec`.
+/// Returns whether this process is a child by `fork` of one that had mapped memory of a job, and
+/// has not called `exec`.
 #[inline]
 pub fn is_child() -> bool {
     let process = PROCESS.load(Ordering::Acquire);
@@ -42,10 +46,11 @@ pub fn is_child() -> bool {
 
 /// Calls `run` in each child that `fork` makes from now on, before it returns there.
 ///
-/// `run` may be called while other threads of the parent held any lock: it takes none, and does not allocate.
+/// `run` may be called while other threads of the parent held any lock: it takes none, and does not
+/// allocate.
 pub fn in_children(run: unsafe extern "C" fn()) {
-    // SAFETY: takes a function that lives as long as this library. It fails without memory only; children are then
-    // told apart by the page alone.
+    // SAFETY: takes a function that lives as long as this library. It fails without memory only;
+    // children are then told apart by the page alone.
     let _ = unsafe { libc::pthread_atfork(None, None, Some(run)) };
 }
 
@@ -60,7 +65,8 @@ pub(crate) fn keep(base: NonNull<u8>, bytes: usize) -> usize {
         let (old, new) = (Ordering::Relaxed, Ordering::Relaxed);
         place.bytes.compare_exchange(0, CLAIMED, old, new).is_ok()
     };
-    // Behind those in use there is most likely room; those given back are found in the second round.
+    // Behind those in use there is most likely room; those given back are found in the second
+    // round.
     let mut order = (used..REGIONS).chain(0..used);
     let Some(at) = order.find(|&at| claims(&REGION[at])) else { return REGIONS };
     USED.fetch_max(at + 1, Ordering::Relaxed);
@@ -116,8 +122,9 @@ unsafe extern "C" fn in_child() {
         let how = if still_there { MapFlags::FIXED } else { MapFlags::FIXED_NOREPLACE };
         let how = how | MapFlags::PRIVATE | MapFlags::NORESERVE;
         let at = std::ptr::without_provenance_mut(base);
-        // SAFETY: replaces only a mapping that this process noted as its own and has not forgotten, or none; a child
-        // has a single thread, in which nobody uses references into the memory now, but as atomics.
+        // SAFETY: replaces only a mapping that this process noted as its own and has not forgotten,
+        // or none; a child has a single thread, in which nobody uses references into the memory
+        // now, but as atomics.
         let _ = unsafe {
             rustix::mm::mmap_anonymous(at, bytes, ProtFlags::READ | ProtFlags::WRITE, how)
         };

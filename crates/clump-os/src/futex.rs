@@ -3,8 +3,8 @@
 use crate::sync::AtomicU32;
 use std::time::Duration;
 
-/// Sleeps while `*word == expected`, at most `limit`. May return early for no reason. False when the limit
-/// ended the sleep.
+/// Sleeps while `*word == expected`, at most `limit`. May return early for no reason. False when
+/// the limit ended the sleep.
 #[cfg(not(loom))]
 pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
     let timeout = limit.map(|d| libc::timespec {
@@ -12,8 +12,8 @@ pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
         tv_nsec: libc::c_long::from(d.subsec_nanos()),
     });
     let timeout_ptr = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `word` is a live, aligned 32-bit word and `timeout_ptr` null or a live timespec; every
-    // answer (changed, interrupted, timed out) means "look again", which callers do.
+    // SAFETY: `word` is a live, aligned 32-bit word and `timeout_ptr` null or a live timespec;
+    // every answer (changed, interrupted, timed out) means "look again", which callers do.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_futex,

@@ -10,8 +10,8 @@ use std::fmt;
 /// Smallest stack of the main thread with which clump starts: reading the command line takes some
 /// 100 KiB, and a rank's handlers run on that stack too.
 pub const MIN_STACK_BYTES: u64 = 256 << 10;
-/// Smallest limit of private memory with which clump starts: agent and ranks take a few megabytes, and
-/// each thread its stack.
+/// Smallest limit of private memory with which clump starts: agent and ranks take a few megabytes,
+/// and each thread its stack.
 pub const MIN_DATA_BYTES: u64 = 16 << 20;
 
 /// A limit under which clump cannot run.
@@ -38,8 +38,8 @@ impl fmt::Display for TooLow {
 
 impl std::error::Error for TooLow {}
 
-/// Looks at the limits that would otherwise end this process without a word: a stack that overflows and
-/// memory that is refused in the middle of something cannot be reported any more.
+/// Looks at the limits that would otherwise end this process without a word: a stack that overflows
+/// and memory that is refused in the middle of something cannot be reported any more.
 ///
 /// # Errors
 /// One of them is lower than clump can work with.
@@ -76,8 +76,8 @@ pub(crate) fn remedy(errno: Errno) -> String {
     }
 }
 
-/// What to do where no process or thread is to be had (`EAGAIN`); the C library says so too where there
-/// is no memory for the stack of a thread.
+/// What to do where no process or thread is to be had (`EAGAIN`); the C library says so too where
+/// there is no memory for the stack of a thread.
 pub(crate) fn no_process() -> String {
     let memory = set(&MEMORY).map_or(String::new(), |limits| format!("; or raise {limits}"));
     format!(

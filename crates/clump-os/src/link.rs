@@ -1,8 +1,9 @@
-//! The way of an Ethernet frame to an address: by which interface, from and to which hardware address.
+//! The way of an Ethernet frame to an address: by which interface, from and to which hardware
+//! address.
 //!
-//! Three questions to the kernel (rtnetlink(7)): the route, the interface, the neighbour. None needs a
-//! privilege, and none sends anything: a neighbour that the kernel has not resolved yet is not there, and
-//! becomes so when something else, an ordinary datagram, is sent to it.
+//! Three questions to the kernel (rtnetlink(7)): the route, the interface, the neighbour. None
+//! needs a privilege, and none sends anything: a neighbour that the kernel has not resolved yet is
+//! not there, and becomes so when something else, an ordinary datagram, is sent to it.
 
 use crate::error::Result;
 use crate::netlink::{self, Netlink, attribute};
@@ -22,7 +23,8 @@ const NDA_LINK_ADDRESS: u16 = 2;
 const ETHERNET: u16 = 1;
 const LOOPBACK: u16 = 772;
 const UP: u32 = 1;
-/// States in which a neighbour's hardware address is known: reachable, stale, delay, probe, no ARP, permanent.
+/// States in which a neighbour's hardware address is known: reachable, stale, delay, probe, no ARP,
+/// permanent.
 const KNOWN: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
 const ROUTE_BODY: usize = 12;
 const LINK_BODY: usize = 16;
@@ -37,7 +39,7 @@ pub struct EthernetInterface {
     pub address: [u8; 6],
     /// Most bytes behind the Ethernet header.
     pub mtu: usize,
-    /// Whether it leads nowhere but here.
+    /// True if it leads nowhere but here.
     pub loopback: bool,
 }
 
@@ -62,8 +64,8 @@ impl NeighborTable {
         Ok(Self { kernel: Netlink::open()? })
     }
 
-    /// The way to `to`; `None` where there is none without a router, its interface carries no Ethernet, or
-    /// the neighbour is not resolved (yet).
+    /// The way to `to`; `None` where there is none without a router, its interface carries no
+    /// Ethernet, or the neighbour is not resolved (yet).
     pub fn find(&mut self, to: Ipv4Addr) -> Result<Option<Neighbor>> {
         let Some(index) = self.route(to)? else { return Ok(None) };
         let Some(interface) = self.interface(index)? else { return Ok(None) };
@@ -129,8 +131,8 @@ pub fn interfaces_of(address: Ipv4Addr) -> Vec<u32> {
         return Vec::new();
     }
     let (mut at, mut found) = (list, Vec::new());
-    // SAFETY: every element of the list is live; an address of family AF_INET is a sockaddr_in, and a
-    // name ends in zero.
+    // SAFETY: every element of the list is live; an address of family AF_INET is a sockaddr_in, and
+    // a name ends in zero.
     unsafe {
         while let Some(one) = at.as_ref() {
             let is_ip = one

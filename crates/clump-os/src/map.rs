@@ -24,7 +24,8 @@ pub fn sealed_memory(label: &str, bytes: u64) -> Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Whether `fd` is a memory file that nobody can shrink under a reader, and its size in bytes.
+/// Returns true if `fd` is a memory file that nobody can shrink under a reader, and its size in
+/// bytes.
 pub fn sealed_size(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
     let Ok(seals) = rustix::fs::fcntl_get_seals(fd) else { return Ok(None) };
     let stat = rustix::fs::fstat(fd).map_err(|e| OsError::new("fstat", e))?;
@@ -54,7 +55,8 @@ struct Region {
     kept: usize,
 }
 
-// SAFETY: a Region is an address range; what it holds is accessed through atomics or raw copies only.
+// SAFETY: a Region is an address range; what it holds is accessed through atomics or raw copies
+// only.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -78,7 +80,8 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `[offset, offset + bytes)` of `fd`, readable and writable. Both must be multiples of [`PAGE`].
+    /// Maps `[offset, offset + bytes)` of `fd`, readable and writable. Both must be multiples of
+    /// [`PAGE`].
     pub fn shared(fd: impl AsFd, offset: u64, bytes: usize) -> Result<Self> {
         Self::map(fd.as_fd(), offset, bytes, ProtFlags::READ | ProtFlags::WRITE)
     }

@@ -1,7 +1,7 @@
 //! Private memory for bulk work: page-aligned pieces of one arena, and how much of it is in use.
 //!
-//! A first touch of a page costs far more than its use (in a virtual machine about 1 us), so that phases
-//! which follow each other take their buffers from one [`Arena`] and reuse the pages.
+//! A first touch of a page costs far more than its use (in a virtual machine about 1 us), so that
+//! phases which follow each other take their buffers from one [`Arena`] and reuse the pages.
 
 use crate::error::{OsError, Result};
 use crate::file::BLOCK;
@@ -30,8 +30,8 @@ unsafe impl Send for Mapped {}
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Maps `bytes`, a multiple of the page. Large ranges start on a huge page and ask for such pages;
-    /// not one page more than asked for stays mapped.
+    /// Maps `bytes`, a multiple of the page. Large ranges start on a huge page and ask for such
+    /// pages; not one page more than asked for stays mapped.
     fn new(bytes: usize) -> Result<Self> {
         if bytes < HUGE_FROM {
             return Self::map(bytes);
@@ -39,8 +39,8 @@ impl Mapped {
         let mut wide = Self::map(bytes + HUGE)?;
         let front = wide.base.as_ptr().align_offset(HUGE);
         let back = HUGE - front;
-        // SAFETY: both ranges lie inside the mapping that `wide` owns and leave its middle alone; the
-        // base moves inside the mapping.
+        // SAFETY: both ranges lie inside the mapping that `wide` owns and leave its middle alone;
+        // the base moves inside the mapping.
         unsafe {
             if front > 0 {
                 let _ = rustix::mm::munmap(wide.base.as_ptr().cast(), front);
@@ -102,8 +102,8 @@ impl Arena {
         Ok(Self(Arc::new(Shared { mapped: Mapped::new(bytes)?, free })))
     }
 
-    /// Takes `bytes`, rounded up to whole pages, from the lowest place that has so many in a row; `None`
-    /// if there is none. The contents are what an earlier owner left.
+    /// Takes `bytes`, rounded up to whole pages, from the lowest place that has so many in a row;
+    /// `None` if there is none. The contents are what an earlier owner left.
     pub fn take(&self, bytes: usize) -> Option<Aligned> {
         let bytes = bytes.max(1).next_multiple_of(BLOCK);
         let mut free = self.0.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,8 +143,8 @@ impl Deref for Aligned {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range is mapped while the arena lives, initialised by the kernel, and handed out to
-        // nobody else before this is dropped: the free list holds every byte at most once.
+        // SAFETY: the range is mapped while the arena lives, initialised by the kernel, and handed
+        // out to nobody else before this is dropped: the free list holds every byte at most once.
         unsafe { std::slice::from_raw_parts(self.base(), self.bytes) }
     }
 }
@@ -171,8 +171,8 @@ impl Drop for Aligned {
     }
 }
 
-/// Asks the processor to fetch the cache line at `bytes[at]` before it is needed; without effect beyond
-/// the end.
+/// Asks the processor to fetch the cache line at `bytes[at]` before it is needed; without effect
+/// beyond the end.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,10 +1,12 @@
 //! Networks of several machines played on one: namespaces joined pairwise by virtual cables.
 //!
-//! A namespace lives as long as a process is in it or somebody holds its descriptor, and cables go with
-//! either of their ends. So nothing has a name, and nothing is left behind, however anybody ends.
+//! A namespace lives as long as a process is in it or somebody holds its descriptor, and cables go
+//! with either of their ends. So nothing has a name, and nothing is left behind, however anybody
+//! ends.
 //!
-//! Between any two nodes there are as many cables as asked for. By cable `c` node `i` has address 10.77.c.(i+1),
-//! and to each other node `j` an interface of its own: `to-j` by the first cable, `to-j-c` by others.
+//! Between any two nodes there are as many cables as asked for. By cable `c` node `i` has address
+//! 10.77.c.(i+1), and to each other node `j` an interface of its own: `to-j` by the first cable,
+//! `to-j-c` by others.
 
 use crate::error::{OsError, Result};
 use crate::netlink::Netlink;
@@ -49,8 +51,8 @@ pub fn create(count: u32) -> Result<Networks> {
     create_with(count, 1)
 }
 
-/// Makes `count` namespaces and joins each two by so many cables. The calling process leaves its own for good, so it should
-/// have no other task, and must have one thread only.
+/// Makes `count` namespaces and joins each two by so many cables. The calling process leaves its
+/// own for good, so it should have no other task, and must have one thread only.
 ///
 /// # Errors
 /// What the kernel refuses: most often any of this, to users who are not root.
@@ -119,7 +121,8 @@ fn leave() -> Result<Option<OwnedFd>> {
         UnshareFlags::NEWUSER | UnshareFlags::NEWNET,
         "entering a user and a network namespace",
     )?;
-    // user_namespaces(7): everybody stays who they are, and an unprivileged user must give up setgroups.
+    // user_namespaces(7): everybody stays who they are, and an unprivileged user must give up
+    // setgroups.
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("{uid} {uid} 1", uid = uid.as_raw()))?;
     write("/proc/self/gid_map", &format!("{gid} {gid} 1", gid = gid.as_raw()))?;
@@ -134,7 +137,8 @@ fn stay_visible() -> Result<()> {
 }
 
 fn unshare(flags: UnshareFlags, what: &str) -> Result<()> {
-    // SAFETY: the flags are of namespaces only; descriptors stay shared, and no other thread is there.
+    // SAFETY: the flags are of namespaces only; descriptors stay shared, and no other thread is
+    // there.
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(|e| OsError::new(what, e))
 }
 

@@ -1,12 +1,12 @@
-//! Packet sockets (packet(7)): Ethernet frames of one kind, received in a ring that the kernel shares with
-//! the process, sent past the queueing discipline.
+//! Packet sockets (packet(7)): Ethernet frames of one kind, received in a ring that the kernel
+//! shares with the process, sent past the queueing discipline.
 //!
-//! A look at the ring is a load from memory. Sending is a system call a frame: on a quiet machine a send
-//! ring made the round trip longer (0.50 to 0.52 of one by UDP; 0.45 to 0.48 without), since it needs the
-//! same call to tell the kernel.
+//! A look at the ring is a load from memory. Sending is a system call a frame: on a quiet machine a
+//! send ring made the round trip longer (0.50 to 0.52 of one by UDP; 0.45 to 0.48 without), since
+//! it needs the same call to tell the kernel.
 //!
-//! Whoever opens a socket needs CAP_NET_RAW; whoever is given it needs nothing. Its filter is locked, so it
-//! shows its holder no other frames, but it sends what it is told to.
+//! Whoever opens a socket needs CAP_NET_RAW; whoever is given it needs nothing. Its filter is
+//! locked, so it shows its holder no other frames, but it sends what it is told to.
 
 use crate::error::{OsError, Result};
 use crate::map::Mapping;
@@ -23,8 +23,8 @@ pub const SLOT_BYTES: usize = 2048;
 pub const MAX_BYTES: usize = SLOT_BYTES - MAC_AT;
 /// Slots in one piece of the kernel's memory.
 const BLOCK_SLOTS: usize = 32;
-/// Where the kernel puts the Ethernet header into a slot: behind `tpacket2_hdr` and `sockaddr_ll`, so that
-/// what follows it is aligned to 16.
+/// Where the kernel puts the Ethernet header into a slot: behind `tpacket2_hdr` and `sockaddr_ll`,
+/// so that what follows it is aligned to 16.
 const MAC_AT: usize = 66;
 
 // linux/if_packet.h, linux/filter.h
@@ -54,9 +54,10 @@ pub struct Match {
     pub value: u32,
 }
 
-/// Opens a socket that receives frames of one kind that match everywhere, from one interface or (`None`) all of
-/// this network namespace, and sends any. Each frame is shown to all sockets of its kind that hear its interface, for
-/// some 65 ns each (ADR 16), on the sender's time where both ends are of one machine.
+/// Opens a socket that receives frames of one kind that match everywhere, from one interface or
+/// (`None`) all of this network namespace, and sends any. Each frame is shown to all sockets of its
+/// kind that hear its interface, for some 65 ns each (ADR 16), on the sender's time where both ends
+/// are of one machine.
 ///
 /// # Errors
 /// `PERM` without CAP_NET_RAW in this namespace.
@@ -72,7 +73,8 @@ pub fn open(ethertype: u16, interface: Option<u32>, accept: &[Match]) -> Result<
         .map_err(|e| failed("locking the filter of", e))?;
     set(&socket, libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V2)
         .map_err(|e| failed("PACKET_VERSION of", e))?;
-    // An old kernel without it sends through the queueing discipline: slower, and no other difference.
+    // An old kernel without it sends through the queueing discipline: slower, and no other
+    // difference.
     let _ = set(&socket, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &on);
     let ring = [BLOCK_SLOTS * SLOT_BYTES, SLOTS / BLOCK_SLOTS, SLOT_BYTES, SLOTS];
     let ring = ring.map(|n| u32::try_from(n).unwrap_or(0)); // struct tpacket_req
@@ -82,7 +84,7 @@ pub fn open(ethertype: u16, interface: Option<u32>, accept: &[Match]) -> Result<
     Ok(socket)
 }
 
-/// Whether `socket` is a packet socket.
+/// Returns true if `socket` is a packet socket.
 pub fn is_packet_socket(socket: impl AsFd) -> bool {
     sockopt::socket_domain(socket).is_ok_and(|domain| domain == AddressFamily::PACKET)
 }
@@ -100,13 +102,14 @@ pub fn bound(socket: impl AsFd) -> Option<u32> {
     u32::try_from(name.sll_ifindex).ok().filter(|&index| is_name && index != 0)
 }
 
-/// Forgets that the interface of a bound socket went down: until then the socket counts as readable.
+/// Forgets that the interface of a bound socket went down: until then the socket counts as
+/// readable.
 pub fn forget_errors(socket: impl AsFd) {
     let _ = sockopt::socket_error(socket);
 }
 
-/// Sends a frame by the interface that the socket is bound to: 0.1 us less than [`send`], which has to look the
-/// interface up. Errors as there.
+/// Sends a frame by the interface that the socket is bound to: 0.1 us less than [`send`], which has
+/// to look the interface up. Errors as there.
 #[inline]
 pub fn send_bound(socket: BorrowedFd<'_>, frame: &[u8]) -> std::result::Result<(), Errno> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -168,7 +171,8 @@ impl PacketRing {
         Ok(Self { memory: Mapping::shared(socket, 0, SLOTS * SLOT_BYTES)?, next: 0 })
     }
 
-    /// Bytes of the frame that waits, if one does; 0 for one that the kernel cut or describes wrongly.
+    /// Bytes of the frame that waits, if one does; 0 for one that the kernel cut or describes
+    /// wrongly.
     #[inline]
     pub fn waiting(&self) -> Option<usize> {
         // Acquires what the kernel wrote before it handed the slot over.
@@ -181,14 +185,14 @@ impl PacketRing {
         Some(if as_it_should && kept as usize <= MAX_BYTES { kept as usize } else { 0 })
     }
 
-    /// Asks for the first lines of a frame at once: another processor has just written them, and each takes as
-    /// long to come as the status did.
+    /// Asks for the first lines of a frame at once: another processor has just written them, and
+    /// each takes as long to come as the status did.
     #[inline(always)]
     fn fetch(&self) {
         #[cfg(target_arch = "x86_64")]
         for line in 1..4 {
-            // SAFETY: `next` < SLOTS and a slot has 2048 bytes, so the place is inside the mapping; and a
-            // prefetch has no effect that a program could see.
+            // SAFETY: `next` < SLOTS and a slot has 2048 bytes, so the place is inside the mapping;
+            // and a prefetch has no effect that a program could see.
             unsafe {
                 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
                 let at = self.memory.base().as_ptr().add(self.next * SLOT_BYTES + line * 64);
@@ -197,13 +201,14 @@ impl PacketRing {
         }
     }
 
-    /// Copies what [`XdpRing::waiting`] announced, from byte `from` of the frame on. Never reads past the slot.
+    /// Copies what [`XdpRing::waiting`] announced, from byte `from` of the frame on. Never reads
+    /// past the slot.
     #[inline]
     pub fn copy(&self, from: usize, into: &mut [u8]) {
         let bytes = into.len().min(MAX_BYTES.saturating_sub(from));
         let at = self.next * SLOT_BYTES + MAC_AT + from.min(MAX_BYTES);
-        // SAFETY: `next` < SLOTS, and `at + bytes` ends within the slot, which is within the mapping
-        // (invariant 1). The memory is the kernel's: only copied, never referred to.
+        // SAFETY: `next` < SLOTS, and `at + bytes` ends within the slot, which is within the
+        // mapping (invariant 1). The memory is the kernel's: only copied, never referred to.
         unsafe {
             let source = self.memory.base().as_ptr().add(at);
             std::ptr::copy_nonoverlapping(source, into.as_mut_ptr(), bytes);
@@ -222,8 +227,8 @@ impl PacketRing {
     #[inline]
     fn word(&self, at: usize) -> &AtomicU32 {
         debug_assert!(at < 32 && at.is_multiple_of(4));
-        // SAFETY: `next` < SLOTS and `at` < 32, so the word is inside the mapping, which outlives the
-        // borrow; slots are aligned to 2048; an atomic may be changed by others (invariant 2).
+        // SAFETY: `next` < SLOTS and `at` < 32, so the word is inside the mapping, which outlives
+        // the borrow; slots are aligned to 2048; an atomic may be changed by others (invariant 2).
         unsafe {
             self.memory
                 .base()
@@ -257,7 +262,8 @@ fn bind(socket: &OwnedFd, name: &libc::sockaddr_ll) -> std::result::Result<(), E
     if result == 0 { Ok(()) } else { Err(last()) }
 }
 
-/// The program that lets matching frames for this host pass: at each match, in order, on to the next or to the end.
+/// The program that lets matching frames for this host pass: at each match, in order, on to the
+/// next or to the end.
 fn filter(accept: &[Match]) -> Vec<libc::sock_filter> {
     let step = |code, k, jf| libc::sock_filter { code, jt: 0, jf, k };
     let for_host = Match { at: PACKET_TYPE_AT, width: 4, value: 0 };
@@ -287,8 +293,8 @@ fn attach(socket: &OwnedFd, program: &[libc::sock_filter]) -> std::result::Resul
 
 fn set<T>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> std::result::Result<(), Errno> {
     let bytes = libc::socklen_t::try_from(size_of::<T>()).map_err(|_| Errno::TOOBIG)?;
-    // SAFETY: value is live with this size, and so is what it points to (a filter's program); the kernel
-    // only reads.
+    // SAFETY: value is live with this size, and so is what it points to (a filter's program); the
+    // kernel only reads.
     let result = unsafe {
         libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), bytes)
     };
@@ -334,7 +340,8 @@ mod tests {
         let way = NeighborTable::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap().unwrap();
         let mut ring = PacketRing::over(socket.as_fd()).unwrap();
         assert_eq!(ring.waiting(), None);
-        // Around the ring more than once. What is sent over loopback is there when the call returns.
+        // Around the ring more than once. What is sent over loopback is there when the call
+        // returns.
         for i in 0..SLOTS + 9 {
             let mut sent = frame(7, 60 + i);
             sent[30] = i as u8;

@@ -1,5 +1,5 @@
-//! What this kernel lets this process do, found out by doing it once: a version number or a setting says
-//! what should work, a container's filter decides what does.
+//! What this kernel lets this process do, found out by doing it once: a version number or a setting
+//! says what should work, a container's filter decides what does.
 
 use crate::error::{OsError, Result};
 use crate::map;
@@ -60,7 +60,8 @@ pub fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Whether `membarrier` orders memory of all registered processes at once, as [`crate::fence`] wants.
+/// Returns true if `membarrier` orders memory of all registered processes at once, as
+/// [`crate::fence`] wants.
 pub fn global_membarrier() -> Result<bool> {
     const QUERY: libc::c_int = 0;
     const GLOBAL_EXPEDITED: libc::c_long = 1 << 1;
@@ -91,8 +92,8 @@ pub fn pidfd() -> Result<()> {
 pub fn futex() -> Result<()> {
     let word = 1_u32;
     let none = std::ptr::null::<libc::timespec>();
-    // SAFETY: `word` is a live, aligned 32-bit word, and differs from the expected value, so the call
-    // does not sleep.
+    // SAFETY: `word` is a live, aligned 32-bit word, and differs from the expected value, so the
+    // call does not sleep.
     let rc = unsafe {
         libc::syscall(libc::SYS_futex, std::ptr::from_ref(&word), libc::FUTEX_WAIT, 0, none)
     };
@@ -136,7 +137,8 @@ pub fn instruction_counter() -> Result<()> {
     const CLOSE_ON_EXEC: libc::c_long = 1 << 3;
     let attributes: [u64; 8] =
         [HARDWARE | (ATTR_BYTES << 32), INSTRUCTIONS, 0, 0, 0, (1 << 5) | (1 << 6), 0, 0];
-    // SAFETY: `attributes` is a live block of the size that it announces; pid 0, cpu -1: this thread.
+    // SAFETY: `attributes` is a live block of the size that it announces; pid 0, cpu -1: this
+    // thread.
     let fd = unsafe {
         libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, CLOSE_ON_EXEC)
     };
@@ -155,8 +157,8 @@ pub struct Memory {
     pub total_bytes: u64,
     /// Bytes that can be had without swapping.
     pub available_bytes: u64,
-    /// Setting for transparent huge pages in shared memory: `always`, `within_size`, `advise`, `never`,
-    /// `deny`, `force`; `None` where the kernel has none.
+    /// Setting for transparent huge pages in shared memory: `always`, `within_size`, `advise`,
+    /// `never`, `deny`, `force`; `None` where the kernel has none.
     pub shared_huge: Option<String>,
     /// Huge pages reserved and not in use.
     pub reserved_free: u64,
@@ -189,8 +191,8 @@ pub fn chosen(settings: &str) -> Option<String> {
     Some(from.split_once(']')?.0.to_owned())
 }
 
-/// Whether the processor's cycle counter runs at one rate in every state of the processor, judged by the
-/// text of `/proc/cpuinfo`; `None` on processors that have no such flags.
+/// Returns true if the processor's cycle counter runs at one rate in every state of the processor,
+/// judged by the text of `/proc/cpuinfo`; `None` on processors that have no such flags.
 pub fn steady_cycles(cpuinfo: &str) -> Option<bool> {
     let flags = cpuinfo.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -206,7 +208,8 @@ pub fn cycle_counter() -> (Option<bool>, String) {
     (steady_cycles(&text("/proc/cpuinfo")), source.trim().to_owned())
 }
 
-/// How far the kernel restricts counters: 2 is user mode only, 3 and above (a distribution's) nothing.
+/// How far the kernel restricts counters: 2 is user mode only, 3 and above (a distribution's)
+/// nothing.
 pub fn perf_paranoia() -> Option<i32> {
     text("/proc/sys/kernel/perf_event_paranoid").trim().parse().ok()
 }

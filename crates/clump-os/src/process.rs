@@ -1,8 +1,8 @@
 //! Starting, watching and ending processes, without the races that naive code has.
 //!
 //! A child is started in a process group of its own and dies with the thread that started it; the
-//! starter adopts what its children leave behind ([`adopt_orphans`]), so that [`crate::procfs`] finds
-//! every descendant below it, sessions of their own notwithstanding.
+//! starter adopts what its children leave behind ([`adopt_orphans`]), so that [`crate::procfs`]
+//! finds every descendant below it, sessions of their own notwithstanding.
 
 use crate::error::{OsError, Result};
 use rustix::io::Errno;
@@ -68,15 +68,15 @@ pub struct Program {
     pub directory: Option<PathBuf>,
     /// Where it reads from.
     pub input: Input,
-    /// Whether output and errors come through pipes; otherwise it writes where this process does.
+    /// True if output and errors come through pipes; otherwise it writes where this process does.
     pub piped: bool,
-    /// Whether errors go where this process's go all the same.
+    /// True if errors go where this process's go all the same.
     pub errors_inherited: bool,
     /// A descriptor that it inherits, under the same number.
     pub passes: Option<OwnedFd>,
     /// CPUs it is bound to; none: as this process.
     pub cpus: Vec<usize>,
-    /// Whether it is killed when the thread that starts it ends.
+    /// True if it is killed when the thread that starts it ends.
     pub dies_with_starter: bool,
     /// Limit of open descriptors it gets; none: as this process.
     pub descriptors: Option<u64>,
@@ -121,8 +121,8 @@ pub struct Child {
     pub errors: Option<OwnedFd>,
 }
 
-/// Starts `program` in a process group of its own, with no signal blocked. It ignores what this process
-/// was told to ignore by its caller.
+/// Starts `program` in a process group of its own, with no signal blocked. It ignores what this
+/// process was told to ignore by its caller.
 pub fn start(program: &Program) -> Result<Child> {
     let name = program.file.to_string_lossy().into_owned();
     let mut command = Command::new(&program.file);
@@ -184,7 +184,8 @@ fn prepare(command: &mut Command, program: &Program) {
     }
     let descriptors = program.descriptors;
     let in_child = move || {
-        // Since Rust 1.66 a child inherits what this process has blocked, to read it from a descriptor.
+        // Since Rust 1.66 a child inherits what this process has blocked, to read it from a
+        // descriptor.
         crate::signal::unblock_all();
         crate::signal::unset_own();
         if dies {
@@ -195,7 +196,8 @@ fn prepare(command: &mut Command, program: &Program) {
             }
         }
         if let Some(number) = passes {
-            // SAFETY: the descriptor is open: `program`, which owns it, lives until after the spawn.
+            // SAFETY: the descriptor is open: `program`, which owns it, lives until after the
+            // spawn.
             let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
             rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())?;
         }
@@ -209,8 +211,9 @@ fn prepare(command: &mut Command, program: &Program) {
         }
         Ok(())
     };
-    // SAFETY: the closure makes system calls on values captured before the fork; it neither allocates
-    // nor takes locks, so it may run between fork and exec of a process with other threads.
+    // SAFETY: the closure makes system calls on values captured before the fork; it neither
+    // allocates nor takes locks, so it may run between fork and exec of a process with other
+    // threads.
     unsafe { command.pre_exec(in_child) };
 }
 
@@ -296,8 +299,8 @@ pub fn parent_pid() -> u32 {
     rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
 }
 
-/// Raises the limit of open descriptors as far as allowed; gives the soft limit before, which programs
-/// that use `select` may rely on.
+/// Raises the limit of open descriptors as far as allowed; gives the soft limit before, which
+/// programs that use `select` may rely on.
 pub fn raise_descriptor_limit() -> Option<u64> {
     let before = limit(Resource::Nofile);
     let most = Rlimit { current: before.maximum, maximum: before.maximum };
@@ -305,8 +308,8 @@ pub fn raise_descriptor_limit() -> Option<u64> {
     before.current
 }
 
-/// Soft and hard limit of this process; none where a filter refuses the question, for which rustix's own panics.
-/// Allocates nothing, so that it may be called between fork and exec.
+/// Soft and hard limit of this process; none where a filter refuses the question, for which
+/// rustix's own panics. Allocates nothing, so that it may be called between fork and exec.
 pub(crate) fn limit(resource: Resource) -> Rlimit {
     let mut found = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the kernel writes one `rlimit`, which lives during the call, or nothing.

@@ -31,8 +31,8 @@ impl Process {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Reads the format of proc_pid_stat(5). The name is in parentheses and may itself contain any byte: only what is
-    /// behind the last parenthesis is text.
+    /// Reads the format of proc_pid_stat(5). The name is in parentheses and may itself contain any
+    /// byte: only what is behind the last parenthesis is text.
     fn parse(stat: &[u8]) -> Option<Self> {
         let open = stat.windows(2).position(|two| two == b" (")?;
         let close = stat.windows(2).rposition(|two| two == b") ")?;
@@ -97,8 +97,8 @@ pub fn descendants(ancestor: u32) -> Vec<Process> {
     found
 }
 
-/// Opens, read-only, the first memory file named `label` that process `pid` has open; `None` when it has
-/// none or may not be looked into.
+/// Opens, read-only, the first memory file named `label` that process `pid` has open; `None` when
+/// it has none or may not be looked into.
 pub fn open_memory(pid: u32, label: &str) -> Option<OwnedFd> {
     let wanted = format!("/memfd:{label}");
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
@@ -111,15 +111,16 @@ pub fn open_memory(pid: u32, label: &str) -> Option<OwnedFd> {
     None
 }
 
-/// Tells if process `pid` has the memory file named `label` mapped; `None` when it is gone or about to be,
-/// has memory of no kind any more, or may not be looked into.
+/// Tells if process `pid` has the memory file named `label` mapped; `None` when it is gone or about
+/// to be, has memory of no kind any more, or may not be looked into.
 pub fn maps_memory(pid: u32, label: &str) -> Option<bool> {
     let maps = fs::read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
     let wanted = format!("/memfd:{label}");
     Some(maps.windows(wanted.len()).any(|bytes| bytes == wanted.as_bytes()))
 }
 
-/// The command line of a process as its bytes are, with spaces between the arguments; empty when it is gone.
+/// The command line of a process as its bytes are, with spaces between the arguments; empty when it
+/// is gone.
 pub fn command_line(pid: u32) -> OsString {
     let bytes = fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
     let bytes = bytes.unwrap_or_default();
@@ -127,8 +128,8 @@ pub fn command_line(pid: u32) -> OsString {
     OsString::from_vec(parts.join(&b' '))
 }
 
-/// The value that `variable` had in the environment of a process at its start; `None` when it had none, or is not
-/// to be looked into.
+/// The value that `variable` had in the environment of a process at its start; `None` when it had
+/// none, or is not to be looked into.
 pub fn variable(pid: u32, variable: &str) -> Option<OsString> {
     let all = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let value = |one: &[u8]| {
@@ -138,8 +139,8 @@ pub fn variable(pid: u32, variable: &str) -> Option<OsString> {
     all.split(|&byte| byte == 0).find_map(value)
 }
 
-/// The processes whose environment at their start held `variable=value`; only those that this user may
-/// look into.
+/// The processes whose environment at their start held `variable=value`; only those that this user
+/// may look into.
 pub fn with_variable(variable: &str, value: &str) -> Vec<Process> {
     let has = |pid: &u32| self::variable(*pid, variable).is_some_and(|is| is == value);
     pids().filter(has).filter_map(Process::read).filter(|process| process.state != 'Z').collect()
@@ -194,7 +195,8 @@ mod tests {
         drop((mapped, memory));
     }
 
-    /// Programs whose names are text, half a character at the end, and Latin-1 with what the format uses.
+    /// Programs whose names are text, half a character at the end, and Latin-1 with what the format
+    /// uses.
     fn sleepers(folder: &Path) -> [OsString; 3] {
         let names: [&[u8]; 3] =
             [b"sleep", "berechnungs-gr\u{f6}\u{df}e".as_bytes(), b"\xe4) S 1\n (b"];

@@ -37,8 +37,8 @@ fn unless_blocked(call: &str, outcome: rustix::io::Result<usize>) -> Result<Opti
     }
 }
 
-/// `sendmmsg` on a connected socket: `datagrams` cut into parts of `each` bytes, at most [`BATCH`] of
-/// them. How many were taken; 0 when there is no room.
+/// `sendmmsg` on a connected socket: `datagrams` cut into parts of `each` bytes, at most [`BATCH`]
+/// of them. How many were taken; 0 when there is no room.
 pub fn send_many(socket: &UdpSocket, datagrams: &[u8], each: usize) -> Result<usize> {
     let mut parts = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
     let chunks = datagrams.chunks(each.max(1));
@@ -48,8 +48,8 @@ pub fn send_many(socket: &UdpSocket, datagrams: &[u8], each: usize) -> Result<us
         used += 1;
     }
     let mut messages = messages_of(&mut parts);
-    // SAFETY: the first `used` messages each point at one initialized iovec of `parts`, which points
-    // into `datagrams`; all outlive the call, and sendmmsg only reads through them.
+    // SAFETY: the first `used` messages each point at one initialized iovec of `parts`, which
+    // points into `datagrams`; all outlive the call, and sendmmsg only reads through them.
     let sent = unsafe {
         libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), used, libc::MSG_DONTWAIT)
     };
@@ -109,13 +109,13 @@ pub fn set_segment(socket: &UdpSocket, bytes: u16) -> Result<()> {
     set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes.into(), "setting UDP_SEGMENT")
 }
 
-/// Whether datagrams of one sender may arrive joined (`UDP_GRO`).
+/// Returns true if datagrams of one sender may arrive joined (`UDP_GRO`).
 pub fn set_joining(socket: &UdpSocket, on: bool) -> Result<()> {
     set(socket, libc::SOL_UDP, libc::UDP_GRO, on.into(), "setting UDP_GRO")
 }
 
-/// Asks for socket buffers of so many bytes, past the machine's limit where that is allowed; what was
-/// granted for receiving (the kernel counts its own overhead in it too).
+/// Asks for socket buffers of so many bytes, past the machine's limit where that is allowed; what
+/// was granted for receiving (the kernel counts its own overhead in it too).
 pub fn set_buffers(socket: &UdpSocket, bytes: i32) -> Result<usize> {
     for (forced, plain, name) in [
         (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "setting SO_RCVBUF"),
@@ -129,8 +129,8 @@ pub fn set_buffers(socket: &UdpSocket, bytes: i32) -> Result<usize> {
     Ok(usize::try_from(granted).unwrap_or(0))
 }
 
-/// Largest datagram that goes to the peer of a connected IPv4 socket in one piece (`IP_MTU` less the
-/// headers of IP and UDP).
+/// Largest datagram that goes to the peer of a connected IPv4 socket in one piece (`IP_MTU` less
+/// the headers of IP and UDP).
 pub fn path_datagram(socket: &UdpSocket) -> Result<usize> {
     const HEADERS: i32 = 28;
     let mtu = value(socket, libc::IPPROTO_IP, libc::IP_MTU, "reading IP_MTU")?;

@@ -1,7 +1,8 @@
-//! Messages with several parts and several descriptors, over a pair of [`crate::socket::message_pair`].
+//! Messages with several parts and several descriptors, over a pair of
+//! [`crate::socket::message_pair`].
 //!
-//! Parts are gathered and scattered by the kernel, so that what is secret is never copied on the way: one
-//! part may lie in memory that no dump holds.
+//! Parts are gathered and scattered by the kernel, so that what is secret is never copied on the
+//! way: one part may lie in memory that no dump holds.
 
 use crate::error::{OsError, Result};
 use rustix::io::Errno;

@@ -1,9 +1,9 @@
 //! Folders for a while: gone when their owner goes, however it ends.
 //!
-//! The name of each says that it is one, and the owner holds a lock on it (flock(2)), which the kernel takes away with
-//! the process. So what a killed process left is known by that nobody holds it, and goes when the next folder is made
-//! beside it. Signals to end wait until the owner looks ([`Scratch::interrupted`]); programs that it starts hear them by
-//! [`crate::bound_child`].
+//! The name of each says that it is one, and the owner holds a lock on it (flock(2)), which the
+//! kernel takes away with the process. So what a killed process left is known by that nobody holds
+//! it, and goes when the next folder is made beside it. Signals to end wait until the owner looks
+//! ([`Scratch::interrupted`]); programs that it starts hear them by [`crate::bound_child`].
 
 use crate::error::{OsError, Result};
 use crate::process;
@@ -32,8 +32,9 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes a folder in `base`, and removes those there that killed processes of this user have left. From now on
-    /// signals to end this thread's process wait; threads that are there already must have blocked them.
+    /// Makes a folder in `base`, and removes those there that killed processes of this user have
+    /// left. From now on signals to end this thread's process wait; threads that are there already
+    /// must have blocked them.
     ///
     /// # Errors
     /// No folder can be made there.
@@ -100,7 +101,7 @@ fn sweep(base: &Path) {
     }
 }
 
-/// Whether a folder of this name is one of these.
+/// Returns true if a folder of this name is one of these.
 fn is_ours(name: &str) -> bool {
     let inside = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
     let Some((purpose, digits)) = inside.and_then(|inside| inside.rsplit_once('-')) else {

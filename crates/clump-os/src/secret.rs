@@ -1,13 +1,14 @@
 //! Keys in memory: pages of their own that no core dump holds, and the removal of what working with
 //! them leaves on the stack and in registers.
 //!
-//! A core dump shows the memory of a process and the registers of its threads to whoever finds the file.
-//! A [`Secret`] keeps its value out of the first (`MADV_DONTDUMP`) and, where the limits allow, out of
-//! swap (`mlock`). What is derived from a key passes through the stack: [`scrubbed`] runs the
-//! derivation and overwrites the stack below it. AES round keys stay behind in vector registers, and
-//! each of them gives the key away: [`scrub_registers`].
+//! A core dump shows the memory of a process and the registers of its threads to whoever finds the
+//! file. A [`Secret`] keeps its value out of the first (`MADV_DONTDUMP`) and, where the limits
+//! allow, out of swap (`mlock`). What is derived from a key passes through the stack: [`scrubbed`]
+//! runs the derivation and overwrites the stack below it. AES round keys stay behind in vector
+//! registers, and each of them gives the key away: [`scrub_registers`].
 //!
-//! Left open: a dump taken, or a signal handled, in the middle of a derivation or of one encryption.
+//! Left open: a dump taken, or a signal handled, in the middle of a derivation or of one
+//! encryption.
 
 mod registers;
 
@@ -21,8 +22,8 @@ use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// How far below its caller [`scrubbed`] overwrites the stack, in bytes. Deriving a key with ring takes
-/// about 3 KiB; the frame of a signal in between up to 12 KiB (AVX-512 and AMX state).
+/// How far below its caller [`scrubbed`] overwrites the stack, in bytes. Deriving a key with ring
+/// takes about 3 KiB; the frame of a signal in between up to 12 KiB (AVX-512 and AMX state).
 pub const SCRUBBED_BYTES: usize = 32 << 10;
 
 /// A value in memory of its own that core dumps leave out; overwritten with zeros when dropped.
@@ -30,9 +31,9 @@ pub const SCRUBBED_BYTES: usize = 32 << 10;
 /// `T` must hold its value itself: what a `Box` or `Vec` points to would not be protected, so types
 /// that need dropping do not compile.
 ///
-/// In a child made by `fork` the memory reads as zeros (`MADV_WIPEONFORK`), so that no two processes
-/// ever encrypt under one key and counter. A child that goes on without `exec` must not use secrets of
-/// its parent: that is up to whoever makes the unsafe call to `fork`.
+/// In a child made by `fork` the memory reads as zeros (`MADV_WIPEONFORK`), so that no two
+/// processes ever encrypt under one key and counter. A child that goes on without `exec` must not
+/// use secrets of its parent: that is up to whoever makes the unsafe call to `fork`.
 pub struct Secret<T> {
     /// Inside the pages, at a cache line that differs from page to page.
     value: NonNull<T>,
@@ -40,7 +41,8 @@ pub struct Secret<T> {
     _pages: Pages,
 }
 
-// SAFETY: a Secret owns its value as a Box does; the pages are an address range that nothing else uses.
+// SAFETY: a Secret owns its value as a Box does; the pages are an address range that nothing else
+// uses.
 unsafe impl<T: Send> Send for Secret<T> {}
 // SAFETY: as above; `&Secret<T>` gives out `&T` only.
 unsafe impl<T: Sync> Sync for Secret<T> {}
@@ -59,8 +61,8 @@ impl<T> Secret<T> {
         let (pages, value) = Self::room()?;
         scrubbed(|| {
             let made = make()?;
-            // SAFETY: `value` lies in the fresh pages with room for a T, on a cache line, and nobody
-            // else has it.
+            // SAFETY: `value` lies in the fresh pages with room for a T, on a cache line, and
+            // nobody else has it.
             unsafe { value.write(made) };
             Ok::<(), E>(())
         })?;
@@ -108,7 +110,8 @@ impl<T> Deref for Secret<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: `try_new` wrote a T there, or `zeroed` found bytes; the pages stay mapped while this lives.
+        // SAFETY: `try_new` wrote a T there, or `zeroed` found bytes; the pages stay mapped while
+        // this lives.
         unsafe { self.value.as_ref() }
     }
 }
@@ -164,8 +167,9 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Where a value of so many bytes goes. Values of several secrets would contend for the same few
-    /// sets of the first-level cache if they all began their page: the page's number spreads them.
+    /// Where a value of so many bytes goes. Values of several secrets would contend for the same
+    /// few sets of the first-level cache if they all began their page: the page's number spreads
+    /// them.
     fn place(&self, value_bytes: usize) -> NonNull<u8> {
         let value_lines = value_bytes.div_ceil(LINE);
         let places = self.bytes / LINE - value_lines + 1;
@@ -177,8 +181,8 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the pages are this value's own, and what was in them needs no drop; then exactly the
-        // mapped range goes, and nobody else has it.
+        // SAFETY: the pages are this value's own, and what was in them needs no drop; then exactly
+        // the mapped range goes, and nobody else has it.
         unsafe {
             wipe(std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes));
             let _ = rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes);
@@ -193,8 +197,8 @@ pub fn wipe(bytes: &mut [u8]) {
     std::hint::black_box(bytes);
 }
 
-/// Runs `work`, then overwrites the stack that it used, down to [`SCRUBBED_BYTES`] below the caller,
-/// and the vector registers. The result is not overwritten, so it should hold no secret.
+/// Runs `work`, then overwrites the stack that it used, down to [`SCRUBBED_BYTES`] below the
+/// caller, and the vector registers. The result is not overwritten, so it should hold no secret.
 pub fn scrubbed<R>(work: impl FnOnce() -> R) -> R {
     let result = apart(work);
     scrub_stack();

@@ -22,9 +22,9 @@ pub const FILE_SIZE: u8 = libc::SIGXFSZ as u8;
 /// The limit of processor time ran out.
 pub const CPU_TIME: u8 = libc::SIGXCPU as u8;
 
-/// Sets what clump depends on, whatever its caller told it to ignore: ends of children are heard, and a
-/// write that cannot be done is an error and kills nobody. Everything else stays as the caller has it, so
-/// that what `nohup` or a shell ignores is ignored here and by ranks too.
+/// Sets what clump depends on, whatever its caller told it to ignore: ends of children are heard,
+/// and a write that cannot be done is an error and kills nobody. Everything else stays as the
+/// caller has it, so that what `nohup` or a shell ignores is ignored here and by ranks too.
 ///
 /// # Errors
 /// The kernel refuses, which it does not.
@@ -34,8 +34,8 @@ pub fn set_own() -> Result<()> {
     set(FILE_SIZE, libc::SIG_IGN)
 }
 
-/// Undoes what of [`set_own`] other programs do not expect. Allowed between fork and exec; SIGPIPE is
-/// restored there by the standard library.
+/// Undoes what of [`set_own`] other programs do not expect. Allowed between fork and exec; SIGPIPE
+/// is restored there by the standard library.
 pub(crate) fn unset_own() {
     let _ = set(FILE_SIZE, libc::SIG_DFL);
 }
@@ -49,8 +49,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks `signals` in the calling thread, and in threads that it starts from now on. Other threads
-    /// of the process must block them too, or the kernel gives them the signal.
+    /// Blocks `signals` in the calling thread, and in threads that it starts from now on. Other
+    /// threads of the process must block them too, or the kernel gives them the signal.
     pub fn block(signals: &[u8]) -> Result<Self> {
         // SAFETY: sigset_t is plain memory that sigemptyset fills; all pointers are to locals; the
         // descriptor is new and owned by nobody else.
@@ -142,8 +142,8 @@ pub fn unblock_all() {
     }
 }
 
-/// Whether this process was told to ignore `signal` (as `nohup` and shells do for what they start):
-/// then it should not react to it in other ways either.
+/// Returns true if this process was told to ignore `signal` (as `nohup` and shells do for what they
+/// start): then it should not react to it in other ways either.
 pub fn is_ignored(signal: u8) -> bool {
     // SAFETY: asks for the disposition only, into a local that is plain memory.
     unsafe {
@@ -153,8 +153,8 @@ pub fn is_ignored(signal: u8) -> bool {
     }
 }
 
-/// Lets `signal` do again what it does by default, in this process and in those that it starts, whatever
-/// this process was told when it was started.
+/// Lets `signal` do again what it does by default, in this process and in those that it starts,
+/// whatever this process was told when it was started.
 pub fn restore_default(signal: u8) -> Result<()> {
     set(signal, libc::SIG_DFL)
 }
@@ -173,7 +173,8 @@ fn set(signal: u8, disposition: libc::sighandler_t) -> Result<()> {
     }
 }
 
-/// Whether this thread holds signals back that would end its process, to read them when it likes.
+/// Returns true if this thread holds signals back that would end its process, to read them when it
+/// likes.
 pub fn holds_ends_back() -> bool {
     // SAFETY: asks for the mask only, into a local that is plain memory.
     unsafe {

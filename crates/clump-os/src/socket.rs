@@ -84,15 +84,15 @@ pub fn peek(socket: impl AsFd, into: &mut [u8]) -> Option<usize> {
     (bytes > 0).then_some(bytes)
 }
 
-/// Whether `socket` is one end of a [`message_pair`].
+/// Returns true if `socket` is one end of a [`message_pair`].
 pub fn is_message_socket(socket: impl AsFd) -> bool {
     let socket = socket.as_fd();
     sockopt::socket_domain(socket).is_ok_and(|d| d == AddressFamily::UNIX)
         && sockopt::socket_type(socket).is_ok_and(|t| t == SocketType::SEQPACKET)
 }
 
-/// A descriptor of one's own for what this process inherited under `number`; the inherited one will be
-/// closed on exec from now on. `None` when nothing is open there.
+/// A descriptor of one's own for what this process inherited under `number`; the inherited one will
+/// be closed on exec from now on. `None` when nothing is open there.
 pub fn inherited(number: RawFd) -> Option<OwnedFd> {
     if number < 0 {
         return None;

@@ -122,8 +122,8 @@ impl ByteStream {
         }
     }
 
-    /// Reads what there is, up to the length of `into`: `Some(0)` at the end, `None` where nothing is
-    /// there yet.
+    /// Reads what there is, up to the length of `into`: `Some(0)` at the end, `None` where nothing
+    /// is there yet.
     ///
     /// # Errors
     /// Reading fails.

@@ -51,15 +51,15 @@ pub fn refused(name: &str, why: &std::io::Error) -> OsError {
     }
 }
 
-/// What tells this thread from all others that live now: where its control block lies. A later thread may have the
-/// same. 0 where that is not to be had so cheaply, which no thread has.
+/// What tells this thread from all others that live now: where its control block lies. A later
+/// thread may have the same. 0 where that is not to be had so cheaply, which no thread has.
 #[inline(always)]
 pub fn pointer() -> usize {
     #[cfg(target_arch = "x86_64")]
     {
         let at: usize;
-        // SAFETY: on Linux the first word behind `fs` is its own address, in each thread (x86-64 psABI, variant II
-        // of thread-local storage); it is only read.
+        // SAFETY: on Linux the first word behind `fs` is its own address, in each thread (x86-64
+        // psABI, variant II of thread-local storage); it is only read.
         unsafe {
             std::arch::asm!("mov {}, fs:0", out(reg) at, options(nostack, pure, readonly, preserves_flags));
         }

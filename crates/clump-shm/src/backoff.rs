@@ -1,11 +1,12 @@
 //! Polls that find nothing, again and again: when a program's own polling loop gives way.
 //!
-//! `while !seen { poll() }` waits without saying so. With a core of its own such a loop is the fastest way to
-//! wait, and nothing is to be won by disturbing it; with more ranks, proxies or programs than cores it keeps the
-//! processor from whoever is to send what it waits for. What tells the two apart is what a yield costs
-//! ([`crate::yielding`]): one that returns at once is followed by twice as many polls before the next, one that
-//! let others run by few. Where yields go to a program that computes, the loop sleeps for a moment instead, as a
-//! blocking call would, and is woken by what arrives.
+//! `while !seen { poll() }` waits without saying so. With a core of its own such a loop is the
+//! fastest way to wait, and nothing is to be won by disturbing it; with more ranks, proxies or
+//! programs than cores it keeps the processor from whoever is to send what it waits for. What tells
+//! the two apart is what a yield costs ([`crate::yielding`]): one that returns at once is followed
+//! by twice as many polls before the next, one that let others run by few. Where yields go to a
+//! program that computes, the loop sleeps for a moment instead, as a blocking call would, and is
+//! woken by what arrives.
 //!
 //! A program that works between its polls does not wait: it is told by the time between them
 //! ([`PollWindow`]), or by what it sends and handles meanwhile, and never gives way.
@@ -24,8 +25,8 @@ const MIN_PAUSE_NS: u64 = 2_000;
 /// Longest time between yields: they cost less than a thousandth of it.
 const MAX_PAUSE_NS: u64 = 1_000_000;
 
-/// A program that polls less often than this works in between. A poll in vain takes some 10 ns, several times as much
-/// without optimization.
+/// A program that polls less often than this works in between. A poll in vain takes some 10 ns,
+/// several times as much without optimization.
 const BACK_TO_BACK_NS: u64 = if cfg!(debug_assertions) { 2_000 } else { 200 };
 
 fn cycles(ns: u64) -> u64 {
@@ -50,7 +51,8 @@ impl PollWindow {
         (self.from, self.began) = (poll, clock::cycles());
     }
 
-    /// Whether the polls up to number `poll` have followed each other without much between them.
+    /// Returns true if the polls up to number `poll` have followed each other without much between
+    /// them.
     pub fn is_back_to_back(&self, poll: u32) -> bool {
         self.took_at_most(poll, clock::cycles().wrapping_sub(self.began), cycles(BACK_TO_BACK_NS))
     }
@@ -69,18 +71,20 @@ pub struct PollBackoff {
     activity: u64,
     /// Yields since.
     yields: u32,
-    /// Cycles of polling in vain before the next yield, with a core of one's own; 0 before the first.
+    /// Cycles of polling in vain before the next yield, with a core of one's own; 0 before the
+    /// first.
     pause: u64,
 }
 
 impl PollBackoff {
-    /// The program does something else than polling, and has sent and handled so much so far: a row begins anew.
+    /// The program does something else than polling, and has sent and handled so much so far: a row
+    /// begins anew.
     pub fn begin(&mut self, activity: u64) {
         (self.since, self.activity, self.yields) = (clock::cycles().max(1), activity, 0);
     }
 
-    /// To be called after a window of polls in vain, with what the thread has sent and handled so far: yields if
-    /// it is time. [`WaitStep::Sleep`]: others compute, sleep for a moment instead.
+    /// To be called after a window of polls in vain, with what the thread has sent and handled so
+    /// far: yields if it is time. [`WaitStep::Sleep`]: others compute, sleep for a moment instead.
     pub fn step(&mut self, spin_policy: &SpinPolicy, activity: u64) -> WaitStep {
         let now = clock::cycles();
         if self.since == 0 || activity != self.activity {
@@ -103,9 +107,10 @@ impl PollBackoff {
         }
     }
 
-    /// Something arrived with the yield or the sleep that was the last step: perhaps others ran, however short it was,
-    /// so the next yield comes as soon as the first. Not at once: with a core of its own a loop that yields for as long
-    /// as a round trip takes would find something each time.
+    /// Something arrived with the yield or the sleep that was the last step: perhaps others ran,
+    /// however short it was, so the next yield comes as soon as the first. Not at once: with a core
+    /// of its own a loop that yields for as long as a round trip takes would find something each
+    /// time.
     pub fn note_arrival(&mut self) {
         self.pause = 0;
     }

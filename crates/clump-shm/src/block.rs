@@ -15,7 +15,7 @@ struct AccessLine {
     tag: AtomicU64,
     segment_offset: AtomicU64,
     segment_bytes: AtomicU64,
-    /// Whether every tag is admitted: 0 or 1.
+    /// True if every tag is admitted: 0 or 1.
     everyone: AtomicU64,
 }
 
@@ -33,7 +33,7 @@ pub struct EndpointBlock {
 unsafe impl SharedLayout for EndpointBlock {}
 const _: () = assert!(size_of::<EndpointBlock>() <= ENDPOINT_HEADER);
 
-/// Whether an endpoint takes messages.
+/// True if an endpoint takes messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Openness {
     /// It does.
@@ -53,7 +53,8 @@ impl EndpointBlock {
         u64::from(generation) << 8 | OPEN
     }
 
-    /// Whether the endpoint is open under the generation behind `open_word`, and its tag is `tag`.
+    /// Returns true if the endpoint is open under the generation behind `open_word`, and its tag is
+    /// `tag`.
     #[inline(always)]
     pub(crate) fn admits(&self, open_word: u64, tag: u64) -> bool {
         self.access.state.load(Ordering::Acquire) == open_word && self.admits_tag(tag)
@@ -64,14 +65,14 @@ impl EndpointBlock {
         (&self.access.state, &self.access.tag)
     }
 
-    /// Whether senders that know `tag` may send.
+    /// Returns true if senders that know `tag` may send.
     #[inline(always)]
     pub fn admits_tag(&self, tag: u64) -> bool {
         self.access.tag.load(Ordering::Relaxed) == tag
             || self.access.everyone.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the endpoint is open under the generation behind `open_word`.
+    /// Returns true if the endpoint is open under the generation behind `open_word`.
     #[inline(always)]
     pub(crate) fn is_open_as(&self, open_word: u64) -> bool {
         self.access.state.load(Ordering::Acquire) == open_word
@@ -87,12 +88,12 @@ impl EndpointBlock {
         }
     }
 
-    /// Whether the endpoint of this generation will be the first that is opened here.
+    /// Returns true if the endpoint of this generation will be the first that is opened here.
     pub fn is_awaited_as(&self, generation: u32) -> bool {
         generation == 1 && self.generation() == 0
     }
 
-    /// Whether an endpoint of this generation was open here once and is not any more.
+    /// Returns true if an endpoint of this generation was open here once and is not any more.
     pub fn was_open_as(&self, generation: u32) -> bool {
         (1..self.generation()).contains(&generation)
     }

@@ -1,9 +1,9 @@
 //! Payload bytes in shared memory: the bulk ring of a lane, and bytes of which nobody may take a
 //! reference.
 //!
-//! The sender of a lane writes an entry in one piece, never across the end of the ring, and the receiver
-//! computes where it lies from the lengths of the entries before it: no offset is read from shared
-//! memory (invariant 5 of the crate).
+//! The sender of a lane writes an entry in one piece, never across the end of the ring, and the
+//! receiver computes where it lies from the lengths of the entries before it: no offset is read
+//! from shared memory (invariant 5 of the crate).
 
 use std::ptr::NonNull;
 
@@ -41,8 +41,8 @@ impl Bulk {
         unsafe { self.base.add((at % self.bytes as u64) as usize) }
     }
 
-    /// The `len` bytes of an entry that starts at `at`, as [`Bulk::place`] says, or fewer where the ring
-    /// ends before them.
+    /// The `len` bytes of an entry that starts at `at`, as [`Bulk::place`] says, or fewer where the
+    /// ring ends before them.
     pub(crate) fn bytes_at(self, at: u64, len: usize) -> SharedBytes {
         let left = self.bytes - (at % self.bytes as u64) as usize;
         SharedBytes { base: self.address(at), len: len.min(left) }
@@ -83,7 +83,7 @@ impl SharedBytes {
         self.base.as_ptr()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -1,8 +1,8 @@
 //! Mapped memory as words that many processes read and write at once.
 //!
-//! Every access is atomic: a naturally aligned piece of 1, 2, 4 or 8 bytes is never torn, and longer ones
-//! are made of such pieces. So what local ranks do to a segment and what its network interface does for
-//! remote ones agree.
+//! Every access is atomic: a naturally aligned piece of 1, 2, 4 or 8 bytes is never torn, and
+//! longer ones are made of such pieces. So what local ranks do to a segment and what its network
+//! interface does for remote ones agree.
 
 use clump_os::map::Mapping;
 use clump_os::sync::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -24,8 +24,9 @@ macro_rules! cell {
             if !self.holds(offset, BYTES) || !offset.is_multiple_of(BYTES) {
                 return None;
             }
-            // SAFETY: in bounds and aligned (just checked; mappings are page aligned); the mapping lives as
-            // long as the reference, and everybody who shares the memory uses atomics or raw copies.
+            // SAFETY: in bounds and aligned (just checked; mappings are page aligned); the mapping
+            // lives as long as the reference, and everybody who shares the memory uses atomics or
+            // raw copies.
             Some(unsafe { self.map.base().add(offset as usize).cast::<$cell>().as_ref() })
         }
     };
@@ -49,7 +50,7 @@ impl Cells {
         self.map.bytes() as u64
     }
 
-    /// Whether `[offset, offset + bytes)` lies inside.
+    /// Returns true if `[offset, offset + bytes)` lies inside.
     #[inline(always)]
     pub fn holds(&self, offset: u64, bytes: u64) -> bool {
         offset.checked_add(bytes).is_some_and(|end| end <= self.bytes())
@@ -73,7 +74,8 @@ impl Cells {
         })
     }
 
-    /// Copies `to.len()` bytes from `offset` on; false, and nothing copied, when they are not all inside.
+    /// Copies `to.len()` bytes from `offset` on; false, and nothing copied, when they are not all
+    /// inside.
     #[inline]
     pub fn read(&self, offset: u64, to: &mut [u8]) -> bool {
         if !self.holds(offset, to.len() as u64) {

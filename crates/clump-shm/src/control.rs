@@ -10,7 +10,8 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 pub struct LaneControl {
     owner: OwnerLine,
     pub(crate) temperature: PollFlag,
-    /// The sender reads what stands before this with every message, and processors fetch neighbours.
+    /// The sender reads what stands before this with every message, and processors fetch
+    /// neighbours.
     apart: [Slot; 2],
     pub(crate) credit: CreditLine,
     behind: [Slot; 3],
@@ -21,7 +22,8 @@ pub struct LaneControl {
 struct OwnerLine {
     /// Name of the sending endpoint; zero while the lane is free.
     owner: AtomicU64,
-    /// One more than the lane at the sender's endpoint that takes replies; zero: this lane carries replies.
+    /// One more than the lane at the sender's endpoint that takes replies; zero: this lane carries
+    /// replies.
     link: AtomicU64,
     /// Set by a sender that will send no more.
     retired: AtomicU32,
@@ -40,7 +42,8 @@ const WITHDRAWN: u32 = 2;
 pub(crate) struct CreditLine {
     pub(crate) head: AtomicU64,
     pub(crate) bulk_head: AtomicU64,
-    /// A [`CreditRequest`] that is not answered yet, or 0. Written by the sender, cleared by the receiver.
+    /// A [`CreditRequest`] that is not answered yet, or 0. Written by the sender, cleared by the
+    /// receiver.
     pub(crate) requested: AtomicU32,
 }
 
@@ -107,7 +110,7 @@ impl LaneControl {
         self.owner.link.load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// Whether the sender said that it sends no more.
+    /// Returns true if the sender said that it sends no more.
     pub fn retired(&self) -> bool {
         self.owner.retired.load(Ordering::Acquire) != 0
     }
@@ -131,7 +134,7 @@ impl LaneControl {
         answer.is_ok() || answer == Err(WITHDRAWN)
     }
 
-    /// Whether anybody ever claimed the lane since it was last reset.
+    /// Returns true if anybody ever claimed the lane since it was last reset.
     pub fn was_used(&self) -> bool {
         self.owner() != 0
             || self.owner.link.load(Ordering::Relaxed) != 0
@@ -139,8 +142,8 @@ impl LaneControl {
             || self.stand() != (0, 0)
     }
 
-    /// Makes the lane as it was at first: what its last users left unread is gone. Only while it has
-    /// neither sender nor receiver.
+    /// Makes the lane as it was at first: what its last users left unread is gone. Only while it
+    /// has neither sender nor receiver.
     pub fn reset(&self, slots: &[Slot]) {
         for slot in slots {
             slot.header.store(0, Ordering::Relaxed);

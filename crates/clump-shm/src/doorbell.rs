@@ -43,7 +43,7 @@ impl Doorbell {
         &self.summary
     }
 
-    /// Whether somebody rang since the last [`Doorbell::collect`].
+    /// Returns true if somebody rang since the last [`Doorbell::collect`].
     #[inline(always)]
     pub fn rung(&self) -> bool {
         self.summary.load(Ordering::Relaxed) != 0

@@ -1,5 +1,6 @@
-//! Segments that a rank exports for one-sided access: their names, and the table in the rank's block that
-//! says where they lie. The rank writes its table; ranks of its node and its network interface read it.
+//! Segments that a rank exports for one-sided access: their names, and the table in the rank's
+//! block that says where they lie. The rank writes its table; ranks of its node and its network
+//! interface read it.
 
 use crate::name::Name;
 use clump_os::sync::{AtomicU64, Ordering};
@@ -7,8 +8,8 @@ use clump_os::sync::{AtomicU64, Ordering};
 /// Segments that a rank may export at one time.
 pub const EXPORTS: usize = 64;
 
-/// The global name of a segment: rank, place in its table, and which use of that place; laid out as the
-/// name of an endpoint.
+/// The global name of a segment: rank, place in its table, and which use of that place; laid out as
+/// the name of an endpoint.
 ///
 /// Plain data of 8 bytes, so that ranks can exchange it; zero names nothing.
 #[derive(
@@ -95,8 +96,8 @@ pub struct ExportTable {
 }
 
 impl ExportTable {
-    /// For the owner: announces a segment at a free place; gives place and generation. `None` when the
-    /// table is full.
+    /// For the owner: announces a segment at a free place; gives place and generation. `None` when
+    /// the table is full.
     pub fn open(&self, extent: Extent) -> Option<(u8, u32)> {
         let is_free = |entry: &&ExportEntry| entry.state.load(Ordering::Relaxed) & 1 == 0;
         let (index, entry) = (0..).zip(&self.entries).find(|(_, entry)| is_free(entry))?;
@@ -124,7 +125,7 @@ impl ExportTable {
         }
     }
 
-    /// Whether the segment of that generation is exported now.
+    /// Returns true if the segment of that generation is exported now.
     #[inline]
     pub fn is_open(&self, index: u8, generation: u32) -> bool {
         let open = u64::from(generation) << 1 | 1;

@@ -3,9 +3,9 @@
 //! ```text
 //! job block | barrier lines | rank blocks | ports | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
 //! ```
-//! Behind the ranks come the network interfaces of all nodes, which have blocks as ranks do, but no segments.
-//! Everything is an offset computed from the numbers of both, so nothing another process wrote decides
-//! where this process reads. Untouched parts cost no memory.
+//! Behind the ranks come the network interfaces of all nodes, which have blocks as ranks do, but no
+//! segments. Everything is an offset computed from the numbers of both, so nothing another process
+//! wrote decides where this process reads. Untouched parts cost no memory.
 
 pub(crate) use clump_os::map::PAGE;
 
@@ -47,7 +47,8 @@ pub struct Geometry {
 impl Geometry {
     /// The geometry of a job with `ranks` ranks (1..=[`MAX_RANKS`]) and no network interfaces.
     ///
-    /// Bulk rings shrink as ranks grow, because their worst case grows with the square of the ranks.
+    /// Bulk rings shrink as ranks grow, because their worst case grows with the square of the
+    /// ranks.
     pub fn for_ranks(ranks: usize) -> Option<Self> {
         if ranks == 0 || ranks > MAX_RANKS {
             return None;
@@ -61,7 +62,8 @@ impl Geometry {
         Some(Self { ranks, interfaces: 0, lanes, bulk })
     }
 
-    /// The same with `interfaces` network interfaces on all nodes together (at most [`MAX_INTERFACES`]).
+    /// The same with `interfaces` network interfaces on all nodes together (at most
+    /// [`MAX_INTERFACES`]).
     pub fn with_interfaces(self, interfaces: usize) -> Option<Self> {
         (interfaces <= MAX_INTERFACES).then_some(Self { interfaces, ..self })
     }
@@ -86,7 +88,8 @@ impl Geometry {
         self.bulk
     }
 
-    /// Most bytes of a medium message: a quarter of a bulk ring, so that four are under way at once.
+    /// Most bytes of a medium message: a quarter of a bulk ring, so that four are under way at
+    /// once.
     pub fn max_medium(&self) -> usize {
         self.bulk / 4
     }
@@ -97,8 +100,8 @@ impl Geometry {
         PAGE
     }
 
-    /// Offset of the barrier lines of nodes, of which there are no more than ranks: behind those of the
-    /// ranks, and mostly in their page.
+    /// Offset of the barrier lines of nodes, of which there are no more than ranks: behind those of
+    /// the ranks, and mostly in their page.
     pub fn node_lines(&self) -> usize {
         self.arrivals() + self.ranks * 64
     }
@@ -113,8 +116,8 @@ impl Geometry {
         self.rank_block(self.blocks())
     }
 
-    /// Bytes of the job block, the barrier lines, all rank blocks and the ports, which every process maps
-    /// whole.
+    /// Bytes of the job block, the barrier lines, all rank blocks and the ports, which every
+    /// process maps whole.
     pub fn front_bytes(&self) -> usize {
         self.ports() + PORTS * size_of::<u64>()
     }

@@ -1,8 +1,8 @@
 //! The receiver's side of an endpoint: its block, its lanes hot and cold, its shared queues.
 //!
-//! The inbox says where messages are; what happens to them is decided above (clump-am). A lane that is
-//! new, or was cold, becomes hot when its bell rings; a hot lane that stayed empty for long is cooled,
-//! so that a poll costs one load per lane that is really used and one for the doorbell.
+//! The inbox says where messages are; what happens to them is decided above (clump-am). A lane that
+//! is new, or was cold, becomes hot when its bell rings; a hot lane that stayed empty for long is
+//! cooled, so that a poll costs one load per lane that is really used and one for the doorbell.
 
 use crate::block::EndpointBlock;
 use crate::bulk::Bulk;
@@ -56,18 +56,20 @@ pub struct Inbox<L> {
     /// Hot lanes, polled in turn.
     pub hot: PolledLanes<L>,
     cold: Vec<InLane<L>>,
-    /// While requests are held back: lanes of requests that would be hot. Senders need not ring for them.
+    /// While requests are held back: lanes of requests that would be hot. Senders need not ring for
+    /// them.
     held: Vec<InLane<L>>,
     holding: bool,
     /// The shared queue of requests.
     pub requests: QueueReceiver,
     /// The shared queue of replies.
     pub replies: QueueReceiver,
-    /// Whether a queue's bell rang and it has not been seen empty since: requests, replies.
+    /// True if a queue's bell rang and it has not been seen empty since: requests, replies.
     pub pending: [bool; 2],
-    /// Whether the network has rung since this was last cleared.
+    /// True if the network has rung since this was last cleared.
     pub queued: bool,
-    /// Whether lanes were cooled, and not looked at since: a message may lie in one that nobody rang for.
+    /// True if lanes were cooled, and not looked at since: a message may lie in one that nobody
+    /// rang for.
     unsettled: bool,
     ticks: u32,
 }
@@ -151,8 +153,8 @@ impl<L> Inbox<L> {
         self.hot.iter_mut().chain(self.cold.iter_mut()).chain(self.held.iter_mut())
     }
 
-    /// Holds requests back: until [`Inbox::release`] no poll finds one, and senders run out of room in the end. What
-    /// proxies bring is found, replies or not: who reads it tells them apart.
+    /// Holds requests back: until [`Inbox::release`] no poll finds one, and senders run out of room
+    /// in the end. What proxies bring is found, replies or not: who reads it tells them apart.
     pub fn hold(&mut self) {
         self.holding = true;
         self.pending[0] = false;
@@ -174,7 +176,7 @@ impl<L> Inbox<L> {
         }
     }
 
-    /// Whether requests are held back.
+    /// Returns true if requests are held back.
     #[inline]
     pub fn is_holding(&self) -> bool {
         self.holding
@@ -190,7 +192,7 @@ impl<L> Inbox<L> {
         if self.holding && requests { self.held.push(lane) } else { self.hot.push(lane) }
     }
 
-    /// Whether a reply lane has nothing unread.
+    /// Returns true if a reply lane has nothing unread.
     pub fn reply_lane_is_idle(&self, lane: usize) -> bool {
         let mut known = self.hot.iter().chain(&self.cold);
         known.find(|l| l.index == lane).is_none_or(|l| !l.receiver.has_message())
@@ -212,7 +214,8 @@ impl<L> Inbox<L> {
         }
     }
 
-    /// Whether a shared queue, or a lane that [`Inbox::settle_late`] finds, may hold messages.
+    /// Returns true if a shared queue, or a lane that [`Inbox::settle_late`] finds, may hold
+    /// messages.
     #[inline(always)]
     pub fn anything_pending(&self) -> bool {
         self.pending[0] | self.pending[1]
@@ -251,8 +254,9 @@ impl<L> Inbox<L> {
         });
     }
 
-    /// Wakes those who wait for room in the shared queues, or for them to be read. To be called after messages
-    /// were taken from them, and after their bells rang. Gives how many system calls that took.
+    /// Wakes those who wait for room in the shared queues, or for them to be read. To be called
+    /// after messages were taken from them, and after their bells rang. Gives how many system calls
+    /// that took.
     pub fn wake_queue_senders(&self) -> u32 {
         let waiting = self.requests.take_waiting() | self.replies.take_waiting();
         if waiting == 0 { 0 } else { self.node.wake_marked(waiting) }
@@ -316,9 +320,9 @@ impl<L> Inbox<L> {
         }
     }
 
-    /// Cools all lanes, for a receiver that is about to announce itself asleep (which fences). Until
-    /// [`Inbox::anything_waiting`] the queues count as pending, so that the next poll, if somebody polls
-    /// before or the question is never asked, comes to [`Inbox::settle_late`].
+    /// Cools all lanes, for a receiver that is about to announce itself asleep (which fences).
+    /// Until [`Inbox::anything_waiting`] the queues count as pending, so that the next poll, if
+    /// somebody polls before or the question is never asked, comes to [`Inbox::settle_late`].
     pub fn arm_all_notifications(&mut self) {
         self.give_back_all();
         self.unsettled = true;
@@ -329,7 +333,8 @@ impl<L> Inbox<L> {
         }
     }
 
-    /// After the fence that follows [`Inbox::arm_all_notifications`]: whether anything came in meanwhile.
+    /// After the fence that follows [`Inbox::arm_all_notifications`]: whether anything came in
+    /// meanwhile.
     pub fn anything_waiting(&mut self) -> bool {
         let lanes = std::mem::take(&mut self.cold);
         self.recheck_armed(lanes);
@@ -339,8 +344,8 @@ impl<L> Inbox<L> {
         !self.hot.is_empty() || self.block.doorbell().rung() || self.anything_pending()
     }
 
-    /// What lies in lanes that were cooled for a sleep that did not come about. Every poll that finds
-    /// something pending calls this first.
+    /// What lies in lanes that were cooled for a sleep that did not come about. Every poll that
+    /// finds something pending calls this first.
     #[inline]
     pub fn recheck_after_arming(&mut self) {
         if self.unsettled {
@@ -364,8 +369,8 @@ impl<L> Inbox<L> {
         cooled
     }
 
-    /// Frees lanes of requests whose sender retired and left nothing unread; and with them what the layer
-    /// above kept, if it is `done` with it.
+    /// Frees lanes of requests whose sender retired and left nothing unread; and with them what the
+    /// layer above kept, if it is `done` with it.
     pub fn free_retired(&mut self, mut done: impl FnMut(&mut L) -> bool) {
         let mut retired = |lane: &mut InLane<L>| {
             lane.reply_lane.is_some()
@@ -391,15 +396,16 @@ impl<L> Inbox<L> {
 
     /// Closes the endpoint: from now on nothing is read. Senders take back what is unread.
     pub fn close(&mut self) {
-        // Lanes that this side never looked at have rung: their senders may wait, and are told below.
+        // Lanes that this side never looked at have rung: their senders may wait, and are told
+        // below.
         let _ = self.process_doorbells();
         for lane in self.lanes() {
             lane.receiver.give_back();
             lane.receiver.arm_notification();
         }
         self.block.close(self.name.generation());
-        // Whoever waits for something unread gets it back. Whoever announces itself asleep after this fence
-        // sees that the endpoint is closed.
+        // Whoever waits for something unread gets it back. Whoever announces itself asleep after
+        // this fence sees that the endpoint is closed.
         fence::light(self.node.fence());
         for lane in self.hot.iter().chain(&self.cold).filter(|lane| lane.receiver.has_message()) {
             self.node.wake_sleeper(lane.from.rank());

@@ -188,7 +188,7 @@ impl JobBlock {
         self.fate.deaths.load(Ordering::Acquire)
     }
 
-    /// Whether survivors go on after a death (`--on-death continue`).
+    /// Returns true if survivors go on after a death (`--on-death continue`).
     pub fn survive(&self) -> bool {
         self.survive.load(Ordering::Relaxed) != 0
     }

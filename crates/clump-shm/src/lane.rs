@@ -1,10 +1,10 @@
 //! A lane: one sender, one receiver, slots and a bulk ring.
 //!
 //! # Who owns what
-//! The sender alone writes slots and bulk bytes between `head` and `head + slots`; the receiver alone
-//! advances `head` and the bulk head, in steps of a quarter ring, so that the line they lie in moves
-//! rarely. A slot is published by its header word, which carries the lap, so the receiver needs no
-//! shared tail and a slot is never written by its receiver: one line transfer per message.
+//! The sender alone writes slots and bulk bytes between `head` and `head + slots`; the receiver
+//! alone advances `head` and the bulk head, in steps of a quarter ring, so that the line they lie
+//! in moves rarely. A slot is published by its header word, which carries the lap, so the receiver
+//! needs no shared tail and a slot is never written by its receiver: one line transfer per message.
 //!
 //! A locked instruction per message would drain the store buffer and cost a factor of ten in rate
 //! (docs/adr/0002); hence one lane per sender, and the many-writer [`crate::queue`] for the rest.
@@ -15,11 +15,12 @@
 //! ([`crate::doorbell`]). So the sender's extra cost is one load of a line that nobody writes.
 //!
 //! # When the sender waits for credit
-//! It writes a [`CreditRequest`] into the credit line and rings ([`LaneSender::request_credit`]). The
-//! receiver finds it behind the bell, from then on gives back message by message, and wakes the sender as
-//! soon as what it wanted is there ([`Creditor`]). So a receiver that was asked for nothing
-//! pays nothing. A sender asks *after* it has announced itself asleep: either it sees its request still there,
-//! then the receiver, which clears it before it looks for the sleeper, wakes it; or it asks anew.
+//! It writes a [`CreditRequest`] into the credit line and rings ([`LaneSender::request_credit`]).
+//! The receiver finds it behind the bell, from then on gives back message by message, and wakes the
+//! sender as soon as what it wanted is there ([`Creditor`]). So a receiver that was asked for
+//! nothing pays nothing. A sender asks *after* it has announced itself asleep: either it sees its
+//! request still there, then the receiver, which clears it before it looks for the sleeper, wakes
+//! it; or it asks anew.
 
 mod credit;
 
@@ -48,7 +49,8 @@ pub struct LaneSender {
     seen_bulk: u64,
 }
 
-/// Where a sender stands. Inline code of other languages pushes short messages by it ([`InlineLane`]).
+/// Where a sender stands. Inline code of other languages pushes short messages by it
+/// ([`InlineLane`]).
 #[derive(Debug)]
 #[repr(C)]
 pub struct Cursor {
@@ -60,9 +62,10 @@ pub struct Cursor {
     lap: u64,
 }
 
-/// What it takes to push a short message of one slot: for inline code of other languages, which runs in the
-/// sender's thread while nobody else uses the [`LaneSender`]. It does what [`LaneSender::push`] does, and has
-/// the sender ring where `hot` is zero afterwards. docs/adr/0023.
+/// What it takes to push a short message of one slot: for inline code of other languages, which
+/// runs in the sender's thread while nobody else uses the [`LaneSender`]. It does what
+/// [`LaneSender::push`] does, and has the sender ring where `hot` is zero afterwards.
+/// docs/adr/0023.
 #[derive(Debug, Clone, Copy)]
 pub struct InlineLane {
     /// As many as [`InlineLane::len`] says.
@@ -111,8 +114,8 @@ impl LaneSender {
         Ok(())
     }
 
-    /// Sends `words` and a payload, copied into the bulk ring. `payload` must be at most a quarter of
-    /// the ring, and `header.payload()` its length.
+    /// Sends `words` and a payload, copied into the bulk ring. `payload` must be at most a quarter
+    /// of the ring, and `header.payload()` its length.
     pub fn push_payload(
         &mut self,
         header: Header,
@@ -130,8 +133,9 @@ impl LaneSender {
                 return Err(Full);
             }
         }
-        // SAFETY: invariant 2 of the crate: the ring bytes from `start` lie between what the receiver
-        // gave back and the tail, so no receiver of ours reads them; `place` keeps them in the ring.
+        // SAFETY: invariant 2 of the crate: the ring bytes from `start` lie between what the
+        // receiver gave back and the tail, so no receiver of ours reads them; `place` keeps them in
+        // the ring.
         unsafe {
             let to = self.bulk.address(start);
             std::ptr::copy_nonoverlapping(payload.as_ptr(), to.as_ptr(), payload.len());
@@ -183,7 +187,7 @@ impl LaneSender {
         }
     }
 
-    /// Whether a message of any number of words would find room now.
+    /// Returns true if a message of any number of words would find room now.
     pub fn has_room(&mut self) -> bool {
         self.cursor.tail + 2 <= self.cursor.limit || self.more_room(2)
     }
@@ -194,7 +198,8 @@ impl LaneSender {
         // SYNC 3: pairs with give_back
         let head = self.control.credit.head.load(Ordering::Acquire);
         let bulk = self.control.credit.bulk_head.load(Ordering::Acquire);
-        // A head outside of what is under way was not written by a receiver of ours: keep what we knew.
+        // A head outside of what is under way was not written by a receiver of ours: keep what we
+        // knew.
         let slots = self.slots.len() as u64;
         if head.saturating_add(slots) >= self.cursor.limit && head <= self.cursor.tail {
             self.cursor.limit = head + slots;
@@ -333,7 +338,7 @@ impl LaneReceiver {
         &self.control
     }
 
-    /// Whether a message waits; reads one word.
+    /// Returns true if a message waits; reads one word.
     #[inline(always)]
     pub fn has_message(&self) -> bool {
         self.slots[self.at].header.load(Ordering::Relaxed) & 0xffff == self.awaited
@@ -347,7 +352,8 @@ impl LaneReceiver {
         Header::parse_short(self.slots[self.at].header.load(Ordering::Acquire))
     }
 
-    /// The words of the message that [`LaneReceiver::peek_short`] showed, and what lies behind them.
+    /// The words of the message that [`LaneReceiver::peek_short`] showed, and what lies behind
+    /// them.
     #[inline(always)]
     pub fn short_words(&self) -> [u64; INLINE] {
         let slot = &self.slots[self.at];
@@ -451,7 +457,8 @@ fn slot_of(at: u64, slots: usize) -> usize {
     (at & (slots as u64 - 1)) as usize
 }
 
-/// The lap of position `at`, never equal to what the slot held a lap before, and not zero on the first.
+/// The lap of position `at`, never equal to what the slot held a lap before, and not zero on the
+/// first.
 #[inline(always)]
 fn lap_of(at: u64, slots: usize) -> u64 {
     ((at >> slots.trailing_zeros()) + 1) & 0xffff

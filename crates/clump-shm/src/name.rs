@@ -1,6 +1,7 @@
 //! Names of endpoints: unique in a job, for all time.
 
-/// The global name of an endpoint (paper 000, 2.2): rank, index there, and which opening of that index.
+/// The global name of an endpoint (paper 000, 2.2): rank, index there, and which opening of that
+/// index.
 ///
 /// Plain data of 8 bytes, so that ranks can exchange it; zero names nothing.
 #[derive(

@@ -1,8 +1,8 @@
 //! The memory of a node: created by the agent, attached by ranks, watched by observers.
 //!
-//! On a job with several nodes each has a memory of its own, laid out for the ranks of all. The blocks of
-//! ranks of other nodes are *mirrors*, which the agent keeps true: whether such a rank lives, and where it
-//! is reached. Nothing else of theirs is in it, and nobody sleeps there.
+//! On a job with several nodes each has a memory of its own, laid out for the ranks of all. The
+//! blocks of ranks of other nodes are *mirrors*, which the agent keeps true: whether such a rank
+//! lives, and where it is reached. Nothing else of theirs is in it, and nobody sleeps there.
 
 use crate::barrier::Lines;
 use crate::block::EndpointBlock;
@@ -171,7 +171,8 @@ impl NodeMemory {
         })
     }
 
-    /// Takes a private copy of which rank is where: that never changes, and others can write the memory.
+    /// Takes a private copy of which rank is where: that never changes, and others can write the
+    /// memory.
     fn read_map(&mut self) -> Result<()> {
         let nnodes = self.job.nnodes.load(Ordering::Relaxed);
         if nnodes > 1 {
@@ -219,7 +220,7 @@ impl NodeMemory {
         }
     }
 
-    /// Whether `rank` is on this node, so that shared memory reaches it.
+    /// Returns true if `rank` is on this node, so that shared memory reaches it.
     #[inline]
     pub fn is_local(&self, rank: u32) -> bool {
         self.local.contains(&rank)
@@ -230,8 +231,8 @@ impl NodeMemory {
         self.local.clone()
     }
 
-    /// Gives this process the alarms by which ranks of this node are woken from now on, in this object and
-    /// in clones and paths made of it later.
+    /// Gives this process the alarms by which ranks of this node are woken from now on, in this
+    /// object and in clones and paths made of it later.
     pub fn set_alarms(&mut self, alarms: Vec<(u32, Alarm)>) {
         // Network interfaces are numbered behind the ranks.
         let own = self.own_interfaces();
@@ -251,7 +252,7 @@ impl NodeMemory {
         self.alarms.get(rank as usize)?.as_ref()
     }
 
-    /// Whether `node` is lost: its agent is, and with it all of its ranks.
+    /// Returns true if `node` is lost: its agent is, and with it all of its ranks.
     pub fn is_node_lost(&self, node: u32) -> bool {
         let lost =
             |rank| self.death_of(rank).is_some_and(|death| death.how == DeathCause::NodeLost);
@@ -264,8 +265,8 @@ impl NodeMemory {
         (0..all).filter(move |&rank| self.node_of(rank) == node)
     }
 
-    /// Maps the segment of a rank of this node, all that it may grow to. `None` when nothing is exported
-    /// under that name, or it lies outside of its rank's space.
+    /// Maps the segment of a rank of this node, all that it may grow to. `None` when nothing is
+    /// exported under that name, or it lies outside of its rank's space.
     pub fn exported(&self, name: SegmentName) -> Result<Option<(Cells, Extent)>> {
         let Some(block) = self.rank(name.rank()).filter(|_| self.is_local(name.rank())) else {
             return Ok(None);
@@ -391,8 +392,8 @@ impl NodeMemory {
         }
     }
 
-    /// Wakes `rank`, or the network interface of that number, if it is of this node and sleeps. True when a
-    /// system call was made.
+    /// Wakes `rank`, or the network interface of that number, if it is of this node and sleeps.
+    /// True when a system call was made.
     pub fn wake_sleeper(&self, rank: u32) -> bool {
         let here = self.is_local(rank) || self.own_interfaces().contains(&rank);
         let block = self.rank(rank).filter(|_| here);
@@ -400,8 +401,8 @@ impl NodeMemory {
         block.is_some_and(|block| block.park().wake_if_asleep(self.fence, alarm))
     }
 
-    /// Wakes those ranks and network interfaces of this node that sleep and whose bits, modulo 64, are set.
-    /// Gives how many system calls were made.
+    /// Wakes those ranks and network interfaces of this node that sleep and whose bits, modulo 64,
+    /// are set. Gives how many system calls were made.
     pub(crate) fn wake_marked(&self, marked: u64) -> u32 {
         let all = self.local_ranks().chain(self.own_interfaces());
         let woken = all.filter(|rank| marked >> (rank % 64) & 1 != 0 && self.wake_sleeper(*rank));

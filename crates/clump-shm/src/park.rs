@@ -6,9 +6,9 @@
 //! waker sees the sleeper (`clump_os::fence`).
 //!
 //! On a job with several nodes a rank has an [`Alarm`] too, which every process of its node holds:
-//! then it sleeps on that and on its network socket ([`Park::sleep_on`]), and wakers ring it. An alarm
-//! stays rung until it is cleared, and only the last sleeper to leave clears it; if somebody has come
-//! to sleep meanwhile, who may have been meant, it rings again.
+//! then it sleeps on that and on its network socket ([`Park::sleep_on`]), and wakers ring it. An
+//! alarm stays rung until it is cleared, and only the last sleeper to leave clears it; if somebody
+//! has come to sleep meanwhile, who may have been meant, it rings again.
 
 use clump_os::alarm::{Alarm, Woken};
 use clump_os::fence::{self, FenceKind};
@@ -54,8 +54,8 @@ impl Park {
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "an announcement is used up")]
-    /// Sleeps until somebody rings `alarm`, this rank's own, or `other` has something to read, or for
-    /// `limit`. May return early for no reason.
+    /// Sleeps until somebody rings `alarm`, this rank's own, or `other` has something to read, or
+    /// for `limit`. May return early for no reason.
     pub fn sleep_on(
         &self,
         announced: Announced,
@@ -86,7 +86,8 @@ impl Park {
         self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether a thread of this rank sleeps or is about to; call after publishing and a light fence.
+    /// Returns true if a thread of this rank sleeps or is about to; call after publishing and a
+    /// light fence.
     #[inline(always)]
     pub fn anyone_asleep(&self) -> bool {
         self.asleep.load(Ordering::Relaxed) != 0

@@ -1,4 +1,5 @@
-//! A sender's path to one endpoint on the same node: a lane where there is one, else the shared queue.
+//! A sender's path to one endpoint on the same node: a lane where there is one, else the shared
+//! queue.
 
 use crate::block::{EndpointBlock, Openness};
 use crate::doorbell::{DoorbellHandle, REPLY_QUEUE, REQUEST_QUEUE, Tally};
@@ -126,18 +127,19 @@ impl Path {
         self.to
     }
 
-    /// Whether this path has a lane of its own.
+    /// Returns true if this path has a lane of its own.
     pub fn has_lane(&self) -> bool {
         matches!(self.way, PathKind::Lane(_))
     }
 
-    /// Whether the target is open and `tag` is its tag now (paper 000, 3.3: first step of a send).
+    /// Returns true if the target is open and `tag` is its tag now (paper 000, 3.3: first step of a
+    /// send).
     #[inline(always)]
     pub fn admits(&self, tag: u64) -> bool {
         self.block.admits(self.open_word, tag)
     }
 
-    /// Whether the target is open.
+    /// Returns true if the target is open.
     #[inline(always)]
     pub fn is_open(&self) -> bool {
         self.block.is_open_as(self.open_word)
@@ -148,8 +150,8 @@ impl Path {
         self.block.openness(self.to.generation())
     }
 
-    /// What pushing short messages takes, and what has to be compared before each: the word at the first address
-    /// with the number behind it, and with the tag that at the second.
+    /// What pushing short messages takes, and what has to be compared before each: the word at the
+    /// first address with the number behind it, and with the tag that at the second.
     pub fn inline_lane(
         &mut self,
     ) -> Option<(InlineLane, (*const AtomicU64, u64), *const AtomicU64)> {
@@ -203,8 +205,8 @@ impl Path {
         }
     }
 
-    /// A queue serves whoever has its index, so a closed endpoint has room for nothing: what was meant
-    /// for it must not reach the next.
+    /// A queue serves whoever has its index, so a closed endpoint has room for nothing: what was
+    /// meant for it must not reach the next.
     fn push_queued(
         &self,
         header: Header,
@@ -220,7 +222,8 @@ impl Path {
         }
     }
 
-    /// Whether there is room for a message without payload. A shared queue cannot promise any.
+    /// Returns true if there is room for a message without payload. A shared queue cannot promise
+    /// any.
     pub fn has_room(&mut self) -> bool {
         match &mut self.way {
             PathKind::Lane(lane) => lane.has_room(),
@@ -255,7 +258,7 @@ impl Path {
         }
     }
 
-    /// Whether everything sent is known to be read.
+    /// Returns true if everything sent is known to be read.
     pub fn is_drained(&mut self) -> bool {
         let lost = self.lost_lane();
         match &mut self.way {
@@ -265,8 +268,9 @@ impl Path {
         }
     }
 
-    /// Asks the target to wake this rank once `what` is there. To be called after the announcement of a sleep, and
-    /// before the last look. A target that is closed, or has freed the lane, is not asked.
+    /// Asks the target to wake this rank once `what` is there. To be called after the announcement
+    /// of a sleep, and before the last look. A target that is closed, or has freed the lane, is not
+    /// asked.
     #[cold]
     pub fn request_credit(&self, what: CreditRequest) {
         if !self.is_open() || self.lost_lane() {
@@ -278,13 +282,13 @@ impl Path {
         }
     }
 
-    /// Whether the target let go of a retired lane: it will send no more replies for it.
+    /// Returns true if the target let go of a retired lane: it will send no more replies for it.
     pub fn is_released(&self) -> bool {
         matches!(self.way, PathKind::Queue(..)) || self.lost_lane()
     }
 
-    /// Whether the lane of this path was freed; somebody else may have it now, perhaps this endpoint
-    /// under another path, which has another lane for replies.
+    /// Returns true if the lane of this path was freed; somebody else may have it now, perhaps this
+    /// endpoint under another path, which has another lane for replies.
     fn lost_lane(&self) -> bool {
         let PathKind::Lane(lane) = &self.way else { return false };
         let control = lane.control();
@@ -293,8 +297,8 @@ impl Path {
 
     /// Takes back what the target never read. Only when it is dead or closed.
     pub fn take_back(&mut self, each: impl FnMut(Header, &[u64], &[u8])) {
-        // Another endpoint has the index now, or another sender the lane, because nothing of ours was
-        // left there; what we sent to that one is not to be touched.
+        // Another endpoint has the index now, or another sender the lane, because nothing of ours
+        // was left there; what we sent to that one is not to be touched.
         if self.openness() == Openness::Absent || self.lost_lane() {
             return;
         }
@@ -304,8 +308,9 @@ impl Path {
         }
     }
 
-    /// Lets go of the lane of a target that has closed, after [`Path::take_back`]: whoever opens that
-    /// index next may use it. Nothing may be sent on this path any more; it never [`Path::admits`].
+    /// Lets go of the lane of a target that has closed, after [`Path::take_back`]: whoever opens
+    /// that index next may use it. Nothing may be sent on this path any more; it never
+    /// [`Path::admits`].
     pub fn abandon(&self) {
         if let PathKind::Lane(lane) = &self.way
             && self.openness() == Openness::Closed

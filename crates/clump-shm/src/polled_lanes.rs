@@ -3,8 +3,8 @@
 use crate::inbox::InLane;
 use std::ops::{Deref, DerefMut};
 
-/// Hot lanes in a row. Behind its address lie where the first one is and how many there are, up to date at all
-/// times: they come and go by functions of this type only.
+/// Hot lanes in a row. Behind its address lie where the first one is and how many there are, up to
+/// date at all times: they come and go by functions of this type only.
 #[derive(Debug)]
 #[repr(C)]
 pub struct PolledLanes<L> {

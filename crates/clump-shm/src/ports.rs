@@ -1,7 +1,9 @@
-//! The ports of a node: which endpoint answers at which, in memory that every rank of the node reads.
+//! The ports of a node: which endpoint answers at which, in memory that every rank of the node
+//! reads.
 //!
-//! A port is a place in a table, so whoever binds one decides it by a single compare-and-swap. What a rank
-//! that died or left has bound is free again. Ranks of other nodes ask the node's network interface.
+//! A port is a place in a table, so whoever binds one decides it by a single compare-and-swap. What
+//! a rank that died or left has bound is free again. Ranks of other nodes ask the node's network
+//! interface.
 
 use crate::name::Name;
 use crate::node::NodeMemory;
@@ -81,7 +83,8 @@ impl NodeMemory {
         self.port_entry(port)?.holder().filter(|&holder| self.holds_ports(holder))
     }
 
-    /// Whether a name, which a rank wrote, is of a rank of this node that has neither died nor left.
+    /// Returns true if a name, which a rank wrote, is of a rank of this node that has neither died
+    /// nor left.
     fn holds_ports(&self, holder: Name) -> bool {
         let block = self.rank(holder.rank()).filter(|_| self.is_local(holder.rank()));
         block.is_some_and(|block| !matches!(block.state(), RankState::Dead | RankState::Finalized))

@@ -1,4 +1,5 @@
-//! Where a process is reached from other nodes: written by the agent, read by the ranks of its node.
+//! Where a process is reached from other nodes: written by the agent, read by the ranks of its
+//! node.
 
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};

@@ -4,9 +4,9 @@
 //! # Slot states
 //! `free(lap) -> claimed(lap, rank) -> ready(lap) -> free(lap + 1)`, one word each. The claim is a
 //! compare-and-swap on the slot itself and carries the claimer's rank; the tail is only a hint that
-//! anybody advances past a claimed slot. So a sender killed between claim and publication leaves its
-//! name behind, and the receiver passes over the slot once that rank is known to be dead: nobody is
-//! blocked for ever (the paper's ticket-then-claim would leave a nameless hole).
+//! anybody advances past a claimed slot. So a sender killed between claim and publication leaves
+//! its name behind, and the receiver passes over the slot once that rank is known to be dead:
+//! nobody is blocked for ever (the paper's ticket-then-claim would leave a nameless hole).
 
 use crate::bulk::SharedBytes;
 use crate::doorbell::DoorbellHandle;
@@ -29,7 +29,8 @@ pub struct QueueSlot {
     words: [AtomicU64; QUEUE_INLINE],
 }
 
-/// State of the payload block with the same index: zero free, else one more than its claimer's rank.
+/// State of the payload block with the same index: zero free, else one more than its claimer's
+/// rank.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct BlockState {
@@ -170,8 +171,9 @@ impl Queue {
         }
     }
 
-    /// Notes that `rank` waits until slots are freed, and rings, so that the receiver answers even if it has
-    /// read everything. To be called after the announcement of a sleep, and before the last look.
+    /// Notes that `rank` waits until slots are freed, and rings, so that the receiver answers even
+    /// if it has read everything. To be called after the announcement of a sleep, and before the
+    /// last look.
     #[cold]
     pub fn request_room(&self, rank: u32, bell: &DoorbellHandle) {
         let bit = 1_u64 << (rank % 64);
@@ -253,9 +255,9 @@ impl QueueReceiver {
         let slots = queue.slots.len() as u64;
         let lap_at =
             |at: u64| parts(queue.slots[(at % slots) as usize].state.load(Ordering::Acquire)).0;
-        // The tail is at most one lap ahead; the receiver stands at the oldest slot not free for the
-        // lap the tail is in. A closed endpoint drained its queue, so that is the tail itself, or what
-        // lies behind slots whose claimers died before they moved the tail.
+        // The tail is at most one lap ahead; the receiver stands at the oldest slot not free for
+        // the lap the tail is in. A closed endpoint drained its queue, so that is the tail itself,
+        // or what lies behind slots whose claimers died before they moved the tail.
         let tail = queue.tail.tail.load(Ordering::Acquire);
         let passed = |at: u64| lap_at(at) == lap_of(at.wrapping_add(slots), slots);
         let head =
@@ -270,8 +272,8 @@ impl QueueReceiver {
         Self { queue, head }
     }
 
-    /// Which ranks, as bits modulo 64, wait for what was freed; from now on none. To be called after slots were
-    /// freed: the ranks have to be woken.
+    /// Which ranks, as bits modulo 64, wait for what was freed; from now on none. To be called
+    /// after slots were freed: the ranks have to be woken.
     #[cold]
     pub fn take_waiting(&self) -> u64 {
         let waiting = &self.queue.tail.waiting;
@@ -279,7 +281,7 @@ impl QueueReceiver {
         if waiting.load(Ordering::Relaxed) == 0 { 0 } else { waiting.swap(0, Ordering::AcqRel) }
     }
 
-    /// Whether a slot at the head is claimed or ready.
+    /// Returns true if a slot at the head is claimed or ready.
     pub fn has_message(&self) -> bool {
         let slots = self.queue.slots.len() as u64;
         let now = self.queue.slots[(self.head % slots) as usize].state.load(Ordering::Acquire);
@@ -352,7 +354,8 @@ impl QueueReceiver {
         Some(TakenMessage { source, header, payload, block: Some(block) })
     }
 
-    /// The message of the last [`QueueReceiver::take`] was handled: its slot and block are free again.
+    /// The message of the last [`QueueReceiver::take`] was handled: its slot and block are free
+    /// again.
     pub fn done(&mut self, taken: &TakenMessage) {
         if let Some(block) = taken.block {
             self.queue.blocks.free(block);
@@ -369,7 +372,8 @@ impl QueueReceiver {
         self.head += 1;
     }
 
-    /// Blocks whose claimer died before it published: nothing refers to them once the queue is empty.
+    /// Blocks whose claimer died before it published: nothing refers to them once the queue is
+    /// empty.
     fn reclaim_blocks(&self, dead: impl Fn(u32) -> bool) {
         for state in self.queue.blocks.states.iter() {
             let claimer = state.claimer.load(Ordering::Relaxed);
@@ -384,7 +388,8 @@ impl QueueReceiver {
 }
 
 impl Queue {
-    /// Whether no slot is in use, those of dead ranks aside (which this frees). Only while closed.
+    /// Returns true if no slot is in use, those of dead ranks aside (which this frees). Only while
+    /// closed.
     pub fn is_unused(&self, dead: impl Fn(u32) -> bool) -> bool {
         self.slots.iter().all(|slot| {
             let (lap, status, rank) = parts(slot.state.load(Ordering::Acquire));
@@ -395,7 +400,7 @@ impl Queue {
         })
     }
 
-    /// Whether an unread message of the endpoint named `source` is here.
+    /// Returns true if an unread message of the endpoint named `source` is here.
     pub fn holds(&self, source: u64) -> bool {
         self.slots.iter().any(|slot| {
             parts(slot.state.load(Ordering::Acquire)).1 == READY

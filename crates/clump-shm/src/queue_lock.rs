@@ -1,11 +1,12 @@
-//! A fair lock between all ranks of a job, in the memory of its home node: an array of claims, first come,
-//! first served.
+//! A fair lock between all ranks of a job, in the memory of its home node: an array of claims,
+//! first come, first served.
 //!
-//! Ranks of the home node work on it themselves, and its network interface does for those of others. A
-//! claim takes the position behind the last; the lock belongs to the position at the head, and moves on by
-//! one step of the head. Every step is one compare-and-swap, so nobody who dies leaves it half done: who
-//! dies or gives up while waiting is passed over by whoever comes by, and who dies with the lock in hand is
-//! found out by its name. Who overwrites a lock may block those who wait for it, and nobody else.
+//! Ranks of the home node work on it themselves, and its network interface does for those of
+//! others. A claim takes the position behind the last; the lock belongs to the position at the
+//! head, and moves on by one step of the head. Every step is one compare-and-swap, so nobody who
+//! dies leaves it half done: who dies or gives up while waiting is passed over by whoever comes by,
+//! and who dies with the lock in hand is found out by its name. Who overwrites a lock may block
+//! those who wait for it, and nobody else.
 //!
 //! ```text
 //! head | tail (a hint) | word | 5 spare | slots: position + 1 (46 bits), state (2), rank (16)
@@ -66,9 +67,9 @@ fn rank_of(slot: u64) -> u32 {
     (slot & 0xffff) as u32
 }
 
-/// Between a step and a look at what others did: of two who step and then look, one sees the other. All of
-/// these are sequentially consistent, which is enough; loom takes that for acquire and release, so there
-/// it takes a fence.
+/// Between a step and a look at what others did: of two who step and then look, one sees the other.
+/// All of these are sequentially consistent, which is enough; loom takes that for acquire and
+/// release, so there it takes a fence.
 #[inline(always)]
 fn fence_then_read() {
     #[cfg(loom)]
@@ -76,7 +77,8 @@ fn fence_then_read() {
 }
 
 impl<'a> QueueLock<'a> {
-    /// The lock in `words`, of which there are [`lock_words`]; all zero: free. `None` when there are too few.
+    /// The lock in `words`, of which there are [`lock_words`]; all zero: free. `None` when there
+    /// are too few.
     pub fn over(words: &'a [AtomicU64]) -> Option<Self> {
         let slots = words.len().checked_sub(FRONT)?;
         slots.is_power_of_two().then_some(Self { words })
@@ -145,8 +147,8 @@ impl<'a> QueueLock<'a> {
         Some(!taken)
     }
 
-    /// The claims that have not been passed, in order: position, rank, and whether it has the lock. For
-    /// observers; what others do meanwhile may be seen in part.
+    /// The claims that have not been passed, in order: position, rank, and whether it has the lock.
+    /// For observers; what others do meanwhile may be seen in part.
     pub fn claims(&self) -> impl Iterator<Item = (u64, u32, bool)> + use<'a> {
         let lock = *self;
         let head = lock.head();
@@ -159,7 +161,8 @@ impl<'a> QueueLock<'a> {
         })
     }
 
-    /// Takes the lock for the claim of `rank` at the head; gives its word. `None` when it is not there.
+    /// Takes the lock for the claim of `rank` at the head; gives its word. `None` when it is not
+    /// there.
     pub fn enter(&self, position: u64, rank: u32) -> Option<u64> {
         if self.head() != position {
             return None;
@@ -180,8 +183,9 @@ impl<'a> QueueLock<'a> {
         self.advance(position)
     }
 
-    /// Gives the lock back with its word, to the claim of `next` behind it and to no other: nobody sees it free or
-    /// offered in between. False when `rank` does not hold it at that position, or `next` does not wait behind it.
+    /// Gives the lock back with its word, to the claim of `next` behind it and to no other: nobody
+    /// sees it free or offered in between. False when `rank` does not hold it at that position, or
+    /// `next` does not wait behind it.
     pub fn hand_over(&self, position: u64, (rank, next): (u32, u32), word: u64) -> bool {
         let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
         if !held || self.head() != position {
@@ -216,9 +220,9 @@ impl<'a> QueueLock<'a> {
         moved
     }
 
-    /// Who is at the head, once claims there that were given up, or whose ranks died waiting, have been
-    /// passed over. To be called after [`QueueLock::release`] and [`QueueLock::give_up`]: who is offered the
-    /// lock has to be woken.
+    /// Who is at the head, once claims there that were given up, or whose ranks died waiting, have
+    /// been passed over. To be called after [`QueueLock::release`] and [`QueueLock::give_up`]: who
+    /// is offered the lock has to be woken.
     pub fn pass_over_withdrawn(&self, is_dead: impl Fn(u32) -> bool) -> LockHead {
         for _ in 0..4 * self.slots() {
             let head = self.head();

@@ -105,8 +105,8 @@ struct StatusLine {
     death: AtomicU64,
     joined_ns: AtomicU64,
     finalized_ns: AtomicU64,
-    /// Proxies that know of all that this rank had handed to them that it has been put into the lanes of endpoints,
-    /// or has come back.
+    /// Proxies that know of all that this rank had handed to them that it has been put into the
+    /// lanes of endpoints, or has come back.
     close_handshakes: AtomicU32,
 }
 
@@ -119,8 +119,8 @@ struct NoteLine {
     /// One more than the rank or interface that does not answer, and since when; 0 for none.
     unanswered: AtomicU64,
     unanswered_ns: AtomicU64,
-    /// One more than the rank or interface to which the path carries less than before, above the bytes of the longest
-    /// IP packet that it carries; 0 once that is taken.
+    /// One more than the rank or interface to which the path carries less than before, above the
+    /// bytes of the longest IP packet that it carries; 0 once that is taken.
     narrowed: AtomicU64,
 }
 
@@ -153,7 +153,8 @@ const _: () = assert!(size_of::<RankBlock>() <= crate::geometry::PAGE);
 unsafe impl SharedLayout for RankBlock {}
 
 impl RankBlock {
-    /// For a proxy: all that this rank had handed to it lies in the lanes of endpoints, or has come back.
+    /// For a proxy: all that this rank had handed to it lies in the lanes of endpoints, or has come
+    /// back.
     pub fn bid_farewell(&self) {
         // SYNC 15: pairs with farewells
         self.status.close_handshakes.fetch_add(1, Ordering::Release);
@@ -213,8 +214,8 @@ impl RankBlock {
         self.status.state.store(3, Ordering::Release);
     }
 
-    /// For the agent: makes the block of a rank of another node say what that node's does. Without effect
-    /// on the dead, who stay so.
+    /// For the agent: makes the block of a rank of another node say what that node's does. Without
+    /// effect on the dead, who stay so.
     pub fn mirror_state(&self, state: RankState) {
         let number = match state {
             RankState::Absent => 0,
@@ -246,7 +247,8 @@ impl RankBlock {
         self.place.set(place);
     }
 
-    /// What the rank is blocked in, and since when ([`clump_os::clock::now_ns`]); `None` while it computes.
+    /// What the rank is blocked in, and since when ([`clump_os::clock::now_ns`]); `None` while it
+    /// computes.
     pub fn waiting(&self) -> Option<(WaitReason, u64)> {
         let what = self.note.what.load(Ordering::Acquire);
         let detail = self.note.detail.load(Ordering::Relaxed);
@@ -263,7 +265,8 @@ impl RankBlock {
         self.note.what.store(what, Ordering::Release);
     }
 
-    /// Who takes nothing of what this rank or interface sent it, and since when ([`clump_os::clock::now_ns`]).
+    /// Who takes nothing of what this rank or interface sent it, and since when
+    /// ([`clump_os::clock::now_ns`]).
     pub fn unanswered(&self) -> Option<(u32, u64)> {
         let peer = self.note.unanswered.load(Ordering::Acquire).checked_sub(1)?;
         Some((u32::try_from(peer).ok()?, self.note.unanswered_ns.load(Ordering::Relaxed)))
@@ -277,19 +280,20 @@ impl RankBlock {
         self.note.unanswered.store(peer, Ordering::Release);
     }
 
-    /// Notes that the path to `peer` carries IP packets of no more than `bytes` any more. The last such note should
-    /// have been taken: nobody keeps the others. Slow path only.
+    /// Notes that the path to `peer` carries IP packets of no more than `bytes` any more. The last
+    /// such note should have been taken: nobody keeps the others. Slow path only.
     pub fn note_narrowed(&self, (peer, bytes): (u32, u32)) {
         let note = (u64::from(peer) + 1) << 32 | u64::from(bytes);
         self.note.narrowed.store(note, Ordering::Release);
     }
 
-    /// Whether the last note of a narrow path has been taken.
+    /// Returns true if the last note of a narrow path has been taken.
     pub fn is_narrowed_taken(&self) -> bool {
         self.note.narrowed.load(Ordering::Acquire) == 0
     }
 
-    /// For the agent: takes the last note of a narrow path: to which peer, and the longest IP packet.
+    /// For the agent: takes the last note of a narrow path: to which peer, and the longest IP
+    /// packet.
     pub fn take_narrowed(&self) -> Option<(u32, u32)> {
         let note = self.note.narrowed.swap(0, Ordering::AcqRel);
         let peer = (note >> 32).checked_sub(1)?;

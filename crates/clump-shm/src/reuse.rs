@@ -1,8 +1,8 @@
 //! Opening an index again: when nobody can reach its last endpoint any more.
 //!
-//! A sender frees its lane at a closed endpoint when it notices ([`crate::path::Path::abandon`]), or is
-//! dead or closed itself; a lane set aside for replies that nobody took up is withdrawn. Until then the
-//! index is left alone and the next one is used.
+//! A sender frees its lane at a closed endpoint when it notices ([`crate::path::Path::abandon`]),
+//! or is dead or closed itself; a lane set aside for replies that nobody took up is withdrawn.
+//! Until then the index is left alone and the next one is used.
 
 use crate::block::{EndpointBlock, Openness};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS};
@@ -43,7 +43,7 @@ pub(crate) fn clear(
     Ok(true)
 }
 
-/// Whether `owner` will never again write to the lane that it has.
+/// Returns true if `owner` will never again write to the lane that it has.
 fn is_let_go(node: &NodeMemory, control: &LaneControl, owner: Name) -> bool {
     let replies = control.link().is_none();
     if node.death_of(owner.rank()).is_some() || (replies && control.withdraw()) {

@@ -16,8 +16,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Maps the segment that `block` announces; `None` when it announces none, or one outside of the
-    /// space of `rank`.
+    /// Maps the segment that `block` announces; `None` when it announces none, or one outside of
+    /// the space of `rank`.
     pub fn announced(
         node: &NodeMemory,
         rank: usize,
@@ -40,17 +40,18 @@ impl Segment {
         self.bytes
     }
 
-    /// Where this process has it, for as long as this value or a clone of it lives. Others write it.
+    /// Where this process has it, for as long as this value or a clone of it lives. Others write
+    /// it.
     pub fn base(&self) -> NonNull<u8> {
         self.map.base()
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Whether `[offset, offset + len)` lies inside.
+    /// Returns true if `[offset, offset + len)` lies inside.
     pub fn holds(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.bytes as u64)
     }

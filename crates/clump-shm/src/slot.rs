@@ -1,16 +1,17 @@
 //! A message slot: one cache line, a header word and up to seven words.
 //!
-//! The header carries everything that tells one message from another, and is the word that publishes
-//! the slot, so a short message costs its receiver one line transfer (paper 000, 3.1: the packet type
-//! doubles as the handshake).
+//! The header carries everything that tells one message from another, and is the word that
+//! publishes the slot, so a short message costs its receiver one line transfer (paper 000, 3.1: the
+//! packet type doubles as the handshake).
 
 use crate::shared::SharedLayout;
 use clump_os::sync::AtomicU64;
 
 /// Words that fit beside the header.
 pub const INLINE: usize = 7;
-/// Most words of one message: as many as two slots hold. Programs give eight arguments, an interface above
-/// two more; a long message needs two, a returned one needs one, and one on its way through a proxy four.
+/// Most words of one message: as many as two slots hold. Programs give eight arguments, an
+/// interface above two more; a long message needs two, a returned one needs one, and one on its way
+/// through a proxy four.
 pub const MAX_WORDS: usize = 2 * INLINE;
 
 /// One cache line.
@@ -32,7 +33,8 @@ pub enum SlotKind {
     Short = 1,
     /// Words and a payload in a bulk ring or block.
     Medium = 2,
-    /// Words; the payload already lies in the target's segment at `words[0]`, `words[1]` bytes long.
+    /// Words; the payload already lies in the target's segment at `words[0]`, `words[1]` bytes
+    /// long.
     Long = 3,
     /// A request that its target sent back; `words[0]` says why and what it was.
     Returned = 4,

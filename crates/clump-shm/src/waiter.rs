@@ -1,9 +1,10 @@
 //! How long to wait in which way: spin, then yield, then sleep.
 //!
-//! With a core of one's own, spinning for about the cost of a wake-up is optimal up to a factor of two
-//! (some microseconds across cores; the agent measures it). With more ranks than cores every spun nanosecond is taken
-//! from the rank one waits for, so the spin shrinks as soon as a yield shows that somebody else wanted
-//! the processor: waiting adapts to what is observed, not to the number of local ranks.
+//! With a core of one's own, spinning for about the cost of a wake-up is optimal up to a factor of
+//! two (some microseconds across cores; the agent measures it). With more ranks than cores every
+//! spun nanosecond is taken from the rank one waits for, so the spin shrinks as soon as a yield
+//! shows that somebody else wanted the processor: waiting adapts to what is observed, not to the
+//! number of local ranks.
 
 use crate::yielding::YieldPolicy;
 use clump_os::clock;
@@ -40,7 +41,7 @@ impl SpinPolicy {
         self.yielding
     }
 
-    /// Whether the last yields let somebody else run.
+    /// Returns true if the last yields let somebody else run.
     #[inline]
     pub fn crowded(&self) -> bool {
         self.yields.crowded()

@@ -1,9 +1,9 @@
 //! Giving the processor away: what yields cost tells who else wants it.
 //!
-//! Yielding to a rank that waits costs a switch, and the rank's next message finds the yielder awake. Yielding
-//! to a program that computes costs that program's whole slice of time, while a sleeper that wakes gets the
-//! processor at once. So one long yield stops yields for a while; and a yield that returns at once says that
-//! nobody else is there.
+//! Yielding to a rank that waits costs a switch, and the rank's next message finds the yielder
+//! awake. Yielding to a program that computes costs that program's whole slice of time, while a
+//! sleeper that wakes gets the processor at once. So one long yield stops yields for a while; and a
+//! yield that returns at once says that nobody else is there.
 
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 const ALONE_NS: u64 = 1_500;
 /// A yield that took longer went to a program that computes.
 const LONG_NS: u64 = 100_000;
-/// For how many times as long as a long yield took no other follows: they cost a fifth of the time at most, and a
-/// processor that was wanted once is found free again soon.
+/// For how many times as long as a long yield took no other follows: they cost a fifth of the time
+/// at most, and a processor that was wanted once is found free again soon.
 const FORGONE_TIMES: u64 = 4;
 /// No yield is forgone for longer than this.
 const MAX_FORGONE_NS: u64 = 20_000_000;
@@ -56,13 +56,13 @@ impl YieldPolicy {
         }
     }
 
-    /// Whether the last yield let somebody else run.
+    /// Returns true if the last yield let somebody else run.
     #[inline]
     pub fn crowded(&self) -> bool {
         self.crowded.load(Ordering::Relaxed)
     }
 
-    /// Whether to yield now; false for a while after a yield that took long.
+    /// Returns true if to yield now; false for a while after a yield that took long.
     #[inline]
     pub fn is_worthwhile(&self) -> bool {
         let until = self.forgone_until.load(Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Barriers in every interleaving: what was written before is seen behind, nobody sleeps on, and each
-//! message between nodes is sent by one rank.
+//! Barriers in every interleaving: what was written before is seen behind, nobody sleeps on, and
+//! each message between nodes is sent by one rank.
 #![cfg(loom)]
 #![allow(
     clippy::unwrap_used,
@@ -80,7 +80,7 @@ impl Node {
     }
 }
 
-/// Whether rank `me` may go on; sends what it has to.
+/// Returns true if rank `me` may go on; sends what it has to.
 fn done(node: &Node, attendance: &mut Attendance) -> bool {
     loop {
         if attendance.complete() {

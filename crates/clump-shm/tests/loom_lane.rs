@@ -278,8 +278,8 @@ fn going_to_sleep_must_fence() {
     notices(Site::ParkFence, 3, asleep);
 }
 
-/// A sender that sleeps until all it sent is read, or until there is room (`full`: for that it fills the lane first);
-/// the receiver would give nothing back by itself.
+/// A sender that sleeps until all it sent is read, or until there is room (`full`: for that it
+/// fills the lane first); the receiver would give nothing back by itself.
 fn waiting_for_credit(full: bool, what: CreditRequest) {
     let Lane { mut sender, mut receiver, doorbell, .. } = lane(8, 128);
     receiver.heat();

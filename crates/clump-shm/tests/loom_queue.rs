@@ -203,7 +203,8 @@ fn a_dead_claimer_is_passed_over() {
     holds(0, death_before_the_tail_moved);
 }
 
-/// The claimer died before it moved the tail, and the receiver passed over its slot before anybody sent.
+/// The claimer died before it moved the tail, and the receiver passed over its slot before anybody
+/// sent.
 fn death_before_the_tail_moved() {
     let parts = parts(2, 1);
     let mut receiver = QueueReceiver::new(parts.queue.clone());
@@ -217,8 +218,8 @@ fn death_before_the_tail_moved() {
     }
 }
 
-/// A sender publishes a payload and dies at once; the receiver hears of the death in the middle of a
-/// look. The payload's block must not go to the next sender before it was read.
+/// A sender publishes a payload and dies at once; the receiver hears of the death in the middle of
+/// a look. The payload's block must not go to the next sender before it was read.
 fn death_behind_a_payload() {
     let parts = parts(2, 1);
     let mut receiver = QueueReceiver::new(parts.queue.clone());

@@ -21,7 +21,8 @@ fn shared() -> Arc<Shared> {
 }
 
 impl Shared {
-    /// Takes the lock once, counts in its word, and gives it back; waits to be woken, as sleepers do.
+    /// Takes the lock once, counts in its word, and gives it back; waits to be woken, as sleepers
+    /// do.
     fn pass(&self, rank: u32) {
         let lock = QueueLock::over(&self.words).unwrap();
         let Claim::At(position) = lock.claim(rank) else { panic!("full") };

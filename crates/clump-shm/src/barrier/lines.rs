@@ -1,4 +1,5 @@
-//! What the ranks of a node share in barriers: a line for each rank, one for each node, and how many sleep.
+//! What the ranks of a node share in barriers: a line for each rank, one for each node, and how
+//! many sleep.
 
 use crate::job::BarrierLine;
 use crate::rank::ArrivalLine;
@@ -8,10 +9,10 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Site, order};
 /// The lines in shared memory, and the only code that reads and writes them.
 ///
 /// - The line of a rank of this node: the last barrier that it arrived at. Written by that rank.
-/// - The line of a rank of another node: the last barrier that it arrived at before it left the job; zero
-///   until that is known. Written by this node's first rank, which other nodes tell.
-/// - The line of another node: the last barrier of which that node told this one. Written by this node's
-///   first rank.
+/// - The line of a rank of another node: the last barrier that it arrived at before it left the
+///   job; zero until that is known. Written by this node's first rank, which other nodes tell.
+/// - The line of another node: the last barrier of which that node told this one. Written by this
+///   node's first rank.
 /// - The line of this node: what its ranks have undertaken to tell others ([`Lines::claim`]).
 #[derive(Debug, Clone)]
 pub struct Lines {
@@ -61,8 +62,9 @@ impl Lines {
         self.ranks[rank].epoch.load(Ordering::Acquire)
     }
 
-    /// Node `node` has told that all it speaks for arrived at `epoch`. Messages may overtake each other:
-    /// whoever arrived at a barrier has arrived at all before it, so the highest number counts.
+    /// Node `node` has told that all it speaks for arrived at `epoch`. Messages may overtake each
+    /// other: whoever arrived at a barrier has arrived at all before it, so the highest number
+    /// counts.
     pub(crate) fn record_arrival(&self, node: usize, epoch: u64) {
         // SYNC 9: pairs with heard
         let release = order(Site::BarrierArrive, Ordering::Release);
@@ -81,11 +83,11 @@ impl Lines {
         self.ranks[rank].epoch.fetch_max(epoch, Ordering::Release);
     }
 
-    /// Undertakes to send the messages of `round` of barrier `epoch` for node `own`: true for one rank of
-    /// the node, false for all others.
+    /// Undertakes to send the messages of `round` of barrier `epoch` for node `own`: true for one
+    /// rank of the node, false for all others.
     ///
-    /// Whoever asks has seen for itself what the messages say, so nothing is passed on by this word: it
-    /// only has to change once.
+    /// Whoever asks has seen for itself what the messages say, so nothing is passed on by this
+    /// word: it only has to change once.
     pub(crate) fn claim(&self, own: usize, epoch: u64, round: usize) -> bool {
         let line = &self.nodes[own].epoch;
         let mine = epoch << ROUND_BITS | (round as u64 + 1);
@@ -99,7 +101,8 @@ impl Lines {
         false
     }
 
-    /// Whether anybody sleeps in a barrier; ask after arriving or hearing and a light fence.
+    /// Returns true if anybody sleeps in a barrier; ask after arriving or hearing and a light
+    /// fence.
     #[inline]
     pub(crate) fn anyone_asleep(&self) -> bool {
         self.sleepers.asleep.load(Ordering::Relaxed) != 0

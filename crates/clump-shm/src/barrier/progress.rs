@@ -1,4 +1,5 @@
-//! One rank's way through a barrier: arrive, see its node complete, tell other nodes, hear from them.
+//! One rank's way through a barrier: arrive, see its node complete, tell other nodes, hear from
+//! them.
 
 use super::lines::Lines;
 use super::rounds::{Round, rounds};
@@ -30,8 +31,8 @@ pub struct BarrierMessage {
 pub enum Missing {
     /// This rank of the node has not arrived.
     Rank(usize),
-    /// This node has not told, so one of its ranks has not arrived (or, above [`super::DIRECT`] nodes, of
-    /// one from which it has not heard).
+    /// This node has not told, so one of its ranks has not arrived (or, above [`super::DIRECT`]
+    /// nodes, of one from which it has not heard).
     Node(usize),
 }
 
@@ -61,7 +62,7 @@ struct Between {
     at: usize,
     /// How many of this round's nodes were heard.
     heard: usize,
-    /// Whether somebody of this node tells this round's nodes.
+    /// True if somebody of this node tells this round's nodes.
     claimed: bool,
     /// If it is this rank: how many of them it has told.
     told: Option<usize>,
@@ -111,7 +112,7 @@ impl BarrierProgress {
             && from.into_iter().all(|node| self.lines.last_arrival_of(node) >= self.epoch)
     }
 
-    /// Whether everybody has arrived, on all nodes, and what this rank has to tell is told.
+    /// Returns true if everybody has arrived, on all nodes, and what this rank has to tell is told.
     #[inline]
     pub fn complete(&mut self) -> bool {
         while let Some(&other) = self.others.get(self.seen) {
@@ -242,8 +243,9 @@ impl Listener {
         Ok(self.lines.anyone_asleep() && self.must_wake(mine))
     }
 
-    /// As in [`BarrierProgress::must_wake`]. Who sleeps does so in the barrier that this rank is in: in an
-    /// earlier one nobody sleeps any more, and in a later one nobody can be before this rank is.
+    /// As in [`BarrierProgress::must_wake`]. Who sleeps does so in the barrier that this rank is
+    /// in: in an earlier one nobody sleeps any more, and in a later one nobody can be before this
+    /// rank is.
     #[cold]
     fn must_wake(&self, epoch: u64) -> bool {
         fence::full();

@@ -1,5 +1,5 @@
-//! Barriers of whole jobs in one thread: many nodes, messages in any order and as late as they like,
-//! ranks that fall asleep.
+//! Barriers of whole jobs in one thread: many nodes, messages in any order and as late as they
+//! like, ranks that fall asleep.
 
 use super::{BarrierMessage, BarrierProgress, Lines, Listener, NodeRanks};
 use clump_os::fence::FenceKind;
@@ -200,7 +200,8 @@ fn a_message_may_come_before_its_predecessor_and_before_its_receiver() {
     assert_eq!(here.poll_message(), Some(BarrierMessage { rank: 1, epoch: 1 }));
     here.on_message_sent();
     assert!(here.complete());
-    // Node 1 is through with barrier 2 before its message about it is here: that about 3 says as much.
+    // Node 1 is through with barrier 2 before its message about it is here: that about 3 says as
+    // much.
     assert!(!here.arrive(FENCE) && !here.complete());
     here.on_message_sent();
     assert!(!here.complete());

@@ -56,7 +56,7 @@ impl Barrier {
         }
     }
 
-    /// Whether everybody has arrived, and what this rank has to tell is told.
+    /// Returns true if everybody has arrived, and what this rank has to tell is told.
     #[inline]
     pub fn complete(&mut self) -> bool {
         self.attendance.complete()
@@ -73,8 +73,8 @@ impl Barrier {
         self.attendance.on_message_sent();
     }
 
-    /// What this rank waits for, while [`Barrier::complete`] is false. Of a node that has not told, the
-    /// rank that is known to have left, else the lowest.
+    /// What this rank waits for, while [`Barrier::complete`] is false. Of a node that has not told,
+    /// the rank that is known to have left, else the lowest.
     pub fn waiting(&self) -> WaitReason {
         let missing = match self.attendance.missing() {
             Some(Missing::Rank(rank)) => rank,
@@ -86,8 +86,8 @@ impl Barrier {
         WaitReason::Barrier { epoch: self.epoch(), missing: missing as u32 }
     }
 
-    /// The rank without which the barrier cannot complete, if it is known: one of this node that has not
-    /// arrived, or one of another node that has left.
+    /// The rank without which the barrier cannot complete, if it is known: one of this node that
+    /// has not arrived, or one of another node that has left.
     pub fn depends_on(&self) -> Option<u32> {
         let rank = match self.attendance.missing()? {
             Missing::Rank(rank) => rank,

@@ -30,7 +30,7 @@ impl Creditor {
         self.since = (head, bulk_head);
     }
 
-    /// Whether a quarter of either ring has been read since.
+    /// Returns true if a quarter of either ring has been read since.
     fn has_moved(&self, (head, bulk_head): (u64, u64), quarter: (u64, u64)) -> bool {
         debug_assert!(head >= self.since.0 && bulk_head >= self.since.1, "heads only grow");
         head - self.since.0 >= quarter.0 || bulk_head - self.since.1 >= quarter.1
@@ -43,8 +43,8 @@ impl Creditor {
 }
 
 impl LaneSender {
-    /// Asks the receiver for exact credit, and to wake this sender's rank once `what` is there. To be called
-    /// after the announcement of a sleep, and before the last look.
+    /// Asks the receiver for exact credit, and to wake this sender's rank once `what` is there. To
+    /// be called after the announcement of a sleep, and before the last look.
     #[cold]
     pub fn request_credit(&self, what: CreditRequest) {
         let requested = &self.control.credit.requested;
@@ -72,7 +72,8 @@ impl LaneReceiver {
         self.give_back();
     }
 
-    /// After credit was given back to a sender that waits for it: wakes it if that is what it waits for.
+    /// After credit was given back to a sender that waits for it: wakes it if that is what it waits
+    /// for.
     #[cold]
     pub(super) fn answer_request(&mut self) {
         let Some(creditor) = &self.creditor else { return };
@@ -88,7 +89,8 @@ impl LaneReceiver {
             self.give_at = self.head + 1;
             return;
         }
-        // Cleared before the look for a sleeper: who sees it still there after its announcement is seen.
+        // Cleared before the look for a sleeper: who sees it still there after its announcement is
+        // seen.
         self.control.credit.requested.store(0, Ordering::Relaxed);
         self.wakes += u32::from(creditor.wake());
         self.creditor = None;

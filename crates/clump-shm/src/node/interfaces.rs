@@ -1,4 +1,5 @@
-//! Network interfaces in the memory of a node: numbered behind the ranks, with blocks as ranks have.
+//! Network interfaces in the memory of a node: numbered behind the ranks, with blocks as ranks
+//! have.
 
 use super::NodeMemory;
 use clump_os::alarm::Alarm;
