@@ -6,16 +6,16 @@ use crate::queue::QueueTail;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
 
-/// What a sender has to look at before each message: one line that changes rarely.
+/// Words that a sender reads before each message: one line that changes rarely.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct AccessLine {
-    /// Generation and whether the endpoint is open.
+    /// Generation, and an open bit.
     state: AtomicU64,
     tag: AtomicU64,
     segment_offset: AtomicU64,
     segment_bytes: AtomicU64,
-    /// True if every tag is admitted: 0 or 1.
+    /// 1 if every tag is admitted, else 0.
     everyone: AtomicU64,
 }
 
@@ -33,14 +33,14 @@ pub struct EndpointBlock {
 unsafe impl SharedLayout for EndpointBlock {}
 const _: () = assert!(size_of::<EndpointBlock>() <= ENDPOINT_HEADER);
 
-/// True if an endpoint takes messages.
+/// State of an endpoint as its senders see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Openness {
-    /// It does.
+    /// It takes messages.
     Open,
     /// It has closed, and reads nothing any more.
     Closed,
-    /// Nothing was ever opened under that name, or something else is there now.
+    /// No endpoint was ever opened under that name, or another is there now.
     Absent,
 }
 
@@ -48,7 +48,7 @@ const CLOSED: u64 = 0;
 const OPEN: u64 = 1;
 
 impl EndpointBlock {
-    /// The access word of an open endpoint of this generation.
+    /// Returns the access word of an open endpoint of this generation.
     pub(crate) fn open_word(generation: u32) -> u64 {
         u64::from(generation) << 8 | OPEN
     }
@@ -60,7 +60,7 @@ impl EndpointBlock {
         self.access.state.load(Ordering::Acquire) == open_word && self.admits_tag(tag)
     }
 
-    /// The words that [`EndpointBlock::admits`] compares: state and tag.
+    /// Returns the words that [`EndpointBlock::admits`] compares: state and tag.
     pub(crate) fn access_words(&self) -> (&AtomicU64, &AtomicU64) {
         (&self.access.state, &self.access.tag)
     }
@@ -78,7 +78,7 @@ impl EndpointBlock {
         self.access.state.load(Ordering::Acquire) == open_word
     }
 
-    /// Where the endpoint of this generation stands.
+    /// Returns the state of the endpoint of this generation.
     pub fn openness(&self, generation: u32) -> Openness {
         let word = self.access.state.load(Ordering::Acquire);
         match (word >> 8 == u64::from(generation), word & 0xff) {
@@ -98,7 +98,7 @@ impl EndpointBlock {
         (1..self.generation()).contains(&generation)
     }
 
-    /// The generation last opened here; zero for none.
+    /// Returns the generation last opened here; zero for none.
     pub(crate) fn generation(&self) -> u32 {
         (self.access.state.load(Ordering::Acquire) >> 8) as u32
     }
@@ -118,7 +118,7 @@ impl EndpointBlock {
         self.access.state.store(u64::from(generation) << 8 | CLOSED, Ordering::SeqCst);
     }
 
-    /// The tag that senders must know.
+    /// Returns the tag that senders must know.
     pub fn tag(&self) -> u64 {
         self.access.tag.load(Ordering::Relaxed)
     }
@@ -133,7 +133,7 @@ impl EndpointBlock {
         self.access.tag.store(tag, Ordering::Release);
     }
 
-    /// Where in the node's memory the endpoint's segment lies, and its bytes.
+    /// Returns the offset of the endpoint's segment in the node's memory, and its bytes.
     pub fn segment(&self) -> (u64, u64) {
         let bytes = self.access.segment_bytes.load(Ordering::Acquire);
         (self.access.segment_offset.load(Ordering::Relaxed), bytes)
@@ -144,13 +144,13 @@ impl EndpointBlock {
         self.access.segment_bytes.store(bytes, Ordering::Release);
     }
 
-    /// The endpoint's doorbell.
+    /// Returns the endpoint's doorbell.
     #[inline(always)]
     pub fn doorbell(&self) -> &Doorbell {
         &self.doorbell
     }
 
-    /// The endpoint's counters; written by its owner alone.
+    /// Returns the endpoint's counters; written by its owner alone.
     pub fn counters(&self) -> &[AtomicU64; 128] {
         &self.counters
     }
