@@ -4,13 +4,13 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Nanoseconds of `CLOCK_MONOTONIC`: the same clock in every process of a machine.
+/// Returns nanoseconds of `CLOCK_MONOTONIC`: the same clock in every process of a machine.
 pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of the real-time clock (UTC): the clock of the kernel's time stamps, which may be
-/// set.
+/// Returns nanoseconds of the real-time clock (UTC): the clock of the kernel's time stamps, which
+/// may be set.
 pub fn real_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
@@ -25,12 +25,12 @@ fn read(clock: libc::clockid_t) -> u64 {
     u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
 }
 
-/// An instant, for measuring spans inside one process.
+/// Returns an instant, for measuring spans inside one process.
 pub fn instant() -> Instant {
     Instant::now()
 }
 
-/// The cycle counter (nanoseconds where the processor has none that is safe to read).
+/// Reads the cycle counter (nanoseconds where the processor has none that is safe to read).
 #[inline(always)]
 pub fn cycles() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -40,7 +40,8 @@ pub fn cycles() -> u64 {
     now_ns()
 }
 
-/// Cycles of [`cycles`] per microsecond, measured once per process (about 2 ms), at least 1.
+/// Returns cycles of [`cycles`] per microsecond, measured once per process (about 2 ms), at least
+/// 1.
 pub fn cycles_per_us() -> u64 {
     static RATE: OnceLock<u64> = OnceLock::new();
     *RATE.get_or_init(|| {
@@ -53,8 +54,8 @@ pub fn cycles_per_us() -> u64 {
     })
 }
 
-/// Nanoseconds from the cycle counter: cheaper than [`now_ns`], for spans inside one process. Never
-/// goes back by more than processors' counters differ, and has a zero of its own.
+/// Returns nanoseconds from the cycle counter: cheaper than [`now_ns`], for spans inside one
+/// process. Never goes back by more than processors' counters differ, and has a zero of its own.
 #[inline]
 pub fn ticked_ns() -> u64 {
     static SCALE: OnceLock<(u64, u64)> = OnceLock::new();
@@ -63,15 +64,14 @@ pub fn ticked_ns() -> u64 {
     ((u128::from(passed) * u128::from(scale)) >> 32) as u64
 }
 
-/// Gives the processor to whoever else wants it.
+/// Yields the processor to other threads.
 #[inline]
 pub fn yield_now() {
     // Not rustix's, which asserts that no filter refuses the call: then time passes all the same.
     std::thread::yield_now();
 }
 
-/// Lets `span` pass without using a processor: for agents that look around now and then, not for
-/// tests.
+/// Sleeps for `span`: for agents that poll now and then, not for tests.
 pub fn pass(span: Duration) {
     std::thread::sleep(span);
 }
