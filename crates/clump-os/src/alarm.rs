@@ -1,7 +1,8 @@
 //! Waking a process that waits for a descriptor too: an eventfd beside its sockets.
 //!
-//! A futex word can only be slept on alone. A rank that waits for shared memory and for the network at
-//! once sleeps in `ppoll` on its alarm and its socket; who would wake it by futex rings its alarm instead.
+//! A futex word can only be slept on alone. A rank that waits for shared memory and for the network
+//! at once sleeps in `ppoll` on its alarm and its socket; wakers ring the alarm instead of waking a
+//! futex.
 
 use crate::error::Result;
 use std::os::fd::BorrowedFd;
@@ -14,7 +15,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 #[cfg(not(loom))]
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Something to ring that a sleeper hears. Stays rung until it is cleared.
+/// An eventfd that wakes a sleeper. Stays rung until it is cleared.
 #[derive(Debug)]
 pub struct Alarm {
     #[cfg(not(loom))]
@@ -25,7 +26,7 @@ pub struct Alarm {
     rung: loom::sync::Condvar,
 }
 
-/// What ended a [`Alarm::wait`].
+/// Events that ended an [`Alarm::wait`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Woken {
     /// The alarm is rung.
@@ -36,31 +37,35 @@ pub struct Woken {
 
 #[cfg(not(loom))]
 impl Alarm {
-    /// A new alarm, not rung. Closed on exec unless passed on.
+    /// Creates an alarm, not rung. Closed on exec unless passed on.
+    ///
+    /// # Errors
+    /// No more descriptors are allowed, or the kernel has no memory.
     pub fn new() -> Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let fd = rustix::event::eventfd(0, flags).map_err(|e| OsError::new("eventfd", e))?;
         Ok(Self { fd })
     }
 
-    /// The alarm behind a descriptor that another process made and passed on.
+    /// Creates an alarm over a descriptor that another process made and passed on.
     pub fn from_fd(fd: OwnedFd) -> Self {
         Self { fd }
     }
 
-    /// Wakes whoever waits for this alarm, now or until it is cleared.
+    /// Wakes the threads that wait for this alarm, now or until it is cleared.
     pub fn ring(&self) {
-        // Full (2^64 - 2 rings unheard) or interrupted: then it is rung already, or the sleeper's nap ends.
+        // Full (2^64 - 2 rings not cleared) or interrupted: then it is rung already, or the
+        // sleeper's nap ends.
         let _ = rustix::io::write(&self.fd, &1_u64.to_ne_bytes());
     }
 
-    /// Takes all rings back; whether there were any.
+    /// Clears all rings; returns true if there were any.
     pub fn clear(&self) -> bool {
         rustix::io::read(&self.fd, &mut [0; 8]).is_ok()
     }
 
-    /// Sleeps until the alarm is rung or `other` has something to read, at most `limit`. May return early
-    /// for no reason. Does not clear the alarm.
+    /// Sleeps until the alarm is rung or `other` has something to read, at most `limit`. May return
+    /// early for no reason. Does not clear the alarm.
     pub fn wait(&self, other: Option<BorrowedFd<'_>>, limit: Option<Duration>) -> Woken {
         let limit = limit.map(|span| Timespec {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
@@ -79,15 +84,19 @@ impl Alarm {
     }
 }
 
-/// loom has no descriptors: a condition variable stands in, and nothing is ever heard on the other one.
+/// Stand-in for loom, which has no descriptors: a condition variable, and the other descriptor
+/// never becomes readable.
 #[cfg(loom)]
 impl Alarm {
-    /// A new alarm, not rung.
+    /// Creates an alarm, not rung.
+    ///
+    /// # Errors
+    /// None: loom needs no descriptor.
     pub fn new() -> Result<Self> {
         Ok(Self { bed: loom::sync::Mutex::new(false), rung: loom::sync::Condvar::new() })
     }
 
-    /// Wakes whoever waits for this alarm, now or until it is cleared.
+    /// Wakes the threads that wait for this alarm, now or until it is cleared.
     pub fn ring(&self) {
         if let Ok(mut rung) = self.bed.lock() {
             *rung = true;
@@ -95,13 +104,13 @@ impl Alarm {
         }
     }
 
-    /// Takes all rings back; whether there were any.
+    /// Clears all rings; returns true if there were any.
     pub fn clear(&self) -> bool {
         self.bed.lock().is_ok_and(|mut rung| std::mem::take(&mut *rung))
     }
 
-    /// Sleeps until the alarm is rung. As in the kernel, a sleeper that is woken looks again whether the
-    /// alarm still is rung, and sleeps on if somebody else has cleared it.
+    /// Sleeps until the alarm is rung. As in the kernel, a sleeper that is woken checks again that
+    /// the alarm is still rung, and sleeps on if another thread has cleared it.
     pub fn wait(&self, _other: Option<BorrowedFd<'_>>, _limit: Option<Duration>) -> Woken {
         let Ok(mut rung) = self.bed.lock() else { return Woken { rung: false, other: false } };
         while !*rung {

@@ -1,4 +1,4 @@
-//! Other programs that never outlive whoever started them.
+//! Other programs that never outlive the process that started them.
 
 use crate::error::{OsError, Result};
 use crate::procfs::{self, Process};
@@ -9,14 +9,14 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
-/// What a program that is asked to end has for it, before it is killed.
+/// Time in ns that a program has between the request to end and its kill.
 const GRACE_NS: u64 = 3_000_000_000;
-/// Between looks whether it has.
+/// Time between checks of whether it has ended.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// A running program in a process group of its own. Whoever drops it ends it: asks first, so that launchers of jobs can
-/// end theirs, and kills what is still there of it and below it some seconds later. If this process is killed, the
-/// kernel asks in its place.
+/// A running program in a process group of its own. Dropping it ends the program: it asks first, so
+/// that launchers of jobs can end theirs, and kills what is left of it and below it some seconds
+/// later. If this process is killed, the kernel asks in its place.
 #[derive(Debug)]
 pub struct BoundChild {
     child: Child,
@@ -24,7 +24,8 @@ pub struct BoundChild {
 }
 
 impl BoundChild {
-    /// Starts `command`, with no signal blocked. Call it on a thread that lives as long as the program is to.
+    /// Starts `command`, with no signal blocked. Call it on a thread that lives as long as the
+    /// program is to.
     ///
     /// # Errors
     /// It cannot be started.
@@ -34,28 +35,29 @@ impl BoundChild {
             signal::unblock_all();
             signal::unset_own();
             rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
-            // The starter may have died before that call: then nobody would end this one.
+            // The starter may have died before that call: then no process would end this one.
             if rustix::process::getppid() != Some(starter) {
                 return Err(rustix::io::Errno::SRCH.into());
             }
             Ok(())
         };
         command.process_group(0);
-        // SAFETY: the closure makes system calls on values captured before the fork; it neither allocates nor takes
-        // locks, so it may run between fork and exec of a process with other threads.
+        // SAFETY: the closure makes system calls on values captured before the fork; it neither
+        // allocates nor takes locks, so it may run between fork and exec of a process with other
+        // threads.
         unsafe { command.pre_exec(in_child) };
         Ok(Self { child: command.spawn()?, ended: false })
     }
 
-    /// The started process, for its pipes and its number.
+    /// Returns the started process, for its pipes and its number.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Waits for the end, while `may_go_on`; `None` when that says no.
+    /// Waits for the end, while `may_go_on` returns true; returns `None` when it returns false.
     ///
     /// # Errors
-    /// The kernel cannot tell, which it always can.
+    /// The kernel cannot wait for the child, which it always can.
     pub fn wait_while(
         &mut self,
         mut may_go_on: impl FnMut() -> bool,
@@ -77,7 +79,7 @@ impl BoundChild {
     fn end(&mut self) {
         let pid = self.child.id();
         let below = procfs::descendants(pid);
-        // All of these fail only where nobody is left, which is what they are for.
+        // All of these fail only where no process is left, which is their purpose.
         let _ = process::signal_group(pid, signal::TERMINATE);
         let _ = process::signal_group(pid, signal::CONTINUE);
         let give_up_ns = clock::now_ns() + GRACE_NS;

@@ -1,8 +1,8 @@
-//! What can be done to the virtual cables of [`crate::netns`] while a job uses them: cut, mend, shorten
-//! their packets, lose some. It is the kernel that does it, not a wrapper around a socket.
+//! Faults of the virtual cables of [`crate::netns`] while a job uses them: cut, mend, shorten their
+//! packets, lose some. The kernel applies them, not a wrapper around a socket.
 //!
-//! Each call is made in the namespace of one node ([`crate::netns::enter`]) and names the node at the
-//! cable's other end, and which of the cables to that node it is.
+//! Each call is made in the namespace of one node ([`crate::netns::enter`]) and names the node at
+//! the cable's other end, and which of the cables to that node it is.
 
 use crate::error::{OsError, Result};
 use crate::netlink::{Instruction, Netlink};
@@ -21,7 +21,7 @@ const PASS: u32 = 0;
 const DROP: u32 = 2;
 const MILLION: u64 = 1_000_000;
 
-/// Cuts the cable to `there`: nothing comes and nothing goes.
+/// Cuts the cable to `there`: no packet passes in either direction.
 ///
 /// # Errors
 /// There is no such cable here, or this process may not.
@@ -48,9 +48,9 @@ pub fn shorten((there, cable): (u32, u32), bytes: u32) -> Result<()> {
     Netlink::open()?.shorten(&interface(there, cable), bytes)
 }
 
-/// Has the kernel drop so many of a million IP packets that arrive from `there`, at random. Call it at
-/// both ends: what the other end hands over is cut into packets before, so that each falls alone. Once
-/// for an end.
+/// Has the kernel drop so many of a million IP packets that arrive from `there`, at random. Call it
+/// at both ends: each end segments its sends into packets before the filter, so that each packet is
+/// dropped independently. Once for an end.
 ///
 /// # Errors
 /// As for [`cut`]; the kernel has no filters, or has one there already.

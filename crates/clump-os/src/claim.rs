@@ -1,9 +1,9 @@
-//! Claims on CPUs that every process of this machine can see, and that no crash leaves behind.
+//! Claims on CPUs that every process of this machine can see, and that do not survive a crash.
 //!
-//! A claim is a socket bound to an abstract name (unix(7)): the kernel gives a name to one socket at a
-//! time and forgets it with the descriptor. It takes no file, no privilege and no clean-up. Such names
-//! belong to a network namespace, so containers with namespaces of their own do not see each other's.
-//! Whoever takes all names keeps jobs from claiming, and from nothing else.
+//! A claim is a socket bound to an abstract name (unix(7)): the kernel gives a name to one socket
+//! at a time and forgets it with the descriptor. It takes no file, no privilege and no clean-up.
+//! Such names belong to a network namespace, so containers with namespaces of their own do not see
+//! each other's. A process that takes all names keeps jobs from claiming, and from nothing else.
 
 use crate::error::{OsError, Result};
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ pub struct CpuClaim {
 }
 
 impl CpuClaim {
-    /// Claims `cpu`; `None` where another process has it.
+    /// Claims `cpu`; returns `None` where another process has it.
     ///
     /// # Errors
     /// This process may make no such sockets.
@@ -26,7 +26,7 @@ impl CpuClaim {
         let failed = |e| OsError::new(format!("claiming CPU {cpu}"), e);
         let name = format!("clump-cpu-{cpu}");
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(failed)?;
-        // Nobody listens, so nobody can connect and make this process hold anything.
+        // The socket does not listen, so no peer can connect and make this process hold anything.
         let socket = rustix::net::socket_with(
             AddressFamily::UNIX,
             SocketType::STREAM,
@@ -41,14 +41,14 @@ impl CpuClaim {
         }
     }
 
-    /// The kernel's number of the CPU.
+    /// Returns the kernel's number of the CPU.
     pub fn cpu(&self) -> usize {
         self.cpu
     }
 }
 
-/// CPUs that some process has claimed now, as `/proc/net/unix` lists them. Claims nothing, so it is in
-/// nobody's way.
+/// Returns the CPUs that some process has claimed now, as `/proc/net/unix` lists them. Claims
+/// nothing, so it disturbs no other process.
 pub fn claimed() -> Vec<usize> {
     let table = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let cpu = |line: &str| line.rsplit_once(" @clump-cpu-").and_then(|(_, cpu)| cpu.parse().ok());
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_cpu_is_claimed_once_until_the_claim_is_dropped() {
-        // A number that no machine has, so that no job of this one is in the way.
+        // A number that no machine has, so that no job of this one interferes.
         let cpu = (1 << 20) + std::process::id() as usize;
         let first = CpuClaim::take(cpu).unwrap().unwrap();
         assert_eq!(first.cpu(), cpu);

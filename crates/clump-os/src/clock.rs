@@ -4,12 +4,13 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Nanoseconds of `CLOCK_MONOTONIC`: the same clock in every process of a machine.
+/// Returns nanoseconds of `CLOCK_MONOTONIC`: the same clock in every process of a machine.
 pub fn now_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of the real-time clock (UTC): the clock of the kernel's time stamps, which may be set.
+/// Returns nanoseconds of the real-time clock (UTC): the clock of the kernel's time stamps, which
+/// may be set.
 pub fn real_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
@@ -17,18 +18,19 @@ pub fn real_ns() -> u64 {
 #[inline]
 fn read(clock: libc::clockid_t) -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // libc rather than rustix: valgrind, which counts our instructions, cannot run rustix's vdso code.
+    // libc rather than rustix: valgrind, which counts our instructions, cannot run rustix's vdso
+    // code.
     // SAFETY: `t` is a live timespec; these clocks exist on every Linux, so the call cannot fail.
     unsafe { libc::clock_gettime(clock, &raw mut t) };
     u64::try_from(t.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(t.tv_nsec).unwrap_or(0)
 }
 
-/// An instant, for measuring spans inside one process.
+/// Returns an instant, for measuring spans inside one process.
 pub fn instant() -> Instant {
     Instant::now()
 }
 
-/// The cycle counter (nanoseconds where the processor has none that is safe to read).
+/// Reads the cycle counter (nanoseconds where the processor has none that is safe to read).
 #[inline(always)]
 pub fn cycles() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -38,7 +40,8 @@ pub fn cycles() -> u64 {
     now_ns()
 }
 
-/// Cycles of [`cycles`] per microsecond, measured once per process (about 2 ms), at least 1.
+/// Returns cycles of [`cycles`] per microsecond, measured once per process (about 2 ms), at least
+/// 1.
 pub fn cycles_per_us() -> u64 {
     static RATE: OnceLock<u64> = OnceLock::new();
     *RATE.get_or_init(|| {
@@ -51,8 +54,8 @@ pub fn cycles_per_us() -> u64 {
     })
 }
 
-/// Nanoseconds from the cycle counter: cheaper than [`now_ns`], for spans inside one process. Never goes
-/// back by more than processors' counters differ, and has a zero of its own.
+/// Returns nanoseconds from the cycle counter: cheaper than [`now_ns`], for spans inside one
+/// process. Never goes back by more than processors' counters differ, and has a zero of its own.
 #[inline]
 pub fn ticked_ns() -> u64 {
     static SCALE: OnceLock<(u64, u64)> = OnceLock::new();
@@ -61,14 +64,14 @@ pub fn ticked_ns() -> u64 {
     ((u128::from(passed) * u128::from(scale)) >> 32) as u64
 }
 
-/// Gives the processor to whoever else wants it.
+/// Yields the processor to other threads.
 #[inline]
 pub fn yield_now() {
     // Not rustix's, which asserts that no filter refuses the call: then time passes all the same.
     std::thread::yield_now();
 }
 
-/// Lets `span` pass without using a processor: for agents that look around now and then, not for tests.
+/// Sleeps for `span`: for agents that poll now and then, not for tests.
 pub fn pass(span: Duration) {
     std::thread::sleep(span);
 }

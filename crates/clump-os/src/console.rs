@@ -1,5 +1,5 @@
-//! Standard output and error of commands: failures are errors, and a stream that nobody reads does not keep
-//! a command from hearing the signals that it holds back.
+//! Standard output and error of commands: failures are errors, and a stream without a reader does
+//! not keep a command from receiving the signals that it holds back.
 
 use crate::alarm::Alarm;
 use crate::error::{OsError, Result};
@@ -10,14 +10,15 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// How errors of [`out`] begin.
+/// Beginning of the errors of [`out`].
 const OUTPUT: &str = "writing standard output";
 
-/// Writes `text` to standard output. Where this thread holds back signals that end a program, a signal
-/// ends the waiting for a reader too; the caller then finds it.
+/// Writes `text` to standard output. Where this thread holds back signals that end a program, a
+/// signal ends the waiting for a reader too; the caller then finds it.
 ///
 /// # Errors
-/// Standard output cannot be written. [`nobody_reads`] tells a reader that went away from other reasons.
+/// Standard output cannot be written. [`nobody_reads`] tells a reader that went away from other
+/// reasons.
 pub fn out(text: &str) -> Result<()> {
     let failed = |errno| OsError::new(OUTPUT, errno);
     if !signal::holds_ends_back() {
@@ -33,8 +34,8 @@ pub fn out(text: &str) -> Result<()> {
     writer.failure(0).map_or(Ok(()), |errno| Err(failed(errno)))
 }
 
-/// Writes a line to the error stream, if that can be written: there is nobody to tell otherwise. Waits for
-/// a reader no longer than [`out`] does.
+/// Writes a line to the error stream, if that can be written; failures cannot be reported anywhere.
+/// Waits for a reader no longer than [`out`] does.
 pub fn err(line: &str) {
     let text = format!("{line}\n");
     if !signal::holds_ends_back() {
@@ -49,12 +50,13 @@ pub fn err(line: &str) {
     }
 }
 
-/// Standard output that somebody else wrote, and why it could not be.
+/// Returns the error of standard output that other code failed to write.
 pub fn not_written(why: &std::io::Error) -> OsError {
     OsError::of(OUTPUT, why)
 }
 
-/// Whether `error` says that whoever read standard output went away: then a command ends quietly.
+/// Returns true if `error` says that the reader of standard output went away: then a command ends
+/// quietly.
 pub fn nobody_reads(error: &OsError) -> bool {
     error.call == OUTPUT && error.errno == Errno::PIPE
 }

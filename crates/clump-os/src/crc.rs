@@ -1,11 +1,11 @@
-//! CRC-32C (RFC 3720, B.4) of short pieces by the processor's own instruction.
+//! CRC-32C (RFC 3720, B.4) of short inputs by the processor's own instruction.
 //!
 //! Libraries interleave several streams, which pays from some hundred bytes up; below that their
-//! preparations cost more than the sum. (A head of 64 and a body of 40 bytes: 70 instructions here, 260
-//! in the crate crc32c.)
+//! preparations cost more than the sum. (A head of 64 and a body of 40 bytes: 70 instructions here,
+//! 260 in the crate crc32c.)
 
-/// The checksum of both pieces, one behind the other; `None` where the processor has no instruction for
-/// it.
+/// Returns the checksum of `head` and `body`, one behind the other; `None` where the processor has
+/// no instruction for it.
 #[inline]
 pub fn crc32c_short(head: &[u8], body: &[u8]) -> Option<u32> {
     #[cfg(target_arch = "x86_64")]

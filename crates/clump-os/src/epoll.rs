@@ -8,12 +8,12 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// What a descriptor is watched for.
+/// Events that a descriptor is watched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interest {
     /// Something to read, or the other end gone.
     Read,
-    /// The same, and room to write.
+    /// Something to read, room to write, or the other end gone.
     ReadWrite,
     /// Room to write, or the other end gone.
     Write,
@@ -29,10 +29,10 @@ impl Interest {
     }
 }
 
-/// A descriptor that wants attention.
+/// A descriptor that is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
-    /// What it was added with.
+    /// Token with which it was added.
     pub token: u64,
     /// Reading will not block (there is something, or the end).
     pub readable: bool,
@@ -40,38 +40,56 @@ pub struct Ready {
     pub writable: bool,
 }
 
-/// A set of descriptors to wait for. Level triggered: what is not dealt with is reported again.
+/// A set of descriptors to wait for. Level triggered: an event that is not handled is reported
+/// again.
 #[derive(Debug)]
 pub struct Poller {
     fd: OwnedFd,
 }
 
 impl Poller {
-    /// An empty set.
+    /// Creates an empty set.
+    ///
+    /// # Errors
+    /// No more descriptors are allowed, or the kernel has no memory.
     pub fn new() -> Result<Self> {
         let fd =
             epoll::create(CreateFlags::CLOEXEC).map_err(|e| OsError::new("epoll_create", e))?;
         Ok(Self { fd })
     }
 
-    /// Adds a descriptor. It must be removed before it is closed, unless nobody else holds it.
+    /// Adds a descriptor. It must be removed before it is closed, unless no other descriptor refers
+    /// to the same file.
+    ///
+    /// # Errors
+    /// It is in the set already, or cannot be waited for.
     pub fn add(&self, source: impl AsFd, token: u64, interest: Interest) -> Result<()> {
         epoll::add(&self.fd, source, EventData::new_u64(token), interest.flags())
             .map_err(|e| OsError::new("epoll_ctl(ADD)", e))
     }
 
-    /// Watches a descriptor for something else.
+    /// Changes the events that a descriptor is watched for.
+    ///
+    /// # Errors
+    /// It is not in the set.
     pub fn change(&self, source: impl AsFd, token: u64, interest: Interest) -> Result<()> {
         epoll::modify(&self.fd, source, EventData::new_u64(token), interest.flags())
             .map_err(|e| OsError::new("epoll_ctl(MOD)", e))
     }
 
-    /// Forgets a descriptor.
+    /// Removes a descriptor.
+    ///
+    /// # Errors
+    /// It is not in the set.
     pub fn remove(&self, source: impl AsFd) -> Result<()> {
         epoll::delete(&self.fd, source).map_err(|e| OsError::new("epoll_ctl(DEL)", e))
     }
 
-    /// Waits until something is ready or `limit` is over (then the list is empty). At most 64 at once.
+    /// Waits until a descriptor is ready or `limit` is over (then the list is empty). Returns at
+    /// most 64 at once.
+    ///
+    /// # Errors
+    /// The kernel cannot wait, which it always can.
     pub fn wait(&self, limit: Option<Duration>) -> Result<Vec<Ready>> {
         let limit = limit.map(|span| Timespec {
             tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),

@@ -1,4 +1,4 @@
-//! One error type: which call failed, and why.
+//! One error type: the call that failed, and the kernel's reason.
 
 use crate::limit::remedy;
 pub use rustix::io::Errno;
@@ -7,34 +7,34 @@ pub use rustix::io::Errno;
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{call}: {errno}{}", remedy(*errno))]
 pub struct OsError {
-    /// The call, with the argument that matters, as a person would say it.
+    /// The call, with the argument that matters, in words.
     pub call: String,
     /// The kernel's reason.
     pub errno: Errno,
 }
 
 impl OsError {
-    /// Names the call that gave `errno`.
+    /// Creates an error of the call that returned `errno`.
     pub fn new(call: impl Into<String>, errno: Errno) -> Self {
         Self { call: call.into(), errno }
     }
 
-    /// Names the call that libc reported as failed, reading `errno` of this thread.
+    /// Creates an error of the call that libc reported as failed, reading `errno` of this thread.
     pub fn last(call: impl Into<String>) -> Self {
         let raw = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
         Self::new(call, Errno::from_raw_os_error(raw))
     }
 
-    /// Names the call that gave `error`.
+    /// Creates an error of the call that returned `error`.
     pub fn of(call: impl Into<String>, error: &std::io::Error) -> Self {
         Self::new(call, error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))
     }
 
-    /// The same as `std::io::Error`, for callers that already speak it.
+    /// Returns the error as `std::io::Error`, for callers that use that type.
     pub fn io(&self) -> std::io::Error {
         std::io::Error::from_raw_os_error(self.errno.raw_os_error())
     }
 }
 
-/// What calls of this crate return.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, OsError>;

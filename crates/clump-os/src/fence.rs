@@ -1,9 +1,9 @@
-//! The asymmetric fence: senders pay nothing, whoever goes to sleep pays for both.
+//! The asymmetric fence: senders pay nothing, the sleeper pays for both sides.
 //!
-//! A sender publishes a message and then looks whether its receiver sleeps; a receiver announces
-//! that it sleeps and then looks for messages. One of the two must see the other, which needs a
-//! store-load fence on *both* sides. `membarrier(GLOBAL_EXPEDITED)` executes the sender's half on all
-//! processors that run a registered process, at the time the receiver asks (membarrier(2)); so
+//! A sender publishes a message and then checks if its receiver sleeps; a receiver announces that
+//! it sleeps and then checks for messages. One of the two must see the other, which needs a
+//! store-load fence on *both* sides. `membarrier(GLOBAL_EXPEDITED)` executes the sender's half on
+//! all processors that run a registered process, when the receiver calls it (membarrier(2)); so
 //! [`light`] is a compiler fence. Where the call is missing, both sides take the full fence.
 
 #[cfg(not(loom))]
@@ -14,7 +14,7 @@ use crate::sync::{Ordering, Site};
 const CMD_GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 const CMD_REGISTER_GLOBAL_EXPEDITED: libc::c_int = 1 << 2;
 
-/// How the processes of a job agree to order "publish, then look for sleepers".
+/// Fence that all processes of a job use between publishing and the check for sleepers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FenceKind {
     /// The sleeper interrupts all running processors once; senders pay nothing.
@@ -23,14 +23,16 @@ pub enum FenceKind {
     Symmetric,
 }
 
-/// Whether the kernel offers what [`FenceKind::Asymmetric`] needs, and this process is now registered.
+/// Registers this process for [`FenceKind::Asymmetric`]. Returns [`FenceKind::Symmetric`] if the
+/// kernel does not offer it.
 pub fn register() -> FenceKind {
     // SAFETY: membarrier takes no pointers; an unknown command is answered with EINVAL or ENOSYS.
     let rc = unsafe { libc::syscall(libc::SYS_membarrier, CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) };
     if rc == 0 { FenceKind::Asymmetric } else { FenceKind::Symmetric }
 }
 
-/// The sender's half: orders its earlier stores before its later loads, as seen by [`heavy`].
+/// Executes the sender's half: orders its earlier stores before its later loads, as seen by
+/// [`heavy`].
 #[inline(always)]
 pub fn light(kind: FenceKind) {
     #[cfg(not(loom))]
@@ -46,7 +48,8 @@ pub fn light(kind: FenceKind) {
     }
 }
 
-/// The sleeper's half: after it returns, stores of senders made before their [`light`] are visible here.
+/// Executes the sleeper's half: after it returns, stores of senders made before their [`light`] are
+/// visible here.
 pub fn heavy(kind: FenceKind) {
     #[cfg(not(loom))]
     {
@@ -63,7 +66,7 @@ pub fn heavy(kind: FenceKind) {
     }
 }
 
-/// A full fence on this side only.
+/// Executes a full fence on this side only.
 #[inline(always)]
 pub fn full() {
     #[cfg(not(loom))]

@@ -1,9 +1,10 @@
 //! Files for bulk work: reads and writes past the page cache, unnamed files, room on a disk.
 //!
-//! `O_DIRECT` (open(2)) wants the address, the offset and the length of every transfer to be multiples
-//! of the block size. [`BLOCK`] satisfies every common device, and [`crate::memory`] starts on a page,
-//! so callers only keep their offsets and lengths in whole blocks. Where a file system has no direct
-//! transfers, [`DiskFile`] falls back to buffered ones and says so.
+//! `O_DIRECT` (open(2)) wants the address, the offset and the length of every transfer to be
+//! multiples of the block size. [`BLOCK`] satisfies every common device, and [`crate::memory`]
+//! starts on a page, so callers only keep their offsets and lengths in whole blocks. Where a file
+//! system has no direct transfers, [`DiskFile`] falls back to buffered ones
+//! ([`DiskFile::is_direct`]).
 
 use crate::error::{OsError, Result};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom};
@@ -24,26 +25,38 @@ pub struct DiskFile {
 
 impl DiskFile {
     /// Opens an existing file for reading.
+    ///
+    /// # Errors
+    /// The file does not exist or may not be read.
     pub fn open(path: &Path, direct: bool) -> Result<Self> {
         Self::open_with(path, OFlags::RDONLY, direct)
     }
 
     /// Opens an existing file for reading and writing, through the page cache.
+    ///
+    /// # Errors
+    /// The file does not exist or may not be written.
     pub fn open_existing(path: &Path) -> Result<Self> {
         Self::open_with(path, OFlags::RDWR, false)
     }
 
-    /// Makes a new file for reading and writing; an existing one is an error (`EEXIST`).
+    /// Creates a file for reading and writing.
+    ///
+    /// # Errors
+    /// The file exists (`EEXIST`), or cannot be created.
     pub fn create(path: &Path, direct: bool) -> Result<Self> {
         Self::open_with(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, direct)
     }
 
-    /// Makes a file without a name in `dir`: it disappears with its descriptor unless [`Self::link`]ed.
-    /// `None` where the file system knows no such files.
+    /// Creates a file without a name in `dir`: it disappears with its descriptor unless
+    /// [`Self::link`]ed. Returns `None` where the file system has no such files.
+    ///
+    /// # Errors
+    /// The folder may not be written, or another refusal of the kernel.
     pub fn unnamed(dir: &Path, direct: bool) -> Result<Option<Self>> {
         match Self::open_with(dir, OFlags::RDWR | OFlags::TMPFILE, direct) {
             Ok(file) => Ok(Some(file)),
-            // EISDIR is what kernels and file systems without O_TMPFILE answer (open(2)).
+            // Kernels and file systems without O_TMPFILE return EISDIR (open(2)).
             Err(e) if matches!(e.errno, Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => Ok(None),
             Err(e) => Err(e),
         }
@@ -76,12 +89,15 @@ impl DiskFile {
         }
     }
 
-    /// Whether transfers go past the page cache.
+    /// Returns true if transfers go past the page cache.
     pub fn is_direct(&self) -> bool {
         self.direct
     }
 
-    /// Length in bytes; of a block device, its size.
+    /// Returns the length in bytes; of a block device, its size.
+    ///
+    /// # Errors
+    /// The kernel does not tell the size.
     pub fn len(&self) -> Result<u64> {
         let stat = rustix::fs::fstat(&self.fd).map_err(|e| self.error("looking at", e))?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice {
@@ -92,12 +108,18 @@ impl DiskFile {
         Ok(u64::try_from(stat.st_size).unwrap_or(0))
     }
 
-    /// Whether the file holds nothing.
+    /// Returns true if the file is empty.
+    ///
+    /// # Errors
+    /// The kernel does not tell the size.
     pub fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }
 
     /// Fills `into` from `offset` on; returns how much there was before the end of the file.
+    ///
+    /// # Errors
+    /// Reading fails.
     pub fn read_at(&self, into: &mut [u8], offset: u64) -> Result<usize> {
         let mut done = 0;
         while done < into.len() {
@@ -118,6 +140,9 @@ impl DiskFile {
     }
 
     /// Writes all of `from` at `offset`.
+    ///
+    /// # Errors
+    /// Writing fails, most often because the disk is full ([`is_full`]).
     pub fn write_at(&self, from: &[u8], offset: u64) -> Result<()> {
         let mut done = 0;
         while done < from.len() {
@@ -131,8 +156,11 @@ impl DiskFile {
         Ok(())
     }
 
-    /// Claims disk room for `[offset, offset + bytes)` and extends the file to it, so that a full disk
-    /// shows here. Without effect where the file system cannot promise room.
+    /// Reserves disk room for `[offset, offset + bytes)` and extends the file to it, so that a full
+    /// disk shows here. Without effect where the file system cannot promise room.
+    ///
+    /// # Errors
+    /// The disk is full, or the file may not grow so long.
     pub fn reserve(&self, offset: u64, bytes: u64) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -144,16 +172,25 @@ impl DiskFile {
     }
 
     /// Sets the length to exactly `bytes`.
+    ///
+    /// # Errors
+    /// The kernel refuses, for example because of a limit of file sizes.
     pub fn truncate(&self, bytes: u64) -> Result<()> {
         rustix::fs::ftruncate(&self.fd, bytes).map_err(|e| self.error("sizing", e))
     }
 
     /// Waits until contents and length are on the device.
+    ///
+    /// # Errors
+    /// The device could not write them.
     pub fn sync(&self) -> Result<()> {
         rustix::fs::fsync(&self.fd).map_err(|e| self.error("syncing", e))
     }
 
     /// Gives an [`Self::unnamed`] file the name `path`, which must be free.
+    ///
+    /// # Errors
+    /// The name is taken, or lies on another file system.
     pub fn link(&self, path: &Path) -> Result<()> {
         // linkat(2): AT_EMPTY_PATH wants a capability, the magic link under /proc does not.
         let magic = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
@@ -166,19 +203,22 @@ impl DiskFile {
     }
 }
 
-/// Whether `error` says that a disk, or this user's share of it, is full.
+/// Returns true if `error` says that a disk, or this user's share of it, is full.
 pub fn is_full(error: &OsError) -> bool {
     matches!(error.errno, Errno::NOSPC | Errno::DQUOT)
 }
 
-/// Whether two descriptors are of one file, pipe, terminal or device.
+/// Returns true if two descriptors are of one file, pipe, terminal or device.
 pub fn is_same(one: impl AsFd, other: impl AsFd) -> bool {
     let of = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino, stat.st_rdev);
     let stats = (rustix::fs::fstat(one).map(of), rustix::fs::fstat(other).map(of));
     matches!(stats, (Ok(one), Ok(other)) if one == other)
 }
 
-/// Makes the names in `dir` last: after this a rename in it survives a power cut.
+/// Makes the names in `dir` durable: after this a rename in it survives a power cut.
+///
+/// # Errors
+/// The folder cannot be opened, or the device could not write it.
 pub fn sync_dir(dir: &Path) -> Result<()> {
     let call = || format!("syncing the folder {}", dir.display());
     let fd =
@@ -191,14 +231,20 @@ pub fn sync_dir(dir: &Path) -> Result<()> {
     }
 }
 
-/// Bytes that this user may still write to the file system that holds `path`.
+/// Returns the bytes that this user may still write to the file system that holds `path`.
+///
+/// # Errors
+/// The path does not exist, or may not be searched.
 pub fn free_bytes(path: &Path) -> Result<u64> {
     let stat = rustix::fs::statvfs(path)
         .map_err(|e| OsError::new(format!("asking for the room on {}", path.display()), e))?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// A number that tells whether two paths lie on the same file system.
+/// Returns a number that is equal for two paths on the same file system.
+///
+/// # Errors
+/// The path does not exist, or may not be searched.
 pub fn device_of(path: &Path) -> Result<u64> {
     let stat = rustix::fs::stat(path)
         .map_err(|e| OsError::new(format!("looking at {}", path.display()), e))?;

@@ -1,8 +1,10 @@
-//! Files of fixed names in a folder that others may write to as well: no link that they planted is followed.
+//! Files of fixed names in a folder that others may write to as well: links that they planted are
+//! not followed.
 //!
-//! The folder is opened once and every file in it by that descriptor, so that exchanging the folder, or one above it,
-//! leads nowhere else. A file is written only if it is a plain file of this user with one name: through a symbolic
-//! link, a second hard link, a pipe or another's file, what is written would go where somebody else wants it.
+//! The folder is opened once and every file in it by that descriptor, so that exchanging the
+//! folder, or one above it, leads nowhere else. A file is written only if it is a plain file of
+//! this user with one name. Otherwise a symbolic link, a second hard link, a pipe or another user's
+//! file would redirect the data.
 
 use crate::error::{OsError, Result};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -18,24 +20,24 @@ pub struct Folder {
     path: PathBuf,
 }
 
-/// Why a file is not written.
+/// Reason why a file is not written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NotWritten {
     /// The kernel refused.
     #[error("{0}")]
     Os(#[from] OsError),
-    /// What has the name is no plain file of this user.
+    /// The name belongs to something that is no plain file of this user.
     #[error("{} is {what}: remove it, or name another folder", path.display())]
     Strange {
         /// The file.
         path: PathBuf,
-        /// What is there.
+        /// The kind of thing found.
         what: &'static str,
     },
 }
 
 impl Folder {
-    /// Opens a folder, which may be named by a link: whoever names it knows where that leads.
+    /// Opens a folder. The path may be a link: the caller chose it.
     ///
     /// # Errors
     /// There is none, or it may not be searched.
@@ -46,7 +48,8 @@ impl Folder {
         Ok(Self { fd, path: path.into() })
     }
 
-    /// Opens the file `name` in it to write, empty: a new one, or one of this user that is there already.
+    /// Opens the file `name` in it to write, empty: a new one, or one of this user that is there
+    /// already.
     ///
     /// # Errors
     /// Something else has the name, or the kernel refuses.
@@ -54,7 +57,8 @@ impl Folder {
         debug_assert!(!name.contains('/'), "a name, not a path");
         let path = self.path.join(name);
         let strange = |what| NotWritten::Strange { path: path.clone(), what };
-        // Not truncated before it is known whose it is; a pipe that nobody reads fails instead of blocking.
+        // Not truncated before its owner is known; a pipe without a reader fails instead of
+        // blocking.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(
             &self.fd,

@@ -1,38 +1,41 @@
-//! Children of this process by `fork`: they share no memory of the job, and can tell that they are children.
+//! Children of this process by `fork`: they share no memory of the job, and can detect that they
+//! are children.
 //!
-//! The kernel leaves shared mappings out of a child (`MADV_DONTFORK`), and zeroes one page in it, which tells a child
-//! from the process however it was made (`MADV_WIPEONFORK`; madvise(2)). A child that `fork` of the C library made
-//! finds zeroed private memory where the mappings were (pthread_atfork(3)): what code in the middle of an operation,
-//! or inlined into a program, still reads and writes there concerns nobody else.
+//! The kernel leaves shared mappings out of a child (`MADV_DONTFORK`), and zeroes one page in it,
+//! which distinguishes a child from the process however it was made (`MADV_WIPEONFORK`;
+//! madvise(2)). A child that `fork` of the C library made finds zeroed private memory where the
+//! mappings were (pthread_atfork(3)). So code in the middle of an operation, or inlined into a
+//! program, reads and writes only private memory there.
 //!
-//! Children that share the memory of their parent until they `exec` (`vfork`, `posix_spawn`, `system`, `popen`) are
-//! no children in this sense.
+//! Children that share the memory of their parent until they `exec` (`vfork`, `posix_spawn`,
+//! `system`, `popen`) are no children in this sense.
 
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ptr::{NonNull, null_mut};
 
-/// Mappings of which a child gets private memory. Of further ones it gets nothing.
+/// Number of mappings of which a child gets private memory. Further ones are absent in it.
 const REGIONS: usize = 4096;
-/// Bytes of a region that is being noted.
+/// Value of `bytes` of a region that is being registered.
 const CLAIMED: usize = 1;
 
 /// A shared mapping.
 struct Region {
     base: AtomicUsize,
-    /// 0 while the place is free.
+    /// 0 while the entry is free.
     bytes: AtomicUsize,
 }
 
 static REGION: [Region; REGIONS] =
     [const { Region { base: AtomicUsize::new(0), bytes: AtomicUsize::new(0) } }; REGIONS];
-/// Places from this one on were never used.
+/// Number of entries ever used.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// A byte that is 1 in the process and 0 in its children; null before there is anything to keep from them.
+/// A byte that is 1 in the process and 0 in its children; null before the first mapping.
 static PROCESS: AtomicPtr<AtomicU8> = AtomicPtr::new(null_mut());
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Returns whether this process is a child by `fork` of one that had mapped memory of a job, and has not called `exec`.
+/// Returns true if this process is a child by `fork` of one that had mapped memory of a job, and
+/// has not called `exec`.
 #[inline]
 pub fn is_child() -> bool {
     let process = PROCESS.load(Ordering::Acquire);
@@ -42,14 +45,15 @@ pub fn is_child() -> bool {
 
 /// Calls `run` in each child that `fork` makes from now on, before it returns there.
 ///
-/// `run` may be called while other threads of the parent held any lock: it takes none, and does not allocate.
+/// `run` may be called while other threads of the parent held any lock: it takes none, and does not
+/// allocate.
 pub fn in_children(run: unsafe extern "C" fn()) {
-    // SAFETY: takes a function that lives as long as this library. It fails without memory only; children are then
-    // told apart by the page alone.
+    // SAFETY: takes a function that lives as long as this library. It fails without memory only;
+    // children are then told apart by the page alone.
     let _ = unsafe { libc::pthread_atfork(None, None, Some(run)) };
 }
 
-/// Keeps a fresh shared mapping from children; gives the number to [`forget`] it by.
+/// Keeps a fresh shared mapping from children; returns the number for [`forget`].
 pub(crate) fn keep(base: NonNull<u8>, bytes: usize) -> usize {
     start();
     // SAFETY: advice on a range that the caller has just mapped; contents do not change.
@@ -60,7 +64,8 @@ pub(crate) fn keep(base: NonNull<u8>, bytes: usize) -> usize {
         let (old, new) = (Ordering::Relaxed, Ordering::Relaxed);
         place.bytes.compare_exchange(0, CLAIMED, old, new).is_ok()
     };
-    // Behind those in use there is most likely room; those given back are found in the second round.
+    // There is most likely room behind the entries in use; freed ones are found in the second
+    // round.
     let mut order = (used..REGIONS).chain(0..used);
     let Some(at) = order.find(|&at| claims(&REGION[at])) else { return REGIONS };
     USED.fetch_max(at + 1, Ordering::Relaxed);
@@ -78,7 +83,7 @@ pub(crate) fn forget(at: usize) {
     }
 }
 
-/// Makes the page that tells children apart, once.
+/// Creates the page that distinguishes children, once.
 fn start() {
     if STARTED.swap(true, Ordering::AcqRel) {
         return;
@@ -96,7 +101,7 @@ fn start() {
     in_children(in_child);
 }
 
-/// In a child: nothing of the job is left. Only system calls.
+/// Replaces the mappings of the job in a child. Only system calls.
 unsafe extern "C" fn in_child() {
     let process = PROCESS.load(Ordering::Relaxed);
     if !process.is_null() {
@@ -112,12 +117,13 @@ unsafe extern "C" fn in_child() {
         }
         let still_there = base & 1 == 1;
         let base = base & !1;
-        // What another library's function has mapped here meanwhile is not replaced.
+        // A mapping that another library's function has made here meanwhile is not replaced.
         let how = if still_there { MapFlags::FIXED } else { MapFlags::FIXED_NOREPLACE };
         let how = how | MapFlags::PRIVATE | MapFlags::NORESERVE;
         let at = std::ptr::without_provenance_mut(base);
-        // SAFETY: replaces only a mapping that this process noted as its own and has not forgotten, or none; a child
-        // has a single thread, in which nobody uses references into the memory now, but as atomics.
+        // SAFETY: replaces only a mapping that this process noted as its own and has not forgotten,
+        // or none; a child has a single thread, which holds no references into the memory now,
+        // except as atomics.
         let _ = unsafe {
             rustix::mm::mmap_anonymous(at, bytes, ProtFlags::READ | ProtFlags::WRITE, how)
         };
@@ -129,7 +135,7 @@ mod tests {
     use super::*;
     use crate::map::{Mapping, PAGE, sealed_memory};
 
-    /// Runs `look` in a child; gives its exit code.
+    /// Runs `look` in a child; returns its exit code.
     fn child_says(fork: impl FnOnce() -> libc::pid_t, look: impl FnOnce() -> u8) -> i32 {
         let pid = fork();
         if pid == 0 {

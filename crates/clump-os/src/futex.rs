@@ -3,8 +3,8 @@
 use crate::sync::AtomicU32;
 use std::time::Duration;
 
-/// Sleeps while `*word == expected`, at most `limit`. May return early for no reason. False when the limit
-/// ended the sleep.
+/// Sleeps while `*word == expected`, at most `limit`. May return early for no reason. Returns false
+/// when the limit ended the sleep.
 #[cfg(not(loom))]
 pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
     let timeout = limit.map(|d| libc::timespec {
@@ -12,8 +12,8 @@ pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
         tv_nsec: libc::c_long::from(d.subsec_nanos()),
     });
     let timeout_ptr = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: `word` is a live, aligned 32-bit word and `timeout_ptr` null or a live timespec; every
-    // answer (changed, interrupted, timed out) means "look again", which callers do.
+    // SAFETY: `word` is a live, aligned 32-bit word and `timeout_ptr` null or a live timespec;
+    // every answer (changed, interrupted, timed out) means "look again", which callers do.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_futex,
@@ -35,7 +35,8 @@ pub fn wake_all(word: &AtomicU32) {
     }
 }
 
-/// Where the threads of a model sleep, whatever the word: a sleeper may wake early for no reason.
+/// Sleeping place of all threads of a model, whatever the word: a sleeper may wake early for no
+/// reason.
 #[cfg(loom)]
 struct Bed {
     lock: loom::sync::Mutex<()>,
@@ -47,8 +48,8 @@ loom::lazy_static! {
     static ref BED: Bed = Bed { lock: loom::sync::Mutex::new(()), woken: loom::sync::Condvar::new() };
 }
 
-/// loom has no futex. As in the kernel, the word is looked at under a lock that wakers take too; a
-/// sleeper that nobody wakes is a deadlock, which loom reports.
+/// Stand-in for loom, which has no futex. As in the kernel, the word is read under a lock that
+/// wakers take too; a sleeper that is never woken is a deadlock, which loom reports.
 #[cfg(loom)]
 pub fn wait(word: &AtomicU32, expected: u32, _limit: Option<Duration>) -> bool {
     let Ok(guard) = BED.lock.lock() else { return true };

@@ -1,17 +1,18 @@
 //! Every system call that clump makes, and nothing else.
 //!
 //! Bottom layer: all other crates call it, it calls the kernel (through `rustix`, and `libc` where
-//! rustix has no binding). Keeping the unsafe operating-system surface in one place is what lets the
-//! rest of the tree be read without a manual of Linux beside it.
+//! rustix has no binding). All unsafe operating-system code is in one place, so the rest of the
+//! tree can be read without a Linux manual.
 //!
-//! Types to know: [`map::Mapping`] (shared memory of a job), [`sync`] (atomics that loom can replace),
-//! [`futex`] (parking), [`fence`] (the asymmetric fence behind parking), [`clock`].
+//! Types to know: [`map::Mapping`] (shared memory of a job), [`sync`] (atomics that loom can
+//! replace), [`futex`] (parking), [`fence`] (the asymmetric fence behind parking), [`clock`].
 //!
 //! # Invariants
 //! 1. A [`map::Mapping`] stays mapped, at one address, for as long as any clone of it lives.
-//! 2. Memory of a mapping is never handed out behind `&T` or `&mut T` unless `T` is made of atomics.
+//! 2. Memory of a mapping is never handed out behind `&T` or `&mut T` unless `T` is made of
+//!    atomics.
 //! 3. A child by `fork` has private memory in place of a [`map::Mapping`] ([`forked`]).
-//! 4. No function here panics on what the kernel answers; errors name the call.
+//! 4. No function here panics on an error from the kernel; errors name the call.
 
 pub mod alarm;
 pub mod bound_child;

@@ -1,6 +1,7 @@
-//! Resource limits in words: which one a refusal comes from, how much it allows, and the remedy.
+//! Resource limits in words: the limit behind a refusal, its value, and the remedy.
 //!
-//! The kernel says `ENOMEM` or `EAGAIN`, not which limit it means: so those that are set are named.
+//! The kernel returns `ENOMEM` or `EAGAIN`, not which limit it means: so those that are set are
+//! named.
 
 use crate::signal;
 use rustix::io::Errno;
@@ -10,8 +11,8 @@ use std::fmt;
 /// Smallest stack of the main thread with which clump starts: reading the command line takes some
 /// 100 KiB, and a rank's handlers run on that stack too.
 pub const MIN_STACK_BYTES: u64 = 256 << 10;
-/// Smallest limit of private memory with which clump starts: agent and ranks take a few megabytes, and
-/// each thread its stack.
+/// Smallest limit of private memory with which clump starts: agent and ranks take a few megabytes,
+/// and each thread its stack.
 pub const MIN_DATA_BYTES: u64 = 16 << 20;
 
 /// A limit under which clump cannot run.
@@ -38,8 +39,8 @@ impl fmt::Display for TooLow {
 
 impl std::error::Error for TooLow {}
 
-/// Looks at the limits that would otherwise end this process without a word: a stack that overflows and
-/// memory that is refused in the middle of something cannot be reported any more.
+/// Checks the limits that would otherwise end this process without a message: a stack that
+/// overflows and memory that is refused in the middle of something cannot be reported any more.
 ///
 /// # Errors
 /// One of them is lower than clump can work with.
@@ -54,7 +55,7 @@ pub fn check() -> Result<(), TooLow> {
     Ok(())
 }
 
-/// What to do where the kernel refused for this reason; empty where no limit is meant.
+/// Returns the remedy where the kernel refused for this reason; empty where no limit is meant.
 pub(crate) fn remedy(errno: Errno) -> String {
     match errno {
         Errno::MFILE => {
@@ -76,8 +77,8 @@ pub(crate) fn remedy(errno: Errno) -> String {
     }
 }
 
-/// What to do where no process or thread is to be had (`EAGAIN`); the C library says so too where there
-/// is no memory for the stack of a thread.
+/// Returns the reason and the remedy where no process or thread can be started (`EAGAIN`); the C
+/// library returns that too where there is no memory for the stack of a thread.
 pub(crate) fn no_process() -> String {
     let memory = set(&MEMORY).map_or(String::new(), |limits| format!("; or raise {limits}"));
     format!(
@@ -86,7 +87,7 @@ pub(crate) fn no_process() -> String {
     )
 }
 
-/// The limit that a process ran into which this signal killed, and the remedy.
+/// Returns the limit that a process ran into which this signal killed, and the remedy.
 pub fn behind_signal(number: u8) -> Option<&'static str> {
     match number {
         signal::FILE_SIZE => Some("a file reached the limit of file sizes (ulimit -f); raise it"),
@@ -105,11 +106,11 @@ const MEMORY: [Bytes; 3] = [
     ("locked memory", "-l", Resource::Memlock),
 ];
 
-/// Those of `limits` that are set, with what they allow.
+/// Returns those of `limits` that are set, with their values.
 fn set(limits: &[Bytes]) -> Option<String> {
     let named = limits.iter().filter_map(|&(what, option, resource)| {
         let allowed = getrlimit(resource).current?;
-        // Locked memory is limited everywhere; only so little is in the way.
+        // Locked memory is limited everywhere; only a limit of 0 matters.
         let matters = option != "-l" || allowed == 0;
         matters.then(|| format!("the limit of {what}, {} KiB (ulimit {option})", allowed >> 10))
     });

@@ -1,8 +1,8 @@
-//! The way of an Ethernet frame to an address: by which interface, from and to which hardware address.
+//! Ethernet neighbours of an address: the interface, and the hardware addresses of both ends.
 //!
-//! Three questions to the kernel (rtnetlink(7)): the route, the interface, the neighbour. None needs a
-//! privilege, and none sends anything: a neighbour that the kernel has not resolved yet is not there, and
-//! becomes so when something else, an ordinary datagram, is sent to it.
+//! Three requests to the kernel (rtnetlink(7)): the route, the interface, the neighbour. None needs
+//! a privilege, and none sends anything. A neighbour that the kernel has not resolved yet is absent
+//! until something else, an ordinary datagram, is sent to it.
 
 use crate::error::Result;
 use crate::netlink::{self, Netlink, attribute};
@@ -22,7 +22,8 @@ const NDA_LINK_ADDRESS: u16 = 2;
 const ETHERNET: u16 = 1;
 const LOOPBACK: u16 = 772;
 const UP: u32 = 1;
-/// States in which a neighbour's hardware address is known: reachable, stale, delay, probe, no ARP, permanent.
+/// States in which a neighbour's hardware address is known: reachable, stale, delay, probe, no ARP,
+/// permanent.
 const KNOWN: u16 = 0x02 | 0x04 | 0x08 | 0x10 | 0x40 | 0x80;
 const ROUTE_BODY: usize = 12;
 const LINK_BODY: usize = 16;
@@ -37,20 +38,20 @@ pub struct EthernetInterface {
     pub address: [u8; 6],
     /// Most bytes behind the Ethernet header.
     pub mtu: usize,
-    /// Whether it leads nowhere but here.
+    /// True if it is a loopback interface.
     pub loopback: bool,
 }
 
-/// The way to an address on the same link.
+/// A neighbour on the same link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbor {
-    /// By which interface.
+    /// The interface that reaches it.
     pub interface: EthernetInterface,
     /// The hardware address at the other end.
     pub to: [u8; 6],
 }
 
-/// Asks for ways, in the network namespace of the thread that opened it.
+/// Reader of the kernel's neighbour tables, in the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct NeighborTable {
     kernel: Netlink,
@@ -58,12 +59,18 @@ pub struct NeighborTable {
 
 impl NeighborTable {
     /// Opens a connection to the kernel's tables.
+    ///
+    /// # Errors
+    /// No netlink socket can be opened.
     pub fn open() -> Result<Self> {
         Ok(Self { kernel: Netlink::open()? })
     }
 
-    /// The way to `to`; `None` where there is none without a router, its interface carries no Ethernet, or
-    /// the neighbour is not resolved (yet).
+    /// Returns the neighbour `to`; `None` where it is not reached without a router, its interface
+    /// carries no Ethernet, or it is not resolved (yet).
+    ///
+    /// # Errors
+    /// The kernel refuses a request or answers something else.
     pub fn find(&mut self, to: Ipv4Addr) -> Result<Option<Neighbor>> {
         let Some(index) = self.route(to)? else { return Ok(None) };
         let Some(interface) = self.interface(index)? else { return Ok(None) };
@@ -73,7 +80,10 @@ impl NeighborTable {
         Ok(self.neighbour(index, to)?.map(|to| Neighbor { interface, to }))
     }
 
-    /// The interface that `to` is reached by without a router.
+    /// Returns the interface that reaches `to` without a router.
+    ///
+    /// # Errors
+    /// The kernel has no route, refuses the request, or answers something else.
     pub fn route(&mut self, to: Ipv4Addr) -> Result<Option<u32>> {
         let mut body = vec![0; ROUTE_BODY];
         body[..2].copy_from_slice(&[netlink::INET, netlink::WHOLE]);
@@ -87,7 +97,10 @@ impl NeighborTable {
         Ok(index.filter(|_| !routed))
     }
 
-    /// What is behind an interface's number, if it is up and carries Ethernet frames.
+    /// Returns the interface of a number, if it is up and carries Ethernet frames.
+    ///
+    /// # Errors
+    /// The kernel has no such interface, refuses the request, or answers something else.
     pub fn interface(&mut self, index: u32) -> Result<Option<EthernetInterface>> {
         let mut body = vec![0; LINK_BODY];
         body[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -121,7 +134,8 @@ impl NeighborTable {
     }
 }
 
-/// The interfaces that have `address`, in order of the kernel's list; several may share one.
+/// Returns the interfaces that have `address`, in order of the kernel's list; several may share
+/// one.
 pub fn interfaces_of(address: Ipv4Addr) -> Vec<u32> {
     let mut list = std::ptr::null_mut();
     // SAFETY: the kernel's answer is put into a list that lives until freeifaddrs below.
@@ -129,8 +143,8 @@ pub fn interfaces_of(address: Ipv4Addr) -> Vec<u32> {
         return Vec::new();
     }
     let (mut at, mut found) = (list, Vec::new());
-    // SAFETY: every element of the list is live; an address of family AF_INET is a sockaddr_in, and a
-    // name ends in zero.
+    // SAFETY: every element of the list is live; an address of family AF_INET is a sockaddr_in, and
+    // a name ends in zero.
     unsafe {
         while let Some(one) = at.as_ref() {
             let is_ip = one
@@ -151,7 +165,7 @@ pub fn interfaces_of(address: Ipv4Addr) -> Vec<u32> {
     found
 }
 
-/// The value of the first attribute of a kind behind a fixed body.
+/// Returns the value of the first attribute of a kind behind a fixed body.
 fn find(message: &[u8], body: usize, wanted: u16) -> Option<&[u8]> {
     let mut rest = message.get(body..)?;
     loop {

@@ -1,13 +1,16 @@
-//! Who hears frames: the packet sockets of a network namespace, as the kernel lists them (`/proc/net/packet`).
+//! Receivers of frames: the packet sockets of a network namespace, as the kernel lists them
+//! (`/proc/net/packet`).
 
-/// How many packet sockets hear frames of `ethertype`: those of all interfaces, and those of `interface` (`None`: of
-/// any). Of all users, in the calling thread's network namespace. `None` where the kernel does not tell.
+/// Returns how many packet sockets receive frames of `ethertype`: those of all interfaces, and
+/// those of `interface` (`None`: of any). Of all users, in the calling thread's network namespace.
+/// Returns `None` where the kernel does not tell.
 pub fn count(ethertype: u16, interface: Option<u32>) -> Option<usize> {
     parse(&std::fs::read("/proc/thread-self/net/packet").ok()?, ethertype, interface)
 }
 
-/// A line for each socket, behind one with names; the fourth word is the type, in hexadecimal digits, the fifth the
-/// interface, 0 for all. `None`: this is something else.
+/// Parses the kernel's list: a line for each socket, behind one with names; the fourth word is the
+/// type, in hexadecimal digits, the fifth the interface, 0 for all. Returns `None` if the format is
+/// another.
 fn parse(list: &[u8], ethertype: u16, interface: Option<u32>) -> Option<usize> {
     let mut lines = std::str::from_utf8(list).ok()?.lines();
     let names: Vec<&str> = lines.next()?.split_ascii_whitespace().skip(3).take(2).collect();

@@ -13,7 +13,11 @@ use std::sync::Arc;
 /// The smallest unit of a mapping, in bytes.
 pub const PAGE: usize = 4096;
 
-/// Makes a sparse, sealed memory file of exactly `bytes`; `label` shows up in `/proc/PID/fd` only.
+/// Creates a sparse, sealed memory file of exactly `bytes`; `label` shows up in `/proc/PID/fd`
+/// only.
+///
+/// # Errors
+/// The kernel refuses, for example because of a limit of file sizes or descriptors.
 pub fn sealed_memory(label: &str, bytes: u64) -> Result<OwnedFd> {
     let fd = rustix::fs::memfd_create(label, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
         .map_err(|e| OsError::new("memfd_create", e))?;
@@ -24,7 +28,11 @@ pub fn sealed_memory(label: &str, bytes: u64) -> Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Whether `fd` is a memory file that nobody can shrink under a reader, and its size in bytes.
+/// Returns the size in bytes of `fd` if it is a memory file that no process can shrink under a
+/// reader, else `None`.
+///
+/// # Errors
+/// The kernel does not tell the size.
 pub fn sealed_size(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
     let Ok(seals) = rustix::fs::fcntl_get_seals(fd) else { return Ok(None) };
     let stat = rustix::fs::fstat(fd).map_err(|e| OsError::new("fstat", e))?;
@@ -32,14 +40,20 @@ pub fn sealed_size(fd: BorrowedFd<'_>) -> Result<Option<u64>> {
     Ok(if sealed { u64::try_from(stat.st_size).ok() } else { None })
 }
 
-/// Makes sure that `[offset, offset + bytes)` of a memory file has memory behind it, so that a full
-/// machine is an error here and not a SIGBUS later.
+/// Allocates memory for `[offset, offset + bytes)` of a memory file, so that a full machine is an
+/// error here and not a SIGBUS later.
+///
+/// # Errors
+/// The machine has not so much memory left.
 pub fn commit(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<()> {
     rustix::fs::fallocate(fd, rustix::fs::FallocateFlags::empty(), offset, bytes)
         .map_err(|e| OsError::new(format!("committing {bytes} bytes of shared memory"), e))
 }
 
 /// Gives the memory of `[offset, offset + bytes)` back to the machine; it reads as zero afterwards.
+///
+/// # Errors
+/// The kernel refuses.
 pub fn release(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<()> {
     use rustix::fs::FallocateFlags as F;
     rustix::fs::fallocate(fd, F::PUNCH_HOLE | F::KEEP_SIZE, offset, bytes)
@@ -50,11 +64,12 @@ pub fn release(fd: BorrowedFd<'_>, offset: u64, bytes: u64) -> Result<()> {
 struct Region {
     base: NonNull<u8>,
     bytes: usize,
-    /// Its number among those that are kept from children.
+    /// Its number in [`crate::forked`].
     kept: usize,
 }
 
-// SAFETY: a Region is an address range; what it holds is accessed through atomics or raw copies only.
+// SAFETY: a Region is an address range; what it holds is accessed through atomics or raw copies
+// only.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -78,12 +93,19 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `[offset, offset + bytes)` of `fd`, readable and writable. Both must be multiples of [`PAGE`].
+    /// Maps `[offset, offset + bytes)` of `fd`, readable and writable. Both must be multiples of
+    /// [`PAGE`].
+    ///
+    /// # Errors
+    /// Address space has run out, or `fd` may not be mapped so.
     pub fn shared(fd: impl AsFd, offset: u64, bytes: usize) -> Result<Self> {
         Self::map(fd.as_fd(), offset, bytes, ProtFlags::READ | ProtFlags::WRITE)
     }
 
-    /// Maps the same read-only, for observers.
+    /// Maps `[offset, offset + bytes)` of `fd` read-only, for observers.
+    ///
+    /// # Errors
+    /// Address space has run out, or `fd` may not be mapped so.
     pub fn read_only(fd: impl AsFd, offset: u64, bytes: usize) -> Result<Self> {
         Self::map(fd.as_fd(), offset, bytes, ProtFlags::READ)
     }
@@ -101,13 +123,13 @@ impl Mapping {
         Ok(Self { region: Arc::new(Region { base, bytes, kept }) })
     }
 
-    /// First byte.
+    /// Returns the address of the first byte.
     #[inline]
     pub fn base(&self) -> NonNull<u8> {
         self.region.base
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.region.bytes

@@ -1,7 +1,7 @@
-//! Private memory for bulk work: page-aligned pieces of one arena, and how much of it is in use.
+//! Private memory for bulk work: page-aligned ranges of one arena, and how much of it is in use.
 //!
-//! A first touch of a page costs far more than its use (in a virtual machine about 1 us), so that phases
-//! which follow each other take their buffers from one [`Arena`] and reuse the pages.
+//! A first touch of a page costs far more than its use (in a virtual machine about 1 us), so that
+//! phases which follow each other take their buffers from one [`Arena`] and reuse the pages.
 
 use crate::error::{OsError, Result};
 use crate::file::BLOCK;
@@ -11,10 +11,10 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A huge page, in bytes: an arena that uses them may have one more resident than was touched.
+/// Bytes of a huge page: an arena that uses them may have one more resident than was touched.
 pub const HUGE: usize = 2 << 20;
 
-/// Arenas of at least so many bytes ask for huge pages.
+/// Least bytes of an arena that asks for huge pages.
 pub const HUGE_FROM: usize = 16 * HUGE;
 
 /// A private mapping, unmapped when dropped.
@@ -24,14 +24,14 @@ struct Mapped {
     bytes: usize,
 }
 
-// SAFETY: a Mapped is an address range; who may touch which part is up to its owners below.
+// SAFETY: a Mapped is an address range; its owners below decide which part may be touched.
 unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Maps `bytes`, a multiple of the page. Large ranges start on a huge page and ask for such pages;
-    /// not one page more than asked for stays mapped.
+    /// Maps `bytes`, a multiple of the page. Large ranges start on a huge page and ask for such
+    /// pages; no more pages than asked for stay mapped.
     fn new(bytes: usize) -> Result<Self> {
         if bytes < HUGE_FROM {
             return Self::map(bytes);
@@ -39,8 +39,8 @@ impl Mapped {
         let mut wide = Self::map(bytes + HUGE)?;
         let front = wide.base.as_ptr().align_offset(HUGE);
         let back = HUGE - front;
-        // SAFETY: both ranges lie inside the mapping that `wide` owns and leave its middle alone; the
-        // base moves inside the mapping.
+        // SAFETY: both ranges lie inside the mapping that `wide` owns and leave its middle alone;
+        // the base moves inside the mapping.
         unsafe {
             if front > 0 {
                 let _ = rustix::mm::munmap(wide.base.as_ptr().cast(), front);
@@ -78,7 +78,7 @@ impl Mapped {
 
 impl Drop for Mapped {
     fn drop(&mut self) {
-        // SAFETY: exactly the range that is still mapped, and nobody else has it.
+        // SAFETY: exactly the range that is still mapped, and this is its only owner.
         let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
@@ -90,20 +90,25 @@ struct Shared {
     free: Mutex<Vec<(usize, usize)>>,
 }
 
-/// Address space from which page-aligned memory is taken and given back to. Clones share it.
+/// Address space from which page-aligned memory is taken and to which it is given back. Clones
+/// share it.
 #[derive(Debug, Clone)]
 pub struct Arena(Arc<Shared>);
 
 impl Arena {
-    /// An arena of `bytes`, rounded up to whole pages. Nothing is resident before it is touched.
+    /// Creates an arena of `bytes`, rounded up to whole pages. Nothing is resident before it is
+    /// touched.
+    ///
+    /// # Errors
+    /// Address space has run out.
     pub fn new(bytes: usize) -> Result<Self> {
         let bytes = bytes.max(1).next_multiple_of(BLOCK);
         let free = Mutex::new(vec![(0, bytes)]);
         Ok(Self(Arc::new(Shared { mapped: Mapped::new(bytes)?, free })))
     }
 
-    /// Takes `bytes`, rounded up to whole pages, from the lowest place that has so many in a row; `None`
-    /// if there is none. The contents are what an earlier owner left.
+    /// Takes `bytes`, rounded up to whole pages, from the lowest range that has so many in a row;
+    /// returns `None` if there is none. The contents are what an earlier owner left.
     pub fn take(&self, bytes: usize) -> Option<Aligned> {
         let bytes = bytes.max(1).next_multiple_of(BLOCK);
         let mut free = self.0.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,6 +133,9 @@ pub struct Aligned {
 
 impl Aligned {
     /// Takes `bytes`, rounded up to whole pages, of zeroed memory in an arena of its own.
+    ///
+    /// # Errors
+    /// Address space has run out.
     pub fn new(bytes: usize) -> Result<Self> {
         let arena = Arena::new(bytes)?;
         arena.take(bytes).ok_or_else(|| OsError::new("taking new memory", Errno::NOMEM))
@@ -143,8 +151,9 @@ impl Deref for Aligned {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the range is mapped while the arena lives, initialised by the kernel, and handed out to
-        // nobody else before this is dropped: the free list holds every byte at most once.
+        // SAFETY: the range is mapped while the arena lives, initialised by the kernel, and handed
+        // out to no other owner before this is dropped: the free list holds every byte at most
+        // once.
         unsafe { std::slice::from_raw_parts(self.base(), self.bytes) }
     }
 }
@@ -171,8 +180,8 @@ impl Drop for Aligned {
     }
 }
 
-/// Asks the processor to fetch the cache line at `bytes[at]` before it is needed; without effect beyond
-/// the end.
+/// Asks the processor to fetch the cache line at `bytes[at]` before it is needed; without effect
+/// beyond the end.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], at: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -185,18 +194,20 @@ pub fn prefetch(bytes: &[u8], at: usize) {
     let _ = (bytes, at);
 }
 
-/// Anonymous memory of this process that is resident now, in bytes (proc(5), `RssAnon`).
+/// Returns the anonymous memory of this process that is resident now, in bytes (proc(5),
+/// `RssAnon`).
 pub fn anonymous_bytes() -> Option<u64> {
     status_bytes("RssAnon:")
 }
 
-/// The most memory of any kind that this process ever had resident, in bytes (proc(5), `VmHWM`).
+/// Returns the most memory of any kind that this process ever had resident, in bytes (proc(5),
+/// `VmHWM`).
 pub fn peak_resident_bytes() -> Option<u64> {
     status_bytes("VmHWM:")
 }
 
 fn status_bytes(field: &str) -> Option<u64> {
-    // The name of the program is in it, which is any bytes.
+    // It contains the name of the program, which is any bytes.
     let status = std::fs::read("/proc/self/status").ok()?;
     let value = |line: &[u8]| {
         let text = std::str::from_utf8(line).ok()?.strip_prefix(field)?;

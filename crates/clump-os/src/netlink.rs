@@ -8,8 +8,9 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
-// linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h, linux/pkt_cls.h
-/// This is a request, and nothing more.
+// linux/netlink.h, linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h,
+// linux/pkt_cls.h
+/// Flag of a request, and nothing more.
 pub(crate) const REQUEST: u16 = 0x1;
 const REQUEST_AND_ACK: u16 = REQUEST | 0x4;
 const CREATE_NEW: u16 = 0x400 | 0x200;
@@ -69,7 +70,8 @@ impl Netlink {
         Ok(Self { socket, number: 0 })
     }
 
-    /// Makes a virtual cable: one end here, called `name`, the other in namespace `to`, called `peer`.
+    /// Makes a virtual cable: one end here, called `name`, the other in namespace `to`, called
+    /// `peer`.
     pub(crate) fn add_cable(&mut self, name: &str, peer: &str, to: BorrowedFd<'_>) -> Result<()> {
         let mut there = link_body(0, 0);
         attribute(&mut there, IFLA_IFNAME, &terminated(peer));
@@ -92,12 +94,13 @@ impl Netlink {
         self.ask(&format!("switching {name} {}", if on { "on" } else { "off" }), NEW_LINK, 0, &body)
     }
 
-    /// Bounds the packets that an interface takes.
+    /// Sets the longest packet that an interface takes.
     pub(crate) fn shorten(&mut self, name: &str, bytes: u32) -> Result<()> {
         self.set(name, IFLA_MTU, bytes)
     }
 
-    /// Has the kernel cut what it sends through an interface into packets before that, not behind it.
+    /// Has the kernel segment its sends through an interface into packets before the interface, not
+    /// behind it.
     pub(crate) fn send_singly(&mut self, name: &str) -> Result<()> {
         self.set(name, IFLA_GSO_MAX_SEGS, 1)
     }
@@ -109,8 +112,8 @@ impl Netlink {
         self.ask(&format!("setting attribute {what} of {name} to {value}"), NEW_LINK, 0, &body)
     }
 
-    /// Has each packet that arrives at an interface looked at by a classic BPF program, whose result is
-    /// a verdict of traffic control (linux/pkt_cls.h). Once for an interface.
+    /// Filters each packet that arrives at an interface by a classic BPF program, whose result is a
+    /// verdict of traffic control (linux/pkt_cls.h). Once for an interface.
     pub(crate) fn filter_arriving(&mut self, name: &str, program: &[Instruction]) -> Result<()> {
         let index = index_of(name)?;
         let mut body = traffic_body(index, CLSACT, CLSACT_PARENT, 0);
@@ -159,8 +162,8 @@ impl Netlink {
         }
     }
 
-    /// Sends a request and waits for its answer: the kind and contents of a message, or `None` for a bare
-    /// acknowledgement.
+    /// Sends a request and waits for its answer: returns the kind and contents of a message, or
+    /// `None` for a bare acknowledgement.
     pub(crate) fn exchange(
         &mut self,
         what: &str,
@@ -199,7 +202,7 @@ impl Netlink {
     }
 }
 
-/// struct ifinfomsg.
+/// Returns a struct ifinfomsg.
 fn link_body(flags: u32, change: u32) -> Vec<u8> {
     let mut body = vec![0; 8];
     body.extend(flags.to_ne_bytes());
@@ -207,7 +210,7 @@ fn link_body(flags: u32, change: u32) -> Vec<u8> {
     body
 }
 
-/// struct tcmsg.
+/// Returns a struct tcmsg.
 fn traffic_body(index: u32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
     for word in [index, handle, parent, info] {
@@ -216,7 +219,8 @@ fn traffic_body(index: u32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     body
 }
 
-/// An instruction of classic BPF (linux/filter.h): code, what to skip if true, if false, operand.
+/// An instruction of classic BPF (linux/filter.h): code, instructions to skip if true, if false,
+/// operand.
 pub(crate) type Instruction = (u16, u8, u8, u32);
 
 fn encode(&(code, if_true, if_false, operand): &Instruction) -> impl Iterator<Item = u8> {

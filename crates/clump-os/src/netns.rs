@@ -1,10 +1,11 @@
-//! Networks of several machines played on one: namespaces joined pairwise by virtual cables.
+//! Networks of several machines emulated on one: namespaces joined pairwise by virtual cables.
 //!
-//! A namespace lives as long as a process is in it or somebody holds its descriptor, and cables go with
-//! either of their ends. So nothing has a name, and nothing is left behind, however anybody ends.
+//! A namespace lives as long as a process is in it or holds its descriptor, and cables go with
+//! either of their ends. So nothing has a name, and nothing is left behind, however processes end.
 //!
-//! Between any two nodes there are as many cables as asked for. By cable `c` node `i` has address 10.77.c.(i+1),
-//! and to each other node `j` an interface of its own: `to-j` by the first cable, `to-j-c` by others.
+//! Between any two nodes there are as many cables as asked for. By cable `c` node `i` has address
+//! 10.77.c.(i+1), and to each other node `j` an interface of its own: `to-j` by the first cable,
+//! `to-j-c` by others.
 
 use crate::error::{OsError, Result};
 use crate::netlink::Netlink;
@@ -18,10 +19,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Most namespaces: the cables are as many as there are pairs.
 pub const MOST: u32 = 16;
 
-/// Namespaces, joined.
+/// Network namespaces, joined by cables.
 #[derive(Debug)]
 pub struct Networks {
-    /// The user namespace that owns them, where this user could make none without.
+    /// The user namespace that owns them, where this user may make none without it.
     pub user: Option<OwnedFd>,
     /// The network namespaces, in order.
     pub nets: Vec<OwnedFd>,
@@ -30,30 +31,30 @@ pub struct Networks {
 /// Most cables between two of them.
 pub const MAX_CABLES: u32 = 4;
 
-/// The address of a node in its namespace, by its first cables.
+/// Returns the address of a node in its namespace, by its first cables.
 pub fn address(node: u32) -> Ipv4Addr {
     cable_address(node, 0)
 }
 
-/// The address of a node in its namespace by cables of this number.
+/// Returns the address of a node in its namespace by cables of this number.
 pub fn cable_address(node: u32, cable: u32) -> Ipv4Addr {
     let byte = |n: u32| u8::try_from(n).unwrap_or(u8::MAX);
     Ipv4Addr::new(10, 77, byte(cable), byte(node).saturating_add(1))
 }
 
-/// Makes `count` namespaces and joins each two by one cable; see [`create_with`].
+/// Makes `count` namespaces and joins each two by one cable; [`create_with`] says more.
 ///
 /// # Errors
-/// As there.
+/// The kernel refuses, most often for users who are not root.
 pub fn create(count: u32) -> Result<Networks> {
     create_with(count, 1)
 }
 
-/// Makes `count` namespaces and joins each two by so many cables. The calling process leaves its own for good, so it should
-/// have no other task, and must have one thread only.
+/// Makes `count` namespaces and joins each two by so many cables. The calling process leaves its
+/// own for good, so it should have no other task, and must have one thread only.
 ///
 /// # Errors
-/// What the kernel refuses: most often any of this, to users who are not root.
+/// The kernel refuses, most often for users who are not root.
 pub fn create_with(count: u32, cables: u32) -> Result<Networks> {
     if count > MOST || cables > MAX_CABLES {
         let what = format!("joining {count} namespaces by {cables} cables each");
@@ -95,6 +96,9 @@ pub fn create_with(count: u32, cables: u32) -> Result<Networks> {
 }
 
 /// Enters namespaces that [`create`] made, for good. The calling process must have one thread only.
+///
+/// # Errors
+/// The kernel refuses, for example in a process of several threads.
 pub fn enter(user: Option<BorrowedFd<'_>>, net: BorrowedFd<'_>) -> Result<()> {
     if let Some(user) = user {
         join(user, LinkNameSpaceType::User)?;
@@ -107,7 +111,8 @@ pub(crate) fn interface(there: u32, cable: u32) -> String {
     if cable == 0 { format!("to-{there}") } else { format!("to-{there}-{cable}") }
 }
 
-/// Enters a first network namespace, with a user namespace around it where that is the only way.
+/// Leaves the network namespace for a fresh one, with a user namespace around it where that is the
+/// only way.
 fn leave() -> Result<Option<OwnedFd>> {
     let what = "entering a network namespace";
     match unshare(UnshareFlags::NEWNET, what) {
@@ -119,7 +124,8 @@ fn leave() -> Result<Option<OwnedFd>> {
         UnshareFlags::NEWUSER | UnshareFlags::NEWNET,
         "entering a user and a network namespace",
     )?;
-    // user_namespaces(7): everybody stays who they are, and an unprivileged user must give up setgroups.
+    // user_namespaces(7): users keep their identity, and an unprivileged user must give up
+    // setgroups.
     write("/proc/self/setgroups", "deny")?;
     write("/proc/self/uid_map", &format!("{uid} {uid} 1", uid = uid.as_raw()))?;
     write("/proc/self/gid_map", &format!("{gid} {gid} 1", gid = gid.as_raw()))?;
@@ -127,14 +133,15 @@ fn leave() -> Result<Option<OwnedFd>> {
     Ok(Some(OwnedFd::from(open("/proc/thread-self/ns/user")?)))
 }
 
-/// Changing user namespaces hides a process from its own user's tools.
+/// Keeps the process visible to its own user's tools, from which changing user namespaces hides it.
 fn stay_visible() -> Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)
         .map_err(|e| OsError::new("prctl(PR_SET_DUMPABLE)", e))
 }
 
 fn unshare(flags: UnshareFlags, what: &str) -> Result<()> {
-    // SAFETY: the flags are of namespaces only; descriptors stay shared, and no other thread is there.
+    // SAFETY: the flags are of namespaces only; descriptors stay shared, and no other thread is
+    // there.
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(|e| OsError::new(what, e))
 }
 

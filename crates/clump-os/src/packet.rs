@@ -1,12 +1,12 @@
-//! Packet sockets (packet(7)): Ethernet frames of one kind, received in a ring that the kernel shares with
-//! the process, sent past the queueing discipline.
+//! Packet sockets (packet(7)): Ethernet frames of one kind, received in a ring that the kernel
+//! shares with the process, sent past the queueing discipline.
 //!
-//! A look at the ring is a load from memory. Sending is a system call a frame: on a quiet machine a send
-//! ring made the round trip longer (0.50 to 0.52 of one by UDP; 0.45 to 0.48 without), since it needs the
-//! same call to tell the kernel.
+//! A poll of the ring is a load from memory. Sending is a system call a frame: on a quiet machine a
+//! send ring made the round trip longer (0.50 to 0.52 of one by UDP; 0.45 to 0.48 without), since
+//! it needs the same call to tell the kernel.
 //!
-//! Whoever opens a socket needs CAP_NET_RAW; whoever is given it needs nothing. Its filter is locked, so it
-//! shows its holder no other frames, but it sends what it is told to.
+//! Opening a socket needs CAP_NET_RAW; a process that is given the open socket needs nothing. Its
+//! filter is locked, so its holder receives no other frames, but it sends any frame.
 
 use crate::error::{OsError, Result};
 use crate::map::Mapping;
@@ -21,10 +21,10 @@ pub const SLOTS: usize = 512;
 pub const SLOT_BYTES: usize = 2048;
 /// Longest frame that fits into a slot, its Ethernet header included.
 pub const MAX_BYTES: usize = SLOT_BYTES - MAC_AT;
-/// Slots in one piece of the kernel's memory.
+/// Slots in one contiguous block of the kernel's memory.
 const BLOCK_SLOTS: usize = 32;
-/// Where the kernel puts the Ethernet header into a slot: behind `tpacket2_hdr` and `sockaddr_ll`, so that
-/// what follows it is aligned to 16.
+/// Offset at which the kernel puts the Ethernet header into a slot: behind `tpacket2_hdr` and
+/// `sockaddr_ll`, so that the data behind it is aligned to 16.
 const MAC_AT: usize = 66;
 
 // linux/if_packet.h, linux/filter.h
@@ -40,23 +40,25 @@ const LOAD_HALF: u16 = 0x28;
 const LOAD_WORD: u16 = 0x20;
 const JUMP_EQUAL: u16 = 0x15;
 const RETURN: u16 = 0x06;
-/// Pretended place of a frame's direction and addressee; 0: it is for this host.
+/// Pseudo-offset of a frame's direction and addressee; 0: it is for this host.
 const PACKET_TYPE_AT: u32 = 0xffff_f000 + 4;
 
-/// What a frame must contain to be received: `width` bytes (1, 2 or 4) at `at`, in network order.
+/// Bytes that a frame must contain to be received: `width` bytes (1, 2 or 4) at `at`, in network
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Match {
     /// Bytes from the start of the Ethernet header.
     pub at: u32,
-    /// How many bytes.
+    /// Number of bytes.
     pub width: u8,
     /// Their value.
     pub value: u32,
 }
 
-/// Opens a socket that receives frames of one kind that match everywhere, from one interface or (`None`) all of
-/// this network namespace, and sends any. Each frame is shown to all sockets of its kind that hear its interface, for
-/// some 65 ns each (ADR 16), on the sender's time where both ends are of one machine.
+/// Opens a socket that receives frames of one kind that match everywhere, from one interface or
+/// (`None`) all of this network namespace, and sends any. Each frame is delivered to all sockets of
+/// its kind that listen to its interface, for some 65 ns each (ADR 16), on the sender's time where
+/// both ends are of one machine.
 ///
 /// # Errors
 /// `PERM` without CAP_NET_RAW in this namespace.
@@ -72,7 +74,8 @@ pub fn open(ethertype: u16, interface: Option<u32>, accept: &[Match]) -> Result<
         .map_err(|e| failed("locking the filter of", e))?;
     set(&socket, libc::SOL_PACKET, PACKET_VERSION, &TPACKET_V2)
         .map_err(|e| failed("PACKET_VERSION of", e))?;
-    // An old kernel without it sends through the queueing discipline: slower, and no other difference.
+    // An old kernel without it sends through the queueing discipline: slower, and no other
+    // difference.
     let _ = set(&socket, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &on);
     let ring = [BLOCK_SLOTS * SLOT_BYTES, SLOTS / BLOCK_SLOTS, SLOT_BYTES, SLOTS];
     let ring = ring.map(|n| u32::try_from(n).unwrap_or(0)); // struct tpacket_req
@@ -82,12 +85,12 @@ pub fn open(ethertype: u16, interface: Option<u32>, accept: &[Match]) -> Result<
     Ok(socket)
 }
 
-/// Whether `socket` is a packet socket.
+/// Returns true if `socket` is a packet socket.
 pub fn is_packet_socket(socket: impl AsFd) -> bool {
     sockopt::socket_domain(socket).is_ok_and(|domain| domain == AddressFamily::PACKET)
 }
 
-/// The interface that a packet socket is bound to, if it is to one.
+/// Returns the interface that a packet socket is bound to, if it is bound to one.
 pub fn bound(socket: impl AsFd) -> Option<u32> {
     let mut name = name(0, 0);
     let mut bytes = NAME_BYTES;
@@ -100,13 +103,17 @@ pub fn bound(socket: impl AsFd) -> Option<u32> {
     u32::try_from(name.sll_ifindex).ok().filter(|&index| is_name && index != 0)
 }
 
-/// Forgets that the interface of a bound socket went down: until then the socket counts as readable.
+/// Clears the error that the interface of a bound socket went down: until then the socket counts as
+/// readable.
 pub fn forget_errors(socket: impl AsFd) {
     let _ = sockopt::socket_error(socket);
 }
 
-/// Sends a frame by the interface that the socket is bound to: 0.1 us less than [`send`], which has to look the
-/// interface up. Errors as there.
+/// Sends a frame by the interface that the socket is bound to: 0.1 us less than [`send`], which has
+/// to look the interface up.
+///
+/// # Errors
+/// `NOBUFS` or `AGAIN`: no room now. Others: the interface is down, or refuses the frame.
 #[inline]
 pub fn send_bound(socket: BorrowedFd<'_>, frame: &[u8]) -> std::result::Result<(), Errno> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -116,7 +123,10 @@ pub fn send_bound(socket: BorrowedFd<'_>, frame: &[u8]) -> std::result::Result<(
     if result >= 0 { Ok(()) } else { Err(last()) }
 }
 
-/// Sends a frame, Ethernet header and all, by an interface. `NOBUFS` or `AGAIN`: no room now.
+/// Sends a frame, Ethernet header and all, by an interface.
+///
+/// # Errors
+/// `NOBUFS` or `AGAIN`: no room now. Others: the interface is down, or refuses the frame.
 #[inline]
 pub fn send(
     socket: BorrowedFd<'_>,
@@ -138,7 +148,7 @@ pub fn send(
     if result >= 0 { Ok(()) } else { Err(last()) }
 }
 
-/// Frames lost since this was asked last, because the ring was full.
+/// Returns the frames lost since the last call because the ring was full.
 pub fn dropped(socket: impl AsFd) -> u64 {
     let mut counts = [0_u32; 2]; // struct tpacket_stats: seen, dropped
     let mut bytes = libc::socklen_t::try_from(size_of_val(&counts)).unwrap_or(0);
@@ -155,7 +165,7 @@ pub fn dropped(socket: impl AsFd) -> u64 {
     if result == 0 { u64::from(counts[1]) } else { 0 }
 }
 
-/// The receiving ring of a socket from [`open`], mapped. One reader.
+/// The mapped receive ring of a socket from [`open`]. One reader.
 #[derive(Debug)]
 pub struct PacketRing {
     memory: Mapping,
@@ -164,11 +174,15 @@ pub struct PacketRing {
 
 impl PacketRing {
     /// Maps the ring of `socket`.
+    ///
+    /// # Errors
+    /// The socket has no ring, or address space has run out.
     pub fn over(socket: BorrowedFd<'_>) -> Result<Self> {
         Ok(Self { memory: Mapping::shared(socket, 0, SLOTS * SLOT_BYTES)?, next: 0 })
     }
 
-    /// Bytes of the frame that waits, if one does; 0 for one that the kernel cut or describes wrongly.
+    /// Returns the bytes of the frame that waits, if one does; 0 for one that the kernel cut or
+    /// describes wrongly.
     #[inline]
     pub fn waiting(&self) -> Option<usize> {
         // Acquires what the kernel wrote before it handed the slot over.
@@ -181,14 +195,14 @@ impl PacketRing {
         Some(if as_it_should && kept as usize <= MAX_BYTES { kept as usize } else { 0 })
     }
 
-    /// Asks for the first lines of a frame at once: another processor has just written them, and each takes as
-    /// long to come as the status did.
+    /// Prefetches the first lines of a frame at once: another processor has just written them, and
+    /// each takes as long to come as the status did.
     #[inline(always)]
     fn fetch(&self) {
         #[cfg(target_arch = "x86_64")]
         for line in 1..4 {
-            // SAFETY: `next` < SLOTS and a slot has 2048 bytes, so the place is inside the mapping; and a
-            // prefetch has no effect that a program could see.
+            // SAFETY: `next` < SLOTS and a slot has 2048 bytes, so the place is inside the mapping;
+            // and a prefetch has no effect that a program could see.
             unsafe {
                 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
                 let at = self.memory.base().as_ptr().add(self.next * SLOT_BYTES + line * 64);
@@ -197,13 +211,14 @@ impl PacketRing {
         }
     }
 
-    /// Copies what [`XdpRing::waiting`] announced, from byte `from` of the frame on. Never reads past the slot.
+    /// Copies the frame that [`PacketRing::waiting`] announced, from byte `from` of it on. Never
+    /// reads past the slot.
     #[inline]
     pub fn copy(&self, from: usize, into: &mut [u8]) {
         let bytes = into.len().min(MAX_BYTES.saturating_sub(from));
         let at = self.next * SLOT_BYTES + MAC_AT + from.min(MAX_BYTES);
-        // SAFETY: `next` < SLOTS, and `at + bytes` ends within the slot, which is within the mapping
-        // (invariant 1). The memory is the kernel's: only copied, never referred to.
+        // SAFETY: `next` < SLOTS, and `at + bytes` ends within the slot, which is within the
+        // mapping (invariant 1). The memory is the kernel's: only copied, never referred to.
         unsafe {
             let source = self.memory.base().as_ptr().add(at);
             std::ptr::copy_nonoverlapping(source, into.as_mut_ptr(), bytes);
@@ -218,12 +233,12 @@ impl PacketRing {
         self.next = (self.next + 1) % SLOTS;
     }
 
-    /// A word of the header of the slot at hand (struct tpacket2_hdr).
+    /// Returns a word of the header of the current slot (struct tpacket2_hdr).
     #[inline]
     fn word(&self, at: usize) -> &AtomicU32 {
         debug_assert!(at < 32 && at.is_multiple_of(4));
-        // SAFETY: `next` < SLOTS and `at` < 32, so the word is inside the mapping, which outlives the
-        // borrow; slots are aligned to 2048; an atomic may be changed by others (invariant 2).
+        // SAFETY: `next` < SLOTS and `at` < 32, so the word is inside the mapping, which outlives
+        // the borrow; slots are aligned to 2048; an atomic may be changed by others (invariant 2).
         unsafe {
             self.memory
                 .base()
@@ -257,7 +272,8 @@ fn bind(socket: &OwnedFd, name: &libc::sockaddr_ll) -> std::result::Result<(), E
     if result == 0 { Ok(()) } else { Err(last()) }
 }
 
-/// The program that lets matching frames for this host pass: at each match, in order, on to the next or to the end.
+/// Returns the program that passes matching frames for this host: a successful match goes on to the
+/// next, the last one to the end.
 fn filter(accept: &[Match]) -> Vec<libc::sock_filter> {
     let step = |code, k, jf| libc::sock_filter { code, jt: 0, jf, k };
     let for_host = Match { at: PACKET_TYPE_AT, width: 4, value: 0 };
@@ -269,7 +285,7 @@ fn filter(accept: &[Match]) -> Vec<libc::sock_filter> {
             2 => LOAD_HALF,
             _ => LOAD_WORD,
         };
-        // Past the pairs that are left and the instruction that accepts.
+        // Past the remaining pairs and the instruction that accepts.
         let to_refusal = u8::try_from((all.len() - 1 - i) * 2 + 1).unwrap_or(u8::MAX);
         program.extend([step(load, one.at, 0), step(JUMP_EQUAL, one.value, to_refusal)]);
     }
@@ -287,15 +303,15 @@ fn attach(socket: &OwnedFd, program: &[libc::sock_filter]) -> std::result::Resul
 
 fn set<T>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> std::result::Result<(), Errno> {
     let bytes = libc::socklen_t::try_from(size_of::<T>()).map_err(|_| Errno::TOOBIG)?;
-    // SAFETY: value is live with this size, and so is what it points to (a filter's program); the kernel
-    // only reads.
+    // SAFETY: value is live with this size, and so is what it points to (a filter's program); the
+    // kernel only reads.
     let result = unsafe {
         libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), bytes)
     };
     if result == 0 { Ok(()) } else { Err(last()) }
 }
 
-/// Why the last libc call of this thread failed.
+/// Returns the error of the last libc call of this thread.
 fn last() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
 }
@@ -334,7 +350,8 @@ mod tests {
         let way = NeighborTable::open().unwrap().find(Ipv4Addr::LOCALHOST).unwrap().unwrap();
         let mut ring = PacketRing::over(socket.as_fd()).unwrap();
         assert_eq!(ring.waiting(), None);
-        // Around the ring more than once. What is sent over loopback is there when the call returns.
+        // Around the ring more than once. Frames sent over loopback have arrived when the call
+        // returns.
         for i in 0..SLOTS + 9 {
             let mut sent = frame(7, 60 + i);
             sent[30] = i as u8;
@@ -382,7 +399,7 @@ mod tests {
         assert_eq!((bound(&bound_here), bound(&free)), (Some(lo), None));
         send_bound(bound_here.as_fd(), &frame(9, 80)).unwrap();
         assert_eq!((here.waiting(), everywhere.waiting()), (Some(80), Some(80)));
-        // Without an interface there is nowhere to send to.
+        // Without an interface there is no destination.
         assert!(send_bound(free.as_fd(), &frame(9, 80)).is_err());
         forget_errors(&bound_here);
     }

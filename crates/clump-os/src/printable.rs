@@ -1,29 +1,32 @@
-//! Names and texts of others, safe to print: no escape sequence of theirs reaches a terminal.
+//! Names and texts of others, safe to print: none of their escape sequences reaches a terminal.
 //!
-//! Process names, arguments, paths, host names and what peers say are any bytes, and whoever chose them may be
-//! another user. A terminal obeys control characters, and a reader is misled by characters that turn the direction
-//! of text. Both are shown by their numbers, as bytes that are no text are; everything else as it is.
+//! Process names, arguments, paths, host names and texts of peers are any bytes, and another user
+//! may have chosen them. A terminal obeys control characters, and a reader is misled by characters
+//! that turn the direction of text. Both are shown by their numbers, as are bytes that are not
+//! text; everything else is shown as it is.
 
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
-/// Text of others, as it may be printed in one line. Made by [`printable`].
+/// Text of others that can be printed in one line. Made by [`printable`].
 #[derive(Debug, Clone, Copy)]
 pub struct Printable<'a>(&'a [u8]);
 
-/// Shows `text` without control characters and without bytes that are no text: they become `\x1b` or `\u{202e}`.
+/// Shows `text` without control characters and without bytes that are no text: they become `\x1b`
+/// or `\u{202e}`.
 pub fn printable<T: AsRef<OsStr> + ?Sized>(text: &T) -> Printable<'_> {
     Printable(text.as_ref().as_bytes())
 }
 
-/// The same for text of several lines: line ends stay.
+/// Shows text of several lines as [`printable`] does; line ends stay.
 pub fn printable_lines(text: &str) -> String {
     let lines = text.split('\n').map(|line| printable(line).to_string());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The same for a JSON text: what JSON lets stand and a terminal obeys is written as JSON's `\u009b`.
+/// Shows a JSON text as [`printable`] does: characters that JSON allows and a terminal obeys become
+/// JSON's `\u009b`.
 pub fn printable_json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
@@ -40,7 +43,7 @@ pub fn printable_json(text: &str) -> String {
     shown
 }
 
-/// Whether a character does something to a terminal, or to the order in which others are read.
+/// Returns true if a character changes a terminal, or the order in which others are read.
 fn is_active(character: char) -> bool {
     let turns = matches!(character,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -1,5 +1,5 @@
-//! What this kernel lets this process do, found out by doing it once: a version number or a setting says
-//! what should work, a container's filter decides what does.
+//! Capabilities of this kernel for this process, found by trying each once: a version number or a
+//! setting says what should work, a container's filter decides what does.
 
 use crate::error::{OsError, Result};
 use crate::map;
@@ -10,9 +10,9 @@ use std::path::Path;
 /// A resource limit; `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
-    /// What the process may use now.
+    /// Value in force now.
     pub soft: Option<u64>,
-    /// How far it may raise that itself.
+    /// Value to which the process may raise it.
     pub hard: Option<u64>,
 }
 
@@ -31,7 +31,7 @@ pub struct Limits {
     pub address_bytes: Limit,
 }
 
-/// This process's limits (`getrlimit`).
+/// Returns this process's limits (`getrlimit`).
 pub fn limits() -> Limits {
     use rustix::process::Resource;
     let limit = |resource| {
@@ -47,20 +47,24 @@ pub fn limits() -> Limits {
     }
 }
 
-/// The kernel's release, such as `6.18.4-amd64`, and the machine, such as `x86_64`.
+/// Returns the kernel's release, such as `6.18.4-amd64`, and the machine, such as `x86_64`.
 pub fn kernel() -> (String, String) {
     let names = rustix::system::uname();
     let text = |name: &std::ffi::CStr| name.to_string_lossy().into_owned();
     (text(names.release()), text(names.machine()))
 }
 
-/// Major and minor version of a release.
+/// Returns major and minor version of a release.
 pub fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Whether `membarrier` orders memory of all registered processes at once, as [`crate::fence`] wants.
+/// Returns true if `membarrier` orders memory of all registered processes at once, as
+/// [`crate::fence`] wants.
+///
+/// # Errors
+/// The kernel has no `membarrier`, or a filter refuses it.
 pub fn global_membarrier() -> Result<bool> {
     const QUERY: libc::c_int = 0;
     const GLOBAL_EXPEDITED: libc::c_long = 1 << 1;
@@ -72,7 +76,10 @@ pub fn global_membarrier() -> Result<bool> {
     Ok(commands & GLOBAL_EXPEDITED != 0)
 }
 
-/// Makes a sealed memory file and looks whether the seals hold.
+/// Creates a sealed memory file and checks that the seals hold.
+///
+/// # Errors
+/// The kernel refuses, or the seals do not hold.
 pub fn sealed_memory() -> Result<()> {
     let bytes = map::PAGE as u64;
     let file = map::sealed_memory("clump-probe", bytes)?;
@@ -83,16 +90,22 @@ pub fn sealed_memory() -> Result<()> {
 }
 
 /// Opens a descriptor of this process, as the agent does of its ranks.
+///
+/// # Errors
+/// The kernel has no such descriptors, or a filter refuses them.
 pub fn pidfd() -> Result<()> {
     crate::process::pidfd(crate::process::own_pid()).map(drop)
 }
 
-/// Asks the kernel to sleep on a word that has changed already: it must answer "look again".
+/// Asks the kernel to sleep on a word that has changed already: it must return `EAGAIN`.
+///
+/// # Errors
+/// The kernel returns another error.
 pub fn futex() -> Result<()> {
     let word = 1_u32;
     let none = std::ptr::null::<libc::timespec>();
-    // SAFETY: `word` is a live, aligned 32-bit word, and differs from the expected value, so the call
-    // does not sleep.
+    // SAFETY: `word` is a live, aligned 32-bit word, and differs from the expected value, so the
+    // call does not sleep.
     let rc = unsafe {
         libc::syscall(libc::SYS_futex, std::ptr::from_ref(&word), libc::FUTEX_WAIT, 0, none)
     };
@@ -104,11 +117,17 @@ pub fn futex() -> Result<()> {
 }
 
 /// Opens a packet socket here, as the driver `packet` needs.
+///
+/// # Errors
+/// This process may not, or the kernel has none.
 pub fn packet_socket() -> Result<()> {
     crate::packet::open(0, None, &[]).map(drop)
 }
 
 /// Starts a child in a user and a network namespace of its own.
+///
+/// # Errors
+/// This process may not.
 pub fn user_namespace() -> Result<()> {
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
@@ -127,6 +146,9 @@ pub fn user_namespace() -> Result<()> {
 }
 
 /// Opens a counter of this thread's instructions in user mode.
+///
+/// # Errors
+/// This process may not, or the processor has none.
 pub fn instruction_counter() -> Result<()> {
     // perf_event_open(2): struct perf_event_attr, version 0, 64 bytes as words. Bits of word 5:
     // exclude_kernel is 5, exclude_hv is 6; what is zero asks for nothing.
@@ -136,14 +158,15 @@ pub fn instruction_counter() -> Result<()> {
     const CLOSE_ON_EXEC: libc::c_long = 1 << 3;
     let attributes: [u64; 8] =
         [HARDWARE | (ATTR_BYTES << 32), INSTRUCTIONS, 0, 0, 0, (1 << 5) | (1 << 6), 0, 0];
-    // SAFETY: `attributes` is a live block of the size that it announces; pid 0, cpu -1: this thread.
+    // SAFETY: `attributes` is a live block of the size that it announces; pid 0, cpu -1: this
+    // thread.
     let fd = unsafe {
         libc::syscall(libc::SYS_perf_event_open, attributes.as_ptr(), 0, -1, -1, CLOSE_ON_EXEC)
     };
     if fd < 0 {
         return Err(OsError::last("perf_event_open"));
     }
-    // SAFETY: a descriptor that was just opened and that nobody else knows.
+    // SAFETY: a descriptor that was just opened and that no other code knows.
     unsafe { libc::close(fd as libc::c_int) };
     Ok(())
 }
@@ -155,8 +178,8 @@ pub struct Memory {
     pub total_bytes: u64,
     /// Bytes that can be had without swapping.
     pub available_bytes: u64,
-    /// Setting for transparent huge pages in shared memory: `always`, `within_size`, `advise`, `never`,
-    /// `deny`, `force`; `None` where the kernel has none.
+    /// Setting for transparent huge pages in shared memory: `always`, `within_size`, `advise`,
+    /// `never`, `deny`, `force`; `None` where the kernel has none.
     pub shared_huge: Option<String>,
     /// Huge pages reserved and not in use.
     pub reserved_free: u64,
@@ -177,20 +200,20 @@ pub fn memory() -> Memory {
     }
 }
 
-/// The number behind `KEY:` in the text of `/proc/meminfo`.
+/// Returns the number behind `KEY:` in the text of `/proc/meminfo`.
 pub fn meminfo_value(meminfo: &str, key: &str) -> Option<u64> {
     let value = meminfo.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     value.split_whitespace().next()?.parse().ok()
 }
 
-/// The setting in brackets: `advise` of `always [advise] never`.
+/// Returns the setting in brackets: `advise` of `always [advise] never`.
 pub fn chosen(settings: &str) -> Option<String> {
     let (_, from) = settings.split_once('[')?;
     Some(from.split_once(']')?.0.to_owned())
 }
 
-/// Whether the processor's cycle counter runs at one rate in every state of the processor, judged by the
-/// text of `/proc/cpuinfo`; `None` on processors that have no such flags.
+/// Returns true if the processor's cycle counter runs at one rate in every state of the processor,
+/// judged by the text of `/proc/cpuinfo`; `None` on processors that have no such flags.
 pub fn steady_cycles(cpuinfo: &str) -> Option<bool> {
     let flags = cpuinfo.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -200,18 +223,19 @@ pub fn steady_cycles(cpuinfo: &str) -> Option<bool> {
     Some(has("constant_tsc") && has("nonstop_tsc"))
 }
 
-/// [`steady_cycles`] of this machine, and the clock that the kernel itself trusts.
+/// Returns [`steady_cycles`] of this machine, and the clock that the kernel itself trusts.
 pub fn cycle_counter() -> (Option<bool>, String) {
     let source = text("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     (steady_cycles(&text("/proc/cpuinfo")), source.trim().to_owned())
 }
 
-/// How far the kernel restricts counters: 2 is user mode only, 3 and above (a distribution's) nothing.
+/// Returns how far the kernel restricts counters: 2 is user mode only, 3 and above (a
+/// distribution's) nothing.
 pub fn perf_paranoia() -> Option<i32> {
     text("/proc/sys/kernel/perf_event_paranoid").trim().parse().ok()
 }
 
-/// The processor's name, as `/proc/cpuinfo` gives it.
+/// Returns the processor's name, as `/proc/cpuinfo` gives it.
 pub fn processor(cpuinfo: &str) -> Option<&str> {
     cpuinfo.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -219,12 +243,12 @@ pub fn processor(cpuinfo: &str) -> Option<&str> {
     })
 }
 
-/// [`processor`] of this machine.
+/// Returns [`processor`] of this machine.
 pub fn processor_here() -> Option<String> {
     processor(&text("/proc/cpuinfo")).map(str::to_owned)
 }
 
-/// A file of `/proc` or `/sys`, empty where it cannot be read.
+/// Returns a file of `/proc` or `/sys`, empty where it cannot be read.
 fn text(path: &str) -> String {
     std::fs::read_to_string(Path::new(path)).unwrap_or_default()
 }
@@ -286,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_an_error_and_no_panic() {
-        // Each may be forbidden where the test runs; what counts is that the answer is orderly.
+        // Each may be forbidden where the test runs; it only matters that the result is orderly.
         for answer in [global_membarrier().map(drop), user_namespace(), instruction_counter()] {
             if let Err(error) = answer {
                 assert!(!error.call.is_empty() && error.errno.raw_os_error() != 0, "{error:?}");

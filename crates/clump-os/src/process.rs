@@ -1,8 +1,8 @@
 //! Starting, watching and ending processes, without the races that naive code has.
 //!
-//! A child is started in a process group of its own and dies with the thread that started it; the
-//! starter adopts what its children leave behind ([`adopt_orphans`]), so that [`crate::procfs`] finds
-//! every descendant below it, sessions of their own notwithstanding.
+//! A child is started in a process group of its own and dies with the thread that started it. The
+//! starter adopts the processes that its children leave behind ([`adopt_orphans`]), so that
+//! [`crate::procfs`] finds every descendant below it, even those in sessions of their own.
 
 use crate::error::{OsError, Result};
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// How a process ended.
+/// End of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// It returned this code.
@@ -22,7 +22,7 @@ pub enum Exit {
     Signal(u8),
 }
 
-/// What happened to a child.
+/// Change of a child's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildEvent {
     /// It is gone, and has been reaped.
@@ -33,23 +33,23 @@ pub enum ChildEvent {
     Continued,
 }
 
-/// What [`changed`] found.
+/// Result of [`changed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildEvents {
-    /// Something happened to this child.
+    /// The state of this child changed.
     Of(u32, ChildEvent),
-    /// There are children, and nothing happened to them.
+    /// There are children, and none changed.
     Nothing,
     /// There is no child any more.
     Childless,
 }
 
-/// Where a child reads from.
+/// Standard input of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
-    /// Where this process reads from.
+    /// That of this process.
     Inherited,
-    /// Nowhere.
+    /// Empty.
     Empty,
 }
 
@@ -66,24 +66,24 @@ pub struct Program {
     pub without: Vec<OsString>,
     /// Working directory; that of this process when absent.
     pub directory: Option<PathBuf>,
-    /// Where it reads from.
+    /// Its standard input.
     pub input: Input,
-    /// Whether output and errors come through pipes; otherwise it writes where this process does.
+    /// True if output and errors come through pipes; otherwise they go where this process's go.
     pub piped: bool,
-    /// Whether errors go where this process's go all the same.
+    /// True if errors go where this process's go, even if output is piped.
     pub errors_inherited: bool,
     /// A descriptor that it inherits, under the same number.
     pub passes: Option<OwnedFd>,
     /// CPUs it is bound to; none: as this process.
     pub cpus: Vec<usize>,
-    /// Whether it is killed when the thread that starts it ends.
+    /// True if it is killed when the thread that starts it ends.
     pub dies_with_starter: bool,
     /// Limit of open descriptors it gets; none: as this process.
     pub descriptors: Option<u64>,
 }
 
 impl Program {
-    /// `file` with `args`, everything else as this process.
+    /// Creates a description of `file` with `args`, everything else as this process.
     pub fn new(file: impl Into<OsString>, args: impl IntoIterator<Item = OsString>) -> Self {
         Self {
             file: file.into(),
@@ -115,14 +115,17 @@ pub struct Child {
     pub pid: u32,
     /// Becomes readable when it ends.
     pub pidfd: OwnedFd,
-    /// What it writes, if piped; reading never blocks.
+    /// Its standard output, if piped; reading never blocks.
     pub output: Option<OwnedFd>,
-    /// What it writes to its error stream, if piped; reading never blocks.
+    /// Its error stream, if piped; reading never blocks.
     pub errors: Option<OwnedFd>,
 }
 
-/// Starts `program` in a process group of its own, with no signal blocked. It ignores what this process
-/// was told to ignore by its caller.
+/// Starts `program` in a process group of its own, with no signal blocked. It ignores the signals
+/// that this process was told to ignore by its caller.
+///
+/// # Errors
+/// The program cannot be started: it does not exist, or a limit is in the way.
 pub fn start(program: &Program) -> Result<Child> {
     let name = program.file.to_string_lossy().into_owned();
     let mut command = Command::new(&program.file);
@@ -171,7 +174,7 @@ fn not_started(name: &str, why: &std::io::Error) -> OsError {
     }
 }
 
-/// What the child does between fork and exec: system calls only, no allocation.
+/// Prepares the steps of the child between fork and exec: system calls only, no allocation.
 fn prepare(command: &mut Command, program: &Program) {
     let passes = program.passes.as_ref().map(AsRawFd::as_raw_fd);
     let starter = rustix::process::getpid();
@@ -184,18 +187,20 @@ fn prepare(command: &mut Command, program: &Program) {
     }
     let descriptors = program.descriptors;
     let in_child = move || {
-        // Since Rust 1.66 a child inherits what this process has blocked, to read it from a descriptor.
+        // Since Rust 1.66 a child inherits the signals that this process has blocked to read them
+        // from a descriptor.
         crate::signal::unblock_all();
         crate::signal::unset_own();
         if dies {
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The starter may have died before that call: then nobody would kill this child.
+            // The starter may have died before that call: then no process would kill this child.
             if rustix::process::getppid() != Some(starter) {
                 return Err(Errno::SRCH.into());
             }
         }
         if let Some(number) = passes {
-            // SAFETY: the descriptor is open: `program`, which owns it, lives until after the spawn.
+            // SAFETY: the descriptor is open: `program`, which owns it, lives until after the
+            // spawn.
             let descriptor = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
             rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())?;
         }
@@ -209,24 +214,34 @@ fn prepare(command: &mut Command, program: &Program) {
         }
         Ok(())
     };
-    // SAFETY: the closure makes system calls on values captured before the fork; it neither allocates
-    // nor takes locks, so it may run between fork and exec of a process with other threads.
+    // SAFETY: the closure makes system calls on values captured before the fork; it neither
+    // allocates nor takes locks, so it may run between fork and exec of a process with other
+    // threads.
     unsafe { command.pre_exec(in_child) };
 }
 
-/// A descriptor that becomes readable when process `pid` ends.
+/// Opens a descriptor that becomes readable when process `pid` ends.
+///
+/// # Errors
+/// There is no such process, or no more descriptors are allowed.
 pub fn pidfd(pid: u32) -> Result<OwnedFd> {
     rustix::process::pidfd_open(number(pid)?, PidfdFlags::empty())
         .map_err(|e| OsError::new(format!("watching process {pid}"), e))
 }
 
 /// Makes processes whose parents have ended children of this process, however deep below it.
+///
+/// # Errors
+/// The kernel refuses, which it does not.
 pub fn adopt_orphans() -> Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|e| OsError::new("prctl(PR_SET_CHILD_SUBREAPER)", e))
 }
 
-/// The next change of any child; reaps it if it ended. Never blocks.
+/// Returns the next change of any child; reaps it if it ended. Never blocks.
+///
+/// # Errors
+/// The kernel cannot tell, which it always can.
 pub fn changed() -> Result<ChildEvents> {
     let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
     match rustix::process::wait(options) {
@@ -251,7 +266,10 @@ pub fn changed() -> Result<ChildEvents> {
     }
 }
 
-/// Sends a signal to every process of the group that child `pid` leads; nobody there is no error.
+/// Sends a signal to every process of the group that child `pid` leads; an empty group is no error.
+///
+/// # Errors
+/// The signal has no name, or this process may not send it.
 pub fn signal_group(pid: u32, signal: u8) -> Result<()> {
     let (group, signal) = (number(pid)?, named(signal)?);
     quietly(rustix::process::kill_process_group(group, signal), || {
@@ -259,7 +277,10 @@ pub fn signal_group(pid: u32, signal: u8) -> Result<()> {
     })
 }
 
-/// Sends a signal to one process; nobody there is no error.
+/// Sends a signal to one process; its absence is no error.
+///
+/// # Errors
+/// The signal has no name, or this process may not send it.
 pub fn signal(pid: u32, signal: u8) -> Result<()> {
     let (process, signal) = (number(pid)?, named(signal)?);
     quietly(rustix::process::kill_process(process, signal), || {
@@ -267,7 +288,10 @@ pub fn signal(pid: u32, signal: u8) -> Result<()> {
     })
 }
 
-/// Sends a signal to the process behind a [`pidfd`], and to no other; nobody there is no error.
+/// Sends a signal to the process behind a [`pidfd`], and to no other; its absence is no error.
+///
+/// # Errors
+/// The signal has no name, or this process may not send it.
 pub fn signal_by_fd(pidfd: &OwnedFd, signal: u8) -> Result<()> {
     let signal = named(signal)?;
     quietly(rustix::process::pidfd_send_signal(pidfd, signal), || "pidfd_send_signal".into())
@@ -280,24 +304,24 @@ fn quietly(outcome: rustix::io::Result<()>, what: impl Fn() -> String) -> Result
     }
 }
 
-/// Ends this process now: nothing that waits to be written is, and nothing runs at its end.
+/// Ends this process now: buffers are not written, and no code runs at its end.
 pub fn exit_at_once(code: i32) -> ! {
     // SAFETY: takes any number, touches no memory of this program, and does not return.
     unsafe { libc::_exit(code) }
 }
 
-/// This process's number.
+/// Returns this process's number.
 pub fn own_pid() -> u32 {
     rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// The number of this process's parent; zero when it lies outside this process's view.
+/// Returns the number of this process's parent; zero when it lies outside this process's view.
 pub fn parent_pid() -> u32 {
     rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
 }
 
-/// Raises the limit of open descriptors as far as allowed; gives the soft limit before, which programs
-/// that use `select` may rely on.
+/// Raises the limit of open descriptors as far as allowed; returns the soft limit before, which
+/// programs that use `select` may rely on.
 pub fn raise_descriptor_limit() -> Option<u64> {
     let before = limit(Resource::Nofile);
     let most = Rlimit { current: before.maximum, maximum: before.maximum };
@@ -305,8 +329,8 @@ pub fn raise_descriptor_limit() -> Option<u64> {
     before.current
 }
 
-/// Soft and hard limit of this process; none where a filter refuses the question, for which rustix's own panics.
-/// Allocates nothing, so that it may be called between fork and exec.
+/// Returns soft and hard limit of this process; none where a filter refuses the call, for which
+/// rustix's own panics. Allocates nothing, so that it may be called between fork and exec.
 pub(crate) fn limit(resource: Resource) -> Rlimit {
     let mut found = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the kernel writes one `rlimit`, which lives during the call, or nothing.
@@ -315,7 +339,10 @@ pub(crate) fn limit(resource: Resource) -> Rlimit {
     Rlimit { current: known(found.rlim_cur), maximum: known(found.rlim_max) }
 }
 
-/// 64 random bits from the operating system.
+/// Returns 64 random bits from the operating system.
+///
+/// # Errors
+/// The kernel has no random source, or a filter refuses it.
 pub fn random() -> Result<u64> {
     let mut bytes = [0; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
@@ -323,7 +350,7 @@ pub fn random() -> Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// The name of this machine, for reports only.
+/// Returns the name of this machine, for reports only.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

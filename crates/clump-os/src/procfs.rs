@@ -1,4 +1,4 @@
-//! Readers of `/proc`: who descends from whom, and which memory a process has open.
+//! Readers of `/proc`: descendants of a process, and the memory that a process has open.
 
 use crate::error::Result;
 use crate::process;
@@ -21,18 +21,18 @@ pub struct Process {
     pub name: OsString,
     /// One letter: R, S, D, T (stopped), Z (ended, not yet reaped), ...
     pub state: char,
-    /// When it started, in clock ticks since boot: with `pid` it names a process for ever.
+    /// Time at which it started, in clock ticks since boot: with `pid` it names a process for ever.
     pub started: u64,
 }
 
 impl Process {
-    /// Reads one process; `None` when it is gone.
+    /// Reads one process; returns `None` when it is gone.
     pub fn read(pid: u32) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// Reads the format of proc_pid_stat(5). The name is in parentheses and may itself contain any byte: only what is
-    /// behind the last parenthesis is text.
+    /// Reads the format of proc_pid_stat(5). The name is in parentheses and may itself contain any
+    /// byte: only the part behind the last parenthesis is text.
     fn parse(stat: &[u8]) -> Option<Self> {
         let open = stat.windows(2).position(|two| two == b" (")?;
         let close = stat.windows(2).rposition(|two| two == b") ")?;
@@ -47,6 +47,9 @@ impl Process {
     }
 
     /// Kills it, unless its number belongs to another process by now.
+    ///
+    /// # Errors
+    /// This process may not.
     pub fn kill(&self) -> Result<()> {
         let Ok(pidfd) = process::pidfd(self.pid) else { return Ok(()) };
         match Self::read(self.pid) {
@@ -58,7 +61,8 @@ impl Process {
     }
 }
 
-/// The threads of process `pid`, each with the first 15 bytes of its name; none when it is gone.
+/// Returns the threads of process `pid`, each with the first 15 bytes of its name; none when it is
+/// gone.
 pub fn threads(pid: u32) -> Vec<(u32, String)> {
     let Ok(list) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
@@ -69,19 +73,20 @@ pub fn threads(pid: u32) -> Vec<(u32, String)> {
     list.filter_map(|entry| named(number(entry.ok()?)?)).collect()
 }
 
-/// The children of the first thread of process `pid`; none where the kernel does not list them.
+/// Returns the children of the first thread of process `pid`; none where the kernel does not list
+/// them.
 pub fn children(pid: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-/// Every process that this one can see.
+/// Returns every process that this one can see.
 pub fn processes() -> Vec<Process> {
     pids().filter_map(Process::read).collect()
 }
 
-/// The processes below `ancestor`, nearest first, `ancestor` left out. Those that have ended and
-/// wait to be reaped are left out too.
+/// Returns the processes below `ancestor`, nearest first, without `ancestor`. Those that have ended
+/// and wait to be reaped are left out too.
 pub fn descendants(ancestor: u32) -> Vec<Process> {
     let mut children: HashMap<u32, Vec<Process>> = HashMap::new();
     for process in processes() {
@@ -97,8 +102,8 @@ pub fn descendants(ancestor: u32) -> Vec<Process> {
     found
 }
 
-/// Opens, read-only, the first memory file named `label` that process `pid` has open; `None` when it has
-/// none or may not be looked into.
+/// Opens, read-only, the first memory file named `label` that process `pid` has open; returns
+/// `None` when it has none or may not be inspected.
 pub fn open_memory(pid: u32, label: &str) -> Option<OwnedFd> {
     let wanted = format!("/memfd:{label}");
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
@@ -111,15 +116,16 @@ pub fn open_memory(pid: u32, label: &str) -> Option<OwnedFd> {
     None
 }
 
-/// Tells if process `pid` has the memory file named `label` mapped; `None` when it is gone or about to be,
-/// has memory of no kind any more, or may not be looked into.
+/// Returns true if process `pid` has the memory file named `label` mapped; `None` when it is gone
+/// or about to be, has memory of no kind any more, or may not be inspected.
 pub fn maps_memory(pid: u32, label: &str) -> Option<bool> {
     let maps = fs::read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
     let wanted = format!("/memfd:{label}");
     Some(maps.windows(wanted.len()).any(|bytes| bytes == wanted.as_bytes()))
 }
 
-/// The command line of a process as its bytes are, with spaces between the arguments; empty when it is gone.
+/// Returns the bytes of the command line of a process, with spaces between the arguments; empty
+/// when it is gone.
 pub fn command_line(pid: u32) -> OsString {
     let bytes = fs::read(Path::new("/proc").join(pid.to_string()).join("cmdline"));
     let bytes = bytes.unwrap_or_default();
@@ -127,8 +133,8 @@ pub fn command_line(pid: u32) -> OsString {
     OsString::from_vec(parts.join(&b' '))
 }
 
-/// The value that `variable` had in the environment of a process at its start; `None` when it had none, or is not
-/// to be looked into.
+/// Returns the value that `variable` had in the environment of a process at its start; `None` when
+/// it had none, or may not be inspected.
 pub fn variable(pid: u32, variable: &str) -> Option<OsString> {
     let all = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let value = |one: &[u8]| {
@@ -138,8 +144,8 @@ pub fn variable(pid: u32, variable: &str) -> Option<OsString> {
     all.split(|&byte| byte == 0).find_map(value)
 }
 
-/// The processes whose environment at their start held `variable=value`; only those that this user may
-/// look into.
+/// Returns the processes whose environment at their start held `variable=value`; only those that
+/// this user may inspect.
 pub fn with_variable(variable: &str, value: &str) -> Vec<Process> {
     let has = |pid: &u32| self::variable(*pid, variable).is_some_and(|is| is == value);
     pids().filter(has).filter_map(Process::read).filter(|process| process.state != 'Z').collect()
@@ -194,7 +200,8 @@ mod tests {
         drop((mapped, memory));
     }
 
-    /// Programs whose names are text, half a character at the end, and Latin-1 with what the format uses.
+    /// Programs whose names are text, half a character at the end, and Latin-1 with the bytes that
+    /// the format uses.
     fn sleepers(folder: &Path) -> [OsString; 3] {
         let names: [&[u8]; 3] =
             [b"sleep", "berechnungs-gr\u{f6}\u{df}e".as_bytes(), b"\xe4) S 1\n (b"];

@@ -1,6 +1,6 @@
 //! Bare UDP calls, one function each, for measuring what the kernel alone can do.
 //!
-//! The laboratory holds the network path against these. They share no code with the driver that is
+//! The laboratory compares the network path with these. They share no code with the driver that is
 //! measured, so that a mistake in one does not hide in the other. Sockets are `std`'s; only what it
 //! lacks is here.
 
@@ -11,19 +11,25 @@ use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-/// Most datagrams of one [`send_many`], [`receive_many`] or segmented send (the kernel's
-/// `UDP_MAX_SEGMENTS` of old; newer ones take 128).
+/// Most datagrams of one [`send_many`], [`receive_many`] or segmented send (`UDP_MAX_SEGMENTS` of
+/// old kernels; newer ones take 128).
 pub const BATCH: usize = 64;
 
 /// Most bytes of one datagram, or of one segmented send, over IPv4.
 pub const LARGEST: usize = 65_507;
 
-/// `write`: one datagram on a connected socket; `None` when there is no room.
+/// Sends one datagram on a connected socket by `write`; returns `None` when there is no room.
+///
+/// # Errors
+/// The kernel refuses the datagram.
 pub fn write(socket: &UdpSocket, datagram: &[u8]) -> Result<Option<usize>> {
     unless_blocked("write", rustix::io::write(socket.as_fd(), datagram))
 }
 
-/// `read`: the next datagram of a connected socket; `None` when there is none.
+/// Receives the next datagram of a connected socket by `read`; returns `None` when there is none.
+///
+/// # Errors
+/// The kernel refuses.
 pub fn read(socket: &UdpSocket, into: &mut [u8]) -> Result<Option<usize>> {
     unless_blocked("read", rustix::io::read(socket.as_fd(), into))
 }
@@ -31,14 +37,17 @@ pub fn read(socket: &UdpSocket, into: &mut [u8]) -> Result<Option<usize>> {
 fn unless_blocked(call: &str, outcome: rustix::io::Result<usize>) -> Result<Option<usize>> {
     match outcome {
         Ok(bytes) => Ok(Some(bytes)),
-        // Refused: what an earlier datagram met, when the other side was not open yet.
+        // Refused: an earlier datagram arrived before the other side was open.
         Err(Errno::AGAIN | Errno::INTR | Errno::CONNREFUSED) => Ok(None),
         Err(e) => Err(OsError::new(call, e)),
     }
 }
 
-/// `sendmmsg` on a connected socket: `datagrams` cut into parts of `each` bytes, at most [`BATCH`] of
-/// them. How many were taken; 0 when there is no room.
+/// Sends by `sendmmsg` on a connected socket: `datagrams` cut into parts of `each` bytes, at most
+/// [`BATCH`] of them. Returns how many were taken; 0 when there is no room.
+///
+/// # Errors
+/// The kernel refuses the first datagram.
 pub fn send_many(socket: &UdpSocket, datagrams: &[u8], each: usize) -> Result<usize> {
     let mut parts = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
     let chunks = datagrams.chunks(each.max(1));
@@ -48,16 +57,19 @@ pub fn send_many(socket: &UdpSocket, datagrams: &[u8], each: usize) -> Result<us
         used += 1;
     }
     let mut messages = messages_of(&mut parts);
-    // SAFETY: the first `used` messages each point at one initialized iovec of `parts`, which points
-    // into `datagrams`; all outlive the call, and sendmmsg only reads through them.
+    // SAFETY: the first `used` messages each point at one initialized iovec of `parts`, which
+    // points into `datagrams`; all outlive the call, and sendmmsg only reads through them.
     let sent = unsafe {
         libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), used, libc::MSG_DONTWAIT)
     };
     Ok(counted("sendmmsg", sent)?.unwrap_or(0))
 }
 
-/// `recvmmsg` into `into` cut into parts of `each` bytes, at most [`BATCH`] of them: datagrams and
-/// bytes that came; 0 when there is nothing.
+/// Receives by `recvmmsg` into `into` cut into parts of `each` bytes, at most [`BATCH`] of them.
+/// Returns the datagrams and bytes that came; 0 when there is nothing.
+///
+/// # Errors
+/// The kernel refuses.
 pub fn receive_many(socket: &UdpSocket, into: &mut [u8], each: usize) -> Result<(usize, usize)> {
     let mut parts = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; BATCH];
     let mut used = 0;
@@ -81,7 +93,7 @@ pub fn receive_many(socket: &UdpSocket, into: &mut [u8], each: usize) -> Result<
     Ok((got, messages.iter().take(got).map(|m| m.msg_len as usize).sum()))
 }
 
-/// One message for each part; those of unused parts are not shown to the kernel.
+/// Returns one message for each part; those of unused parts are not passed to the kernel.
 fn messages_of(parts: &mut [libc::iovec; BATCH]) -> [libc::mmsghdr; BATCH] {
     // SAFETY: mmsghdr is integers and pointers, for which zero is a valid value.
     let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
@@ -104,18 +116,28 @@ fn counted(call: &str, outcome: libc::c_int) -> Result<Option<usize>> {
     }
 }
 
-/// What larger sends are cut into by the kernel (`UDP_SEGMENT`); 0: nothing is cut.
+/// Sets the segment size into which the kernel cuts larger sends (`UDP_SEGMENT`); 0: nothing is
+/// cut.
+///
+/// # Errors
+/// The kernel does not have the option.
 pub fn set_segment(socket: &UdpSocket, bytes: u16) -> Result<()> {
     set(socket, libc::SOL_UDP, libc::UDP_SEGMENT, bytes.into(), "setting UDP_SEGMENT")
 }
 
-/// Whether datagrams of one sender may arrive joined (`UDP_GRO`).
+/// Lets datagrams of one sender arrive joined (`UDP_GRO`), or not.
+///
+/// # Errors
+/// The kernel does not have the option.
 pub fn set_joining(socket: &UdpSocket, on: bool) -> Result<()> {
     set(socket, libc::SOL_UDP, libc::UDP_GRO, on.into(), "setting UDP_GRO")
 }
 
-/// Asks for socket buffers of so many bytes, past the machine's limit where that is allowed; what was
-/// granted for receiving (the kernel counts its own overhead in it too).
+/// Asks for socket buffers of so many bytes, past the machine's limit where that is allowed;
+/// returns the bytes granted for receiving (the kernel counts its own overhead in it too).
+///
+/// # Errors
+/// The kernel refuses.
 pub fn set_buffers(socket: &UdpSocket, bytes: i32) -> Result<usize> {
     for (forced, plain, name) in [
         (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF, "setting SO_RCVBUF"),
@@ -129,8 +151,11 @@ pub fn set_buffers(socket: &UdpSocket, bytes: i32) -> Result<usize> {
     Ok(usize::try_from(granted).unwrap_or(0))
 }
 
-/// Largest datagram that goes to the peer of a connected IPv4 socket in one piece (`IP_MTU` less the
-/// headers of IP and UDP).
+/// Returns the largest datagram that goes to the peer of a connected IPv4 socket unfragmented
+/// (`IP_MTU` less the headers of IP and UDP).
+///
+/// # Errors
+/// The socket is not connected.
 pub fn path_datagram(socket: &UdpSocket) -> Result<usize> {
     const HEADERS: i32 = 28;
     let mtu = value(socket, libc::IPPROTO_IP, libc::IP_MTU, "reading IP_MTU")?;
@@ -170,7 +195,7 @@ mod tests {
         (a, b)
     }
 
-    /// What was sent over loopback is there when the call returns.
+    /// Datagrams sent over loopback have arrived when the call returns.
     #[test]
     fn every_way_out_meets_every_way_in() {
         let (a, b) = connected();

@@ -1,6 +1,7 @@
-//! Messages with several parts and several descriptors, over a pair of [`crate::socket::message_pair`].
+//! Messages with several parts and several descriptors, over a pair of
+//! [`crate::socket::message_pair`].
 //!
-//! Parts are gathered and scattered by the kernel, so that what is secret is never copied on the way: one
+//! Parts are gathered and scattered by the kernel, so that secrets are never copied on the way: one
 //! part may lie in memory that no dump holds.
 
 use crate::error::{OsError, Result};
@@ -18,6 +19,9 @@ pub const MAX_DESCRIPTORS: usize = 250;
 const SPACE: usize = rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS));
 
 /// Sends `parts` as one message, with copies of `descriptors`.
+///
+/// # Errors
+/// There are too many descriptors, or the other end is closed.
 pub fn send(socket: impl AsFd, parts: &[&[u8]], descriptors: &[BorrowedFd<'_>]) -> Result<()> {
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -34,7 +38,7 @@ pub fn send(socket: impl AsFd, parts: &[&[u8]], descriptors: &[BorrowedFd<'_>]) 
     Ok(())
 }
 
-/// What [`receive`] took.
+/// A message taken by [`receive`].
 #[derive(Debug)]
 pub struct ScmMessage {
     /// Bytes of the message, put into the parts one after the other.
@@ -43,8 +47,10 @@ pub struct ScmMessage {
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// Takes the next message; `None` when none is there now or nobody can send one any more. A message
-/// that is longer than the parts, or carries too many descriptors, is an error.
+/// Takes the next message; returns `None` when none is there now or the other end is closed.
+///
+/// # Errors
+/// The message is longer than the parts, or carries too many descriptors.
 pub fn receive(socket: impl AsFd, parts: &mut [&mut [u8]]) -> Result<Option<ScmMessage>> {
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut control = RecvAncillaryBuffer::new(&mut space);

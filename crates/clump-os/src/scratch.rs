@@ -1,8 +1,9 @@
-//! Folders for a while: gone when their owner goes, however it ends.
+//! Temporary folders: removed when their owner ends, however it ends.
 //!
-//! The name of each says that it is one, and the owner holds a lock on it (flock(2)), which the kernel takes away with
-//! the process. So what a killed process left is known by that nobody holds it, and goes when the next folder is made
-//! beside it. Signals to end wait until the owner looks ([`Scratch::interrupted`]); programs that it starts hear them by
+//! The name of each marks it as one, and the owner holds a lock on it (flock(2)), which the kernel
+//! releases with the process. So a folder that a killed process left is recognized by its missing
+//! lock, and removed when the next folder is made beside it. Signals to end wait until the owner
+//! polls for them ([`Scratch::interrupted`]); programs that it starts receive them by
 //! [`crate::bound_child`].
 
 use crate::error::{OsError, Result};
@@ -15,14 +16,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// What all of them are named: this, what for, 16 hexadecimal digits.
+/// Prefix of all names: then come the purpose, 16 hexadecimal digits, and the suffix.
 const PREFIX: &str = "clump-";
 const SUFFIX: &str = ".tmp";
 const DIGITS: usize = 16;
-/// Names tried before it is given up.
+/// Names tried before giving up.
 const TRIES: usize = 16;
 
-/// A folder that nobody else may read.
+/// A folder that no other user may read.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
@@ -32,8 +33,9 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes a folder in `base`, and removes those there that killed processes of this user have left. From now on
-    /// signals to end this thread's process wait; threads that are there already must have blocked them.
+    /// Makes a folder in `base`, and removes those there that killed processes of this user have
+    /// left. From now on signals to end this thread's process wait; threads that run already must
+    /// have blocked them.
     ///
     /// # Errors
     /// No folder can be made there.
@@ -54,7 +56,7 @@ impl Scratch {
             }
             match lock(&path) {
                 Ok(Some(lock)) => return Ok(Self { path, _lock: lock, signals }),
-                // Somebody who sweeps has it, and takes it for left.
+                // Another process that sweeps has locked it, and takes it for abandoned.
                 Ok(None) => {}
                 Err(e) => failed = e,
             }
@@ -62,12 +64,12 @@ impl Scratch {
         Err(OsError::new(format!("making a folder in {}", base.display()), failed))
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The signal that asks this process to end, if one came. It stays.
+    /// Returns the signal that asks this process to end, if one came. It stays pending.
     pub fn interrupted(&self) -> Option<u8> {
         self.signals.pending()
     }
@@ -78,7 +80,7 @@ impl Drop for Scratch {
         if let Err(error) = fs::remove_dir_all(&self.path) {
             eprintln!("clump: {} is left behind: {error}", self.path.display());
         }
-        // Has been looked at: it must not come again when signals get through.
+        // The owner has seen it: it must not arrive again when signals are unblocked.
         while self.signals.next().is_some() {}
     }
 }
@@ -94,13 +96,13 @@ fn sweep(base: &Path) {
             && rustix::fs::fstat(&lock)
                 .is_ok_and(|stat| stat.st_uid == rustix::process::geteuid().as_raw())
         {
-            // What cannot be removed stays for the next.
+            // A folder that cannot be removed stays for the next sweep.
             let _ = fs::remove_dir_all(&path);
         }
     }
 }
 
-/// Whether a folder of this name is one of these.
+/// Returns true if a folder of this name is one of these.
 fn is_ours(name: &str) -> bool {
     let inside = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
     let Some((purpose, digits)) = inside.and_then(|inside| inside.rsplit_once('-')) else {
@@ -110,7 +112,7 @@ fn is_ours(name: &str) -> bool {
     !purpose.is_empty() && digits.len() == DIGITS && digits.bytes().all(is_digit)
 }
 
-/// Locks the folder at `path`; `None` when somebody else has it, or it went in between.
+/// Locks the folder at `path`; returns `None` when another process has it, or it went in between.
 fn lock(path: &Path) -> std::result::Result<Option<OwnedFd>, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = match rustix::fs::open(path, flags, Mode::empty()) {

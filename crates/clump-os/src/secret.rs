@@ -1,13 +1,14 @@
-//! Keys in memory: pages of their own that no core dump holds, and the removal of what working with
-//! them leaves on the stack and in registers.
+//! Keys in memory: pages of their own that no core dump holds, and the removal of the copies that
+//! working with them leaves on the stack and in registers.
 //!
-//! A core dump shows the memory of a process and the registers of its threads to whoever finds the file.
-//! A [`Secret`] keeps its value out of the first (`MADV_DONTDUMP`) and, where the limits allow, out of
-//! swap (`mlock`). What is derived from a key passes through the stack: [`scrubbed`] runs the
-//! derivation and overwrites the stack below it. AES round keys stay behind in vector registers, and
-//! each of them gives the key away: [`scrub_registers`].
+//! A core dump shows the memory of a process and the registers of its threads to any reader of the
+//! file. A [`Secret`] keeps its value out of the first (`MADV_DONTDUMP`) and, where the limits
+//! allow, out of swap (`mlock`). Values derived from a key pass through the stack: [`scrubbed`]
+//! runs the derivation and overwrites the stack below it. AES round keys stay behind in vector
+//! registers, and each of them gives the key away: [`scrub_registers`].
 //!
-//! Left open: a dump taken, or a signal handled, in the middle of a derivation or of one encryption.
+//! Left open: a dump taken, or a signal handled, in the middle of a derivation or of one
+//! encryption.
 
 mod registers;
 
@@ -21,18 +22,18 @@ use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// How far below its caller [`scrubbed`] overwrites the stack, in bytes. Deriving a key with ring takes
+/// Bytes below its caller that [`scrubbed`] overwrites on the stack. Deriving a key with ring takes
 /// about 3 KiB; the frame of a signal in between up to 12 KiB (AVX-512 and AMX state).
 pub const SCRUBBED_BYTES: usize = 32 << 10;
 
 /// A value in memory of its own that core dumps leave out; overwritten with zeros when dropped.
 ///
-/// `T` must hold its value itself: what a `Box` or `Vec` points to would not be protected, so types
+/// `T` must hold its value itself: memory behind a `Box` or `Vec` would not be protected, so types
 /// that need dropping do not compile.
 ///
-/// In a child made by `fork` the memory reads as zeros (`MADV_WIPEONFORK`), so that no two processes
-/// ever encrypt under one key and counter. A child that goes on without `exec` must not use secrets of
-/// its parent: that is up to whoever makes the unsafe call to `fork`.
+/// In a child made by `fork` the memory reads as zeros (`MADV_WIPEONFORK`), so that no two
+/// processes ever encrypt under one key and counter. A child that goes on without `exec` must not
+/// use secrets of its parent: the unsafe caller of `fork` ensures that.
 pub struct Secret<T> {
     /// Inside the pages, at a cache line that differs from page to page.
     value: NonNull<T>,
@@ -40,34 +41,41 @@ pub struct Secret<T> {
     _pages: Pages,
 }
 
-// SAFETY: a Secret owns its value as a Box does; the pages are an address range that nothing else uses.
+// SAFETY: a Secret owns its value as a Box does; the pages are an address range that nothing else
+// uses.
 unsafe impl<T: Send> Send for Secret<T> {}
 // SAFETY: as above; `&Secret<T>` gives out `&T` only.
 unsafe impl<T: Sync> Sync for Secret<T> {}
 
 impl<T> Secret<T> {
-    /// Keeps what `make` returns, and scrubs the stack and the registers that it used. What `make`
-    /// takes along should be borrowed: what is moved into it stays in the caller's frame.
+    /// Keeps the result of `make`, and scrubs the stack and the registers that it used. Values that
+    /// `make` captures should be borrowed: those moved into it stay in the caller's frame.
+    ///
+    /// # Errors
+    /// No memory can be mapped, or it cannot be kept out of core dumps.
     pub fn new(make: impl FnOnce() -> T) -> Result<Self> {
         Self::try_new(|| Ok(make()))
     }
 
-    /// The same for a `make` that can fail.
+    /// Keeps the result of a `make` that can fail, as [`Secret::new`] does.
+    ///
+    /// # Errors
+    /// `make` fails, no memory can be mapped, or it cannot be kept out of core dumps.
     pub fn try_new<E: From<OsError>>(
         make: impl FnOnce() -> std::result::Result<T, E>,
     ) -> std::result::Result<Self, E> {
         let (pages, value) = Self::room()?;
         scrubbed(|| {
             let made = make()?;
-            // SAFETY: `value` lies in the fresh pages with room for a T, on a cache line, and nobody
-            // else has it.
+            // SAFETY: `value` lies in the fresh pages with room for a T, on a cache line, and
+            // nothing else refers to it.
             unsafe { value.write(made) };
             Ok::<(), E>(())
         })?;
         Ok(Self { value, _pages: pages })
     }
 
-    /// Fresh pages, and where in them the value goes.
+    /// Maps fresh pages; returns them and the address of the value.
     fn room() -> Result<(Pages, NonNull<T>)> {
         const { assert!(!std::mem::needs_drop::<T>(), "a secret holds its value itself") };
         const { assert!(align_of::<T>() <= LINE, "a secret is aligned to cache lines") };
@@ -78,14 +86,21 @@ impl<T> Secret<T> {
 }
 
 impl<const N: usize> Secret<[u8; N]> {
-    /// Zeros, to be filled in place.
+    /// Creates a secret of zeros, to be filled in place.
+    ///
+    /// # Errors
+    /// No memory can be mapped, or it cannot be kept out of core dumps.
     pub fn zeroed() -> Result<Self> {
         let (pages, value) = Self::room()?;
         // Fresh pages are zeros, and zeros are bytes.
         Ok(Self { value, _pages: pages })
     }
 
-    /// Bytes from the operating system's random source, which never were anywhere else.
+    /// Creates a secret of bytes from the operating system's random source, which never were
+    /// anywhere else.
+    ///
+    /// # Errors
+    /// No memory can be mapped, or the kernel has no random source.
     pub fn random() -> Result<Self> {
         let mut secret = Self::zeroed()?;
         let mut filled = 0;
@@ -97,6 +112,9 @@ impl<const N: usize> Secret<[u8; N]> {
     }
 
     /// Moves `bytes` here: overwrites them with zeros where they were.
+    ///
+    /// # Errors
+    /// No memory can be mapped, or it cannot be kept out of core dumps.
     pub fn taking(bytes: &mut [u8; N]) -> Result<Self> {
         let secret = Self::new(|| *bytes);
         wipe(bytes);
@@ -108,7 +126,8 @@ impl<T> Deref for Secret<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: `try_new` wrote a T there, or `zeroed` found bytes; the pages stay mapped while this lives.
+        // SAFETY: `try_new` wrote a T there, or `zeroed` found bytes; the pages stay mapped while
+        // this lives.
         unsafe { self.value.as_ref() }
     }
 }
@@ -127,7 +146,7 @@ impl<T> std::fmt::Debug for Secret<T> {
     }
 }
 
-/// Where a value may start, in bytes.
+/// Alignment of a value, in bytes.
 const LINE: usize = 64;
 
 /// Pages that no dump holds; zeroed, then unmapped, when dropped.
@@ -164,8 +183,9 @@ impl Pages {
         Ok(pages)
     }
 
-    /// Where a value of so many bytes goes. Values of several secrets would contend for the same few
-    /// sets of the first-level cache if they all began their page: the page's number spreads them.
+    /// Returns the address of a value of so many bytes. Values of several secrets would contend for
+    /// the same few sets of the first-level cache if they all began their page: the page's number
+    /// spreads them.
     fn place(&self, value_bytes: usize) -> NonNull<u8> {
         let value_lines = value_bytes.div_ceil(LINE);
         let places = self.bytes / LINE - value_lines + 1;
@@ -177,8 +197,8 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the pages are this value's own, and what was in them needs no drop; then exactly the
-        // mapped range goes, and nobody else has it.
+        // SAFETY: the pages are this value's own, and their contents need no drop; then exactly the
+        // mapped range goes, and this is its only owner.
         unsafe {
             wipe(std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes));
             let _ = rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes);
@@ -186,15 +206,15 @@ impl Drop for Pages {
     }
 }
 
-/// Overwrites `bytes` with zeros, also where the compiler sees that nobody reads them again.
+/// Overwrites `bytes` with zeros, even where the compiler sees that they are never read again.
 pub fn wipe(bytes: &mut [u8]) {
     bytes.fill(0);
-    // The memory is an input of something that the compiler cannot look into.
+    // The memory is an input of a call that the compiler cannot inspect.
     std::hint::black_box(bytes);
 }
 
-/// Runs `work`, then overwrites the stack that it used, down to [`SCRUBBED_BYTES`] below the caller,
-/// and the vector registers. The result is not overwritten, so it should hold no secret.
+/// Runs `work`, then overwrites the stack that it used, down to [`SCRUBBED_BYTES`] below the
+/// caller, and the vector registers. The result is not overwritten, so it should hold no secret.
 pub fn scrubbed<R>(work: impl FnOnce() -> R) -> R {
     let result = apart(work);
     scrub_stack();
@@ -202,7 +222,8 @@ pub fn scrubbed<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// A frame of its own, so that all that `work` leaves lies where [`scrub_stack`] has its own.
+/// Calls `work` in a frame of its own, so that all that it leaves lies where [`scrub_stack`] has
+/// its own.
 #[inline(never)]
 fn apart<R>(work: impl FnOnce() -> R) -> R {
     work()
@@ -221,7 +242,7 @@ fn scrub_stack() {
 mod tests {
     use super::*;
 
-    /// The flags of the mapping that holds `address`, as smaps gives them.
+    /// Returns the flags of the mapping that holds `address`, as smaps gives them.
     fn flags_at(address: usize) -> Vec<String> {
         let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut inside = false;
@@ -277,7 +298,7 @@ mod tests {
         std::hint::black_box(&mut [u64::from_le_bytes(MARK); 1024]);
     }
 
-    /// How often the mark is found in the stack below this frame.
+    /// Returns how often the mark is found in the stack below this frame.
     fn marks_below(memory: &std::fs::File) -> usize {
         use std::os::unix::fs::FileExt;
         let mut stack = vec![0; SCRUBBED_BYTES];

@@ -11,20 +11,21 @@ pub const INTERRUPT: u8 = libc::SIGINT as u8;
 pub const KILL: u8 = libc::SIGKILL as u8;
 /// The polite request to end.
 pub const TERMINATE: u8 = libc::SIGTERM as u8;
-/// Those by which a user ends a program.
+/// Signals by which a user ends a program.
 pub const ENDS: [u8; 3] = [INTERRUPT, TERMINATE, HANGUP];
 /// A child ended, stopped or continued.
 pub const CHILD: u8 = libc::SIGCHLD as u8;
-/// Goes on after a stop.
+/// Continues a stopped process.
 pub const CONTINUE: u8 = libc::SIGCONT as u8;
 /// A file reached the limit of file sizes.
 pub const FILE_SIZE: u8 = libc::SIGXFSZ as u8;
 /// The limit of processor time ran out.
 pub const CPU_TIME: u8 = libc::SIGXCPU as u8;
 
-/// Sets what clump depends on, whatever its caller told it to ignore: ends of children are heard, and a
-/// write that cannot be done is an error and kills nobody. Everything else stays as the caller has it, so
-/// that what `nohup` or a shell ignores is ignored here and by ranks too.
+/// Sets the dispositions that clump depends on, whatever its caller told it to ignore: ends of
+/// children are reported, and a write that cannot be done is an error and kills no process.
+/// Everything else stays as the caller has it, so that signals that `nohup` or a shell ignores are
+/// ignored here and by ranks too.
 ///
 /// # Errors
 /// The kernel refuses, which it does not.
@@ -34,13 +35,13 @@ pub fn set_own() -> Result<()> {
     set(FILE_SIZE, libc::SIG_IGN)
 }
 
-/// Undoes what of [`set_own`] other programs do not expect. Allowed between fork and exec; SIGPIPE is
-/// restored there by the standard library.
+/// Undoes the part of [`set_own`] that other programs do not expect. Allowed between fork and exec;
+/// SIGPIPE is restored there by the standard library.
 pub(crate) fn unset_own() {
     let _ = set(FILE_SIZE, libc::SIG_DFL);
 }
 
-/// Signals blocked in this thread, to be read instead. Dropping it brings the former mask back.
+/// Signals blocked in this thread, to be read instead. Dropping it restores the former mask.
 #[derive(Debug)]
 pub struct Signals {
     fd: OwnedFd,
@@ -49,11 +50,14 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Blocks `signals` in the calling thread, and in threads that it starts from now on. Other threads
-    /// of the process must block them too, or the kernel gives them the signal.
+    /// Blocks `signals` in the calling thread, and in threads that it starts from now on. Other
+    /// threads of the process must block them too, or the kernel gives them the signal.
+    ///
+    /// # Errors
+    /// No more descriptors are allowed, or the kernel refuses.
     pub fn block(signals: &[u8]) -> Result<Self> {
         // SAFETY: sigset_t is plain memory that sigemptyset fills; all pointers are to locals; the
-        // descriptor is new and owned by nobody else.
+        // descriptor is new and has no other owner.
         unsafe {
             let mut set: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut set);
@@ -74,7 +78,7 @@ impl Signals {
         }
     }
 
-    /// The next signal that came, if any.
+    /// Takes the next signal that came, if any.
     pub fn next(&self) -> Option<u8> {
         let mut record = [0_u8; size_of::<libc::signalfd_siginfo>()];
         let read = rustix::io::read(&self.fd, &mut record).ok()?;
@@ -86,13 +90,13 @@ impl Signals {
 }
 
 impl Signals {
-    /// The first of these signals that came and has not been read; it stays to be read.
+    /// Returns the first of these signals that came and has not been read; it stays to be read.
     pub fn pending(&self) -> Option<u8> {
         pending(&self.wanted)
     }
 }
 
-/// The first of `signals` that waits because it is blocked.
+/// Returns the first of `signals` that waits because it is blocked.
 pub fn pending(signals: &[u8]) -> Option<u8> {
     // SAFETY: sigset_t is plain memory that sigpending fills; pointers are to a local.
     unsafe {
@@ -106,6 +110,9 @@ pub fn pending(signals: &[u8]) -> Option<u8> {
 }
 
 /// Sends `signal` to the calling thread alone.
+///
+/// # Errors
+/// There is no such signal.
 pub fn to_this_thread(signal: u8) -> Result<()> {
     // SAFETY: names this thread, which lives; touches no memory.
     match unsafe { libc::pthread_kill(libc::pthread_self(), libc::c_int::from(signal)) } {
@@ -142,8 +149,8 @@ pub fn unblock_all() {
     }
 }
 
-/// Whether this process was told to ignore `signal` (as `nohup` and shells do for what they start):
-/// then it should not react to it in other ways either.
+/// Returns true if this process was told to ignore `signal` (as `nohup` and shells do for the
+/// programs that they start): then it should not react to it in other ways either.
 pub fn is_ignored(signal: u8) -> bool {
     // SAFETY: asks for the disposition only, into a local that is plain memory.
     unsafe {
@@ -153,13 +160,16 @@ pub fn is_ignored(signal: u8) -> bool {
     }
 }
 
-/// Lets `signal` do again what it does by default, in this process and in those that it starts, whatever
-/// this process was told when it was started.
+/// Restores the default disposition of `signal`, in this process and in those that it starts,
+/// whatever this process was told when it was started.
+///
+/// # Errors
+/// There is no such signal, or it cannot be changed.
 pub fn restore_default(signal: u8) -> Result<()> {
     set(signal, libc::SIG_DFL)
 }
 
-/// Sets what `signal` does: `SIG_DFL` or `SIG_IGN`, no handler.
+/// Sets the disposition of `signal`: `SIG_DFL` or `SIG_IGN`, no handler.
 fn set(signal: u8, disposition: libc::sighandler_t) -> Result<()> {
     debug_assert!([libc::SIG_DFL, libc::SIG_IGN].contains(&disposition));
     // SAFETY: sigaction is plain memory, and all zeros has no flags; no handler is installed.
@@ -173,7 +183,8 @@ fn set(signal: u8, disposition: libc::sighandler_t) -> Result<()> {
     }
 }
 
-/// Whether this thread holds signals back that would end its process, to read them when it likes.
+/// Returns true if this thread blocks signals that would end its process, to read them when it
+/// likes.
 pub fn holds_ends_back() -> bool {
     // SAFETY: asks for the mask only, into a local that is plain memory.
     unsafe {
@@ -184,7 +195,7 @@ pub fn holds_ends_back() -> bool {
     }
 }
 
-/// Keeps all signals from this thread: others of its process take them.
+/// Blocks all signals in this thread: other threads of its process take them.
 pub(crate) fn block_all() {
     // SAFETY: sigset_t is plain memory that sigfillset fills; pointers are to a local.
     unsafe {
@@ -194,7 +205,7 @@ pub(crate) fn block_all() {
     }
 }
 
-/// The name of a signal, as in `kill -l`; empty for numbers without a name here.
+/// Returns the name of a signal, as in `kill -l`; empty for numbers without a name here.
 pub fn name(signal: u8) -> &'static str {
     match i32::from(signal) {
         libc::SIGHUP => "SIGHUP",

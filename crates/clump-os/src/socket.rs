@@ -1,7 +1,7 @@
-//! Unix sockets between processes that know each other: pairs, and descriptors passed along.
+//! Unix sockets between related processes: pairs, and descriptors passed along.
 //!
-//! Only unnamed pairs: nothing is bound to a path, so nobody else can connect and nothing is left
-//! behind. Whoever holds an end got it by inheritance.
+//! Only unnamed pairs: nothing is bound to a path, so no other process can connect and nothing is
+//! left behind. A process gets an end only by inheritance.
 
 use crate::error::{OsError, Result};
 use rustix::io::Errno;
@@ -13,12 +13,19 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 
-/// A pair that keeps message boundaries (`SOCK_SEQPACKET`). Closed on exec unless passed on.
+/// Creates a pair that keeps message boundaries (`SOCK_SEQPACKET`). Closed on exec unless passed
+/// on.
+///
+/// # Errors
+/// No more descriptors are allowed.
 pub fn message_pair() -> Result<(OwnedFd, OwnedFd)> {
     pair(SocketType::SEQPACKET)
 }
 
-/// A pair that carries a stream of bytes. Closed on exec unless passed on.
+/// Creates a pair that carries a stream of bytes. Closed on exec unless passed on.
+///
+/// # Errors
+/// No more descriptors are allowed.
 pub fn stream_pair() -> Result<(OwnedFd, OwnedFd)> {
     pair(SocketType::STREAM)
 }
@@ -29,6 +36,9 @@ fn pair(kind: SocketType) -> Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Sends one message, with a descriptor if one is given.
+///
+/// # Errors
+/// The other end is closed, or the message is too long.
 pub fn send(socket: impl AsFd, message: &[u8], descriptor: Option<BorrowedFd<'_>>) -> Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -42,18 +52,21 @@ pub fn send(socket: impl AsFd, message: &[u8], descriptor: Option<BorrowedFd<'_>
     Ok(())
 }
 
-/// What [`receive`] found.
+/// Result of [`receive`].
 #[derive(Debug)]
 pub enum Received {
     /// A message of this many bytes, and the descriptor that came with it.
     Message(usize, Option<OwnedFd>),
     /// No message is there now.
     Nothing,
-    /// Nobody holds the other end any more.
+    /// The other end is closed.
     Closed,
 }
 
 /// Takes the next message if one is there; never blocks. The descriptor is closed on exec.
+///
+/// # Errors
+/// The kernel refuses.
 pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Received> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -77,22 +90,22 @@ pub fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<Received> {
     Ok(Received::Message(bytes, descriptor))
 }
 
-/// Looks at the beginning of the next message without taking it; `None` when none is there.
+/// Reads the beginning of the next message without taking it; returns `None` when none is there.
 pub fn peek(socket: impl AsFd, into: &mut [u8]) -> Option<usize> {
     let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
     let (bytes, _) = rustix::net::recv(socket, into, flags).ok()?;
     (bytes > 0).then_some(bytes)
 }
 
-/// Whether `socket` is one end of a [`message_pair`].
+/// Returns true if `socket` is one end of a [`message_pair`].
 pub fn is_message_socket(socket: impl AsFd) -> bool {
     let socket = socket.as_fd();
     sockopt::socket_domain(socket).is_ok_and(|d| d == AddressFamily::UNIX)
         && sockopt::socket_type(socket).is_ok_and(|t| t == SocketType::SEQPACKET)
 }
 
-/// A descriptor of one's own for what this process inherited under `number`; the inherited one will be
-/// closed on exec from now on. `None` when nothing is open there.
+/// Returns a descriptor of its own for the one that this process inherited under `number`; the
+/// inherited one will be closed on exec from now on. Returns `None` when nothing is open there.
 pub fn inherited(number: RawFd) -> Option<OwnedFd> {
     if number < 0 {
         return None;
@@ -115,11 +128,14 @@ pub fn wait_readable(socket: Option<BorrowedFd<'_>>, limit: std::time::Duration)
         .iter()
         .map(|fd| rustix::event::PollFd::new(fd, rustix::event::PollFlags::IN))
         .collect();
-    // Interrupted or refused: the caller looks, and comes back.
+    // Interrupted or refused: the caller polls, and calls again.
     let _ = rustix::event::poll(&mut waits, Some(&timeout));
 }
 
 /// Lets programs that this process starts inherit `descriptor` (clears close-on-exec).
+///
+/// # Errors
+/// The kernel refuses, which it does not for an open descriptor.
 pub fn pass_on(descriptor: impl AsFd) -> Result<()> {
     rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())
         .map_err(|e| OsError::new("clearing close-on-exec", e))

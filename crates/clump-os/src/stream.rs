@@ -2,7 +2,7 @@
 //!
 //! Nothing here blocks but [`ByteStream::wait`], and that only for the time given: a FIFO without a
 //! writer is opened at once (`O_NONBLOCK`, fifo(7)). Standard input keeps its mode, which other
-//! processes share; so a caller reads after `wait` has said that there is something.
+//! processes share; so a caller reads after `wait` has returned true.
 
 use crate::error::{OsError, Result};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -37,7 +37,8 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The kind of file at `path`, without opening it. A terminal counts as a character device.
+    /// Returns the kind of file at `path`, without opening it. A terminal counts as a character
+    /// device.
     ///
     /// # Errors
     /// There is no such file, or a folder above it may not be searched.
@@ -82,7 +83,7 @@ impl ByteStream {
         Ok(Self { fd, name })
     }
 
-    /// Standard input, under a descriptor of its own.
+    /// Opens standard input, under a descriptor of its own.
     ///
     /// # Errors
     /// It is closed, or no more descriptors are allowed.
@@ -93,7 +94,7 @@ impl ByteStream {
         Ok(Self { fd, name })
     }
 
-    /// The kind of file behind it.
+    /// Returns the kind of file behind it.
     ///
     /// # Errors
     /// The kernel does not tell.
@@ -105,7 +106,8 @@ impl ByteStream {
         Ok(FileKind::from_stat(&stat))
     }
 
-    /// Waits until there is something to read, or the end; `false` after `longest` without either.
+    /// Waits until there is something to read, or the end; returns `false` after `longest` without
+    /// either.
     ///
     /// # Errors
     /// The kernel cannot wait for it.
@@ -122,8 +124,8 @@ impl ByteStream {
         }
     }
 
-    /// Reads what there is, up to the length of `into`: `Some(0)` at the end, `None` where nothing is
-    /// there yet.
+    /// Reads the available bytes, up to the length of `into`: returns `Some(0)` at the end, `None`
+    /// where nothing is there yet.
     ///
     /// # Errors
     /// Reading fails.
@@ -136,7 +138,7 @@ impl ByteStream {
         }
     }
 
-    /// Its name, for messages.
+    /// Returns its name, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }

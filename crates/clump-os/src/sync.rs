@@ -1,4 +1,4 @@
-//! Atomics that loom can replace: the only door to atomic types in this tree.
+//! Atomics that loom can replace: the only source of atomic types in this tree.
 //!
 //! Under `--cfg loom` the loom types stand in, so that the code of `clump-shm` runs unchanged in a
 //! model checker. Models plant a bug by weakening one named ordering ([`order`]); a normal build
@@ -12,7 +12,7 @@ pub use std::sync::atomic::{
     Ordering, fence,
 };
 
-/// A place whose ordering a model may weaken to show that the model would notice.
+/// A place whose ordering a model may weaken to prove that the model notices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Site {
     /// The header store that publishes a slot of a lane.
@@ -23,7 +23,7 @@ pub enum Site {
     QueuePublish,
     /// The state store that frees a slot of a shared queue.
     QueueFree,
-    /// The fence between announcing a sleeper and looking once more.
+    /// The fence between announcing a sleeper and checking once more.
     ParkFence,
     /// The ring of a doorbell.
     DoorbellRing,
@@ -31,14 +31,14 @@ pub enum Site {
     BarrierArrive,
 }
 
-/// The ordering to use at `site`: `strong`, unless a loom model weakened that site.
+/// Returns the ordering to use at `site`: `strong`, unless a loom model weakened that site.
 #[cfg(not(loom))]
 #[inline(always)]
 pub fn order(_site: Site, strong: Ordering) -> Ordering {
     strong
 }
 
-/// The ordering to use at `site`: `strong`, unless a loom model weakened that site.
+/// Returns the ordering to use at `site`: `strong`, unless a loom model weakened that site.
 #[cfg(loom)]
 pub fn order(site: Site, strong: Ordering) -> Ordering {
     if weakened() == Some(site) { Ordering::Relaxed } else { strong }
@@ -47,13 +47,14 @@ pub fn order(site: Site, strong: Ordering) -> Ordering {
 #[cfg(loom)]
 static WEAKENED: std::sync::Mutex<Option<Site>> = std::sync::Mutex::new(None);
 
-/// Which site the running model weakened.
+/// Returns the site that the running model weakened.
 #[cfg(loom)]
 pub fn weakened() -> Option<Site> {
     *WEAKENED.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Runs `model` with `site` weakened. Models that use it must not run beside others.
+/// Runs `model` with `site` weakened; returns true if it failed. Models that use it must not run
+/// beside others.
 #[cfg(loom)]
 pub fn with_weakened(site: Site, model: impl FnOnce() + std::panic::UnwindSafe) -> bool {
     let set = |value| *WEAKENED.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = value;

@@ -1,11 +1,11 @@
-//! Which thread this is, in one instruction; and threads that may be refused.
+//! Identity of the current thread, in one instruction; and threads whose start may be refused.
 
 use crate::error::{OsError, Result};
 use crate::limit;
 use rustix::io::Errno;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
-/// Starts a thread; `std::thread::spawn` panics where none is to be had.
+/// Starts a thread; `std::thread::spawn` panics where it is refused.
 ///
 /// # Errors
 /// A limit is in the way; the error names it and the remedy.
@@ -19,7 +19,7 @@ pub fn spawn<T: Send + 'static>(
 /// Starts a thread as `builder` says.
 ///
 /// # Errors
-/// As [`spawn`].
+/// A limit is in the way; the error names it and the remedy.
 pub fn spawn_with<T: Send + 'static>(
     builder: Builder,
     name: &str,
@@ -31,7 +31,7 @@ pub fn spawn_with<T: Send + 'static>(
 /// Starts a thread of `scope`.
 ///
 /// # Errors
-/// As [`spawn`].
+/// A limit is in the way; the error names it and the remedy.
 pub fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -40,7 +40,7 @@ pub fn spawn_scoped<'scope, T: Send + 'scope>(
     Builder::new().name(name.into()).spawn_scoped(scope, work).map_err(|e| refused(name, &e))
 }
 
-/// Says which limit keeps the thread `name` from being started.
+/// Returns the error of a thread `name` that was refused, with the limit that is in the way.
 pub fn refused(name: &str, why: &std::io::Error) -> OsError {
     let call = format!("starting the thread `{name}`");
     match OsError::of(call, why) {
@@ -51,15 +51,16 @@ pub fn refused(name: &str, why: &std::io::Error) -> OsError {
     }
 }
 
-/// What tells this thread from all others that live now: where its control block lies. A later thread may have the
-/// same. 0 where that is not to be had so cheaply, which no thread has.
+/// Returns the address of this thread's control block, which distinguishes it from all others that
+/// live now. A later thread may have the same. Returns 0, which no thread has, where it is not
+/// available so cheaply.
 #[inline(always)]
 pub fn pointer() -> usize {
     #[cfg(target_arch = "x86_64")]
     {
         let at: usize;
-        // SAFETY: on Linux the first word behind `fs` is its own address, in each thread (x86-64 psABI, variant II
-        // of thread-local storage); it is only read.
+        // SAFETY: on Linux the first word behind `fs` is its own address, in each thread (x86-64
+        // psABI, variant II of thread-local storage); it is only read.
         unsafe {
             std::arch::asm!("mov {}, fs:0", out(reg) at, options(nostack, pure, readonly, preserves_flags));
         }

@@ -1,8 +1,8 @@
 //! Cores, sibling threads, caches, memory nodes, and how much of them this process may use.
 //!
-//! A reader of `/sys` and `/proc` (no library): what is not there is left out, never an error, since
-//! containers hide parts of it. Whoever places ranks asks [`Topology::spread`]; whoever decides how
-//! long to spin asks [`usable_cores`].
+//! A reader of `/sys` and `/proc` (no library): what is not there is left out, never an error,
+//! since containers hide parts of it. Whoever places ranks asks [`Topology::spread`]; whoever
+//! decides how long to spin asks [`usable_cores`].
 
 use crate::error::{OsError, Result};
 use std::path::{Path, PathBuf};
@@ -95,8 +95,9 @@ impl Topology {
         distinct(self.cpus.iter().map(|cpu| cpu.package))
     }
 
-    /// The order in which to give CPUs to ranks: node by node, first one thread of every core of the
-    /// machine, then the second threads, so that two ranks share a core only when cores run out.
+    /// The order in which to give CPUs to ranks: node by node, first one thread of every core of
+    /// the machine, then the second threads, so that two ranks share a core only when cores run
+    /// out.
     pub fn spread(&self) -> Vec<usize> {
         let mut order: Vec<(usize, usize, usize)> = self
             .cpus
@@ -110,7 +111,7 @@ impl Topology {
         order.into_iter().map(|(_, _, id)| id).collect()
     }
 
-    /// Whether `a` and `b` are hardware threads of one core.
+    /// Returns true if `a` and `b` are hardware threads of one core.
     pub fn siblings(&self, a: usize, b: usize) -> bool {
         self.cpus.iter().any(|cpu| cpu.id == a && cpu.siblings.contains(&b))
     }
@@ -174,8 +175,8 @@ pub fn cpu_quota() -> Option<f64> {
     quota_below(Path::new("/sys/fs/cgroup"), &groups)
 }
 
-/// Share of the last ten seconds in which some thread of the machine waited for a CPU, in percent; `None`
-/// where the kernel does not tell (pressure stall information).
+/// Share of the last ten seconds in which some thread of the machine waited for a CPU, in percent;
+/// `None` where the kernel does not tell (pressure stall information).
 pub fn cpu_pressure() -> Option<f64> {
     pressure(&text(Path::new("/proc/pressure/cpu"))?)
 }
@@ -201,7 +202,8 @@ fn usable(allowed: usize, quota: Option<f64>) -> usize {
     allowed.min(granted).max(1)
 }
 
-/// The numbers of a kernel CPU list such as `0-3,8,10-11`, ascending; what is no number is left out.
+/// The numbers of a kernel CPU list such as `0-3,8,10-11`, ascending; what is no number is left
+/// out.
 pub fn cpu_list(list: &str) -> Vec<usize> {
     // No kernel knows more CPUs; a garbled upper end must not become a gigabyte of numbers.
     const MOST: usize = 1 << 16;

@@ -1,9 +1,9 @@
 //! UDP sockets as a driver needs them: options, and calls that do no more than they must.
 //!
-//! Measured here per 96-byte datagram (loopback, ns): `sendto` 3340, `sendmsg` of three parts 3620, so that
-//! copying small parts together is cheaper than listing them; 16 by `sendmmsg` 2855 each. `recvfrom` 755,
-//! `recvmsg` with control data 1050, 16 by `recvmmsg` 700 each; finding nothing 330 by `recvfrom`, 485 by
-//! `recvmsg`. So there is a short and a full form of everything.
+//! Measured here per 96-byte datagram (loopback, ns): `sendto` 3340, `sendmsg` of three parts 3620,
+//! so that copying small parts together is cheaper than listing them; 16 by `sendmmsg` 2855 each.
+//! `recvfrom` 755, `recvmsg` with control data 1050, 16 by `recvmmsg` 700 each; finding nothing 330
+//! by `recvfrom`, 485 by `recvmsg`. So there is a short and a full form of everything.
 
 mod name;
 mod receive;
@@ -29,8 +29,8 @@ pub const MAX_BYTES_V4: usize = 65_507;
 /// Most bytes of one datagram over IPv6.
 pub const MAX_BYTES_V6: usize = 65_527;
 
-/// Why nothing that is sent to `ip` comes to one machine; `None` for an address that one machine can have. The
-/// broadcast address of a subnet looks like any other: the kernel knows it.
+/// Why nothing that is sent to `ip` comes to one machine; `None` for an address that one machine
+/// can have. The broadcast address of a subnet looks like any other: the kernel knows it.
 pub fn not_one_machine(ip: IpAddr) -> Option<&'static str> {
     // An address of IPv4 that is written as one of IPv6 is what it stands for.
     match ip.to_canonical() {
@@ -43,7 +43,8 @@ pub fn not_one_machine(ip: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// A socket bound to `address` (port 0: any), not blocking, closed on exec. One of IPv6 is for IPv6 only.
+/// A socket bound to `address` (port 0: any), not blocking, closed on exec. One of IPv6 is for IPv6
+/// only.
 pub fn bind(address: SocketAddr) -> Result<OwnedFd> {
     let what = || format!("binding a UDP socket to {address}");
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -57,7 +58,8 @@ pub fn bind(address: SocketAddr) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A socket that sends to `to` only, prepared like any other; what comes to its own port is of no interest.
+/// A socket that sends to `to` only, prepared like any other; what comes to its own port is of no
+/// interest.
 ///
 /// # Errors
 /// The kernel refuses the address, or there is no way to the destination now.
@@ -95,14 +97,15 @@ pub struct Prepared {
     pub send_buffer: usize,
 }
 
-/// Makes `socket` not block, never fragment (DF, ignoring learned path MTUs: the protocol probes itself),
-/// send ECT(0), and hold as near to `buffer_bytes` each way as this process may ask for.
+/// Makes `socket` not block, never fragment (DF, ignoring learned path MTUs: the protocol probes
+/// itself), send ECT(0), and hold as near to `buffer_bytes` each way as this process may ask for.
 pub fn prepare(socket: BorrowedFd<'_>, buffer_bytes: usize) -> Result<Prepared> {
     let failed = |what: &str, e| OsError::new(format!("{what} of a UDP socket"), e);
     rustix::io::ioctl_fionbio(socket, true).map_err(|e| failed("FIONBIO", e))?;
     let v6 =
         sockopt::socket_domain(socket).map_err(|e| failed("SO_DOMAIN", e))? == AddressFamily::INET6;
-    // A socket of IPv6 that takes IPv4 too needs both; where it does not, the second is refused: let it.
+    // A socket of IPv6 that takes IPv4 too needs both; where it does not, the second is refused:
+    // let it.
     let v4_result = set(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE);
     let ect0 = 2;
     let mut ecn = set(socket, libc::IPPROTO_IP, libc::IP_TOS, ect0).is_ok();
@@ -132,19 +135,22 @@ pub fn prepare(socket: BorrowedFd<'_>, buffer_bytes: usize) -> Result<Prepared> 
     })
 }
 
-/// Lets the kernel hand over runs of equal datagrams at once. [`receive`] cannot tell their boundaries.
+/// Lets the kernel hand over runs of equal datagrams at once. [`receive`] cannot tell their
+/// boundaries.
 pub fn set_gro(socket: BorrowedFd<'_>, on: bool) -> Result<()> {
     set(socket, libc::IPPROTO_UDP, libc::UDP_GRO, i32::from(on))
         .map_err(|e| OsError::new("UDP_GRO", e))
 }
 
-/// Lets the kernel cut what is sent into datagrams of so many bytes, unless a call says otherwise; 0: nothing is cut.
+/// Lets the kernel cut what is sent into datagrams of so many bytes, unless a call says otherwise;
+/// 0: nothing is cut.
 pub fn set_segment(socket: BorrowedFd<'_>, bytes: u16) -> Result<()> {
     set(socket, libc::IPPROTO_UDP, libc::UDP_SEGMENT, i32::from(bytes))
         .map_err(|e| OsError::new("UDP_SEGMENT", e))
 }
 
-/// Lets the kernel report the traffic class (ECN mark) of datagrams to [`receive_full`] and [`Inbox`].
+/// Lets the kernel report the traffic class (ECN mark) of datagrams to [`receive_full`] and
+/// [`Inbox`].
 pub fn set_marks(socket: BorrowedFd<'_>, on: bool) -> Result<()> {
     let on = i32::from(on);
     let v4 = set(socket, libc::IPPROTO_IP, libc::IP_RECVTOS, on);

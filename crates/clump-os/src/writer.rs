@@ -1,11 +1,12 @@
 //! Output that never makes its writer wait: a thread that writes what it is handed, in order.
 //!
-//! A stream that is inherited belongs to others too, so it cannot be made non-blocking; and that a pipe
-//! or a terminal is ready says nothing about how much of a write it takes, nor does it last when somebody
-//! else writes there too. So a thread may block, and who hands it bytes does not.
+//! A stream that is inherited belongs to others too, so it cannot be made non-blocking; and that a
+//! pipe or a terminal is ready says nothing about how much of a write it takes, nor does it last
+//! when somebody else writes there too. So a thread may block, and who hands it bytes does not.
 //!
-//! Contract: [`Writer::write`] queues without a limit; who calls it asks [`Writer::pending`] and stops
-//! taking in what it would write. The alarm rings when little is left, when nothing is, and on a failure.
+//! Contract: [`Writer::write`] queues without a limit; who calls it asks [`Writer::pending`] and
+//! stops taking in what it would write. The alarm rings when little is left, when nothing is, and
+//! on a failure.
 
 use crate::alarm::Alarm;
 use crate::error::{OsError, Result};
@@ -49,7 +50,7 @@ struct ClaimState {
     failures: Vec<Option<Errno>>,
     /// How often what waits was thrown away: what was taken before does not count any more.
     discarded: u32,
-    /// Whether the thread has a chunk that it may be held up with.
+    /// True if the thread has a chunk that it may be held up with.
     busy: bool,
     ending: bool,
 }
@@ -106,7 +107,8 @@ impl Writer {
         self.shared.state().failures.get(target).copied().flatten()
     }
 
-    /// Throws away what waits. A write that the kernel holds up stays where it is, and counts no more.
+    /// Throws away what waits. A write that the kernel holds up stays where it is, and counts no
+    /// more.
     pub fn discard(&self) {
         let mut state = self.shared.state();
         state.queue.clear();
@@ -227,8 +229,8 @@ impl Shared {
     }
 }
 
-/// Writes `text` to this process's error stream if that takes it within `limit`, else leaves it: for what is
-/// said last by a process that has to end.
+/// Writes `text` to this process's error stream if that takes it within `limit`, else leaves it:
+/// for what is said last by a process that has to end.
 pub fn say_within(limit: Duration, text: &str) {
     use std::os::fd::AsFd;
     let writer = || {

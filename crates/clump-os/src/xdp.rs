@@ -1,9 +1,9 @@
-//! AF_XDP sockets by raw system calls: frames that a program in the kernel takes out of an interface's
-//! receive queue before its protocols see them, and puts into memory of ours.
+//! AF_XDP sockets by raw system calls: frames that a program in the kernel takes out of an
+//! interface's receive queue before its protocols see them, and puts into memory of ours.
 //!
-//! In two halves. Who has the privileges opens ([`open`]): memory for frames, a socket bound to queue 0 of
-//! an interface, and the program, which goes with its [`Attached`] descriptor. Who drives maps
-//! ([`Rings::over`]); the descriptors are all it needs.
+//! In two halves. Who has the privileges opens ([`open`]): memory for frames, a socket bound to
+//! queue 0 of an interface, and the program, which goes with its [`Attached`] descriptor. Who
+//! drives maps ([`Rings::over`]); the descriptors are all it needs.
 //!
 //! The kernel lets one socket have a queue, and frames that are not IP all arrive by queue 0. So an
 //! interface serves one socket; what is for others passes on to the kernel.
@@ -64,14 +64,16 @@ pub struct Opened {
     pub attached: Attached,
     /// Where it sits.
     pub mode: Mode,
-    /// Whether the device reads and writes that memory itself.
+    /// True if the device reads and writes that memory itself.
     pub zero_copy: bool,
 }
 
-/// Opens a socket on an interface for frames that match everywhere, in the first of `modes` that works.
+/// Opens a socket on an interface for frames that match everywhere, in the first of `modes` that
+/// works.
 ///
 /// # Errors
-/// `PERM` without CAP_NET_ADMIN here and CAP_BPF on the machine, `BUSY` when somebody else has the queue.
+/// `PERM` without CAP_NET_ADMIN here and CAP_BPF on the machine, `BUSY` when somebody else has the
+/// queue.
 pub fn open(interface: u32, accept: &[Match], modes: &[Mode]) -> Result<Opened> {
     let mut refused = OsError::new("choosing a mode of XDP", Errno::INVAL);
     for &mode in modes {
@@ -123,7 +125,7 @@ fn prepare() -> Result<(OwnedFd, OwnedFd)> {
     Ok((socket, memory))
 }
 
-/// Whether `socket` is an XDP socket.
+/// Returns true if `socket` is an XDP socket.
 pub fn is_xdp_socket(socket: impl AsFd) -> bool {
     sockopt::socket_domain(socket).is_ok_and(|domain| domain == AddressFamily::XDP)
 }
@@ -151,7 +153,8 @@ impl Rings {
         if map::sealed_size(memory)? != Some(MEMORY_BYTES as u64) {
             return Err(broken());
         }
-        // struct xdp_mmap_offsets: received, sent, fill, completed, each producer, consumer, entries, flags.
+        // struct xdp_mmap_offsets: received, sent, fill, completed, each producer, consumer,
+        // entries, flags.
         let mut offsets = [[0_u64; 4]; 4];
         let mut bytes = libc::socklen_t::try_from(size_of_val(&offsets)).unwrap_or(0);
         // SAFETY: `offsets` is live and `bytes` is its size; the kernel writes no more than that.
@@ -198,7 +201,8 @@ impl Rings {
         self.waiting.map(|(_, length)| length)
     }
 
-    /// Copies what [`Rings::waiting`] announced, from byte `from` of the frame on, as far as there is any.
+    /// Copies what [`Rings::waiting`] announced, from byte `from` of the frame on, as far as there
+    /// is any.
     #[inline]
     pub fn copy(&self, from: usize, into: &mut [u8]) {
         let Some((place, length)) = self.waiting else { return };
@@ -207,7 +211,8 @@ impl Rings {
             return;
         }
         // SAFETY: `waiting` has made sure that a frame of any length lies inside the memory, and
-        // `from + bytes` is inside the frame. Others may write there: only copied, never referred to.
+        // `from + bytes` is inside the frame. Others may write there: only copied, never referred
+        // to.
         unsafe {
             let source = self.memory.base().as_ptr().add(place + from);
             std::ptr::copy_nonoverlapping(source, into.as_mut_ptr(), bytes);
@@ -226,8 +231,8 @@ impl Rings {
 
     /// Frames lost since this was asked last, because nobody took those before.
     pub fn dropped(&mut self, socket: BorrowedFd<'_>) -> u64 {
-        // struct xdp_statistics: dropped, and four of which those for want of places to receive are third
-        // and fourth.
+        // struct xdp_statistics: dropped, and four of which those for want of places to receive are
+        // third and fourth.
         let mut counts = [0_u64; 6];
         let mut bytes = libc::socklen_t::try_from(size_of_val(&counts)).unwrap_or(0);
         // SAFETY: `counts` is live and `bytes` is its size; the kernel writes no more than that.
@@ -261,7 +266,8 @@ impl Rings {
             kick(socket);
             return Err(Errno::NOBUFS);
         };
-        // SAFETY: `free` holds only places of whole frames inside the memory, and the frame is no longer.
+        // SAFETY: `free` holds only places of whole frames inside the memory, and the frame is no
+        // longer.
         unsafe {
             let target = self.memory.base().as_ptr().add(place as usize);
             std::ptr::copy_nonoverlapping(frame.as_ptr(), target, frame.len());
@@ -273,7 +279,8 @@ impl Rings {
     }
 }
 
-/// Tells the kernel that there is something to send. What it does not take now it takes the next time.
+/// Tells the kernel that there is something to send. What it does not take now it takes the next
+/// time.
 #[inline]
 fn kick(socket: BorrowedFd<'_>) {
     // SAFETY: nothing is pointed to.
@@ -306,8 +313,8 @@ fn bind(socket: &OwnedFd, interface: u32, flags: u16) -> std::result::Result<(),
 fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> std::result::Result<(), Errno> {
     let bytes = libc::socklen_t::try_from(size_of::<T>()).map_err(|_| Errno::TOOBIG)?;
     let value = std::ptr::from_ref(value).cast();
-    // SAFETY: value is live with this size; the kernel only reads it, and the memory that a region names
-    // is a mapping that outlives the call.
+    // SAFETY: value is live with this size; the kernel only reads it, and the memory that a region
+    // names is a mapping that outlives the call.
     let result =
         unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, value, bytes) };
     if result == 0 { Ok(()) } else { Err(last()) }

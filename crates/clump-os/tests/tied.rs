@@ -1,4 +1,5 @@
-//! Programs that end with whoever started them. Apart from the crate's other tests, of which one waits for any child.
+//! Programs that end with whoever started them. Apart from the crate's other tests, of which one
+//! waits for any child.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
 use clump_os::bound_child::BoundChild;

@@ -1,8 +1,8 @@
 //! What a channel costs: `cargo run --release -p clump-proto --example cost`.
 //!
-//! One thread sends units over one channel and receives them on another; the header goes across as it is,
-//! without encoding, sealing or a system call. Printed: ns per unit for both sides together, the least of 300
-//! runs (or as many as the argument says), since others use the machine too.
+//! One thread sends units over one channel and receives them on another; the header goes across as
+//! it is, without encoding, sealing or a system call. Printed: ns per unit for both sides together,
+//! the least of 300 runs (or as many as the argument says), since others use the machine too.
 
 use clump_proto::{Channel, Config, Nanos, SackBuf, UnitStatus};
 use clump_wire::{Header, PacketKind};

@@ -14,7 +14,7 @@ pub(crate) struct Ack {
     deadline: Nanos,
     /// It waits no longer.
     now: bool,
-    /// Whether the last packet bore a mark of congestion.
+    /// True if the last packet bore a mark of congestion.
     marked: bool,
 }
 
@@ -45,16 +45,16 @@ impl Ack {
         }
         self.packets += 1;
         self.bytes += bytes;
-        // RFC 5681, 4.2: out-of-order units should be acknowledged at once, so that holes are seen and
-        // healed. Duplicates always (TRANSPORT: a channel that did not could stop for ever): the sender
-        // sent again because it does not know.
+        // RFC 5681, 4.2: out-of-order units should be acknowledged at once, so that holes are seen
+        // and healed. Duplicates always (TRANSPORT: a channel that did not could stop for ever):
+        // the sender sent again because it does not know.
         self.now |= taken != UnitDisposition::InOrder
             || self.packets >= self.max_packets
             || self.bytes >= window as usize / 4;
     }
 
-    /// Notes the mark of a packet. RFC 8257, 3.2: acknowledge at once when it changes, so that the sender
-    /// sees which share of its packets met congestion.
+    /// Notes the mark of a packet. RFC 8257, 3.2: acknowledge at once when it changes, so that the
+    /// sender sees which share of its packets met congestion.
     #[inline]
     pub(crate) fn on_mark(&mut self, marked: bool) {
         self.now |= marked != self.marked;
@@ -76,13 +76,13 @@ impl Ack {
         self.now = false;
     }
 
-    /// Whether one is due.
+    /// Returns true if one is due.
     #[inline]
     pub(crate) fn is_due(&self, now: Nanos) -> bool {
         self.now || self.deadline <= now
     }
 
-    /// Whether anything has not been acknowledged yet.
+    /// Returns true if anything has not been acknowledged yet.
     #[inline]
     pub(crate) fn is_owed(&self) -> bool {
         self.now || self.packets > 0

@@ -39,23 +39,25 @@ pub struct PacketArrival {
 ///
 /// # Contract
 /// - **Time** is an argument, never goes back, and is the same clock in all calls.
-/// - **Sending**: while [`room`](Self::room) allows, [`send_unit`](Self::send_unit), keep the unit's body
-///   until [`poll_acked`](Self::poll_acked) gives it back, [`stamp`](Self::stamp) a header of kind `Data`
-///   with that unit **with the same `now`**, and send the packet. Packets go to the wire in the order in
-///   which they were stamped. A unit that is longer than [`datagram_bytes`](Self::datagram_bytes) by now goes in
-///   several packets of kind `Slice`, each stamped.
+/// - **Sending**: while [`room`](Self::room) allows, [`send_unit`](Self::send_unit), keep the
+///   unit's body until [`poll_acked`](Self::poll_acked) gives it back, [`stamp`](Self::stamp) a
+///   header of kind `Data` with that unit **with the same `now`**, and send the packet. Packets go
+///   to the wire in the order in which they were stamped. A unit that is longer than
+///   [`datagram_bytes`](Self::datagram_bytes) by now goes in several packets of kind `Slice`, each
+///   stamped.
 /// - **Receiving**: refuse what [`is_replay`](Self::is_replay), authenticate, then
-///   [`handle_packet`](Self::handle_packet), which is never called with anything else; deliver the unit if
-///   it is [`UnitStatus::New`]. The slice that completes a unit is handed in as kind `Data`, and so is one of a unit
-///   that is not wanted ([`wants_unit`](Self::wants_unit)). What cannot be taken in must be dropped *before* this call.
+///   [`handle_packet`](Self::handle_packet), which is never called with anything else; deliver the
+///   unit if it is [`UnitStatus::New`]. The slice that completes a unit is handed in as kind
+///   `Data`, and so is one of a unit that is not wanted ([`wants_unit`](Self::wants_unit)). What
+///   cannot be taken in must be dropped *before* this call.
 /// - **After receiving, and when [`next_timeout`](Self::next_timeout) is reached**
 ///   ([`handle_timeout`](Self::handle_timeout)): [`poll_acked`](Self::poll_acked) until `None`;
-///   [`poll_lost`](Self::poll_lost) and [`resend_unit`](Self::resend_unit) and `stamp` until `None`; new
-///   units; [`poll_probe`](Self::poll_probe), [`poll_probe_ack`](Self::poll_probe_ack); and if then
-///   [`wants_ack`](Self::wants_ack), a packet of kind `Ack`. A stack that is about to sleep may send that
-///   as soon as it [`owes_ack`](Self::owes_ack).
-/// - **Death** is not decided here: a silent peer is asked less and less often, down to once a second,
-///   for ever.
+///   [`poll_lost`](Self::poll_lost) and [`resend_unit`](Self::resend_unit) and `stamp` until
+///   `None`; new units; [`poll_probe`](Self::poll_probe), [`poll_probe_ack`](Self::poll_probe_ack);
+///   and if then [`wants_ack`](Self::wants_ack), a packet of kind `Ack`. A stack that is about to
+///   sleep may send that as soon as it [`owes_ack`](Self::owes_ack).
+/// - **Death** is not decided here: a silent peer is asked less and less often, down to once a
+///   second, for ever.
 ///
 /// No call panics, allocates (but `new`), or takes more work than a packet can name units: 1024.
 #[derive(Debug)]
@@ -152,8 +154,8 @@ impl Channel {
         self.window.on_timeout(now, &self.rtt);
     }
 
-    /// Sets how many bytes the other side may have under way to this one. A window that opens, or doubles,
-    /// is told at once (RFC 9293, 3.8.6.2.2).
+    /// Sets how many bytes the other side may have under way to this one. A window that opens, or
+    /// doubles, is told at once (RFC 9293, 3.8.6.2.2).
     pub fn set_receive_window(&mut self, bytes: u32) {
         self.receive_window = bytes;
         if bytes > 0 && bytes >= self.told_window.saturating_mul(2) {
@@ -161,13 +163,13 @@ impl Channel {
         }
     }
 
-    /// Whether everything that was sent is acknowledged.
+    /// Returns true if everything that was sent is acknowledged.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.send.is_quiet()
     }
 
-    /// Whether something has arrived that was not acknowledged yet.
+    /// Returns true if something has arrived that was not acknowledged yet.
     #[inline]
     pub fn owes_ack(&self) -> bool {
         self.ack.is_owed()
@@ -191,16 +193,16 @@ impl Channel {
         self.probed.take()
     }
 
-    /// The system refused a datagram of so many bytes (EMSGSIZE); it says that it takes those of `carried`. If it
-    /// carried a unit, that is under way and counts as lost in time.
+    /// The system refused a datagram of so many bytes (EMSGSIZE); it says that it takes those of
+    /// `carried`. If it carried a unit, that is under way and counts as lost in time.
     pub fn handle_too_big(&mut self, now: Nanos, bytes: usize, carried: Option<usize>) {
         if self.mtu.on_too_big(now, bytes, carried) {
             self.retransmit.expire(&self.send);
         }
     }
 
-    /// Length of the longest datagram that the path is found to carry since long ones began to vanish, if that is
-    /// less than before, and found out by now.
+    /// Length of the longest datagram that the path is found to carry since long ones began to
+    /// vanish, if that is less than before, and found out by now.
     pub fn narrowed(&self, now: Nanos) -> Option<usize> {
         self.mtu.narrowed(now)
     }
@@ -210,7 +212,8 @@ impl Channel {
         self.keepalive.silent_for(now)
     }
 
-    /// How long the peer has not answered to what is under way; `None` while it may take its time, and when nothing is.
+    /// How long the peer has not answered to what is under way; `None` while it may take its time,
+    /// and when nothing is.
     pub fn unanswered_for(&self, now: Nanos) -> Option<Nanos> {
         let since = self.retransmit.silent_since().filter(|_| !self.is_quiet())?;
         Some(now.saturating_sub(since).min(self.silent_for(now)))

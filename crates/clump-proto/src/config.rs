@@ -36,7 +36,8 @@ pub struct Config {
     pub timeout_max: Nanos,
     /// Ask a silent peer whether it is there after so long; `None`: never.
     pub keepalive: Option<Nanos>,
-    /// Whether control messages go ahead of data that waits, and a little beyond the window. Off for comparison.
+    /// True if control messages go ahead of data that waits, and a little beyond the window. Off
+    /// for comparison.
     pub control_first: bool,
     /// Length of datagrams that every path carries: what a path that gets narrower falls back to.
     pub base_datagram_bytes: usize,
@@ -62,11 +63,13 @@ impl Default for Config {
             timeout_max: 1_000_000_000,
             keepalive: None,
             control_first: true,
-            // RFC 8899, 5.1.2: BASE_PLPMTU; 1232 bytes of UDP payload fit into IPv6's least MTU of 1280.
+            // RFC 8899, 5.1.2: BASE_PLPMTU; 1232 bytes of UDP payload fit into IPv6's least MTU of
+            // 1280.
             base_datagram_bytes: 1232,
             first_datagram_bytes: 1232,
-            // IP packets, less 28 bytes of headers, of 1400 bytes (tunnels with encryption), 1420 (WireGuard), 1450
-            // (VXLAN), 1460 (clouds), 1480 (IP in IP), 1500 (Ethernet), 9000 (jumbo frames), and the longest.
+            // IP packets, less 28 bytes of headers, of 1400 bytes (tunnels with encryption), 1420
+            // (WireGuard), 1450 (VXLAN), 1460 (clouds), 1480 (IP in IP), 1500 (Ethernet), 9000
+            // (jumbo frames), and the longest.
             datagram_candidates: vec![1372, 1392, 1422, 1432, 1452, 1472, 8972, 65507],
         }
     }

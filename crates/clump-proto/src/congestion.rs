@@ -1,7 +1,7 @@
 //! How many bytes the path bears: by delay, marks and loss (ADR 12).
 //!
-//! Judged once a round trip, from the least delay of that round. While it is low and the window is at its
-//! most, a packet costs a comparison.
+//! Judged once a round trip, from the least delay of that round. While it is low and the window is
+//! at its most, a packet costs a comparison.
 
 use crate::time::{Ticks, nanos};
 use crate::{Config, Nanos};
@@ -16,30 +16,34 @@ const MARK_SHIFT: u32 = 4;
 const WHOLE: u32 = 1 << 16;
 /// RFC 6928, 2: ten packets of 1460 bytes.
 const MIN_WINDOW: usize = 14_600;
-/// Below this window more delay is borne, by the root of the window as in Swift, 3.5: else whoever has little keeps little,
-/// for of fewer packets the least delay is higher (ADR 12).
+/// Below this window more delay is borne, by the root of the window as in Swift, 3.5: else whoever
+/// has little keeps little, for of fewer packets the least delay is higher (ADR 12).
 const SMALL_WINDOW: usize = 64 << 10;
 /// At [`MIN_WINDOW`] so much more, as a share of the target.
 const SMALL_SHARE: f64 = 0.5;
-/// Rounds in a row with high delay before it is believed: one alone is a peer that computed (ADR 12).
+/// Rounds in a row with high delay before it is believed: one alone is a peer that computed (ADR
+/// 12).
 const HIGH_ROUNDS: u32 = 2;
 /// Loss is judged over at least so many units.
 const JUDGED_UNITS: u32 = 32;
-/// A tenth of the units lost is no congestion as long as delay is low and marks are absent (ADR 12).
+/// A tenth of the units lost is no congestion as long as delay is low and marks are absent (ADR
+/// 12).
 const TOLERATED_LOSS: u32 = 10;
 /// Rounds without any sign of congestion after which pacing ends.
 const CALM_AFTER: u32 = 16;
 
-/// How often a sender whose window is in use steps back to one unit for some rounds, so that a queue drains and the least
-/// round trip is seen (BBR's ProbeRTT: Cardwell et al., ACM Queue 14, 2016). Whoever began behind others' packets takes
-/// their queue for the path, and would keep it for as long as it lasts. Those who begin together step back together.
+/// How often a sender whose window is in use steps back to one unit for some rounds, so that a
+/// queue drains and the least round trip is seen (BBR's ProbeRTT: Cardwell et al., ACM Queue 14,
+/// 2016). Whoever began behind others' packets takes their queue for the path, and would keep it
+/// for as long as it lasts. Those who begin together step back together.
 const DRAIN_EVERY: Nanos = 100_000_000;
 /// And not before so many rounds have passed, so that on long paths it costs as little.
 const DRAIN_AFTER: u32 = 256;
-/// After its window was made smaller for the first time it does so sooner, then after twice as long each time: what it
-/// took for the path while others began need not last (ADR 12).
+/// After its window was made smaller for the first time it does so sooner, then after twice as long
+/// each time: what it took for the path while others began need not last (ADR 12).
 const FIRST_DRAIN: (Nanos, u32) = (5_000_000, 32);
-/// Rounds of a drain: in the first what was sent before comes back; in the others, what others send less.
+/// Rounds of a drain: in the first what was sent before comes back; in the others, what others send
+/// less.
 const DRAIN_ROUNDS: u32 = 4;
 
 /// Why the window was made smaller.
@@ -134,7 +138,8 @@ impl Control {
         if self.draining > 0 { self.window.min(self.unit) } else { self.window }
     }
 
-    /// Whether there were signs of congestion of late, so that packets should not go out in bursts.
+    /// Returns true if there were signs of congestion of late, so that packets should not go out in
+    /// bursts.
     #[inline]
     pub(crate) fn is_restless(&self) -> bool {
         self.restless > 0
@@ -153,7 +158,8 @@ impl Control {
         self.used |= 2 * open >= self.window;
     }
 
-    /// Takes in what an acknowledgement said. `newest` is when the newest packet was sent that arrived.
+    /// Takes in what an acknowledgement said. `newest` is when the newest packet was sent that
+    /// arrived.
     #[inline]
     pub(crate) fn on_acked(&mut self, now: Ticks, newest: Ticks, sample: Sample) -> Option<Cut> {
         self.units += sample.units;
@@ -210,7 +216,8 @@ impl Control {
 
     fn is_drain_due(&mut self, now: Ticks) -> bool {
         let mut wait = (DRAIN_EVERY, DRAIN_AFTER);
-        // Not while windows still double: those who do not step back would take what the others leave.
+        // Not while windows still double: those who do not step back would take what the others
+        // leave.
         let early = self.threshold != usize::MAX;
         if early {
             let (time, rounds) = FIRST_DRAIN;
@@ -234,9 +241,10 @@ impl Control {
         self.target + (self.target as f64 * SMALL_SHARE * smallness) as Nanos
     }
 
-    /// Whether and by which share to make the window smaller.
+    /// Returns true if and by which share to make the window smaller.
     fn judge(&mut self, units: u32, marks: u32, target: Nanos) -> Option<(Cut, f64)> {
-        // RFC 8257, 3.3 and 3.4: while nothing is marked the share decays, from 1, so that the first mark halves.
+        // RFC 8257, 3.3 and 3.4: while nothing is marked the share decays, from 1, so that the
+        // first mark halves.
         self.marked -= self.marked >> MARK_SHIFT;
         if marks > 0 {
             let share = u64::from(marks) * u64::from(WHOLE) / u64::from(units);
@@ -272,9 +280,9 @@ impl Control {
         self.window = (self.window + step).min(self.most.max(self.least()));
     }
 
-    /// RFC 9002, 7.2: two units, so that one is under way while another is acknowledged; and never less
-    /// than RFC 6928's initial window, which no path here is too small for: a process that was not
-    /// scheduled looks like a long queue, and one that sends little would never grow back.
+    /// RFC 9002, 7.2: two units, so that one is under way while another is acknowledged; and never
+    /// less than RFC 6928's initial window, which no path here is too small for: a process that was
+    /// not scheduled looks like a long queue, and one that sends little would never grow back.
     fn least(&self) -> usize {
         (2 * self.unit).max(MIN_WINDOW).min(self.most.max(2 * self.unit))
     }

@@ -32,7 +32,7 @@ impl Echo {
         newer
     }
 
-    /// Whether any packet has arrived.
+    /// Returns true if any packet has arrived.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.any

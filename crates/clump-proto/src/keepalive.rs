@@ -31,7 +31,7 @@ impl Keepalive {
         self.interval.map(|interval| self.heard.max(self.asked).saturating_add(interval))
     }
 
-    /// Whether it is to be asked now; then it counts as asked.
+    /// Returns true if it is to be asked now; then it counts as asked.
     pub(crate) fn is_due(&mut self, now: Nanos) -> bool {
         let due = self.deadline().is_some_and(|at| at <= now);
         if due {

@@ -1,25 +1,30 @@
 //! The reliable channel between two stacks, as a pure state machine.
 //!
-//! Layer 1: `clump-net` owns one [`Channel`] per peer, gives it what arrives and the time, and sends what it
-//! says. Formats come from `clump-wire`. The same code runs over sockets, in the simulator and in tests.
+//! Layer 1: `clump-net` owns one [`Channel`] per peer, gives it what arrives and the time, and
+//! sends what it says. Formats come from `clump-wire`. The same code runs over sockets, in the
+//! simulator and in tests.
 //!
-//! Types to know: [`Channel`] (its documentation is the contract), [`Config`], [`SackBuf`], [`Stats`].
+//! Types to know: [`Channel`] (its documentation is the contract), [`Config`], [`SackBuf`],
+//! [`Stats`].
 //!
-//! Two numbers, because a packet is sent once and a unit as often as needed: packets have a *number* that is
-//! never used twice (nonce, replay window), and those that carry messages a *unit* (paper 002 calls it the
-//! sequence number). Acknowledgements are about units; times are about packets. So it is always known which
-//! packet an answer belongs to, and a unit that came late is told from one that was lost.
+//! Two numbers, because a packet is sent once and a unit as often as needed: packets have a
+//! *number* that is never used twice (nonce, replay window), and those that carry messages a *unit*
+//! (paper 002 calls it the sequence number). Acknowledgements are about units; times are about
+//! packets. So it is always known which packet an answer belongs to, and a unit that came late is
+//! told from one that was lost.
 //!
 //! # Invariants
 //! 1. No clock, socket, thread or random source: time and input are arguments, output is polled.
 //! 2. Every unit is new to the receiver once, and given back to the sender once, after that.
-//! 3. At most 1024 units are under way: as many as one packet can acknowledge one by one, so that a unit is
-//!    never taken for lost only because its arrival could not be told.
-//! 4. While anything is unacknowledged, or the peer's window is closed, or an acknowledgement is owed, there
-//!    is a timeout on this side alone that ends in a packet. So no loss can stop both sides.
-//! 5. Nothing allocates but [`Channel::new`]; a packet costs no more than in proportion to what it newly
-//!    acknowledges and finds lost.
-//! 6. Nothing a peer says, even an authenticated one, moves more than its own channel: no panic, no memory.
+//! 3. At most 1024 units are under way: as many as one packet can acknowledge one by one, so that a
+//!    unit is never taken for lost only because its arrival could not be told.
+//! 4. While anything is unacknowledged, or the peer's window is closed, or an acknowledgement is
+//!    owed, there is a timeout on this side alone that ends in a packet. So no loss can stop both
+//!    sides.
+//! 5. Nothing allocates but [`Channel::new`]; a packet costs no more than in proportion to what it
+//!    newly acknowledges and finds lost.
+//! 6. Nothing a peer says, even an authenticated one, moves more than its own channel: no panic, no
+//!    memory.
 //!
 //! ```
 //! use clump_proto::{Channel, Config, SackBuf, Unit};

@@ -1,4 +1,5 @@
-//! Which length of datagram the path carries: a search by probes, and a way back when long ones vanish.
+//! Which length of datagram the path carries: a search by probes, and a way back when long ones
+//! vanish.
 
 use crate::time::{Ticks, ticks};
 use crate::{Config, Nanos};
@@ -7,11 +8,11 @@ use crate::{Config, Nanos};
 pub(crate) const MAX_CANDIDATES: usize = 12;
 /// RFC 8899, 5.1.2: MAX_PROBES.
 const MAX_TRIES: u32 = 3;
-/// How long to wait before trying again what failed: RFC 8899, 5.1.1 (PMTU_RAISE_TIMER) asks for 600 s;
-/// paths inside a cluster change when somebody changes them, who then watches.
+/// How long to wait before trying again what failed: RFC 8899, 5.1.1 (PMTU_RAISE_TIMER) asks for
+/// 600 s; paths inside a cluster change when somebody changes them, who then watches.
 const RAISE: Nanos = 60_000_000_000;
-/// So many times were long units lost, with none that arrived in between: if a short one passes then, it is
-/// a black hole (RFC 8899, 4.3).
+/// So many times were long units lost, with none that arrived in between: if a short one passes
+/// then, it is a black hole (RFC 8899, 4.3).
 const BLACK_HOLE: u32 = 4;
 /// A silence counts for so many of them: where a queue overflows, others overtake what is lost.
 const OF_SILENCE: u32 = 2;
@@ -60,13 +61,14 @@ impl Mtu {
         Self {
             base,
             candidates,
-            // RFC 8899, 5.2, begins with the base. What nearly every path carries is used at once instead: where
-            // it does not pass, units vanish, which is noticed as at any other time.
+            // RFC 8899, 5.2, begins with the base. What nearly every path carries is used at once
+            // instead: where it does not pass, units vanish, which is noticed as at any other time.
             current: config.first_datagram_bytes.max(base),
             index: 0,
             tries: 0,
             probe: None,
-            // Nothing is sent to a peer that was never heard (RFC 8899, 5.2: the base is confirmed first).
+            // Nothing is sent to a peer that was never heard (RFC 8899, 5.2: the base is confirmed
+            // first).
             at: Nanos::MAX,
             vanished: 0,
             vanished_bytes: usize::MAX,
@@ -87,8 +89,8 @@ impl Mtu {
         self.black_holes
     }
 
-    /// Length that the path is found to carry, once the search after a black hole is over, if that is less than it
-    /// carried before.
+    /// Length that the path is found to carry, once the search after a black hole is over, if that
+    /// is less than it carried before.
     pub(crate) fn narrowed(&self, now: Nanos) -> Option<usize> {
         let (before, since) = self.fell?;
         let settled = self.at > now || now.saturating_sub(since) >= SETTLED_AFTER;
@@ -153,11 +155,11 @@ impl Mtu {
         self.at = now.saturating_add(RAISE);
     }
 
-    /// The peer got a probe of so many bytes; the newest packet that it had received by then was sent at `echo`.
-    /// True if units that are under way are found to be too long.
+    /// The peer got a probe of so many bytes; the newest packet that it had received by then was
+    /// sent at `echo`. True if units that are under way are found to be too long.
     pub(crate) fn on_probe_ack(&mut self, now: Nanos, bytes: usize, echo: Option<Ticks>) -> bool {
-        // A peer that was away answers old probes first, and long units wait behind those: that says nothing of
-        // whether they pass.
+        // A peer that was away answers old probes first, and long units wait behind those: that
+        // says nothing of whether they pass.
         let answers = |probe: Probe| probe.bytes == bytes && echo >= Some(probe.sent);
         if !self.probe.is_some_and(answers) {
             return false;
@@ -206,7 +208,8 @@ impl Mtu {
         (self.vanished, self.vanished_bytes) = (0, usize::MAX);
     }
 
-    /// Long units vanished, the longest of so many bytes. After some, a short probe tells whether anything passes.
+    /// Long units vanished, the longest of so many bytes. After some, a short probe tells whether
+    /// anything passes.
     pub(crate) fn on_vanished(&mut self, now: Nanos, longest: usize) {
         self.count_vanished(now, longest, 1);
     }
@@ -237,11 +240,12 @@ impl Mtu {
         self.vanished >= BLACK_HOLE && self.current > self.base
     }
 
-    /// The system refuses datagrams of so many bytes; it takes those of `carried`, if that is known. True if units
-    /// that are under way are found to be too long.
+    /// The system refuses datagrams of so many bytes; it takes those of `carried`, if that is
+    /// known. True if units that are under way are found to be too long.
     pub(crate) fn on_too_big(&mut self, now: Nanos, bytes: usize, carried: Option<usize>) -> bool {
         if bytes <= self.current {
-            // An interface of this machine that carries less than every path should: only its word is enough.
+            // An interface of this machine that carries less than every path should: only its word
+            // is enough.
             let carried = carried.filter(|carried| (1..bytes).contains(carried));
             self.base = carried.map_or(self.base, |carried| self.base.min(carried));
             if bytes > self.base && self.current > self.base {

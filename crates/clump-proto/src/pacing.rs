@@ -1,8 +1,10 @@
-//! Spreading packets over a round trip where bursts would be dropped; off while there is no congestion.
+//! Spreading packets over a round trip where bursts would be dropped; off while there is no
+//! congestion.
 
 use crate::Nanos;
 
-/// A quarter more than the window a round trip, so that the pace is never what limits (RFC 9002, 7.7).
+/// A quarter more than the window a round trip, so that the pace is never what limits (RFC 9002,
+/// 7.7).
 const FASTER: u64 = 4;
 /// A pause gives no more than so long a burst.
 const MAX_PAUSE: Nanos = 10_000_000;

@@ -4,8 +4,8 @@ use crate::bits::Bits;
 use crate::sack::SackBuf;
 use clump_wire::MAX_SACK_WORDS;
 
-/// Units that may be under way at once: as many as one packet can acknowledge one by one, so that no
-/// unit can arrive without its sender being told (a sender that is not told takes it for lost).
+/// Units that may be under way at once: as many as one packet can acknowledge one by one, so that
+/// no unit can arrive without its sender being told (a sender that is not told takes it for lost).
 pub(crate) const SPAN: u64 = MAX_SACK_WORDS as u64 * 64;
 
 /// What an arriving unit is.
@@ -44,7 +44,7 @@ impl Receive {
         self.expected
     }
 
-    /// Whether a unit would be taken in as new.
+    /// Returns true if a unit would be taken in as new.
     pub(crate) fn wants(&self, unit: u64) -> bool {
         unit >= self.expected && unit - self.expected < SPAN && !self.arrived.has(unit)
     }
@@ -80,7 +80,7 @@ impl Receive {
         UnitDisposition::OutOfOrder
     }
 
-    /// Whether a unit is missing before one that has arrived.
+    /// Returns true if a unit is missing before one that has arrived.
     #[inline]
     pub(crate) fn has_gap(&self) -> bool {
         self.beyond > 0

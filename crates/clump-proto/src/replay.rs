@@ -3,8 +3,8 @@
 use crate::bits::Bits;
 
 const WORDS: usize = 32;
-/// Numbers so far behind the newest are too old to tell; they count as seen. One word of the ring is
-/// always being reused (RFC 6479, 2).
+/// Numbers so far behind the newest are too old to tell; they count as seen. One word of the ring
+/// is always being reused (RFC 6479, 2).
 pub(crate) const WIDTH: u64 = (WORDS as u64 - 1) * 64;
 
 /// The window: RFC 4303, 3.4.3, with the ring of words of RFC 6479 that needs no shifting.
@@ -19,7 +19,7 @@ impl Replay {
         Self { newest: 0, seen: Bits::new() }
     }
 
-    /// Whether `number` was taken in, or is too old to tell.
+    /// Returns true if `number` was taken in, or is too old to tell.
     #[inline]
     pub(crate) fn is_replay(&self, number: u64) -> bool {
         number <= self.newest && (self.newest - number >= WIDTH || self.seen.has(number))

@@ -5,9 +5,11 @@ use crate::send::Send;
 use crate::time::{Ticks, nanos, ticks};
 use crate::{Config, Nanos};
 
-/// Later transmissions that must have arrived before one counts as lost (RFC 9002, 6.1.1; RFC 8985, 6.2).
+/// Later transmissions that must have arrived before one counts as lost (RFC 9002, 6.1.1; RFC 8985,
+/// 6.2).
 const OVERTAKEN_BY: u64 = 3;
-/// After so many rounds of loss without a false one, reordering is forgotten (RFC 8985, 6.2, step 4).
+/// After so many rounds of loss without a false one, reordering is forgotten (RFC 8985, 6.2, step
+/// 4).
 const FORGIVEN_AFTER: u32 = 16;
 
 /// What was found lost.
@@ -31,7 +33,8 @@ pub(crate) struct Retransmit {
     /// When the newest packet that has arrived was sent, and how old that was when it was learnt.
     newest_sent: Ticks,
     newest_age: Ticks,
-    /// Quarters of the least round trip by which packets may overtake each other; more after a false loss.
+    /// Quarters of the least round trip by which packets may overtake each other; more after a
+    /// false loss.
     spin_policy: u32,
     forgiving: u32,
     /// When the oldest overtaken transmission counts as lost.
@@ -162,9 +165,10 @@ impl Retransmit {
         lost
     }
 
-    /// How long nothing may come back: after the first silence a unit is sent again to see whether the
-    /// last ones were lost (RFC 8985, 7.2), after more of them less and less often (RFC 6298, 5.5). It
-    /// never ends: a peer that computes does not poll, and who is dead is decided elsewhere.
+    /// How long nothing may come back: after the first silence a unit is sent again to see whether
+    /// the last ones were lost (RFC 8985, 7.2), after more of them less and less often (RFC 6298,
+    /// 5.5). It never ends: a peer that computes does not poll, and who is dead is decided
+    /// elsewhere.
     #[inline]
     fn silence(&self, rtt: &Rtt) -> Nanos {
         match self.backoff {
@@ -193,8 +197,8 @@ impl Retransmit {
         }
     }
 
-    /// Whether the silence has lasted too long now; then a unit must be sent again. RFC 9002, 6.2: this
-    /// alone finds nothing lost, and shrinks no window.
+    /// Returns true if the silence has lasted too long now; then a unit must be sent again. RFC
+    /// 9002, 6.2: this alone finds nothing lost, and shrinks no window.
     pub(crate) fn is_silent(&mut self, now: Nanos, send: &Send, rtt: &Rtt) -> bool {
         let silent = self.silence_ends(send, rtt) <= now;
         if silent {
@@ -209,12 +213,13 @@ impl Retransmit {
         silent
     }
 
-    /// What is under way did not arrive for a reason that is known and mended: nothing is waited for.
+    /// What is under way did not arrive for a reason that is known and mended: nothing is waited
+    /// for.
     pub(crate) fn expire(&mut self, send: &Send) {
         self.expired = send.oldest().is_some();
     }
 
-    /// Whether a unit is to be sent again whatever the window says.
+    /// Returns true if a unit is to be sent again whatever the window says.
     #[inline]
     pub(crate) fn must_probe(&self) -> bool {
         self.must_probe

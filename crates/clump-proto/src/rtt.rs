@@ -6,14 +6,14 @@ use crate::Nanos;
 const SMOOTHING_SHIFT: u32 = 3;
 /// RFC 6298, 2: `beta = 1/4`.
 const VARIATION_SHIFT: u32 = 2;
-/// What is assumed before the first sample. RFC 6298 says 1 s for the internet; between machines of one
-/// cluster this is long, and too short an assumption only costs a packet that was not needed.
+/// What is assumed before the first sample. RFC 6298 says 1 s for the internet; between machines of
+/// one cluster this is long, and too short an assumption only costs a packet that was not needed.
 const ASSUMED: Nanos = 500_000;
 /// The least is forgotten after between one and two of these, so that a longer path is noticed.
 const MIN_AGE: Nanos = 2_000_000_000;
 
-/// Estimates from samples without ambiguity: each packet's time is echoed (RFC 7323, 4), so those of
-/// units that were sent again count too.
+/// Estimates from samples without ambiguity: each packet's time is echoed (RFC 7323, 4), so those
+/// of units that were sent again count too.
 #[derive(Debug)]
 pub(crate) struct Rtt {
     smoothed: Nanos,
@@ -58,8 +58,8 @@ impl Rtt {
         }
     }
 
-    /// A round trip without what packets waited in sockets, smoothed; before the first sample, what is
-    /// assumed.
+    /// A round trip without what packets waited in sockets, smoothed; before the first sample, what
+    /// is assumed.
     #[inline]
     pub(crate) fn path(&self) -> Nanos {
         if self.path == 0 { ASSUMED } else { self.path.max(1) }
@@ -74,16 +74,16 @@ impl Rtt {
             self.variation = sample / 2;
             return;
         }
-        // RFC 7323, appendix G: more samples a round trip must not weigh more. All packets that a computing peer finds when it is back
-        // tell of the same pause.
+        // RFC 7323, appendix G: more samples a round trip must not weigh more. All packets that a
+        // computing peer finds when it is back tell of the same pause.
         if sent < self.smoothed_at {
             return;
         }
         self.smoothed_at = now;
         self.path = self.path - (self.path >> SMOOTHING_SHIFT)
             + (self.path_sample.min(sample) >> SMOOTHING_SHIFT);
-        // Such a peer says nothing about the path: no sample counts for more than four timeouts. A path that
-        // did become so long is learnt in a few samples.
+        // Such a peer says nothing about the path: no sample counts for more than four timeouts. A
+        // path that did become so long is learnt in a few samples.
         let sample = sample.min(4 * (self.smoothed + 4 * self.variation) + ASSUMED);
         let distance = self.smoothed.abs_diff(sample);
         self.variation =

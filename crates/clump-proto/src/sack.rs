@@ -2,7 +2,8 @@
 
 use clump_wire::MAX_SACK_WORDS;
 
-/// Words of selective acknowledgements; bit `i` of word `w` says that unit `ack + 1 + 64 w + i` arrived.
+/// Words of selective acknowledgements; bit `i` of word `w` says that unit `ack + 1 + 64 w + i`
+/// arrived.
 #[derive(Debug, Clone, Default)]
 pub struct SackBuf {
     words: [u64; MAX_SACK_WORDS],

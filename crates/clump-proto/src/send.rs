@@ -54,7 +54,8 @@ pub(crate) struct Acked {
     pub units: u32,
     /// Length of the longest of them.
     pub longest: usize,
-    /// All transmissions before the one of this order, less one, were overtaken by one that arrived.
+    /// All transmissions before the one of this order, less one, were overtaken by one that
+    /// arrived.
     pub order: u64,
     /// Units that had been found lost, but arrived the first time.
     pub false_losses: u32,
@@ -106,13 +107,13 @@ impl Send {
         }
     }
 
-    /// Whether no place is left for another unit.
+    /// Returns true if no place is left for another unit.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.next - self.released >= SPAN
     }
 
-    /// Whether every unit has arrived.
+    /// Returns true if every unit has arrived.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.first == self.next
@@ -224,8 +225,8 @@ impl Send {
         }
     }
 
-    /// Takes in what a packet acknowledges: all units below `ack`, and those of `sack`. `echo` is when the
-    /// newest packet was sent that its sender had received. `None` if that cannot be.
+    /// Takes in what a packet acknowledges: all units below `ack`, and those of `sack`. `echo` is
+    /// when the newest packet was sent that its sender had received. `None` if that cannot be.
     #[inline]
     pub(crate) fn handle_ack(
         &mut self,
@@ -234,7 +235,8 @@ impl Send {
         echo: Option<Ticks>,
     ) -> Option<Acked> {
         let mut acked = Acked::default();
-        // The last: that the first missing unit is one which had arrived. Nobody here forgets units.
+        // The last: that the first missing unit is one which had arrived. Nobody here forgets
+        // units.
         if ack > self.next || (ack < self.next && ack > self.first && self.arrived.has(ack)) {
             return None;
         }
@@ -283,16 +285,16 @@ impl Send {
         place.state = UnitState::Done;
         acked.units += 1;
         acked.longest = acked.longest.max(bytes);
-        // RFC 3522, 3.2 (Eifel): if what arrived last was sent before the last transmission, then an
-        // earlier one of this unit has arrived, and the last was for nothing.
+        // RFC 3522, 3.2 (Eifel): if what arrived last was sent before the last transmission, then
+        // an earlier one of this unit has arrived, and the last was for nothing.
         let first_came = place.times > 1 && echo.is_some_and(|echo| echo < place.sent);
         if state == UnitState::Lost || (first_came && place.lost_once) {
             acked.false_losses += 1;
         } else if first_came {
             acked.false_timeouts += 1;
         }
-        // RFC 8985, 6.2, step 2: a unit sent again says nothing about order where it is not clear which of
-        // its transmissions arrived.
+        // RFC 8985, 6.2, step 2: a unit sent again says nothing about order where it is not clear
+        // which of its transmissions arrived.
         let clear = place.times == 1 || echo.is_some_and(|echo| place.sent <= echo);
         if clear {
             acked.order = acked.order.max(place.order);
@@ -306,7 +308,7 @@ impl Send {
         }
     }
 
-    /// Whether a unit is known to have arrived.
+    /// Returns true if a unit is known to have arrived.
     pub(crate) fn has_arrived(&self, unit: u64) -> bool {
         unit < self.first || (unit < self.next && self.arrived.has(unit))
     }

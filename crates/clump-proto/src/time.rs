@@ -1,4 +1,5 @@
-//! Time: nanoseconds of some clock that never goes back, and the 64 ns ticks in which headers count it.
+//! Time: nanoseconds of some clock that never goes back, and the 64 ns ticks in which headers count
+//! it.
 
 /// Nanoseconds since any fixed moment, by a clock that never goes back.
 pub type Nanos = u64;

@@ -11,7 +11,8 @@ use crate::{Config, Nanos};
 /// One unit may always go out when nothing is under way, however long: a UDP datagram at most.
 const MAX_UNIT: usize = 65_507;
 
-/// How far control messages may go beyond the window: a small part of the least that a peer's socket holds.
+/// How far control messages may go beyond the window: a small part of the least that a peer's
+/// socket holds.
 const MAX_BEYOND: usize = 16 << 10;
 
 /// The limits of what may be under way.
@@ -43,7 +44,8 @@ impl Window {
             pacing: Pacing::new(now),
             fixed,
             most: config.max_window_bytes,
-            // Both ends have one configuration, so what this end lets in at first the other does too.
+            // Both ends have one configuration, so what this end lets in at first the other does
+            // too.
             peer: config.receive_window_bytes,
             ask_at: Nanos::MAX,
             asked: 0,
@@ -53,7 +55,7 @@ impl Window {
         }
     }
 
-    /// Whether the control of congestion has a say.
+    /// Returns true if the control of congestion has a say.
     #[inline]
     pub(crate) fn adapts(&self) -> bool {
         self.fixed.is_none()
@@ -132,7 +134,7 @@ impl Window {
         }
     }
 
-    /// Whether a unit that was lost may go out again.
+    /// Returns true if a unit that was lost may go out again.
     #[inline]
     pub(crate) fn admits(&self, now: Nanos, bytes: usize, send: &Send, rtt: &Rtt) -> bool {
         let units_in_flight = send.bytes_in_flight();
@@ -153,14 +155,14 @@ impl Window {
         self.ask_at = if bytes == 0 { now.saturating_add(self.ask_floor) } else { Nanos::MAX };
     }
 
-    /// When to ask a peer that closed its window: RFC 9293, 3.8.6.1 (a probe, backed off as timeouts are).
-    /// With units under way their acknowledgements tell.
+    /// When to ask a peer that closed its window: RFC 9293, 3.8.6.1 (a probe, backed off as
+    /// timeouts are). With units under way their acknowledgements tell.
     #[inline]
     pub(crate) fn probe_deadline(&self, send: &Send) -> Nanos {
         if send.open_bytes() == 0 { self.ask_at } else { Nanos::MAX }
     }
 
-    /// Whether to ask now; then it counts as asked.
+    /// Returns true if to ask now; then it counts as asked.
     pub(crate) fn is_probe_due(&mut self, now: Nanos, send: &Send) -> bool {
         let due = self.probe_deadline(send) <= now;
         if due {

@@ -15,7 +15,8 @@ fn on_link(config: &Config, change: impl Fn(&mut pair::Link)) -> Pair {
     pair
 }
 
-/// Sends for `time` and gives bytes a millisecond that arrived, and the mean window of the second half.
+/// Sends for `time` and gives bytes a millisecond that arrived, and the mean window of the second
+/// half.
 fn measure(pair: &mut Pair, time: u64) -> (u64, usize) {
     pair.offer(0, 100_000_000);
     pair.pass(time / 2);

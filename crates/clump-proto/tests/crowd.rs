@@ -119,6 +119,7 @@ fn eight_senders_share_a_long_queue_a_marking_one_and_a_short_one() {
     let queue = Link { rate: TEN_GBIT, delay: 10 * US, queue: 2_000_000, ..Link::default() };
     incast(8, &queue, 5);
     incast(8, &Link { mark_from: 60_000, ..queue.clone() }, 5);
-    // Chance decides whose packets a full queue drops, and only loss tells: less even, and no collapse.
+    // Chance decides whose packets a full queue drops, and only loss tells: less even, and no
+    // collapse.
     incast(8, &Link { queue: 150_000, ..queue }, 3);
 }

@@ -1,5 +1,5 @@
-//! Authenticated peers that say anything at all: nothing panics, nothing grows, nothing is believed that
-//! cannot be.
+//! Authenticated peers that say anything at all: nothing panics, nothing grows, nothing is believed
+//! that cannot be.
 
 use clump_proto::{Channel, Config, Nanos, SackBuf, UnitStatus};
 use clump_wire::{Flags, Header, PacketKind};

@@ -120,8 +120,8 @@ fn narrow(mtu: usize, delay: u64) -> Pair {
     pair
 }
 
-/// Sends units of 1472 bytes until they are found too long, and from then on as many bytes as pass; how long it took
-/// until units arrived again.
+/// Sends units of 1472 bytes until they are found too long, and from then on as many bytes as pass;
+/// how long it took until units arrived again.
 fn survives(pair: &mut Pair, units: u64) -> u64 {
     let from = pair.now;
     pair.offer(0, units);

@@ -1,5 +1,5 @@
-//! Against a naive model, and random plans of faults: a phase in which everything goes wrong, then one in
-//! which the network is whole and everything must complete, each unit exactly once.
+//! Against a naive model, and random plans of faults: a phase in which everything goes wrong, then
+//! one in which the network is whole and everything must complete, each unit exactly once.
 
 mod pair;
 
@@ -35,8 +35,8 @@ fn heal(pair: &mut Pair) {
     }
 }
 
-/// One plan: phases of faults, work and absence at random, then healing. Bytes of memory are bounded by what
-/// is asserted everywhere: at most 1024 units under way.
+/// One plan: phases of faults, work and absence at random, then healing. Bytes of memory are
+/// bounded by what is asserted everywhere: at most 1024 units under way.
 fn plan(seed: u64) {
     let mut pick = Chance::new(seed ^ 0x5eed);
     let config = Config {
@@ -117,8 +117,8 @@ fn stamped(channel: &mut Channel, now: Nanos, kind: PacketKind, unit: u64) -> (H
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The wire is a bag out of which packets are taken in any order. What the channel says of each unit is
-    /// what sets of all units and all numbers say.
+    /// The wire is a bag out of which packets are taken in any order. What the channel says of each
+    /// unit is what sets of all units and all numbers say.
     #[test]
     fn as_sets_would(steps in proptest::collection::vec(any_step(), 1..600)) {
         let config = Config { ack_delay: 1 << 60, ..Config::default() };
@@ -148,7 +148,8 @@ proptest! {
                         prop_assert_eq!(unit == UnitStatus::None, !fresh);
                     } else {
                         here.handle_packet(now, &header, &sack, 64, false);
-                        // Of what this packet knew, all that lies in one row from the first is free.
+                        // Of what this packet knew, all that lies in one row from the first is
+                        // free.
                         model.acked.extend(&acks[&header.number]);
                     }
                 }

@@ -1,48 +1,49 @@
-//! Polls that find nothing, again and again: when a program's own polling loop gives way.
+//! Backoff of a program's own polling loop: repeated polls that find nothing yield the processor.
 //!
-//! `while !seen { poll() }` waits without saying so. With a core of its own such a loop is the fastest way to
-//! wait, and nothing is to be won by disturbing it; with more ranks, proxies or programs than cores it keeps the
-//! processor from whoever is to send what it waits for. What tells the two apart is what a yield costs
-//! ([`crate::yielding`]): one that returns at once is followed by twice as many polls before the next, one that
-//! let others run by few. Where yields go to a program that computes, the loop sleeps for a moment instead, as a
-//! blocking call would, and is woken by what arrives.
+//! A loop `while !seen { poll() }` waits without saying so. With a core of its own such a loop is
+//! the fastest way to wait, and disturbing it gains nothing. With more ranks, proxies or programs
+//! than cores it keeps the processor from the rank that is to send what it waits for. The cost of a
+//! yield tells the two apart ([`crate::yielding`]): one that returns at once is followed by twice
+//! as many polls before the next, one that let others run by few. Where yields go to a program that
+//! computes, the loop sleeps for a moment instead, as a blocking call would, and is woken by
+//! arrivals.
 //!
-//! A program that works between its polls does not wait: it is told by the time between them
-//! ([`PollWindow`]), or by what it sends and handles meanwhile, and never gives way.
+//! A program that works between its polls does not wait. The time between polls ([`PollWindow`]),
+//! or what it sends and handles meanwhile, shows it, and it never yields.
 
 use crate::waiter::{SpinPolicy, WaitStep};
 use crate::yielding::Yielded;
 use clump_os::clock;
 
-/// Polls in vain from one question whether to give way to the next, with a core of one's own.
+/// Empty polls between two checks of whether to yield, with a core of one's own.
 pub const WINDOW: u32 = 256;
-/// The same where the last yield let others run.
+/// Empty polls between two such checks where the last yield let others run.
 pub const CROWDED_WINDOW: u32 = 2;
 
-/// Time of polling in vain before the first yield, in ns; doubled by each that returns at once.
+/// Time of empty polls before the first yield, in ns; doubled by each yield that returns at once.
 const MIN_PAUSE_NS: u64 = 2_000;
 /// Longest time between yields: they cost less than a thousandth of it.
 const MAX_PAUSE_NS: u64 = 1_000_000;
 
-/// A program that polls less often than this works in between. A poll in vain takes some 10 ns, several times as much
-/// without optimization.
+/// Longest time per poll, in ns, of a program that does nothing in between. An empty poll takes
+/// some 10 ns, several times as much without optimization.
 const BACK_TO_BACK_NS: u64 = if cfg!(debug_assertions) { 2_000 } else { 200 };
 
 fn cycles(ns: u64) -> u64 {
     ns * clock::cycles_per_us() / 1000
 }
 
-/// Some polls in a row, and how long they took: whether the program did anything else between them.
+/// A run of polls and the time it took, which shows if the program did anything else between them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PollWindow {
     /// Number of the first poll.
     from: u32,
-    /// When it began, in cycles; 0: it has not.
+    /// Time at which the run began, in cycles; 0 if it has not.
     began: u64,
 }
 
 impl PollWindow {
-    /// One that has not begun.
+    /// A window that has not begun.
     pub const NONE: Self = Self { from: 0, began: 0 };
 
     /// Begins with the poll of that number; numbers wrap.
@@ -50,7 +51,8 @@ impl PollWindow {
         (self.from, self.began) = (poll, clock::cycles());
     }
 
-    /// Whether the polls up to number `poll` have followed each other without much between them.
+    /// Returns true if the polls up to number `poll` have followed each other without much between
+    /// them.
     pub fn is_back_to_back(&self, poll: u32) -> bool {
         self.took_at_most(poll, clock::cycles().wrapping_sub(self.began), cycles(BACK_TO_BACK_NS))
     }
@@ -60,27 +62,29 @@ impl PollWindow {
     }
 }
 
-/// One thread's polls in vain.
+/// Empty polls of one thread.
 #[derive(Debug, Default)]
 pub struct PollBackoff {
-    /// When the first of them was, in cycles; 0 before.
+    /// Time of the first of them, in cycles; 0 before.
     since: u64,
-    /// What had been sent and handled by then.
+    /// Messages sent and handled by then.
     activity: u64,
     /// Yields since.
     yields: u32,
-    /// Cycles of polling in vain before the next yield, with a core of one's own; 0 before the first.
+    /// Cycles of empty polls before the next yield, with a core of one's own; 0 before the first.
     pause: u64,
 }
 
 impl PollBackoff {
-    /// The program does something else than polling, and has sent and handled so much so far: a row begins anew.
+    /// Begins a new run: the program does something else than polling, and has sent and handled
+    /// `activity` messages so far.
     pub fn begin(&mut self, activity: u64) {
         (self.since, self.activity, self.yields) = (clock::cycles().max(1), activity, 0);
     }
 
-    /// To be called after a window of polls in vain, with what the thread has sent and handled so far: yields if
-    /// it is time. [`WaitStep::Sleep`]: others compute, sleep for a moment instead.
+    /// Yields if it is time. To be called after a window of empty polls, with the number of
+    /// messages that the thread has sent and handled so far. Returns [`WaitStep::Sleep`] if other
+    /// programs compute: sleep for a moment instead.
     pub fn step(&mut self, spin_policy: &SpinPolicy, activity: u64) -> WaitStep {
         let now = clock::cycles();
         if self.since == 0 || activity != self.activity {
@@ -95,7 +99,7 @@ impl PollBackoff {
                 WaitStep::Yielded
             }
             WaitStep::Sleep => {
-                // What the next yields cost shows whether the others are still there.
+                // The cost of the next yields shows if the others are still there.
                 (self.since, self.yields) = (now, 0);
                 WaitStep::Sleep
             }
@@ -103,19 +107,19 @@ impl PollBackoff {
         }
     }
 
-    /// Something arrived with the yield or the sleep that was the last step: perhaps others ran, however short it was,
-    /// so the next yield comes as soon as the first. Not at once: with a core of its own a loop that yields for as long
-    /// as a round trip takes would find something each time.
+    /// Notes that something arrived during the last yield or sleep. Perhaps others ran, however
+    /// short it was, so the next yield comes as soon as the first. Not at once: with a core of its
+    /// own a loop that yields for as long as a round trip takes would find something each time.
     pub fn note_arrival(&mut self) {
         self.pause = 0;
     }
 
-    /// How many polls in vain to wait for the next step.
+    /// Returns the number of empty polls before the next step.
     pub fn window(spin_policy: &SpinPolicy) -> u32 {
         if spin_policy.crowded() { CROWDED_WINDOW } else { WINDOW }
     }
 
-    /// What to do after `idle` cycles of polling in vain.
+    /// Returns the step after `idle` cycles of empty polls.
     fn due(&self, idle: u64, spin_policy: &SpinPolicy) -> WaitStep {
         if !spin_policy.crowded() {
             let pause = self.pause.max(cycles(MIN_PAUSE_NS));

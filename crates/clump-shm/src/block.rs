@@ -6,16 +6,16 @@ use crate::queue::QueueTail;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
 
-/// What a sender has to look at before each message: one line that changes rarely.
+/// Words that a sender reads before each message: one line that changes rarely.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct AccessLine {
-    /// Generation and whether the endpoint is open.
+    /// Generation, and an open bit.
     state: AtomicU64,
     tag: AtomicU64,
     segment_offset: AtomicU64,
     segment_bytes: AtomicU64,
-    /// Whether every tag is admitted: 0 or 1.
+    /// 1 if every tag is admitted, else 0.
     everyone: AtomicU64,
 }
 
@@ -33,14 +33,14 @@ pub struct EndpointBlock {
 unsafe impl SharedLayout for EndpointBlock {}
 const _: () = assert!(size_of::<EndpointBlock>() <= ENDPOINT_HEADER);
 
-/// Whether an endpoint takes messages.
+/// State of an endpoint as its senders see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Openness {
-    /// It does.
+    /// It takes messages.
     Open,
     /// It has closed, and reads nothing any more.
     Closed,
-    /// Nothing was ever opened under that name, or something else is there now.
+    /// No endpoint was ever opened under that name, or another is there now.
     Absent,
 }
 
@@ -48,36 +48,37 @@ const CLOSED: u64 = 0;
 const OPEN: u64 = 1;
 
 impl EndpointBlock {
-    /// The access word of an open endpoint of this generation.
+    /// Returns the access word of an open endpoint of this generation.
     pub(crate) fn open_word(generation: u32) -> u64 {
         u64::from(generation) << 8 | OPEN
     }
 
-    /// Whether the endpoint is open under the generation behind `open_word`, and its tag is `tag`.
+    /// Returns true if the endpoint is open under the generation behind `open_word`, and its tag is
+    /// `tag`.
     #[inline(always)]
     pub(crate) fn admits(&self, open_word: u64, tag: u64) -> bool {
         self.access.state.load(Ordering::Acquire) == open_word && self.admits_tag(tag)
     }
 
-    /// The words that [`EndpointBlock::admits`] compares: state and tag.
+    /// Returns the words that [`EndpointBlock::admits`] compares: state and tag.
     pub(crate) fn access_words(&self) -> (&AtomicU64, &AtomicU64) {
         (&self.access.state, &self.access.tag)
     }
 
-    /// Whether senders that know `tag` may send.
+    /// Returns true if senders that know `tag` may send.
     #[inline(always)]
     pub fn admits_tag(&self, tag: u64) -> bool {
         self.access.tag.load(Ordering::Relaxed) == tag
             || self.access.everyone.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the endpoint is open under the generation behind `open_word`.
+    /// Returns true if the endpoint is open under the generation behind `open_word`.
     #[inline(always)]
     pub(crate) fn is_open_as(&self, open_word: u64) -> bool {
         self.access.state.load(Ordering::Acquire) == open_word
     }
 
-    /// Where the endpoint of this generation stands.
+    /// Returns the state of the endpoint of this generation.
     pub fn openness(&self, generation: u32) -> Openness {
         let word = self.access.state.load(Ordering::Acquire);
         match (word >> 8 == u64::from(generation), word & 0xff) {
@@ -87,17 +88,17 @@ impl EndpointBlock {
         }
     }
 
-    /// Whether the endpoint of this generation will be the first that is opened here.
+    /// Returns true if the endpoint of this generation will be the first that is opened here.
     pub fn is_awaited_as(&self, generation: u32) -> bool {
         generation == 1 && self.generation() == 0
     }
 
-    /// Whether an endpoint of this generation was open here once and is not any more.
+    /// Returns true if an endpoint of this generation was open here once and is not any more.
     pub fn was_open_as(&self, generation: u32) -> bool {
         (1..self.generation()).contains(&generation)
     }
 
-    /// The generation last opened here; zero for none.
+    /// Returns the generation last opened here; zero for none.
     pub(crate) fn generation(&self) -> u32 {
         (self.access.state.load(Ordering::Acquire) >> 8) as u32
     }
@@ -117,7 +118,7 @@ impl EndpointBlock {
         self.access.state.store(u64::from(generation) << 8 | CLOSED, Ordering::SeqCst);
     }
 
-    /// The tag that senders must know.
+    /// Returns the tag that senders must know.
     pub fn tag(&self) -> u64 {
         self.access.tag.load(Ordering::Relaxed)
     }
@@ -132,7 +133,7 @@ impl EndpointBlock {
         self.access.tag.store(tag, Ordering::Release);
     }
 
-    /// Where in the node's memory the endpoint's segment lies, and its bytes.
+    /// Returns the offset of the endpoint's segment in the node's memory, and its bytes.
     pub fn segment(&self) -> (u64, u64) {
         let bytes = self.access.segment_bytes.load(Ordering::Acquire);
         (self.access.segment_offset.load(Ordering::Relaxed), bytes)
@@ -143,13 +144,13 @@ impl EndpointBlock {
         self.access.segment_bytes.store(bytes, Ordering::Release);
     }
 
-    /// The endpoint's doorbell.
+    /// Returns the endpoint's doorbell.
     #[inline(always)]
     pub fn doorbell(&self) -> &Doorbell {
         &self.doorbell
     }
 
-    /// The endpoint's counters; written by its owner alone.
+    /// Returns the endpoint's counters; written by its owner alone.
     pub fn counters(&self) -> &[AtomicU64; 128] {
         &self.counters
     }

@@ -1,9 +1,8 @@
-//! Payload bytes in shared memory: the bulk ring of a lane, and bytes of which nobody may take a
-//! reference.
+//! Payload bytes in shared memory: the bulk ring of a lane, and bytes that must not be borrowed.
 //!
-//! The sender of a lane writes an entry in one piece, never across the end of the ring, and the receiver
-//! computes where it lies from the lengths of the entries before it: no offset is read from shared
-//! memory (invariant 5 of the crate).
+//! The sender of a lane writes an entry in one piece, never across the end of the ring, and the
+//! receiver computes where it lies from the lengths of the entries before it: no offset is read
+//! from shared memory (invariant 5 of the crate).
 
 use std::ptr::NonNull;
 
@@ -24,12 +23,13 @@ impl Bulk {
         Self { base, bytes }
     }
 
-    /// How many bytes the ring holds.
+    /// Returns the bytes that the ring holds.
     pub(crate) fn len(self) -> usize {
         self.bytes
     }
 
-    /// Where an entry of `len` bytes starts when the ring stands at `at`: never across the end.
+    /// Returns where an entry of `len` bytes starts when the ring stands at `at`: never across the
+    /// end.
     pub(crate) fn place(self, at: u64, len: usize) -> u64 {
         let ring = self.bytes as u64;
         let left = ring - at % ring;
@@ -41,15 +41,15 @@ impl Bulk {
         unsafe { self.base.add((at % self.bytes as u64) as usize) }
     }
 
-    /// The `len` bytes of an entry that starts at `at`, as [`Bulk::place`] says, or fewer where the ring
-    /// ends before them.
+    /// Returns the `len` bytes of an entry that starts at `at`, as [`Bulk::place`] returned it, or
+    /// fewer where the ring ends before them.
     pub(crate) fn bytes_at(self, at: u64, len: usize) -> SharedBytes {
         let left = self.bytes - (at % self.bytes as u64) as usize;
         SharedBytes { base: self.address(at), len: len.min(left) }
     }
 }
 
-/// Entries of a bulk ring start on cache lines.
+/// Returns the bytes that an entry takes: entries of a bulk ring start on cache lines.
 pub(crate) fn padded(len: usize) -> u64 {
     len.next_multiple_of(64) as u64
 }
@@ -72,23 +72,23 @@ impl SharedBytes {
         Self { base, len }
     }
 
-    /// How many bytes.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Where they lie.
+    /// Returns their address.
     #[inline(always)]
     pub fn as_ptr(&self) -> *const u8 {
         self.base.as_ptr()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The bytes from `from`, at most `len` of them; clamped to what there is.
+    /// Returns the bytes from `from`, at most `len` of them; clamped to what there is.
     pub fn part(&self, from: usize, len: usize) -> SharedBytes {
         let from = from.min(self.len);
         // SAFETY: `from` is at most `len`.

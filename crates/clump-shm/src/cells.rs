@@ -1,55 +1,56 @@
 //! Mapped memory as words that many processes read and write at once.
 //!
-//! Every access is atomic: a naturally aligned piece of 1, 2, 4 or 8 bytes is never torn, and longer ones
-//! are made of such pieces. So what local ranks do to a segment and what its network interface does for
-//! remote ones agree.
+//! Every access is atomic: a naturally aligned access of 1, 2, 4 or 8 bytes is never torn, and
+//! longer ones are made of such accesses. So accesses of local ranks to a segment and those of its
+//! network interface for remote ranks are compatible.
 
 use clump_os::map::Mapping;
 use clump_os::sync::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
-/// See the module.
+/// Words of a mapping that many processes read and write atomically at once.
 #[derive(Debug, Clone)]
 pub struct Cells {
     map: Mapping,
 }
 
-/// Types of which a cell may be made, by their bytes.
+/// Defines accessors of cells, by their type.
 macro_rules! cell {
     ($name:ident, $cell:ty, $doc:literal) => {
         #[doc = $doc]
-        /// `None` when it is not all inside, or not aligned.
+        /// Returns `None` when it is not all inside, or not aligned.
         #[inline(always)]
         pub fn $name(&self, offset: u64) -> Option<&$cell> {
             const BYTES: u64 = size_of::<$cell>() as u64;
             if !self.holds(offset, BYTES) || !offset.is_multiple_of(BYTES) {
                 return None;
             }
-            // SAFETY: in bounds and aligned (just checked; mappings are page aligned); the mapping lives as
-            // long as the reference, and everybody who shares the memory uses atomics or raw copies.
+            // SAFETY: in bounds and aligned (just checked; mappings are page aligned); the mapping
+            // lives as long as the reference, and all processes that share the memory use atomics
+            // or raw copies.
             Some(unsafe { self.map.base().add(offset as usize).cast::<$cell>().as_ref() })
         }
     };
 }
 
 impl Cells {
-    /// The words of a mapping.
+    /// Creates cells over a mapping.
     pub fn over(map: Mapping) -> Self {
         Self { map }
     }
 
-    /// The first byte, for who checks and keeps by himself.
+    /// Returns the address of the first byte. The caller checks bounds and keeps the memory mapped.
     #[inline(always)]
     pub fn base(&self) -> std::ptr::NonNull<u8> {
         self.map.base()
     }
 
-    /// Bytes that are mapped.
+    /// Returns the number of bytes that are mapped.
     #[inline(always)]
     pub fn bytes(&self) -> u64 {
         self.map.bytes() as u64
     }
 
-    /// Whether `[offset, offset + bytes)` lies inside.
+    /// Returns true if `[offset, offset + bytes)` lies inside.
     #[inline(always)]
     pub fn holds(&self, offset: u64, bytes: u64) -> bool {
         offset.checked_add(bytes).is_some_and(|end| end <= self.bytes())
@@ -60,7 +61,7 @@ impl Cells {
     cell!(quarter, AtomicU16, "The 16-bit word at `offset`.");
     cell!(byte, AtomicU8, "The byte at `offset`.");
 
-    /// `count` words from `offset` on. `None` when they are not all inside, or not aligned.
+    /// Returns `count` words from `offset` on; `None` when they are not all inside, or not aligned.
     pub fn words(&self, offset: u64, count: usize) -> Option<&[AtomicU64]> {
         let bytes = u64::try_from(count).ok()?.checked_mul(8)?;
         if !self.holds(offset, bytes) || !offset.is_multiple_of(8) {
@@ -73,7 +74,8 @@ impl Cells {
         })
     }
 
-    /// Copies `to.len()` bytes from `offset` on; false, and nothing copied, when they are not all inside.
+    /// Copies `to.len()` bytes from `offset` on; returns false, and copies nothing, when they are
+    /// not all inside.
     #[inline]
     pub fn read(&self, offset: u64, to: &mut [u8]) -> bool {
         if !self.holds(offset, to.len() as u64) {
@@ -99,7 +101,7 @@ impl Cells {
         true
     }
 
-    /// Copies `from` to `offset`; false, and nothing written, when it does not fit.
+    /// Copies `from` to `offset`; returns false, and writes nothing, when it does not fit.
     #[inline]
     pub fn write(&self, offset: u64, from: &[u8]) -> bool {
         if !self.holds(offset, from.len() as u64) {
@@ -158,7 +160,7 @@ impl Cells {
     }
 }
 
-/// The largest aligned piece at `at` of which `left` bytes are left.
+/// Returns the bytes of the largest aligned access at `at` of which `left` bytes are left.
 #[inline(always)]
 fn step(at: u64, left: usize) -> usize {
     let aligned = 1_usize << at.trailing_zeros().min(3);

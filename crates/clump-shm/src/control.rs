@@ -1,4 +1,4 @@
-//! The control lines of a lane: whose it is, how far it was read, whether its receiver looks.
+//! The control lines of a lane: its owner, its credit, and its poll flag.
 
 use crate::shared::SharedLayout;
 use crate::slot::Slot;
@@ -10,7 +10,8 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 pub struct LaneControl {
     owner: OwnerLine,
     pub(crate) temperature: PollFlag,
-    /// The sender reads what stands before this with every message, and processors fetch neighbours.
+    /// Padding: the sender reads what stands before this with every message, and processors
+    /// prefetch neighbouring lines.
     apart: [Slot; 2],
     pub(crate) credit: CreditLine,
     behind: [Slot; 3],
@@ -21,12 +22,13 @@ pub struct LaneControl {
 struct OwnerLine {
     /// Name of the sending endpoint; zero while the lane is free.
     owner: AtomicU64,
-    /// One more than the lane at the sender's endpoint that takes replies; zero: this lane carries replies.
+    /// One more than the lane at the sender's endpoint that takes replies; zero: this lane carries
+    /// replies.
     link: AtomicU64,
     /// Set by a sender that will send no more.
     retired: AtomicU32,
-    /// Of a lane for replies: whether its sender took it up ([`TAKEN_UP`]) or was too late
-    /// ([`WITHDRAWN`]).
+    /// Of a lane for replies: [`TAKEN_UP`] if its sender took it up, [`WITHDRAWN`] if it was too
+    /// late.
     answer: AtomicU32,
 }
 
@@ -40,11 +42,12 @@ const WITHDRAWN: u32 = 2;
 pub(crate) struct CreditLine {
     pub(crate) head: AtomicU64,
     pub(crate) bulk_head: AtomicU64,
-    /// A [`CreditRequest`] that is not answered yet, or 0. Written by the sender, cleared by the receiver.
+    /// A [`CreditRequest`] that is not answered yet, or 0. Written by the sender, cleared by the
+    /// receiver.
     pub(crate) requested: AtomicU32,
 }
 
-/// What a sender that waits for credit wants to be woken for.
+/// A credit request of a waiting sender: what it is to be woken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum CreditRequest {
@@ -55,7 +58,7 @@ pub enum CreditRequest {
 }
 
 impl CreditRequest {
-    /// The request that those bits stand for; other processes write them.
+    /// Returns the request that those bits stand for; other processes write them.
     fn from_bits(bits: u32) -> Option<Self> {
         match bits {
             1 => Some(Self::Room),
@@ -66,7 +69,7 @@ impl CreditRequest {
 }
 
 impl CreditLine {
-    /// The request that waits for an answer.
+    /// Returns the credit request that waits for an answer.
     pub(crate) fn request(&self) -> Option<CreditRequest> {
         // SYNC 18: pairs with LaneSender::request_credit
         CreditRequest::from_bits(self.requested.load(Ordering::Acquire))
@@ -76,7 +79,7 @@ impl CreditLine {
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct PollFlag {
-    /// Zero while the receiver polls the lane.
+    /// Zero while notification is armed; 1 while the receiver polls the lane.
     pub(crate) hot: AtomicU32,
 }
 
@@ -84,7 +87,7 @@ pub(crate) struct PollFlag {
 unsafe impl SharedLayout for LaneControl {}
 
 impl LaneControl {
-    /// Takes the lane for the endpoint named `owner`; false when somebody has it.
+    /// Claims the lane for the endpoint named `owner`; returns false when it is taken.
     pub fn claim(&self, owner: u64, link: u64) -> bool {
         let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
         if self.owner.owner.compare_exchange(0, owner, new, old).is_err() {
@@ -97,41 +100,44 @@ impl LaneControl {
         true
     }
 
-    /// The sending endpoint; zero while the lane is free.
+    /// Returns the name of the sending endpoint; zero while the lane is free.
     pub fn owner(&self) -> u64 {
         self.owner.owner.load(Ordering::Acquire)
     }
 
-    /// The lane for replies at the sender's endpoint; `None` when this one carries replies itself.
+    /// Returns the lane for replies at the sender's endpoint; `None` when this one carries replies
+    /// itself.
     pub fn link(&self) -> Option<u64> {
         self.owner.link.load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// Whether the sender said that it sends no more.
+    /// Returns true if the sender has retired the lane: it sends no more.
     pub fn retired(&self) -> bool {
         self.owner.retired.load(Ordering::Acquire) != 0
     }
 
-    /// The sender sends no more. Its receiver frees the lane once it has read everything.
+    /// Retires the lane: the sender sends no more. Its receiver frees the lane once it has read
+    /// everything.
     pub fn retire(&self) {
         self.owner.retired.store(1, Ordering::Release);
     }
 
-    /// The replying endpoint takes the lane up; false when it may not use it any more.
+    /// Takes the lane up for the replying endpoint; returns false when it may not use it any more.
     pub fn take_up(&self) -> bool {
         let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
         let answer = self.owner.answer.compare_exchange(0, TAKEN_UP, new, old);
         answer.is_ok() || answer == Err(TAKEN_UP)
     }
 
-    /// The closed requester takes the lane back; false when the replying endpoint knows it.
+    /// Withdraws the lane for the closed requester; returns false when the replying endpoint knows
+    /// it.
     pub fn withdraw(&self) -> bool {
         let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
         let answer = self.owner.answer.compare_exchange(0, WITHDRAWN, new, old);
         answer.is_ok() || answer == Err(WITHDRAWN)
     }
 
-    /// Whether anybody ever claimed the lane since it was last reset.
+    /// Returns true if the lane was ever claimed since it was last reset.
     pub fn was_used(&self) -> bool {
         self.owner() != 0
             || self.owner.link.load(Ordering::Relaxed) != 0
@@ -139,8 +145,8 @@ impl LaneControl {
             || self.stand() != (0, 0)
     }
 
-    /// Makes the lane as it was at first: what its last users left unread is gone. Only while it has
-    /// neither sender nor receiver.
+    /// Resets the lane to its initial state; unread messages are dropped. Only while it has neither
+    /// sender nor receiver.
     pub fn reset(&self, slots: &[Slot]) {
         for slot in slots {
             slot.header.store(0, Ordering::Relaxed);
@@ -154,13 +160,14 @@ impl LaneControl {
         self.free();
     }
 
-    /// Where the last user left slots and bulk ring. Nobody gets beyond [`FARTHEST`] by sending.
+    /// Returns the positions in slots and bulk ring that the last user left. Sending never reaches
+    /// [`FARTHEST`].
     pub(crate) fn stand(&self) -> (u64, u64) {
         let head = self.credit.head.load(Ordering::Acquire);
         (head & FARTHEST, self.credit.bulk_head.load(Ordering::Acquire) & FARTHEST)
     }
 
-    /// Frees the lane: nobody may use it any more under its old owner.
+    /// Frees the lane: its old owner may not use it any more.
     pub fn free(&self) {
         self.owner.owner.store(0, Ordering::Release);
     }

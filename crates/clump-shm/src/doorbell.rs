@@ -1,4 +1,4 @@
-//! The doorbell of an endpoint: which cold lanes and queues have messages.
+//! The doorbell of an endpoint: one bit for each armed lane and queue that has messages.
 
 use crate::park::Park;
 use crate::shared::{Shared, SharedLayout};
@@ -14,10 +14,10 @@ pub const LANE_WORDS: usize = 16;
 pub const REQUEST_QUEUE: u32 = (LANE_WORDS * 64) as u32;
 /// Bit of the shared queue of replies.
 pub const REPLY_QUEUE: u32 = REQUEST_QUEUE + 1;
-/// Bit of the mail that the network has left for the endpoint.
+/// Bit of the messages that the network has queued for the endpoint.
 pub const MAIL: u32 = REQUEST_QUEUE + 2;
 
-/// One bit per lane and queue, and a summary that a poll reads: one load while nobody rings.
+/// One bit per lane and queue, and a summary that a poll reads: one load while no doorbell rings.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Doorbell {
@@ -38,18 +38,18 @@ impl Doorbell {
         self.summary.fetch_or(1 << word, order(Site::DoorbellRing, Ordering::AcqRel));
     }
 
-    /// What says whether somebody rang: not zero then.
+    /// Returns the summary word: not zero if the doorbell was rung.
     pub fn summary(&self) -> &AtomicU64 {
         &self.summary
     }
 
-    /// Whether somebody rang since the last [`Doorbell::collect`].
+    /// Returns true if the doorbell was rung since the last [`Doorbell::collect`].
     #[inline(always)]
     pub fn rung(&self) -> bool {
         self.summary.load(Ordering::Relaxed) != 0
     }
 
-    /// Clears all bits and hands them to `each`.
+    /// Clears all bits and passes them to `each`.
     #[cold]
     pub fn collect(&self, mut each: impl FnMut(u32)) {
         // SYNC 4: pairs with ring
@@ -66,24 +66,24 @@ impl Doorbell {
     }
 }
 
-/// A sender's way to get the attention of a receiver.
+/// A sender's handle to the doorbell and park of its receiver.
 #[derive(Debug, Clone)]
 pub struct DoorbellHandle {
     /// The receiver's doorbell.
     pub doorbell: Shared<Doorbell>,
-    /// Where the receiver sleeps.
+    /// Park on which the receiver sleeps.
     pub park: Shared<Park>,
-    /// What wakes the receiver there, on a job with several nodes.
+    /// Alarm that wakes the receiver there, on a job with several nodes.
     pub alarm: Option<Arc<Alarm>>,
     /// This sender's bit.
     pub bit: u32,
-    /// How the job orders publishing and looking for sleepers.
+    /// Fence between publishing and the check for sleepers.
     pub fence: FenceKind,
-    /// What ringing cost so far.
+    /// Rings and wake-ups so far.
     pub tally: Cell<Tally>,
 }
 
-/// How often a sender rang, and how often that took a system call.
+/// Numbers of rings, and of those that took a system call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Doorbells rung.
@@ -93,7 +93,7 @@ pub struct Tally {
 }
 
 impl DoorbellHandle {
-    /// To be called after each publication in a lane: rings if the receiver does not poll it.
+    /// Rings if the receiver does not poll the lane. To be called after each publication in a lane.
     #[inline(always)]
     pub fn after_publish(&self, hot: &AtomicU32) {
         fence::light(self.fence);

@@ -1,4 +1,4 @@
-//! What can go wrong with a node's memory.
+//! Errors of a node's memory.
 
 use clump_os::OsError;
 
@@ -25,7 +25,7 @@ pub enum Error {
     /// Too many ranks, or none.
     #[error("a job holds 1 to {most} ranks, not {asked}; start fewer ranks (-n)")]
     RankCount {
-        /// What was asked for.
+        /// The number asked for.
         asked: usize,
         /// The limit.
         most: usize,
@@ -35,7 +35,7 @@ pub enum Error {
         "{asked} network interfaces on each of {nodes} nodes are too many; use fewer proxies (--ni)"
     )]
     InterfaceCount {
-        /// What was asked for, of each node.
+        /// The number asked for, of each node.
         asked: u32,
         /// Nodes of the job.
         nodes: u32,
@@ -59,5 +59,5 @@ pub enum Error {
     },
 }
 
-/// What calls of this crate return.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,5 +1,6 @@
-//! Segments that a rank exports for one-sided access: their names, and the table in the rank's block that
-//! says where they lie. The rank writes its table; ranks of its node and its network interface read it.
+//! Segments that a rank exports for one-sided access: their names, and the table in the rank's
+//! block that says where they lie. The rank writes its table; ranks of its node and its network
+//! interface read it.
 
 use crate::name::Name;
 use clump_os::sync::{AtomicU64, Ordering};
@@ -7,8 +8,8 @@ use clump_os::sync::{AtomicU64, Ordering};
 /// Segments that a rank may export at one time.
 pub const EXPORTS: usize = 64;
 
-/// The global name of a segment: rank, place in its table, and which use of that place; laid out as the
-/// name of an endpoint.
+/// The global name of a segment: rank, index in its table, and generation of that index; laid out
+/// as the name of an endpoint.
 ///
 /// Plain data of 8 bytes, so that ranks can exchange it; zero names nothing.
 #[derive(
@@ -29,32 +30,33 @@ pub const EXPORTS: usize = 64;
 pub struct SegmentName(Name);
 
 impl SegmentName {
-    /// The segment that `rank` exported at `index`, for the `generation`-th time (from 1).
+    /// Creates the name of the segment that `rank` exported at `index`, for the `generation`-th
+    /// time (from 1).
     pub fn new(rank: u32, index: u8, generation: u32) -> Self {
         Self(Name::new(rank, index, generation))
     }
 
-    /// The name as one word, for messages.
+    /// Returns the name as one word, for messages.
     pub fn to_bits(self) -> u64 {
         self.0.to_bits()
     }
 
-    /// Reads a name from a message; any bits are a name, though perhaps nobody's.
+    /// Reads a name from a message; any bits are a name, though perhaps of no segment.
     pub fn from_bits(bits: u64) -> Self {
         Self(Name::from_bits(bits))
     }
 
-    /// The rank that exports it.
+    /// Returns the rank that exports it.
     pub fn rank(self) -> u32 {
         self.0.rank()
     }
 
-    /// Its place in the table of that rank.
+    /// Returns its index in the table of that rank.
     pub fn index(self) -> u8 {
         self.0.index()
     }
 
-    /// Which use of that place.
+    /// Returns its generation: which use of that index it is.
     pub fn generation(self) -> u32 {
         self.0.generation()
     }
@@ -66,7 +68,7 @@ impl std::fmt::Display for SegmentName {
     }
 }
 
-/// Where a segment lies, as its table says: to be checked against its rank's space.
+/// The extent of a segment as its table says: to be checked against its rank's space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
     /// Offset in the node's memory.
@@ -80,7 +82,7 @@ pub struct Extent {
 #[derive(Debug)]
 #[repr(C)]
 struct ExportEntry {
-    /// The generation; zero while the place was never used. Whether it is open in the lowest bit.
+    /// The generation, above an open bit; zero while the entry was never used.
     state: AtomicU64,
     offset: AtomicU64,
     reserved: AtomicU64,
@@ -95,8 +97,8 @@ pub struct ExportTable {
 }
 
 impl ExportTable {
-    /// For the owner: announces a segment at a free place; gives place and generation. `None` when the
-    /// table is full.
+    /// For the owner: announces a segment at a free index; returns index and generation, or `None`
+    /// when the table is full.
     pub fn open(&self, extent: Extent) -> Option<(u8, u32)> {
         let is_free = |entry: &&ExportEntry| entry.state.load(Ordering::Relaxed) & 1 == 0;
         let (index, entry) = (0..).zip(&self.entries).find(|(_, entry)| is_free(entry))?;
@@ -109,14 +111,14 @@ impl ExportTable {
         Some((index, generation))
     }
 
-    /// For the owner: more bytes may be accessed from now on.
+    /// For the owner: makes more bytes accessible from now on.
     pub fn grow(&self, index: u8, bytes: u64) {
         if let Some(entry) = self.entries.get(usize::from(index)) {
             entry.bytes.store(bytes, Ordering::Release);
         }
     }
 
-    /// For the owner: the segment is gone.
+    /// For the owner: withdraws the segment.
     pub fn close(&self, index: u8) {
         if let Some(entry) = self.entries.get(usize::from(index)) {
             let state = entry.state.load(Ordering::Relaxed);
@@ -124,7 +126,7 @@ impl ExportTable {
         }
     }
 
-    /// Whether the segment of that generation is exported now.
+    /// Returns true if the segment of that generation is exported now.
     #[inline]
     pub fn is_open(&self, index: u8, generation: u32) -> bool {
         let open = u64::from(generation) << 1 | 1;
@@ -132,7 +134,7 @@ impl ExportTable {
         entry.is_some_and(|entry| entry.state.load(Ordering::Acquire) == open)
     }
 
-    /// The generation that is exported at a place, and where it lies.
+    /// Returns the generation that is exported at an index, and its extent.
     pub fn look_up(&self, index: u8) -> Option<(u32, Extent)> {
         let entry = self.entries.get(usize::from(index))?;
         // SYNC 12: pairs with open

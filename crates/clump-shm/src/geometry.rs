@@ -1,11 +1,12 @@
-//! Where everything lies in the memory of a node: one sparse memory file, sized once.
+//! The layout of a node's memory: one sparse memory file, sized once.
 //!
 //! ```text
-//! job block | barrier lines | rank blocks | ports | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
+//! job block | barrier lines | rank blocks | ports
+//! | per rank: endpoint blocks (header, queues, lanes) | per rank: segments
 //! ```
-//! Behind the ranks come the network interfaces of all nodes, which have blocks as ranks do, but no segments.
-//! Everything is an offset computed from the numbers of both, so nothing another process wrote decides
-//! where this process reads. Untouched parts cost no memory.
+//! Behind the ranks come the network interfaces of all nodes, which have blocks as ranks do, but no
+//! segments. Every offset is computed from the numbers of both, so what another process writes
+//! never decides where this process reads. Untouched pages cost no memory.
 
 pub(crate) use clump_os::map::PAGE;
 
@@ -45,9 +46,11 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The geometry of a job with `ranks` ranks (1..=[`MAX_RANKS`]) and no network interfaces.
+    /// Returns the geometry of a job with `ranks` ranks (1..=[`MAX_RANKS`]) and no network
+    /// interfaces.
     ///
-    /// Bulk rings shrink as ranks grow, because their worst case grows with the square of the ranks.
+    /// Bulk rings shrink as ranks grow, because their worst case grows with the square of the
+    /// ranks.
     pub fn for_ranks(ranks: usize) -> Option<Self> {
         if ranks == 0 || ranks > MAX_RANKS {
             return None;
@@ -61,101 +64,106 @@ impl Geometry {
         Some(Self { ranks, interfaces: 0, lanes, bulk })
     }
 
-    /// The same with `interfaces` network interfaces on all nodes together (at most [`MAX_INTERFACES`]).
+    /// Returns this geometry with `interfaces` network interfaces on all nodes together (at most
+    /// [`MAX_INTERFACES`]).
     pub fn with_interfaces(self, interfaces: usize) -> Option<Self> {
         (interfaces <= MAX_INTERFACES).then_some(Self { interfaces, ..self })
     }
 
-    /// Ranks of the job.
+    /// Returns the number of ranks of the job.
     pub fn ranks(&self) -> usize {
         self.ranks
     }
 
-    /// Ranks and network interfaces: whoever has a block.
+    /// Returns the number of blocks: ranks and network interfaces.
     pub fn blocks(&self) -> usize {
         self.ranks + self.interfaces
     }
 
-    /// Lanes into each endpoint.
+    /// Returns the number of lanes into each endpoint.
     pub fn lanes(&self) -> usize {
         self.lanes
     }
 
-    /// Bytes of the bulk ring of each lane.
+    /// Returns the bytes of the bulk ring of each lane.
     pub fn bulk(&self) -> usize {
         self.bulk
     }
 
-    /// Most bytes of a medium message: a quarter of a bulk ring, so that four are under way at once.
+    /// Returns the most bytes of a medium message: a quarter of a bulk ring, so that four are in
+    /// flight at once.
     pub fn max_medium(&self) -> usize {
         self.bulk / 4
     }
 
-    /// Offset of the barrier lines, one cache line a rank. They lie together because a crowded rank
-    /// reads all of them right after a process switch, when every page it touches costs a walk.
+    /// Returns the offset of the barrier lines, one cache line a rank. They lie together because a
+    /// rank on a crowded node reads all of them right after a process switch, when every page it
+    /// touches costs a page walk.
     pub fn arrivals(&self) -> usize {
         PAGE
     }
 
-    /// Offset of the barrier lines of nodes, of which there are no more than ranks: behind those of the
-    /// ranks, and mostly in their page.
+    /// Returns the offset of the barrier lines of nodes, of which there are no more than ranks:
+    /// behind those of the ranks, and mostly in their page.
     pub fn node_lines(&self) -> usize {
         self.arrivals() + self.ranks * 64
     }
 
-    /// Offset of the block of `rank`, one page each.
+    /// Returns the offset of the block of `rank`, one page each.
     pub fn rank_block(&self, rank: usize) -> usize {
         self.arrivals() + (self.ranks * 2 * 64).next_multiple_of(PAGE) + rank * PAGE
     }
 
-    /// Offset of the table of ports, one word each.
+    /// Returns the offset of the table of ports, one word each.
     pub fn ports(&self) -> usize {
         self.rank_block(self.blocks())
     }
 
-    /// Bytes of the job block, the barrier lines, all rank blocks and the ports, which every process maps
-    /// whole.
+    /// Returns the bytes of the job block, the barrier lines, all rank blocks and the ports, which
+    /// every process maps whole.
     pub fn front_bytes(&self) -> usize {
         self.ports() + PORTS * size_of::<u64>()
     }
 
-    /// Bytes of one shared queue: slots, then the states of its blocks, then the blocks.
+    /// Returns the bytes of one shared queue: slots, then the states of its blocks, then the
+    /// blocks.
     pub fn queue_bytes(&self) -> usize {
         QUEUE_SLOTS * 64 + PAGE + QUEUE_BLOCKS * self.block_bytes()
     }
 
-    /// Bytes of a payload block beside a shared queue: all spilled words and the payload.
+    /// Returns the bytes of a payload block beside a shared queue: all spilled words and the
+    /// payload.
     pub fn block_bytes(&self) -> usize {
         (self.max_medium() + 128).next_multiple_of(PAGE)
     }
 
-    /// Bytes of one lane.
+    /// Returns the bytes of one lane.
     pub fn lane_bytes(&self) -> usize {
         LANE_FRONT + self.bulk
     }
 
-    /// Bytes of an endpoint block.
+    /// Returns the bytes of an endpoint block.
     pub fn endpoint_bytes(&self) -> usize {
         ENDPOINT_HEADER + 2 * self.queue_bytes() + self.lanes * self.lane_bytes()
     }
 
-    /// Offset of lane `lane` inside an endpoint block.
+    /// Returns the offset of lane `lane` inside an endpoint block.
     pub fn lane_in_block(&self, lane: usize) -> usize {
         ENDPOINT_HEADER + 2 * self.queue_bytes() + lane * self.lane_bytes()
     }
 
-    /// Offset of endpoint `index` of `rank` in the file.
+    /// Returns the offset of endpoint `index` of `rank` in the file.
     pub fn endpoint(&self, rank: usize, index: usize) -> u64 {
         let block = rank * ENDPOINTS + index;
         self.front_bytes() as u64 + block as u64 * self.endpoint_bytes() as u64
     }
 
-    /// Offset of the segments of `rank` in the file.
+    /// Returns the offset of the segments of `rank` in the file.
     pub fn segments(&self, rank: usize) -> u64 {
         self.endpoint(self.blocks(), 0).next_multiple_of(1 << 21) + rank as u64 * SEGMENT_SPACE
     }
 
-    /// Bytes of the whole file.
+    /// Returns the bytes of the whole file.
     pub fn total_bytes(&self) -> u64 {
         self.segments(self.ranks)
     }

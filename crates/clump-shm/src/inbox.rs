@@ -1,8 +1,11 @@
-//! The receiver's side of an endpoint: its block, its lanes hot and cold, its shared queues.
+//! The receiver's side of an endpoint: its block, its lanes, polled or armed, and its shared
+//! queues.
 //!
-//! The inbox says where messages are; what happens to them is decided above (clump-am). A lane that is
-//! new, or was cold, becomes hot when its bell rings; a hot lane that stayed empty for long is cooled,
-//! so that a poll costs one load per lane that is really used and one for the doorbell.
+//! The inbox says where messages are; the layer above (clump-am) handles them. A lane is either
+//! *polled* (notification disarmed) or *armed* (its sender rings the doorbell). A lane that is new
+//! or armed becomes polled when its doorbell rings. Notification is armed again for a polled lane
+//! that stayed empty for long, so that a poll costs one load per lane that is really used and one
+//! for the doorbell.
 
 use crate::block::EndpointBlock;
 use crate::bulk::Bulk;
@@ -23,12 +26,13 @@ use crate::{Error, Result, reuse};
 use clump_os::fence;
 use clump_os::map::{Mapping, PAGE};
 
-/// Ticks after which lanes that stayed empty are cooled, when more than [`KEEP_HOT`] are hot.
+/// Ticks after which notification is armed for lanes that stayed empty, when more than [`KEEP_HOT`]
+/// are polled.
 const COOL_AFTER: u32 = 4;
-/// Lanes that are never cooled by idling: a load each is cheaper than ringing.
+/// Number of lanes that stay polled even when idle: a load each is cheaper than ringing.
 const KEEP_HOT: usize = 8;
 
-/// A lane that its receiver knows, with whatever (`L`) the layer above keeps for it.
+/// A lane that its receiver knows, with the state (`L`) that the layer above keeps for it.
 #[derive(Debug)]
 #[repr(C)]
 pub struct InLane<L> {
@@ -38,11 +42,12 @@ pub struct InLane<L> {
     pub index: usize,
     /// The sending endpoint.
     pub from: Name,
-    /// For a lane of requests: where replies go at the sender; `None` for a lane of replies.
+    /// For a lane of requests: the lane at the sender that takes replies; `None` for a lane of
+    /// replies.
     pub reply_lane: Option<usize>,
-    /// Messages read since lanes were last cooled.
+    /// Messages read since notification was last armed for idle lanes.
     pub recent: u32,
-    /// What the layer above keeps; nothing at first.
+    /// State of the layer above; `None` at first.
     pub link: Option<L>,
 }
 
@@ -53,27 +58,32 @@ pub struct Inbox<L> {
     name: Name,
     map: Mapping,
     block: Shared<EndpointBlock>,
-    /// Hot lanes, polled in turn.
+    /// Polled lanes, in turn.
     pub hot: PolledLanes<L>,
     cold: Vec<InLane<L>>,
-    /// While requests are held back: lanes of requests that would be hot. Senders need not ring for them.
+    /// Lanes of requests that would be polled, while requests are held back. Senders need not ring
+    /// for them.
     held: Vec<InLane<L>>,
     holding: bool,
     /// The shared queue of requests.
     pub requests: QueueReceiver,
     /// The shared queue of replies.
     pub replies: QueueReceiver,
-    /// Whether a queue's bell rang and it has not been seen empty since: requests, replies.
+    /// True if a queue's doorbell rang and it has not been seen empty since: requests, replies.
     pub pending: [bool; 2],
-    /// Whether the network has rung since this was last cleared.
+    /// True if the network has rung since this was last cleared.
     pub queued: bool,
-    /// Whether lanes were cooled, and not looked at since: a message may lie in one that nobody rang for.
+    /// True if lanes were armed and not checked since: one may hold a message for which no doorbell
+    /// rang.
     unsettled: bool,
     ticks: u32,
 }
 
 impl<L> Inbox<L> {
-    /// Opens an endpoint of `rank` with `tag`, at the first index that nobody uses any more.
+    /// Opens an endpoint of `rank` with `tag`, at the first index that is not in use any more.
+    ///
+    /// # Errors
+    /// All indices are in use, or address space has run out.
     pub fn open(node: &NodeMemory, rank: u32, tag: u64) -> Result<Self> {
         let most = ENDPOINTS;
         for index in 0..most {
@@ -121,22 +131,22 @@ impl<L> Inbox<L> {
         })
     }
 
-    /// The endpoint's name.
+    /// Returns the endpoint's name.
     pub fn name(&self) -> Name {
         self.name
     }
 
-    /// The endpoint's block.
+    /// Returns the endpoint's block.
     pub fn block(&self) -> &Shared<EndpointBlock> {
         &self.block
     }
 
-    /// The node it lies on.
+    /// Returns the memory of the node it lies on.
     pub fn node(&self) -> &NodeMemory {
         &self.node
     }
 
-    /// Sets a lane of this endpoint aside for replies of `peer`; `None` when all are taken.
+    /// Claims a lane of this endpoint for replies of `peer`; returns `None` when all are taken.
     pub fn claim_reply_lane(&self, peer: Name) -> Option<usize> {
         let g = self.node.geometry();
         let start = (peer.rank() as usize * 2 + 1) % g.lanes();
@@ -146,13 +156,14 @@ impl<L> Inbox<L> {
         })
     }
 
-    /// All lanes that this side knows.
+    /// Returns all lanes that this side knows.
     pub fn lanes(&mut self) -> impl Iterator<Item = &mut InLane<L>> {
         self.hot.iter_mut().chain(self.cold.iter_mut()).chain(self.held.iter_mut())
     }
 
-    /// Holds requests back: until [`Inbox::release`] no poll finds one, and senders run out of room in the end. What
-    /// proxies bring is found, replies or not: who reads it tells them apart.
+    /// Holds requests back: until [`Inbox::release`] no poll finds one, and senders run out of room
+    /// in the end. Messages that proxies bring are found, replies or not: their reader tells them
+    /// apart.
     pub fn hold(&mut self) {
         self.holding = true;
         self.pending[0] = false;
@@ -174,7 +185,7 @@ impl<L> Inbox<L> {
         }
     }
 
-    /// Whether requests are held back.
+    /// Returns true if requests are held back.
     #[inline]
     pub fn is_holding(&self) -> bool {
         self.holding
@@ -184,19 +195,19 @@ impl<L> Inbox<L> {
         from.rank() as usize >= self.node.ranks()
     }
 
-    /// Puts a lane whose receiver is hot where it belongs.
+    /// Adds a lane whose notification is disarmed to the polled lanes, or to those held back.
     fn admit(&mut self, lane: InLane<L>) {
         let requests = lane.reply_lane.is_some() && !self.is_proxy(lane.from);
         if self.holding && requests { self.held.push(lane) } else { self.hot.push(lane) }
     }
 
-    /// Whether a reply lane has nothing unread.
+    /// Returns true if a reply lane has nothing unread.
     pub fn reply_lane_is_idle(&self, lane: usize) -> bool {
         let mut known = self.hot.iter().chain(&self.cold);
         known.find(|l| l.index == lane).is_none_or(|l| !l.receiver.has_message())
     }
 
-    /// Lets go of a reply lane that nothing will be sent on any more.
+    /// Frees a reply lane on which nothing will be sent any more.
     pub fn free_reply_lane(&mut self, lane: usize) {
         let hot = self.hot.iter().position(|l| l.index == lane).map(|at| self.hot.swap_remove(at));
         let at = self.cold.iter().position(|l| l.index == lane);
@@ -212,13 +223,18 @@ impl<L> Inbox<L> {
         }
     }
 
-    /// Whether a shared queue, or a lane that [`Inbox::settle_late`] finds, may hold messages.
+    /// Returns true if a shared queue, or a lane that [`Inbox::recheck_after_arming`] finds, may
+    /// hold messages.
     #[inline(always)]
     pub fn anything_pending(&self) -> bool {
         self.pending[0] | self.pending[1]
     }
 
-    /// Heats what rang. Returns how many lanes became hot.
+    /// Disarms notification for the lanes whose doorbells rang. Returns how many lanes became
+    /// polled.
+    ///
+    /// # Errors
+    /// A lane that rang lies outside of the endpoint's block.
     pub fn process_doorbells(&mut self) -> Result<u32> {
         if !self.block.doorbell().rung() {
             return Ok(0);
@@ -240,7 +256,8 @@ impl<L> Inbox<L> {
         Ok(heated)
     }
 
-    /// The bell of a hot lane rings for credit: its sender waits until it is woken.
+    /// Answers the credit request of a polled lane whose doorbell rang: its sender waits until it
+    /// is woken.
     fn answer_credit_request(&mut self, index: usize) {
         let Self { node, hot, .. } = self;
         let Some(lane) = hot.iter_mut().find(|lane| lane.index == index) else { return };
@@ -251,8 +268,9 @@ impl<L> Inbox<L> {
         });
     }
 
-    /// Wakes those who wait for room in the shared queues, or for them to be read. To be called after messages
-    /// were taken from them, and after their bells rang. Gives how many system calls that took.
+    /// Wakes ranks that wait for room in the shared queues, or for them to be read. To be called
+    /// after messages were taken from them, and after their doorbells rang. Returns how many system
+    /// calls that took.
     pub fn wake_queue_senders(&self) -> u32 {
         let waiting = self.requests.take_waiting() | self.replies.take_waiting();
         if waiting == 0 { 0 } else { self.node.wake_marked(waiting) }
@@ -286,7 +304,8 @@ impl<L> Inbox<L> {
         Ok(true)
     }
 
-    /// To be called every thousand polls or so: cools lanes that stayed empty. Returns how many.
+    /// Arms notification for lanes that stayed empty. To be called every thousand polls or so.
+    /// Returns the number of lanes.
     pub fn tick(&mut self) -> u32 {
         self.ticks += 1;
         if self.ticks < COOL_AFTER || self.hot.len() <= KEEP_HOT {
@@ -309,16 +328,18 @@ impl<L> Inbox<L> {
         self.recheck_armed(idle)
     }
 
-    /// Gives everything read back to its senders, which else happens in quarters of a ring.
+    /// Returns credit for everything read to the senders; otherwise that happens in quarters of a
+    /// ring.
     pub fn give_back_all(&mut self) {
         for lane in &mut self.hot {
             lane.receiver.give_back();
         }
     }
 
-    /// Cools all lanes, for a receiver that is about to announce itself asleep (which fences). Until
-    /// [`Inbox::anything_waiting`] the queues count as pending, so that the next poll, if somebody polls
-    /// before or the question is never asked, comes to [`Inbox::settle_late`].
+    /// Arms notification for all lanes, for a receiver that is about to announce itself asleep
+    /// (which fences). Until [`Inbox::anything_waiting`] the queues count as pending. So the next
+    /// poll, if one comes before that call or the call never comes, runs
+    /// [`Inbox::recheck_after_arming`].
     pub fn arm_all_notifications(&mut self) {
         self.give_back_all();
         self.unsettled = true;
@@ -329,7 +350,8 @@ impl<L> Inbox<L> {
         }
     }
 
-    /// After the fence that follows [`Inbox::arm_all_notifications`]: whether anything came in meanwhile.
+    /// Returns true if anything came in since [`Inbox::arm_all_notifications`]. To be called after
+    /// the fence that follows it.
     pub fn anything_waiting(&mut self) -> bool {
         let lanes = std::mem::take(&mut self.cold);
         self.recheck_armed(lanes);
@@ -339,8 +361,8 @@ impl<L> Inbox<L> {
         !self.hot.is_empty() || self.block.doorbell().rung() || self.anything_pending()
     }
 
-    /// What lies in lanes that were cooled for a sleep that did not come about. Every poll that finds
-    /// something pending calls this first.
+    /// Polls again the lanes that were armed for a sleep that did not come about, if they hold
+    /// messages. Every poll that finds something pending calls this first.
     #[inline]
     pub fn recheck_after_arming(&mut self) {
         if self.unsettled {
@@ -349,7 +371,8 @@ impl<L> Inbox<L> {
         }
     }
 
-    /// Lanes that were marked cold stay so only if nothing was published before the fence.
+    /// Keeps lanes armed only if nothing was published before the fence. Returns how many stay
+    /// armed.
     fn recheck_armed(&mut self, lanes: Vec<InLane<L>>) -> u32 {
         let mut cooled = 0;
         for lane in lanes {
@@ -364,8 +387,8 @@ impl<L> Inbox<L> {
         cooled
     }
 
-    /// Frees lanes of requests whose sender retired and left nothing unread; and with them what the layer
-    /// above kept, if it is `done` with it.
+    /// Frees lanes of requests whose sender retired and left nothing unread, with the state of the
+    /// layer above, if it is `done` with it.
     pub fn free_retired(&mut self, mut done: impl FnMut(&mut L) -> bool) {
         let mut retired = |lane: &mut InLane<L>| {
             lane.reply_lane.is_some()
@@ -383,23 +406,25 @@ impl<L> Inbox<L> {
         gone.extend(self.held.extract_if(.., |lane| retired(lane)));
         for mut lane in gone {
             lane.receiver.give_back();
-            // Nobody looks at it from now on: its next sender has to ring.
+            // The receiver does not poll it from now on: its next sender has to ring.
             lane.receiver.arm_notification();
             lane.receiver.control().free();
         }
     }
 
-    /// Closes the endpoint: from now on nothing is read. Senders take back what is unread.
+    /// Closes the endpoint: from now on nothing is read. Unread messages are returned to their
+    /// senders.
     pub fn close(&mut self) {
-        // Lanes that this side never looked at have rung: their senders may wait, and are told below.
+        // Senders of lanes that this side never polled have rung and may wait; they are woken
+        // below.
         let _ = self.process_doorbells();
         for lane in self.lanes() {
             lane.receiver.give_back();
             lane.receiver.arm_notification();
         }
         self.block.close(self.name.generation());
-        // Whoever waits for something unread gets it back. Whoever announces itself asleep after this fence
-        // sees that the endpoint is closed.
+        // A sender that waits for an unread message takes it back. A sender that announces itself
+        // asleep after this fence sees that the endpoint is closed.
         fence::light(self.node.fence());
         for lane in self.hot.iter().chain(&self.cold).filter(|lane| lane.receiver.has_message()) {
             self.node.wake_sleeper(lane.from.rank());
@@ -410,7 +435,7 @@ impl<L> Inbox<L> {
 
 const _: () = assert!(size_of::<LaneControl>() == LANE_CONTROL);
 
-/// The parts of the lane that begins at `offset` of `map`.
+/// Returns the parts of the lane that begins at `offset` of `map`.
 pub(crate) fn lane_parts(
     map: &Mapping,
     offset: usize,
@@ -426,7 +451,7 @@ pub(crate) fn lane_parts(
     Ok((control, slots, bulk))
 }
 
-/// The parts of shared queue `which` (0 requests, 1 replies) of an endpoint block.
+/// Returns the parts of shared queue `which` (0 requests, 1 replies) of an endpoint block.
 pub(crate) fn queue_parts(
     map: &Mapping,
     block: &Shared<EndpointBlock>,

@@ -1,9 +1,9 @@
-//! The job block: what every process of the job must know at once, above all who died first.
+//! The job block: what every process of the job must know at once, above all the first death.
 
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// How a rank left without being asked to.
+/// Cause of a rank's death: how it left without being asked to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeathCause {
     /// Killed by this signal.
@@ -94,12 +94,12 @@ fn signal_name(n: u8) -> &'static str {
     }
 }
 
-/// A rank that died, and how.
+/// A rank that died, and the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Death {
     /// The rank.
     pub rank: u32,
-    /// How it left.
+    /// The cause.
     pub how: DeathCause,
 }
 
@@ -127,7 +127,7 @@ impl std::fmt::Display for Death {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct ProbeLine {
-    /// The word both sides watch.
+    /// The word that both sides poll.
     pub word: AtomicU64,
     rest: [AtomicU64; 7],
 }
@@ -147,13 +147,13 @@ pub struct JobBlock {
     pub(crate) node: AtomicU32,
     pub(crate) nnodes: AtomicU32,
     pub(crate) proxies: AtomicU32,
-    /// First death; zero while nobody died. In a line of its own: every waiting loop reads it.
+    /// First death; zero while no rank died. In a line of its own: every waiting loop reads it.
     pub(crate) fate: DeathLine,
     pub(crate) barrier: BarrierLine,
     pub(crate) probes: [ProbeLine; 4],
 }
 
-/// What waiting loops look at to learn that somebody died.
+/// Words that waiting loops read to learn of deaths.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct DeathLine {
@@ -161,7 +161,7 @@ pub(crate) struct DeathLine {
     pub(crate) deaths: AtomicU64,
 }
 
-/// How many ranks sleep in a barrier.
+/// Number of ranks that sleep in a barrier.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct BarrierLine {
@@ -176,29 +176,29 @@ unsafe impl SharedLayout for JobBlock {}
 unsafe impl SharedLayout for ProbeLine {}
 
 impl JobBlock {
-    /// The first death of the job, if there was one.
+    /// Returns the first death of the job, if there was one.
     #[inline]
     pub fn first_death(&self) -> Option<Death> {
         Death::unpack(self.fate.first_death.load(Ordering::Acquire))
     }
 
-    /// How many ranks died so far.
+    /// Returns the number of ranks that died so far.
     #[inline]
     pub fn deaths(&self) -> u64 {
         self.fate.deaths.load(Ordering::Acquire)
     }
 
-    /// Whether survivors go on after a death (`--on-death continue`).
+    /// Returns true if survivors go on after a death (`--on-death continue`).
     pub fn survive(&self) -> bool {
         self.survive.load(Ordering::Relaxed) != 0
     }
 
-    /// The random identity of the job.
+    /// Returns the random identity of the job.
     pub fn id(&self) -> u64 {
         self.job_id.load(Ordering::Relaxed)
     }
 
-    /// Four spare cache lines for raw measurements.
+    /// Returns four spare cache lines for raw measurements.
     pub fn probes(&self) -> &[ProbeLine; 4] {
         &self.probes
     }

@@ -1,25 +1,28 @@
 //! A lane: one sender, one receiver, slots and a bulk ring.
 //!
-//! # Who owns what
-//! The sender alone writes slots and bulk bytes between `head` and `head + slots`; the receiver alone
-//! advances `head` and the bulk head, in steps of a quarter ring, so that the line they lie in moves
-//! rarely. A slot is published by its header word, which carries the lap, so the receiver needs no
-//! shared tail and a slot is never written by its receiver: one line transfer per message.
+//! # Ownership
+//! The sender alone writes slots and bulk bytes between `head` and `head + slots`; the receiver
+//! alone advances `head` and the bulk head, in steps of a quarter ring, so that the line they lie
+//! in moves rarely. A slot is published by its header word, which carries the lap, so the receiver
+//! needs no shared tail and a slot is never written by its receiver: one line transfer per message.
 //!
 //! A locked instruction per message would drain the store buffer and cost a factor of ten in rate
 //! (docs/adr/0002); hence one lane per sender, and the many-writer [`crate::queue`] for the rest.
 //!
-//! # When the receiver does not look
-//! A receiver polls *hot* lanes. It marks a lane *cold* before it stops looking at it, then fences
-//! heavily and looks once more; a sender that finds its lane cold rings the doorbell
-//! ([`crate::doorbell`]). So the sender's extra cost is one load of a line that nobody writes.
+//! # Notification
+//! A receiver polls lanes whose notification is *disarmed*. It *arms* notification for a lane
+//! before it stops polling it, then fences heavily and checks once more. A sender that finds
+//! notification armed rings the doorbell ([`crate::doorbell`]). So the sender's extra cost is one
+//! load of a line that is rarely written.
 //!
-//! # When the sender waits for credit
-//! It writes a [`CreditRequest`] into the credit line and rings ([`LaneSender::request_credit`]). The
-//! receiver finds it behind the bell, from then on gives back message by message, and wakes the sender as
-//! soon as what it wanted is there ([`Creditor`]). So a receiver that was asked for nothing
-//! pays nothing. A sender asks *after* it has announced itself asleep: either it sees its request still there,
-//! then the receiver, which clears it before it looks for the sleeper, wakes it; or it asks anew.
+//! # Credit requests
+//! A sender that waits for credit writes a [`CreditRequest`] into the credit line and rings
+//! ([`LaneSender::request_credit`]). The receiver finds it when it processes the doorbell. From
+//! then on it returns credit message by message, and wakes the sender as soon as the request is
+//! fulfilled ([`Creditor`]). So a receiver without a request pays nothing. A sender requests
+//! *after* it has announced itself asleep. If it sees its request still there, the receiver, which
+//! clears the request before it checks for the sleeper, wakes it; else it requests anew.
+//! it; or it asks anew.
 
 mod credit;
 
@@ -32,7 +35,7 @@ use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU32, Ordering, Site, order};
 pub use credit::Creditor;
 
-/// There is no room; poll and try again.
+/// Error of a sender without room; poll and try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
@@ -48,35 +51,37 @@ pub struct LaneSender {
     seen_bulk: u64,
 }
 
-/// Where a sender stands. Inline code of other languages pushes short messages by it ([`InlineLane`]).
+/// Position of a sender. Inline code of other languages pushes short messages by it
+/// ([`InlineLane`]).
 #[derive(Debug)]
 #[repr(C)]
 pub struct Cursor {
     tail: u64,
-    /// How far `tail` may go with what the receiver is known to have given back.
+    /// Highest `tail` that the credit known so far allows.
     limit: u64,
     /// Slot of `tail`, and the lap that publishes it.
     at: usize,
     lap: u64,
 }
 
-/// What it takes to push a short message of one slot: for inline code of other languages, which runs in the
-/// sender's thread while nobody else uses the [`LaneSender`]. It does what [`LaneSender::push`] does, and has
-/// the sender ring where `hot` is zero afterwards. docs/adr/0023.
+/// Pointers for pushing a short message of one slot: for inline code of other languages, which runs
+/// in the sender's thread while nothing else uses the [`LaneSender`]. That code does what
+/// [`LaneSender::push`] does, and has the sender ring where `hot` is zero afterwards.
+/// docs/adr/0023.
 #[derive(Debug, Clone, Copy)]
 pub struct InlineLane {
-    /// As many as [`InlineLane::len`] says.
+    /// Slots, [`InlineLane::len`] of them.
     pub slots: *const Slot,
-    /// How many slots, a power of two.
+    /// Number of slots, a power of two.
     pub len: usize,
-    /// Where the next message goes.
+    /// Position of the next message.
     pub cursor: *mut Cursor,
-    /// Zero while the receiver does not look.
+    /// Zero while notification is armed.
     pub hot: *const AtomicU32,
 }
 
 impl LaneSender {
-    /// Takes up a lane that this process claimed, where its last user left it.
+    /// Takes up a lane that this process claimed, at the position where its last user left it.
     pub fn new(
         control: Shared<LaneControl>,
         slots: SharedSlice<Slot>,
@@ -89,7 +94,7 @@ impl LaneSender {
         Self { control, slots, bulk, bell, cursor, bulk_tail, seen_bulk: bulk_tail }
     }
 
-    /// What pushing takes, unless senders have to fence.
+    /// Returns the pointers for pushing inline, unless senders have to fence.
     pub fn inline_lane(&mut self) -> Option<InlineLane> {
         (self.bell.fence == FenceKind::Asymmetric).then(|| InlineLane {
             slots: self.slots.as_ptr(),
@@ -100,6 +105,9 @@ impl LaneSender {
     }
 
     /// Sends `words` (at most [`MAX_WORDS`], as `header` says).
+    ///
+    /// # Errors
+    /// The lane has no room.
     #[inline(always)]
     pub fn push(&mut self, header: Header, words: &[u64]) -> Result<(), Full> {
         debug_assert!(words.len() == header.words() && words.len() <= MAX_WORDS);
@@ -111,8 +119,11 @@ impl LaneSender {
         Ok(())
     }
 
-    /// Sends `words` and a payload, copied into the bulk ring. `payload` must be at most a quarter of
-    /// the ring, and `header.payload()` its length.
+    /// Sends `words` and a payload, copied into the bulk ring. `payload` must be at most a quarter
+    /// of the ring, and `header.payload()` its length.
+    ///
+    /// # Errors
+    /// The lane or its bulk ring has no room.
     pub fn push_payload(
         &mut self,
         header: Header,
@@ -130,8 +141,9 @@ impl LaneSender {
                 return Err(Full);
             }
         }
-        // SAFETY: invariant 2 of the crate: the ring bytes from `start` lie between what the receiver
-        // gave back and the tail, so no receiver of ours reads them; `place` keeps them in the ring.
+        // SAFETY: invariant 2 of the crate: the ring bytes from `start` lie between what the
+        // receiver gave back and the tail, so no receiver of ours reads them; `place` keeps them in
+        // the ring.
         unsafe {
             let to = self.bulk.address(start);
             std::ptr::copy_nonoverlapping(payload.as_ptr(), to.as_ptr(), payload.len());
@@ -165,7 +177,7 @@ impl LaneSender {
     #[inline(never)]
     fn fill_second(&mut self, words: &[u64]) {
         let slot = &self.slots[self.cursor.at];
-        // Else a slot that is a second one for 65,536 laps would look published in the next.
+        // Otherwise a slot that is a second one for 65,536 laps would look published in the next.
         slot.header.store(self.cursor.lap, Ordering::Relaxed);
         for (cell, word) in slot.words.iter().zip(words.iter().skip(INLINE)) {
             cell.store(*word, Ordering::Relaxed);
@@ -183,18 +195,19 @@ impl LaneSender {
         }
     }
 
-    /// Whether a message of any number of words would find room now.
+    /// Returns true if a message of any number of words would find room now.
     pub fn has_room(&mut self) -> bool {
         self.cursor.tail + 2 <= self.cursor.limit || self.more_room(2)
     }
 
-    /// Looks how far the receiver is; true when `need` slots are free now.
+    /// Reads the receiver's credit; returns true when `need` slots are free now.
     #[cold]
     fn more_room(&mut self, need: u64) -> bool {
         // SYNC 3: pairs with give_back
         let head = self.control.credit.head.load(Ordering::Acquire);
         let bulk = self.control.credit.bulk_head.load(Ordering::Acquire);
-        // A head outside of what is under way was not written by a receiver of ours: keep what we knew.
+        // A head outside of the messages in flight was not written by a receiver of ours: keep the
+        // last valid one.
         let slots = self.slots.len() as u64;
         if head.saturating_add(slots) >= self.cursor.limit && head <= self.cursor.tail {
             self.cursor.limit = head + slots;
@@ -205,28 +218,29 @@ impl LaneSender {
         self.cursor.tail + need <= self.cursor.limit
     }
 
-    /// How far the receiver is known to be.
+    /// Returns the receiver's head as far as this sender knows it.
     fn seen_head(&self) -> u64 {
         self.cursor.limit - self.slots.len() as u64
     }
 
-    /// Messages sent and not yet given back by the receiver, at most (it gives back in quarters).
+    /// Returns the slots sent and not yet given back by the receiver, at most (it gives back in
+    /// quarters).
     pub fn outstanding_slots(&mut self) -> u64 {
         self.more_room(0);
         self.cursor.tail - self.seen_head()
     }
 
-    /// The lane's control lines.
+    /// Returns the lane's control lines.
     pub fn control(&self) -> &LaneControl {
         &self.control
     }
 
-    /// How this sender rings.
+    /// Returns this sender's doorbell handle.
     pub fn doorbell(&self) -> &DoorbellHandle {
         &self.bell
     }
 
-    /// Tells the receiver that this sender is done.
+    /// Retires the lane: tells the receiver that this sender is done.
     pub fn retire(&self) {
         self.control.retire();
         self.bell.ring();
@@ -252,7 +266,7 @@ impl LaneSender {
     }
 }
 
-/// What inline code of other languages relies on.
+/// Layout on which inline code of other languages relies.
 #[cfg(not(loom))]
 const _: () = {
     use std::mem::offset_of;
@@ -262,14 +276,14 @@ const _: () = {
     assert!(offset_of!(LaneReceiver, awaited) == 40 && size_of::<Slot>() == 64);
 };
 
-/// What lies at the head of a lane.
+/// Result of a look at the head of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peek {
     /// Nothing yet.
     Empty,
     /// A message; its words were copied out.
     Message(Header),
-    /// Something no sender of ours writes. The lane cannot be trusted any more.
+    /// Bits that no sender of ours writes. The lane cannot be trusted any more.
     Corrupt,
 }
 
@@ -277,11 +291,11 @@ pub enum Peek {
 #[derive(Debug)]
 #[repr(C)]
 pub struct LaneReceiver {
-    // Inline code of other languages looks at these three (docs/adr/0023).
+    // Inline code of other languages reads these three (docs/adr/0023).
     slots: SharedSlice<Slot>,
     /// Slot of `head`.
     at: usize,
-    /// What the header of the slot at `head` will hold in its low 16 bits.
+    /// The value that the low 16 bits of the header of the slot at `head` will have once published.
     awaited: u64,
     control: Shared<LaneControl>,
     bulk: Bulk,
@@ -290,14 +304,14 @@ pub struct LaneReceiver {
     /// The head at which credit is given back next.
     give_at: u64,
     given_bulk: u64,
-    /// What wakes the sender, while it waits for credit.
+    /// The sender to wake, while it waits for credit.
     creditor: Option<Box<Creditor>>,
     /// Senders woken since they were last counted.
     wakes: u32,
 }
 
 impl LaneReceiver {
-    /// Takes up a lane where its last receiver left it.
+    /// Takes up a lane at the position where its last receiver left it.
     pub fn new(control: Shared<LaneControl>, slots: SharedSlice<Slot>, bulk: Bulk) -> Self {
         let stand = control.stand();
         Self::at(control, slots, bulk, stand)
@@ -328,26 +342,27 @@ impl LaneReceiver {
         }
     }
 
-    /// The lane's control lines.
+    /// Returns the lane's control lines.
     pub fn control(&self) -> &LaneControl {
         &self.control
     }
 
-    /// Whether a message waits; reads one word.
+    /// Returns true if a message waits; reads one word.
     #[inline(always)]
     pub fn has_message(&self) -> bool {
         self.slots[self.at].header.load(Ordering::Relaxed) & 0xffff == self.awaited
     }
 
-    /// The header of the next message, if it is short and in one slot (most are), else `None`. Call
-    /// only after [`LaneReceiver::has_message`].
+    /// Returns the header of the next message, if it is short and in one slot (most are), else
+    /// `None`. Call only after [`LaneReceiver::has_message`].
     #[inline(always)]
     pub fn peek_short(&self) -> Option<Header> {
         // SYNC 2: pairs with publish
         Header::parse_short(self.slots[self.at].header.load(Ordering::Acquire))
     }
 
-    /// The words of the message that [`LaneReceiver::peek_short`] showed, and what lies behind them.
+    /// Returns the words of the message that [`LaneReceiver::peek_short`] returned, and the unused
+    /// ones behind them.
     #[inline(always)]
     pub fn short_words(&self) -> [u64; INLINE] {
         let slot = &self.slots[self.at];
@@ -378,13 +393,13 @@ impl LaneReceiver {
         Peek::Message(header)
     }
 
-    /// The payload of the message that [`LaneReceiver::peek`] showed.
+    /// Returns the payload of the message that [`LaneReceiver::peek`] returned.
     pub fn payload(&self, header: Header) -> SharedBytes {
         let start = self.bulk.place(self.bulk_head, header.payload() as usize);
         self.bulk.bytes_at(start, header.payload() as usize)
     }
 
-    /// Consumes the message that [`LaneReceiver::peek_short`] showed.
+    /// Consumes the message that [`LaneReceiver::peek_short`] returned.
     #[inline(always)]
     pub fn advance_short(&mut self) {
         self.step();
@@ -393,7 +408,7 @@ impl LaneReceiver {
         }
     }
 
-    /// Consumes the message that [`LaneReceiver::peek`] showed.
+    /// Consumes the message that [`LaneReceiver::peek`] returned.
     pub fn advance(&mut self, header: Header) {
         if header.words() > INLINE {
             self.step();
@@ -420,7 +435,7 @@ impl LaneReceiver {
         }
     }
 
-    /// Gives everything consumed back to the sender.
+    /// Returns credit for everything consumed to the sender.
     #[inline]
     pub fn give_back(&mut self) {
         let credit = &self.control.credit;
@@ -434,24 +449,25 @@ impl LaneReceiver {
         }
     }
 
-    /// From now on the sender rings before each message. Follow with a heavy fence, then
-    /// [`LaneReceiver::has_message`].
+    /// Arms notification: from now on the sender rings after each message. Follow with a heavy
+    /// fence, then [`LaneReceiver::has_message`].
     pub fn arm_notification(&self) {
         self.control.temperature.hot.store(0, Ordering::Relaxed);
     }
 
-    /// From now on this receiver polls the lane.
+    /// Disarms notification: from now on this receiver polls the lane.
     pub fn disarm_notification(&self) {
         self.control.temperature.hot.store(1, Ordering::Relaxed);
     }
 }
 
-/// The slot of position `at`.
+/// Returns the slot of position `at`.
 fn slot_of(at: u64, slots: usize) -> usize {
     (at & (slots as u64 - 1)) as usize
 }
 
-/// The lap of position `at`, never equal to what the slot held a lap before, and not zero on the first.
+/// Returns the lap of position `at`, never equal to what the slot held a lap before, and not zero
+/// on the first.
 #[inline(always)]
 fn lap_of(at: u64, slots: usize) -> u64 {
     ((at >> slots.trailing_zeros()) + 1) & 0xffff

@@ -1,29 +1,32 @@
 //! Queue blocks, lanes, parking and barriers in memory that the ranks of a node share.
 //!
 //! Layer 1: `clump-am` sends and receives through it, the agent creates and watches it; below it is
-//! only `clump-os`. The protocol follows paper 000, section 3, with one change: a sender has a ring of
-//! its own at each receiver (a *lane*) where lanes are left, and uses the paper's shared queue where
-//! they are not (docs/adr/0002).
+//! only `clump-os`. The protocol follows paper 000, section 3, with one change: a sender has a ring
+//! of its own at each receiver (a *lane*) where lanes are left, and uses the paper's shared queue
+//! where they are not (docs/adr/0002).
 //!
 //! Types to know: [`node::NodeMemory`] (the sealed file), [`inbox::Inbox`] (receiving side of an
-//! endpoint), [`path::Path`] (a sender's way to one), [`park::Park`] (sleeping), [`waiter::Waiter`]
-//! (how long to spin, yield and sleep), [`barrier::Barrier`].
+//! endpoint), [`path::Path`] (a sender's path to one), [`park::Park`] (sleeping),
+//! [`waiter::Waiter`] (how long to spin, yield and sleep), [`barrier::Barrier`].
 //!
 //! # Invariants
-//! 1. Shared memory is reached through atomics ([`shared::Shared`]) and raw copies only; every value
-//!    read from it is checked as if a stranger wrote it.
+//! 1. Shared memory is reached through atomics ([`shared::Shared`]) and raw copies only; every
+//!    value read from it is checked as if an attacker wrote it.
 //! 2. A lane has one sender and one receiver. Between `head` and `head + slots` only the sender
 //!    writes, and the receiver reads only what a header of the right lap published.
 //! 3. A slot of a shared queue is written only by the rank whose name its state carries.
-//! 4. Whoever publishes looks for sleepers after a light fence; whoever sleeps looks for messages after
-//!    a heavy one. So no wake-up is lost, and publishing costs no fence.
-//! 5. An offset is computed from the geometry, never read from shared memory (segments excepted, which
-//!    are checked against their rank's space).
+//! 4. A publisher checks for sleepers after a light fence; a sleeper checks for messages after a
+//!    heavy one. So no wake-up is lost, and publishing costs no fence.
+//! 5. An offset is computed from the geometry, never read from shared memory (segments excepted,
+//!    which are checked against their rank's space).
 //!
 //! ```
 //! use clump_shm::node::{NodeConfig, NodeMemory};
 //! # fn main() -> clump_shm::Result<()> {
-//! let config = NodeConfig { ranks: 2, node: 0, node_of: &[], proxies: 0, job_id: 1, survive: false, spin_ns: 1000, yield_ns: 1000 };
+//! let config = NodeConfig {
+//!     ranks: 2, node: 0, node_of: &[], proxies: 0,
+//!     job_id: 1, survive: false, spin_ns: 1000, yield_ns: 1000,
+//! };
 //! let node = NodeMemory::create(&config)?;
 //! let inbox = clump_shm::inbox::Inbox::<()>::open(&node, 0, 0x5eed)?;
 //! assert_eq!(inbox.name().rank(), 0);

@@ -1,8 +1,8 @@
 //! The memory of a node: created by the agent, attached by ranks, watched by observers.
 //!
-//! On a job with several nodes each has a memory of its own, laid out for the ranks of all. The blocks of
-//! ranks of other nodes are *mirrors*, which the agent keeps true: whether such a rank lives, and where it
-//! is reached. Nothing else of theirs is in it, and nobody sleeps there.
+//! On a job with several nodes each has a memory of its own, laid out for the ranks of all. The
+//! blocks of ranks of other nodes are *mirrors*, which the agent keeps up to date: the rank's
+//! state, and its address. They hold nothing else, and no thread sleeps there.
 
 use crate::barrier::Lines;
 use crate::block::EndpointBlock;
@@ -30,7 +30,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 const VERSION: u64 = 7;
 const _: () = assert!(size_of::<JobBlock>() <= PAGE && size_of::<RankBlock>() <= PAGE);
 
-/// What the creator of a node's memory decides for everybody.
+/// Settings that the creator of a node's memory chooses for all its processes.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeConfig<'a> {
     /// Ranks of the job, on all nodes.
@@ -45,9 +45,9 @@ pub struct NodeConfig<'a> {
     pub job_id: u64,
     /// Survivors go on after a death, and get their messages to the dead returned.
     pub survive: bool,
-    /// How long a waiting rank spins before it yields, in ns.
+    /// Time for which a waiting rank spins before it yields, in ns.
     pub spin_ns: u64,
-    /// How long it yields before it sleeps, in ns.
+    /// Time for which it yields before it sleeps, in ns.
     pub yield_ns: u64,
 }
 
@@ -106,8 +106,10 @@ impl NodeMemory {
         Ok(node)
     }
 
-    /// Attaches to memory that another process created. Refuses files that could shrink, that are
-    /// not a clump node, or that another build laid out differently.
+    /// Attaches to memory that another process created.
+    ///
+    /// # Errors
+    /// The file could shrink, is not a clump node's memory, or was laid out by another build.
     pub fn attach(fd: OwnedFd) -> Result<Self> {
         let node = Self::open(fd, false)?;
         if node.fence == FenceKind::Asymmetric && fence::register() == FenceKind::Symmetric {
@@ -117,6 +119,9 @@ impl NodeMemory {
     }
 
     /// Attaches to watch only.
+    ///
+    /// # Errors
+    /// The file could shrink, is not a clump node's memory, or was laid out by another build.
     pub fn observe(fd: OwnedFd) -> Result<Self> {
         Self::open(fd, true)
     }
@@ -171,7 +176,8 @@ impl NodeMemory {
         })
     }
 
-    /// Takes a private copy of which rank is where: that never changes, and others can write the memory.
+    /// Takes a private copy of the ranks' nodes: they never change, and others can write the
+    /// memory.
     fn read_map(&mut self) -> Result<()> {
         let nnodes = self.job.nnodes.load(Ordering::Relaxed);
         if nnodes > 1 {
@@ -184,32 +190,32 @@ impl NodeMemory {
         Ok(())
     }
 
-    /// The memory file, to be passed on.
+    /// Returns the memory file, to be passed on.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// Where things lie.
+    /// Returns the layout of the memory.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Ranks of the job, on all nodes.
+    /// Returns the number of ranks of the job, on all nodes.
     pub fn ranks(&self) -> usize {
         self.geometry.ranks()
     }
 
-    /// The number of this node.
+    /// Returns the number of this node.
     pub fn node(&self) -> u32 {
         self.node
     }
 
-    /// Nodes of the job.
+    /// Returns the number of nodes of the job.
     pub fn nnodes(&self) -> u32 {
         self.nnodes
     }
 
-    /// The node of `rank`; of one beyond the last, a number beyond the last node.
+    /// Returns the node of `rank`; of one beyond the last, a number beyond the last node.
     #[inline]
     pub fn node_of(&self, rank: u32) -> u32 {
         match self.node_of.get(rank as usize) {
@@ -219,19 +225,19 @@ impl NodeMemory {
         }
     }
 
-    /// Whether `rank` is on this node, so that shared memory reaches it.
+    /// Returns true if `rank` is on this node, so that shared memory reaches it.
     #[inline]
     pub fn is_local(&self, rank: u32) -> bool {
         self.local.contains(&rank)
     }
 
-    /// The ranks of this node, ascending and without gaps.
+    /// Returns the ranks of this node, ascending and without gaps.
     pub fn local_ranks(&self) -> Range<u32> {
         self.local.clone()
     }
 
-    /// Gives this process the alarms by which ranks of this node are woken from now on, in this object and
-    /// in clones and paths made of it later.
+    /// Sets the alarms by which this process wakes ranks of this node from now on, in this object
+    /// and in clones and paths made of it later.
     pub fn set_alarms(&mut self, alarms: Vec<(u32, Alarm)>) {
         // Network interfaces are numbered behind the ranks.
         let own = self.own_interfaces();
@@ -245,27 +251,30 @@ impl NodeMemory {
         self.alarms = by_rank.into();
     }
 
-    /// What wakes `rank`, if it is on this node and this job has alarms.
+    /// Returns the alarm that wakes `rank`, if it is on this node and this job has alarms.
     #[inline]
     pub fn alarm(&self, rank: u32) -> Option<&Arc<Alarm>> {
         self.alarms.get(rank as usize)?.as_ref()
     }
 
-    /// Whether `node` is lost: its agent is, and with it all of its ranks.
+    /// Returns true if `node` is lost: its agent is, and with it all of its ranks.
     pub fn is_node_lost(&self, node: u32) -> bool {
         let lost =
             |rank| self.death_of(rank).is_some_and(|death| death.how == DeathCause::NodeLost);
         self.job.deaths() != 0 && self.ranks_of(node).any(lost)
     }
 
-    /// The ranks of `node`.
+    /// Returns the ranks of `node`.
     fn ranks_of(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let all = u32::try_from(self.ranks()).unwrap_or(u32::MAX);
         (0..all).filter(move |&rank| self.node_of(rank) == node)
     }
 
-    /// Maps the segment of a rank of this node, all that it may grow to. `None` when nothing is exported
-    /// under that name, or it lies outside of its rank's space.
+    /// Maps the segment of a rank of this node, all that it may grow to. Returns `None` when no
+    /// segment is exported under that name, or it lies outside of its rank's space.
+    ///
+    /// # Errors
+    /// The segment cannot be mapped.
     pub fn exported(&self, name: SegmentName) -> Result<Option<(Cells, Extent)>> {
         let Some(block) = self.rank(name.rank()).filter(|_| self.is_local(name.rank())) else {
             return Ok(None);
@@ -288,29 +297,30 @@ impl NodeMemory {
         Ok(Some((Cells::over(map), extent)))
     }
 
-    /// How this job orders "publish, then look for sleepers".
+    /// Returns the fence of this job between publishing and the check for sleepers.
     pub fn fence(&self) -> FenceKind {
         self.fence
     }
 
-    /// The job block.
+    /// Returns the job block.
     pub fn job(&self) -> &Shared<JobBlock> {
         &self.job
     }
 
-    /// How long to spin and how long to yield before sleeping, in ns.
+    /// Returns how long to spin and how long to yield before sleeping, in ns.
     pub fn spin_policy_ns(&self) -> (u64, u64) {
         let spin = self.job.spin_ns.load(Ordering::Relaxed);
         (spin, self.job.yield_ns.load(Ordering::Relaxed))
     }
 
-    /// The block of `rank`, or of the network interface of that number; `None` beyond the last.
+    /// Returns the block of `rank`, or of the network interface of that number; `None` beyond the
+    /// last.
     pub fn rank(&self, rank: u32) -> Option<Shared<RankBlock>> {
         let index = usize::try_from(rank).ok().filter(|&r| r < self.geometry.blocks())?;
         place(&self.front, self.geometry.rank_block(index)).ok()
     }
 
-    /// What ranks share in barriers.
+    /// Returns the lines that ranks share in barriers.
     pub(crate) fn lines(&self) -> Result<Lines> {
         let (ranks, nodes) = (self.ranks(), self.nnodes as usize);
         Ok(Lines::new(
@@ -320,18 +330,19 @@ impl NodeMemory {
         ))
     }
 
-    /// What is bound at `port`.
+    /// Returns the table entry of `port`.
     pub(crate) fn port_entry(&self, port: u16) -> Option<Shared<PortEntry>> {
         let offset = self.geometry.ports() + usize::from(port) * size_of::<PortEntry>();
         place(&self.front, offset).ok()
     }
 
-    /// All rank blocks, in order.
+    /// Returns all rank blocks, in order.
     pub fn rank_blocks(&self) -> impl Iterator<Item = Shared<RankBlock>> + '_ {
         (0..self.ranks()).filter_map(|r| self.rank(u32::try_from(r).ok()?))
     }
 
-    /// The blocks of all endpoints that `rank` ever opened, closed ones included, for observers.
+    /// Returns the blocks of all endpoints that `rank` ever opened, closed ones included, for
+    /// observers.
     ///
     /// # Errors
     /// Address space has run out.
@@ -348,7 +359,7 @@ impl NodeMemory {
         Ok(blocks)
     }
 
-    /// The block of endpoint `index` of a rank or network interface, open or not.
+    /// Returns the block of endpoint `index` of a rank or network interface, open or not.
     ///
     /// # Errors
     /// There is no such endpoint, or address space has run out.
@@ -360,7 +371,7 @@ impl NodeMemory {
         place(&self.map(offset, ENDPOINT_HEADER)?, 0)
     }
 
-    /// Declares a rank dead, and wakes everybody so that they notice. For the agent only; the first
+    /// Declares a rank dead, and wakes all ranks so that they notice. For the agent only; the first
     /// death is kept as the job's.
     pub fn declare_dead(&self, death: Death) {
         let Some(block) = self.rank(death.rank) else { return };
@@ -391,8 +402,8 @@ impl NodeMemory {
         }
     }
 
-    /// Wakes `rank`, or the network interface of that number, if it is of this node and sleeps. True when a
-    /// system call was made.
+    /// Wakes `rank`, or the network interface of that number, if it is of this node and sleeps.
+    /// Returns true when a system call was made.
     pub fn wake_sleeper(&self, rank: u32) -> bool {
         let here = self.is_local(rank) || self.own_interfaces().contains(&rank);
         let block = self.rank(rank).filter(|_| here);
@@ -400,15 +411,15 @@ impl NodeMemory {
         block.is_some_and(|block| block.park().wake_if_asleep(self.fence, alarm))
     }
 
-    /// Wakes those ranks and network interfaces of this node that sleep and whose bits, modulo 64, are set.
-    /// Gives how many system calls were made.
+    /// Wakes those ranks and network interfaces of this node that sleep and whose bits, modulo 64,
+    /// are set. Returns how many system calls were made.
     pub(crate) fn wake_marked(&self, marked: u64) -> u32 {
         let all = self.local_ranks().chain(self.own_interfaces());
         let woken = all.filter(|rank| marked >> (rank % 64) & 1 != 0 && self.wake_sleeper(*rank));
         u32::try_from(woken.count()).unwrap_or(u32::MAX)
     }
 
-    /// How a rank died, if it did.
+    /// Returns how a rank died, if it did.
     #[inline]
     pub fn death_of(&self, rank: u32) -> Option<Death> {
         if self.job.deaths() == 0 {
@@ -424,7 +435,7 @@ impl NodeMemory {
     }
 }
 
-/// The ranks of `node`, if every node has ranks and they follow each other.
+/// Returns the ranks of `node`, if every node has ranks and they follow each other.
 fn local_range(node: u32, nnodes: u32, node_of: &[u32], ranks: usize) -> Result<Range<u32>> {
     let all = u32::try_from(ranks).unwrap_or(u32::MAX);
     if node_of.is_empty() && node == 0 && nnodes == 1 {
@@ -443,7 +454,7 @@ fn local_range(node: u32, nnodes: u32, node_of: &[u32], ranks: usize) -> Result<
     Ok(bound(before)..bound(before + here))
 }
 
-/// A `T` at `offset` of a mapping.
+/// Returns a `T` at `offset` of a mapping.
 pub(crate) fn place<T: SharedLayout>(map: &Mapping, offset: usize) -> Result<Shared<T>> {
     let fits = offset.checked_add(size_of::<T>()).is_some_and(|end| end <= map.bytes());
     if !fits || !offset.is_multiple_of(align_of::<T>()) {
@@ -453,7 +464,7 @@ pub(crate) fn place<T: SharedLayout>(map: &Mapping, offset: usize) -> Result<Sha
     Ok(unsafe { Shared::new(at(map, offset).cast(), Arc::new(map.clone())) })
 }
 
-/// `len` times `T` at `offset` of a mapping.
+/// Returns `len` times `T` at `offset` of a mapping.
 pub(crate) fn place_slice<T: SharedLayout>(
     map: &Mapping,
     offset: usize,
@@ -467,7 +478,7 @@ pub(crate) fn place_slice<T: SharedLayout>(
     Ok(unsafe { SharedSlice::new(at(map, offset).cast(), len, Arc::new(map.clone())) })
 }
 
-/// The address of `offset`, which the caller has checked to lie inside `map`.
+/// Returns the address of `offset`, which the caller has checked to lie inside `map`.
 fn at(map: &Mapping, offset: usize) -> NonNull<u8> {
     debug_assert!(offset <= map.bytes());
     // SAFETY: callers checked that offset lies inside the mapping.

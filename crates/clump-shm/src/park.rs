@@ -1,14 +1,14 @@
 //! Sleeping and waking, without a fence on the waker's fast path.
 //!
 //! A thread that wants to sleep announces itself in `asleep`, executes the heavy half of the
-//! asymmetric fence, looks for work once more, and only then sleeps on `seq`. A waker that has
-//! published work looks at `asleep` after the light half. Either the sleeper sees the work or the
+//! asymmetric fence, checks for work once more, and only then sleeps on `seq`. A waker that has
+//! published work reads `asleep` after the light half. Either the sleeper sees the work or the
 //! waker sees the sleeper (`clump_os::fence`).
 //!
-//! On a job with several nodes a rank has an [`Alarm`] too, which every process of its node holds:
-//! then it sleeps on that and on its network socket ([`Park::sleep_on`]), and wakers ring it. An alarm
-//! stays rung until it is cleared, and only the last sleeper to leave clears it; if somebody has come
-//! to sleep meanwhile, who may have been meant, it rings again.
+//! On a job with several nodes a rank has an [`Alarm`] too, which every process of its node holds.
+//! Then it sleeps on that and on its network socket ([`Park::sleep_on`]), and wakers ring it. An
+//! alarm stays rung until it is cleared, and only the last sleeper to leave clears it. If another
+//! thread has come to sleep meanwhile, for which the ring may have been meant, it rings again.
 
 use clump_os::alarm::{Alarm, Woken};
 use clump_os::fence::{self, FenceKind};
@@ -17,7 +17,7 @@ use clump_os::sync::{AtomicU32, Ordering};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Where the threads of one rank sleep.
+/// Sleeping place of the threads of one rank.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Park {
@@ -34,7 +34,7 @@ unsafe impl crate::shared::SharedLayout for Park {}
 pub struct Announced(u32);
 
 impl Park {
-    /// Announces a sleeper. The caller must look for work after this, then [`Park::sleep`] or
+    /// Announces a sleeper. The caller must check for work after this, then [`Park::sleep`] or
     /// [`Park::withdraw`].
     pub fn announce(&self, kind: FenceKind) -> Announced {
         let seen = self.seq.load(Ordering::Acquire);
@@ -46,7 +46,7 @@ impl Park {
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "an announcement is used up")]
-    /// Sleeps until somebody wakes this rank, or for `limit`; false when that is over.
+    /// Sleeps until this rank is woken, or for `limit`; returns false when that is over.
     pub fn sleep(&self, announced: Announced, limit: Option<Duration>) -> bool {
         let woken = futex::wait(&self.seq, announced.0, limit);
         self.asleep.fetch_sub(1, Ordering::SeqCst);
@@ -54,7 +54,7 @@ impl Park {
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "an announcement is used up")]
-    /// Sleeps until somebody rings `alarm`, this rank's own, or `other` has something to read, or for
+    /// Sleeps until `alarm`, this rank's own, is rung, or `other` has something to read, or for
     /// `limit`. May return early for no reason.
     pub fn sleep_on(
         &self,
@@ -71,7 +71,7 @@ impl Park {
             Woken { rung: true, other: false }
         };
         // SYNC 8: pairs with announce
-        // The ring that is taken back here may have been for another thread.
+        // The ring that is cleared here may have been for another thread.
         let last = self.asleep.fetch_sub(1, Ordering::SeqCst) == 1;
         if last && woken.rung && alarm.clear() && self.asleep.load(Ordering::SeqCst) != 0 {
             alarm.ring();
@@ -80,19 +80,21 @@ impl Park {
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "an announcement is used up")]
-    /// Found work after all.
+    /// Withdraws the announcement of a thread that found work after all.
     pub fn withdraw(&self, announced: Announced) {
         let Announced(_) = announced;
         self.asleep.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether a thread of this rank sleeps or is about to; call after publishing and a light fence.
+    /// Returns true if a thread of this rank sleeps or is about to; call after publishing and a
+    /// light fence.
     #[inline(always)]
     pub fn anyone_asleep(&self) -> bool {
         self.asleep.load(Ordering::Relaxed) != 0
     }
 
-    /// Wakes the rank if it sleeps, by its alarm if it has one. True when a system call was made.
+    /// Wakes the rank if it sleeps, by its alarm if it has one. Returns true when a system call was
+    /// made.
     #[inline]
     pub fn wake_if_asleep(&self, kind: FenceKind, alarm: Option<&Alarm>) -> bool {
         fence::light(kind);

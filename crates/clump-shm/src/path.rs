@@ -1,4 +1,5 @@
-//! A sender's path to one endpoint on the same node: a lane where there is one, else the shared queue.
+//! A sender's path to one endpoint on the same node: a lane where there is one, else the shared
+//! queue.
 
 use crate::block::{EndpointBlock, Openness};
 use crate::doorbell::{DoorbellHandle, REPLY_QUEUE, REQUEST_QUEUE, Tally};
@@ -14,7 +15,7 @@ use crate::{Error, Result};
 use clump_os::map::Mapping;
 use clump_os::sync::AtomicU64;
 
-/// Which queue of the target, when there is no lane.
+/// Queue of the target that is used when there is no lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Requests.
@@ -45,8 +46,12 @@ pub struct Path {
 }
 
 impl Path {
-    /// A path for requests from `from` to `to`. `reply_lane` is the lane of `from` that takes the
-    /// replies; without one, or without a free lane at the target, the shared queues are used.
+    /// Creates a path for requests from `from` to `to`. `reply_lane` is the lane of `from` that
+    /// takes the replies; without one, or without a free lane at the target, the shared queues are
+    /// used.
+    ///
+    /// # Errors
+    /// The name `to` points outside of the node's memory, or the target cannot be mapped.
     pub fn for_requests(
         node: &NodeMemory,
         from: Name,
@@ -61,7 +66,10 @@ impl Path {
         Ok(path)
     }
 
-    /// A path for replies from `from` to `to`, over the lane that `to` set aside for them.
+    /// Creates a path for replies from `from` to `to`, over the lane that `to` set aside for them.
+    ///
+    /// # Errors
+    /// The name `to` points outside of the node's memory, or the target cannot be mapped.
     pub fn for_replies(
         node: &NodeMemory,
         from: Name,
@@ -121,35 +129,37 @@ impl Path {
         Ok(Self { node, to, from, open_word, block, way, segment, segment_seen, link })
     }
 
-    /// The endpoint at the other end.
+    /// Returns the endpoint at the other end.
     pub fn to(&self) -> Name {
         self.to
     }
 
-    /// Whether this path has a lane of its own.
+    /// Returns true if this path has a lane of its own.
     pub fn has_lane(&self) -> bool {
         matches!(self.way, PathKind::Lane(_))
     }
 
-    /// Whether the target is open and `tag` is its tag now (paper 000, 3.3: first step of a send).
+    /// Returns true if the target is open and `tag` is its tag now (paper 000, 3.3: first step of a
+    /// send).
     #[inline(always)]
     pub fn admits(&self, tag: u64) -> bool {
         self.block.admits(self.open_word, tag)
     }
 
-    /// Whether the target is open.
+    /// Returns true if the target is open.
     #[inline(always)]
     pub fn is_open(&self) -> bool {
         self.block.is_open_as(self.open_word)
     }
 
-    /// Where the target stands.
+    /// Returns the state of the target.
     pub fn openness(&self) -> Openness {
         self.block.openness(self.to.generation())
     }
 
-    /// What pushing short messages takes, and what has to be compared before each: the word at the first address
-    /// with the number behind it, and with the tag that at the second.
+    /// Returns the pointers for pushing short messages, and the words to compare before each: the
+    /// word at the first address with the number behind it, and the word at the second with the
+    /// tag.
     pub fn inline_lane(
         &mut self,
     ) -> Option<(InlineLane, (*const AtomicU64, u64), *const AtomicU64)> {
@@ -158,7 +168,7 @@ impl Path {
         Some((lane.inline_lane()?, (state, self.open_word), tag))
     }
 
-    /// Asks the target to look, after a push through the [`InlineLane`].
+    /// Rings the target's doorbell, after a push through the [`InlineLane`].
     #[cold]
     pub fn ring_doorbell(&self) {
         if let PathKind::Lane(lane) = &self.way {
@@ -167,6 +177,9 @@ impl Path {
     }
 
     /// Sends words only.
+    ///
+    /// # Errors
+    /// The lane or the shared queue has no room, or the target of a shared queue is closed.
     #[inline(always)]
     pub fn push(&mut self, header: Header, words: &[u64]) -> std::result::Result<(), Full> {
         match &mut self.way {
@@ -176,6 +189,9 @@ impl Path {
     }
 
     /// Sends words and a payload of at most `max_medium` bytes.
+    ///
+    /// # Errors
+    /// The lane or the shared queue has no room, or the target of a shared queue is closed.
     pub fn push_payload(
         &mut self,
         header: Header,
@@ -189,6 +205,9 @@ impl Path {
     }
 
     /// Sends words, and a payload if there is one or the kind of message always has one.
+    ///
+    /// # Errors
+    /// The lane or the shared queue has no room, or the target of a shared queue is closed.
     #[inline(always)]
     pub fn push_any(
         &mut self,
@@ -203,8 +222,9 @@ impl Path {
         }
     }
 
-    /// A queue serves whoever has its index, so a closed endpoint has room for nothing: what was meant
-    /// for it must not reach the next.
+    /// Sends over the shared queue. The queue belongs to the index, not to one endpoint, so a
+    /// closed endpoint has room for nothing: its messages must not reach the next endpoint at that
+    /// index.
     fn push_queued(
         &self,
         header: Header,
@@ -220,7 +240,8 @@ impl Path {
         }
     }
 
-    /// Whether there is room for a message without payload. A shared queue cannot promise any.
+    /// Returns true if there is room for a message without payload. A shared queue always returns
+    /// true, and may still be full.
     pub fn has_room(&mut self) -> bool {
         match &mut self.way {
             PathKind::Lane(lane) => lane.has_room(),
@@ -228,7 +249,10 @@ impl Path {
         }
     }
 
-    /// The target's segment as it is announced now; `None` when it has none.
+    /// Returns the target's segment as it is announced now; `None` when it has none.
+    ///
+    /// # Errors
+    /// The segment cannot be mapped.
     pub fn segment(&mut self) -> Result<Option<&Segment>> {
         let announced = self.block.segment();
         if self.segment.is_none() || self.segment_seen != announced {
@@ -239,7 +263,7 @@ impl Path {
         Ok(self.segment.as_ref())
     }
 
-    /// What ringing cost since the last call.
+    /// Returns the numbers of rings and wake-ups since the last call.
     pub fn take_tally(&mut self) -> Tally {
         match &self.way {
             PathKind::Lane(lane) => lane.doorbell().tally.take(),
@@ -247,7 +271,8 @@ impl Path {
         }
     }
 
-    /// Messages that the target is not known to have read; a shared queue does not tell.
+    /// Returns the number of slots that the target is not known to have read; 0 for a shared queue,
+    /// which does not tell.
     pub fn outstanding(&mut self) -> u64 {
         match &mut self.way {
             PathKind::Lane(lane) => lane.outstanding_slots(),
@@ -255,7 +280,7 @@ impl Path {
         }
     }
 
-    /// Whether everything sent is known to be read.
+    /// Returns true if everything sent is known to be read.
     pub fn is_drained(&mut self) -> bool {
         let lost = self.lost_lane();
         match &mut self.way {
@@ -265,8 +290,9 @@ impl Path {
         }
     }
 
-    /// Asks the target to wake this rank once `what` is there. To be called after the announcement of a sleep, and
-    /// before the last look. A target that is closed, or has freed the lane, is not asked.
+    /// Asks the target to wake this rank once `what` is there. To be called after the announcement
+    /// of a sleep, and before the last check. A target that is closed, or has freed the lane, is
+    /// not asked.
     #[cold]
     pub fn request_credit(&self, what: CreditRequest) {
         if !self.is_open() || self.lost_lane() {
@@ -278,13 +304,13 @@ impl Path {
         }
     }
 
-    /// Whether the target let go of a retired lane: it will send no more replies for it.
+    /// Returns true if the target let go of a retired lane: it will send no more replies for it.
     pub fn is_released(&self) -> bool {
         matches!(self.way, PathKind::Queue(..)) || self.lost_lane()
     }
 
-    /// Whether the lane of this path was freed; somebody else may have it now, perhaps this endpoint
-    /// under another path, which has another lane for replies.
+    /// Returns true if the lane of this path was freed. Another sender may have it now, perhaps
+    /// this endpoint under another path, which has another lane for replies.
     fn lost_lane(&self) -> bool {
         let PathKind::Lane(lane) = &self.way else { return false };
         let control = lane.control();
@@ -293,8 +319,8 @@ impl Path {
 
     /// Takes back what the target never read. Only when it is dead or closed.
     pub fn take_back(&mut self, each: impl FnMut(Header, &[u64], &[u8])) {
-        // Another endpoint has the index now, or another sender the lane, because nothing of ours was
-        // left there; what we sent to that one is not to be touched.
+        // Another endpoint has the index now, or another sender the lane, because nothing of ours
+        // was left there. Messages of ours to that one must stay.
         if self.openness() == Openness::Absent || self.lost_lane() {
             return;
         }
@@ -304,8 +330,8 @@ impl Path {
         }
     }
 
-    /// Lets go of the lane of a target that has closed, after [`Path::take_back`]: whoever opens that
-    /// index next may use it. Nothing may be sent on this path any more; it never [`Path::admits`].
+    /// Frees the lane of a target that has closed, after [`Path::take_back`]: the next endpoint at
+    /// that index may use it. Nothing may be sent on this path any more; it never [`Path::admits`].
     pub fn abandon(&self) {
         if let PathKind::Lane(lane) = &self.way
             && self.openness() == Openness::Closed
@@ -323,7 +349,7 @@ impl Path {
     }
 }
 
-/// Takes up the lane that `to` set aside for replies of `from`.
+/// Takes up the lane that `to` set aside for replies of `from`; returns true on success.
 fn take_up(node: &NodeMemory, from: Name, to: Name, lane: usize) -> bool {
     let g = node.geometry();
     let at = g.endpoint(to.rank() as usize, usize::from(to.index()));

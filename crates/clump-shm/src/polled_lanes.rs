@@ -1,10 +1,10 @@
-//! The lanes that an endpoint polls, where code of other languages finds them.
+//! The lanes that an endpoint polls, at an address that code of other languages reads.
 
 use crate::inbox::InLane;
 use std::ops::{Deref, DerefMut};
 
-/// Hot lanes in a row. Behind its address lie where the first one is and how many there are, up to date at all
-/// times: they come and go by functions of this type only.
+/// Polled lanes in a row. At its address lie the pointer to the first one and their number, up to
+/// date at all times: only functions of this type add and remove lanes.
 #[derive(Debug)]
 #[repr(C)]
 pub struct PolledLanes<L> {

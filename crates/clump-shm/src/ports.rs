@@ -1,7 +1,8 @@
-//! The ports of a node: which endpoint answers at which, in memory that every rank of the node reads.
+//! The ports of a node: which endpoint is bound to which, in memory that every rank of the node
+//! reads.
 //!
-//! A port is a place in a table, so whoever binds one decides it by a single compare-and-swap. What a rank
-//! that died or left has bound is free again. Ranks of other nodes ask the node's network interface.
+//! A port is an entry in a table, so a single compare-and-swap binds it. A port bound by a rank
+//! that died or left is free again. Ranks of other nodes ask the node's network interface.
 
 use crate::name::Name;
 use crate::node::NodeMemory;
@@ -9,7 +10,7 @@ use crate::rank::RankState;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU64, Ordering};
 
-/// What is bound at a port: the name of an endpoint, or 0.
+/// Entry of a port: the name of the endpoint bound to it, or 0.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct PortEntry {
@@ -20,7 +21,7 @@ pub(crate) struct PortEntry {
 unsafe impl SharedLayout for PortEntry {}
 
 impl PortEntry {
-    /// Takes the port for `name`, if it is free, or held by somebody who `is_gone`.
+    /// Claims the port for `name`, if it is free, or its holder `is_gone`.
     pub(crate) fn claim(&self, name: Name, is_gone: impl Fn(Name) -> bool) -> Result<(), Name> {
         loop {
             let held = self.name.load(Ordering::Relaxed);
@@ -47,7 +48,7 @@ impl PortEntry {
         let _ = self.name.compare_exchange(name.to_bits(), 0, new, old);
     }
 
-    /// Who holds the port.
+    /// Returns the endpoint that holds the port.
     pub(crate) fn holder(&self) -> Option<Name> {
         // SYNC 14: pairs with claim
         match self.name.load(Ordering::Acquire) {
@@ -61,7 +62,7 @@ impl NodeMemory {
     /// Binds `port` of this node to the endpoint `name` of a rank of it.
     ///
     /// # Errors
-    /// Who holds it.
+    /// The port is held by the endpoint in the error.
     pub fn claim_port(&self, port: u16, name: Name) -> Result<(), Name> {
         match self.port_entry(port) {
             Some(entry) => entry.claim(name, |holder| !self.holds_ports(holder)),
@@ -76,12 +77,13 @@ impl NodeMemory {
         }
     }
 
-    /// The endpoint at `port` of this node, if its rank is there.
+    /// Returns the endpoint at `port` of this node, if its rank is there.
     pub fn port_holder(&self, port: u16) -> Option<Name> {
         self.port_entry(port)?.holder().filter(|&holder| self.holds_ports(holder))
     }
 
-    /// Whether a name, which a rank wrote, is of a rank of this node that has neither died nor left.
+    /// Returns true if a name, which a rank wrote, is of a rank of this node that has neither died
+    /// nor left.
     fn holds_ports(&self, holder: Name) -> bool {
         let block = self.rank(holder.rank()).filter(|_| self.is_local(holder.rank()));
         block.is_some_and(|block| !matches!(block.state(), RankState::Dead | RankState::Finalized))
@@ -133,7 +135,7 @@ mod tests {
         node.declare_dead(Death { rank: 1, how: DeathCause::Signal(9) });
         assert_eq!(node.port_holder(7), None);
         node.claim_port(7, alive).unwrap();
-        // A rank wrote what no rank writes.
+        // A rank wrote a name that no correct rank writes.
         node.claim_port(8, Name::new(9_999, 0, 1)).unwrap();
         assert_eq!(node.port_holder(8), None);
         node.claim_port(8, alive).unwrap();

@@ -1,4 +1,4 @@
-//! Where a process is reached from other nodes: written by the agent, read by the ranks of its node.
+//! Addresses of processes for other nodes: written by the agent, read by the ranks of its node.
 
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
@@ -7,25 +7,25 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 /// Addresses of a process besides its first.
 pub type FurtherAddresses = [Option<SocketAddr>; 3];
 
-/// Where a rank, or the network interface of a node, is reached from other nodes.
+/// Address at which other nodes reach a rank, or the network interface of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessAddress {
     /// The address of its socket; of the first, where it has several.
     pub address: SocketAddr,
-    /// Those of the others.
+    /// Addresses of its other sockets.
     pub others: FurtherAddresses,
-    /// Its incarnation: tells it from whoever had that address before.
+    /// Its incarnation: distinguishes it from processes that had that address before.
     pub epoch: u32,
 }
 
 impl ProcessAddress {
-    /// All addresses; the first names who is there.
+    /// Returns all addresses; the first identifies the process.
     pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> + use<> {
         [self.address].into_iter().chain(self.others.into_iter().flatten())
     }
 }
 
-/// A place in shared memory. Written once, before any rank starts.
+/// An address record in shared memory. Written once, before any rank starts.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct ProcessAddressLine {
@@ -40,7 +40,7 @@ pub(crate) struct ProcessAddressLine {
 #[derive(Debug)]
 #[repr(C)]
 struct AddressCell {
-    /// 0: none, 4, 6: kind of address.
+    /// 0: none, 4 or 6: the kind of address.
     family: AtomicU32,
     port: AtomicU32,
     ip: [AtomicU64; 2],
@@ -59,7 +59,7 @@ impl ProcessAddressLine {
         self.node.store(node, Ordering::Relaxed);
     }
 
-    /// What was noted here; `None` if nothing was.
+    /// Returns the address that was noted here; `None` if none was.
     pub(crate) fn get(&self) -> Option<ProcessAddress> {
         let address = self.first.get()?;
         let others = self.others.each_ref().map(AddressCell::get);

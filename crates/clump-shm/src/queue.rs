@@ -4,9 +4,9 @@
 //! # Slot states
 //! `free(lap) -> claimed(lap, rank) -> ready(lap) -> free(lap + 1)`, one word each. The claim is a
 //! compare-and-swap on the slot itself and carries the claimer's rank; the tail is only a hint that
-//! anybody advances past a claimed slot. So a sender killed between claim and publication leaves its
-//! name behind, and the receiver passes over the slot once that rank is known to be dead: nobody is
-//! blocked for ever (the paper's ticket-then-claim would leave a nameless hole).
+//! any sender advances past a claimed slot. So a sender killed between claim and publication leaves
+//! its name behind, and the receiver passes over the slot once that rank is known to be dead. No
+//! rank is blocked for ever (the paper's ticket-then-claim would leave a nameless hole).
 
 use crate::bulk::SharedBytes;
 use crate::doorbell::DoorbellHandle;
@@ -29,14 +29,15 @@ pub struct QueueSlot {
     words: [AtomicU64; QUEUE_INLINE],
 }
 
-/// State of the payload block with the same index: zero free, else one more than its claimer's rank.
+/// State of the payload block with the same index: zero free, else one more than its claimer's
+/// rank.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct BlockState {
     claimer: AtomicU64,
 }
 
-/// Tail of the queue, a hint; and which ranks wait for slots to be freed.
+/// Tail of the queue, a hint; and the ranks that wait for slots to be freed.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct QueueTail {
@@ -56,7 +57,7 @@ const FREE: u64 = 0;
 const CLAIMED: u64 = 1;
 const READY: u64 = 2;
 
-/// 32 bits lap, 8 bits status, 24 bits rank.
+/// Packs 32 bits lap, 8 bits status, 24 bits rank.
 fn state(lap: u64, status: u64, rank: u64) -> u64 {
     (lap & 0xffff_ffff) << 32 | status << 24 | rank & 0xff_ffff
 }
@@ -65,7 +66,7 @@ fn parts(state: u64) -> (u64, u64, u32) {
     (state >> 32, state >> 24 & 0xff, (state & 0xff_ffff) as u32)
 }
 
-/// Laps are counted modulo 2^32.
+/// Returns the lap of position `at`; laps are counted modulo 2^32.
 fn lap_of(at: u64, slots: u64) -> u64 {
     (at / slots) & 0xffff_ffff
 }
@@ -114,16 +115,19 @@ pub struct Queue {
     blocks: Blocks,
 }
 
-/// A message that needs no block.
+/// Block number of a message that needs no block.
 const NO_BLOCK: u64 = 0xff;
 
 impl Queue {
-    /// A queue over these parts.
+    /// Creates a queue over these parts.
     pub fn new(slots: SharedSlice<QueueSlot>, tail: Shared<QueueTail>, blocks: Blocks) -> Self {
         Self { slots, tail, blocks }
     }
 
     /// Sends `words` and `payload` for the endpoint named `source` of `rank`, and rings.
+    ///
+    /// # Errors
+    /// All slots are taken, or all blocks, if the message needs one.
     pub fn push(
         &self,
         (rank, source): (u32, u64),
@@ -170,8 +174,9 @@ impl Queue {
         }
     }
 
-    /// Notes that `rank` waits until slots are freed, and rings, so that the receiver answers even if it has
-    /// read everything. To be called after the announcement of a sleep, and before the last look.
+    /// Notes that `rank` waits until slots are freed, and rings, so that the receiver answers even
+    /// if it has read everything. To be called after the announcement of a sleep, and before the
+    /// last check.
     #[cold]
     pub fn request_room(&self, rank: u32, bell: &DoorbellHandle) {
         let bit = 1_u64 << (rank % 64);
@@ -183,7 +188,8 @@ impl Queue {
 
     fn claim(&self, rank: u32) -> Option<(&QueueSlot, u64)> {
         let slots = self.slots.len() as u64;
-        // With each look somebody gets on; more looks than this are needed only in damaged memory.
+        // With each attempt some sender makes progress; more attempts than this are needed only in
+        // damaged memory.
         for _ in 0..4 * slots.max(64) {
             let at = self.tail.tail.load(Ordering::Acquire);
             let (slot, lap) = (&self.slots[(at % slots) as usize], lap_of(at, slots));
@@ -210,7 +216,7 @@ impl Queue {
         None
     }
 
-    /// Moves the tail past the slot at `at`, unless somebody did.
+    /// Moves the tail past the slot at `at`, unless another sender did.
     fn advance(&self, at: u64) {
         let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
         let _ = self.tail.tail.compare_exchange(at, at.wrapping_add(1), new, old);
@@ -236,26 +242,26 @@ pub struct TakenMessage {
     block: Option<usize>,
 }
 
-/// What lies at the head of a shared queue.
+/// Result of taking from the head of a shared queue.
 #[derive(Debug)]
 pub enum Take {
     /// Nothing yet.
     Empty,
     /// A message; its words were copied out.
     Message(TakenMessage),
-    /// A slot that held no message (its claimer died, or wrote nonsense) was passed over.
+    /// A slot that held no message (its claimer died, or wrote invalid bits) was passed over.
     Skipped,
 }
 
 impl QueueReceiver {
-    /// Starts at the first slot that is not free of an older lap.
+    /// Creates a receiver at the first slot that is not free of an older lap.
     pub fn new(queue: Queue) -> Self {
         let slots = queue.slots.len() as u64;
         let lap_at =
             |at: u64| parts(queue.slots[(at % slots) as usize].state.load(Ordering::Acquire)).0;
-        // The tail is at most one lap ahead; the receiver stands at the oldest slot not free for the
-        // lap the tail is in. A closed endpoint drained its queue, so that is the tail itself, or what
-        // lies behind slots whose claimers died before they moved the tail.
+        // The tail is at most one lap ahead; the receiver stands at the oldest slot not free for
+        // the lap the tail is in. A closed endpoint drained its queue, so that is the tail itself,
+        // or what lies behind slots whose claimers died before they moved the tail.
         let tail = queue.tail.tail.load(Ordering::Acquire);
         let passed = |at: u64| lap_at(at) == lap_of(at.wrapping_add(slots), slots);
         let head =
@@ -270,8 +276,8 @@ impl QueueReceiver {
         Self { queue, head }
     }
 
-    /// Which ranks, as bits modulo 64, wait for what was freed; from now on none. To be called after slots were
-    /// freed: the ranks have to be woken.
+    /// Returns the ranks, as bits modulo 64, that wait for slots to be freed, and clears them. To
+    /// be called after slots were freed: the ranks have to be woken.
     #[cold]
     pub fn take_waiting(&self) -> u64 {
         let waiting = &self.queue.tail.waiting;
@@ -279,7 +285,7 @@ impl QueueReceiver {
         if waiting.load(Ordering::Relaxed) == 0 { 0 } else { waiting.swap(0, Ordering::AcqRel) }
     }
 
-    /// Whether a slot at the head is claimed or ready.
+    /// Returns true if a slot at the head is claimed or ready.
     pub fn has_message(&self) -> bool {
         let slots = self.queue.slots.len() as u64;
         let now = self.queue.slots[(self.head % slots) as usize].state.load(Ordering::Acquire);
@@ -287,7 +293,8 @@ impl QueueReceiver {
         lap == lap_of(self.head, slots) && status != FREE
     }
 
-    /// Takes the next message, copying its words. `dead` tells whether a rank is known to be dead.
+    /// Takes the next message, copying its words. `dead` returns true if a rank is known to be
+    /// dead.
     pub fn take(&mut self, words: &mut [u64; 2 * INLINE], dead: impl Fn(u32) -> bool) -> Take {
         let slots = self.queue.slots.len() as u64;
         let slot = &self.queue.slots[(self.head % slots) as usize];
@@ -302,7 +309,7 @@ impl QueueReceiver {
             if !dead(rank) {
                 return Take::Empty;
             }
-            // It may have published between the look at the slot and the news of its death.
+            // It may have published between the read of the slot and the news of its death.
             status = parts(slot.state.load(Ordering::Acquire)).1;
         }
         if status != READY {
@@ -352,7 +359,8 @@ impl QueueReceiver {
         Some(TakenMessage { source, header, payload, block: Some(block) })
     }
 
-    /// The message of the last [`QueueReceiver::take`] was handled: its slot and block are free again.
+    /// Frees slot and block of the message of the last [`QueueReceiver::take`], after it was
+    /// handled.
     pub fn done(&mut self, taken: &TakenMessage) {
         if let Some(block) = taken.block {
             self.queue.blocks.free(block);
@@ -369,12 +377,13 @@ impl QueueReceiver {
         self.head += 1;
     }
 
-    /// Blocks whose claimer died before it published: nothing refers to them once the queue is empty.
+    /// Frees blocks whose claimer died before it published: nothing refers to them once the queue
+    /// is empty.
     fn reclaim_blocks(&self, dead: impl Fn(u32) -> bool) {
         for state in self.queue.blocks.states.iter() {
             let claimer = state.claimer.load(Ordering::Relaxed);
             let Some(rank) = claimer.checked_sub(1) else { continue };
-            // A look after the news of the death: it may have published since the look before.
+            // Checked after the news of the death: it may have published since the last check.
             if u32::try_from(rank).is_ok_and(&dead) && !self.has_message() {
                 let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
                 let _ = state.claimer.compare_exchange(claimer, 0, new, old);
@@ -384,7 +393,8 @@ impl QueueReceiver {
 }
 
 impl Queue {
-    /// Whether no slot is in use, those of dead ranks aside (which this frees). Only while closed.
+    /// Returns true if no slot is in use, those of dead ranks aside (which this frees). Only while
+    /// closed.
     pub fn is_unused(&self, dead: impl Fn(u32) -> bool) -> bool {
         self.slots.iter().all(|slot| {
             let (lap, status, rank) = parts(slot.state.load(Ordering::Acquire));
@@ -395,7 +405,7 @@ impl Queue {
         })
     }
 
-    /// Whether an unread message of the endpoint named `source` is here.
+    /// Returns true if an unread message of the endpoint named `source` is here.
     pub fn holds(&self, source: u64) -> bool {
         self.slots.iter().any(|slot| {
             parts(slot.state.load(Ordering::Acquire)).1 == READY
@@ -403,8 +413,8 @@ impl Queue {
         })
     }
 
-    /// Takes back what the endpoint named `source` sent and nobody read. Only once the receiver has
-    /// closed for good or is dead: then senders alone touch the slots.
+    /// Takes back what the endpoint named `source` sent and the receiver did not read. Only once
+    /// the receiver has closed for good or is dead: then senders alone touch the slots.
     pub fn take_back(&self, source: u64, mut each: impl FnMut(Header, &[u64], &[u8])) {
         for slot in self.slots.iter() {
             let now = slot.state.load(Ordering::Acquire);

@@ -1,11 +1,12 @@
-//! A fair lock between all ranks of a job, in the memory of its home node: an array of claims, first come,
-//! first served.
+//! A fair lock between all ranks of a job, in the memory of its home node: an array of claims,
+//! first come, first served.
 //!
-//! Ranks of the home node work on it themselves, and its network interface does for those of others. A
-//! claim takes the position behind the last; the lock belongs to the position at the head, and moves on by
-//! one step of the head. Every step is one compare-and-swap, so nobody who dies leaves it half done: who
-//! dies or gives up while waiting is passed over by whoever comes by, and who dies with the lock in hand is
-//! found out by its name. Who overwrites a lock may block those who wait for it, and nobody else.
+//! Ranks of the home node work on it themselves, and its network interface does for those of
+//! others. A claim takes the position behind the last. The lock belongs to the position at the
+//! head, and moves on by one step of the head. Every step is one compare-and-swap, so a rank that
+//! dies leaves no step half done. A rank that dies or gives up while waiting is passed over by the
+//! next rank that works on the lock. A rank that dies while it holds the lock is found by its name.
+//! A rank that overwrites a lock can block only the ranks that wait for it.
 //!
 //! ```text
 //! head | tail (a hint) | word | 5 spare | slots: position + 1 (46 bits), state (2), rank (16)
@@ -23,18 +24,19 @@ const WAITING: u64 = 1;
 const HELD: u64 = 2;
 const GONE: u64 = 3;
 
-/// Words that a lock for so many ranks takes. Each of them may wait, and some may have given up.
+/// Returns the words that a lock for so many ranks takes. Each of them may wait, and some may have
+/// given up.
 pub fn lock_words(ranks: usize) -> usize {
     FRONT + (ranks.max(1) * 2).next_power_of_two().max(8)
 }
 
-/// See the module. A view; what it locks lies in shared memory.
+/// A view of a fair queue lock whose words lie in shared memory.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueLock<'a> {
     words: &'a [AtomicU64],
 }
 
-/// What became of a claim.
+/// Result of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// It waits at this position, or has the lock already.
@@ -43,10 +45,10 @@ pub enum Claim {
     None,
 }
 
-/// Who is at the head.
+/// The claim at the head of the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockHead {
-    /// Nobody.
+    /// No claim.
     Free,
     /// This rank may take the lock.
     Offered(u32),
@@ -66,9 +68,9 @@ fn rank_of(slot: u64) -> u32 {
     (slot & 0xffff) as u32
 }
 
-/// Between a step and a look at what others did: of two who step and then look, one sees the other. All of
-/// these are sequentially consistent, which is enough; loom takes that for acquire and release, so there
-/// it takes a fence.
+/// Orders a step before a read of what others did: of two ranks that step and then read, one sees
+/// the other. All of these are sequentially consistent, which is enough; loom takes that for
+/// acquire and release, so there it takes a fence.
 #[inline(always)]
 fn fence_then_read() {
     #[cfg(loom)]
@@ -76,7 +78,8 @@ fn fence_then_read() {
 }
 
 impl<'a> QueueLock<'a> {
-    /// The lock in `words`, of which there are [`lock_words`]; all zero: free. `None` when there are too few.
+    /// Creates a view of the lock in `words`, of which there are [`lock_words`]; all zero: free.
+    /// Returns `None` when there are too few.
     pub fn over(words: &'a [AtomicU64]) -> Option<Self> {
         let slots = words.len().checked_sub(FRONT)?;
         slots.is_power_of_two().then_some(Self { words })
@@ -91,7 +94,7 @@ impl<'a> QueueLock<'a> {
         (self.words.len() - FRONT) as u64
     }
 
-    /// The position that has the lock, or would.
+    /// Returns the position that has the lock, or would.
     pub fn head(&self) -> u64 {
         // SYNC 13: pairs with advance
         self.words[HEAD].load(Ordering::SeqCst)
@@ -99,7 +102,7 @@ impl<'a> QueueLock<'a> {
 
     /// Claims the position behind the last for `rank`.
     pub fn claim(&self, rank: u32) -> Claim {
-        // No more others can come in between, unless somebody overwrote the lock.
+        // No more others can come in between, unless a rank overwrote the lock.
         for _ in 0..4 * self.slots() {
             let position = self.words[TAIL].load(Ordering::Acquire);
             match self.try_slot(position, rank) {
@@ -111,7 +114,7 @@ impl<'a> QueueLock<'a> {
         Claim::None
     }
 
-    /// Claims the head for `rank` if nobody else has or waits.
+    /// Claims the head for `rank` if no other rank holds it or waits.
     pub fn claim_free(&self, rank: u32) -> Claim {
         let head = self.head();
         if self.slot(head).load(Ordering::SeqCst) >> 18 > head {
@@ -123,7 +126,7 @@ impl<'a> QueueLock<'a> {
         }
     }
 
-    /// Tries to take the slot of a position; `None` when an earlier position still has it.
+    /// Tries to take the slot of a position; returns `None` when an earlier position still has it.
     fn try_slot(&self, position: u64, rank: u32) -> Option<bool> {
         let tail = &self.words[TAIL];
         let slot = self.slot(position);
@@ -139,27 +142,28 @@ impl<'a> QueueLock<'a> {
                 return Some(false);
             }
         }
-        // The tail is a hint: whoever finds it behind moves it.
+        // The tail is a hint: any rank that finds it behind moves it.
         let _ = tail.compare_exchange(position, position.wrapping_add(1), new, old);
         fence_then_read();
         Some(!taken)
     }
 
-    /// The claims that have not been passed, in order: position, rank, and whether it has the lock. For
-    /// observers; what others do meanwhile may be seen in part.
+    /// Returns the claims that have not been passed, in order: position, rank, and true if it has
+    /// the lock. For observers; concurrent changes may be seen in part.
     pub fn claims(&self) -> impl Iterator<Item = (u64, u32, bool)> + use<'a> {
         let lock = *self;
         let head = lock.head();
         (head..head.saturating_add(lock.slots())).filter_map(move |position| {
             let slot = lock.slot(position).load(Ordering::SeqCst);
             let (mine, state) = (slot >> 18 == position.wrapping_add(1), state_of(slot));
-            // Behind the head, what is held is being handed over.
+            // Behind the head, a held slot is being handed over.
             let held = state == HELD && position == head;
             (mine && state != GONE).then(|| (position, rank_of(slot), held))
         })
     }
 
-    /// Takes the lock for the claim of `rank` at the head; gives its word. `None` when it is not there.
+    /// Takes the lock for the claim of `rank` at the head; returns its word, or `None` when the
+    /// claim is not there.
     pub fn enter(&self, position: u64, rank: u32) -> Option<u64> {
         if self.head() != position {
             return None;
@@ -170,7 +174,8 @@ impl<'a> QueueLock<'a> {
         Some(self.words[WORD].load(Ordering::Acquire))
     }
 
-    /// Gives the lock back, with its word. False when `rank` does not hold it at that position.
+    /// Releases the lock, with its word. Returns false when `rank` does not hold it at that
+    /// position.
     pub fn release(&self, position: u64, rank: u32, word: u64) -> bool {
         let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
         if !held || self.head() != position {
@@ -180,14 +185,15 @@ impl<'a> QueueLock<'a> {
         self.advance(position)
     }
 
-    /// Gives the lock back with its word, to the claim of `next` behind it and to no other: nobody sees it free or
-    /// offered in between. False when `rank` does not hold it at that position, or `next` does not wait behind it.
+    /// Hands the lock with its word to the claim of `next` behind it and to no other: no rank sees
+    /// it free or offered in between. Returns false when `rank` does not hold it at that position,
+    /// or `next` does not wait behind it.
     pub fn hand_over(&self, position: u64, (rank, next): (u32, u32), word: u64) -> bool {
         let held = self.slot(position).load(Ordering::Acquire) == pack(position, HELD, rank);
         if !held || self.head() != position {
             return false;
         }
-        // While it is behind the head nobody but whoever hands over looks at its state.
+        // While it is behind the head, only the rank that hands over reads its state.
         let after = position.wrapping_add(1);
         let (waiting, taken) = (pack(after, WAITING, next), pack(after, HELD, next));
         let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
@@ -198,7 +204,7 @@ impl<'a> QueueLock<'a> {
         self.advance(position)
     }
 
-    /// Gives up a claim that waits. False when it has the lock.
+    /// Gives up a claim that waits. Returns false when it has the lock.
     pub fn give_up(&self, position: u64, rank: u32) -> bool {
         let (waiting, gone) = (pack(position, WAITING, rank), pack(position, GONE, rank));
         let (new, old) = (Ordering::SeqCst, Ordering::Relaxed);
@@ -216,15 +222,16 @@ impl<'a> QueueLock<'a> {
         moved
     }
 
-    /// Who is at the head, once claims there that were given up, or whose ranks died waiting, have been
-    /// passed over. To be called after [`QueueLock::release`] and [`QueueLock::give_up`]: who is offered the
-    /// lock has to be woken.
+    /// Returns the claim at the head, once claims there that were given up, or whose ranks died
+    /// waiting, have been passed over. To be called after [`QueueLock::release`] and
+    /// [`QueueLock::give_up`]: a rank that is offered the lock has to be woken.
     pub fn pass_over_withdrawn(&self, is_dead: impl Fn(u32) -> bool) -> LockHead {
         for _ in 0..4 * self.slots() {
             let head = self.head();
             let slot = self.slot(head).load(Ordering::SeqCst);
             if slot >> 18 != head.wrapping_add(1) {
-                // Nobody, or it has moved on meanwhile, and whoever moved it looks after that.
+                // No claim, or the head has moved on meanwhile, and the rank that moved it checks
+                // after that.
                 return LockHead::Free;
             }
             let rank = rank_of(slot);
@@ -308,7 +315,7 @@ mod tests {
         assert_eq!((lock.head(), lock.pass_over_withdrawn(alive)), (1, LockHead::Held(2)));
         assert_eq!((lock.enter(1, 2), lock.give_up(1, 2)), (None, false));
         assert!(lock.claims().eq([(1, 2, true), (2, 3, false)]));
-        // Who died with it on the way is named.
+        // A rank that died with the lock during the hand-over is named.
         assert_eq!(lock.pass_over_withdrawn(|rank| rank == 2), LockHead::Held(2));
         assert!(lock.give_up(2, 3) && !lock.hand_over(1, (2, 3), 7));
         assert!(lock.release(1, 2, 7));

@@ -1,4 +1,4 @@
-//! A rank's block: whether it lives, what it waits for, where it sleeps.
+//! A rank's block: its state, what it waits for, and the park where it sleeps.
 
 pub use crate::process_address::{FurtherAddresses, ProcessAddress};
 
@@ -9,7 +9,7 @@ use crate::process_address::ProcessAddressLine;
 use crate::shared::SharedLayout;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Where a rank stands in its life.
+/// State of a rank's life cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RankState {
     /// The process has not called the library yet.
@@ -18,11 +18,11 @@ pub enum RankState {
     Joined,
     /// Finalized: will send and receive nothing more.
     Finalized,
-    /// Its process is gone, and not in the way it should.
+    /// Its process is gone without having finalized as it should.
     Dead,
 }
 
-/// What a blocked rank waits for.
+/// Reason why a rank is blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitReason {
     /// All ranks to arrive at barrier number `epoch`; `missing` has not.
@@ -105,8 +105,8 @@ struct StatusLine {
     death: AtomicU64,
     joined_ns: AtomicU64,
     finalized_ns: AtomicU64,
-    /// Proxies that know of all that this rank had handed to them that it has been put into the lanes of endpoints,
-    /// or has come back.
+    /// Proxies that have completed the close handshake: all that this rank had handed to them has
+    /// been put into the lanes of endpoints, or was returned to sender.
     close_handshakes: AtomicU32,
 }
 
@@ -116,11 +116,11 @@ struct NoteLine {
     what: AtomicU64,
     detail: AtomicU64,
     since_ns: AtomicU64,
-    /// One more than the rank or interface that does not answer, and since when; 0 for none.
+    /// One more than the rank or interface that does not answer, and the time since; 0 for none.
     unanswered: AtomicU64,
     unanswered_ns: AtomicU64,
-    /// One more than the rank or interface to which the path carries less than before, above the bytes of the longest
-    /// IP packet that it carries; 0 once that is taken.
+    /// One more than the rank or interface to which the path became narrower, above the bytes of
+    /// the longest IP packet that it carries; 0 once the note is taken.
     narrowed: AtomicU64,
 }
 
@@ -153,19 +153,20 @@ const _: () = assert!(size_of::<RankBlock>() <= crate::geometry::PAGE);
 unsafe impl SharedLayout for RankBlock {}
 
 impl RankBlock {
-    /// For a proxy: all that this rank had handed to it lies in the lanes of endpoints, or has come back.
+    /// For a proxy: completes the close handshake. All that this rank had handed to it lies in the
+    /// lanes of endpoints, or was returned to sender.
     pub fn bid_farewell(&self) {
         // SYNC 15: pairs with farewells
         self.status.close_handshakes.fetch_add(1, Ordering::Release);
     }
 
-    /// Proxies that have bidden this rank farewell.
+    /// Returns the number of proxies that have completed the close handshake with this rank.
     pub fn close_handshakes(&self) -> u32 {
         // SYNC 15: pairs with bid_farewell
         self.status.close_handshakes.load(Ordering::Acquire)
     }
 
-    /// Where the rank stands.
+    /// Returns the state of the rank.
     pub fn state(&self) -> RankState {
         match self.status.state.load(Ordering::Acquire) {
             0 => RankState::Absent,
@@ -175,24 +176,28 @@ impl RankBlock {
         }
     }
 
-    /// The process that joined as this rank; zero before.
+    /// Returns the process that joined as this rank; zero before.
     pub fn pid(&self) -> u32 {
         self.status.pid.load(Ordering::Relaxed)
     }
 
-    /// How the rank died, if it did.
+    /// Returns how the rank died, if it did.
     #[inline]
     pub fn death(&self) -> Option<Death> {
         Death::unpack(self.status.death.load(Ordering::Acquire))
     }
 
-    /// When the rank joined and finalized, in [`clump_os::clock::now_ns`]; zero when it has not.
+    /// Returns the times at which the rank joined and finalized, in [`clump_os::clock::now_ns`];
+    /// zero when it has not.
     pub fn lifetime_ns(&self) -> (u64, u64) {
         let joined = self.status.joined_ns.load(Ordering::Relaxed);
         (joined, self.status.finalized_ns.load(Ordering::Relaxed))
     }
 
-    /// Joins as process `pid`; `Err` carries the process that already did.
+    /// Joins as process `pid`.
+    ///
+    /// # Errors
+    /// Another process, which the error carries, has joined as this rank.
     pub fn join(&self, pid: u32) -> Result<(), u32> {
         let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
         self.status.state.compare_exchange(0, 1, new, old).map_err(|_| self.pid())?;
@@ -213,8 +218,8 @@ impl RankBlock {
         self.status.state.store(3, Ordering::Release);
     }
 
-    /// For the agent: makes the block of a rank of another node say what that node's does. Without effect
-    /// on the dead, who stay so.
+    /// For the agent: copies the state of a rank of another node from that node's memory. Without
+    /// effect on dead ranks, which stay dead.
     pub fn mirror_state(&self, state: RankState) {
         let number = match state {
             RankState::Absent => 0,
@@ -227,7 +232,7 @@ impl RankBlock {
         let _ = self.status.state.fetch_update(new, old, |now| (now < 3).then_some(number));
     }
 
-    /// The node of the rank, as its block says.
+    /// Returns the node of the rank, as its block says.
     pub(crate) fn node(&self) -> u32 {
         self.place.node()
     }
@@ -236,24 +241,25 @@ impl RankBlock {
         self.place.set_node(node);
     }
 
-    /// Where the rank is reached from other nodes; `None` on a job of one node.
+    /// Returns the address at which other nodes reach the rank; `None` on a job of one node.
     pub fn place(&self) -> Option<ProcessAddress> {
         self.place.get()
     }
 
-    /// For the agent: notes where the rank is reached.
+    /// For the agent: notes the address of the rank.
     pub fn set_place(&self, place: ProcessAddress) {
         self.place.set(place);
     }
 
-    /// What the rank is blocked in, and since when ([`clump_os::clock::now_ns`]); `None` while it computes.
+    /// Returns what the rank is blocked in, and the time since ([`clump_os::clock::now_ns`]);
+    /// `None` while it computes.
     pub fn waiting(&self) -> Option<(WaitReason, u64)> {
         let what = self.note.what.load(Ordering::Acquire);
         let detail = self.note.detail.load(Ordering::Relaxed);
         Some((WaitReason::unpack(what, detail)?, self.note.since_ns.load(Ordering::Relaxed)))
     }
 
-    /// Notes what this rank waits for, for whoever has to explain a death. Slow path only.
+    /// Notes what this rank waits for, for explaining a death. Slow path only.
     pub fn note_waiting(&self, waiting: Option<WaitReason>) {
         let (what, detail) = waiting.map_or((0, 0), WaitReason::pack);
         if what != 0 && self.note.what.load(Ordering::Relaxed) >> 32 != what >> 32 {
@@ -263,13 +269,14 @@ impl RankBlock {
         self.note.what.store(what, Ordering::Release);
     }
 
-    /// Who takes nothing of what this rank or interface sent it, and since when ([`clump_os::clock::now_ns`]).
+    /// Returns the peer that acknowledges nothing of what this rank or interface sent it, and the
+    /// time since ([`clump_os::clock::now_ns`]).
     pub fn unanswered(&self) -> Option<(u32, u64)> {
         let peer = self.note.unanswered.load(Ordering::Acquire).checked_sub(1)?;
         Some((u32::try_from(peer).ok()?, self.note.unanswered_ns.load(Ordering::Relaxed)))
     }
 
-    /// Notes who does not answer. Slow path only.
+    /// Notes the peer that does not answer. Slow path only.
     pub fn note_unanswered(&self, unanswered: Option<(u32, u64)>) {
         let (peer, since_ns) =
             unanswered.map_or((0, 0), |(peer, since)| (u64::from(peer) + 1, since));
@@ -277,42 +284,44 @@ impl RankBlock {
         self.note.unanswered.store(peer, Ordering::Release);
     }
 
-    /// Notes that the path to `peer` carries IP packets of no more than `bytes` any more. The last such note should
-    /// have been taken: nobody keeps the others. Slow path only.
+    /// Notes that the path to `peer` carries IP packets of no more than `bytes` any more.
+    /// Overwrites the last such note, which should have been taken. Slow path only.
     pub fn note_narrowed(&self, (peer, bytes): (u32, u32)) {
         let note = (u64::from(peer) + 1) << 32 | u64::from(bytes);
         self.note.narrowed.store(note, Ordering::Release);
     }
 
-    /// Whether the last note of a narrow path has been taken.
+    /// Returns true if the last note of a narrow path has been taken.
     pub fn is_narrowed_taken(&self) -> bool {
         self.note.narrowed.load(Ordering::Acquire) == 0
     }
 
-    /// For the agent: takes the last note of a narrow path: to which peer, and the longest IP packet.
+    /// For the agent: takes the last note of a narrow path: the peer, and the bytes of the longest
+    /// IP packet.
     pub fn take_narrowed(&self) -> Option<(u32, u32)> {
         let note = self.note.narrowed.swap(0, Ordering::AcqRel);
         let peer = (note >> 32).checked_sub(1)?;
         Some((u32::try_from(peer).ok()?, note as u32))
     }
 
-    /// Where the threads of this rank sleep.
+    /// Returns the park of the threads of this rank.
     #[inline]
     pub fn park(&self) -> &Park {
         &self.park
     }
 
-    /// The segments that the rank exports.
+    /// Returns the segments that the rank exports.
     pub fn exports(&self) -> &ExportTable {
         &self.exports
     }
 
-    /// The rank's own counters (those of its endpoints lie in their blocks).
+    /// Returns the rank's own counters (those of its endpoints lie in their blocks).
     pub fn counters(&self) -> &[AtomicU64; 128] {
         &self.counters
     }
 
-    /// What the monitor of the network interface, or of the rank's own stack, shows.
+    /// Returns the gauges that the monitor of the network interface, or of the rank's own stack,
+    /// shows.
     pub fn gauges(&self) -> &[AtomicU64; 40] {
         &self.gauges
     }

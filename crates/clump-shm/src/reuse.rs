@@ -1,8 +1,8 @@
-//! Opening an index again: when nobody can reach its last endpoint any more.
+//! Opening an index again once no sender can reach its last endpoint any more.
 //!
-//! A sender frees its lane at a closed endpoint when it notices ([`crate::path::Path::abandon`]), or is
-//! dead or closed itself; a lane set aside for replies that nobody took up is withdrawn. Until then the
-//! index is left alone and the next one is used.
+//! A sender frees its lane at a closed endpoint when it notices ([`crate::path::Path::abandon`]),
+//! or is dead or closed itself. A lane set aside for replies that was never taken up is withdrawn.
+//! Until then the index is skipped and the next one is used.
 
 use crate::block::{EndpointBlock, Openness};
 use crate::geometry::{ENDPOINT_HEADER, ENDPOINTS};
@@ -14,7 +14,8 @@ use crate::shared::Shared;
 use crate::{Error, Result};
 use clump_os::map::Mapping;
 
-/// Clears the block of a closed endpoint for its next; false while somebody may still write to it.
+/// Clears the block of a closed endpoint for its next; returns false while a sender may still write
+/// to it.
 pub(crate) fn clear(
     node: &NodeMemory,
     map: &Mapping,
@@ -43,13 +44,13 @@ pub(crate) fn clear(
     Ok(true)
 }
 
-/// Whether `owner` will never again write to the lane that it has.
+/// Returns true if `owner` will never again write to the lane that it has.
 fn is_let_go(node: &NodeMemory, control: &LaneControl, owner: Name) -> bool {
     let replies = control.link().is_none();
     if node.death_of(owner.rank()).is_some() || (replies && control.withdraw()) {
         return true;
     }
-    // A name that nobody can have is no sender's.
+    // A name that no endpoint can have is no sender's.
     openness(node, owner).map_or(true, |openness| openness != Openness::Open)
 }
 

@@ -16,8 +16,11 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Maps the segment that `block` announces; `None` when it announces none, or one outside of the
-    /// space of `rank`.
+    /// Maps the segment that `block` announces; returns `None` when it announces none, or one
+    /// outside of the space of `rank`.
+    ///
+    /// # Errors
+    /// The segment cannot be mapped.
     pub fn announced(
         node: &NodeMemory,
         rank: usize,
@@ -35,22 +38,23 @@ impl Segment {
         Ok(Some(Self { map, bytes: len }))
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Where this process has it, for as long as this value or a clone of it lives. Others write it.
+    /// Returns its address in this process, valid as long as this value or a clone of it lives.
+    /// Other processes write it.
     pub fn base(&self) -> NonNull<u8> {
         self.map.base()
     }
 
-    /// Whether it has no bytes.
+    /// Returns true if it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Whether `[offset, offset + len)` lies inside.
+    /// Returns true if `[offset, offset + len)` lies inside.
     pub fn holds(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.bytes as u64)
     }
@@ -61,7 +65,7 @@ impl Segment {
         unsafe { self.map.base().add(offset) }
     }
 
-    /// Copies `data` to `offset`; false, and nothing written, when it does not fit.
+    /// Copies `data` to `offset`; returns false, and writes nothing, when it does not fit.
     pub fn write(&self, offset: u64, data: &[u8]) -> bool {
         if !self.holds(offset, data.len() as u64) {
             return false;
@@ -72,17 +76,17 @@ impl Segment {
         true
     }
 
-    /// The bytes `[offset, offset + len)`; `None` when they are not all inside.
+    /// Returns the bytes `[offset, offset + len)`; `None` when they are not all inside.
     pub fn bytes(&self, offset: u64, len: u64) -> Option<SharedBytes> {
         if !self.holds(offset, len) {
             return None;
         }
-        // SAFETY: in bounds (just checked); whoever holds the segment keeps it mapped.
+        // SAFETY: in bounds (just checked); the holder of the segment keeps it mapped.
         Some(unsafe { SharedBytes::new(self.address(offset as usize), len as usize) })
     }
 }
 
-/// Hands out the segment space of one rank, first fit.
+/// Allocator of the segment space of one rank, first fit.
 #[derive(Debug)]
 pub struct SegmentSpace {
     node: NodeMemory,
@@ -92,19 +96,25 @@ pub struct SegmentSpace {
 }
 
 impl SegmentSpace {
-    /// All of the space of `rank`. One per rank.
+    /// Creates the allocator of all of the space of `rank`. One per rank.
     pub fn new(node: &NodeMemory, rank: u32) -> Self {
         let g = node.geometry();
         let (next, end) = (g.segments(rank as usize), g.segments(rank as usize + 1));
         Self { node: node.clone(), end, next, free: Vec::new() }
     }
 
-    /// Takes `bytes` bytes of committed memory; gives their offset in the node's memory.
+    /// Takes `bytes` bytes of committed memory; returns their offset in the node's memory.
+    ///
+    /// # Errors
+    /// The rank's space is used up, or the system has no memory left.
     pub fn take(&mut self, bytes: u64) -> Result<u64> {
         self.take_reserved(bytes, bytes)
     }
 
     /// Takes `reserved` bytes of address space of which the first `bytes` are committed.
+    ///
+    /// # Errors
+    /// The rank's space is used up, or the system has no memory left.
     pub fn take_reserved(&mut self, reserved: u64, bytes: u64) -> Result<u64> {
         let page = PAGE as u64;
         let too_long = Error::SegmentSpace { asked: reserved, free: self.end - self.next };
@@ -131,6 +141,9 @@ impl SegmentSpace {
     }
 
     /// Commits more of what was reserved at `offset`: all up to `bytes`.
+    ///
+    /// # Errors
+    /// The system has no memory left.
     pub fn commit(&self, offset: u64, bytes: u64) -> Result<()> {
         Ok(map::commit(self.node.fd(), offset, bytes.next_multiple_of(PAGE as u64))?)
     }
@@ -145,6 +158,9 @@ impl SegmentSpace {
 }
 
 /// Announces the segment at `offset` to peers and maps it for its owner.
+///
+/// # Errors
+/// It lies outside of its rank's space, or cannot be mapped.
 pub fn announce(
     node: &NodeMemory,
     rank: u32,

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Keeps the memory behind a reference mapped.
+/// Owner that keeps the memory behind a reference mapped.
 pub type Keep = Arc<dyn Any + Send + Sync>;
 
 /// Marks types that may live in memory shared with hostile writers: made of atomics only, valid for
@@ -41,14 +41,14 @@ impl<T: SharedLayout> Shared<T> {
         Self { ptr, keep }
     }
 
-    /// A part of the same memory.
+    /// Returns a reference to a part of the same memory.
     pub fn part<U: SharedLayout>(&self, part: impl FnOnce(&T) -> &U) -> Shared<U> {
         Shared { ptr: NonNull::from(part(self)), keep: self.keep.clone() }
     }
 }
 
 impl<T: SharedLayout + Send + Sync + 'static> Shared<T> {
-    /// A `T` of this process alone, for models and tests.
+    /// Creates a `T` of this process alone, for models and tests.
     pub fn private(value: T) -> Self {
         let owner = Arc::new(value);
         let ptr = NonNull::from(&*owner);
@@ -65,7 +65,7 @@ impl<T> Deref for Shared<T> {
     }
 }
 
-/// A counted reference to a run of `T` in shared memory.
+/// A counted reference to a slice of `T` in shared memory.
 #[derive(Debug)]
 #[repr(C)]
 pub struct SharedSlice<T> {
@@ -94,7 +94,7 @@ impl<T: SharedLayout> SharedSlice<T> {
 }
 
 impl<T: SharedLayout + Send + Sync + 'static> SharedSlice<T> {
-    /// A run of this process alone, for models and tests.
+    /// Creates a slice of this process alone, for models and tests.
     pub fn private(values: Vec<T>) -> Self {
         let owner = Arc::new(values);
         let ptr = NonNull::from(owner.as_slice()).cast();

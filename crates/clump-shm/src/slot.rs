@@ -1,16 +1,17 @@
 //! A message slot: one cache line, a header word and up to seven words.
 //!
-//! The header carries everything that tells one message from another, and is the word that publishes
-//! the slot, so a short message costs its receiver one line transfer (paper 000, 3.1: the packet type
-//! doubles as the handshake).
+//! The header carries everything that tells one message from another, and is the word that
+//! publishes the slot, so a short message costs its receiver one line transfer (paper 000, 3.1: the
+//! packet type doubles as the handshake).
 
 use crate::shared::SharedLayout;
 use clump_os::sync::AtomicU64;
 
 /// Words that fit beside the header.
 pub const INLINE: usize = 7;
-/// Most words of one message: as many as two slots hold. Programs give eight arguments, an interface above
-/// two more; a long message needs two, a returned one needs one, and one on its way through a proxy four.
+/// Most words of one message: as many as two slots hold. Programs give eight arguments, an
+/// interface above two more; a long message needs two, a returned one needs one, and one on its way
+/// through a proxy four.
 pub const MAX_WORDS: usize = 2 * INLINE;
 
 /// One cache line.
@@ -24,7 +25,7 @@ pub struct Slot {
 // SAFETY: atomics only.
 unsafe impl SharedLayout for Slot {}
 
-/// What a slot holds.
+/// Kind of message that a slot holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SlotKind {
@@ -32,9 +33,10 @@ pub enum SlotKind {
     Short = 1,
     /// Words and a payload in a bulk ring or block.
     Medium = 2,
-    /// Words; the payload already lies in the target's segment at `words[0]`, `words[1]` bytes long.
+    /// Words; the payload already lies in the target's segment at `words[0]`, `words[1]` bytes
+    /// long.
     Long = 3,
-    /// A request that its target sent back; `words[0]` says why and what it was.
+    /// A request that its target returned to sender; `words[0]` holds the reason and what it was.
     Returned = 4,
     /// A message from another node, or on its way there, as proxies carry it.
     Forwarded = 5,
@@ -60,47 +62,48 @@ impl SlotKind {
 pub struct Header(u64);
 
 impl Header {
-    /// A message of `words` words (at most [`MAX_WORDS`]) and `payload` bytes beside the slot.
+    /// Creates the header of a message of `words` words (at most [`MAX_WORDS`]) and `payload` bytes
+    /// beside the slot.
     #[inline(always)]
     pub fn new(kind: SlotKind, handler: u8, words: usize, payload: u32) -> Self {
         debug_assert!(words <= MAX_WORDS);
-        // `am_fast_inline.h` of the C interface has the same for short messages.
+        // `am_fast_inline.h` of the C interface computes the same for short messages.
         let low = (kind as u64) << 16 | (words as u64 & 0xf) << 20 | u64::from(handler) << 24;
         Self(low | u64::from(payload) << 32)
     }
 
-    /// A message of words only.
+    /// Creates the header of a message of words only.
     #[inline(always)]
     pub fn short(handler: u8, words: usize) -> Self {
         Self::new(SlotKind::Short, handler, words, 0)
     }
 
-    /// What the slot holds.
+    /// Returns the kind of the message.
     #[inline(always)]
     pub fn kind(self) -> SlotKind {
         // `parse` and `new` admit no other bits.
         SlotKind::from_bits(self.0 >> 16 & 0xf).unwrap_or(SlotKind::Short)
     }
 
-    /// Index into the receiver's handler table.
+    /// Returns the index into the receiver's handler table.
     #[inline(always)]
     pub fn handler(self) -> u8 {
         (self.0 >> 24 & 0xff) as u8
     }
 
-    /// Words of the message.
+    /// Returns the number of words of the message.
     #[inline(always)]
     pub fn words(self) -> usize {
         (self.0 >> 20 & 0xf) as usize
     }
 
-    /// Bytes of payload beside the slot; zero for short and long.
+    /// Returns the bytes of payload beside the slot; zero for short and long.
     #[inline(always)]
     pub fn payload(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// The bits above the lap.
+    /// Returns the bits above the lap.
     #[inline(always)]
     pub(crate) fn bits(self) -> u64 {
         self.0
@@ -113,7 +116,7 @@ impl Header {
         short.then_some(Self(bits & !0xffff))
     }
 
-    /// Reads the bits above the lap; `None` when no sender of ours wrote them.
+    /// Reads the bits above the lap; returns `None` when no sender of ours wrote them.
     pub(crate) fn parse(bits: u64) -> Option<Self> {
         let header = Self(bits & !0xffff);
         SlotKind::from_bits(bits >> 16 & 0xf)?;

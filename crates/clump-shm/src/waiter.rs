@@ -1,19 +1,20 @@
-//! How long to wait in which way: spin, then yield, then sleep.
+//! Waiting: spin, then yield, then sleep, and how long for each.
 //!
-//! With a core of one's own, spinning for about the cost of a wake-up is optimal up to a factor of two
-//! (some microseconds across cores; the agent measures it). With more ranks than cores every spun nanosecond is taken
-//! from the rank one waits for, so the spin shrinks as soon as a yield shows that somebody else wanted
-//! the processor: waiting adapts to what is observed, not to the number of local ranks.
+//! With a core of one's own, spinning for about the cost of a wake-up is optimal up to a factor of
+//! two (some microseconds across cores; the agent measures it). With more ranks than cores every
+//! spun nanosecond is taken from the rank that is waited for, so the spin shrinks as soon as a
+//! yield shows that another thread wanted the processor. Waiting adapts to what is observed, not to
+//! the number of local ranks.
 
 use crate::yielding::YieldPolicy;
 use clump_os::clock;
 
-/// Looks at the messages before the clock is looked at.
+/// Polls before the clock is read.
 const BUSY_LOOKS: u32 = 48;
-/// A job that asks for no longer a spin than this starts as a crowded one: it yields at once.
+/// Longest spin, in ns, of a job that starts as a crowded one: it yields at once.
 const CROWDED_SPIN_NS: u64 = 1_000;
 
-/// What a rank has learnt about waiting; shared by its threads.
+/// Spin policy of a rank, learnt from its yields; shared by its threads.
 #[derive(Debug)]
 pub struct SpinPolicy {
     spin: u64,
@@ -22,37 +23,37 @@ pub struct SpinPolicy {
 }
 
 impl SpinPolicy {
-    /// Budgets in ns, from the job's creator.
+    /// Creates a policy with budgets in ns, from the job's creator.
     pub fn new(spin_ns: u64, yield_ns: u64) -> Self {
         let cycles = |ns: u64| ns * clock::cycles_per_us() / 1000;
         let yields = YieldPolicy::new(spin_ns <= CROWDED_SPIN_NS);
         Self { spin: cycles(spin_ns), yielding: cycles(yield_ns), yields }
     }
 
-    /// What yields have shown.
+    /// Returns the yield policy.
     #[inline]
     pub fn yields(&self) -> &YieldPolicy {
         &self.yields
     }
 
-    /// For how long to yield before sleeping, in cycles.
+    /// Returns how long to yield before sleeping, in cycles.
     pub(crate) fn yielding(&self) -> u64 {
         self.yielding
     }
 
-    /// Whether the last yields let somebody else run.
+    /// Returns true if the last yields let another thread run.
     #[inline]
     pub fn crowded(&self) -> bool {
         self.yields.crowded()
     }
 }
 
-/// What the waiting caller should do next.
+/// Next step of the waiting caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitStep {
-    /// Look again at once.
+    /// Poll again at once.
     Look,
-    /// This call yielded; look again.
+    /// This call yielded; poll again.
     Yielded,
     /// Waited long enough awake: sleep.
     Sleep,
@@ -74,13 +75,13 @@ impl<'a> Waiter<'a> {
         Self { spin_policy, looks: 0, started: 0, yields: 0 }
     }
 
-    /// Something happened: start again with spinning.
+    /// Starts again with spinning, because something happened.
     #[inline]
     pub fn reset(&mut self) {
         (self.looks, self.started, self.yields) = (0, 0, 0);
     }
 
-    /// Nothing happened since the last look.
+    /// Takes the next step: nothing happened since the last poll.
     #[inline]
     pub fn step(&mut self) -> WaitStep {
         self.looks += 1;

@@ -1,35 +1,35 @@
-//! Giving the processor away: what yields cost tells who else wants it.
+//! Yielding the processor: the cost of yields shows if others want it.
 //!
-//! Yielding to a rank that waits costs a switch, and the rank's next message finds the yielder awake. Yielding
-//! to a program that computes costs that program's whole slice of time, while a sleeper that wakes gets the
-//! processor at once. So one long yield stops yields for a while; and a yield that returns at once says that
-//! nobody else is there.
+//! Yielding to a rank that waits costs a switch, and the rank's next message finds the yielder
+//! awake. Yielding to a program that computes costs that program's whole time slice, while a
+//! sleeper that wakes gets the processor at once. So one long yield stops yields for a while. A
+//! yield that returns at once shows that no other thread is there.
 
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// A yield that took longer than this let somebody else run.
+/// Time in ns beyond which a yield let another thread run.
 const ALONE_NS: u64 = 1_500;
-/// A yield that took longer went to a program that computes.
+/// Time in ns beyond which a yield went to a program that computes.
 const LONG_NS: u64 = 100_000;
-/// For how many times as long as a long yield took no other follows: they cost a fifth of the time at most, and a
-/// processor that was wanted once is found free again soon.
+/// After a long yield, none follows for this many times its duration: yields cost a fifth of the
+/// time at most, and a processor that was wanted once is found free again soon.
 const FORGONE_TIMES: u64 = 4;
-/// No yield is forgone for longer than this.
+/// Longest time in ns for which yields are forgone.
 const MAX_FORGONE_NS: u64 = 20_000_000;
 
-/// What a yield showed.
+/// Result of a yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Yielded {
-    /// It returned at once: nobody else wants this processor.
+    /// It returned at once: no other thread wants this processor.
     Alone,
     /// Others ran, and gave the processor back soon.
     Shared,
-    /// Somebody computed.
+    /// A program computed.
     Long,
 }
 
-/// What the threads of a rank, or a proxy, have learnt from their yields.
+/// Yield policy of the threads of a rank, or of a proxy, learnt from their yields.
 #[derive(Debug)]
 pub struct YieldPolicy {
     /// Cycles of [`ALONE_NS`].
@@ -39,12 +39,13 @@ pub struct YieldPolicy {
     /// Cycles of [`MAX_FORGONE_NS`].
     most_forgone: u64,
     crowded: AtomicBool,
-    /// When yields are worthwhile again, in cycles.
+    /// Time at which yields are worthwhile again, in cycles.
     forgone_until: AtomicU64,
 }
 
 impl YieldPolicy {
-    /// The policy of a thread that has not yielded yet; `crowded`: it has reason to expect company.
+    /// Creates the policy of a thread that has not yielded yet; `crowded`: it has reason to expect
+    /// other threads.
     pub fn new(crowded: bool) -> Self {
         let cycles = |ns: u64| ns * clock::cycles_per_us() / 1000;
         Self {
@@ -56,13 +57,13 @@ impl YieldPolicy {
         }
     }
 
-    /// Whether the last yield let somebody else run.
+    /// Returns true if the last yield let another thread run.
     #[inline]
     pub fn crowded(&self) -> bool {
         self.crowded.load(Ordering::Relaxed)
     }
 
-    /// Whether to yield now; false for a while after a yield that took long.
+    /// Returns true if yielding is worthwhile now; false for a while after a yield that took long.
     #[inline]
     pub fn is_worthwhile(&self) -> bool {
         let until = self.forgone_until.load(Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Barriers in every interleaving: what was written before is seen behind, nobody sleeps on, and each
-//! message between nodes is sent by one rank.
+//! Barriers in every interleaving: writes before the barrier are seen after it, no rank sleeps on,
+//! and each message between nodes is sent by one rank.
 #![cfg(loom)]
 #![allow(
     clippy::unwrap_used,
@@ -20,14 +20,14 @@ use model::{holds, notices};
 
 const KIND: FenceKind = FenceKind::Asymmetric;
 
-/// The memory of node 0 of one or two nodes, and what the model writes beside it.
+/// The memory of node 0 of one or two nodes, and the data that the model writes beside it.
 #[derive(Clone)]
 struct Node {
     lines: Lines,
     parks: Arc<Vec<Park>>,
-    /// What each rank writes before it arrives; the last stands for a rank of the other node.
+    /// Word that each rank writes before it arrives; the last stands for a rank of the other node.
     data: Arc<Vec<AtomicU64>>,
-    /// Messages that came for rank 0 and wait in its socket.
+    /// Messages for rank 0 that wait in its socket.
     socket: Arc<AtomicU64>,
     /// Messages to the other node.
     told: Arc<AtomicU64>,
@@ -60,14 +60,14 @@ impl Node {
         }
     }
 
-    /// The other node tells of barrier 1: its message gets into the socket, which wakes rank 0.
+    /// Sends the other node's message of barrier 1: it gets into the socket, which wakes rank 0.
     fn message(&self) {
         self.data[self.ranks].store(1, Ordering::Relaxed);
         self.socket.store(1, Ordering::Release);
         self.parks[0].wake_if_asleep(KIND, None);
     }
 
-    /// What rank 0 does when it looks at its endpoint.
+    /// Polls the endpoint of rank 0.
     fn poll(&self, me: usize) -> bool {
         if me != 0 || self.nodes == 1 || self.socket.load(Ordering::Acquire) == 0 {
             return false;
@@ -80,7 +80,7 @@ impl Node {
     }
 }
 
-/// Whether rank `me` may go on; sends what it has to.
+/// Returns true if rank `me` may go on; sends the messages that it claimed.
 fn done(node: &Node, attendance: &mut Attendance) -> bool {
     loop {
         if attendance.complete() {
@@ -93,7 +93,7 @@ fn done(node: &Node, attendance: &mut Attendance) -> bool {
     }
 }
 
-/// Rank `me` goes through one barrier, sleeping as soon as there is nothing to do if `sleepy`.
+/// Takes rank `me` through one barrier; it sleeps as soon as there is nothing to do if `sleepy`.
 fn pass(node: &Node, me: usize, sleepy: bool) {
     let mut attendance = Attendance::new(&node.lines, &node.places(me)).unwrap();
     node.data[me].store(1, Ordering::Relaxed);
@@ -108,7 +108,7 @@ fn pass(node: &Node, me: usize, sleepy: bool) {
             thread::yield_now();
             continue;
         }
-        // As a waiting rank does: announce, look once more at everything, sleep.
+        // As a waiting rank does: announce, check everything once more, sleep.
         attendance.announce_sleep();
         let announced = node.parks[me].announce(KIND);
         if done(node, &mut attendance) || node.poll(me) {
@@ -123,7 +123,7 @@ fn pass(node: &Node, me: usize, sleepy: bool) {
     }
 }
 
-/// `sleepy` says of each rank whether it sleeps.
+/// Runs a model in which `sleepy` is true for the ranks that sleep.
 fn meet(sleepy: &'static [bool], nodes: usize) {
     let node = Node::new(sleepy.len(), nodes);
     let mut threads: Vec<_> = (1..sleepy.len())

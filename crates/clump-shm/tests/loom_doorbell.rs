@@ -1,4 +1,5 @@
-//! The doorbell in every interleaving: no ring is lost, and what was rung for is there.
+//! The doorbell in every interleaving: no ring is lost, and what was published before a ring is
+//! seen.
 #![cfg(loom)]
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +17,7 @@ use loom::sync::Arc;
 use loom::thread;
 use model::{holds, notices, until};
 
-/// Two senders publish and ring `bits`; the receiver collects until it has heard both.
+/// Two senders publish and ring `bits`; the receiver collects until it has received both.
 fn two_rings(bits: [u32; 2]) {
     let doorbell = Shared::private(Doorbell::default());
     let data = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);

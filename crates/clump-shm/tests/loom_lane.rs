@@ -28,7 +28,7 @@ struct Lane {
     park: Shared<Park>,
 }
 
-/// A lane of `slots` slots and `bytes` bulk bytes.
+/// Creates a lane of `slots` slots and `bytes` bulk bytes.
 fn lane(slots: usize, bytes: usize) -> Lane {
     let control = Shared::private(LaneControl::default());
     let slots = SharedSlice::private((0..slots).map(|_| Slot::default()).collect());
@@ -44,7 +44,7 @@ fn words(message: u64, count: usize) -> Vec<u64> {
     (0..count as u64).map(|word| message * 100 + word + 1).collect()
 }
 
-/// The next message if there is one: its words, its payload, and the lane moved on.
+/// Takes the next message if there is one: returns its words and its payload.
 fn take(receiver: &mut LaneReceiver) -> Option<(Header, Vec<u64>, Vec<u8>)> {
     let mut all = [0; 2 * INLINE];
     match receiver.peek(&mut all) {
@@ -70,7 +70,7 @@ fn stream(count: usize) {
             let header = Header::short(message as u8 + 1, count);
             until(|| sender.push(header, &words(message, count)).ok());
             let slots_per_message = if count > INLINE { 2 } else { 1 };
-            // The slot was given back after what its receiver did with it, so that shows here.
+            // The slot was given back after its receiver wrote, so that write is seen here.
             let done = seen.load(Ordering::Relaxed);
             assert!((message + 1 - done) * slots_per_message <= 2, "credit came early");
         }
@@ -142,7 +142,7 @@ fn payloads_are_not_overwritten_before_they_are_read() {
     holds(2, payloads);
 }
 
-/// A receiver that stops looking at the lane, and sleeps on the doorbell alone.
+/// A receiver that arms notification, and sleeps on the doorbell alone.
 fn cold() {
     let Lane { mut sender, mut receiver, doorbell, .. } = lane(2, 128);
     receiver.heat();
@@ -181,7 +181,7 @@ fn cooling_must_fence() {
     notices(Site::ParkFence, 3, cold);
 }
 
-/// A receiver that closes while messages come in: what it did not read, the sender takes back.
+/// A receiver that closes while messages come in: the sender takes back what it did not read.
 fn closing() {
     let Lane { mut sender, mut receiver, .. } = lane(2, 128);
     receiver.heat();
@@ -243,7 +243,7 @@ fn a_lane_has_one_owner() {
     holds(3, claims);
 }
 
-/// A receiver that sleeps as deeply as it can: lanes cold, announced, parked.
+/// A receiver that sleeps as deeply as it can: notification armed, announced, parked.
 fn asleep() {
     let Lane { mut sender, mut receiver, doorbell, park, .. } = lane(2, 128);
     receiver.heat();
@@ -278,8 +278,8 @@ fn going_to_sleep_must_fence() {
     notices(Site::ParkFence, 3, asleep);
 }
 
-/// A sender that sleeps until all it sent is read, or until there is room (`full`: for that it fills the lane first);
-/// the receiver would give nothing back by itself.
+/// A sender that sleeps until all it sent is read, or until there is room (`full`: for that it
+/// fills the lane first); the receiver would return no credit by itself.
 fn waiting_for_credit(full: bool, what: CreditRequest) {
     let Lane { mut sender, mut receiver, doorbell, .. } = lane(8, 128);
     receiver.heat();

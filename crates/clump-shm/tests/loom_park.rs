@@ -1,4 +1,4 @@
-//! Parking in every interleaving: nobody sleeps on while there is work.
+//! Parking in every interleaving: no thread sleeps on while there is work.
 #![cfg(loom)]
 #![allow(
     clippy::unwrap_used,
@@ -37,7 +37,7 @@ fn publish(park: &Park, work: &AtomicU64) {
     park.wake_if_asleep(KIND, None);
 }
 
-/// `wakers` publish once each, `sleepers` wait for all of it.
+/// Runs a model in which `wakers` publish once each and `sleepers` wait for all of it.
 fn meet(wakers: u64, sleepers: usize) {
     let park = Shared::private(Park::default());
     let work = Arc::new(AtomicU64::new(0));
@@ -69,7 +69,7 @@ fn two_sleepers() {
     meet(1, 2);
 }
 
-/// The same with an alarm instead of a futex; every waker publishes `times`.
+/// Runs the model with an alarm instead of a futex; every waker publishes `times`.
 fn meet_by_alarm(wakers: u64, times: u64, sleepers: usize) {
     let park = Shared::private(Park::default());
     let alarm = Arc::new(Alarm::new().unwrap());
@@ -79,7 +79,7 @@ fn meet_by_alarm(wakers: u64, times: u64, sleepers: usize) {
             let announced = park.announce(KIND);
             if work.load(Ordering::Relaxed) < wakers * times {
                 park.sleep_on(announced, alarm, None, None);
-                // Until the other sleeper has left, an alarm stays rung and nobody sleeps.
+                // Until the other sleeper has left, an alarm stays rung and no thread sleeps.
                 thread::yield_now();
             } else {
                 park.withdraw(announced);
@@ -122,7 +122,7 @@ fn an_alarm_wakes_both_sleepers() {
     holds(2, || meet_by_alarm(1, 1, 2));
 }
 
-/// One sleeper must not take back the ring that was meant for another.
+/// One sleeper must not clear the ring that was meant for another.
 #[test]
 fn an_alarm_that_rings_twice_wakes_both_sleepers() {
     holds(2, || meet_by_alarm(1, 2, 2));

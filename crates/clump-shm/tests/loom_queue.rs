@@ -55,7 +55,7 @@ impl Parts {
         self.queue.push((rank, u64::from(rank) + 1000), header, &[7], payload, &bell)
     }
 
-    /// What a sender of `rank` leaves that dies between claim and publication in the first slot.
+    /// Leaves the first slot as a sender of `rank` does that dies between claim and publication.
     fn claim_and_die(&self, rank: u64) {
         // SAFETY: a slot is laid out in C's order and begins with its state, an atomic word.
         let state = unsafe { &*std::ptr::from_ref(&self.slots[0]).cast::<AtomicU64>() };
@@ -114,7 +114,7 @@ fn wrap_around() {
     let sending = thread::spawn(move || {
         for message in 0..3 {
             until(|| parts.push(1, message + 5).ok());
-            // A slot is free only after what its receiver did with it, so that shows here.
+            // A slot is free only after its receiver wrote, so that write is seen here.
             assert!(message + 1 - seen.load(Ordering::Relaxed) <= 2, "a slot was freed early");
         }
     });
@@ -146,7 +146,7 @@ fn freeing_must_release() {
     notices(Site::QueueFree, 3, wrap_around);
 }
 
-/// A receiver that looks only when its bell rang, as endpoints do.
+/// A receiver that polls only when its doorbell rang, as endpoints do.
 fn rung() {
     let parts = parts(2, 1);
     let mut receiver = QueueReceiver::new(parts.queue.clone());
@@ -175,7 +175,8 @@ fn ringing_must_release() {
     notices(Site::DoorbellRing, 3, rung);
 }
 
-/// A sender claims the first slot and dies; another one sends behind it, before or after the news.
+/// A sender claims the first slot and dies; another one sends behind it, before or after the news
+/// of its death.
 fn death_in_a_claim(news_first: bool) {
     let parts = parts(2, 1);
     let mut receiver = QueueReceiver::new(parts.queue.clone());
@@ -203,7 +204,8 @@ fn a_dead_claimer_is_passed_over() {
     holds(0, death_before_the_tail_moved);
 }
 
-/// The claimer died before it moved the tail, and the receiver passed over its slot before anybody sent.
+/// The claimer died before it moved the tail, and the receiver passed over its slot before the next
+/// message was sent.
 fn death_before_the_tail_moved() {
     let parts = parts(2, 1);
     let mut receiver = QueueReceiver::new(parts.queue.clone());
@@ -211,14 +213,14 @@ fn death_before_the_tail_moved() {
     assert_eq!(take(&mut receiver, |rank| rank == 9), None);
     for message in 0..5 {
         parts.push(1, message).unwrap();
-        // Whoever opens the queue anew finds it where it stands.
+        // A receiver that opens the queue anew starts at its current head.
         let mut fresh = QueueReceiver::new(parts.queue.clone());
         assert_eq!(take(&mut fresh, NOBODY), Some((1, message)));
     }
 }
 
-/// A sender publishes a payload and dies at once; the receiver hears of the death in the middle of a
-/// look. The payload's block must not go to the next sender before it was read.
+/// A sender publishes a payload and dies at once; the receiver learns of the death in the middle of
+/// a poll. The payload's block must not go to the next sender before it was read.
 fn death_behind_a_payload() {
     let parts = parts(2, 1);
     let mut receiver = QueueReceiver::new(parts.queue.clone());

@@ -8,7 +8,7 @@ use loom::thread;
 
 struct Shared {
     words: Vec<AtomicU64>,
-    /// Who is inside.
+    /// Rank that holds the lock.
     inside: AtomicU64,
     /// Wakes that were owed, by rank.
     woken: [AtomicU64; 3],
@@ -21,7 +21,7 @@ fn shared() -> Arc<Shared> {
 }
 
 impl Shared {
-    /// Takes the lock once, counts in its word, and gives it back; waits to be woken, as sleepers do.
+    /// Takes the lock once, counts in its word, and releases it; waits to be woken, as sleepers do.
     fn pass(&self, rank: u32) {
         let lock = QueueLock::over(&self.words).unwrap();
         let Claim::At(position) = lock.claim(rank) else { panic!("full") };
@@ -29,7 +29,7 @@ impl Shared {
             if let Some(word) = lock.enter(position, rank) {
                 break word;
             }
-            // Whoever hands it over wakes: nothing else may be needed.
+            // The rank that hands it over wakes: nothing else may be needed.
             while self.woken[rank as usize].load(Ordering::SeqCst) == 0 && lock.head() != position {
                 thread::yield_now();
             }
@@ -85,7 +85,7 @@ fn a_lock_handed_to_the_next_is_seen_by_nobody_else() {
     loom::model(|| {
         let shared = shared();
         let lock = QueueLock::over(&shared.words).unwrap();
-        // Two ranks of other nodes, for whom one interface acts, and one of this node behind them.
+        // Two ranks of other nodes, for which one interface acts, and one of this node behind them.
         assert_eq!((lock.claim(0), lock.claim(2)), (Claim::At(0), Claim::At(1)));
         assert_eq!(lock.enter(0, 0), Some(0));
         let other = shared.clone();

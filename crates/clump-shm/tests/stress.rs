@@ -1,5 +1,5 @@
-//! Real threads on lanes, queues, doorbells and parking, as hard as they can; also under
-//! ThreadSanitizer (`cargo xtask tsan`), so threads are joined by hand.
+//! Real threads on lanes, queues, doorbells and parking, at full load; also under ThreadSanitizer
+//! (`cargo xtask tsan`), so threads are joined by hand.
 #![cfg(not(loom))]
 #![allow(
     clippy::unwrap_used,
@@ -29,10 +29,10 @@ use std::ptr::NonNull;
 use std::thread;
 use std::time::Duration;
 
-/// A test that waits for longer has lost a message or a wake-up.
+/// Deadline of a test: one that waits for longer has lost a message or a wake-up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Uneven numbers, the same in every run.
+/// Pseudorandom numbers, the same in every run.
 struct Dice(u64);
 
 impl Dice {
@@ -58,7 +58,8 @@ fn until<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Message `number` of a sender: up to ten words and up to `most` bytes, all told by the number.
+/// Message `number` of a sender: up to ten words and up to `most` bytes, all derived from the
+/// number.
 fn message(sender: u64, number: u64, most: u64) -> (Header, Vec<u64>, Vec<u8>) {
     let mut dice = Dice((sender << 32 | number) + 1);
     dice.below(2);
@@ -255,7 +256,7 @@ fn a_sleeping_receiver_misses_nothing() {
     senders.into_iter().for_each(|sender| sender.join().unwrap());
 }
 
-/// Takes all that lies in `inbox` and checks it; returns how many messages, and how many slots were
+/// Takes and checks all messages in `inbox`; returns how many messages, and how many slots were
 /// passed over.
 fn drain(inbox: &mut Inbox<()>, node: &NodeMemory, next: &mut [u64], most: u64) -> (u64, u64) {
     let (mut taken, mut skipped) = (0, 0);

@@ -1,7 +1,8 @@
 //! Vector registers: overwriting what encryption and copying leave in them.
 //!
-//! Seen with ring 0.17.14 and AES-128-GCM (AVX2): after any packet, xmm9 held the key itself and xmm10 the
-//! last round key, and nothing that a rank does soon after overwrites them. A core dump has them.
+//! Seen with ring 0.17.14 and AES-128-GCM (AVX2): after any packet, xmm9 held the key itself and
+//! xmm10 the last round key, and nothing that a rank does soon after overwrites them. A core dump
+//! has them.
 
 /// Overwrites the vector registers, where encryption leaves round keys and copying leaves what was
 /// copied. About 3 ns. Without effect where this is not written yet: other than x86-64.

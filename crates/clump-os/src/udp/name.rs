@@ -1,5 +1,5 @@
-//! Socket addresses as the kernel lays them out (`sockaddr_in`, `sockaddr_in6`), written byte by byte so
-//! that nothing here is unsafe.
+//! Socket addresses as the kernel lays them out (`sockaddr_in`, `sockaddr_in6`), written byte by
+//! byte so that nothing here is unsafe.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 

@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-/// Bytes of control data for one message: traffic class, segment size and time take 72 here; a buffer
-/// that is too small would lose marks without a word.
+/// Bytes of control data for one message: traffic class, segment size and time take 72 here; a
+/// buffer that is too small would lose marks without a word.
 const CONTROL_BYTES: usize = 256;
 
 /// Control data, for the kernel to fill.
@@ -32,13 +32,14 @@ pub struct Arrived {
     pub arrived_ns: Option<u64>,
 }
 
-/// Takes the next datagram, if there is one (`AGAIN` if not). Only for sockets with GRO off: of a run of
-/// datagrams this could not tell the boundaries.
+/// Takes the next datagram, if there is one (`AGAIN` if not). Only for sockets with GRO off: of a
+/// run of datagrams this could not tell the boundaries.
 #[inline]
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<(usize, SocketAddr), Errno> {
     let mut name = Name::EMPTY;
     let mut length = NAME_BYTES as libc::socklen_t;
-    // SAFETY: buffer, name and length are live for the call, and the kernel writes within the sizes given.
+    // SAFETY: buffer, name and length are live for the call, and the kernel writes within the sizes
+    // given.
     let result = unsafe {
         libc::recvfrom(
             socket.as_raw_fd(),
@@ -55,14 +56,15 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<(usize, Sock
     }
 }
 
-/// Takes the next datagram or run of datagrams, with all that is known of it (`AGAIN`: there is none).
+/// Takes the next datagram or run of datagrams, with all that is known of it (`AGAIN`: there is
+/// none).
 pub fn receive_full(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Arrived, Errno> {
     let mut name = Name::EMPTY;
     let mut control = Control(MaybeUninit::uninit());
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let mut header = header(&mut name, &mut part, &mut control);
-    // SAFETY: all that the header points to is live for the call, and the kernel writes within the sizes
-    // that the header gives.
+    // SAFETY: all that the header points to is live for the call, and the kernel writes within the
+    // sizes that the header gives.
     let result = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
     let bytes = usize::try_from(result).map_err(|_| errno())?;
     // SAFETY: the kernel has just filled the header and the control data that it points to.
@@ -101,8 +103,8 @@ impl Inbox {
         }
     }
 
-    /// Fills the buffers in order, each with one datagram or run of datagrams, and says how many were
-    /// filled (`AGAIN`: none).
+    /// Fills the buffers in order, each with one datagram or run of datagrams, and says how many
+    /// were filled (`AGAIN`: none).
     pub fn receive<'b>(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -121,8 +123,8 @@ impl Inbox {
             let msg_hdr = header(name, part, control);
             self.headers.push(libc::mmsghdr { msg_hdr, msg_len: 0 });
         }
-        // SAFETY: the headers point into arrays of self, which nothing moves before the call is over, and
-        // to buffers that are borrowed for 'b; the kernel writes within the sizes given.
+        // SAFETY: the headers point into arrays of self, which nothing moves before the call is
+        // over, and to buffers that are borrowed for 'b; the kernel writes within the sizes given.
         let result = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -139,8 +141,8 @@ impl Inbox {
     /// What the last call knows of its message `i`; `None` when it filled fewer.
     pub fn arrived(&self, i: usize) -> Option<Arrived> {
         let (header, name) = (self.headers.get(i)?, self.names.get(i)?);
-        // SAFETY: the kernel filled this header and the control data that it points to, in arrays of
-        // self that have not moved since (a vector's elements stay when it is moved).
+        // SAFETY: the kernel filled this header and the control data that it points to, in arrays
+        // of self that have not moved since (a vector's elements stay when it is moved).
         (i < self.filled)
             .then(|| unsafe { arrived(&header.msg_hdr, name, header.msg_len as usize) })
     }
@@ -165,8 +167,8 @@ fn header(name: &mut Name, part: &mut libc::iovec, control: &mut Control) -> lib
 unsafe fn arrived(header: &libc::msghdr, name: &Name, bytes: usize) -> Arrived {
     let mut arrived =
         Arrived { bytes, from: name.address(), class: 0, segment: None, arrived_ns: None };
-    // SAFETY: the caller's promise; the CMSG macros stay within msg_controllen, and each value is read
-    // only where cmsg_len says that it is there.
+    // SAFETY: the caller's promise; the CMSG macros stay within msg_controllen, and each value is
+    // read only where cmsg_len says that it is there.
     unsafe {
         let mut part = libc::CMSG_FIRSTHDR(header);
         while let Some(this) = part.as_ref() {

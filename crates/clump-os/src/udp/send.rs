@@ -41,8 +41,8 @@ pub fn send_parts(
     header.msg_namelen = length;
     header.msg_iov = parts.as_ptr().cast_mut().cast();
     header.msg_iovlen = parts.len() as _;
-    // SAFETY: name and parts are live for the call; IoSlice has the layout of iovec (std promises it);
-    // sendmsg writes to neither, whatever the mutable pointers of msghdr say.
+    // SAFETY: name and parts are live for the call; IoSlice has the layout of iovec (std promises
+    // it); sendmsg writes to neither, whatever the mutable pointers of msghdr say.
     let result =
         unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, libc::MSG_NOSIGNAL) };
     if result >= 0 { Ok(()) } else { Err(errno()) }
@@ -66,12 +66,14 @@ struct Message {
     segmented: bool,
 }
 
-/// Parts up to this size are copied behind each other: each part that the kernel is shown costs it about
-/// 60 ns beside its copy. 46 datagrams of 1400 bytes in three parts each: 14.5 us with all parts shown,
-/// 13.2 copied; in one piece 8.2, wherefore parts that lie back to back are shown as one.
+/// Parts up to this size are copied behind each other: each part that the kernel is shown costs it
+/// about 60 ns beside its copy. 46 datagrams of 1400 bytes in three parts each: 14.5 us with all
+/// parts shown, 13.2 copied; in one piece 8.2, wherefore parts that lie back to back are shown as
+/// one.
 const SMALL_PART: usize = 2048;
 
-/// Room for copied parts: two of the longest messages. When it is used up, parts are shown where they are.
+/// Room for copied parts: two of the longest messages. When it is used up, parts are shown where
+/// they are.
 const SCRATCH_BYTES: usize = 1 << 17;
 
 /// Arrays for sending several messages in one system call, used again and again.
@@ -85,8 +87,8 @@ pub struct Outbox {
     headers: Vec<libc::mmsghdr>,
 }
 
-// SAFETY: the raw pointers in `parts` and `headers` are followed only inside `Post::send`, which has the
-// borrows that they were made from; what remains between calls is stale and only cleared.
+// SAFETY: the raw pointers in `parts` and `headers` are followed only inside `Post::send`, which
+// has the borrows that they were made from; what remains between calls is stale and only cleared.
 unsafe impl Send for Outbox {}
 
 impl std::fmt::Debug for Outbox {
@@ -126,8 +128,8 @@ pub struct Post<'o, 'a> {
 }
 
 impl<'a> Post<'_, 'a> {
-    /// Begins the next message, without any part yet. With `segment` the kernel cuts it into datagrams of
-    /// that many bytes (the last may be shorter).
+    /// Begins the next message, without any part yet. With `segment` the kernel cuts it into
+    /// datagrams of that many bytes (the last may be shorter).
     #[inline]
     pub fn message(&mut self, to: Option<&SocketAddr>, segment: Option<u16>) {
         let (name, name_bytes) = to.map_or((Name::EMPTY, 0), Name::new);
@@ -181,7 +183,8 @@ impl<'a> Post<'_, 'a> {
         {
             place.copy_from_slice(bytes);
             *scratch_used += bytes.len();
-            // The part before ends where this one begins, when it is of this message and was copied too.
+            // The part before ends where this one begins, when it is of this message and was copied
+            // too.
             let before = parts.len().checked_sub(1).filter(|_| message.parts > 0);
             if let Some(before) = before
                 && copied.last().is_some_and(|(index, _)| *index == before)
@@ -201,7 +204,7 @@ impl<'a> Post<'_, 'a> {
         self.outbox.messages.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.outbox.messages.is_empty()
     }
@@ -232,10 +235,10 @@ impl<'a> Post<'_, 'a> {
             headers.push(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
         }
         let socket = socket.as_raw_fd();
-        // SAFETY: every pointer in the headers leads into `messages` and `parts`, which nothing moves or
-        // frees before the call is over, and from there to the scratch or to bytes borrowed for 'a (one piece
-        // may be several such borrows that touch). The kernel
-        // only reads them, and writes msg_len within `headers`.
+        // SAFETY: every pointer in the headers leads into `messages` and `parts`, which nothing
+        // moves or frees before the call is over, and from there to the scratch or to bytes
+        // borrowed for 'a (one piece may be several such borrows that touch). The kernel only reads
+        // them, and writes msg_len within `headers`.
         let result = unsafe {
             match headers.as_mut_slice() {
                 [] => return Ok(0),
@@ -255,8 +258,8 @@ impl<'a> Post<'_, 'a> {
     }
 }
 
-/// Where `datagrams` begin and how long they are together, if their parts lie back to back in memory and are
-/// long enough for that to matter.
+/// Where `datagrams` begin and how long they are together, if their parts lie back to back in
+/// memory and are long enough for that to matter.
 #[inline]
 pub(super) fn in_one_piece<'a, const N: usize>(
     datagrams: impl Iterator<Item = [&'a [u8]; N]>,

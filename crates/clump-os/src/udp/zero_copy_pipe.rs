@@ -1,4 +1,5 @@
-//! Sending without a copy: the kernel is shown the pages that a datagram lies in (vmsplice(2), splice(2)).
+//! Sending without a copy: the kernel is shown the pages that a datagram lies in (vmsplice(2),
+//! splice(2)).
 
 use super::errno;
 use super::send::in_one_piece;
@@ -9,7 +10,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// What the pipe must hold: the longest datagram in pages that it does not fill, and then some (F_SETPIPE_SZ).
+/// What the pipe must hold: the longest datagram in pages that it does not fill, and then some
+/// (F_SETPIPE_SZ).
 const PIPE_BYTES: libc::c_int = 1 << 17;
 
 /// Pages that splice(2) hands to a socket at a time, and the least that a page may be.
@@ -18,8 +20,8 @@ const MIN_PAGE: usize = 4096;
 
 /// A pipe that leads pages into sockets.
 ///
-/// A datagram of 64 KiB over loopback, us a send: 12 to 14 by `send`, most of it the copy into the kernel's
-/// pages; 5 to 7 by this way. Two system calls make it pay from some tens of KiB.
+/// A datagram of 64 KiB over loopback, us a send: 12 to 14 by `send`, most of it the copy into the
+/// kernel's pages; 5 to 7 by this way. Two system calls make it pay from some tens of KiB.
 #[derive(Debug)]
 pub struct ZeroCopyPipe {
     entrance: OwnedFd,
@@ -46,10 +48,11 @@ impl ZeroCopyPipe {
         Ok(Self { entrance, exit })
     }
 
-    /// Sends one datagram, or a run of them that lie back to back and that the socket is told to cut
-    /// ([`set_segment`](super::set_segment)), by a connected socket; `None`: they do not lie so. As long as they may be
-    /// under way the kernel reads them where they lie: whoever changes them changes what arrives. Memory that is given
-    /// back before that certainly has ended goes through [`withdraw`] first, or whatever lies there next may be sent.
+    /// Sends one datagram, or a run of them that lie back to back and that the socket is told to
+    /// cut ([`set_segment`](super::set_segment)), by a connected socket; `None`: they do not lie
+    /// so. As long as they may be under way the kernel reads them where they lie: whoever changes
+    /// them changes what arrives. Memory that is given back before that certainly has ended goes
+    /// through [`withdraw`] first, or whatever lies there next may be sent.
     ///
     /// # Errors
     /// Nothing was sent. What is left in this passage is no use any more: drop it.
@@ -62,7 +65,8 @@ impl ZeroCopyPipe {
         takes(start, bytes).then(|| self.lead(socket, start, bytes))
     }
 
-    /// `start` and `bytes` are of memory that is live and borrowed by the caller of [`ZeroCopyPipe::send`].
+    /// `start` and `bytes` are of memory that is live and borrowed by the caller of
+    /// [`ZeroCopyPipe::send`].
     fn lead(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -71,7 +75,8 @@ impl ZeroCopyPipe {
     ) -> std::result::Result<(), Errno> {
         let flags = libc::SPLICE_F_NONBLOCK;
         let piece = libc::iovec { iov_base: start.cast_mut().cast(), iov_len: bytes };
-        // SAFETY: the piece is live for the call, one borrow or several that touch; into a pipe the kernel only reads it.
+        // SAFETY: the piece is live for the call, one borrow or several that touch; into a pipe the
+        // kernel only reads it.
         let shown =
             unsafe { libc::vmsplice(self.entrance.as_raw_fd(), &raw const piece, 1, flags) };
         if shown < 0 {
@@ -99,9 +104,9 @@ impl ZeroCopyPipe {
     }
 }
 
-/// Parts from the pages that lie wholly inside of `memory`, which the kernel may have been shown: it keeps them, with
-/// what they held, as long as it needs them, and here there are others from now on, of zeroes. Returns whether that was
-/// possible.
+/// Parts from the pages that lie wholly inside of `memory`, which the kernel may have been shown:
+/// it keeps them, with what they held, as long as it needs them, and here there are others from now
+/// on, of zeroes. Returns whether that was possible.
 pub fn withdraw(memory: &mut [MaybeUninit<u8>]) -> bool {
     let skipped = memory.as_ptr().addr().wrapping_neg() % MIN_PAGE;
     let Some(pages) = memory.get_mut(skipped..).filter(|pages| pages.len() >= MIN_PAGE) else {
@@ -112,8 +117,9 @@ pub fn withdraw(memory: &mut [MaybeUninit<u8>]) -> bool {
     unsafe { madvise(pages.as_mut_ptr().cast(), bytes, Advice::LinuxDontNeed) }.is_ok()
 }
 
-/// Whether this lies in so few pages that the kernel sees it as one piece. Else it would compute the checksum of UDP
-/// itself, slowly, and (seen with Linux 6.18) wrongly where pieces begin at odd addresses.
+/// Returns true if this lies in so few pages that the kernel sees it as one piece. Else it would
+/// compute the checksum of UDP itself, slowly, and (seen with Linux 6.18) wrongly where pieces
+/// begin at odd addresses.
 #[inline]
 fn takes(start: *const u8, bytes: usize) -> bool {
     start.addr() % MIN_PAGE + bytes <= PIECE_PAGES * MIN_PAGE

@@ -1,5 +1,5 @@
-//! The program that takes our frames out of an interface, assembled by hand (bpf(2)): no compiler, no
-//! library, no name in a file system.
+//! The program that takes our frames out of an interface, assembled by hand (bpf(2)): no compiler,
+//! no library, no name in a file system.
 
 use super::Mode;
 use crate::error::{OsError, Result};
@@ -96,7 +96,8 @@ fn instruction(code: u8, to: u8, from: u8, jump: i16, value: i32) -> u64 {
 /// The whole program. Registers: 2 the frame, 3 its end, 6 the context.
 fn code(accept: &[Match], map: i32) -> Vec<u64> {
     let needed = accept.iter().map(|one| one.at + u32::from(one.width)).max().unwrap_or(0);
-    // From behind the check of the length to the last two instructions: three a match, six to redirect.
+    // From behind the check of the length to the last two instructions: three a match, six to
+    // redirect.
     let rest = accept.len() * 3 + 6;
     let past = |done: usize| i16::try_from(rest - done).unwrap_or(0);
     let mut all = vec![
@@ -139,8 +140,8 @@ fn code(accept: &[Match], map: i32) -> Vec<u64> {
 
 /// One request; what it answers.
 fn bpf(what: &str, command: libc::c_long, request: &[u64]) -> Result<libc::c_long> {
-    // SAFETY: request is live with this size, and so is what it points to (code, license, key, value); the
-    // kernel only reads.
+    // SAFETY: request is live with this size, and so is what it points to (code, license, key,
+    // value); the kernel only reads.
     let answer =
         unsafe { libc::syscall(libc::SYS_bpf, command, request.as_ptr(), size_of_val(request)) };
     if answer < 0 { Err(OsError::last(what)) } else { Ok(answer) }

@@ -81,8 +81,8 @@ impl XdpRing {
 
     #[inline]
     fn count(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: `map` has made sure that 8 aligned bytes are mapped there; the mapping outlives the
-        // borrow, and an atomic may be changed by others (invariants 1 and 2).
+        // SAFETY: `map` has made sure that 8 aligned bytes are mapped there; the mapping outlives
+        // the borrow, and an atomic may be changed by others (invariants 1 and 2).
         unsafe { &*self.memory.base().as_ptr().add(at).cast::<AtomicU32>() }
     }
 
@@ -92,8 +92,8 @@ impl XdpRing {
         debug_assert!(word < self.words);
         let entry = (self.next & (self.entries - 1)) as usize;
         let at = self.entries_at + (entry * self.words + word) * 8;
-        // SAFETY: the entry is masked and the word below `words`, so it is inside the mapping, aligned as
-        // `entries_at` is; as above.
+        // SAFETY: the entry is masked and the word below `words`, so it is inside the mapping,
+        // aligned as `entries_at` is; as above.
         unsafe { &*self.memory.base().as_ptr().add(at).cast::<AtomicU64>() }
     }
 }

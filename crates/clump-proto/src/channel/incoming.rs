@@ -9,18 +9,18 @@ use crate::send::Acked;
 use crate::time::{Ticks, nanos, ticks, widen};
 use clump_wire::{Flags, Header, PacketKind};
 
-/// Clocks of two machines drift by 100 parts in a million: a packet held longer than 16 ms would falsify
-/// its round trip by more than 1.6 us.
+/// Clocks of two machines drift by 100 parts in a million: a packet held longer than 16 ms would
+/// falsify its round trip by more than 1.6 us.
 const LONGEST_HELD: u32 = 250_000;
 
 impl Channel {
-    /// Whether a packet of this number has been taken in, or is too old to tell.
+    /// Returns true if a packet of this number has been taken in, or is too old to tell.
     #[inline]
     pub fn is_replay(&self, number: u64) -> bool {
         self.replay.is_replay(number)
     }
 
-    /// Whether a unit has not arrived and may: of any other a part is of no use.
+    /// Returns true if a unit has not arrived and may: of any other a part is of no use.
     pub fn wants_unit(&self, unit: u64) -> bool {
         self.receive.wants(unit)
     }
@@ -38,9 +38,9 @@ impl Channel {
         self.handle_late(now, 0, header, sack, bytes, ce)
     }
 
-    /// The same for a packet that had waited so long in the receive queue (by the kernel's timestamp, or the
-    /// time since the poll before). That is no delay of the path, on either side: Swift takes
-    /// delay of the fabric and of end points apart.
+    /// The same for a packet that had waited so long in the receive queue (by the kernel's
+    /// timestamp, or the time since the poll before). That is no delay of the path, on either side:
+    /// Swift takes delay of the fabric and of end points apart.
     #[inline]
     pub fn handle_late(
         &mut self,
@@ -150,7 +150,8 @@ impl Channel {
             if header.held <= LONGEST_HELD
                 && let Some(answered) = since(now)
             {
-                // Timers wait for answers, however long those lay here; congestion is of the path only.
+                // Timers wait for answers, however long those lay here; congestion is of the path
+                // only.
                 if let Some(path) = since(arrived) {
                     let path = nanos(path.max(1));
                     self.rtt.on_path(now, path);

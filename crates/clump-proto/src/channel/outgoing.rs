@@ -9,15 +9,16 @@ use clump_wire::{Flags, Header, PacketKind};
 const BESIDE_CONTROL: usize = 128 << 10;
 
 impl Channel {
-    /// Bytes of new units that may go out now, less the fewer are under way; 0: none. Lost units go first.
-    /// With nothing under way and the peer's window open it is enough for any one unit.
+    /// Bytes of new units that may go out now, less the fewer are under way; 0: none. Lost units go
+    /// first. With nothing under way and the peer's window open it is enough for any one unit.
     #[inline]
     pub fn room(&self, now: Nanos) -> usize {
         self.window.room(now, &self.send, &self.rtt)
     }
 
-    /// The same beside control messages, which handle what lies before them in the peer's socket: so little that it
-    /// is soon done, and still 1.3 GB/s over the shortest round trip that was seen.
+    /// The same beside control messages, which handle what lies before them in the peer's socket:
+    /// so little that it is soon done, and still 1.3 GB/s over the shortest round trip that was
+    /// seen.
     pub fn room_beside_control(&self, now: Nanos) -> usize {
         let (_, _, least) = self.rtt.estimates();
         let path = usize::try_from(least.saturating_mul(13) / 10).unwrap_or(usize::MAX);
@@ -25,29 +26,32 @@ impl Channel {
         self.room(now).min(most.saturating_sub(self.send.bytes_in_flight()))
     }
 
-    /// Whether a burst of so many bytes had better wait beside control messages: there is room for a part of it only,
-    /// and the acknowledgements of what is under way will make room for all.
+    /// Returns true if a burst of so many bytes had better wait beside control messages: there is
+    /// room for a part of it only, and the acknowledgements of what is under way will make room for
+    /// all.
     pub fn waits_beside_control(&self, now: Nanos, bytes: usize) -> bool {
         let room = self.room_beside_control(now);
         room < bytes && self.send.bytes_in_flight() >= bytes && room < self.room(now)
     }
 
-    /// The next packet asks for an acknowledgement at once: more waits for it than the peer can know.
+    /// The next packet asks for an acknowledgement at once: more waits for it than the peer can
+    /// know.
     pub fn request_ack_soon(&mut self) {
         self.ask = true;
     }
 
-    /// Whether a unit of control messages of so many bytes may go out although there is no room for data: a
-    /// little beyond the window, never beyond the 1024 units.
+    /// Returns true if a unit of control messages of so many bytes may go out although there is no
+    /// room for data: a little beyond the window, never beyond the 1024 units.
     #[inline]
     pub fn admits_control(&self, bytes: usize) -> bool {
         self.window.admits_control(bytes, &self.send)
     }
 
-    /// Notes the first transmission of the next unit, `bytes` long with its header; gives its number.
+    /// Notes the first transmission of the next unit, `bytes` long with its header; gives its
+    /// number.
     ///
-    /// Call it only while there is [`room`](Self::room): with 1024 units under way none is taken, and the
-    /// number is `u64::MAX`, which every receiver refuses.
+    /// Call it only while there is [`room`](Self::room): with 1024 units under way none is taken,
+    /// and the number is `u64::MAX`, which every receiver refuses.
     #[inline]
     pub fn send_unit(&mut self, now: Nanos, bytes: usize) -> u64 {
         let unit = self.send.push(ticks(now), bytes);
@@ -79,17 +83,18 @@ impl Channel {
         }
     }
 
-    /// Whether a packet without a unit is due, for what it acknowledges or asks.
+    /// Returns true if a packet without a unit is due, for what it acknowledges or asks.
     #[inline]
     pub fn wants_ack(&self, now: Nanos) -> bool {
         self.ask_alone || self.ack.is_due(now)
     }
 
-    /// Fills in number, acks, window, marks, times and flags of a packet that goes out now; kind and unit
-    /// are the caller's. What it acknowledges counts as told.
+    /// Fills in number, acks, window, marks, times and flags of a packet that goes out now; kind
+    /// and unit are the caller's. What it acknowledges counts as told.
     ///
-    /// Packets of kind `Data` and `Slice` have room for their unit only: they get no words of selective
-    /// acknowledgements, so while units are missing a packet of kind `Ack` stays due beside them.
+    /// Packets of kind `Data` and `Slice` have room for their unit only: they get no words of
+    /// selective acknowledgements, so while units are missing a packet of kind `Ack` stays due
+    /// beside them.
     #[inline]
     pub fn stamp(&mut self, now: Nanos, header: &mut Header, sack: &mut SackBuf) {
         header.number = self.number;
@@ -104,7 +109,8 @@ impl Channel {
         header.flags = if self.ask || self.ask_alone { Flags::ACK_NOW } else { Flags::NONE };
         (self.ask, self.ask_alone) = (false, false);
         if self.receive.has_gap() && matches!(header.kind, PacketKind::Data | PacketKind::Slice) {
-            // Without the words beside it, an echo would make all that arrived beyond the gap look lost.
+            // Without the words beside it, an echo would make all that arrived beyond the gap look
+            // lost.
             return;
         }
         self.receive.report(sack);
@@ -112,7 +118,7 @@ impl Channel {
         self.ack.on_sent();
     }
 
-    /// Whether a unit that was sent is known to have arrived, in order or not.
+    /// Returns true if a unit that was sent is known to have arrived, in order or not.
     pub fn has_arrived(&self, unit: u64) -> bool {
         self.send.has_arrived(unit)
     }

@@ -1,5 +1,5 @@
-//! Two channels and the network between them, in one thread and virtual time: the clock jumps from one
-//! event to the next, so hours take moments and nothing depends on the machine.
+//! Two channels and the network between them, in one thread and virtual time: the clock jumps from
+//! one event to the next, so hours take moments and nothing depends on the machine.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use clump_proto::{Channel, Config, Nanos, SackBuf, UnitStatus};
@@ -343,7 +343,7 @@ impl Pair {
         self.now = until;
     }
 
-    /// Whether all that was offered has arrived and is known to have.
+    /// Returns true if all that was offered has arrived and is known to have.
     pub fn is_done(&self) -> bool {
         self.ends.iter().all(|end| end.waiting == 0 && end.channel.is_quiet())
     }

@@ -1,4 +1,5 @@
-//! What the ranks of a node share in barriers: a line for each rank, one for each node, and how many sleep.
+//! Lines that the ranks of a node share in barriers: one for each rank, one for each node, and the
+//! number of sleepers.
 
 use crate::job::BarrierLine;
 use crate::rank::ArrivalLine;
@@ -8,11 +9,11 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Site, order};
 /// The lines in shared memory, and the only code that reads and writes them.
 ///
 /// - The line of a rank of this node: the last barrier that it arrived at. Written by that rank.
-/// - The line of a rank of another node: the last barrier that it arrived at before it left the job; zero
-///   until that is known. Written by this node's first rank, which other nodes tell.
-/// - The line of another node: the last barrier of which that node told this one. Written by this node's
-///   first rank.
-/// - The line of this node: what its ranks have undertaken to tell others ([`Lines::claim`]).
+/// - The line of a rank of another node: the last barrier that it arrived at before it left the
+///   job; zero until that is known. Written by this node's first rank, which other nodes tell.
+/// - The line of another node: the last barrier of which that node told this one. Written by this
+///   node's first rank.
+/// - The line of this node: the rounds that its ranks have claimed ([`Lines::claim`]).
 #[derive(Debug, Clone)]
 pub struct Lines {
     ranks: SharedSlice<ArrivalLine>,
@@ -20,7 +21,7 @@ pub struct Lines {
     sleepers: Shared<BarrierLine>,
 }
 
-/// Bits of a node's own line that hold the rounds undertaken; the number of the barrier is above.
+/// Bits of a node's own line that hold the rounds claimed; the number of the barrier is above.
 const ROUND_BITS: u32 = 8;
 
 impl Lines {
@@ -41,12 +42,12 @@ impl Lines {
         Self { ranks: lines(ranks), nodes: lines(nodes), sleepers }
     }
 
-    /// How many lines there are: of ranks, of nodes.
+    /// Returns the number of lines: of ranks, of nodes.
     pub fn size(&self) -> (usize, usize) {
         (self.ranks.len(), self.nodes.len())
     }
 
-    /// `rank` arrives at barrier `epoch`.
+    /// Records that `rank` arrives at barrier `epoch`.
     #[inline]
     pub(crate) fn arrive(&self, rank: usize, epoch: u64) {
         // SYNC 7: pairs with arrived
@@ -54,37 +55,38 @@ impl Lines {
         self.ranks[rank].epoch.store(epoch, release);
     }
 
-    /// The last barrier that `rank` arrived at, as far as this node knows.
+    /// Returns the last barrier that `rank` arrived at, as far as this node knows.
     #[inline]
     pub(crate) fn arrived(&self, rank: usize) -> u64 {
         // SYNC 7: pairs with arrive
         self.ranks[rank].epoch.load(Ordering::Acquire)
     }
 
-    /// Node `node` has told that all it speaks for arrived at `epoch`. Messages may overtake each other:
-    /// whoever arrived at a barrier has arrived at all before it, so the highest number counts.
+    /// Records a message of node `node`: all ranks that it speaks for arrived at `epoch`. Messages
+    /// may overtake each other. A rank that arrived at a barrier has arrived at all before it, so
+    /// the highest number counts.
     pub(crate) fn record_arrival(&self, node: usize, epoch: u64) {
         // SYNC 9: pairs with heard
         let release = order(Site::BarrierArrive, Ordering::Release);
         self.nodes[node].epoch.fetch_max(epoch, release);
     }
 
-    /// The last barrier of which `node` told this one.
+    /// Returns the last barrier of which `node` told this one.
     #[inline]
     pub(crate) fn last_arrival_of(&self, node: usize) -> u64 {
         // SYNC 9: pairs with hear
         self.nodes[node].epoch.load(Ordering::Acquire)
     }
 
-    /// `rank` of another node has left after barrier `epoch`.
+    /// Records that `rank` of another node left the job after barrier `epoch`.
     pub(crate) fn record_departure(&self, rank: usize, epoch: u64) {
         self.ranks[rank].epoch.fetch_max(epoch, Ordering::Release);
     }
 
-    /// Undertakes to send the messages of `round` of barrier `epoch` for node `own`: true for one rank of
-    /// the node, false for all others.
+    /// Claims the messages of `round` of barrier `epoch` for node `own`: true for one rank of the
+    /// node, false for all others.
     ///
-    /// Whoever asks has seen for itself what the messages say, so nothing is passed on by this word: it
+    /// The claiming rank has itself seen what the messages say, so this word publishes nothing: it
     /// only has to change once.
     pub(crate) fn claim(&self, own: usize, epoch: u64, round: usize) -> bool {
         let line = &self.nodes[own].epoch;
@@ -99,18 +101,20 @@ impl Lines {
         false
     }
 
-    /// Whether anybody sleeps in a barrier; ask after arriving or hearing and a light fence.
+    /// Returns true if a rank sleeps in a barrier. To be called after arriving or receiving a
+    /// message, and a light fence.
     #[inline]
     pub(crate) fn anyone_asleep(&self) -> bool {
         self.sleepers.asleep.load(Ordering::Relaxed) != 0
     }
 
-    /// Counts a sleeper; before it announces itself to its park, whose fence orders this too.
+    /// Counts a sleeper. To be called before it announces itself to its park, whose fence orders
+    /// this too.
     pub(crate) fn announce_sleep(&self) {
         self.sleepers.asleep.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Takes the announcement back.
+    /// Withdraws the announcement.
     pub(crate) fn awake(&self) {
         self.sleepers.asleep.fetch_sub(1, Ordering::SeqCst);
     }

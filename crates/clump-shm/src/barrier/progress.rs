@@ -1,11 +1,12 @@
-//! One rank's way through a barrier: arrive, see its node complete, tell other nodes, hear from them.
+//! One rank's progress through a barrier: arrive, see its node complete, tell other nodes, receive
+//! their messages.
 
 use super::lines::Lines;
 use super::rounds::{Round, rounds};
 use clump_os::fence::{self, FenceKind};
 use std::ops::Range;
 
-/// Who is where: the ranks of a node follow each other, and the lowest is spoken to for all.
+/// Ranks of each node: they have consecutive numbers, and the lowest receives messages for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeRanks {
     /// This rank.
@@ -16,7 +17,7 @@ pub struct NodeRanks {
     pub ranks: Vec<Range<usize>>,
 }
 
-/// A message to be sent: this rank's node, and all it has heard from, arrived at barrier `epoch`.
+/// A message to be sent: this rank's node, and all nodes that told it, arrived at barrier `epoch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BarrierMessage {
     /// The lowest rank of the node that is to be told.
@@ -25,24 +26,25 @@ pub struct BarrierMessage {
     pub epoch: u64,
 }
 
-/// What keeps a barrier from being complete.
+/// The rank or node that keeps a barrier from being complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// This rank of the node has not arrived.
     Rank(usize),
-    /// This node has not told, so one of its ranks has not arrived (or, above [`super::DIRECT`] nodes, of
-    /// one from which it has not heard).
+    /// This node has sent no message, so one of its ranks has not arrived (or, above
+    /// [`super::DIRECT`] nodes, a rank of a node from which it has not heard).
     Node(usize),
 }
 
 /// One rank's part in the barriers of its job. After [`BarrierProgress::arrive`], call
-/// [`BarrierProgress::complete`] until it is true, and after each look that says no send what
-/// [`BarrierProgress::poll_message`] gives, confirming each with [`BarrierProgress::told`].
+/// [`BarrierProgress::complete`] until it is true. After each false, send the message that
+/// [`BarrierProgress::poll_message`] returns, and confirm it with
+/// [`BarrierProgress::on_message_sent`].
 #[derive(Debug)]
 pub struct BarrierProgress {
     lines: Lines,
     me: usize,
-    /// The other ranks of the node, from this one on: neighbours look at different lines first.
+    /// The other ranks of the node, from this one on: neighbours check different lines first.
     others: Box<[usize]>,
     epoch: u64,
     /// The first of `others` not seen at `epoch`.
@@ -57,20 +59,20 @@ struct Between {
     /// The lowest rank of each node.
     first: Vec<u32>,
     rounds: Vec<Round>,
-    /// The round that this rank looks at; all before are complete.
+    /// The current round; all before are complete.
     at: usize,
-    /// How many of this round's nodes were heard.
+    /// Number of this round's nodes whose messages have arrived.
     heard: usize,
-    /// Whether somebody of this node tells this round's nodes.
+    /// True if a rank of this node has claimed this round's messages.
     claimed: bool,
-    /// If it is this rank: how many of them it has told.
+    /// Number of messages sent, if this rank claimed them.
     told: Option<usize>,
 }
 
 impl BarrierProgress {
-    /// The part of rank `places.me` in barriers over `lines`.
+    /// Creates the part of rank `places.me` in barriers over `lines`.
     ///
-    /// `None` when the lines are too few for these places.
+    /// Returns `None` when the lines are too few for these places.
     pub fn new(lines: &Lines, places: &NodeRanks) -> Option<Self> {
         let (ranks, nodes) = lines.size();
         let local = places.ranks.get(places.node)?;
@@ -83,12 +85,13 @@ impl BarrierProgress {
         Some(Self { lines: lines.clone(), me: places.me, others, epoch: 0, seen: 0, between })
     }
 
-    /// The number of the barrier that this rank arrived at last.
+    /// Returns the number of the barrier that this rank arrived at last.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Arrives at the next barrier. True: all others have arrived and some sleep, wake them.
+    /// Arrives at the next barrier. Returns true if all others have arrived and some sleep: wake
+    /// them.
     #[inline]
     #[must_use]
     pub fn arrive(&mut self, fence: FenceKind) -> bool {
@@ -102,7 +105,8 @@ impl BarrierProgress {
         self.lines.anyone_asleep() && self.must_wake()
     }
 
-    /// Two last arrivals could each miss the other; the full fence lets at least one see both.
+    /// Returns true if all have arrived. Two last arrivals could each miss the other; the full
+    /// fence lets at least one see both.
     #[cold]
     fn must_wake(&mut self) -> bool {
         fence::full();
@@ -111,7 +115,7 @@ impl BarrierProgress {
             && from.into_iter().all(|node| self.lines.last_arrival_of(node) >= self.epoch)
     }
 
-    /// Whether everybody has arrived, on all nodes, and what this rank has to tell is told.
+    /// Returns true if all ranks have arrived, on all nodes, and this rank's messages are sent.
     #[inline]
     pub fn complete(&mut self) -> bool {
         while let Some(&other) = self.others.get(self.seen) {
@@ -126,7 +130,7 @@ impl BarrierProgress {
         }
     }
 
-    /// The next message that this rank has to send now.
+    /// Returns the next message that this rank has to send now.
     #[inline]
     pub fn poll_message(&self) -> Option<BarrierMessage> {
         let between = self.between.as_ref()?;
@@ -134,14 +138,14 @@ impl BarrierProgress {
         Some(BarrierMessage { rank: *between.first.get(to)?, epoch: self.epoch })
     }
 
-    /// That message was sent.
+    /// Confirms that the message of [`BarrierProgress::poll_message`] was sent.
     pub fn on_message_sent(&mut self) {
         if let Some(between) = &mut self.between {
             between.told = between.told.map(|told| told + 1);
         }
     }
 
-    /// What is missing, while [`BarrierProgress::complete`] is false.
+    /// Returns what is missing, while [`BarrierProgress::complete`] is false.
     pub fn missing(&self) -> Option<Missing> {
         if let Some(&rank) = self.others.get(self.seen) {
             return Some(Missing::Rank(rank));
@@ -151,12 +155,13 @@ impl BarrierProgress {
         from.get(between.heard).map(|&node| Missing::Node(node))
     }
 
-    /// Announces that this rank will sleep in the barrier; before it announces itself to its park.
+    /// Announces that this rank will sleep in the barrier. To be called before it announces itself
+    /// to its park.
     pub fn announce_sleep(&self) {
         self.lines.announce_sleep();
     }
 
-    /// Takes the announcement back.
+    /// Withdraws the announcement.
     pub fn awake(&self) {
         self.lines.awake();
     }
@@ -174,12 +179,13 @@ impl Between {
         (self.at, self.heard, self.claimed, self.told) = (0, 0, false, None);
     }
 
-    /// All nodes that tell this one, in any round.
+    /// Returns all nodes that tell this one, in any round.
     fn from(&self) -> impl Iterator<Item = usize> + '_ {
         self.rounds.iter().flat_map(|round| round.from.iter().copied())
     }
 
-    /// The node is complete: goes on through the rounds as far as they have come.
+    /// Advances through the rounds as far as messages have arrived. To be called once the node is
+    /// complete.
     #[inline(never)]
     fn complete(&mut self, lines: &Lines, epoch: u64) -> bool {
         while let Some(round) = self.rounds.get(self.at) {
@@ -187,7 +193,7 @@ impl Between {
                 self.claimed = true;
                 self.told = lines.claim(self.node, epoch, self.at).then_some(0);
             }
-            // Whoever undertook to tell does so before it goes on: nobody else will.
+            // The rank that claimed the messages sends them before it goes on: no other rank will.
             if self.told.is_some_and(|told| told < round.to.len()) {
                 return false;
             }
@@ -203,7 +209,7 @@ impl Between {
     }
 }
 
-/// The part of a node's lowest rank in hearing from others, for the handlers of its endpoint.
+/// The part of a node's lowest rank in receiving messages, for the handlers of its endpoint.
 #[derive(Debug, Clone)]
 pub struct Listener {
     lines: Lines,
@@ -212,18 +218,18 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// The listening part of rank `places.me`, which [`BarrierProgress::new`] accepted.
+    /// Creates the listening part of rank `places.me`, which [`BarrierProgress::new`] accepted.
     pub fn new(lines: &Lines, places: &NodeRanks) -> Self {
         let from = rounds(places.node, places.ranks.len());
         let from = from.into_iter().flat_map(|round| round.from).collect();
         Self { lines: lines.clone(), places: places.clone(), from }
     }
 
-    /// Rank `rank` told that its node arrived at barrier `epoch`. True: that was the last that was
-    /// missing and some sleep, wake them.
+    /// Handles the message of `rank` that its node arrived at barrier `epoch`. Returns true if it
+    /// was the last that was missing and some ranks sleep: wake them.
     ///
     /// # Errors
-    /// No rank of another node that tells this one could have said so.
+    /// No rank of another node that tells this one could have sent it.
     pub fn handle_message(
         &self,
         rank: usize,
@@ -242,8 +248,9 @@ impl Listener {
         Ok(self.lines.anyone_asleep() && self.must_wake(mine))
     }
 
-    /// As in [`BarrierProgress::must_wake`]. Who sleeps does so in the barrier that this rank is in: in an
-    /// earlier one nobody sleeps any more, and in a later one nobody can be before this rank is.
+    /// Returns true if all have arrived, as [`BarrierProgress::must_wake`] does. Sleepers sleep in
+    /// the barrier that this rank is in: all ranks have left earlier ones, and no rank can be in a
+    /// later one before this rank is.
     #[cold]
     fn must_wake(&self, epoch: u64) -> bool {
         fence::full();
@@ -252,13 +259,13 @@ impl Listener {
             && self.from.iter().all(|&node| self.lines.last_arrival_of(node) >= epoch)
     }
 
-    /// A rank of `node` that left before barrier `epoch`, if one is known.
+    /// Returns a rank of `node` that left before barrier `epoch`, if one is known.
     pub fn who_left(&self, node: usize, epoch: u64) -> Option<usize> {
         let mut ranks = self.places.ranks.get(node)?.clone();
         ranks.find(|&rank| (1..epoch).contains(&self.lines.arrived(rank)))
     }
 
-    /// The rank that listens.
+    /// Returns the rank that listens.
     pub fn me(&self) -> usize {
         self.places.me
     }

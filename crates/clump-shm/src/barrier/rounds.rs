@@ -1,7 +1,7 @@
-//! Which nodes tell which in a barrier, and in which order.
+//! Rounds of a barrier between nodes: which nodes tell which, and in which order.
 
-/// Up to so many nodes, each tells all others at once: one message time, (nodes - 1) messages a node.
-/// Above, messages spread like a rumour (dissemination): ceil(log2 nodes) message times and messages.
+/// Most nodes of which each tells all others at once: one message time, (nodes - 1) messages a
+/// node. Above, messages are disseminated: ceil(log2 nodes) message times and messages.
 pub const DIRECT: usize = 8;
 
 /// One round of messages: sent once the rounds before it are complete, complete once all are here.
@@ -13,11 +13,11 @@ pub struct Round {
     pub from: Vec<usize>,
 }
 
-/// The rounds of node `own` of `nodes`.
+/// Returns the rounds of node `own` of `nodes`.
 ///
-/// In round k of a dissemination, node n tells n + 2^k and hears from n - 2^k: what it knows doubles.
-/// All powers are smaller than the number of nodes, so no node hears from another in two rounds, and one
-/// number for each telling node is enough to remember what was heard.
+/// In round k of a dissemination, node n tells n + 2^k and hears from n - 2^k: the set of nodes it
+/// knows of doubles. All powers are smaller than the number of nodes, so no node hears from another
+/// in two rounds, and one number for each telling node is enough to remember what was heard.
 pub fn rounds(own: usize, nodes: usize) -> Vec<Round> {
     if nodes <= 1 {
         return Vec::new();

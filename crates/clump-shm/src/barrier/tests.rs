@@ -1,4 +1,4 @@
-//! Barriers of whole jobs in one thread: many nodes, messages in any order and as late as they like,
+//! Barriers of whole jobs in one thread: many nodes, messages in any order and arbitrarily late,
 //! ranks that fall asleep.
 
 use super::{BarrierMessage, BarrierProgress, Lines, Listener, NodeRanks};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const FENCE: FenceKind = FenceKind::Symmetric;
 
-/// What a rank does at the moment.
+/// Activity of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
     Computing,
@@ -29,7 +29,7 @@ struct Sent {
     tell: BarrierMessage,
 }
 
-/// A job, and the chances that it takes.
+/// A job under a random schedule.
 struct Job {
     nodes: Vec<std::ops::Range<usize>>,
     ranks: Vec<Rank>,
@@ -61,7 +61,7 @@ impl Job {
         Self { nodes, ranks, wire: Vec::new(), last, seed, messages: 0 }
     }
 
-    /// A number below `limit`, from the seed (xorshift).
+    /// Returns a number below `limit`, from the seed (xorshift).
     fn chance(&mut self, limit: usize) -> usize {
         self.seed ^= self.seed << 13;
         self.seed ^= self.seed >> 7;
@@ -120,7 +120,7 @@ impl Job {
         }
     }
 
-    /// As a waiting loop does: announce, look once more, sleep.
+    /// Falls asleep as a waiting loop does: announce, check once more, sleep.
     fn fall_asleep(&mut self, at: usize) {
         let rank = &mut self.ranks[at];
         rank.attendance.announce_sleep();
@@ -131,14 +131,14 @@ impl Job {
         }
     }
 
-    /// Hands over any message, early or late, if its rank looks at the network.
+    /// Hands over any message, early or late, if its rank polls the network.
     fn deliver(&mut self) {
         if self.wire.is_empty() {
             return;
         }
         let at = self.chance(self.wire.len());
         let to = self.wire[at].tell.rank as usize;
-        // Computing ranks do not look; those that are done have handled whatever mattered.
+        // Computing ranks do not poll; those that are done have handled all that mattered.
         if self.ranks[to].doing == Doing::Computing {
             return;
         }
@@ -153,7 +153,7 @@ impl Job {
         self.ranks.iter().all(|rank| rank.doing == Doing::Done)
     }
 
-    /// Runs to the end; `None` when the job is stuck.
+    /// Runs to the end; returns `None` when the job is stuck.
     fn run(&mut self) -> Option<usize> {
         // Far more steps than any schedule that is not stuck takes.
         let most = 2_000 * self.ranks.len() * self.last as usize;
@@ -200,7 +200,8 @@ fn a_message_may_come_before_its_predecessor_and_before_its_receiver() {
     assert_eq!(here.poll_message(), Some(BarrierMessage { rank: 1, epoch: 1 }));
     here.on_message_sent();
     assert!(here.complete());
-    // Node 1 is through with barrier 2 before its message about it is here: that about 3 says as much.
+    // Node 1 completes barrier 2 before its message about it is here: the message about 3 implies
+    // it.
     assert!(!here.arrive(FENCE) && !here.complete());
     here.on_message_sent();
     assert!(!here.complete());

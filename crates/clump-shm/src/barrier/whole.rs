@@ -5,7 +5,7 @@ use crate::node::NodeMemory;
 use crate::rank::WaitReason;
 use crate::{Error, Result};
 
-/// One rank's part in the barriers of its job. See [`BarrierProgress`] for the order of calls.
+/// One rank's part in the barriers of its job. [`BarrierProgress`] says in which order to call.
 #[derive(Debug)]
 pub struct Barrier {
     node: NodeMemory,
@@ -13,7 +13,7 @@ pub struct Barrier {
     ear: BarrierListener,
 }
 
-/// What a rank does when other nodes tell it of barriers. Clones hear for the same rank.
+/// Handler of the barrier messages of other nodes. Clones listen for the same rank.
 #[derive(Debug, Clone)]
 pub struct BarrierListener {
     node: NodeMemory,
@@ -21,7 +21,7 @@ pub struct BarrierListener {
 }
 
 impl Barrier {
-    /// The part of `rank`. One per rank.
+    /// Creates the part of `rank`. One per rank.
     ///
     /// # Errors
     /// The node has no such rank.
@@ -38,12 +38,12 @@ impl Barrier {
         Ok(Self { node: node.clone(), attendance, ear })
     }
 
-    /// What the handlers of this rank hear with.
+    /// Returns the listener for the handlers of this rank.
     pub fn ear(&self) -> &BarrierListener {
         &self.ear
     }
 
-    /// The number of the barrier that this rank arrived at last.
+    /// Returns the number of the barrier that this rank arrived at last.
     pub fn epoch(&self) -> u64 {
         self.attendance.epoch()
     }
@@ -56,25 +56,25 @@ impl Barrier {
         }
     }
 
-    /// Whether everybody has arrived, and what this rank has to tell is told.
+    /// Returns true if all ranks have arrived, and this rank's messages are sent.
     #[inline]
     pub fn complete(&mut self) -> bool {
         self.attendance.complete()
     }
 
-    /// The next message that this rank has to send now.
+    /// Returns the next message that this rank has to send now.
     #[inline]
     pub fn poll_message(&self) -> Option<BarrierMessage> {
         self.attendance.poll_message()
     }
 
-    /// That message was sent.
+    /// Confirms that the message of [`Barrier::poll_message`] was sent.
     pub fn on_message_sent(&mut self) {
         self.attendance.on_message_sent();
     }
 
-    /// What this rank waits for, while [`Barrier::complete`] is false. Of a node that has not told, the
-    /// rank that is known to have left, else the lowest.
+    /// Returns what this rank waits for, while [`Barrier::complete`] is false. Of a node that has
+    /// not told, it names the rank that is known to have left, else the lowest.
     pub fn waiting(&self) -> WaitReason {
         let missing = match self.attendance.missing() {
             Some(Missing::Rank(rank)) => rank,
@@ -86,8 +86,8 @@ impl Barrier {
         WaitReason::Barrier { epoch: self.epoch(), missing: missing as u32 }
     }
 
-    /// The rank without which the barrier cannot complete, if it is known: one of this node that has not
-    /// arrived, or one of another node that has left.
+    /// Returns the rank without which the barrier cannot complete, if it is known: one of this node
+    /// that has not arrived, or one of another node that has left.
     pub fn depends_on(&self) -> Option<u32> {
         let rank = match self.attendance.missing()? {
             Missing::Rank(rank) => rank,
@@ -100,22 +100,23 @@ impl Barrier {
         self.ear.listener.who_left(node, self.epoch())
     }
 
-    /// Announces that this rank will sleep in the barrier; before it announces itself to its park.
+    /// Announces that this rank will sleep in the barrier. To be called before it announces itself
+    /// to its park.
     pub fn announce_sleep(&self) {
         self.attendance.announce_sleep();
     }
 
-    /// Takes the announcement back.
+    /// Withdraws the announcement.
     pub fn awake(&self) {
         self.attendance.awake();
     }
 }
 
 impl BarrierListener {
-    /// Rank `rank` told that its node arrived at barrier `epoch`.
+    /// Handles the message of `rank` that its node arrived at barrier `epoch`.
     ///
     /// # Errors
-    /// No correct rank says so.
+    /// No correct rank sends this message.
     pub fn handle_message(&self, rank: u32, epoch: u64) -> std::result::Result<(), &'static str> {
         if self.listener.handle_message(rank as usize, epoch, self.node.fence())? {
             self.node.wake_sleepers();
@@ -125,7 +126,7 @@ impl BarrierListener {
 }
 
 impl NodeMemory {
-    /// The barrier that `rank`, of this node, arrived at last.
+    /// Returns the barrier that `rank`, of this node, arrived at last.
     pub fn last_barrier(&self, rank: u32) -> u64 {
         let lines = self.lines().ok().filter(|_| self.is_local(rank));
         lines.map_or(0, |lines| lines.arrived(rank as usize))
@@ -140,7 +141,7 @@ impl NodeMemory {
     }
 }
 
-/// The ranks of node `node`.
+/// Returns the ranks of node `node`.
 fn ranks_of(memory: &NodeMemory, node: u32) -> std::ops::Range<usize> {
     let mut of = (0..memory.ranks()).filter(|&rank| memory.node_of(rank as u32) == node);
     let start = of.next().unwrap_or(0);

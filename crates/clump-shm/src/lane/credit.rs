@@ -1,4 +1,4 @@
-//! A sender that waits for credit asks for it, and its receiver wakes it.
+//! Credit requests: a sender that waits for credit asks for it, and its receiver wakes it.
 
 use super::{LaneReceiver, LaneSender};
 use crate::control::CreditRequest;
@@ -20,31 +20,32 @@ pub struct Creditor {
 }
 
 impl Creditor {
-    /// The sender that sleeps at `park`, and is woken by `alarm` if it has one.
+    /// Creates a creditor for the sender that sleeps at `park`, and is woken by `alarm` if it has
+    /// one.
     pub fn new(park: Shared<Park>, alarm: Option<Arc<Alarm>>, fence: FenceKind) -> Self {
         Self { park, alarm, fence, since: (0, 0) }
     }
 
-    /// The request is taken up with the lane's heads there.
+    /// Notes the lane's heads at which the request is taken up.
     fn begin(&mut self, head: u64, bulk_head: u64) {
         self.since = (head, bulk_head);
     }
 
-    /// Whether a quarter of either ring has been read since.
+    /// Returns true if a quarter of either ring has been read since.
     fn has_moved(&self, (head, bulk_head): (u64, u64), quarter: (u64, u64)) -> bool {
         debug_assert!(head >= self.since.0 && bulk_head >= self.since.1, "heads only grow");
         head - self.since.0 >= quarter.0 || bulk_head - self.since.1 >= quarter.1
     }
 
-    /// Wakes the sender's rank if it sleeps. True when a system call was made.
+    /// Wakes the sender's rank if it sleeps. Returns true when a system call was made.
     fn wake(&self) -> bool {
         self.park.wake_if_asleep(self.fence, self.alarm.as_deref())
     }
 }
 
 impl LaneSender {
-    /// Asks the receiver for exact credit, and to wake this sender's rank once `what` is there. To be called
-    /// after the announcement of a sleep, and before the last look.
+    /// Asks the receiver for exact credit, and to wake this sender's rank once `what` is there. To
+    /// be called after the announcement of a sleep, and before the last check.
     #[cold]
     pub fn request_credit(&self, what: CreditRequest) {
         let requested = &self.control.credit.requested;
@@ -57,7 +58,8 @@ impl LaneSender {
 }
 
 impl LaneReceiver {
-    /// Takes up a request for credit, if there is one: `creditor` makes what wakes the sender.
+    /// Takes up a credit request, if there is one: `creditor` makes the handle that wakes the
+    /// sender.
     #[cold]
     pub fn take_request(&mut self, creditor: impl FnOnce() -> Option<Creditor>) {
         if self.control.credit.request().is_none() {
@@ -72,7 +74,8 @@ impl LaneReceiver {
         self.give_back();
     }
 
-    /// After credit was given back to a sender that waits for it: wakes it if that is what it waits for.
+    /// Wakes the sender if its credit request is fulfilled. To be called after credit was returned
+    /// to a sender that waits for it.
     #[cold]
     pub(super) fn answer_request(&mut self) {
         let Some(creditor) = &self.creditor else { return };
@@ -88,13 +91,14 @@ impl LaneReceiver {
             self.give_at = self.head + 1;
             return;
         }
-        // Cleared before the look for a sleeper: who sees it still there after its announcement is seen.
+        // Cleared before the check for a sleeper: a sender that sees it still there after its
+        // announcement is seen.
         self.control.credit.requested.store(0, Ordering::Relaxed);
         self.wakes += u32::from(creditor.wake());
         self.creditor = None;
     }
 
-    /// How often credit woke the sender since the last call.
+    /// Returns how often credit woke the sender since the last call.
     pub fn take_wakes(&mut self) -> u32 {
         std::mem::take(&mut self.wakes)
     }

@@ -1,50 +1,53 @@
-//! Network interfaces in the memory of a node: numbered behind the ranks, with blocks as ranks have.
+//! Network interfaces in the memory of a node: numbered behind the ranks, with blocks as ranks
+//! have.
 
 use super::NodeMemory;
 use clump_os::alarm::Alarm;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Each node of several has one interface at least: something must execute one-sided operations.
+/// Returns the number of interfaces of each node. Each node of several has one at least: it
+/// executes one-sided operations.
 pub(super) fn of_each(nnodes: u32, proxies: u32) -> u32 {
     if nnodes > 1 { proxies.max(1) } else { 0 }
 }
 
 impl NodeMemory {
-    /// Proxies of each node; 0: ranks drive stacks of their own.
+    /// Returns the number of proxies of each node; 0: ranks drive stacks of their own.
     pub fn proxies(&self) -> u32 {
         self.proxies
     }
 
-    /// Network interfaces of each node; 0 on a job of one.
+    /// Returns the number of network interfaces of each node; 0 on a job of one node.
     pub fn interfaces(&self) -> u32 {
         of_each(self.nnodes, self.proxies)
     }
 
-    /// The number of the first network interface of `node`, as of a rank: behind the ranks.
+    /// Returns the number of the first network interface of `node`, as of a rank: behind the ranks.
     #[inline]
     pub fn interface_id(&self, node: u32) -> u32 {
         let ranks = u32::try_from(self.ranks()).unwrap_or(u32::MAX);
         ranks.saturating_add(node.saturating_mul(self.interfaces()))
     }
 
-    /// The numbers of the network interfaces of this node.
+    /// Returns the numbers of the network interfaces of this node.
     pub fn own_interfaces(&self) -> Range<u32> {
         self.interface_id(self.node)..self.interface_id(self.node + 1)
     }
 
-    /// The numbers of the network interfaces of all nodes.
+    /// Returns the numbers of the network interfaces of all nodes.
     pub fn all_interfaces(&self) -> Range<u32> {
         self.interface_id(0)..self.interface_id(self.nnodes)
     }
 
-    /// The node of a network interface.
+    /// Returns the node of a network interface.
     pub fn node_of_interface(&self, id: u32) -> Option<u32> {
         let number = id.checked_sub(self.interface_id(0))?;
         number.checked_div(self.interfaces()).filter(|&node| node < self.nnodes)
     }
 
-    /// What wakes the first network interface of this node, if this job has alarms.
+    /// Returns the alarm that wakes the first network interface of this node, if this job has
+    /// alarms.
     pub fn interface_alarm(&self) -> Option<&Arc<Alarm>> {
         self.alarm(self.interface_id(self.node))
     }

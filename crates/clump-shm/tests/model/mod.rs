@@ -1,4 +1,4 @@
-//! What all models share: one runs at a time, with few preemptions, on rings of a few slots.
+//! Common code of the models: one runs at a time, with few preemptions, on rings of a few slots.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use clump_os::fence::FenceKind;
@@ -10,7 +10,7 @@ use clump_shm::shared::Shared;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-/// Which site is weakened is known to the whole process, so models take turns.
+/// Lock by which models take turns: the weakened site is global to the process.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs `model` in every interleaving with at most `preemptions` of them forced.
@@ -19,7 +19,7 @@ pub fn holds(preemptions: usize, model: fn()) {
     explore(preemptions, model);
 }
 
-/// Fails unless `model` fails once `site` is weakened: a model that does not notice shows nothing.
+/// Fails unless `model` fails once `site` is weakened: a model that does not notice proves nothing.
 pub fn notices(site: Site, preemptions: usize, model: fn()) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     assert!(with_weakened(site, move || explore(preemptions, model)), "{site:?} is not needed");
@@ -43,7 +43,7 @@ pub fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A bell of a receiver that sleeps at `park`.
+/// Creates a doorbell handle of a receiver that sleeps at `park`.
 pub fn bell(doorbell: &Shared<Doorbell>, park: &Shared<Park>, bit: u32) -> Bell {
     let (doorbell, park) = (doorbell.clone(), park.clone());
     Bell {
@@ -56,12 +56,12 @@ pub fn bell(doorbell: &Shared<Doorbell>, park: &Shared<Park>, bit: u32) -> Bell 
     }
 }
 
-/// Raw memory, never given back: a model is short.
+/// Allocates raw memory that is never freed: a model is short.
 pub fn raw(bytes: usize) -> NonNull<u8> {
     NonNull::from(Box::leak(vec![0u8; bytes].into_boxed_slice())).cast()
 }
 
-/// A bulk ring of `bytes` bytes.
+/// Creates a bulk ring of `bytes` bytes.
 pub fn bulk(bytes: usize) -> Bulk {
     // SAFETY: leaked memory stays mapped.
     unsafe { Bulk::new(raw(bytes), bytes) }
