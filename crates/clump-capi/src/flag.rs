@@ -10,7 +10,8 @@ use clump::rma::{Flag, SegmentName};
 use std::ffi::c_int;
 use std::time::Duration;
 
-/// A word that any rank sets or adds to, and any rank waits for. Belongs to the thread that opened it.
+/// A word that any rank sets or adds to, and any rank waits for. Belongs to the thread that opened
+/// it.
 #[derive(Debug)]
 pub struct clump_flag(());
 

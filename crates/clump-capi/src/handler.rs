@@ -173,7 +173,8 @@ impl Callee<Run> {
     ) -> std::result::Result<(), Box<str>> {
         let (at, bytes) = (payload.as_ptr(), payload.len());
         let mut live = Live::new(token, payload);
-        // SAFETY: the caller's. The program gave this function as a handler; everything lives until it returns.
+        // SAFETY: the caller's. The program gave this function as a handler; everything lives until
+        // it returns.
         let inside = unsafe {
             let inside = Inside::begin(self, here, (&raw mut live).cast());
             (self.run)(

@@ -200,7 +200,8 @@ impl Slot {
     #[inline(always)]
     pub(crate) fn here<'a>(pointer: *const ()) -> Option<&'a ThreadEndpoint> {
         let slot = Self::at(pointer).filter(|slot| slot.inline.is_here())?;
-        // SAFETY: invariant 2, and see above: what inline functions may use is an open endpoint of this thread.
+        // SAFETY: invariant 2, and see above: what inline functions may use is an open endpoint of
+        // this thread.
         Some(unsafe { slot.object::<ThreadEndpoint>() })
     }
 

@@ -14,7 +14,8 @@ pub enum clump_status {
     CLUMP_OK = 0,
     /// A null pointer where none may be, or a number outside of its range. A program error here.
     CLUMP_ERR_ARGUMENT = -1,
-    /// No such object: closed before, of another kind, or never made by this library. A program error here.
+    /// No such object: closed before, of another kind, or never made by this library. A program
+    /// error here.
     CLUMP_ERR_HANDLE = -2,
     /// The object belongs to another thread, the one that opened it. A program error here.
     CLUMP_ERR_THREAD = -3,
@@ -26,13 +27,15 @@ pub enum clump_status {
     CLUMP_ERR_IN_HANDLER = -6,
     /// The token's handler has returned, or it has replied. A program error here.
     CLUMP_ERR_TOKEN = -7,
-    /// The object is in use: by another thread, by a call that has not returned, or by what depends on it.
+    /// The object is in use: by another thread, by a call that has not returned, or by what depends
+    /// on it.
     CLUMP_ERR_BUSY = -8,
     /// More than eight words, or a payload longer than ::clump_max_medium.
     CLUMP_ERR_TOO_LONG = -9,
     /// That number is not in the endpoint's translation table.
     CLUMP_ERR_DESTINATION = -10,
-    /// A limit was reached: endpoints, segments, queued requests, objects. The text says which and how many.
+    /// A limit was reached: endpoints, segments, queued requests, objects. The text says which and
+    /// how many.
     CLUMP_ERR_LIMIT = -11,
     /// Memory or address space has run out, or the operating system refused something.
     CLUMP_ERR_SYSTEM = -12,
@@ -73,7 +76,8 @@ pub enum clump_status {
     CLUMP_ERR_LOCK_BUSY = -28,
     /// The lock is not held.
     CLUMP_ERR_NOT_HELD = -29,
-    /// The process is a child by `fork` of a rank: nothing of clump works in it. A program error here.
+    /// The process is a child by `fork` of a rank: nothing of clump works in it. A program error
+    /// here.
     CLUMP_ERR_FORKED = -30,
     /// A fault of this library.
     CLUMP_ERR_INTERNAL = -99,

@@ -40,7 +40,8 @@ fn strides(given: *const clump_strides) -> Result<Strides> {
 
 /// Writes `from`, whole blocks one behind the other, to the blocks of `to`.
 ///
-/// Errors: ::CLUMP_ERR_BOUNDS (also if `from` is not made of whole blocks); else as ::clump_rma_put.
+/// Errors: ::CLUMP_ERR_BOUNDS (also if `from` is not made of whole blocks); else as
+/// ::clump_rma_put.
 ///
 /// # Safety
 /// `to` are strides, `from` has `bytes` bytes.

@@ -64,9 +64,9 @@ impl fmt::Display for End {
 /// Reasons why a connection was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody listens there.
+    /// No rank listens there.
     NoListener,
-    /// As many wait to be accepted as the listener lets wait.
+    /// The listener's queue of waiting connections is full.
     QueueFull,
 }
 

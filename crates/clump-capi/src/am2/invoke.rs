@@ -13,7 +13,8 @@ pub(super) type TokenValue = *mut c_void;
 macro_rules! call_with {
     ($function:expr, $words:expr, [$($value:expr => $type:ty),*], $($at:literal)*) => {{
         type Exact = extern "C" fn($($type,)* $(int!($at)),*);
-        // SAFETY: the program set this function to be called with these arguments (`AM_SetHandler`).
+        // SAFETY: the program set this function to be called with these arguments
+        // (`AM_SetHandler`).
         let function = unsafe { std::mem::transmute::<Function, Exact>($function) };
         function($($value,)* $(argument($words, $at)),*);
     }};

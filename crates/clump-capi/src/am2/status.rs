@@ -112,7 +112,8 @@ pub(super) fn give<T>(to: *mut T, what: &str, value: T) -> Result<()> {
     if to.is_null() {
         return Err(null(what));
     }
-    // SAFETY: the caller gave the address of a variable of that type; it is written once, during the call.
+    // SAFETY: the caller gave the address of a variable of that type; it is written once, during
+    // the call.
     unsafe { to.write(value) };
     Ok(())
 }

@@ -101,8 +101,8 @@ pub(super) fn with<R>(
              is called with it, and in its thread",
         ));
     }
-    // SAFETY: invariant 3: `run` is on this thread's stack as long as the pointer is there, and so is what it
-    // points to; the lifetime is that of this call.
+    // SAFETY: invariant 3: `run` is on this thread's stack as long as the pointer is there, and so
+    // is what it points to; the lifetime is that of this call.
     look(unsafe { &*running })
 }
 

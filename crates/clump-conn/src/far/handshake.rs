@@ -2,10 +2,13 @@
 //! way, of which the first two prove that the client receives packets at its address.
 //!
 //! ```text
-//! client -> listener   mark | client's key | order, incarnation, port    | cookie, or zeros | code
-//! listener -> client   mark | its key      | verdict, incarnation, port  | cookie, or zeros | code, of both packets
+//! client -> listener  mark | client's key | order, incarnation, port   | cookie, or zeros | code
+//! listener -> client  mark | its key      | verdict, incarnation, port | cookie, or zeros | code
 //!
-//! key = HKDF-SHA256 (RFC 5869) of X25519 (RFC 7748) of the two keys, and the secret, salted by both packets
+//! The code of the listener covers both packets.
+//!
+//! key = HKDF-SHA256 (RFC 5869) of X25519 (RFC 7748) of the two keys, and the secret,
+//!       salted by both packets
 //! ```
 //! The codes are HMAC-SHA256 under keys derived from the secret, one for each direction. The secret
 //! admits; the keys exist for this handshake only, so a holder of the token, now or later, cannot
