@@ -1,11 +1,12 @@
-//! Names the shared library as programs will look for it: by the version of its binary interface.
+//! Names the shared library by the version of its binary interface, as programs look for it.
 
-/// The version of the binary interface, which is the number in the library's name. `src/abi.rs` has it too.
+/// The version of the binary interface, which is the number in the library's name. `src/abi.rs` has
+/// it too.
 const ABI: u32 = 1;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libclump.so.{ABI}");
-    // One copy of this library in a process, whatever else is loaded: its calls bind to itself.
+    // The library's calls bind to itself, whatever else the process loads.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-Bsymbolic");
 }

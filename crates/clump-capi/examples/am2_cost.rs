@@ -1,9 +1,9 @@
-//! What a round trip of Active Messages II costs beside one of clump's own endpoints, in one run:
-//! `clump run -n 2 target/release/examples/am2_cost`, and the same with `--nodes 2`.
+//! Compares the round trip time of Active Messages II with that of clump's own endpoints, in one
+//! run: `clump run -n 2 target/release/examples/am2_cost`, and again with `--nodes 2`.
 //!
-//! `AM_Request4` and `AM_Reply4`, called as the inline functions of `<clump/am2.h>` call the library, against
-//! `Endpoint::request` and `Token::reply` with the same sixteen bytes. Both ranks poll and do nothing else. The
-//! two take turns, so that what else the machine does meets both.
+//! `AM_Request4` and `AM_Reply4`, called as the inline functions of `<clump/am2.h>` call the
+//! library, against `Endpoint::request` and `Token::reply` with the same sixteen bytes. Both ranks
+//! only poll. The two take turns, so that other load of the machine affects both.
 
 use clump::am::{Endpoint, Handler, Tag};
 use clump_capi::job;

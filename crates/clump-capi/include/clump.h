@@ -1,9 +1,11 @@
-/* libclump: active messages, one-sided operations and collectives for clusters of ordinary machines.
+/* libclump: active messages, one-sided operations and collectives for clusters of ordinary
+ * machines.
  *
- * Includes all that there is, but for <clump/am2.h> and the C++ headers. Written by hand.
+ * Includes everything except <clump/am2.h> and the C++ headers. Written by hand.
  *
- * All functions that return `int` give 0 or a count when they went well, and a negative clump_status when
- * not; those that return a pointer give null. What went wrong is then said by clump_error_text().
+ * All functions that return `int` return 0 or a count on success, and a negative clump_status on
+ * failure; those that return a pointer return null on failure. clump_error_text() describes the
+ * failure.
  */
 #ifndef CLUMP_H
 #define CLUMP_H

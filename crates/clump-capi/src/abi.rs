@@ -1,10 +1,11 @@
-//! Which binary interface this library has, and how programs ask.
+//! The version of the binary interface, and the functions that return it.
 
 use std::ffi::{CStr, c_char, c_int};
 
 /// Version of the binary interface. It is in the name of the shared library (`libclump.so.1`), and
-/// ::clump_init compares it with that of the headers that a program was compiled with. It changes when a
-/// function, a type or the layout that inline functions rely on changes in a way that programs notice.
+/// ::clump_init compares it with that of the headers that a program was compiled with. It changes
+/// when a function, a type or the layout that inline functions rely on changes in a way that
+/// programs notice.
 pub const CLUMP_ABI: c_int = 1;
 
 const VERSION: &CStr =
@@ -13,15 +14,15 @@ const VERSION: &CStr =
         Err(_) => c"unknown",
     };
 
-/// The version of the library as text, for people: `"0.1.0"`. Lives for ever. Any thread, also before
-/// ::clump_init.
+/// Returns the version of the library as text, for people: `"0.1.0"`. Valid for ever. Any thread,
+/// also before ::clump_init.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// The binary interface of the library that runs, to compare with ::CLUMP_ABI of the headers. Any thread,
-/// also before ::clump_init.
+/// Returns the binary interface of the library that runs, to compare with ::CLUMP_ABI of the
+/// headers. Any thread, also before ::clump_init.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_abi() -> c_int {
     CLUMP_ABI

@@ -1,20 +1,22 @@
 //! Active Messages II in C: `<clump/am2.h>` on the endpoints of clump.
 //!
-//! Names, arguments and constants are those of the 1996 header (Mainwaring and Culler, CSD-96-918), so that
-//! programs of that time compile unchanged. Nothing of it is shared with the rest of this crate but the job
-//! and the texts of errors: `AM_*` functions return codes of their own, small positive numbers.
+//! Names, arguments and constants are those of the 1996 header (Mainwaring and Culler, CSD-96-918),
+//! so that programs of that time compile unchanged. It shares only the job and the error texts with
+//! the rest of this crate: `AM_*` functions return codes of their own, small positive numbers.
 //!
-//! An endpoint lies in a [`clump_am::EndpointCell`], because it may change its bundle and with that its threads. The
-//! header's functions for 0 to 16 arguments are inline and come down to the seven of `send` and `reply`.
-//! docs/am2.md maps call by call.
+//! An endpoint lies in a [`clump_am::EndpointCell`], because it may change its bundle and with that
+//! its threads. The header's functions for 0 to 16 arguments are inline and call the seven
+//! functions of `send` and `reply`. docs/am2.md maps call by call.
 //!
 //! # Invariants
-//! 1. What an `ep_t` or `eb_t` holds is an index and a generation, never an address: both are compared before
-//!    anything is done, and endpoints and bundles are never deallocated, only emptied.
-//! 2. What belongs to an endpoint beside its core ([`endpoint::Own`]) is touched only by the thread that is
-//!    inside its berth, and not across a call of a handler, so that handlers may look at it.
+//! 1. An `ep_t` or `eb_t` holds an index and a generation, never an address. Both are compared
+//!    before anything is done. Endpoints and bundles are never deallocated, only emptied.
+//! 2. The data of an endpoint beside its core ([`endpoint::Own`]) is touched only by the thread
+//!    that is inside its endpoint cell, and not across a call of a handler, so that handlers may
+//!    access it.
 //! 3. A token is a number that is valid in one thread while its handler runs, and never again.
-//! 4. Words of a message come from anybody: [`message::MessageHead`] is checked before a handler sees them.
+//! 4. Words of a message are untrusted: [`message::MessageHead`] is checked before a handler sees
+//!    them.
 #![allow(non_snake_case, reason = "functions have the names that they have in C")]
 
 mod bundle;

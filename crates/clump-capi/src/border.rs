@@ -1,14 +1,15 @@
-//! The border between Rust and C: nothing unwinds across it, and what fails leaves its text behind.
+//! The border between Rust and C: no panic unwinds across it, and every failure leaves its text
+//! behind.
 
 use crate::fault::{Fault, Result};
 use crate::status::clump_status as S;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs what a function does that returns a number; a failure is kept, and its status returned.
+/// Runs the body of a function that returns a number. Records a failure and returns its status.
 #[inline(always)]
 pub(crate) fn guard(run: impl FnOnce() -> Result<c_int>) -> c_int {
-    // What a panic leaves behind is only reached through cells that say so themselves.
+    // State that a panic leaves behind is only reached through cells that detect it themselves.
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(value)) => value,
         Ok(Err(fault)) => fault.keep(),
@@ -16,20 +17,20 @@ pub(crate) fn guard(run: impl FnOnce() -> Result<c_int>) -> c_int {
     }
 }
 
-/// The same for the functions that a round trip consists of, which a landing place for panics would slow down:
-/// there a panic ends the process at the border, as the compiler sees to.
+/// Runs the body of a function of the round trip without a landing pad for panics, which would slow
+/// it down. A panic ends the process at the border: the compiler ensures it.
 #[inline(always)]
 pub(crate) fn hot(run: impl FnOnce() -> Result<c_int>) -> c_int {
     run().unwrap_or_else(Fault::keep)
 }
 
-/// The same for functions that return a pointer; null if it failed.
+/// Runs the body of a function that returns a pointer; null on failure.
 #[inline(always)]
 pub(crate) fn guard_pointer<T>(run: impl FnOnce() -> Result<*mut T>) -> *mut T {
     guard_or(std::ptr::null_mut(), run)
 }
 
-/// The same for functions that return something else, given what they return when they fail.
+/// Runs the body of a function with any other return type; `failed` is what it returns on failure.
 #[inline(always)]
 pub(crate) fn guard_or<T>(failed: T, run: impl FnOnce() -> Result<T>) -> T {
     let fault = match catch_unwind(AssertUnwindSafe(run)) {
@@ -41,7 +42,7 @@ pub(crate) fn guard_or<T>(failed: T, run: impl FnOnce() -> Result<T>) -> T {
     failed
 }
 
-/// A count as C gets it; what does not fit is as much as does.
+/// Converts a count for C; a count that does not fit saturates.
 #[inline(always)]
 pub(crate) fn to_int(count: usize) -> c_int {
     c_int::try_from(count).unwrap_or(c_int::MAX)

@@ -1,4 +1,4 @@
-//! Collectives besides the barrier: exchange, broadcast, all-reduce.
+//! Collectives besides the barrier: all-gather, broadcast, all-reduce.
 
 use crate::border::guard;
 use crate::fault::{Fault, Result, null, range};
@@ -8,30 +8,30 @@ use crate::status::clump_status as S;
 use clump::op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
 use std::ffi::{c_int, c_void};
 
-/// What the elements of an all-reduce are: one of ::CLUMP_U8 to ::CLUMP_F64. A type of its own, so that no compiler
-/// takes it for a ::clump_op.
+/// The element type of an all-reduce: one of ::CLUMP_U8 to ::CLUMP_F64. A type of its own, so that
+/// no compiler takes it for a ::clump_op.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct clump_type {
-    /// Which, in numbers that never change.
+    /// Its number, which never changes.
     pub code: c_int,
 }
 
-/// What an all-reduce does with two elements: one of ::CLUMP_SUM to ::CLUMP_XOR.
+/// The operation of an all-reduce on two elements: one of ::CLUMP_SUM to ::CLUMP_XOR.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct clump_op {
-    /// Which, in numbers that never change.
+    /// Its number, which never changes.
     pub code: c_int,
 }
 
-/// Gives every rank everybody's `mine_bytes` bytes, in rank order: `all` has room for as many as there are ranks.
-/// All ranks give equally many.
+/// Gathers `mine_bytes` bytes of every rank in `all` on every rank, in rank order: `all` has space
+/// for as many as there are ranks. All ranks contribute equally many.
 ///
 /// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, or a rank gave another number of bytes).
 ///
 /// # Safety
-/// `mine` has `mine_bytes` bytes, `all` room for as many of each rank.
+/// `mine` has `mine_bytes` bytes, `all` space for as many of each rank.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_all_gather(
     cl: *mut clump_t,
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn clump_all_gather(
                 return Err(Fault::new(S::CLUMP_ERR_ARGUMENT, what));
             }
             for (rank, part) in parts.iter().enumerate() {
-                // SAFETY: the caller has room for these bytes of each rank.
+                // SAFETY: the caller has space for these bytes of each rank.
                 unsafe {
                     let place = all.cast::<u8>().add(rank * mine_bytes);
                     std::ptr::copy_nonoverlapping(part.as_ptr(), place, mine_bytes);
@@ -66,10 +66,11 @@ pub unsafe extern "C" fn clump_all_gather(
     })
 }
 
-/// The same with one word of each rank, names of endpoints and segments for example.
+/// Gathers one word of each rank as ::clump_all_gather does, names of endpoints and segments for
+/// example.
 ///
 /// # Safety
-/// `all` has room for a word of each rank.
+/// `all` has space for a word of each rank.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_all_gather_u64(cl: *mut clump_t, mine: u64, all: *mut u64) -> c_int {
     guard(|| {
@@ -78,14 +79,14 @@ pub unsafe extern "C" fn clump_all_gather_u64(cl: *mut clump_t, mine: u64, all: 
                 return Err(null("the place for what all ranks give"));
             }
             let words = job.runtime.all_gather(mine)?;
-            // SAFETY: the caller has room for a word of each rank.
+            // SAFETY: the caller has space for a word of each rank.
             unsafe { std::ptr::copy_nonoverlapping(words.as_ptr(), all, words.len()) };
             Ok(0)
         })
     })
 }
 
-/// Makes the `values_bytes` bytes of `root` those of all ranks, which give equally many.
+/// Copies the `values_bytes` bytes of `root` to all ranks, which give equally many.
 ///
 /// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such rank).
 ///
@@ -101,7 +102,7 @@ pub unsafe extern "C" fn clump_broadcast(
     guard(|| {
         outside_handlers(cl, "clump_broadcast", |job| {
             let root = checked_rank(job, root)?;
-            // SAFETY: the caller's; nobody else uses it meanwhile.
+            // SAFETY: the caller's; nothing else uses it meanwhile.
             let values = unsafe { room(values, values_bytes) }?;
             job.runtime.broadcast(root, values)?;
             Ok(0)
@@ -109,14 +110,15 @@ pub unsafe extern "C" fn clump_broadcast(
     })
 }
 
-/// Combines all ranks' `count` elements of `type` (::clump_type) one by one by `op` (::clump_op), in rank
-/// order; all ranks get the same bits. `from` and `to` may be the same. All ranks give equally many.
+/// Combines all ranks' `count` elements of `type` (::clump_type) one by one by `op` (::clump_op),
+/// in rank order; all ranks get the same bits. `from` and `to` may be the same. All ranks give
+/// equally many.
 ///
-/// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such type or operation, bits of floating-point
-/// numbers).
+/// Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such type or operation, bits of
+/// floating-point numbers).
 ///
 /// # Safety
-/// `from` has, and `to` has room for, `count` elements.
+/// `from` has, and `to` has space for, `count` elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_all_reduce(
     cl: *mut clump_t,
@@ -149,7 +151,7 @@ pub unsafe extern "C" fn clump_all_reduce(
     })
 }
 
-/// What a program gives to an all-reduce.
+/// Arguments of an all-reduce.
 struct Given<'a> {
     job: &'a JobHandle,
     from: *const c_void,
@@ -201,7 +203,7 @@ impl Given<'_> {
     }
 
     /// # Safety
-    /// `from` has, and `to` has room for, `count` elements of `T`.
+    /// `from` has, and `to` has space for, `count` elements of `T`.
     unsafe fn reduce<T: Number, O: Op<T>>(&self, op: O) -> Result<c_int> {
         let bytes = self.count.checked_mul(size_of::<T>());
         let Some(bytes) = bytes.filter(|&bytes| isize::try_from(bytes).is_ok()) else {
@@ -219,7 +221,8 @@ impl Given<'_> {
         if values.try_reserve_exact(self.count).is_err() {
             return Err(clump_am::Error::from(clump_am::ErrorKind::NoMemory(bytes)).into());
         }
-        // SAFETY: the caller has that many bytes; all bits are a number; the room was just made.
+        // SAFETY: the caller has that many bytes; all bits are a number; the space was just
+        // allocated.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 self.from.cast::<u8>(),
@@ -229,7 +232,7 @@ impl Given<'_> {
             values.set_len(self.count);
         }
         self.job.runtime.all_reduce_slice(&mut values, op)?;
-        // SAFETY: the caller has room for that many bytes, which are nobody else's.
+        // SAFETY: the caller has space for that many bytes, which belong to it alone.
         unsafe {
             std::ptr::copy_nonoverlapping(values.as_ptr().cast(), self.to.cast::<u8>(), bytes);
         }

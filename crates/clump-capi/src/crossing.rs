@@ -1,8 +1,11 @@
-//! Handlers of shared endpoints that use each other's. An endpoint is locked while its handler runs, so threads whose
-//! handlers want each other's endpoints would wait for ever: the one that would close the ring gets an error.
+//! Deadlock detection between handlers of shared endpoints that use each other's endpoints.
 //!
-//! Whoever is inside of a handler notes what it is about to wait for, and looks first whether that leads back to
-//! itself. What `Slot::handling` says of others was written before they noted what they wait for.
+//! An endpoint is locked while its handler runs, so threads whose handlers want each other's
+//! endpoints would wait for ever: the call that would close the cycle fails instead.
+//!
+//! A thread inside a handler notes what it is about to wait for, after checking that this does not
+//! lead back to itself. `Slot::handling` of other threads was written before they noted what they
+//! wait for.
 
 use crate::fault::{Fault, Result};
 use crate::slot::Slot;
@@ -11,14 +14,15 @@ use crate::thread;
 use clump_os::sync::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Threads that are inside of a handler, and the shared endpoint that a call there is about; the latest last.
+/// Threads that are inside a handler, and the shared endpoint that a call there uses; the latest
+/// last.
 static CALLS: Mutex<Vec<(u32, &'static Slot)>> = Mutex::new(Vec::new());
 
 fn calls() -> MutexGuard<'static, Vec<(u32, &'static Slot)>> {
     CALLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// While this lives, a call on a shared endpoint may wait for it.
+/// Permission for a call on a shared endpoint to wait for it, while this lives.
 pub(crate) struct Crossing(Option<u32>);
 
 impl Crossing {
@@ -31,7 +35,7 @@ impl Crossing {
     fn note(slot: &'static Slot) -> Result<Self> {
         let (me, mut calls) = (thread::number(), calls());
         let mut wanted = slot;
-        // As many steps as there are waits, at most: a ring of others is theirs.
+        // At most as many steps as there are waits: a cycle of other threads is theirs to report.
         for _ in 0..=calls.len() {
             let holder = wanted.handling.load(Ordering::Relaxed);
             if holder == me {

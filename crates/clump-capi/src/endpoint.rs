@@ -10,19 +10,19 @@ use crate::status::clump_status as S;
 use clump::am::{Dest, Endpoint, Events, Name, SharedEndpoint, Tag};
 use std::ffi::{c_int, c_void};
 
-/// An endpoint of a virtual network: where messages go in and out. A rank has up to 32 at one time, some of
-/// which one-sided operations and collectives take.
+/// An endpoint of a virtual network: it sends and receives messages. A rank has up to 32 at one
+/// time, some of which one-sided operations and collectives take.
 #[derive(Debug)]
 pub struct clump_ep(());
 
 /// The global name of an endpoint: plain data that ranks may send each other. 0 names nothing.
 pub type clump_name = u64;
 
-/// Which events end a ::clump_wait.
+/// The events that end a ::clump_wait.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum clump_events {
-    /// A message was handled. What an endpoint begins with.
+    /// A message was handled. The default of an endpoint.
     CLUMP_EVENTS_NOT_EMPTY = 0,
     /// Nothing but an error: the thread serves its endpoints.
     CLUMP_EVENTS_NONE = 1,
@@ -47,7 +47,7 @@ impl Object for SharedEndpointHandle {
     const BOUND: bool = false;
 }
 
-/// Does something with an endpoint of either kind, from outside of its handlers. `$endpoint` is an
+/// Runs `$body` with an endpoint of either kind, from outside of its handlers. `$endpoint` is an
 /// `Endpoint` or a `SharedEndpoint`.
 macro_rules! on_endpoint {
     ($ep:expr, |$endpoint:ident, $slot:ident| $body:expr) => {{
@@ -74,7 +74,7 @@ macro_rules! on_endpoint {
 }
 pub(crate) use on_endpoint;
 
-/// Uses an endpoint that threads share, unless that would wait for ever.
+/// Uses an endpoint that threads share, unless that would deadlock.
 #[inline(always)]
 pub(crate) fn enter_shared<R>(
     pointer: *const (),
@@ -87,7 +87,7 @@ pub(crate) fn enter_shared<R>(
     })
 }
 
-/// What was wrong with an endpoint that is neither this thread's nor shared.
+/// Returns the error for an endpoint that is neither this thread's nor shared.
 #[cold]
 pub(crate) fn why_not(pointer: *const (), fault: Fault) -> Fault {
     match Slot::at(pointer) {
@@ -96,7 +96,7 @@ pub(crate) fn why_not(pointer: *const (), fault: Fault) -> Fault {
     }
 }
 
-/// A shared endpoint would wait for itself.
+/// Fails inside a handler of `slot`: a shared endpoint would wait for itself.
 #[inline(always)]
 pub(crate) fn not_in_its_handler(slot: &Slot) -> Result<()> {
     if slot.is_handling_here() { Err(in_handler()) } else { Ok(()) }
@@ -109,8 +109,8 @@ fn in_handler() -> Fault {
 
 /// Opens an endpoint that only the calling thread may use. `tag` is the right to send to it.
 ///
-/// Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, at the end of the thread, or by
-/// ::clump_finalize.
+/// Returns null on failure: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, at the end of the
+/// thread, or by ::clump_finalize.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_ep_open(cl: *mut clump_t, tag: u64) -> *mut clump_ep {
     guard_pointer(|| {
@@ -118,7 +118,7 @@ pub extern "C" fn clump_ep_open(cl: *mut clump_t, tag: u64) -> *mut clump_ep {
             let endpoint = Endpoint::open(&job.runtime, Tag(tag)).map_err(Fault::from)?;
             let table = InlineTable::new(endpoint.view()?);
             let slot = Slot::fill(ThreadEndpoint(endpoint, table))?;
-            // Nobody else knows it yet.
+            // No other code knows it yet.
             Slot::enter::<ThreadEndpoint, _>(slot.pointer::<()>().cast_const(), |mine, slot| {
                 inline::allow(mine, &slot.inline);
                 Ok(())
@@ -128,15 +128,16 @@ pub extern "C" fn clump_ep_open(cl: *mut clump_t, tag: u64) -> *mut clump_ep {
     })
 }
 
-/// Opens an endpoint that all threads may use. Each call takes a lock; handlers run in whichever thread
-/// polls, one at a time. It is polled by calls on it alone: a thread that waits for something else, in a
-/// barrier for example, does not poll it, and replies that wait for room go when somebody does
-/// (::clump_drain sees to it).
+/// Opens an endpoint that all threads may use. Each call takes a lock; handlers run in any thread
+/// that polls, one at a time. Only calls on it poll it: a thread that waits for something else, in
+/// a barrier for example, does not poll it, and replies that wait for space are sent by the next
+/// call that polls (::clump_drain ensures it).
 ///
-/// It is locked while a handler of it runs; calls of other threads wait. A handler that uses another shared
-/// endpoint, whose handler runs in another thread and waits for this one, gets ::CLUMP_ERR_BUSY.
+/// It is locked while a handler of it runs; calls of other threads wait. A handler that uses
+/// another shared endpoint, whose handler runs in another thread and waits for this one, gets
+/// ::CLUMP_ERR_BUSY.
 ///
-/// Gives null if it failed: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, or by ::clump_finalize.
+/// Returns null on failure: ::CLUMP_ERR_LIMIT. Closed by ::clump_ep_close, or by ::clump_finalize.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_ep_open_shared(cl: *mut clump_t, tag: u64) -> *mut clump_ep {
     guard_pointer(|| {
@@ -147,8 +148,8 @@ pub extern "C" fn clump_ep_open_shared(cl: *mut clump_t, tag: u64) -> *mut clump
     })
 }
 
-/// Closes an endpoint. What others have sent to it and it has not handled comes back to them; memory that it
-/// has exported is gone. Null is no endpoint, and closing it does nothing.
+/// Closes an endpoint. Messages sent to it that it has not handled are returned to sender; memory
+/// that it has exported is gone. Closing a null pointer does nothing.
 ///
 /// Errors: ::CLUMP_ERR_BUSY (inside one of its handlers, or another thread is inside a call),
 /// ::CLUMP_ERR_HANDLE, ::CLUMP_ERR_THREAD.
@@ -167,13 +168,13 @@ pub extern "C" fn clump_ep_close(ep: *mut clump_ep) -> c_int {
     })
 }
 
-/// The global name of an endpoint, to tell others; 0 if it failed.
+/// Returns the global name of an endpoint, to tell others; 0 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_ep_name(ep: *const clump_ep) -> clump_name {
     guard_or(0, || on_endpoint!(ep, |endpoint| Ok(endpoint.name().to_bits())))
 }
 
-/// The rank of a named endpoint, whether or not there is such a rank. Any thread, at any time.
+/// Returns the rank of a named endpoint, even if there is no such rank. Any thread, at any time.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_name_rank(name: clump_name) -> c_int {
     to_int(Name::from_bits(name).rank() as usize)
@@ -194,7 +195,7 @@ pub unsafe extern "C" fn clump_ep_tag(ep: *mut clump_ep, tag: *mut u64) -> c_int
     })
 }
 
-/// Changes the tag: who knows only the old one is refused from now on.
+/// Changes the tag: messages with the old tag are refused from now on.
 ///
 /// Errors: ::CLUMP_ERR_IN_HANDLER.
 #[unsafe(no_mangle)]
@@ -205,8 +206,9 @@ pub extern "C" fn clump_ep_set_tag(ep: *mut clump_ep, tag: u64) -> c_int {
     })
 }
 
-/// Takes an endpoint into the translation table; gives its index there, which requests are sent to. Nothing
-/// is sent: whether name and tag are right shows when a message is (it comes back).
+/// Maps an endpoint into the translation table; returns its index there, the destination of
+/// requests. Nothing is sent: a wrong name or tag shows when a message is sent (it is returned to
+/// sender).
 ///
 /// Errors: ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_SYSTEM.
 #[unsafe(no_mangle)]
@@ -218,8 +220,9 @@ pub extern "C" fn clump_ep_map(ep: *mut clump_ep, name: clump_name, tag: u64) ->
     })
 }
 
-/// The same; requests to this destination are handled in the order in which they were sent. Without that,
-/// messages between nodes may overtake each other (those of one node never do).
+/// Maps an endpoint as ::clump_ep_map does; requests to this destination are handled in the order
+/// in which they were sent. Otherwise, messages between nodes may overtake each other (those within
+/// one node never do).
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_ep_map_ordered(ep: *mut clump_ep, name: clump_name, tag: u64) -> c_int {
     guard(|| {
@@ -229,7 +232,7 @@ pub extern "C" fn clump_ep_map_ordered(ep: *mut clump_ep, name: clump_name, tag:
     })
 }
 
-/// Takes a destination out of the table. What was sent is still delivered, or comes back.
+/// Unmaps a destination. Messages sent before are still delivered, or returned to sender.
 ///
 /// Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_IN_HANDLER.
 #[unsafe(no_mangle)]
@@ -242,7 +245,7 @@ pub extern "C" fn clump_ep_unmap(ep: *mut clump_ep, dest: c_int) -> c_int {
     })
 }
 
-/// Tells inline functions what became of a destination; gives its index.
+/// Updates the route of a destination for inline functions; returns its index.
 fn note(ep: *mut clump_ep, dest: Dest) -> Result<c_int> {
     let pointer: *const () = ep.cast_const().cast();
     let noted = Slot::enter_mine::<ThreadEndpoint, _>(pointer, |mine, slot| {
@@ -252,7 +255,7 @@ fn note(ep: *mut clump_ep, dest: Dest) -> Result<c_int> {
     Ok(to_int(dest.0 as usize))
 }
 
-/// An index of a translation table.
+/// Converts an index of a translation table.
 #[inline(always)]
 pub(crate) fn destination(dest: c_int) -> Result<Dest> {
     let index = u32::try_from(dest).map_err(|_| {
@@ -263,10 +266,11 @@ pub(crate) fn destination(dest: c_int) -> Result<Dest> {
 }
 
 /// Exports `bytes` bytes of zeroed memory, into which others deposit by ::clump_request_long and
-/// ::clump_reply_long; writes where it lies to `base`, if that is not null. Once for each endpoint; the memory
-/// is there until the endpoint is closed.
+/// ::clump_reply_long; writes its address to `base`, if that is not null. Once for each endpoint;
+/// the memory lives until the endpoint is closed.
 ///
-/// Errors: ::CLUMP_ERR_BUSY (it has some), ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM, ::CLUMP_ERR_IN_HANDLER.
+/// Errors: ::CLUMP_ERR_BUSY (it has a segment already), ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM,
+/// ::CLUMP_ERR_IN_HANDLER.
 ///
 /// # Safety
 /// `base` is null or a place to write to.
@@ -286,13 +290,13 @@ pub unsafe extern "C" fn clump_ep_export(
     })
 }
 
-/// Most bytes of a medium message; 0 if it failed.
+/// Returns the maximum number of bytes of a medium message; 0 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_max_medium(ep: *const clump_ep) -> usize {
     guard_or(0, || on_endpoint!(ep, |endpoint| Ok(endpoint.max_medium())))
 }
 
-/// Which events end a ::clump_wait of this endpoint, which must not be shared.
+/// Sets the events that end a ::clump_wait of this endpoint, which must not be shared.
 ///
 /// Errors: ::CLUMP_ERR_ARGUMENT (no such events, or the endpoint is shared).
 #[unsafe(no_mangle)]
@@ -314,9 +318,10 @@ pub extern "C" fn clump_ep_set_events(ep: *mut clump_ep, events: c_int) -> c_int
     })
 }
 
-/// Handles what has arrived, without waiting; gives how many messages were handled.
+/// Handles the messages that have arrived, without waiting; returns how many were handled.
 ///
-/// Errors: ::CLUMP_ERR_HANDLER_FAILED, ::CLUMP_ERR_RETURNED, ::CLUMP_ERR_DAMAGED, ::CLUMP_ERR_IN_HANDLER.
+/// Errors: ::CLUMP_ERR_HANDLER_FAILED, ::CLUMP_ERR_RETURNED, ::CLUMP_ERR_DAMAGED,
+/// ::CLUMP_ERR_IN_HANDLER.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_poll(ep: *mut clump_ep) -> c_int {
     hot(|| match Slot::here(ep.cast_const().cast()) {
@@ -325,15 +330,16 @@ pub extern "C" fn clump_poll(ep: *mut clump_ep) -> c_int {
     })
 }
 
-/// Apart, so that the short way is short.
+/// Slow path of [`clump_poll`], kept out of line.
 #[cold]
 #[inline(never)]
 fn poll_slowly(ep: *const clump_ep) -> Result<c_int> {
     on_endpoint!(ep, |endpoint| Ok(to_int(endpoint.poll()?)))
 }
 
-/// Waits until at least one message was handled (or what ::clump_ep_set_events says); gives how many were.
-/// Sleeps when that takes long. All endpoints that the calling thread opened for itself are polled meanwhile.
+/// Waits until at least one message was handled (or as ::clump_ep_set_events says); returns how
+/// many were. Sleeps when that takes long. All endpoints that the calling thread opened for itself
+/// are polled meanwhile.
 ///
 /// Errors: as ::clump_poll; ::CLUMP_ERR_RANK_DIED.
 #[unsafe(no_mangle)]
@@ -346,9 +352,9 @@ pub extern "C" fn clump_wait(ep: *mut clump_ep) -> c_int {
     })
 }
 
-/// Polls until `done(argument)` is not 0; sleeps when that takes long, and looks again at the latest after
-/// 10 ms. `done` may call functions of clump, but for waiting ones; it must not leave by `longjmp` or an
-/// exception.
+/// Polls until `done(argument)` is not 0; sleeps when that takes long, and evaluates it again at
+/// the latest after 10 ms. `done` may call functions of clump, except those that wait; it must not
+/// leave by `longjmp` or an exception.
 ///
 /// Errors: as ::clump_wait; ::CLUMP_ERR_ARGUMENT (`done` is null).
 ///
@@ -371,12 +377,13 @@ pub unsafe extern "C" fn clump_poll_until(
     })
 }
 
-/// Waits until every request that this endpoint has sent was handled, or came back: its handler has returned at
-/// the target, or the one of ::clump_ep_on_returned here. Requests that handlers of this endpoint have deferred
-/// count. Replies are not waited for, those to these requests neither.
+/// Waits until every request that this endpoint has sent was handled or returned to sender: its
+/// handler has returned at the target, or the one of ::clump_ep_on_returned here. Requests that
+/// handlers of this endpoint have deferred count. It does not wait for replies, nor for those to
+/// these requests.
 ///
-/// So this and then ::clump_barrier on all ranks is the end of a phase, if handlers send no requests: all that was
-/// sent in it was handled.
+/// If handlers send no requests, this and then ::clump_barrier on all ranks is the end of a phase:
+/// all messages sent in it were handled.
 ///
 /// Errors: as ::clump_wait.
 #[unsafe(no_mangle)]
@@ -390,7 +397,7 @@ pub extern "C" fn clump_drain(ep: *mut clump_ep) -> c_int {
     })
 }
 
-/// Polls once; gives 1 if all is so that ::clump_drain would return, else 0. Does not wait.
+/// Polls once; returns 1 if ::clump_drain would return without waiting, else 0. Does not wait.
 ///
 /// Errors: as ::clump_poll.
 #[unsafe(no_mangle)]
@@ -403,14 +410,14 @@ pub extern "C" fn clump_try_drain(ep: *mut clump_ep) -> c_int {
     })
 }
 
-/// Holds requests of others back until ::clump_ep_release: no handler of this endpoint runs for one, whatever polls,
-/// and in the end their senders find no room. Replies, and messages that come back, are handled, so that calls that
-/// wait go on as ever. For a rank that is still inside of a collective while others, who have left it, send what
-/// belongs after it.
+/// Holds requests of others back until ::clump_ep_release: no handler of this endpoint runs for a
+/// request, and in the end their senders find no space. Replies, and messages returned to sender,
+/// are handled, so that waiting calls still make progress. For a rank that is still inside a
+/// collective while others, which have left it, send requests that belong after it.
 ///
-/// Who waits for something that a held handler is to do waits in vain, and ::clump_drain of another rank waits until
-/// requests are let go. On a node with proxies, and only where this endpoint has more senders than lanes, replies from
-/// other nodes may be held back with requests.
+/// A rank that waits for the effect of a held request waits in vain, and ::clump_drain of another
+/// rank waits until requests are released. On a node with proxies, and only where this endpoint has
+/// more senders than lanes, replies from other nodes may be held back with requests.
 ///
 /// Errors: ::CLUMP_ERR_IN_HANDLER.
 #[unsafe(no_mangle)]
@@ -438,7 +445,7 @@ pub extern "C" fn clump_ep_release(ep: *mut clump_ep) -> c_int {
     })
 }
 
-/// Writes a result where the program wants it.
+/// Writes a result to a place of the program, which must not be null.
 pub(crate) fn write_to<T>(place: *mut T, value: T, what: &str) -> Result<()> {
     if place.is_null() {
         return Err(null(what));

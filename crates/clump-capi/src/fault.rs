@@ -1,4 +1,4 @@
-//! What went wrong, on its way to C: a status, and texts that the thread keeps until it fails again.
+//! Failures on their way to C: a status, and texts that the thread keeps until its next failure.
 
 use crate::status::clump_status as S;
 use clump_am::ErrorKind as Am;
@@ -18,7 +18,7 @@ struct FaultText {
     whole: CString,
 }
 
-/// What goes on inside of this crate gives.
+/// Result inside this crate.
 pub(crate) type Result<T> = std::result::Result<T, Fault>;
 
 thread_local! {
@@ -46,7 +46,7 @@ impl Fault {
         let mut next = error.source();
         while let Some(cause) = next {
             let said = cause.to_string();
-            // An error that only stands for another says the same.
+            // A wrapping error repeats the text of the error that it wraps.
             if chain.last().is_none_or(|last| !last.contains(&said)) {
                 chain.push(said);
             }
@@ -55,31 +55,31 @@ impl Fault {
         Self::of(status, &chain)
     }
 
-    /// What is returned for it.
+    /// Returns its status.
     pub(crate) fn status(&self) -> S {
         self.0.status
     }
 
-    /// Everything in one line.
+    /// Returns all links in one line.
     pub(crate) fn whole(&self) -> &CStr {
         &self.0.whole
     }
 
-    /// One link of the chain.
+    /// Returns one link of the chain.
     pub(crate) fn link(&self, depth: usize) -> Option<&CStr> {
         self.0.chain.get(depth).map(CString::as_c_str)
     }
 
-    /// Links of the chain.
+    /// Returns the number of links of the chain.
     pub(crate) fn links(&self) -> usize {
         self.0.chain.len()
     }
 
-    /// Keeps it for whoever asks; gives the number to return.
+    /// Keeps it as the last failure of this thread; returns the number to return to C.
     #[cold]
     pub(crate) fn keep(self) -> i32 {
         let status = self.status() as i32;
-        // A thread that is ending keeps nothing any more, and nobody can ask.
+        // A thread that is ending keeps nothing any more, and cannot ask for it either.
         let _ = LAST.try_with(|last| {
             if let Ok(mut last) = last.try_borrow_mut() {
                 *last = Some(self);
@@ -104,7 +104,7 @@ pub(crate) fn range(what: &str, given: impl std::fmt::Display, range: &str) -> F
     )
 }
 
-/// Looks at the last failure of this thread.
+/// Runs `look` with the last failure of this thread.
 pub(crate) fn last<T>(look: impl Fn(Option<&Fault>) -> T) -> T {
     let seen = LAST.try_with(|last| last.try_borrow().ok().map(|last| look(last.as_ref())));
     seen.ok().flatten().unwrap_or_else(|| look(None))
@@ -148,7 +148,7 @@ impl From<clump::Error> for Fault {
         let status = match error {
             E::Messages(error) => return error.into(),
             E::OneSided(error) => return error.into(),
-            // C has no connections yet; should one fail below something else, this is what it is.
+            // C has no connections yet; an error of one below another operation is a network error.
             E::Connections(_) => S::CLUMP_ERR_NETWORK,
             E::Boot(ref boot) => of_boot(boot),
             E::Memory(ref memory) => of_memory(memory),

@@ -1,4 +1,4 @@
-//! Flags: words that are set, and waited for from anywhere.
+//! Flags: words that any rank sets, and any rank waits for.
 
 use crate::border::{guard, guard_pointer};
 use crate::endpoint::write_to;
@@ -10,11 +10,12 @@ use clump::rma::{Flag, SegmentName};
 use std::ffi::c_int;
 use std::time::Duration;
 
-/// A word that any rank sets or adds to, and any rank waits for. Belongs to the thread that opened it.
+/// A word that any rank sets or adds to, and any rank waits for. Belongs to the thread that opened
+/// it.
 #[derive(Debug)]
 pub struct clump_flag(());
 
-/// What is behind a ::clump_flag.
+/// The object behind a ::clump_flag.
 #[derive(Debug)]
 pub(crate) struct FlagHandle(Flag);
 
@@ -29,15 +30,15 @@ fn with<R>(flag: *const clump_flag, run: impl FnOnce(&Flag) -> Result<R>) -> Res
 
 /// Exports `count` flags, all 0. Their home is this rank's node.
 ///
-/// Gives null if it failed: as ::clump_segment_export.
+/// Returns null on failure: as ::clump_segment_export.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_flags_export(rma: *mut clump_rma, count: u64) -> *mut clump_segment {
     guard_pointer(|| access(rma, |access| exported(access.rma.export_flags(count)?)))
 }
 
-/// Flag number `index`, from 0, of those that were exported under that name.
+/// Opens flag number `index`, from 0, of those exported under the name `flags`.
 ///
-/// Gives null if it failed: as ::clump_target_open.
+/// Returns null on failure: as ::clump_target_open.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_flag_open(
     rma: *mut clump_rma,
@@ -58,11 +59,11 @@ pub extern "C" fn clump_flag_close(flag: *mut clump_flag) -> c_int {
     close::<FlagHandle>(flag.cast_const().cast())
 }
 
-/// Sets a flag. Who sees it sees what this thread has put to its node before a ::clump_rma_fence that came
-/// before this.
+/// Sets a flag. A rank that sees the new value sees what this thread has put to its node before a
+/// ::clump_rma_fence that came before this.
 ///
-/// Errors: on this node: ::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS (no flag of that number); on another,
-/// ::clump_rma_quiet tells. ::CLUMP_ERR_NODE_LOST.
+/// Errors: on this node: ::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS (no flag of that number); on
+/// another, ::clump_rma_quiet reports them. ::CLUMP_ERR_NODE_LOST.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_flag_set(flag: *mut clump_flag, value: u64) -> c_int {
     guard(|| {
@@ -73,7 +74,7 @@ pub extern "C" fn clump_flag_set(flag: *mut clump_flag, value: u64) -> c_int {
     })
 }
 
-/// Adds to a flag; else as ::clump_flag_set.
+/// Adds to a flag; otherwise as ::clump_flag_set.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_flag_add(flag: *mut clump_flag, value: u64) -> c_int {
     guard(|| {
@@ -84,7 +85,7 @@ pub extern "C" fn clump_flag_add(flag: *mut clump_flag, value: u64) -> c_int {
     })
 }
 
-/// Writes what a flag is now to `value`.
+/// Writes the current value of a flag to `value`.
 ///
 /// Errors: as ::clump_rma_get; ::CLUMP_ERR_ARGUMENT.
 ///
@@ -99,7 +100,8 @@ pub unsafe extern "C" fn clump_flag_get(flag: *mut clump_flag, value: *mut u64) 
     })
 }
 
-/// Waits until a flag compares so (::clump_comparison) to `value`; writes it to `seen`, if that is not null.
+/// Waits until a flag compares to `value` as `how` (a ::clump_comparison) says; writes it to
+/// `seen`, if that is not null.
 ///
 /// Errors: as ::clump_rma_get; ::CLUMP_ERR_ARGUMENT.
 ///
@@ -119,7 +121,8 @@ pub unsafe extern "C" fn clump_flag_wait(
     })
 }
 
-/// The same for `limit_ns` nanoseconds at most: gives 1 if the flag compares so, 0 if the time has passed.
+/// Waits as ::clump_flag_wait does, for `limit_ns` nanoseconds at most: returns 1 if the flag
+/// compares so, 0 if the time has passed.
 ///
 /// Errors: as ::clump_flag_wait.
 ///

@@ -1,4 +1,4 @@
-//! Handlers in C: how a message reaches them, and what comes back.
+//! Handlers in C: how a message reaches them, and messages returned to sender.
 
 use crate::border::guard;
 use crate::endpoint::{
@@ -12,16 +12,17 @@ use clump::am::{Handler, Payload, Returned, Token};
 use clump_os::sync::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// What the program runs for a message: `words` are its `nwords` words (0 to 8), `payload` its `bytes` bytes,
-/// none in short messages. The payload of a medium message lies at a multiple of 64 only if it came from
-/// this node, that of a long one in the endpoint's segment; both may be written by their sender's process at
-/// any time. `token` and all of these are valid until the handler returns.
+/// A function of the program for a message: `words` are its `nwords` words (0 to 8), `payload` its
+/// `bytes` bytes, none in short messages. The payload of a medium message lies at a multiple of 64
+/// only if it came from this node, that of a long one in the endpoint's segment; both may be
+/// written by their sender's process at any time. `token` and all of these are valid until the
+/// handler returns.
 ///
-/// A handler may reply once (::clump_reply), queue requests (::clump_defer), and use other endpoints; it must
-/// not wait for messages of its own. It returns: one that leaves by `longjmp` leaves its endpoint in the state
-/// of being inside a handler, for good (all calls fail with ::CLUMP_ERR_IN_HANDLER); one that leaves by a C++
-/// exception ends the process; one that calls `exit` ends the rank without ::clump_finalize, which counts as
-/// its death.
+/// A handler may reply once (::clump_reply), queue requests (::clump_defer), and use other
+/// endpoints; it must not wait for messages of its own. It must return. A handler that leaves by
+/// `longjmp` leaves its endpoint inside a handler for good (all calls fail with
+/// ::CLUMP_ERR_IN_HANDLER); one that leaves by a C++ exception ends the process; one that calls
+/// `exit` ends the rank without ::clump_finalize, which counts as its death.
 pub type clump_handler = Option<
     unsafe extern "C-unwind" fn(
         token: *mut clump_token,
@@ -32,7 +33,7 @@ pub type clump_handler = Option<
     ),
 >;
 
-/// Why a message came back.
+/// Reasons why a message was returned to sender.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum clump_reason {
@@ -58,7 +59,7 @@ pub enum clump_reason {
     CLUMP_RETURNED_REPLY_REJECTED = 10,
 }
 
-/// What a reason means, in words that live for ever. Any thread, at any time.
+/// Returns the text of a reason, valid for ever. Any thread, at any time.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_reason_text(reason: c_int) -> *const c_char {
     let text: &CStr = match reason {
@@ -77,25 +78,25 @@ pub extern "C" fn clump_reason_text(reason: c_int) -> *const c_char {
     text.as_ptr()
 }
 
-/// A message that came back to the endpoint that sent it. Valid until the function that gets it returns.
+/// A message returned to the endpoint that sent it. Valid until the function that gets it returns.
 #[repr(C)]
 #[derive(Debug)]
 pub struct clump_returned {
-    /// What was given with that function.
+    /// The context given with that function.
     pub context: *mut c_void,
     /// The rank that sent it: this one.
     pub rank: c_int,
-    /// Why it came back: a ::clump_reason.
+    /// Why it was returned: a ::clump_reason.
     pub reason: c_int,
-    /// Where it was sent.
+    /// The endpoint that it was sent to.
     pub dest: clump_name,
     /// 1 if it was a reply, else 0.
     pub is_reply: c_int,
-    /// The handler that it was meant for.
+    /// The handler that it was addressed to.
     pub handler: c_int,
     /// Its words.
     pub words: *const u64,
-    /// How many.
+    /// Number of words.
     pub nwords: c_int,
     /// 1 if it was a long message, else 0.
     pub is_long: c_int,
@@ -103,18 +104,18 @@ pub struct clump_returned {
     pub payload: *const c_void,
     /// Bytes of that; 0 for short and long messages.
     pub payload_bytes: usize,
-    /// Where in the target's segment a long message was to be deposited.
+    /// Offset in the target's segment of the deposit of a long message.
     pub offset: u64,
-    /// Bytes of that. Whether they were written is unknown.
+    /// Bytes of that. It is unknown if they were written.
     pub deposit_bytes: u64,
 }
 
-/// What the program runs for a message that came back. It must not wait, and the endpoint is not to be used
-/// in it.
+/// A function of the program for a message returned to sender. It must not wait, nor use the
+/// endpoint.
 pub type clump_on_returned = Option<unsafe extern "C-unwind" fn(message: *const clump_returned)>;
 
-/// A function and what the program gave with it, which may be used in any thread: the program says so by
-/// giving them to a shared endpoint.
+/// A function of the program and its context, which may be used in any thread: the program says so
+/// by giving them to a shared endpoint.
 #[derive(Clone, Copy)]
 struct Callee<F> {
     run: F,
@@ -128,7 +129,7 @@ unsafe impl<F: Send> Send for Callee<F> {}
 type Run = unsafe extern "C-unwind" fn(*mut clump_token, *const u64, c_int, *const c_void, usize);
 type RunReturned = unsafe extern "C-unwind" fn(*const clump_returned);
 
-/// While this lives, a handler of an endpoint runs in this thread.
+/// Marks that a handler of an endpoint runs in this thread, while this lives.
 struct Inside {
     slot: &'static Slot,
     _handling: Handling,
@@ -153,7 +154,7 @@ impl Inside {
 impl Drop for Inside {
     #[inline(always)]
     fn drop(&mut self) {
-        // What `live` leads to is gone, but nobody looks there while no handler runs.
+        // What `live` leads to is gone, but nothing reads it while no handler runs.
         self.slot.handling.store(0, Ordering::Relaxed);
         self.slot.inline.resume();
     }
@@ -172,7 +173,8 @@ impl Callee<Run> {
     ) -> std::result::Result<(), Box<str>> {
         let (at, bytes) = (payload.as_ptr(), payload.len());
         let mut live = Live::new(token, payload);
-        // SAFETY: the caller's. The program gave this function as a handler; everything lives until it returns.
+        // SAFETY: the caller's. The program gave this function as a handler; everything lives until
+        // it returns.
         let inside = unsafe {
             let inside = Inside::begin(self, here, (&raw mut live).cast());
             (self.run)(
@@ -216,15 +218,15 @@ impl Callee<RunReturned> {
     }
 }
 
-/// The number of a handler.
+/// Converts the number of a handler.
 #[inline(always)]
 pub(crate) fn number(handler: c_int) -> Result<Handler> {
     let number = u8::try_from(handler).map_err(|_| range("a handler", handler, "from 0 to 255"))?;
     Ok(Handler(number))
 }
 
-/// Sets the handler of that number (1 to 255), which gets messages from then on. In a shared endpoint it may
-/// run in any thread that uses the endpoint.
+/// Sets the handler of that number (1 to 255), which gets messages from then on. In a shared
+/// endpoint it may run in any thread that uses the endpoint.
 ///
 /// Errors: ::CLUMP_ERR_ARGUMENT (number or function), ::CLUMP_ERR_IN_HANDLER.
 #[unsafe(no_mangle)]
@@ -232,7 +234,8 @@ pub extern "C" fn clump_ep_handler(ep: *mut clump_ep, handler: c_int, run: clump
     clump_ep_handler_with(ep, handler, run, std::ptr::null_mut())
 }
 
-/// The same with something for the handler, which it gets from ::clump_token_context.
+/// Sets a handler as ::clump_ep_handler does, with a context, which it gets from
+/// ::clump_token_context.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_ep_handler_with(
     ep: *mut clump_ep,
@@ -251,7 +254,7 @@ pub extern "C" fn clump_ep_handler_with(
             return enter_shared(pointer, |ours, slot| {
                 let callee = Callee { run, context, slot };
                 let call = move |mut token: Token<'_>, words: &[u64], payload: Payload<'_>| {
-                    // Whole, so that it is known to be Send.
+                    // Captured whole, so that it is known to be Send.
                     let callee = &callee;
                     // SAFETY: just found.
                     unsafe { callee.call(ThreadState::find(), &mut token, words, &payload) }
@@ -273,8 +276,8 @@ pub extern "C" fn clump_ep_handler_with(
     })
 }
 
-/// Sets what runs for messages that come back; it gets `context` as a part of the message. Without it, a
-/// message that comes back is an error of the call that found it (::CLUMP_ERR_RETURNED).
+/// Sets the function for messages returned to sender; it gets `context` as a part of the message.
+/// Without it, a returned message is an error of the call that found it (::CLUMP_ERR_RETURNED).
 ///
 /// Errors: ::CLUMP_ERR_ARGUMENT (no function), ::CLUMP_ERR_IN_HANDLER.
 #[unsafe(no_mangle)]

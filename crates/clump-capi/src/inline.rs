@@ -1,8 +1,8 @@
-//! What inline functions of `clump/am_fast_inline.h` look at, so that looking for messages and sending a short one
-//! to the same node take no call. docs/adr/0023.
+//! Endpoint state for the inline functions of `clump/am_fast_inline.h`, so that polling and sending
+//! a short message within the node take no call. docs/adr/0023.
 //!
-//! They run in the endpoint's thread, outside of its handlers, and touch nothing else: [`Inline::thread`] is that
-//! thread then, and no thread otherwise.
+//! They run in the endpoint's thread, outside of its handlers, and touch nothing else:
+//! [`Inline::thread`] is that thread then, and no thread otherwise.
 
 use crate::endpoint::ThreadEndpoint;
 use crate::fault::Result;
@@ -13,23 +13,23 @@ use clump_os::thread;
 use std::cell::RefCell;
 use std::ptr::null_mut;
 
-/// A part of each slot: where an endpoint has what inline functions look at.
+/// The part of each slot that inline functions read.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Inline {
-    /// Which thread may use this now; 0: none.
+    /// The thread that may use this now; 0: none.
     thread: AtomicUsize,
     view: AtomicPtr<View>,
-    /// Ways to the destinations of the translation table, by index.
+    /// Routes to the destinations of the translation table, by index.
     ways: AtomicPtr<clump_layout_way>,
     count: AtomicU64,
     /// Bytes from one hot lane to the next.
     stride: AtomicU64,
-    /// Which thread that was, while a handler of the endpoint runs; else 0. For the library alone.
+    /// The value of `thread` while a handler of the endpoint runs; else 0. For the library alone.
     paused: AtomicUsize,
 }
 
-/// How `LocalRoute` lies in memory, for C. All null where inline functions have to call.
+/// Memory layout of `LocalRoute` for C. All null where inline functions have to call.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct clump_layout_way {
@@ -96,51 +96,54 @@ impl Inline {
         }
     }
 
-    /// From now on inline functions call.
+    /// Makes inline functions call the library from now on.
     pub(crate) fn clear(&self) {
         self.thread.store(0, Ordering::Relaxed);
         self.paused.store(0, Ordering::Relaxed);
     }
 
-    /// The same while a handler runs.
+    /// Makes inline functions call the library while a handler runs.
     #[inline(always)]
     pub(crate) fn pause(&self) {
         self.paused.store(self.thread.load(Ordering::Relaxed), Ordering::Relaxed);
         self.thread.store(0, Ordering::Relaxed);
     }
 
-    /// The handler has returned.
+    /// Undoes [`Inline::pause`] once the handler has returned.
     #[inline(always)]
     pub(crate) fn resume(&self) {
         self.thread.store(self.paused.load(Ordering::Relaxed), Ordering::Relaxed);
         self.paused.store(0, Ordering::Relaxed);
     }
 
-    /// Whether this is an open endpoint of this thread alone, and no handler of it runs. False says nothing.
+    /// Returns true if this is an open endpoint of this thread alone, and no handler of it runs.
+    /// False proves nothing.
     #[inline(always)]
     pub(crate) fn is_here(&self) -> bool {
         is_this_thread(&self.thread)
     }
 
-    /// Whether a handler of this endpoint runs in this thread, to which alone it belongs. False says nothing.
+    /// Returns true if a handler of this endpoint runs in this thread, to which alone it belongs.
+    /// False proves nothing.
     #[inline(always)]
     pub(crate) fn is_handling_here(&self) -> bool {
         is_this_thread(&self.paused)
     }
 }
 
-/// Where threads have no such pointers, all are 0, and nothing is known.
+/// Returns true if `pointer` is this thread's thread pointer. Without thread pointers on this
+/// architecture all are 0, and it returns false.
 #[inline(always)]
 fn is_this_thread(pointer: &AtomicUsize) -> bool {
     cfg!(target_arch = "x86_64") && pointer.load(Ordering::Relaxed) == thread::pointer()
 }
 
-/// What an endpoint keeps where inline functions find it.
+/// The part of an endpoint's inline state that lies outside of its slot.
 #[derive(Debug)]
 pub(crate) struct InlineTable {
     view: Box<View>,
     ways: RefCell<Vec<clump_layout_way>>,
-    /// Where the translation table lay when the ways were taken.
+    /// Address of the translation table when the routes were taken.
     at: RefCell<usize>,
 }
 
@@ -158,7 +161,8 @@ pub(crate) fn allow(mine: &ThreadEndpoint, inline: &Inline) {
     inline.thread.store(thread::pointer(), Ordering::Relaxed);
 }
 
-/// Notes what became of a destination: mapped, or not any more. All others are looked up again if they have moved.
+/// Updates the route of a destination that was mapped or unmapped. Updates all routes if the table
+/// has moved.
 pub(crate) fn note(mine: &ThreadEndpoint, inline: &Inline, dest: Dest) -> Result<()> {
     let (endpoint, table) = (&mine.0, &mine.1);
     let (at, count) = endpoint.table_at()?;

@@ -1,4 +1,4 @@
-//! The job, as a program sees it: joining, leaving, who is who.
+//! The job, as a program sees it: joining, finalizing, ranks and nodes.
 
 use crate::border::{guard, guard_pointer, to_int};
 use crate::fault::{Fault, Result, range};
@@ -12,7 +12,7 @@ use std::ffi::{c_char, c_int};
 #[derive(Debug)]
 pub struct clump_t(());
 
-/// What is behind a ::clump_t.
+/// The object behind a ::clump_t.
 #[derive(Debug)]
 pub(crate) struct JobHandle {
     pub(crate) runtime: clump::Clump,
@@ -28,20 +28,21 @@ impl Object for JobHandle {
 /// The job of this process, as C knows it; null before and after.
 static CURRENT: AtomicPtr<clump_t> = AtomicPtr::new(std::ptr::null_mut());
 
-/// The job of this process; null if there is none (any more).
+/// Returns the job of this process; null if there is none.
 pub(crate) fn current() -> *mut clump_t {
     CURRENT.load(Ordering::Relaxed)
 }
 
-/// The runtime of that job, for Rust code in a program of C's. It keeps the rank in its job while it lives.
+/// Returns the runtime of that job, for Rust code in a C program. It keeps the rank in its job
+/// while it lives.
 pub fn runtime() -> Option<clump::Clump> {
     with(current(), |job| Ok(job.runtime.clone())).ok()
 }
 
-/// How far this process has come: 0 before, 1 as a rank, 2 after.
+/// Progress of this process: 0 before, 1 as a rank, 2 after.
 static STATE: AtomicU32 = AtomicU32::new(0);
 
-/// Why nothing of clump works now, if that is so.
+/// Returns the reason why no function of clump works now, if none does.
 pub(crate) fn not_running() -> Option<Fault> {
     if clump_os::forked::is_child() {
         return Some(forked());
@@ -54,24 +55,25 @@ pub(crate) fn not_running() -> Option<Fault> {
     Some(Fault::new(S::CLUMP_ERR_NOT_RUNNING, what))
 }
 
-/// A child by `fork` has called.
+/// The error of a call in a child by `fork`.
 #[cold]
 pub(crate) fn forked() -> Fault {
     clump_am::Error::from(clump_am::ErrorKind::Forked).into()
 }
 
-/// In each child that `fork` makes of a rank, before it returns there: takes no lock and allocates nothing.
+/// Runs in each child that `fork` makes of a rank, before `fork` returns there. Takes no lock and
+/// allocates nothing.
 unsafe extern "C" fn abandon() {
     slot::abandon_all();
     crate::am2::abandon_all();
 }
 
-/// Does something with the job.
+/// Runs `run` with the job.
 pub(crate) fn with<R>(cl: *const clump_t, run: impl FnOnce(&JobHandle) -> Result<R>) -> Result<R> {
     Slot::enter::<JobHandle, R>(cl.cast(), |job, _| run(job))
 }
 
-/// The same for what may not be done while a handler of this thread runs.
+/// Runs `run` with the job, unless a handler of this thread runs.
 pub(crate) fn outside_handlers<R>(
     cl: *const clump_t,
     what: &str,
@@ -87,15 +89,16 @@ pub(crate) fn outside_handlers<R>(
     })
 }
 
-/// Joins the job that this process was started in by `clump run`, and waits until all ranks have. A program
-/// that is started alone is a job of one rank. `argc` and `argv` may be null; nothing is taken out of them
-/// today.
+/// Joins the job that this process was started in by `clump run`, and waits until all ranks have
+/// joined. A program that is started alone is a job of one rank. `argc` and `argv` may be null;
+/// they are not changed today.
 ///
-/// Gives null if it failed: ::CLUMP_ERR_ALREADY (called before in this process, or by another process of
-/// this rank), ::CLUMP_ERR_SETTING, ::CLUMP_ERR_VERSION (of headers, library, launcher), ::CLUMP_ERR_SYSTEM,
-/// ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_FORKED. Any thread, once.
+/// Returns null on failure: ::CLUMP_ERR_ALREADY (called before in this process, or by another
+/// process of this rank), ::CLUMP_ERR_SETTING, ::CLUMP_ERR_VERSION (of headers, library, launcher),
+/// ::CLUMP_ERR_SYSTEM, ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_FORKED. Any thread, once.
 ///
-/// Programs call it as `clump_init(&argc, &argv)`, a macro that passes on the version of their headers.
+/// Programs call it as `clump_init(&argc, &argv)`, a macro that passes on the version of their
+/// headers.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_init_abi(
     abi: c_int,
@@ -121,16 +124,17 @@ pub extern "C" fn clump_init_abi(
     })
 }
 
-/// Ends this rank's part in the job; the process may go on with something else. Closes what this thread has
-/// open, and all endpoints that threads share. It is no barrier: a rank that others still need calls
-/// ::clump_barrier before. Nothing but ::clump_version, ::clump_abi, ::clump_strerror, ::clump_error_text and
-/// the like, and ::clump_wall_ns works afterwards; all else fails with ::CLUMP_ERR_NOT_RUNNING.
+/// Ends this rank's part in the job; the process may go on with something else. Closes what this
+/// thread has open, and all endpoints that threads share. It is no barrier: a rank that others
+/// still need calls ::clump_barrier before. Only ::clump_version, ::clump_abi, ::clump_strerror,
+/// ::clump_error_text and the like, and ::clump_wall_ns work afterwards; all other functions fail
+/// with ::CLUMP_ERR_NOT_RUNNING.
 ///
 /// Errors: ::CLUMP_ERR_BUSY (another thread is inside a call, or has objects of its own open),
-/// ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_NOT_RUNNING. Then nothing has been closed, or only what could be, and
-/// it may be called again. Any thread, outside of handlers.
+/// ::CLUMP_ERR_IN_HANDLER, ::CLUMP_ERR_NOT_RUNNING. After an error nothing has been closed, or only
+/// what could be, and it may be called again. Any thread, outside of handlers.
 ///
-/// A rank whose process ends without it counts as dead, whatever its exit code.
+/// A rank whose process ends without calling it counts as dead, whatever its exit code.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_finalize(cl: *mut clump_t) -> c_int {
     guard(|| {
@@ -158,10 +162,10 @@ pub extern "C" fn clump_finalize(cl: *mut clump_t) -> c_int {
     })
 }
 
-/// Ends this process at once with `code` (1 if that is 0), and with it the job: the others are told which
-/// rank gave up, and `clump run` gives that code. Nothing that the process has not written yet is written,
-/// and nothing registered by `atexit` runs. `why` (or null) is printed on the error stream. Any thread, also
-/// inside handlers; does not return.
+/// Ends this process at once with `code` (1 if that is 0), and with it the job: the others are told
+/// which rank aborted, and `clump run` exits with that code. Buffered output of the process is
+/// lost, and functions registered by `atexit` do not run. `why` (or null) is printed on the error
+/// stream. Any thread, also inside handlers; does not return.
 ///
 /// # Safety
 /// `why` is null or a string.
@@ -180,31 +184,32 @@ pub unsafe extern "C" fn clump_abort(cl: *mut clump_t, code: c_int, why: *const 
     clump_os::process::exit_at_once(if code & 0xff == 0 { 1 } else { code })
 }
 
-/// The number of this rank, from 0. Any thread. Negative if it failed.
+/// Returns the number of this rank, from 0. Any thread. Negative on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_rank(cl: *const clump_t) -> c_int {
     guard(|| with(cl, |job| Ok(to_int(job.runtime.rank()))))
 }
 
-/// Ranks of the job. Any thread. Negative if it failed.
+/// Returns the number of ranks of the job. Any thread. Negative on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_nranks(cl: *const clump_t) -> c_int {
     guard(|| with(cl, |job| Ok(to_int(job.runtime.nranks()))))
 }
 
-/// The number of this rank's node, from 0. Any thread. Negative if it failed.
+/// Returns the number of this rank's node, from 0. Any thread. Negative on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_node(cl: *const clump_t) -> c_int {
     guard(|| with(cl, |job| Ok(to_int(job.runtime.node().node() as usize))))
 }
 
-/// Nodes of the job. Any thread. Negative if it failed.
+/// Returns the number of nodes of the job. Any thread. Negative on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_nnodes(cl: *const clump_t) -> c_int {
     guard(|| with(cl, |job| Ok(to_int(job.runtime.node().nnodes() as usize))))
 }
 
-/// The node of `rank`. Any thread. Errors: ::CLUMP_ERR_ARGUMENT if the job has no such rank.
+/// Returns the node of `rank`. Any thread. Errors: ::CLUMP_ERR_ARGUMENT if the job has no such
+/// rank.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_node_of(cl: *const clump_t, rank: c_int) -> c_int {
     guard(|| {
@@ -215,25 +220,26 @@ pub extern "C" fn clump_node_of(cl: *const clump_t, rank: c_int) -> c_int {
     })
 }
 
-/// A rank that the job has.
+/// Checks that the job has this rank.
 pub(crate) fn checked_rank(job: &JobHandle, rank: c_int) -> Result<usize> {
     let nranks = job.runtime.nranks();
     let known = usize::try_from(rank).ok().filter(|&rank| rank < nranks);
     known.ok_or_else(|| range("a rank", rank, &format!("from 0 to {}", nranks.saturating_sub(1))))
 }
 
-/// The wall clock: nanoseconds since some moment in the past, the same for all processes of a machine. It
-/// never goes back, and nobody sets it. Any thread, at any time.
+/// Returns the wall clock: nanoseconds since some moment in the past, equal for all processes of a
+/// machine. It is monotonic and cannot be set. Any thread, at any time.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_wall_ns() -> u64 {
     clump_os::clock::now_ns()
 }
 
-/// Returns once all ranks have called it; polls meanwhile. All ranks make the same collective calls in the
-/// same order.
+/// Returns once all ranks have called it; polls meanwhile. All ranks make the same collective calls
+/// in the same order.
 ///
-/// Errors: ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_RANK_LEFT, ::CLUMP_ERR_IN_HANDLER; what handlers that run
-/// meanwhile fail with. Any thread, one collective at a time; endpoints of the calling thread are polled.
+/// Errors: ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_RANK_LEFT, ::CLUMP_ERR_IN_HANDLER; errors of handlers
+/// that run meanwhile. Any thread, one collective at a time; endpoints of the calling thread are
+/// polled.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_barrier(cl: *mut clump_t) -> c_int {
     guard(|| {

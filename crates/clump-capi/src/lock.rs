@@ -11,14 +11,15 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::time::Duration;
 
-/// A fair lock of all ranks, with a word that travels with it. Belongs to the thread that opened it.
+/// A fair lock of all ranks, with a word that travels with it. Belongs to the thread that opened
+/// it.
 #[derive(Debug)]
 pub struct clump_lock(());
 
-/// What is behind a ::clump_lock.
+/// The object behind a ::clump_lock.
 #[derive(Debug)]
 pub(crate) struct LockHandle {
-    /// Goes before the lock that it borrows.
+    /// Dropped before the lock that it borrows.
     guard: RefCell<Option<Guard<'static>>>,
     lock: Box<Lock>,
 }
@@ -29,10 +30,10 @@ impl Object for LockHandle {
 }
 
 impl LockHandle {
-    /// The lock, for a guard that goes before it.
+    /// Returns the lock with the lifetime that a guard needs; the guard is dropped first.
     fn lock(&self) -> &'static Lock {
-        // SAFETY: boxed, so it stays where it is while this lives; guards are in `guard`, which is dropped
-        // first, and given to nobody.
+        // SAFETY: boxed, so it stays where it is while this lives; guards are in `guard`, which is
+        // dropped first, and never handed out.
         unsafe { &*std::ptr::from_ref::<Lock>(&self.lock) }
     }
 
@@ -62,15 +63,15 @@ fn not_held() -> Fault {
 
 /// Exports `count` locks, all free, their words 0. Their home is this rank's node.
 ///
-/// Gives null if it failed: as ::clump_segment_export.
+/// Returns null on failure: as ::clump_segment_export.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_locks_export(rma: *mut clump_rma, count: u64) -> *mut clump_segment {
     guard_pointer(|| access(rma, |access| exported(access.rma.export_locks(count)?)))
 }
 
-/// Lock number `index`, from 0, of those that were exported under that name.
+/// Opens lock number `index`, from 0, of those exported under the name `locks`.
 ///
-/// Gives null if it failed: as ::clump_target_open.
+/// Returns null on failure: as ::clump_target_open.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_lock_open(
     rma: *mut clump_rma,
@@ -85,7 +86,7 @@ pub extern "C" fn clump_lock_open(
     })
 }
 
-/// Closes a lock, and gives it back if it is held. Null does nothing.
+/// Closes a lock, and releases it if it is held. Null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_lock_close(lock: *mut clump_lock) -> c_int {
     close::<LockHandle>(lock.cast_const().cast())
@@ -93,9 +94,9 @@ pub extern "C" fn clump_lock_close(lock: *mut clump_lock) -> c_int {
 
 /// Waits for the lock. Claims are served in the order in which they reach its home.
 ///
-/// Errors: ::CLUMP_ERR_HOLDER_DIED (the rank that held it died with it; for everybody from then on),
-/// ::CLUMP_ERR_BUSY (this object holds it), ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_SEGMENT,
-/// ::CLUMP_ERR_BOUNDS (no lock of that number).
+/// Errors: ::CLUMP_ERR_HOLDER_DIED (the rank that held it died with it; for every rank from then
+/// on), ::CLUMP_ERR_BUSY (this object holds it), ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED,
+/// ::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS (no lock of that number).
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_lock_acquire(lock: *mut clump_lock) -> c_int {
     guard(|| {
@@ -107,8 +108,8 @@ pub extern "C" fn clump_lock_acquire(lock: *mut clump_lock) -> c_int {
     })
 }
 
-/// Takes the lock if it is free: gives 1 if so, 0 if not. About a holder that has died it gives 0 until the home of
-/// the lock knows of that, and then always ::CLUMP_ERR_HOLDER_DIED.
+/// Takes the lock if it is free: returns 1 if so, 0 if not. If the holder has died, it returns 0
+/// until the home of the lock knows of the death, and then always ::CLUMP_ERR_HOLDER_DIED.
 ///
 /// Errors: as ::clump_lock_acquire.
 #[unsafe(no_mangle)]
@@ -121,7 +122,7 @@ pub extern "C" fn clump_lock_try(lock: *mut clump_lock) -> c_int {
     })
 }
 
-/// Waits for the lock for `limit_ns` nanoseconds at most: gives 1 if it was taken, 0 if not.
+/// Waits for the lock for `limit_ns` nanoseconds at most: returns 1 if it was taken, 0 if not.
 ///
 /// Errors: as ::clump_lock_acquire.
 #[unsafe(no_mangle)]
@@ -163,8 +164,8 @@ pub extern "C" fn clump_lock_set_word(lock: *mut clump_lock, word: u64) -> c_int
     })
 }
 
-/// Gives the lock back. What was put to other nodes while it was held is there for its next holder only after
-/// ::clump_rma_quiet.
+/// Releases the lock. Data put to other nodes while it was held is visible to its next holder only
+/// after ::clump_rma_quiet.
 ///
 /// Errors: ::CLUMP_ERR_NOT_HELD, ::CLUMP_ERR_NODE_LOST.
 #[unsafe(no_mangle)]

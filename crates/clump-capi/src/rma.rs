@@ -1,4 +1,5 @@
-//! A thread's one-sided operations, memory that it exports, and that of others as operations see it.
+//! One-sided operations of a thread, memory that it exports, and the segments of others that it
+//! accesses.
 
 use crate::border::{guard, guard_or, guard_pointer};
 use crate::endpoint::write_to;
@@ -19,25 +20,25 @@ pub struct clump_rma(());
 #[derive(Debug)]
 pub struct clump_segment(());
 
-/// Somebody's segment, to operate on. Belongs to the thread that opened it.
+/// A segment of any rank, to operate on. Belongs to the thread that opened it.
 #[derive(Debug)]
 pub struct clump_target(());
 
 /// The global name of a segment: plain data that ranks may send each other. 0 names nothing.
 pub type clump_segment_id = u64;
 
-/// What is behind a ::clump_rma.
+/// The object behind a ::clump_rma.
 #[derive(Debug)]
 pub(crate) struct RmaHandle {
     pub(crate) rma: Rma,
     phase: Rc<OpenPhase>,
 }
 
-/// What is behind a ::clump_segment.
+/// The object behind a ::clump_segment.
 #[derive(Debug)]
 pub(crate) struct SegmentHandle(Segment);
 
-/// What is behind a ::clump_target.
+/// The object behind a ::clump_target.
 #[derive(Debug)]
 pub(crate) struct TargetHandle {
     pub(crate) target: Target,
@@ -59,7 +60,7 @@ impl Object for TargetHandle {
     const NAME: &'static str = "target (clump_target)";
 }
 
-/// Does something with a thread's one-sided operations.
+/// Runs `run` with a thread's one-sided operations.
 pub(crate) fn access<R>(
     rma: *const clump_rma,
     run: impl FnOnce(&RmaHandle) -> Result<R>,
@@ -67,7 +68,7 @@ pub(crate) fn access<R>(
     Slot::enter::<RmaHandle, R>(rma.cast(), |access, _| run(access))
 }
 
-/// Does something with a target. What of it may be accessed at once may have become more meanwhile.
+/// Runs `run` with a target. The directly accessible part of it may have grown meanwhile.
 #[inline(always)]
 pub(crate) fn place<R>(
     target: *const clump_target,
@@ -92,8 +93,8 @@ fn new_place(access: &RmaHandle, target: Target) -> Result<&'static Slot> {
 
 /// Opens one-sided operations for the calling thread.
 ///
-/// Gives null if it failed: ::CLUMP_ERR_LIMIT (all endpoints are open). Closed by ::clump_rma_close, at the
-/// end of the thread, or by ::clump_finalize.
+/// Returns null on failure: ::CLUMP_ERR_LIMIT (all endpoints are open). Closed by
+/// ::clump_rma_close, at the end of the thread, or by ::clump_finalize.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_rma_open(cl: *mut clump_t) -> *mut clump_rma {
     guard_pointer(|| {
@@ -105,7 +106,8 @@ pub extern "C" fn clump_rma_open(cl: *mut clump_t) -> *mut clump_rma {
     })
 }
 
-/// Closes them. Targets, segments, locks and flags that were opened through them go on. Null does nothing.
+/// Closes one-sided operations. Targets, segments, locks and flags that were opened through them
+/// stay open. Null does nothing.
 ///
 /// Errors: ::CLUMP_ERR_HANDLE, ::CLUMP_ERR_THREAD, ::CLUMP_ERR_BUSY.
 #[unsafe(no_mangle)]
@@ -123,15 +125,15 @@ pub(crate) fn close<T: Object>(pointer: *const ()) -> c_int {
     })
 }
 
-/// Handles answers that have arrived, without waiting; every call that waits does so too. Gives how many
-/// messages were handled.
+/// Handles answers that have arrived, without waiting; every call that waits does so too. Returns
+/// how many messages were handled.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_rma_poll(rma: *mut clump_rma) -> c_int {
     guard(|| access(rma, |access| Ok(crate::border::to_int(access.rma.poll()?))))
 }
 
-/// Orders: what this thread begins after it on a target comes after all that it began before on targets of
-/// the same node. Does not wait.
+/// Orders operations: those that this thread begins after it on a target come after all that it
+/// began before on targets of the same node. Does not wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_rma_fence(rma: *mut clump_rma) -> c_int {
     guard(|| {
@@ -142,13 +144,13 @@ pub extern "C" fn clump_rma_fence(rma: *mut clump_rma) -> c_int {
     })
 }
 
-/// Waits until everything that this thread began has happened, everywhere. Not for gets under way
-/// (::clump_rma_get_start).
+/// Waits until everything that this thread began is complete, everywhere. Does not wait for gets in
+/// flight (::clump_rma_get_start).
 ///
-/// Errors: of what was begun without waiting since the last time, the first that was refused
-/// (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), and the text says how
-/// many; ::CLUMP_ERR_NODE_LOST (a node was lost with such operations under way; told once, then the other nodes are
-/// answered for); ::CLUMP_ERR_RANK_DIED.
+/// Errors: the first refused operation of those begun without waiting since the last call
+/// (::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT, ::CLUMP_ERR_OWNER_DIED), and
+/// the text says how many were; ::CLUMP_ERR_NODE_LOST (a node was lost with such operations in
+/// flight; reported once, afterwards the call covers the other nodes); ::CLUMP_ERR_RANK_DIED.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_rma_quiet(rma: *mut clump_rma) -> c_int {
     guard(|| {
@@ -172,11 +174,11 @@ pub extern "C" fn clump_rma_sync(rma: *mut clump_rma) -> c_int {
     })
 }
 
-/// Exports `bytes` bytes of zeroed memory, with address space for `reserved` bytes if that is more, which
-/// ::clump_segment_grow fills. A rank exports up to 64 segments at one time.
+/// Exports `bytes` bytes of zeroed memory, with address space for `reserved` bytes if that is more,
+/// which ::clump_segment_grow fills. A rank exports up to 64 segments at one time.
 ///
-/// Gives null if it failed: ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM. Closed by ::clump_segment_close, at the end of
-/// the thread, or by ::clump_finalize; then the memory is gone.
+/// Returns null on failure: ::CLUMP_ERR_LIMIT, ::CLUMP_ERR_SYSTEM. Closed by ::clump_segment_close,
+/// at the end of the thread, or by ::clump_finalize; then the memory is gone.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_segment_export(
     rma: *mut clump_rma,
@@ -191,7 +193,7 @@ pub extern "C" fn clump_segment_export(
     })
 }
 
-/// Puts what was exported into a slot of its own.
+/// Puts an exported segment into a slot of its own.
 pub(crate) fn exported(segment: Segment) -> Result<*mut clump_segment> {
     Ok(Slot::fill(SegmentHandle(segment))?.pointer())
 }
@@ -202,7 +204,7 @@ pub extern "C" fn clump_segment_close(segment: *mut clump_segment) -> c_int {
     close::<SegmentHandle>(segment.cast_const().cast())
 }
 
-/// The global name of a segment, to tell others; 0 if it failed.
+/// Returns the global name of a segment, to tell others; 0 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_segment_name(segment: *const clump_segment) -> clump_segment_id {
     guard_or(0, || {
@@ -210,9 +212,9 @@ pub extern "C" fn clump_segment_name(segment: *const clump_segment) -> clump_seg
     })
 }
 
-/// Where this rank has its segment; null if it failed. (A target of it has the same memory at another
-/// address.) Others write there at any time: words that they do
-/// are read by atomics.
+/// Returns the address of a segment of this rank; null on failure. (A target of it has the same
+/// memory at another address.) Others write there at any time: words that they access are read by
+/// atomics.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_segment_base(segment: *const clump_segment) -> *mut c_void {
     guard_pointer(|| {
@@ -223,8 +225,8 @@ pub extern "C" fn clump_segment_base(segment: *const clump_segment) -> *mut c_vo
     })
 }
 
-/// Makes a segment `bytes` bytes long, if it is not as long already; what is new is zero. Nothing tells
-/// others.
+/// Grows a segment to `bytes` bytes, if it is shorter; the new bytes are zero. Other ranks are not
+/// notified.
 ///
 /// Errors: ::CLUMP_ERR_LIMIT (more than was reserved), ::CLUMP_ERR_SYSTEM (memory has run out).
 #[unsafe(no_mangle)]
@@ -237,13 +239,14 @@ pub extern "C" fn clump_segment_grow(segment: *mut clump_segment, bytes: u64) ->
     })
 }
 
-/// Exports `bytes` bytes of zeroed memory on each rank, and writes everybody's to `all`, by rank: room for as
-/// many targets as there are ranks. Collective: all ranks call it. Gives this rank's segment.
+/// Exports `bytes` bytes of zeroed memory on each rank, and writes the targets of all ranks to
+/// `all`, by rank: space for as many targets as there are ranks. Collective: all ranks call it.
+/// Returns this rank's segment.
 ///
-/// Gives null if it failed: as ::clump_segment_export and ::clump_barrier.
+/// Returns null on failure: as ::clump_segment_export and ::clump_barrier.
 ///
 /// # Safety
-/// `all` has room for a target of each rank.
+/// `all` has space for a target of each rank.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_allocate(
     cl: *mut clump_t,
@@ -261,7 +264,7 @@ pub unsafe extern "C" fn clump_allocate(
                 let places: Result<Vec<_>> =
                     targets.into_iter().map(|target| new_place(access, target)).collect();
                 for (rank, slot) in places?.into_iter().enumerate() {
-                    // SAFETY: the caller has room for one of each rank.
+                    // SAFETY: the caller has space for one of each rank.
                     unsafe { all.add(rank).write(slot.pointer()) };
                 }
                 exported(mine)
@@ -270,11 +273,12 @@ pub unsafe extern "C" fn clump_allocate(
     })
 }
 
-/// The segment of that name, to operate on. Whether it is still exported on another node shows when an
-/// operation reaches it.
+/// Opens the segment of that name, to operate on. If it is no longer exported on another node, the
+/// first operation that reaches it fails.
 ///
-/// Gives null if it failed: ::CLUMP_ERR_SEGMENT (it is to be on this node, and is not), ::CLUMP_ERR_SYSTEM,
-/// ::CLUMP_ERR_LIMIT. Closed by ::clump_target_close, at the end of the thread, or by ::clump_finalize.
+/// Returns null on failure: ::CLUMP_ERR_SEGMENT (it is to be on this node, and is not),
+/// ::CLUMP_ERR_SYSTEM, ::CLUMP_ERR_LIMIT. Closed by ::clump_target_close, at the end of the thread,
+/// or by ::clump_finalize.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_target_open(
     rma: *mut clump_rma,
@@ -294,21 +298,21 @@ pub extern "C" fn clump_target_close(target: *mut clump_target) -> c_int {
     close::<TargetHandle>(target.cast_const().cast())
 }
 
-/// The name of its segment; 0 if it failed.
+/// Returns the name of a target's segment; 0 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_target_name(target: *const clump_target) -> clump_segment_id {
     guard_or(0, || place(target, |place| Ok(place.target.name().to_bits())))
 }
 
-/// 1 if it is on this node, so that operations are executed at once; 0 if not.
+/// Returns 1 if a target is on this node, so that operations are executed at once; 0 if not.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_target_is_near(target: *const clump_target) -> c_int {
     guard(|| place(target, |place| Ok(c_int::from(place.target.is_near()))))
 }
 
-/// Where this process has `[offset, offset + bytes)` of a segment of this node, for plain loads and stores;
-/// null if it is on another node (no error), or failed: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT. Valid while the
-/// target is open.
+/// Returns the address in this process of `[offset, offset + bytes)` of a segment of this node, for
+/// plain loads and stores; null if it is on another node (no error), or on failure:
+/// ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT. Valid while the target is open.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_target_near(
     target: *const clump_target,
@@ -325,11 +329,11 @@ pub extern "C" fn clump_target_near(
     })
 }
 
-/// Writes `from`, `bytes` bytes, to `offset` of a segment. `from` may be used again when this returns; that it
-/// is there, ::clump_rma_quiet tells.
+/// Writes `from`, `bytes` bytes, to `offset` of a segment. `from` may be reused when this returns;
+/// ::clump_rma_quiet waits until the bytes are there.
 ///
-/// Errors: on this node: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT; on another, ::clump_rma_quiet tells.
-/// ::CLUMP_ERR_NODE_LOST.
+/// Errors: on this node: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_SEGMENT; on another, ::clump_rma_quiet
+/// reports them. ::CLUMP_ERR_NODE_LOST.
 ///
 /// # Safety
 /// `from` has `bytes` bytes.
@@ -356,7 +360,7 @@ pub unsafe extern "C" fn clump_rma_put(
 /// ::CLUMP_ERR_RANK_DIED. Then `to` may hold anything.
 ///
 /// # Safety
-/// `to` has room for `bytes` bytes.
+/// `to` has space for `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_rma_get(
     target: *mut clump_target,
@@ -374,14 +378,14 @@ pub unsafe extern "C" fn clump_rma_get(
     })
 }
 
-/// Begins to read `bytes` bytes at `offset` of a segment to `to`, which is not to be used, and not to go
-/// away, until ::clump_rma_sync has returned (or ::clump_rma_close, and all targets opened through it are
+/// Begins to read `bytes` bytes at `offset` of a segment to `to`, which must not be used or freed
+/// until ::clump_rma_sync has returned (or ::clump_rma_close, and all targets opened through it are
 /// closed). From this node they are there at once.
 ///
-/// Errors: on this node: as ::clump_rma_get; on another, ::clump_rma_sync tells.
+/// Errors: on this node: as ::clump_rma_get; on another, ::clump_rma_sync reports them.
 ///
 /// # Safety
-/// `to` has room for `bytes` bytes, for so long.
+/// `to` has space for `bytes` bytes, for so long.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_rma_get_start(
     target: *mut clump_target,

@@ -9,7 +9,7 @@ use crate::status::clump_status as S;
 use clump::am::SendAttempt;
 use std::ffi::{c_int, c_void};
 
-/// Most words of a message.
+/// Maximum number of words of a message.
 pub const CLUMP_MAX_WORDS: c_int = 8;
 
 const _: () = assert!(CLUMP_MAX_WORDS as usize == clump_am::MAX_ARGUMENTS);
@@ -61,10 +61,11 @@ pub(crate) unsafe fn bytes<'a>(given: *const c_void, count: usize) -> Result<&'a
     Ok(unsafe { std::slice::from_raw_parts(given.cast(), count) })
 }
 
-/// Room for bytes.
+/// A buffer to write bytes to.
 ///
 /// # Safety
-/// `given` is null, or has room for that many bytes, which nobody else uses while the reference is used.
+/// `given` is null, or has space for that many bytes, which nothing else uses while the reference
+/// is used.
 pub(crate) unsafe fn room<'a>(given: *mut c_void, count: usize) -> Result<&'a mut [u8]> {
     if count == 0 {
         return Ok(&mut []);
@@ -79,12 +80,13 @@ pub(crate) unsafe fn room<'a>(given: *mut c_void, count: usize) -> Result<&'a mu
     Ok(unsafe { std::slice::from_raw_parts_mut(given.cast(), count) })
 }
 
-/// Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and while there is no
-/// room waits, at most as long as `CLUMP_SEND_TIMEOUT_MS` says. ::clump_request is easier to write.
+/// Sends a short request: `nwords` words (at most 8) to `handler` of `dest`. Polls, and waits while
+/// there is no space, at most as long as `CLUMP_SEND_TIMEOUT_MS` says. ::clump_request is easier to
+/// write.
 ///
-/// Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use ::clump_defer);
-/// ::CLUMP_ERR_RANK_DIED; what handlers that run meanwhile fail with, as in ::clump_poll. What the target
-/// refuses comes back (::clump_ep_on_returned).
+/// Errors: ::CLUMP_ERR_DESTINATION, ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_IN_HANDLER (use
+/// ::clump_defer); ::CLUMP_ERR_RANK_DIED; errors of handlers that run meanwhile, as in
+/// ::clump_poll. A request that the target refuses is returned to sender (::clump_ep_on_returned).
 ///
 /// # Safety
 /// `given` are `nwords` words.
@@ -107,9 +109,9 @@ pub unsafe extern "C" fn clump_request_words(
     })
 }
 
-/// What inlined requests call after they have put a message where the target looks for it, and no program else:
-/// rings if `ring` is not 0, because the target does not look now, and polls if `poll` is not 0. Gives how many
-/// messages were handled.
+/// Called by inlined requests alone, after they have put a message into a lane of the target: rings
+/// the doorbell if `ring` is not 0, because the target is not polling that lane now, and polls if
+/// `poll` is not 0. Returns how many messages were handled.
 ///
 /// Errors: as ::clump_poll.
 #[unsafe(no_mangle)]
@@ -127,7 +129,8 @@ pub extern "C" fn clump_request_pushed(
     })
 }
 
-/// Sends a short request if there is room now; gives 1 if it was sent, 0 if there is none. Does not poll.
+/// Sends a short request if there is space now; returns 1 if it was sent, 0 if there is none. Does
+/// not poll.
 ///
 /// Errors: as ::clump_request_words.
 ///
@@ -152,8 +155,8 @@ pub unsafe extern "C" fn clump_try_request_words(
     })
 }
 
-/// Sends words and a payload of at most ::clump_max_medium bytes, which is copied: it may be used again when
-/// this returns. ::clump_request_bulk is easier to write.
+/// Sends words and a payload of at most ::clump_max_medium bytes, which is copied: it may be reused
+/// when this returns. ::clump_request_bulk is easier to write.
 ///
 /// Errors: as ::clump_request_words.
 ///
@@ -181,8 +184,9 @@ pub unsafe extern "C" fn clump_request_bulk_words(
     })
 }
 
-/// Sends words and a payload if there is room now; gives 1 if it was sent, 0 if there is none. Does not poll. Else as
-/// ::clump_request_bulk_words; ::clump_try_request_bulk is easier to write.
+/// Sends words and a payload if there is space now; returns 1 if it was sent, 0 if there is none.
+/// Does not poll. Otherwise as ::clump_request_bulk_words; ::clump_try_request_bulk is easier to
+/// write.
 ///
 /// Errors: as ::clump_request_words.
 ///
@@ -210,11 +214,12 @@ pub unsafe extern "C" fn clump_try_request_bulk_words(
     })
 }
 
-/// Deposits a payload of any length at `offset` bytes of the target's segment (::clump_ep_export), and then
-/// runs the handler there. The payload may be used again when this returns. ::clump_request_long is easier to
-/// write.
+/// Deposits a payload of any length at `offset` bytes of the target's segment (::clump_ep_export),
+/// and then runs the handler there. The payload may be reused when this returns.
+/// ::clump_request_long is easier to write.
 ///
-/// Errors: as ::clump_request_words. A deposit that the segment does not hold comes back.
+/// Errors: as ::clump_request_words. A deposit that does not fit into the segment is returned to
+/// sender.
 ///
 /// # Safety
 /// `payload` has `payload_bytes` bytes, `given` are `nwords` words.

@@ -1,5 +1,5 @@
-//! What a program's pointers lead to: slots that are never given back, so that a pointer to something that
-//! was closed, or that this library never made, is recognised instead of followed.
+//! Slots that a program's pointers lead to. They are never deallocated, so that a pointer to
+//! something that was closed, or that this library never made, is recognised instead of followed.
 
 use crate::endpoint::ThreadEndpoint;
 use crate::fault::{Fault, Result};
@@ -10,35 +10,36 @@ use clump_os::sync::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Objects that a process may have at one time, tokens of endpoints included.
+/// Maximum number of objects of a process at one time, tokens of endpoints included.
 pub(crate) const SLOTS: usize = 1 << 17;
-/// So many slots are given back before the first of them is used again: until then, whoever uses what was
-/// in it is told.
+/// Number of slots freed before the first of them is reused: until then a use of a closed object is
+/// reported.
 const REST: usize = 1024;
 
-/// The place of one object. What C's inline functions read is asserted here and in their headers.
+/// The place of one object. The layout that C's inline functions read is asserted here and in their
+/// headers.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Slot {
     /// For memory of this node: words of 8 bytes that begin before this offset may be accessed.
     pub(crate) near_end: AtomicU64,
-    /// Where that memory begins.
+    /// The beginning of that memory.
     pub(crate) near_base: AtomicPtr<u8>,
-    /// For endpoints: what the program gave with the handler that runs.
+    /// For endpoints: the context that the program registered with the handler that runs.
     pub(crate) context: AtomicPtr<()>,
-    /// For endpoints: what the handler that runs may do.
+    /// For endpoints: the [`crate::token::Live`] of the handler that runs.
     pub(crate) live: AtomicPtr<()>,
     object: AtomicPtr<()>,
     kind: AtomicU32,
-    /// The thread that it belongs to; 0 if to all.
+    /// The thread that it belongs to; 0 for shared objects.
     owner: AtomicU32,
-    /// Calls that use it now, of what threads share: any thread adds.
+    /// Calls that use it now, for a shared object: any thread adds.
     users: AtomicU32,
-    /// Calls that use it now, of what one thread owns: only that thread writes.
+    /// Calls that use it now, for an object of one thread: only that thread writes.
     inside: AtomicU32,
     /// The thread that runs a handler of it now; 0 if none does.
     pub(crate) handling: AtomicU32,
-    /// Of endpoints: what inline functions need.
+    /// For endpoints: data for inline functions.
     pub(crate) inline: Inline,
 }
 
@@ -50,41 +51,41 @@ const _: () = {
     assert!(size_of::<Slot>() == 128);
 };
 
-/// A slot is free.
+/// Kind of a free slot.
 const FREE: u32 = 0;
-/// Added to the users of what is closed.
+/// Added to `users` of a closed object.
 const CLOSED: u32 = 1 << 31;
 
-/// Something that C has a pointer to.
+/// An object that C has a pointer to.
 pub(crate) trait Object: Sized + 'static {
     /// Its kind, unlike all others; not 0.
     const KIND: u32;
-    /// What it is called.
+    /// Its name in error texts.
     const NAME: &'static str;
-    /// Whether only the thread that made it may use it.
+    /// True if only the thread that made it may use it.
     const BOUND: bool = true;
-    /// Whether the end of the job closes it, if it is not bound to a thread.
+    /// True if the end of the job closes it, if it is not bound to a thread.
     const LISTED: bool = true;
 }
 
-/// How to close an object; false if it is in use.
+/// Closes an object; false if it is in use.
 pub(crate) type Close = fn(&'static Slot) -> bool;
 
 static TABLE: [Slot; SLOTS] = [const { Slot::empty() }; SLOTS];
-/// `SlotBookkeeping::used`, for those who may take no lock.
+/// Copy of `SlotBookkeeping::used`, for code that may take no lock.
 static USED: AtomicUsize = AtomicUsize::new(0);
 static BOOKS: Mutex<SlotBookkeeping> =
     Mutex::new(SlotBookkeeping { used: 0, free: VecDeque::new(), bound: 0, shared: Vec::new() });
 
-/// Which slots are free.
+/// Free slots, and the objects to close at the end of the job.
 #[derive(Debug)]
 struct SlotBookkeeping {
     /// Slots before this one have been used.
     used: usize,
     free: VecDeque<usize>,
-    /// Objects that belong to one thread each.
+    /// Number of objects that belong to one thread each.
     bound: usize,
-    /// Those that threads share, but for the job.
+    /// Shared objects, except the job.
     shared: Vec<(&'static Slot, Close)>,
 }
 
@@ -123,7 +124,7 @@ impl Slot {
         Ok(slot)
     }
 
-    /// Puts `object` into a slot; gives what C will know it by.
+    /// Puts `object` into a slot, whose address is the pointer for C.
     pub(crate) fn fill<T: Object>(object: T) -> Result<&'static Self> {
         let slot = Self::take_one(T::BOUND)?;
         let object = Box::into_raw(Box::new(object)).cast();
@@ -140,12 +141,12 @@ impl Slot {
         Ok(slot)
     }
 
-    /// The pointer that C gets.
+    /// Returns the pointer for C.
     pub(crate) fn pointer<T>(&'static self) -> *mut T {
         std::ptr::from_ref(self).cast_mut().cast()
     }
 
-    /// The slot that a pointer leads to, if it does.
+    /// Returns the slot that a pointer leads to, if there is one.
     #[inline(always)]
     pub(crate) fn at(pointer: *const ()) -> Option<&'static Self> {
         let offset = pointer.addr().wrapping_sub(TABLE.as_ptr().addr());
@@ -155,14 +156,14 @@ impl Slot {
         TABLE.get(offset / size_of::<Self>())
     }
 
-    /// Whether an object of that kind is in it.
+    /// Returns true if the slot holds an object of kind `T`.
     #[inline(always)]
     pub(crate) fn is<T: Object>(&self) -> bool {
         // SYNC 15: pairs with fill
         self.kind.load(Ordering::SeqCst) == T::KIND
     }
 
-    /// Whether a handler of it runs now in this thread.
+    /// Returns true if a handler of it runs now in this thread.
     #[inline(always)]
     pub(crate) fn is_handling_here(&self) -> bool {
         self.handling.load(Ordering::Relaxed) == thread::number()
@@ -183,8 +184,8 @@ impl Slot {
             // SAFETY: invariant 2: the object is this thread's, and is not closed while it is used.
             return run(unsafe { slot.object::<T>() }, slot);
         }
-        // Looked at before it is counted, so that whatever else lies here is left alone; and after, because it may
-        // have been closed meanwhile.
+        // Checked before it is counted, so that an object of another kind is left alone; and after,
+        // because it may have been closed meanwhile.
         let found = slot.is::<T>().then(|| Shared::of(slot)).flatten();
         let Some(_use) = found.filter(|_| slot.is::<T>()) else {
             return Err(refuse::<T>(pointer, slot));
@@ -193,16 +194,18 @@ impl Slot {
         run(unsafe { slot.object::<T>() }, slot)
     }
 
-    /// The object of a slot that is an endpoint of this thread, none of whose handlers runs: by a single comparison,
-    /// for calls that run nothing of the program but its handlers, in which it cannot be closed.
+    /// Returns the object of a slot that is an endpoint of this thread with no handler running, by
+    /// a single comparison. For calls that run no code of the program except its handlers, in which
+    /// the endpoint cannot be closed.
     #[inline(always)]
     pub(crate) fn here<'a>(pointer: *const ()) -> Option<&'a ThreadEndpoint> {
         let slot = Self::at(pointer).filter(|slot| slot.inline.is_here())?;
-        // SAFETY: invariant 2, and see above: what inline functions may use is an open endpoint of this thread.
+        // SAFETY: invariant 2, and see above: what inline functions may use is an open endpoint of
+        // this thread.
         Some(unsafe { slot.object::<ThreadEndpoint>() })
     }
 
-    /// Uses the object of a slot if it is this thread's; the short way of what is done most.
+    /// Uses the object of a slot if it belongs to this thread: the fast path.
     #[inline(always)]
     pub(crate) fn enter_mine<T: Object, R>(
         pointer: *const (),
@@ -217,7 +220,7 @@ impl Slot {
         Some(run(unsafe { slot.object::<T>() }, slot))
     }
 
-    /// Why an object may not be used here.
+    /// Returns the reason why an object may not be used here.
     #[cold]
     pub(crate) fn foreign<T: Object>(pointer: *const (), slot: &Self) -> Fault {
         refuse::<T>(pointer, slot)
@@ -231,7 +234,7 @@ impl Slot {
         unsafe { &*self.object.load(Ordering::Relaxed).cast::<T>() }
     }
 
-    /// Takes the object out of its slot, unless somebody uses it.
+    /// Takes the object out of its slot, unless it is in use.
     pub(crate) fn empty_of<T: Object>(pointer: *const ()) -> Result<Box<T>> {
         let Some(slot) = Self::at(pointer) else { return Err(unknown::<T>(pointer)) };
         let foreign = T::BOUND && slot.owner.load(Ordering::Relaxed) != thread::number();
@@ -255,7 +258,7 @@ impl Slot {
         Ok(unsafe { Box::from_raw(object.cast()) })
     }
 
-    /// Lets no call begin any more, if none is under way.
+    /// Lets no call begin any more, if none is in progress.
     fn shut<T: Object>(&self, pointer: *const ()) -> Result<()> {
         if T::BOUND {
             // A handler may run because another object's call waits.
@@ -279,8 +282,8 @@ impl Slot {
     }
 }
 
-/// In a child by `fork`: no pointer of the program leads to an object any more, and inline functions call. What the
-/// objects held stays where it is.
+/// Runs in a child by `fork`: no pointer of the program leads to an object any more, and inline
+/// functions call the library. Memory that the objects held stays allocated.
 pub(crate) fn abandon_all() {
     for slot in TABLE.iter().take(USED.load(Ordering::Relaxed)) {
         slot.near_end.store(0, Ordering::Relaxed);
@@ -289,23 +292,23 @@ pub(crate) fn abandon_all() {
     }
 }
 
-/// Objects that belong to threads.
+/// Returns the number of objects that belong to threads.
 pub(crate) fn bound() -> usize {
     books().bound
 }
 
-/// Closes all that threads share, but for the job; false if something is in use.
+/// Closes all shared objects except the job; false if one is in use.
 pub(crate) fn close_shared() -> bool {
     let all = books().shared.clone();
     all.into_iter().rev().all(|(slot, close)| close(slot))
 }
 
-/// Closes an object of a thread that ends, or of a job that does; false if it is in use.
+/// Closes an object when its thread or the job ends; false if it is in use.
 fn close_quietly<T: Object>(slot: &'static Slot) -> bool {
     Slot::empty_of::<T>(slot.pointer()).map(drop).is_ok()
 }
 
-/// A use by the only thread that may.
+/// A use by the owning thread.
 struct Alone(&'static Slot);
 
 impl Alone {
@@ -328,7 +331,7 @@ impl Drop for Alone {
 struct Shared(&'static Slot);
 
 impl Shared {
-    /// `None` if the object is being closed, or was.
+    /// Returns `None` if the object is closed or being closed.
     #[inline(always)]
     fn of(slot: &'static Slot) -> Option<Self> {
         // SYNC 16: pairs with shut

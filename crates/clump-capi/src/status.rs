@@ -1,20 +1,21 @@
-//! What functions give back: a number, and the text of the last failure of a thread.
+//! Status codes that functions return, and the text of the last failure of a thread.
 
 use crate::border::{guard, to_int};
 use crate::fault::last;
 use std::ffi::{CStr, c_char, c_int};
 
-/// What a function gives that returns `int`: 0 or a number of things if it went well, one of these if not.
-/// The values never change. Any error leaves a text (::clump_error_text), which says whose fault it is, names
-/// rank and peer, and says what to do.
+/// Result of a function that returns `int`: 0 or a number of things on success, one of these on
+/// failure. The values never change. Any error leaves a text (::clump_error_text) that names the
+/// fault, rank and peer, and the remedy.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum clump_status {
-    /// It went well.
+    /// Success.
     CLUMP_OK = 0,
     /// A null pointer where none may be, or a number outside of its range. A program error here.
     CLUMP_ERR_ARGUMENT = -1,
-    /// No such object: closed before, of another kind, or never made by this library. A program error here.
+    /// No such object: closed before, of another kind, or never made by this library. A program
+    /// error here.
     CLUMP_ERR_HANDLE = -2,
     /// The object belongs to another thread, the one that opened it. A program error here.
     CLUMP_ERR_THREAD = -3,
@@ -26,13 +27,15 @@ pub enum clump_status {
     CLUMP_ERR_IN_HANDLER = -6,
     /// The token's handler has returned, or it has replied. A program error here.
     CLUMP_ERR_TOKEN = -7,
-    /// The object is in use: by another thread, by a call that has not returned, or by what depends on it.
+    /// The object is in use: by another thread, by a call that has not returned, or by what depends
+    /// on it.
     CLUMP_ERR_BUSY = -8,
     /// More than eight words, or a payload longer than ::clump_max_medium.
     CLUMP_ERR_TOO_LONG = -9,
     /// That number is not in the endpoint's translation table.
     CLUMP_ERR_DESTINATION = -10,
-    /// A limit was reached: endpoints, segments, queued requests, objects. The text says which and how many.
+    /// A limit was reached: endpoints, segments, queued requests, objects. The text says which and
+    /// how many.
     CLUMP_ERR_LIMIT = -11,
     /// Memory or address space has run out, or the operating system refused something.
     CLUMP_ERR_SYSTEM = -12,
@@ -40,9 +43,10 @@ pub enum clump_status {
     CLUMP_ERR_RANK_DIED = -13,
     /// A rank finalized, so what this waits for will never come.
     CLUMP_ERR_RANK_LEFT = -14,
-    /// A message came back and the endpoint has no handler for that (::clump_ep_on_returned).
+    /// A message was returned to sender and the endpoint has no handler for that
+    /// (::clump_ep_on_returned).
     CLUMP_ERR_RETURNED = -15,
-    /// A handler said that it failed (::clump_token_fail).
+    /// A handler reported that it failed (::clump_token_fail).
     CLUMP_ERR_HANDLER_FAILED = -16,
     /// A peer wrote or sent what no clump of this version does.
     CLUMP_ERR_DAMAGED = -17,
@@ -62,15 +66,18 @@ pub enum clump_status {
     CLUMP_ERR_OWNER_DIED = -24,
     /// The node of the segment is lost.
     CLUMP_ERR_NODE_LOST = -25,
-    /// The rank that held the lock died with it; nobody can have it any more.
+    /// The rank that held the lock died with it; no rank can acquire it any more.
     CLUMP_ERR_HOLDER_DIED = -26,
-    /// It took longer than it was allowed to. No function gives this today: those with a limit give 0.
+    /// It took longer than it was allowed to. No function returns this today: those with a limit
+    /// return 0.
     CLUMP_ERR_TIMED_OUT = -27,
-    /// Somebody else has the lock. No function gives this today: ::clump_lock_try gives 0.
+    /// Another rank or thread has the lock. No function returns this today: ::clump_lock_try
+    /// returns 0.
     CLUMP_ERR_LOCK_BUSY = -28,
     /// The lock is not held.
     CLUMP_ERR_NOT_HELD = -29,
-    /// The process is a child by `fork` of a rank: nothing of clump works in it. A program error here.
+    /// The process is a child by `fork` of a rank: nothing of clump works in it. A program error
+    /// here.
     CLUMP_ERR_FORKED = -30,
     /// A fault of this library.
     CLUMP_ERR_INTERNAL = -99,
@@ -78,7 +85,7 @@ pub enum clump_status {
 
 use clump_status as S;
 
-/// Every status, for those who look one up.
+/// Every status with its text.
 const ALL: [(S, &CStr); 32] = [
     (S::CLUMP_OK, c"all went well"),
     (S::CLUMP_ERR_ARGUMENT, c"a null pointer, or a number outside of its range"),
@@ -114,30 +121,30 @@ const ALL: [(S, &CStr); 32] = [
     (S::CLUMP_ERR_INTERNAL, c"a fault of libclump itself"),
 ];
 
-/// What a status means, in one line that lives for ever; of the last failure, ::clump_error_text says more.
-/// Any thread, also before ::clump_init.
+/// Returns the meaning of a status in one line, valid for ever; for the last failure,
+/// ::clump_error_text says more. Any thread, also before ::clump_init.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_strerror(status: c_int) -> *const c_char {
     let known = ALL.iter().find(|(known, _)| *known as c_int == status);
     known.map_or(c"no status of clump", |(_, text)| text).as_ptr()
 }
 
-/// The status of the last function that failed in this thread; ::CLUMP_OK if none has.
+/// Returns the status of the last function that failed in this thread; ::CLUMP_OK if none has.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_error() -> c_int {
     last(|fault| fault.map_or(S::CLUMP_OK, |fault| fault.status()) as c_int)
 }
 
-/// What the last function that failed in this thread has to say: whose fault it is, rank and peer, the
-/// remedy, and the chain of causes behind it, each after `": "`. Empty if none has failed. Valid until the
-/// next function fails in this thread.
+/// Returns the text of the last failure in this thread: whose fault it is, rank and peer, the
+/// remedy, and the chain of causes behind it, each after `": "`. Empty if none has failed. Valid
+/// until the next function fails in this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_error_text() -> *const c_char {
     last(|fault| fault.map_or(c"".as_ptr(), |fault| fault.whole().as_ptr()))
 }
 
-/// One link of that chain: 0 is what happened, 1 its cause, and so on; null beyond the last. Valid as long
-/// as ::clump_error_text.
+/// Returns one link of that chain: 0 is what happened, 1 its cause, and so on; null beyond the
+/// last. Valid as long as ::clump_error_text.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_error_cause(depth: c_int) -> *const c_char {
     let found = usize::try_from(depth).ok();
@@ -153,7 +160,7 @@ pub extern "C" fn clump_error_clear() {
     crate::fault::forget();
 }
 
-/// The number of links of the chain of causes: 0 if nothing has failed in this thread.
+/// Returns the number of links of the chain of causes: 0 if nothing has failed in this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_error_depth() -> c_int {
     guard(|| Ok(last(|fault| fault.map_or(0, |fault| to_int(fault.links())))))

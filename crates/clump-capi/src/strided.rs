@@ -1,4 +1,4 @@
-//! Many bytes of a segment in blocks, and signals behind a put.
+//! Transfers of blocks of a segment at equal distances, and puts with signals.
 
 use crate::border::guard;
 use crate::fault::{Result, null};
@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct clump_strides {
-    /// Where the first begins, in bytes.
+    /// Offset of the first block in bytes.
     pub offset: u64,
     /// Bytes of a block.
     pub block: usize,
@@ -18,17 +18,17 @@ pub struct clump_strides {
     pub stride: u64,
 }
 
-/// What is written behind a put, so that who sees it sees what was put.
+/// A word that is written after a put: a rank that sees it sees what was put.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct clump_signal {
     /// A segment of the node that is put to.
     pub segment: clump_segment_id,
-    /// Where in it; a multiple of 8.
+    /// Offset in it; a multiple of 8.
     pub offset: u64,
-    /// What is written there, or added.
+    /// The value that is written there, or added.
     pub value: u64,
-    /// Whether it is added: 0 or 1.
+    /// 1 if it is added, else 0.
     pub adds: c_int,
 }
 
@@ -40,7 +40,8 @@ fn strides(given: *const clump_strides) -> Result<Strides> {
 
 /// Writes `from`, whole blocks one behind the other, to the blocks of `to`.
 ///
-/// Errors: ::CLUMP_ERR_BOUNDS (also if `from` is not made of whole blocks); else as ::clump_rma_put.
+/// Errors: ::CLUMP_ERR_BOUNDS (also if `from` is not made of whole blocks); else as
+/// ::clump_rma_put.
 ///
 /// # Safety
 /// `to` are strides, `from` has `bytes` bytes.
@@ -67,7 +68,7 @@ pub unsafe extern "C" fn clump_rma_put_strided(
 /// Errors: ::CLUMP_ERR_BOUNDS (also if `to` does not hold whole blocks); else as ::clump_rma_get.
 ///
 /// # Safety
-/// `from` are strides, `to` has room for `bytes` bytes.
+/// `from` are strides, `to` has space for `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clump_rma_get_strided(
     target: *mut clump_target,
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn clump_rma_get_strided(
     })
 }
 
-/// Writes `from`, `bytes` bytes, to `offset`, and then a signal: whoever waits for that
+/// Writes `from`, `bytes` bytes, to `offset`, and then a signal: a rank that waits for that
 /// (::clump_rma_wait_until_u64), or reads it by ::CLUMP_LOAD, sees what was put.
 ///
 /// Errors: as ::clump_rma_put.
@@ -116,8 +117,9 @@ pub unsafe extern "C" fn clump_rma_put_signal(
     })
 }
 
-/// Writes a word of 8 bytes at `offset`, or adds to it if `adds` is not 0, and wakes the segment's rank if it
-/// waits. Behind everything that this thread has put to that node if ::clump_rma_fence came between.
+/// Writes a word of 8 bytes at `offset`, or adds to it if `adds` is not 0, and wakes the segment's
+/// rank if it waits. Ordered after everything that this thread has put to that node if
+/// ::clump_rma_fence came between.
 ///
 /// Errors: as ::clump_rma_put; ::CLUMP_ERR_ALIGNMENT.
 #[unsafe(no_mangle)]

@@ -11,15 +11,15 @@ thread_local! {
 
 static LAST: AtomicU32 = AtomicU32::new(0);
 
-/// A thread.
+/// Per-thread state.
 #[derive(Debug)]
 struct ThisThread {
     number: Cell<u32>,
-    /// Handlers of it that run, one inside of the other.
+    /// Number of its handlers that run, one inside the other.
     depth: Cell<u32>,
 }
 
-/// The number of this thread, from 1; no other thread has had it or will.
+/// Returns the number of this thread, from 1; no other thread ever has the same.
 #[inline(always)]
 pub(crate) fn number() -> u32 {
     ME.with(|me| match me.number.get() {
@@ -30,18 +30,19 @@ pub(crate) fn number() -> u32 {
 
 #[cold]
 fn first(me: &ThisThread) -> u32 {
-    // Four thousand million threads would have to have called this library.
+    // It wraps only after 2^32 threads have called this library.
     let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     me.number.set(number);
     number
 }
 
-/// Whether a handler runs in this thread.
+/// Returns true if a handler runs in this thread.
 pub(crate) fn is_handling() -> bool {
     ME.with(|me| me.depth.get() > 0) || crate::am2::is_handling()
 }
 
-/// Where this thread keeps what it is: in a shared library, finding that takes a call. Only for this thread.
+/// Pointer to this thread's state, kept because in a shared library finding it takes a call. Only
+/// for this thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThreadState(*const ThisThread);
 
@@ -52,7 +53,7 @@ impl ThreadState {
     }
 }
 
-/// A handler runs in this thread, while this lives.
+/// Marks that a handler runs in this thread, while this lives.
 #[derive(Debug)]
 pub(crate) struct Handling(*const ThisThread);
 
@@ -69,11 +70,13 @@ impl Handling {
 
     #[inline(always)]
     fn me(&self) -> &ThisThread {
-        // SAFETY: what `begin` was given; it lies there until the thread ends, and is nobody else's.
+        // SAFETY: what `begin` was given; it lies there until the thread ends, and belongs to this
+        // thread alone.
         unsafe { &*self.0 }
     }
 
-    /// The number of this thread. Whoever runs a handler has called this library, and so has one.
+    /// Returns the number of this thread. A thread that runs a handler has called this library, and
+    /// so has one.
     #[inline(always)]
     pub(crate) fn thread(&self) -> u32 {
         self.me().number.get()
@@ -88,28 +91,29 @@ impl Drop for Handling {
     }
 }
 
-/// What belongs to a thread, oldest first. When the thread ends it is closed, newest first.
+/// Objects that belong to a thread, oldest first. They are closed when the thread ends, newest
+/// first.
 #[derive(Debug)]
 struct Owned(Vec<(&'static Slot, Close)>);
 
 impl Drop for Owned {
     fn drop(&mut self) {
-        // A child by `fork` has a copy of these, and they are its parent's.
+        // A child by `fork` has a copy of these, but they belong to its parent.
         if clump_os::forked::is_child() {
             return;
         }
-        // Newest first: a lock goes before what it is reached through. What is in use, because the thread
-        // ends inside of a handler, stays for ever.
+        // Newest first: a lock is closed before the object it is reached through. An object in use,
+        // because the thread ends inside a handler, stays for ever.
         for (slot, close) in std::mem::take(&mut self.0).into_iter().rev() {
             let closed = close(slot);
-            // Another thread may lie in the same place.
+            // Another thread may get the same thread pointer.
             slot.inline.clear();
             let _ = closed;
         }
     }
 }
 
-/// Notes an object of this thread. One that ends already leaves it for ever.
+/// Records an object of this thread. An object of a thread that is ending already is never closed.
 pub(crate) fn own(slot: &'static Slot, close: Close) {
     let _ = OWNED.try_with(|owned| {
         if let Ok(mut owned) = owned.try_borrow_mut() {
@@ -118,7 +122,7 @@ pub(crate) fn own(slot: &'static Slot, close: Close) {
     });
 }
 
-/// Forgets it.
+/// Removes an object from this thread's list.
 pub(crate) fn disown(slot: &'static Slot) {
     let _ = OWNED.try_with(|owned| {
         if let Ok(mut owned) = owned.try_borrow_mut()
@@ -129,12 +133,12 @@ pub(crate) fn disown(slot: &'static Slot) {
     });
 }
 
-/// Objects of this thread.
+/// Returns the number of objects of this thread.
 pub(crate) fn owned() -> usize {
     OWNED.try_with(|owned| owned.try_borrow().map_or(0, |owned| owned.0.len())).unwrap_or(0)
 }
 
-/// Closes everything of this thread, newest first; false if something is in use.
+/// Closes all objects of this thread, newest first; false if one is in use.
 pub(crate) fn close_all() -> bool {
     let taken = OWNED.try_with(|owned| owned.try_borrow().map(|owned| owned.0.clone()));
     let all = taken.ok().and_then(std::result::Result::ok).unwrap_or_default();

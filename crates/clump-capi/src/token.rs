@@ -1,4 +1,4 @@
-//! What a handler may do: answer once, queue requests, say that it failed.
+//! The rights of a handler: to reply once, to defer requests, to report a failure.
 
 use crate::border::{guard, guard_or, hot};
 use crate::endpoint::{SharedEndpointHandle, ThreadEndpoint, clump_name, destination};
@@ -11,13 +11,13 @@ use clump::am::{Handler, Payload, Token};
 use clump_os::sync::Ordering;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-/// A handler's view of the message that woke it: the right to answer once, and to queue requests. Valid in
-/// its handler's thread, until the handler returns.
+/// A handler's view of the message that it handles: the right to reply once, and to defer requests.
+/// Valid in its handler's thread, until the handler returns.
 #[derive(Debug)]
 pub struct clump_token(());
 
-/// What is behind a token while its handler runs. It refers to what came in: a copy of what has just been written in
-/// smaller pieces would wait until all of that has reached the cache.
+/// The state behind a token while its handler runs. It refers to the incoming message: a copy of
+/// data just written in smaller stores would wait until all of them have reached the cache.
 #[derive(Debug)]
 pub(crate) struct Live<'a, 'b> {
     token: &'a mut Token<'b>,
@@ -32,13 +32,13 @@ impl<'a, 'b> Live<'a, 'b> {
         Self { token, payload, replied: false, failure: None }
     }
 
-    /// What the handler said in the end.
+    /// Returns the handler's result.
     #[inline(always)]
     pub(crate) fn outcome(self) -> std::result::Result<(), Box<str>> {
         self.failure.map_or(Ok(()), Err)
     }
 
-    /// The right to answer, which is used up.
+    /// Takes the right to reply, which is used up.
     #[inline(always)]
     fn reply(&mut self) -> Result<Token<'_>> {
         if !self.token.may_reply() {
@@ -48,7 +48,7 @@ impl<'a, 'b> Live<'a, 'b> {
         Ok(self.token.take_reply())
     }
 
-    /// Answers if nothing is in the way.
+    /// Replies if that is possible at once.
     #[inline(always)]
     fn reply_at_once(&mut self, handler: Handler, words: &[u64]) -> bool {
         let replied = self.token.reply_at_once(handler, words);
@@ -66,7 +66,7 @@ impl<'a, 'b> Live<'a, 'b> {
     }
 }
 
-/// Does something with a token.
+/// Runs `run` with the state behind a token.
 #[inline(always)]
 fn with<R>(
     token: *const clump_token,
@@ -79,17 +79,19 @@ fn with<R>(
     if live.is_null() || !slot.is_handling_here() {
         return Err(late());
     }
-    // SAFETY: it is on the stack of the handler's caller, in this thread, and used by this call alone: a
-    // handler's endpoint runs no other handler meanwhile, and `run` calls nothing of the program.
+    // SAFETY: it is on the stack of the handler's caller, in this thread, and used by this call
+    // alone: a handler's endpoint runs no other handler meanwhile, and `run` calls nothing of the
+    // program.
     run(unsafe { &mut *live })
 }
 
-/// What is behind a token of an endpoint of this thread alone, whose handler runs: the short way of what is done most.
+/// Returns the state behind a token of an endpoint of this thread alone, whose handler runs: the
+/// fast path.
 #[inline(always)]
 fn mine<'a>(token: *const clump_token) -> Option<&'a mut Live<'a, 'a>> {
     let slot = Slot::at(token.cast()).filter(|slot| slot.inline.is_handling_here())?;
     let live: *mut Live<'_, '_> = slot.live.load(Ordering::Relaxed).cast();
-    // SAFETY: as in `with`; null for what runs for messages that came back.
+    // SAFETY: as in `with`; null in the function for returned messages.
     unsafe { live.as_mut() }
 }
 
@@ -110,20 +112,20 @@ fn late() -> Fault {
     Fault::new(S::CLUMP_ERR_TOKEN, what)
 }
 
-/// The endpoint that sent the message; 0 if it failed.
+/// Returns the endpoint that sent the message; 0 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_token_from(token: *const clump_token) -> clump_name {
     guard_or(0, || with(token, |live| Ok(live.token.from().to_bits())))
 }
 
-/// 1 if the message is a request that has not been answered, 0 if there is nobody to answer (any more).
+/// Returns 1 if the message is a request that has not been replied to, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_token_may_reply(token: *const clump_token) -> c_int {
     guard(|| with(token, |live| Ok(c_int::from(live.token.may_reply()))))
 }
 
-/// Where in this endpoint's segment the bytes of a long message lie: written to `offset`. Gives 1, or 0 for a
-/// message that is not long.
+/// Writes the offset of a long message's bytes in this endpoint's segment to `offset`. Returns 1,
+/// or 0 for a message that is not long.
 ///
 /// # Safety
 /// `offset` is null or a place to write to.
@@ -138,8 +140,8 @@ pub unsafe extern "C" fn clump_token_offset(token: *const clump_token, offset: *
     })
 }
 
-/// Says that the handler failed: the call that ran it fails with ::CLUMP_ERR_HANDLER_FAILED and `why` (or
-/// null). The message counts as handled.
+/// Reports that the handler failed: the call that ran it fails with ::CLUMP_ERR_HANDLER_FAILED and
+/// `why` (or null). The message counts as handled.
 ///
 /// # Safety
 /// `why` is null or a string.
@@ -156,10 +158,11 @@ pub unsafe extern "C" fn clump_token_fail(token: *mut clump_token, why: *const c
     })
 }
 
-/// Answers with `nwords` words (at most 8). ::clump_reply is easier to write.
+/// Replies with `nwords` words (at most 8). ::clump_reply is easier to write.
 ///
 /// Errors: ::CLUMP_ERR_TOKEN (replied before, message is a reply, handler has returned),
-/// ::CLUMP_ERR_TOO_LONG. Whether it arrives: a reply that nobody reads comes back.
+/// ::CLUMP_ERR_TOO_LONG. Success does not mean delivery: a reply that is never read is returned to
+/// sender.
 ///
 /// # Safety
 /// `given` are `nwords` words.
@@ -180,7 +183,7 @@ pub unsafe extern "C" fn clump_reply_words(
     })
 }
 
-/// Apart, so that the short way is short.
+/// Slow path of [`clump_reply_words`], kept out of line.
 #[cold]
 #[inline(never)]
 fn reply_slowly(token: *const clump_token, handler: Handler, words: &[u64]) -> Result<c_int> {
@@ -188,7 +191,7 @@ fn reply_slowly(token: *const clump_token, handler: Handler, words: &[u64]) -> R
     Ok(0)
 }
 
-/// Answers with words and a payload of at most ::clump_max_medium bytes, which is copied.
+/// Replies with words and a payload of at most ::clump_max_medium bytes, which is copied.
 /// ::clump_reply_bulk is easier to write.
 ///
 /// Errors: as ::clump_reply_words.
@@ -220,8 +223,8 @@ pub unsafe extern "C" fn clump_reply_bulk_words(
     })
 }
 
-/// Deposits a payload of any length at `offset` of the requester's segment, and answers with words; comes
-/// back when the segment does not hold it. ::clump_reply_long is easier to write.
+/// Deposits a payload of any length at `offset` of the requester's segment, and replies with words;
+/// returned to sender when it does not fit into the segment. ::clump_reply_long is easier to write.
 ///
 /// Errors: as ::clump_reply_words.
 ///
@@ -246,11 +249,11 @@ pub unsafe extern "C" fn clump_reply_long_words(
     })
 }
 
-/// Queues a request, to be sent after this handler has returned, which is what makes requests from handlers
+/// Queues a request, to be sent after this handler has returned, which makes requests from handlers
 /// safe. ::clump_defer is easier to write.
 ///
-/// Errors: ::CLUMP_ERR_LIMIT (too many are queued), ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_TOKEN. A destination
-/// that is not mapped is an error of the call that sends it.
+/// Errors: ::CLUMP_ERR_LIMIT (too many are queued), ::CLUMP_ERR_TOO_LONG, ::CLUMP_ERR_TOKEN. A
+/// destination that is not mapped is an error of the call that sends it.
 ///
 /// # Safety
 /// `given` are `nwords` words.
@@ -271,8 +274,8 @@ pub unsafe extern "C" fn clump_defer_words(
     })
 }
 
-/// The same with a payload of at most ::clump_max_medium bytes, which is copied. ::clump_defer_bulk is
-/// easier to write.
+/// Queues a request as ::clump_defer_words does, with a payload of at most ::clump_max_medium
+/// bytes, which is copied. ::clump_defer_bulk is easier to write.
 ///
 /// # Safety
 /// `payload` has `payload_bytes` bytes, `given` are `nwords` words.

@@ -1,4 +1,5 @@
-//! Words of segments: atomic operations of all kinds, at once or begun, and waiting for a word.
+//! Words of segments: atomic operations of all kinds, blocking or split-phase, and waiting for a
+//! word.
 
 use crate::border::{guard, guard_pointer};
 use crate::fault::{Result, null, range};
@@ -8,15 +9,15 @@ use clump::rma::{AtomicOp, Comparison, Pending, Target, Word};
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 
-/// What is done to a word.
+/// Atomic operations on a word.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum clump_atomic {
     /// Reads it, and sees what its writer wrote before it.
     CLUMP_LOAD = 0,
-    /// Writes it, so that who reads it by ::CLUMP_LOAD sees what was written before.
+    /// Writes it; a reader that reads it by ::CLUMP_LOAD sees what was written before.
     CLUMP_STORE = 1,
-    /// Writes it and gives what was there.
+    /// Writes it and returns its old value.
     CLUMP_SWAP = 2,
     /// Writes the operand if the word is the other operand.
     CLUMP_COMPARE_SWAP = 3,
@@ -34,7 +35,7 @@ pub enum clump_atomic {
     CLUMP_MOST = 9,
 }
 
-/// How a word is compared with a value.
+/// Comparisons of a word with a value.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum clump_comparison {
@@ -48,11 +49,12 @@ pub enum clump_comparison {
     CLUMP_AT_MOST = 3,
 }
 
-/// An operation that has begun, and gives a word when it has happened. Belongs to the thread that began it.
+/// An operation that has begun, and returns a word when it is complete. Belongs to the thread that
+/// began it.
 #[derive(Debug)]
 pub struct clump_pending(());
 
-/// What is behind a ::clump_pending.
+/// The object behind a ::clump_pending.
 #[derive(Debug)]
 pub(crate) struct PendingHandle(RefCell<Option<PendingKind>>);
 
@@ -73,7 +75,7 @@ fn operation(op: c_int) -> Result<AtomicOp> {
     known.ok_or_else(|| range("an operation", op, "one of clump_atomic"))
 }
 
-/// The comparison of a number.
+/// Returns the comparison of a number.
 pub(crate) fn comparison(number: c_int) -> Result<Comparison> {
     Ok(match number {
         0 => Comparison::Equal,
@@ -126,14 +128,15 @@ fn apply<T: Word>(
     Ok(())
 }
 
-/// Does `op` (a ::clump_atomic) to the word of 8 bytes at `offset` of a segment, with `operand`, and for
-/// ::CLUMP_COMPARE_SWAP with `other`, which the word is compared with. What the word was before is written to
-/// `old`; if that is null, the operation is only begun, and ::clump_rma_quiet tells that it has happened (but
-/// for ::CLUMP_COMPARE_SWAP, which is waited for). After ::CLUMP_STORE, `old` is what was stored.
+/// Does `op` (a ::clump_atomic) to the word of 8 bytes at `offset` of a segment, with `operand`,
+/// and for ::CLUMP_COMPARE_SWAP with `other`, which the word is compared with. The old value of the
+/// word is written to `old`. If that is null, the operation is only begun, and ::clump_rma_quiet
+/// waits until it is complete (except ::CLUMP_COMPARE_SWAP, which is waited for). After
+/// ::CLUMP_STORE, `old` is what was stored.
 ///
-/// Errors: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT (offset no multiple of 8), ::CLUMP_ERR_SEGMENT,
-/// ::CLUMP_ERR_OWNER_DIED, ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_ARGUMENT (no such operation, or
-/// ::CLUMP_LOAD to nowhere).
+/// Errors: ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT (offset no multiple of 8),
+/// ::CLUMP_ERR_SEGMENT, ::CLUMP_ERR_OWNER_DIED, ::CLUMP_ERR_NODE_LOST, ::CLUMP_ERR_RANK_DIED,
+/// ::CLUMP_ERR_ARGUMENT (no such operation, or ::CLUMP_LOAD to nowhere).
 ///
 /// # Safety
 /// `old` is null or a place to write to.
@@ -155,7 +158,7 @@ pub unsafe extern "C" fn clump_rma_atomic_u64(
     })
 }
 
-/// The same to a word of 4 bytes, at a multiple of 4.
+/// Does ::clump_rma_atomic_u64 to a word of 4 bytes, at a multiple of 4.
 ///
 /// # Safety
 /// `old` is null or a place to write to.
@@ -181,10 +184,10 @@ fn begun(kind: PendingKind) -> Result<*mut clump_pending> {
     Ok(Slot::fill(PendingHandle(RefCell::new(Some(kind))))?.pointer())
 }
 
-/// Begins to write `from`, `bytes` bytes, to `offset` of a segment; `from` may be used again when this returns.
-/// What it gives is waited for, or dropped.
+/// Begins to write `from`, `bytes` bytes, to `offset` of a segment; `from` may be reused when this
+/// returns. The pending operation is waited for, or dropped.
 ///
-/// Gives null if it failed: as ::clump_rma_put.
+/// Returns null on failure: as ::clump_rma_put.
 ///
 /// # Safety
 /// `from` has `bytes` bytes.
@@ -202,9 +205,10 @@ pub unsafe extern "C" fn clump_rma_put_start(
     })
 }
 
-/// Begins ::clump_rma_atomic_u64. What it gives is waited for, which gives what the word was, or dropped.
+/// Begins ::clump_rma_atomic_u64. The pending operation is waited for, which returns the old value
+/// of the word, or dropped.
 ///
-/// Gives null if it failed: as that.
+/// Returns null on failure: as that.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_rma_atomic_start_u64(
     target: *mut clump_target,
@@ -238,7 +242,7 @@ pub extern "C" fn clump_rma_atomic_start_u32(
     })
 }
 
-/// 1 if an operation has happened, or failed; 0 if not yet. Polls.
+/// Returns 1 if an operation is complete, or failed; 0 if not yet. Polls.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_pending_test(pending: *mut clump_pending) -> c_int {
     guard(|| {
@@ -254,8 +258,8 @@ pub extern "C" fn clump_pending_test(pending: *mut clump_pending) -> c_int {
     })
 }
 
-/// Waits until an operation has happened, writes what it gives to `value` (if that is not null; a put gives
-/// nothing, and 0 is written), and closes it, also if it failed.
+/// Waits until an operation is complete, writes its result to `value` (if that is not null; a put
+/// has no result, and 0 is written), and closes it, also if it failed.
 ///
 /// Errors: as ::clump_rma_get; ::CLUMP_ERR_ALIGNMENT.
 ///
@@ -276,15 +280,15 @@ pub unsafe extern "C" fn clump_pending_wait(pending: *mut clump_pending, value: 
     })
 }
 
-/// Lets an operation happen without waiting for it. Null does nothing.
+/// Lets an operation complete without waiting for it. Null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_pending_drop(pending: *mut clump_pending) -> c_int {
     close::<PendingHandle>(pending.cast_const().cast())
 }
 
-/// Waits until the word of 8 bytes at `offset` of a segment of this node compares so (::clump_comparison) to
-/// `value`, and writes it to `seen`, if that is not null. Signals to a segment wake its own rank at once, and
-/// others of the node after some milliseconds.
+/// Waits until the word of 8 bytes at `offset` of a segment of this node compares to `value` as
+/// `how` (a ::clump_comparison) says, and writes it to `seen`, if that is not null. Signals to a
+/// segment wake its own rank at once, and others of the node after some milliseconds.
 ///
 /// Errors: ::CLUMP_ERR_SEGMENT (it is on another node), ::CLUMP_ERR_BOUNDS, ::CLUMP_ERR_ALIGNMENT,
 /// ::CLUMP_ERR_RANK_DIED, ::CLUMP_ERR_ARGUMENT.

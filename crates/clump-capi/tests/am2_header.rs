@@ -1,4 +1,4 @@
-//! The calls of Active Messages II for each number of arguments are those that the generator gives.
+//! Compares `clump/am2_calls.h` with the output of its generator.
 
 #[path = "../examples/am2_calls/text.rs"]
 mod text;

@@ -1,4 +1,4 @@
-//! The headers in the tree are those that the sources give.
+//! Compares the headers in the tree with those generated from the sources.
 
 #[path = "../examples/headers/generate.rs"]
 mod generate;

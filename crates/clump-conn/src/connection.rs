@@ -14,27 +14,28 @@ use clump_os::clock;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-/// How long connecting waits for an answer, if nobody says otherwise.
+/// Default time for which connecting waits for an answer.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// How long a connection that is dropped waits until what was sent has left.
+/// Maximum time for which dropping a connection waits until its messages have left.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What a receive found.
+/// Result of a receive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
     /// The next message.
     Message(Vec<u8>),
-    /// None is there yet.
+    /// No message has arrived yet.
     Nothing,
-    /// The other side has sent all that it will, and everything was received.
+    /// The other side has finished sending, and everything was received.
     End,
 }
 
-/// One side of a connection: messages of up to 1 GiB, each received exactly once by the other side, in the
-/// order that was asked for (paper 002, sections 2.2 and 2.3).
+/// One side of a connection: messages of up to 1 GiB, each received exactly once by the other side,
+/// in the order that was chosen (paper 002, sections 2.2 and 2.3).
 ///
-/// Any thread may use it; messages that several send at once follow each other. Calls that block handle what
-/// arrives for this rank meanwhile. Dropping it closes it; what was sent before is received.
+/// Any thread may use it; messages that several threads send at once follow each other. Calls that
+/// block handle messages for this rank meanwhile. Dropping it closes it; messages sent before are
+/// received.
 pub struct Connection {
     hub: Arc<Hub>,
     line: Arc<ConnectionLine>,
@@ -46,7 +47,7 @@ impl Connection {
         Self { hub, line, way }
     }
 
-    /// The other side.
+    /// Returns the other side.
     pub fn peer(&self) -> Peer {
         self.way.peer(&self.hub)
     }
@@ -54,14 +55,15 @@ impl Connection {
     /// Sends a message; blocks while the other side has too much that its program has not received.
     ///
     /// # Errors
-    /// The connection has ended, this side has finished, or the message is too long. When waiting fails for
-    /// another reason (another endpoint's handler), a message that has begun goes on by itself.
+    /// The connection has ended, this side has finished, or the message is too long. When waiting
+    /// fails for another reason (another endpoint's handler), a message that has begun is completed
+    /// in the background.
     pub fn send(&self, message: &[u8]) -> Result<()> {
         self.send_until(message, None).map(drop)
     }
 
-    /// Sends a message if there is room now, at least for its beginning: the rest is copied then, and sent
-    /// by later calls for any connection of this rank. Never blocks.
+    /// Sends a message if there is space now, at least for its beginning: the rest is copied then,
+    /// and sent by later calls for any connection of this rank. Never blocks.
     ///
     /// # Errors
     /// As [`Connection::send`].
@@ -70,7 +72,7 @@ impl Connection {
         self.send_until(message, Some(0))
     }
 
-    /// The same, once there is room within `limit`.
+    /// Sends a message if there is space within `limit`, at least for its beginning.
     ///
     /// # Errors
     /// As [`Connection::send`].
@@ -107,7 +109,7 @@ impl Connection {
         Ok(SendAttempt::Sent)
     }
 
-    /// The right to send, once no other thread has it; `None` when the time is over.
+    /// Returns the right to send, once no other thread has it; `None` when the time has passed.
     fn sender(&self, until: Option<u64>) -> Result<Option<MutexGuard<'_, ()>>> {
         let mut sender = self.line.try_sender();
         if sender.is_none() {
@@ -140,7 +142,8 @@ impl Connection {
         wait(&self.hub, &[(&self.way, &self.line)], until, ready)
     }
 
-    /// The next message; `None` once the other side has finished or closed, and everything was received.
+    /// Returns the next message; `None` once the other side has finished or closed, and everything
+    /// was received.
     ///
     /// # Errors
     /// The other side is gone without having finished, and everything that arrived was received.
@@ -151,7 +154,7 @@ impl Connection {
         }
     }
 
-    /// What is there now. Never blocks.
+    /// Returns the next message if one has arrived. Never blocks.
     ///
     /// # Errors
     /// As [`Connection::recv`].
@@ -165,14 +168,14 @@ impl Connection {
         if !self.line.state().is_ready()
             && let Some(end) = self.way.gone(&self.hub)
         {
-            // What it sent before is there now, if it is anywhere.
+            // Its last messages have arrived by now.
             while self.hub.endpoint.poll_network()? > 0 {}
             self.line.end(end);
         }
         Ok(self.take()?.unwrap_or(Received::Nothing))
     }
 
-    /// The next message, if it comes within `limit`.
+    /// Returns the next message, if it comes within `limit`.
     ///
     /// # Errors
     /// As [`Connection::recv`].
@@ -185,20 +188,20 @@ impl Connection {
             if let Some(received) = self.take()? {
                 return Ok(received);
             }
-            // Another thread may be quicker.
+            // Another thread may take the message first.
             if !self.wait(until, || Ok(self.line.state().is_ready()))? {
                 return Ok(Received::Nothing);
             }
         }
     }
 
-    /// Takes what is ready; `None` when that is nothing.
+    /// Takes a message, the end or an error if one is ready; else `None`.
     fn take(&self) -> Result<Option<Received>> {
         let mut state = self.line.state();
         if let Some(message) = state.inbound.poll_message() {
             let due = state.inbound.wants_credit() && state.end.is_none();
             drop(state);
-            // What goes wrong with that is no reason to lose the message: a later call meets it again.
+            // A failure to send credit must not lose the message: a later call meets it again.
             let through: RouteThroughHub<'_> = (&self.hub, &self.way);
             if due && !matches!(send_due(&through, &self.line), Ok(true)) {
                 self.mark_due();
@@ -221,7 +224,7 @@ impl Connection {
         }
     }
 
-    /// Whether a receive would give something at once: a message, the end, or an error.
+    /// Returns true if a receive would return at once: a message, the end, or an error.
     pub fn is_ready(&self) -> bool {
         self.line.state().is_ready()
     }
@@ -230,8 +233,8 @@ impl Connection {
         (&self.hub, &self.way, &self.line)
     }
 
-    /// Says that this side sends no more: the other receives what was sent, and then the end. Blocks until
-    /// what was sent has left. Receiving goes on.
+    /// Ends sending from this side: the other receives what was sent, and then the end. Blocks
+    /// until what was sent has left. Receiving goes on.
     ///
     /// # Errors
     /// The connection has ended.
@@ -240,7 +243,8 @@ impl Connection {
         if self.tell_last(ask::FINISH, None)? { Ok(()) } else { self.check_open() }
     }
 
-    /// Sends the rest of what was taken over, and the last word; whether that was said.
+    /// Sends the rest of a message that was taken over, and then FINISH or CLOSE; returns true if
+    /// that was sent.
     fn tell_last(&self, handler: u8, until: Option<u64>) -> Result<bool> {
         let Self { hub, line, way } = self;
         let through: RouteThroughHub<'_> = (hub, way);
@@ -258,12 +262,12 @@ impl Connection {
         flushed.map(|_| told)
     }
 
-    /// Closes the connection: the other side receives what was sent, and then the end; what it sent and this
-    /// side has not received is lost. Blocks until what was sent has left, as sending does; dropping does the same
-    /// for 2 s at most, and then breaks off.
+    /// Closes the connection: the other side receives what was sent, and then the end. Messages
+    /// from it that this side has not received are lost. Blocks until what was sent has left, as
+    /// sending does; dropping does the same for 2 s at most, and then breaks off.
     ///
     /// # Errors
-    /// What was sent has not left, because the other side is gone.
+    /// The other side is gone before everything sent has left.
     pub fn close(self) -> Result<()> {
         let broken = self.hang_up(None);
         match self.line.state().end.filter(|&why| why != End::Closed) {
@@ -280,7 +284,7 @@ impl Connection {
         let until = linger.map(after);
         let mut sender = None;
         let had = self.wait(until, || {
-            // Another thread may be sending what was left to it.
+            // Another thread may be sending the rest of a message.
             sender = sender.take().or_else(|| self.line.try_sender());
             Ok(sender.is_some())
         });
@@ -290,7 +294,7 @@ impl Connection {
             && let ConnectionRoute::Near(near) = &self.way
             && !self.line.has_ended()
         {
-            // There was no room for it: the hub says it when there is.
+            // There was no space for it: the hub sends it later.
             let mut state = self.line.state();
             let (messages, broken) = (state.outbound.finish(), state.rest.is_some());
             let notice = Notice::hang_up(near.peer, state.theirs, near.number);
@@ -322,12 +326,12 @@ impl std::fmt::Debug for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // The connection is the rank's, not its child's by `fork`.
+        // The connection belongs to the rank, not to its child by `fork`.
         if clump_os::forked::is_child() {
             return;
         }
         let linger = if std::thread::panicking() { Duration::ZERO } else { LINGER };
-        // Nobody is left to be told.
+        // No caller is left to report the error to.
         let _ = self.hang_up(Some(linger));
     }
 }

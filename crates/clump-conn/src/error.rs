@@ -1,4 +1,4 @@
-//! What can go wrong with connections, and whose fault it is.
+//! Errors of connections, and why a connection ended.
 
 use crate::port::Port;
 use std::fmt;
@@ -28,7 +28,7 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Why a connection has ended, other than by both sides being done.
+/// Reasons why a connection has ended, other than both sides having finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// The other side closed it: it takes no more messages.
@@ -39,7 +39,7 @@ pub enum End {
     PeerDied,
     /// The other side's rank finalized without closing it.
     PeerLeft,
-    /// Nothing was heard of the other job for as long as that is allowed.
+    /// No packet of the other job arrived for the allowed silence.
     Silent,
     /// The other side sent what no correct peer sends.
     Nonsense,
@@ -61,12 +61,12 @@ impl fmt::Display for End {
     }
 }
 
-/// Why nobody took a connection.
+/// Reasons why a connection was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody listens there.
+    /// No rank listens there.
     NoListener,
-    /// As many wait to be accepted as the listener lets wait.
+    /// The listener's queue of waiting connections is full.
     QueueFull,
 }
 
@@ -81,55 +81,55 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What went wrong.
+/// An error of this crate.
 #[derive(thiserror::Error)]
 pub enum Error {
-    /// Messages do not work, mostly because a rank died.
+    /// An error of active messages, mostly because a rank died.
     #[error(transparent)]
     Messages(#[from] clump_am::Error),
-    /// Somebody has bound that port.
+    /// A rank has bound that port.
     #[error("{port} of this node is bound by rank {holder}; choose another, or Port::ANY")]
     PortTaken {
         /// The port.
         port: Port,
-        /// Who has it.
+        /// The rank that has bound it.
         holder: u32,
     },
     /// All ports are bound.
     #[error("every port from 49152 on is bound on this node")]
     NoPortFree,
-    /// Port 0 leads nowhere.
+    /// Port 0 cannot be connected to.
     #[error("port 0 leads nowhere; connect to the port that the listener names")]
     NoSuchPort,
     /// The job has no such node.
     #[error("there is no node {node} in this job of {nodes}")]
     NoSuchNode {
-        /// What was asked for.
+        /// The node that was asked for.
         node: u32,
         /// Nodes of the job.
         nodes: u32,
     },
-    /// Nobody took the connection.
+    /// The connection was refused.
     #[error("{port} of {place}: {why}")]
     Refused {
-        /// Where it was to go, a node or another job.
+        /// The target, a node or another job.
         place: ConnectTarget,
         /// The port there.
         port: Port,
-        /// Why.
+        /// The reason.
         why: Refusal,
     },
-    /// Nobody answered in time.
+    /// No answer came in time.
     #[error(
         "{port} of {place}: no answer within {limit:?}; its process has to call its listener, and a token \
          is good only while the listener that gave it lives"
     )]
     NoAnswer {
-        /// Where the connection was to go.
+        /// The target of the connection.
         place: ConnectTarget,
         /// The port there.
         port: Port,
-        /// How long was waited.
+        /// The time that was waited.
         limit: Duration,
     },
     /// The connection has ended.
@@ -137,10 +137,10 @@ pub enum Error {
     Ended {
         /// The other side.
         peer: Peer,
-        /// Why.
+        /// The reason.
         why: End,
     },
-    /// Nothing can be sent after `finish`.
+    /// This side cannot send after `finish`.
     #[error("this side has finished sending on the connection to {0}")]
     Finished(Peer),
     /// A message is too long.
@@ -154,7 +154,7 @@ pub enum Error {
     /// A token cannot be read.
     #[error("this is no token of a listener: {0}; pass on all of what the server printed")]
     BadToken(&'static str),
-    /// Sockets or keys between jobs could not be had.
+    /// Sockets or keys for connections between jobs could not be created.
     #[error("connections between jobs cannot be used: {0}")]
     Between(String),
 }
@@ -165,7 +165,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Where a connection was to go.
+/// The target of a connection attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectTarget {
     /// A node of this job.
@@ -183,5 +183,5 @@ impl fmt::Display for ConnectTarget {
     }
 }
 
-/// What calls of this crate return.
+/// The result of calls of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

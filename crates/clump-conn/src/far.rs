@@ -1,8 +1,9 @@
-//! Connections between jobs: stacks of their own beside the rank's, gates at which other jobs knock, and the
-//! thread that looks after them.
+//! Connections between jobs: stacks of their own beside the rank's, handshake sockets that receive
+//! hellos of other jobs, and the thread that services them.
 //!
-//! No agent tells one job of deaths in another. So silence ends a connection: each side asks the other eight
-//! times in that time, and a thread of this process answers while the program computes.
+//! No agent tells one job of deaths in another. So silence ends a connection: each side sends
+//! keepalives eight times in that time, and a thread of this process answers while the program
+//! computes.
 
 mod connect;
 mod cookie;
@@ -37,22 +38,22 @@ use std::time::Duration;
 
 /// Longest sleep of the thread.
 const NAP_NS: u64 = 200_000_000;
-/// What the alarm is watched under; links and gates count from 1.
+/// Poller token of the alarm; links and handshake sockets count from 1.
 const ALARM: u64 = 0;
 
-/// How two jobs talk.
+/// Settings of a connection between two jobs.
 #[derive(Debug, Clone)]
 pub struct Between {
-    /// Nothing is heard of the other side for so long: the connection has ended.
+    /// Maximum silence of the other side: after it the connection has ended.
     pub silence: Duration,
-    /// How packets are protected. The listener decides, and its token says so.
+    /// Protection of packets. The listener decides, and its token says so.
     pub security: Security,
-    /// What the network is to do wrong, and the seed that decides what it does it to.
+    /// Faults injected into the network, and the seed of the random choice.
     pub faults: Option<(FaultPlan, u64)>,
 }
 
 impl Between {
-    /// What the settings say: `CLUMP_CONN_SILENCE_MS`, and `CLUMP_NET_LOSS_PPM` and its like.
+    /// Reads the settings: `CLUMP_CONN_SILENCE_MS`, and `CLUMP_NET_LOSS_PPM` and its like.
     ///
     /// # Errors
     /// A setting outside of its range.
@@ -87,13 +88,14 @@ struct Shared {
     alarm: Arc<Alarm>,
     links: Mutex<HashMap<u64, (Arc<FarLink>, OwnedFd)>>,
     handshake_sockets: Mutex<HashMap<u64, Arc<HandshakeSocket>>>,
-    /// Of listeners that are gone, while clients come that were answered before.
+    /// Invitations of listeners that are gone, while clients complete handshakes that were answered
+    /// before.
     closed: Mutex<Vec<Arc<Invitation>>>,
     next: AtomicU64,
     ending: AtomicBool,
 }
 
-/// A random incarnation.
+/// Returns a random incarnation.
 fn epoch() -> Result<u32> {
     let random = Secret::<[u8; 4]>::random().map_err(|e| Error::Between(e.to_string()))?;
     Ok(u32::from_le_bytes(*random))
@@ -104,7 +106,7 @@ impl Far {
         Self { context: context.clone(), watch: Mutex::default() }
     }
 
-    /// What the thread knows, which is started if need be.
+    /// Returns the state of the thread, which is started if need be.
     fn shared(&self) -> Result<Arc<Shared>> {
         let mut watch = lock(&self.watch);
         if let Some(watch) = &*watch {
@@ -132,7 +134,8 @@ impl Far {
         Ok(shared)
     }
 
-    /// Lets other jobs knock at `addresses` for the listener of `queue`; gives what lets them in.
+    /// Opens handshake sockets at `addresses` for the listener of `queue`; returns the token that
+    /// admits clients.
     pub(crate) fn invite(
         &self,
         queue: &Arc<Queue>,
@@ -165,7 +168,7 @@ impl Far {
         Ok(Token { port, security: between.security, addresses: bound, secret })
     }
 
-    /// Nobody is let in for that listener any more.
+    /// Admits no client for that listener any more.
     pub(crate) fn close_handshake_sockets(&self, queue: &Arc<Queue>) {
         if let Some(watch) = &*lock(&self.watch) {
             let shared = &watch.shared;
@@ -180,7 +183,7 @@ impl Far {
 
 impl Drop for Far {
     fn drop(&mut self) {
-        // In a child by `fork` there is no such thread.
+        // The thread does not exist in a child by `fork`.
         if clump_os::forked::is_child() {
             return;
         }
@@ -204,13 +207,13 @@ impl Shared {
         handshake_socket: HandshakeSocket,
     ) -> std::result::Result<(), clump_os::OsError> {
         let number = self.number();
-        // Nobody else holds the socket: closing it takes it out of the poller.
+        // Nothing else holds the socket: closing it takes it out of the poller.
         self.poller.add(&handshake_socket.socket, number, Interest::Read)?;
         lock(&self.handshake_sockets).insert(number, Arc::new(handshake_socket));
         Ok(())
     }
 
-    /// Looks after `link` from now on.
+    /// Services `link` from now on.
     fn enter_link(&self, link: Arc<FarLink>) -> Result<()> {
         let unusable = || Error::Between("its socket cannot be watched".into());
         let socket = link.readiness().ok_or_else(unusable)?;
@@ -246,7 +249,7 @@ impl Shared {
         }
     }
 
-    /// Looks after all links; says when the next wants it, and how many there are.
+    /// Services all links; returns the time of the next service, and how many there are.
     fn service_links(&self) -> (u64, usize) {
         let links: Vec<(u64, Arc<FarLink>)> =
             lock(&self.links).iter().map(|(&number, (link, _))| (number, link.clone())).collect();
@@ -271,7 +274,7 @@ impl Shared {
     fn open_handshake_socket(&self, handshake_socket: &HandshakeSocket) {
         let watch = |socket: &UdpSocket| {
             let number = self.number();
-            // Nobody else holds the socket: closing it takes it out of the poller.
+            // Nothing else holds the socket: closing it takes it out of the poller.
             self.poller.add(socket, number, Interest::Read).ok().map(|()| number)
         };
         let hellos = handshake_socket.answer(&watch);
@@ -281,7 +284,7 @@ impl Shared {
         counters.add(Counter::ConnPutOff, hellos.put_off);
     }
 
-    /// What this thread alone counts.
+    /// Returns the counters, which this thread alone writes.
     fn counters(&self) -> Counters<'_> {
         Counters::over(self.context.block().counters())
     }
@@ -296,7 +299,8 @@ impl Shared {
         all
     }
 
-    /// Something came for a handshake: if it shows the client, its connection waits to be accepted.
+    /// Handles packets of a half-open handshake: if one authenticates the client, its connection is
+    /// queued to be accepted.
     fn let_in(&self, number: u64) {
         for invitation in self.invitations() {
             let between = &invitation.between;
@@ -307,7 +311,7 @@ impl Shared {
                 self.counters().add(Counter::ConnRefused, 1);
                 return;
             };
-            // Unwatched it would never be heard.
+            // An unwatched link would never be polled.
             if self.enter_link(link.clone()).is_err() {
                 self.counters().add(Counter::ConnRefused, 1);
             } else if seat.take(PendingConnection::Far(link.clone())) {
@@ -320,7 +324,7 @@ impl Shared {
         }
     }
 
-    /// Gives back what is kept for clients that did not come.
+    /// Frees state of clients that did not complete.
     fn forget_old(&self) {
         let now_ns = clock::now_ns();
         let given_up: u64 = self.invitations().iter().map(|one| one.forget_old(now_ns)).sum();

@@ -1,4 +1,4 @@
-//! A rank's connections within its job: one endpoint, through which all of them go, and who they belong to.
+//! A rank's connections within its job: one endpoint carries all of them.
 
 mod handlers;
 
@@ -19,13 +19,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// Most bytes of one piece, so that no connection holds up others for long.
+/// Maximum number of bytes of one fragment, so that no connection delays others for long.
 pub(crate) const MAX_PIECE: usize = 32 << 10;
 
-/// The hub of each rank of this process, by where its context lies, while it has connections or listeners.
+/// The hub of each rank of this process, by the address of its context, while it has connections or
+/// listeners.
 static HUBS: Mutex<Vec<(usize, Weak<Hub>)>> = Mutex::new(Vec::new());
 
-/// See the module.
+/// The endpoint of a rank for connections, and the state behind them.
 #[derive(Debug)]
 pub(crate) struct Hub {
     pub(crate) context: Arc<RankContext>,
@@ -35,16 +36,16 @@ pub(crate) struct Hub {
     dests: Mutex<HashMap<Name, (Dest, usize)>>,
 }
 
-/// What handlers know: they must not hold the endpoint.
+/// State for handlers, which must not hold the endpoint.
 #[derive(Debug)]
 pub(crate) struct HubState {
     lines: Mutex<HashMap<u64, Known>>,
     queues: Mutex<HashMap<u16, Arc<Queue>>>,
-    /// No more than connections that this rank had, or asked for: each is said once.
+    /// At most as many as connections that this rank had, or requested: each is sent once.
     notices: Mutex<VecDeque<Notice>>,
     /// Connections of this job that have credit to report, or the rest of a message to send.
     due: Mutex<Vec<u64>>,
-    /// Answers to questions after ports, by the question's number.
+    /// Answers to port requests, by the number of the request.
     pub(crate) found: Mutex<HashMap<u64, Option<u64>>>,
     next: AtomicU64,
 }
@@ -56,7 +57,7 @@ pub(crate) struct Known {
     pub(crate) peer: Name,
 }
 
-/// Something to say to a peer of whom nothing else is kept.
+/// A message to a peer of which no other state is kept.
 #[derive(Debug)]
 pub(crate) struct Notice {
     pub(crate) to: Name,
@@ -68,13 +69,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Connections have a virtual network of their own.
+/// Returns the tag of the virtual network that connections have for themselves.
 fn tag(context: &RankContext) -> Tag {
     Tag(context.node().job().id() ^ 0x636f_6e6e_5f70_6f72)
 }
 
 impl HubState {
-    /// A number that nothing of this rank has had.
+    /// Returns a number that no connection or request of this rank has had.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -95,7 +96,7 @@ impl HubState {
         lock(&self.queues).get(&port).cloned()
     }
 
-    /// False when this rank listens at that port.
+    /// Enters the queue of a port; false when this rank listens at that port.
     pub(crate) fn enter_queue(&self, port: u16, queue: &Arc<Queue>) -> bool {
         match lock(&self.queues).entry(port) {
             Entry::Occupied(_) => false,
@@ -123,14 +124,15 @@ impl HubState {
 }
 
 impl Hub {
-    /// The hub of this rank, opened if need be.
+    /// Returns the hub of this rank, and opens it first if need be.
     ///
     /// # Errors
     /// All endpoints of the rank are open.
     pub(crate) fn of(rank: &impl AsContext) -> Result<Arc<Self>> {
         let context = rank.context();
         let mut hubs = lock(&HUBS);
-        // A hub holds its context, so the place is another's only when the hub is gone.
+        // A hub holds its context, so another context can have this address only when the hub is
+        // gone.
         hubs.retain(|(_, hub)| hub.strong_count() > 0);
         let place = Arc::as_ptr(context) as usize;
         let known = hubs.iter().find(|(at, _)| *at == place);
@@ -158,7 +160,7 @@ impl Hub {
         Ok(Self { context, endpoint, book, far, dests })
     }
 
-    /// The way to `name`, which counts how many use it.
+    /// Returns the destination of `name`, and counts its users.
     pub(crate) fn route_to(&self, name: Name) -> Result<Dest> {
         self.route_under(name, tag(&self.context))
     }
@@ -174,7 +176,7 @@ impl Hub {
         Ok(dest)
     }
 
-    /// One user less of the way to `name`.
+    /// Releases one use of the destination of `name`.
     pub(crate) fn release_route(&self, name: Name) {
         let mut dests = lock(&self.dests);
         let Some((dest, users)) = dests.get_mut(&name) else { return };
@@ -182,18 +184,18 @@ impl Hub {
         if *users == 0 {
             let dest = *dest;
             dests.remove(&name);
-            // What was sent is still delivered.
+            // Messages sent before are still delivered.
             let _ = self.endpoint.unmap(dest);
         }
     }
 
-    /// Handles what has arrived, and says what that has made due. Never blocks.
+    /// Handles messages that have arrived, and sends what is due then. Never blocks.
     pub(crate) fn step(&self) -> Result<()> {
         self.endpoint.poll()?;
         self.pump()
     }
 
-    /// Says what is due: credit, rests of messages, notices.
+    /// Sends what is due: credit, rests of messages, notices.
     pub(crate) fn pump(&self) -> Result<()> {
         let mut wrong = Ok(());
         let due = std::mem::take(&mut *lock(&self.book.due));
@@ -231,7 +233,7 @@ impl Hub {
         sent
     }
 
-    /// Sends what a connection owes; false when there was no room for it.
+    /// Sends what a connection owes; false when there was no space for it.
     fn send_due(&self, number: u64, known: &Known) -> Result<bool> {
         let near = LocalRoute { number, peer: known.peer, dest: self.route_to(known.peer)? };
         let told = send_due(&(self, &near), &known.line);
@@ -245,12 +247,12 @@ impl Hub {
     }
 }
 
-/// How long a hub that ends looks for room for last words.
+/// Maximum time for which a hub that is dropped waits for space for its notices.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        // What is left to say is the rank's to say, not its child's by `fork`.
+        // The notices are the rank's to send, not its child's by `fork`.
         if clump_os::forked::is_child() {
             return;
         }
@@ -264,7 +266,7 @@ impl Drop for Hub {
     }
 }
 
-/// Why the connection to rank `rank` is over, if that is what `error` says.
+/// Returns the end of the connection to rank `rank`, if `error` says that this rank is gone.
 pub(crate) fn end_by(error: &clump_am::Error, rank: u32) -> Option<End> {
     match error.kind() {
         ErrorKind::RankLeft(left) if *left == rank => Some(End::PeerLeft),
@@ -273,7 +275,7 @@ pub(crate) fn end_by(error: &clump_am::Error, rank: u32) -> Option<End> {
     }
 }
 
-/// A connection that waited to be accepted is given up.
+/// Gives up a connection that waited to be accepted.
 pub(crate) fn hang_up(book: &HubState, number: u64, known: &Known) {
     book.forget(number);
     let theirs = known.line.state().theirs;
@@ -281,12 +283,14 @@ pub(crate) fn hang_up(book: &HubState, number: u64, known: &Known) {
 }
 
 impl Notice {
-    /// Closes the connection that is `theirs` at the endpoint `to`, and `mine` here.
+    /// Makes a notice that closes the connection that is `theirs` at the endpoint `to`, and `mine`
+    /// here.
     pub(crate) fn hang_up(to: Name, theirs: u64, mine: u64) -> Self {
         Self { to, handler: ask::CLOSE, words: vec![theirs, mine, 0, 0] }
     }
 
-    /// The same, after so many messages, and maybe in the middle of one.
+    /// Adds the number of messages that were sent, and that the last of them is incomplete if
+    /// `broken`.
     pub(crate) fn after(mut self, messages: u64, broken: bool) -> Self {
         self.words.splice(2.., [messages, u64::from(broken)]);
         self

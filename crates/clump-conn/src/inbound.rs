@@ -1,18 +1,19 @@
-//! The receiving side of a connection: pieces become messages, in order or not, within a window.
+//! The receiving side of a connection: reassembles fragments into messages, ordered or not, within
+//! a window.
 //!
-//! Pure. Pieces come in any order and each once (the channel below sees to it); the peer is not trusted
-//! beyond that. What is kept is bounded by the window and one message: only of one message at a time are pieces
-//! given back before it is whole, and only while none is ready.
+//! Pure. Fragments come in any order and each once (the channel below ensures it); the peer is not
+//! trusted beyond that. Memory is bounded by the window and one message: credit for fragments of an
+//! incomplete message is returned for one message at a time only, and only while none is ready.
 
 use crate::port::Order;
 use crate::words::{FragmentHeader, PIECE_COST};
 use std::collections::{BTreeMap, VecDeque};
 
-/// A peer that does not keep to the rules.
+/// A violation of the protocol by the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProtocolViolation;
 
-/// The bytes of a piece, which are copied once.
+/// The bytes of a fragment, which are copied once.
 pub(crate) trait Bytes {
     fn count(&self) -> usize;
     fn append_to(&self, to: &mut Vec<u8>);
@@ -38,55 +39,57 @@ impl Bytes for clump_am::Payload<'_> {
     }
 }
 
-/// A message that is not whole.
+/// A message that is incomplete.
 #[derive(Debug, Default)]
 struct PartialMessage {
     bytes: u64,
     /// Its beginning.
     front: Vec<u8>,
-    /// Pieces behind a gap, by offset.
+    /// Fragments behind a gap, by offset.
     stray: BTreeMap<u64, Vec<u8>>,
-    /// Bytes that are kept of it.
+    /// Number of its bytes that are kept.
     kept: u64,
-    /// What it costs of the window, and has not been given back.
+    /// Its cost in the window for which no credit was returned.
     cost: u64,
 }
 
-/// A whole message and what it costs of the window.
+/// A complete message and its cost in the window.
 #[derive(Debug, PartialEq, Eq)]
 struct CompleteMessage {
     message: Vec<u8>,
     cost: u64,
 }
 
-/// See the module.
+/// The receiving side of a connection.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     order: Order,
     window: u64,
     max_bytes: u64,
     ready: VecDeque<CompleteMessage>,
-    /// Whole messages that wait for their turn.
+    /// Complete messages that wait for their turn.
     early: BTreeMap<u64, CompleteMessage>,
     parts: BTreeMap<u64, PartialMessage>,
-    /// The part whose pieces are given back as they come, until it is whole. A peer sends one message after the
-    /// other: all of those before this one is on its way, so that nothing waits for room that this one has.
+    /// The incomplete message whose fragments return their credit on arrival. A peer sends one
+    /// message after the other: all of those before this one is in flight, so no message waits for
+    /// window that this one has.
     relieved: Option<u64>,
-    /// Number of the message whose turn it is, where order is kept.
+    /// Number of the next message in order, for ordered connections.
     next: u64,
-    /// Whole messages that arrived, ever.
+    /// Number of complete messages that arrived.
     arrived: u64,
-    /// How many the peer sends in all, once it has said so.
+    /// Total number of messages of the peer, once it has announced it.
     total: Option<u64>,
-    /// Cost of what arrived, and of what was given back, ever.
+    /// Total cost of what arrived, and of returned credit.
     taken: u64,
     given_back: u64,
-    /// What the peer knows of the latter.
+    /// The part of the returned credit that the peer knows of.
     reported: u64,
 }
 
 impl Inbound {
-    /// Messages of at most `max_bytes`, of which at most `window` of cost may be kept.
+    /// Makes the receiving side for messages of at most `max_bytes`, of which at most `window` of
+    /// cost may be kept.
     pub(crate) fn new(order: Order, window: u64, max_bytes: u64) -> Self {
         Self {
             order,
@@ -105,7 +108,7 @@ impl Inbound {
         }
     }
 
-    /// Takes in a piece.
+    /// Handles a fragment.
     ///
     /// # Errors
     /// A correct peer does not send it: too much at once, too long, twice, beyond the end.
@@ -122,7 +125,7 @@ impl Inbound {
         let empty = len == 0 && bytes != 0;
         let behind = self.order == Order::Ordered && number < self.next;
         let beyond = self.total.is_some_and(|total| number >= total || self.arrived >= total);
-        // A piece that finds nothing outstanding may be larger than the window.
+        // A fragment that finds nothing outstanding may be larger than the window.
         let most = self.window.max(cost);
         let greedy = self.taken.saturating_sub(self.given_back) > most;
         if end > bytes || bytes > self.max_bytes || empty || behind || beyond || greedy {
@@ -162,7 +165,8 @@ impl Inbound {
         Ok(())
     }
 
-    /// While no message is ready, pieces of one are given back as they come: it may be longer than the window.
+    /// Returns credit for the fragments of one incomplete message while no message is ready: it may
+    /// be longer than the window.
     fn relieve(&mut self) {
         if !self.ready.is_empty() {
             return;
@@ -180,10 +184,10 @@ impl Inbound {
         }
     }
 
-    /// The peer sends so many messages in all.
+    /// Records the total number of messages that the peer sends.
     ///
     /// # Errors
-    /// It has sent more, or has said otherwise.
+    /// It has sent more, or has announced another number.
     pub(crate) fn handle_total(&mut self, total: u64) -> Result<(), ProtocolViolation> {
         let known = self.total.is_none_or(|known| known == total);
         let last = self.parts.last_key_value().map(|(&number, _)| number);
@@ -195,12 +199,12 @@ impl Inbound {
         Ok(())
     }
 
-    /// Whether the peer has said how many messages it sends.
+    /// Returns true if the peer has announced its total number of messages.
     pub(crate) fn knows_total(&self) -> bool {
         self.total.is_some()
     }
 
-    /// The next message.
+    /// Returns the next message.
     pub(crate) fn poll_message(&mut self) -> Option<Vec<u8>> {
         let CompleteMessage { message, cost } = self.ready.pop_front()?;
         self.given_back += cost;
@@ -208,17 +212,18 @@ impl Inbound {
         Some(message)
     }
 
-    /// Whether a message is ready.
+    /// Returns true if a message is ready.
     pub(crate) fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Whether the peer will send nothing more and everything was received.
+    /// Returns true if the peer will send nothing more and everything was received.
     pub(crate) fn is_over(&self) -> bool {
         self.ready.is_empty() && self.total == Some(self.arrived)
     }
 
-    /// What to tell the peer about room, when that is worth a message: a quarter of the window.
+    /// Returns the credit to report to the peer, when that is worth a message: a quarter of the
+    /// window.
     pub(crate) fn poll_credit(&mut self) -> Option<u64> {
         let due = self.wants_credit();
         due.then(|| {
@@ -227,17 +232,17 @@ impl Inbound {
         })
     }
 
-    /// Whether [`Inbound::poll_credit`] has something to tell.
+    /// Returns true if [`Inbound::poll_credit`] has credit to report.
     pub(crate) fn wants_credit(&self) -> bool {
         self.given_back - self.reported >= self.window / 4
     }
 
-    /// The news did not get out: it is due again.
+    /// Records that the credit could not be sent: it is due again.
     pub(crate) fn on_credit_unsent(&mut self) {
         self.reported = self.reported.saturating_sub(self.window);
     }
 
-    /// Bytes that are kept.
+    /// Returns the number of bytes that are kept.
     #[cfg(test)]
     pub(crate) fn memory_bytes(&self) -> usize {
         let parts = self.parts.values();

@@ -1,4 +1,4 @@
-//! What one side of a connection knows, whatever carries it: both directions, and how it ended.
+//! The state of one side of a connection, over any route: both directions, and how it ended.
 
 use crate::error::End;
 use crate::inbound::{Bytes, Inbound};
@@ -7,29 +7,30 @@ use crate::port::Order;
 use crate::words::{FragmentHeader, ask};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// What a connection may keep of messages that were not received, in bytes and 64 for each piece.
+/// Maximum cost of messages that a connection keeps before they are received: bytes, and 64 for
+/// each fragment.
 pub(crate) const WINDOW: u64 = 256 << 10;
-/// How long the last word of a peer may take after what shows that it said it.
+/// Maximum time for the last message of a peer to arrive after its endpoint is known to be closed.
 const LAST_WORD_NS: u64 = 5_000_000_000;
-/// Longest message.
+/// Maximum number of bytes of a message.
 pub(crate) const MAX_MESSAGE: usize = 1 << 30;
 
-/// Which answer to a wish to connect has come.
+/// Answer to a request to connect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectAnswer {
     Queued,
     Refused(u64),
 }
 
-/// See the module.
+/// The state of one side of a connection, shared by all threads.
 #[derive(Debug)]
 pub(crate) struct ConnectionLine {
     state: Mutex<LineState>,
-    /// Held by whoever sends a message, from its first piece to its last.
+    /// Held by the thread that sends a message, from its first fragment to its last.
     sender: Mutex<()>,
 }
 
-/// The state behind the lock, which is held for moments only and never while anything is sent.
+/// The state behind the lock, which is held briefly and never while anything is sent.
 #[derive(Debug)]
 pub(crate) struct LineState {
     pub(crate) inbound: Inbound,
@@ -37,17 +38,17 @@ pub(crate) struct LineState {
     /// The number that the peer gave the connection.
     pub(crate) theirs: u64,
     pub(crate) answer: Option<ConnectAnswer>,
-    /// Why it ended: nothing more can be sent, and only what has arrived can be received.
+    /// Why it ended: nothing more can be sent, and only messages that have arrived can be received.
     pub(crate) end: Option<End>,
-    /// This side has said its last word.
+    /// This side has closed.
     pub(crate) hung_up: bool,
-    /// Since when the peer is known to take nothing, if it has not said so itself.
+    /// The time since which the peer is known to receive nothing, if it has not said so itself.
     doubted_ns: Option<u64>,
-    /// A message whose rest waits for room.
+    /// A message whose rest waits for space.
     pub(crate) rest: Option<Rest>,
 }
 
-/// What is left of a message: what follows its first bytes.
+/// The rest of a message, without its first bytes.
 #[derive(Debug)]
 pub(crate) struct Rest {
     pub(crate) skipped: u64,
@@ -83,7 +84,7 @@ impl ConnectionLine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right to send, unless another thread has it.
+    /// Takes the right to send, unless another thread has it.
     pub(crate) fn try_sender(&self) -> Option<MutexGuard<'_, ()>> {
         match self.sender.try_lock() {
             Ok(sender) => Some(sender),
@@ -92,12 +93,12 @@ impl ConnectionLine {
         }
     }
 
-    /// Whether it ended, for whatever reason: nothing can be sent.
+    /// Returns true if it ended, for any reason: nothing can be sent.
     pub(crate) fn has_ended(&self) -> bool {
         self.state().end.is_some()
     }
 
-    /// Nothing more arrives, for this reason, unless it is known that nothing does.
+    /// Ends the connection for this reason, unless it is cut already.
     pub(crate) fn end(&self, why: End) {
         let mut state = self.state();
         if !state.is_cut() {
@@ -105,14 +106,14 @@ impl ConnectionLine {
         }
     }
 
-    /// The peer's endpoint took nothing more at `now`.
+    /// Records that the peer's endpoint returned a message at `now`.
     pub(crate) fn doubt(&self, now: u64) {
         let mut state = self.state();
         state.end.get_or_insert(End::Closed);
         state.doubted_ns.get_or_insert(now);
     }
 
-    /// A peer that was doubted for long and has not said its last word never will.
+    /// Ends the connection when a peer was doubted for [`LAST_WORD_NS`] and has not sent its total.
     pub(crate) fn handle_time(&self, now: u64) {
         let mut state = self.state();
         if state.doubted_ns.is_some_and(|since| now.saturating_sub(since) >= LAST_WORD_NS)
@@ -123,7 +124,7 @@ impl ConnectionLine {
         }
     }
 
-    /// Takes in a message of the peer; says whether that has made something due.
+    /// Handles a message of the peer; returns true if that has made something due.
     pub(crate) fn handle(
         &self,
         handler: u8,
@@ -159,13 +160,13 @@ impl ConnectionLine {
 }
 
 impl LineState {
-    /// Whether a receive would not have to wait.
+    /// Returns true if a receive would not have to wait.
     pub(crate) fn is_ready(&self) -> bool {
         self.inbound.is_ready() || self.inbound.is_over() || self.is_cut()
     }
 
-    /// Whether nothing more can arrive although the peer has not said that it is done. After a close what it
-    /// sent before may still be on its way.
+    /// Returns true if nothing more can arrive although the peer has not finished. After a close
+    /// its earlier messages may still be in flight.
     pub(crate) fn is_cut(&self) -> bool {
         self.end.is_some_and(|end| end != End::Closed)
     }

@@ -1,4 +1,4 @@
-//! A port that is listened at.
+//! A listener: a port at which a rank accepts connections.
 
 use crate::connection::Connection;
 use crate::error::{Error, Result};
@@ -14,13 +14,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many connections wait to be accepted, if nobody says otherwise.
+/// Default number of connections that wait to be accepted.
 pub const MAX_WAITING: usize = 128;
-/// Where [`Port::ANY`] begins.
+/// First port of [`Port::ANY`].
 const FIRST_ANY: u16 = 49_152;
 
-/// A port of this rank's node at which it accepts connections. Any thread may use it. Dropping it frees the
-/// port; connections that wait are closed, those that were accepted go on.
+/// A port of this rank's node at which it accepts connections. Any thread may use it. Dropping it
+/// frees the port; waiting connections are closed, accepted ones stay open.
 pub struct Listener {
     hub: Arc<Hub>,
     port: Port,
@@ -28,7 +28,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at `port` of this rank's node ([`Port::ANY`]: one that is free); up to [`MAX_WAITING`]
+    /// Listens at `port` of this rank's node ([`Port::ANY`]: a free one); up to [`MAX_WAITING`]
     /// connections wait to be accepted.
     ///
     /// # Errors
@@ -37,7 +37,8 @@ impl Listener {
         Self::bind_with(rank, port, MAX_WAITING)
     }
 
-    /// The same, for so many waiting connections; who comes when they are there is refused.
+    /// Listens as [`Listener::bind`] does, with `max_waiting` waiting connections; further ones are
+    /// refused.
     ///
     /// # Errors
     /// As [`Listener::bind`].
@@ -46,7 +47,7 @@ impl Listener {
         let (node, name) = (hub.context.node(), hub.endpoint.name());
         let queue = Arc::new(Queue::new(max_waiting));
         let claim = |port: u16| {
-            // Who finds the port bound finds the queue.
+            // A client that finds the port bound finds the queue.
             if !hub.book.enter_queue(port, &queue) {
                 return Err(name);
             }
@@ -63,17 +64,17 @@ impl Listener {
         Ok(Self { hub, port, queue })
     }
 
-    /// Where it listens.
+    /// Returns the port that it listens at.
     pub fn port(&self) -> Port {
         self.port
     }
 
-    /// The node that it is on.
+    /// Returns the node that it is on.
     pub fn node(&self) -> u32 {
         self.hub.context.node().node()
     }
 
-    /// The next connection; blocks until there is one.
+    /// Returns the next connection; blocks until there is one.
     ///
     /// # Errors
     /// A rank of this job died.
@@ -85,7 +86,7 @@ impl Listener {
         }
     }
 
-    /// The next connection, if one comes within `limit`.
+    /// Returns the next connection, if one comes within `limit`.
     ///
     /// # Errors
     /// As [`Listener::accept`].
@@ -93,7 +94,7 @@ impl Listener {
         self.accept_until(Some(after(limit)))
     }
 
-    /// The next connection, if one waits. Never blocks.
+    /// Returns the next connection, if one waits. Never blocks.
     ///
     /// # Errors
     /// As [`Listener::accept`].
@@ -107,7 +108,7 @@ impl Listener {
             if let Some(connection) = self.pop()? {
                 return Ok(Some(connection));
             }
-            // Another thread may be quicker.
+            // Another thread may take the connection first.
             if !wait(&self.hub, &[], until, || Ok(!self.queue.is_empty()))? {
                 return Ok(None);
             }
@@ -133,8 +134,9 @@ impl Listener {
         Ok(Some(Connection::over(self.hub.clone(), line, way)))
     }
 
-    /// Lets other jobs connect: the token to hand to them. They are answered at `addresses`, of which the
-    /// port may be 0, for any; name all by which this process is reached. Good until the listener is dropped.
+    /// Lets other jobs connect: returns the token to hand to them. They are answered at
+    /// `addresses`, in which port 0 means any port; name all addresses by which this process is
+    /// reached. Valid until the listener is dropped.
     ///
     /// # Errors
     /// An address cannot be bound.
@@ -142,7 +144,7 @@ impl Listener {
         self.invite_between(addresses, &Between::configured()?)
     }
 
-    /// The same, as `between` says.
+    /// Lets other jobs connect as [`Listener::invite`] does, with the settings of `between`.
     ///
     /// # Errors
     /// As [`Listener::invite`].
@@ -150,7 +152,7 @@ impl Listener {
         self.hub.far.invite(&self.queue, self.port, addresses, between)
     }
 
-    /// Whether a connection waits to be accepted.
+    /// Returns true if a connection waits to be accepted.
     pub fn is_ready(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -168,7 +170,7 @@ impl std::fmt::Debug for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // The listener is the rank's, not its child's by `fork`.
+        // The listener belongs to the rank, not to its child by `fork`.
         if clump_os::forked::is_child() {
             return;
         }
@@ -181,7 +183,8 @@ impl Drop for Listener {
                 PendingConnection::Far(link) => link.hang_up(),
             }
         }
-        // What finds no room now goes with the next call, if any; else the endpoint's end tells.
+        // Messages that find no space now go with the next call, if any; otherwise the end of the
+        // endpoint tells the peers.
         let _ = self.hub.pump();
     }
 }

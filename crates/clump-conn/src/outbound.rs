@@ -1,6 +1,7 @@
-//! The sending side of a connection: which piece goes next, and whether the window lets it.
+//! The sending side of a connection: the next fragment to send, within the window.
 //!
-//! Pure. Messages go one after the other; the peer's window bounds what it has not given back.
+//! Pure. Messages go one after the other; the peer's window bounds the data for which it has not
+//! returned credit.
 
 use crate::words::{FragmentHeader, PIECE_COST};
 
@@ -10,7 +11,7 @@ pub(crate) struct Sending {
     number: u64,
     bytes: u64,
     done: u64,
-    /// An empty message has one piece too.
+    /// True after the first fragment: an empty message has one too.
     begun: bool,
 }
 
@@ -20,18 +21,18 @@ impl Sending {
         self.begun
     }
 
-    /// How many bytes of it are.
+    /// Returns the number of its bytes that were sent.
     pub(crate) fn sent(&self) -> u64 {
         self.done
     }
 
-    /// Whether all of it is.
+    /// Returns true if all of it was sent.
     pub(crate) fn is_done(&self) -> bool {
         self.begun && self.done == self.bytes
     }
 }
 
-/// See the module.
+/// The sending side of a connection.
 #[derive(Debug)]
 pub(crate) struct Outbound {
     window: u64,
@@ -42,7 +43,7 @@ pub(crate) struct Outbound {
 }
 
 impl Outbound {
-    /// Towards a peer that keeps at most `window` of cost.
+    /// Makes the sending side towards a peer that keeps at most `window` of cost.
     pub(crate) fn new(window: u64) -> Self {
         Self { window, next: 0, sent: 0, given_back: 0, finished: false }
     }
@@ -52,8 +53,8 @@ impl Outbound {
         Sending { number: self.next, bytes: bytes as u64, done: 0, begun: false }
     }
 
-    /// The next piece of a message, of at most `most` bytes, if there is room for it: where it begins and
-    /// ends, and its words.
+    /// Returns the next fragment of a message, of at most `most` bytes, if the window has space for
+    /// it: its header and its number of bytes.
     pub(crate) fn poll_fragment(
         &self,
         sending: &Sending,
@@ -65,7 +66,7 @@ impl Outbound {
         let outstanding = self.sent.saturating_sub(self.given_back);
         let room = self.window.saturating_sub(outstanding);
         let left = (sending.bytes - sending.done).min(most as u64);
-        // Many small pieces would cost more than waiting for room.
+        // Many small fragments would cost more than waiting for space.
         let least = (left + PIECE_COST).min(self.window / 8);
         if room < least && outstanding != 0 {
             return None;
@@ -75,7 +76,7 @@ impl Outbound {
         Some((FragmentHeader { number, bytes: sending.bytes, offset: done }, bytes as usize))
     }
 
-    /// A piece of so many bytes is on its way.
+    /// Records that a fragment of `bytes` bytes was sent.
     pub(crate) fn on_sent(&mut self, sending: &mut Sending, bytes: usize) {
         self.sent += PIECE_COST + bytes as u64;
         sending.done += bytes as u64;
@@ -85,18 +86,18 @@ impl Outbound {
         }
     }
 
-    /// The peer has given back so much, ever.
+    /// Records the credit that the peer has returned in total.
     pub(crate) fn handle_credit(&mut self, total: u64) {
         self.given_back = self.given_back.max(total.min(self.sent));
     }
 
-    /// Nothing more will be sent; gives the number of messages.
+    /// Ends sending; returns the number of messages.
     pub(crate) fn finish(&mut self) -> u64 {
         self.finished = true;
         self.next
     }
 
-    /// Whether nothing more will be sent.
+    /// Returns true if no more messages will be sent.
     pub(crate) fn is_finished(&self) -> bool {
         self.finished
     }

@@ -1,13 +1,14 @@
-//! Where connections go, and what they promise.
+//! Ports of nodes, and the order of messages.
 
 use std::fmt;
 
-/// A port of a node, 1 to 65535; as in paper 002, section 2.3, a node's number and a port lead to a process.
+/// A port of a node, 1 to 65535; as in paper 002, section 2.3, a node's number and a port lead to a
+/// process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Port(pub u16);
 
 impl Port {
-    /// To bind: any port from 49152 on that is free.
+    /// Any free port from 49152 on, for binding.
     pub const ANY: Port = Port(0);
 }
 
@@ -17,13 +18,14 @@ impl fmt::Display for Port {
     }
 }
 
-/// In which order messages of a connection are received. Whoever connects chooses, for both directions.
+/// The order in which messages of a connection are received. The connecting side chooses, for both
+/// directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Order {
-    /// As they were sent; one that comes early waits for those before it.
+    /// As they were sent; a message that comes early waits for those before it.
     #[default]
     Ordered,
-    /// As they come: none waits for another.
+    /// As they arrive: no message waits for another.
     Any,
 }
 

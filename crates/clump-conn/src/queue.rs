@@ -6,16 +6,16 @@ use clump_os::sync::{AtomicBool, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// A connection that waits.
+/// A waiting connection.
 #[derive(Debug)]
 pub(crate) enum PendingConnection {
-    /// Of this job, and its number.
+    /// A connection of this job, and its number.
     Near(u64, Known),
-    /// Of another job.
+    /// A connection of another job.
     Far(Arc<FarLink>),
 }
 
-/// What became of one that wants to wait.
+/// Result of queueing a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Queued {
@@ -25,7 +25,7 @@ pub(crate) enum Queued {
     Closed,
 }
 
-/// See the module.
+/// The bounded queue of a listener.
 #[derive(Debug)]
 pub(crate) struct Queue {
     most: usize,
@@ -35,18 +35,18 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct Inner {
     visitors: VecDeque<PendingConnection>,
-    /// Places kept for connections of other jobs that are being made.
+    /// Places reserved for connections of other jobs that are being established.
     reserved: usize,
     closed: bool,
 }
 
 impl Queue {
-    /// A queue for at most `most`.
+    /// Makes a queue for at most `most` connections.
     pub(crate) fn new(most: usize) -> Self {
         Self { most, inner: Mutex::default() }
     }
 
-    /// Lets a connection wait, if there is room.
+    /// Queues a connection, if there is space.
     pub(crate) fn push(&self, visitor: PendingConnection) -> Queued {
         let mut inner = lock(&self.inner);
         let state = inner.state(self.most);
@@ -56,10 +56,10 @@ impl Queue {
         state
     }
 
-    /// How many places are neither taken by one that waits nor kept for one that is being made.
+    /// Returns the number of places that are neither taken by a waiting connection nor reserved.
     ///
     /// # Errors
-    /// All are taken by those that wait, or the listener is gone.
+    /// All are taken by waiting connections, or the listener is gone.
     pub(crate) fn free(&self) -> Result<usize, Queued> {
         let inner = lock(&self.inner);
         match inner.closed {
@@ -69,7 +69,7 @@ impl Queue {
         }
     }
 
-    /// Keeps a place for one that is being made.
+    /// Reserves a place for a connection that is being established.
     ///
     /// # Errors
     /// There is none.
@@ -87,17 +87,17 @@ impl Queue {
         }
     }
 
-    /// The one that has waited longest.
+    /// Returns the connection that has waited longest.
     pub(crate) fn pop(&self) -> Option<PendingConnection> {
         lock(&self.inner).visitors.pop_front()
     }
 
-    /// Whether any waits.
+    /// Returns true if no connection waits.
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.inner).visitors.is_empty()
     }
 
-    /// Takes no more; gives those that wait.
+    /// Closes the queue; returns the waiting connections.
     pub(crate) fn close(&self) -> VecDeque<PendingConnection> {
         let mut inner = lock(&self.inner);
         inner.closed = true;
@@ -105,8 +105,8 @@ impl Queue {
     }
 }
 
-/// A place that is kept in a queue, for whichever of several ways to one client shows first that it works; free
-/// again when all of them are given up.
+/// A reserved place in a queue, for the first of several half-open handshakes of one client that
+/// completes; free again when all of them are dropped.
 #[derive(Debug)]
 pub(crate) struct QueueReservation {
     queue: Arc<Queue>,
@@ -114,7 +114,8 @@ pub(crate) struct QueueReservation {
 }
 
 impl QueueReservation {
-    /// `visitor` takes it; false when another has, or the listener is gone.
+    /// Puts `visitor` into the place; false if another handshake has taken it, or the listener is
+    /// gone.
     pub(crate) fn take(&self, visitor: PendingConnection) -> bool {
         if self.taken.swap(true, Ordering::AcqRel) {
             return false;

@@ -17,13 +17,13 @@ mod sealed {
 
 /// Something that becomes ready: a connection to receive from, or a listener to accept at.
 pub trait Source: sealed::Sealed {
-    /// Whether the next call would not have to wait.
+    /// Returns true if the next call would not have to wait.
     fn is_ready(&self) -> bool;
     #[doc(hidden)]
     fn watched(&self) -> ReadySource<'_>;
 }
 
-/// What a wait needs of a source.
+/// The parts of a source that a wait needs.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct ReadySource<'a> {
@@ -52,8 +52,8 @@ impl Source for Listener {
     }
 }
 
-/// Blocks until one of the sources, which belong to one rank, is ready: true; or `limit` is over: false, at
-/// once where there are none.
+/// Blocks until one of the sources, which belong to one rank, is ready; returns true then. Returns
+/// false when `limit` has passed, at once without sources.
 ///
 /// # Errors
 /// A rank of this job died.

@@ -1,4 +1,4 @@
-//! What carries a connection: messages of this job, or a stack of its own towards another.
+//! Routes of connections: messages of this job, or a stack of its own towards another job.
 
 use crate::error::{End, Peer};
 use crate::far::FarLink;
@@ -10,7 +10,7 @@ use clump_am::{Dest, Handler, Name, Result, SendAttempt};
 use clump_shm::rank::RankState;
 use std::sync::Arc;
 
-/// Towards a rank of this job.
+/// Route to a rank of this job.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LocalRoute {
     /// The number of the connection here.
@@ -19,16 +19,17 @@ pub(crate) struct LocalRoute {
     pub(crate) dest: Dest,
 }
 
-/// See the module.
+/// The route of a connection to its other side.
 #[derive(Debug)]
 pub(crate) enum ConnectionRoute {
     Near(LocalRoute),
     Far(Arc<FarLink>),
 }
 
-/// What takes the messages of one connection to its other side.
+/// Sender of the messages of one connection to its other side.
 pub(crate) trait ConnectionTransport {
-    /// Sends one message if there is room now. Its words begin with the two numbers of the connection.
+    /// Sends one message if there is space now. Its words begin with the two numbers of the
+    /// connection.
     fn send(
         &self,
         line: &ConnectionLine,
@@ -37,13 +38,13 @@ pub(crate) trait ConnectionTransport {
         payload: &[u8],
     ) -> Result<SendAttempt>;
 
-    /// Most bytes of one piece.
+    /// Returns the maximum number of bytes of one fragment.
     fn max_fragment(&self) -> usize {
         MAX_PIECE
     }
 }
 
-/// A way, and the hub that it goes through.
+/// A route, and the hub that it goes through.
 pub(crate) type RouteThroughHub<'a> = (&'a Hub, &'a ConnectionRoute);
 
 impl ConnectionTransport for RouteThroughHub<'_> {
@@ -106,7 +107,7 @@ pub(crate) fn with_numbers<T>(
 }
 
 impl ConnectionRoute {
-    /// The other side.
+    /// Returns the other side.
     pub(crate) fn peer(&self, hub: &Hub) -> Peer {
         match self {
             ConnectionRoute::Near(near) => hub.peer_of(near.peer),
@@ -114,14 +115,14 @@ impl ConnectionRoute {
         }
     }
 
-    /// Looks for what has arrived for this connection, besides the endpoint of the hub.
+    /// Polls for packets of this connection, besides the endpoint of the hub.
     pub(crate) fn poll(&self) {
         if let ConnectionRoute::Far(link) = self {
             link.poll();
         }
     }
 
-    /// Whether the other side's rank is gone; what it sent before may still arrive.
+    /// Returns why the other side's rank is gone, if it is; its earlier messages may still arrive.
     pub(crate) fn gone(&self, hub: &Hub) -> Option<End> {
         let ConnectionRoute::Near(near) = self else { return None };
         match hub.context.node().rank(near.peer.rank())?.state() {
@@ -131,7 +132,7 @@ impl ConnectionRoute {
         }
     }
 
-    /// The rank that has to act.
+    /// Returns the rank of the other side, if it is in this job.
     pub(crate) fn rank(&self) -> Option<u32> {
         match self {
             ConnectionRoute::Near(near) => Some(near.peer.rank()),
@@ -140,8 +141,9 @@ impl ConnectionRoute {
     }
 }
 
-/// Sends as much of a message as there is room for, to a peer that still takes it; true when that was all.
-/// `message` is what follows its first `skipped` bytes. The caller has the right to send.
+/// Sends as much of a message as there is space for, to a peer that still takes it; true when that
+/// was all. `message` is the message without its first `skipped` bytes. The caller has the right to
+/// send.
 pub(crate) fn push(
     transport: &impl ConnectionTransport,
     line: &ConnectionLine,
@@ -167,7 +169,7 @@ pub(crate) fn push(
     Ok(true)
 }
 
-/// Sends what a line owes: credit, and the rest of a message. False when credit found no room.
+/// Sends what a line owes: credit, and the rest of a message. False when credit found no space.
 pub(crate) fn send_due(
     transport: &impl ConnectionTransport,
     line: &ConnectionLine,
@@ -186,8 +188,8 @@ pub(crate) fn send_due(
     Ok(true)
 }
 
-/// Sends what is left of a message that was taken over; true when nothing is. The caller has the right to
-/// send.
+/// Sends the rest of a message that was taken over; true when nothing is left. The caller has the
+/// right to send.
 pub(crate) fn push_rest(
     transport: &impl ConnectionTransport,
     line: &ConnectionLine,
@@ -201,8 +203,8 @@ pub(crate) fn push_rest(
     done
 }
 
-/// Says that nothing more is sent; or (`CLOSE`) also that nothing more is taken. False when there is no room
-/// for it.
+/// Announces that nothing more is sent (`FINISH`), or also that nothing more is received (`CLOSE`).
+/// False when there is no space for it.
 pub(crate) fn send_last(
     transport: &impl ConnectionTransport,
     line: &ConnectionLine,

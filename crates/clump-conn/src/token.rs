@@ -1,4 +1,5 @@
-//! What a server hands to another job, so that it may connect: addresses, a port, and a secret.
+//! Tokens: the addresses, the port and the secret that a server hands to another job, so that it
+//! may connect.
 
 use crate::error::Error;
 use crate::port::Port;
@@ -12,19 +13,21 @@ use std::sync::Arc;
 
 /// Bytes of the secret.
 pub(crate) const SECRET_BYTES: usize = 32;
-/// Most addresses of one token.
+/// Maximum number of addresses of one token.
 pub(crate) const MAX_ADDRESSES: usize = 8;
 const PREFIX: &str = "clump1";
 
-/// The right to connect to a listener of another job: whoever has it may, until the listener is dropped.
+/// The right to connect to a listener of another job, for any holder, until the listener is
+/// dropped.
 ///
-/// It names all addresses at which the listener's process is reached (paper 002, section 2.3) and carries a
-/// secret that was made for it. Whoever reads it can connect, and can pretend to be the listener towards who
-/// connects with it; connections that exist stay private, also from others that have the token. So it goes
-/// where the right should go: through a pipe or a file that only its user reads, not onto a command line.
+/// It names all addresses at which the listener's process is reached (paper 002, section 2.3) and
+/// carries a secret that was made for it. A holder can connect, and can pretend to be the listener
+/// towards clients that connect with it; existing connections stay private, also from other
+/// holders. So it goes where the right should go: through a pipe or a file that only its user
+/// reads, not onto a command line.
 ///
-/// `Display` writes it, `FromStr` reads it: `clump1:PORT:SECURITY:ADDRESS[,ADDRESS]:SECRET`. `Debug` leaves
-/// the secret out.
+/// `Display` writes it, `FromStr` reads it: `clump1:PORT:SECURITY:ADDRESS[,ADDRESS]:SECRET`.
+/// `Debug` leaves the secret out.
 #[derive(Clone)]
 pub struct Token {
     pub(crate) port: Port,
@@ -34,12 +37,12 @@ pub struct Token {
 }
 
 impl Token {
-    /// The port of the listener, on its node.
+    /// Returns the port of the listener, on its node.
     pub fn port(&self) -> Port {
         self.port
     }
 
-    /// Where it is reached.
+    /// Returns the addresses at which the listener is reached.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -103,7 +106,7 @@ impl FromStr for Token {
     }
 }
 
-/// Reads as many pairs of digits as there are bytes; false when that is not what there is.
+/// Reads one pair of digits for each byte; false if there are more or fewer, or other characters.
 fn read_hex(digits: &[u8], bytes: &mut [u8]) -> bool {
     let (pairs, odd) = digits.as_chunks::<2>();
     let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);

@@ -1,4 +1,4 @@
-//! Waiting for connections: the one way in which calls of this crate block.
+//! Waiting for connections: the only way in which calls of this crate block.
 
 use crate::error::Result;
 use crate::hub::{Hub, end_by};
@@ -9,18 +9,18 @@ use clump_os::clock;
 use clump_shm::rank::WaitReason;
 use std::time::Duration;
 
-/// Looks again after so long if nobody wakes it.
+/// Maximum sleep between two checks if no wake-up comes.
 const NAP: Duration = Duration::from_millis(10);
 
-/// When a span that begins now is over.
+/// Returns the time at which a span that begins now ends.
 pub(crate) fn after(span: Duration) -> u64 {
     clock::now_ns().saturating_add(u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// A connection that a wait looks at.
+/// A connection that a wait polls.
 pub(crate) type Watched<'a> = (&'a ConnectionRoute, &'a ConnectionLine);
 
-/// Waits until `ready`, or the time is over.
+/// A wait until `ready`, or until the time has passed.
 struct Until<'a, F> {
     hub: &'a Hub,
     watched: &'a [Watched<'a>],
@@ -29,9 +29,9 @@ struct Until<'a, F> {
     over: bool,
 }
 
-/// Blocks until `ready` holds (true), or `until` has come (false). Handles meanwhile what arrives for any
-/// connection of this rank. A peer that is gone ends its line; `ready` has to ask for that. What was ready is
-/// asked again, and has to say so again.
+/// Blocks until `ready` holds (true), or `until` has passed (false). Handles meanwhile the messages
+/// for all connections of this rank. A dead peer ends its line; `ready` has to check for that.
+/// `ready` may be called again after it held, and has to hold again then.
 pub(crate) fn wait(
     hub: &Hub,
     watched: &[Watched<'_>],
@@ -42,7 +42,8 @@ pub(crate) fn wait(
     loop {
         let waited = hub.endpoint.block_on(&mut what);
         let Err(error) = waited else { return Ok(!what.over) };
-        // One peer is gone, not this rank's business as a whole: its connection knows, and the wait goes on.
+        // One peer is gone, which does not concern the whole rank: its connection records the end,
+        // and the wait goes on.
         let gone = watched.iter().find_map(|(way, line)| {
             let end = end_by(&error, way.rank()?)?;
             Some((line, end))
@@ -74,7 +75,8 @@ impl<F: FnMut() -> clump_am::Result<bool>> WaitFor for Until<'_, F> {
         WaitReason::Message
     }
 
-    /// Of several peers one that is gone, so that its end is noticed once nothing of it is left.
+    /// Returns one watched peer that is gone, so that its end is noticed once all its messages have
+    /// arrived.
     fn depends_on(&self) -> Option<u32> {
         let open = |line: &ConnectionLine| !line.state().is_cut();
         let gone = |(way, line): &&Watched<'_>| way.gone(self.hub).is_some() && open(line);

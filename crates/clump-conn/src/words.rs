@@ -1,21 +1,24 @@
-//! What the two sides of a connection say to each other: numbers of handlers, and the words of each.
+//! Protocol of the two sides of a connection: numbers of handlers, and the words of each.
 //!
-//! `to` is the number that the receiver of a message gave the connection, `from` the sender's. Between jobs
-//! a connection has a stack of its own, and both are 0. Counts only grow, so what overtakes does no harm.
+//! `to` is the number that the receiver of a message gave the connection, `from` the sender's.
+//! Between jobs a connection has a stack of its own, and both are 0. Counts only grow, so
+//! reordering does no harm.
 
-/// Requests. Lower numbers are those of what network interfaces say ([`clump_rma::protocol`]).
+/// Requests. Lower numbers belong to network interfaces ([`clump_rma::protocol`]).
 pub(crate) mod ask {
     /// `port from order`: answered by [`super::tell`].
     pub(crate) const CONNECT: u8 = 16;
-    /// `to from number bytes offset` and a payload: a piece of message `number`, which is so long.
+    /// `to from number bytes offset` and a payload: a fragment of message `number`, which has
+    /// `bytes` bytes.
     pub(crate) const PIECE: u8 = 17;
-    /// `to from cost`: so much of what was sent has been received by the program, ever.
+    /// `to from cost`: total cost of the data that the program has received.
     pub(crate) const CREDIT: u8 = 18;
-    /// `to from messages`: so many were sent, and no more will be.
+    /// `to from messages`: total number of messages that the sender sends.
     pub(crate) const FINISH: u8 = 19;
-    /// `to from messages broken`: the same, and no more are taken; broken: nor does the rest of the last come.
+    /// `to from messages broken`: as FINISH, and the sender receives no more; broken: the rest of
+    /// the last message does not come.
     pub(crate) const CLOSE: u8 = 20;
-    /// `to from`: the sender is there.
+    /// `to from`: the sender has the key.
     pub(crate) const BEAT: u8 = 21;
 }
 
@@ -23,7 +26,7 @@ pub(crate) mod ask {
 pub(crate) mod tell {
     /// `to from`: the connection waits to be accepted.
     pub(crate) const QUEUED: u8 = 32;
-    /// `to why`: it is refused, see [`super::refusal`].
+    /// `to why`: the connection is refused, with a number of [`super::refusal`].
     pub(crate) const REFUSED: u8 = 33;
 }
 
@@ -33,22 +36,22 @@ pub(crate) mod refusal {
     pub(crate) const QUEUE_FULL: u64 = 1;
 }
 
-/// What a piece costs of the window besides its bytes: what it takes to keep it.
+/// Cost of a fragment in the window besides its bytes, for the memory that it takes.
 pub(crate) const PIECE_COST: u64 = 64;
 
-/// Which piece of which message.
+/// Position of a fragment in its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FragmentHeader {
     /// Number of the message, from 0.
     pub(crate) number: u64,
     /// Bytes of the message.
     pub(crate) bytes: u64,
-    /// Where the piece begins in it.
+    /// Offset of the fragment in it.
     pub(crate) offset: u64,
 }
 
 impl FragmentHeader {
-    /// Reads what stands behind `to` and `from`.
+    /// Reads the words after `to` and `from`.
     pub(crate) fn of(words: &[u64]) -> Option<Self> {
         let &[_, _, number, bytes, offset] = words else { return None };
         Some(Self { number, bytes, offset })

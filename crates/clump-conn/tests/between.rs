@@ -1,4 +1,5 @@
-//! Connections between jobs: by a token, over a network that loses, and who is let in.
+//! Connections between jobs: by a token, over a network that loses packets, and the admission of
+//! clients.
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
@@ -34,7 +35,7 @@ fn messages_go_both_ways_under_each_protection_and_over_a_bad_network() {
         let (server, client) = (job(1), job(2));
         let listener = Listener::bind(&server, Port(7)).unwrap();
         let token = listener.invite_between(&anywhere(), &between).unwrap();
-        // As it would go from one job to the other.
+        // Serialized, as it would go from one job to the other.
         let token: Token = token.to_string().parse().unwrap();
         both(
             || {
@@ -117,7 +118,7 @@ fn who_has_no_token_costs_a_counter_and_gets_no_answer() {
     let refused = Connection::connect_between(&client, &wrong, Order::Ordered, short, &calm());
     assert!(matches!(refused, Err(Error::NoAnswer { .. })), "{refused:?}");
     eventually(|| count(&server, Counter::ConnForeign) > 0);
-    // And noise.
+    // Random packets.
     let noise = UdpSocket::bind("127.0.0.1:0").unwrap();
     let before = count(&server, Counter::ConnForeign);
     for len in [0, 1, 7, 8, 80, 81, 1400] {
@@ -128,7 +129,7 @@ fn who_has_no_token_costs_a_counter_and_gets_no_answer() {
     noise.set_nonblocking(true).unwrap();
     assert!(noise.recv_from(&mut [0; 100]).is_err(), "somebody answered");
     assert_eq!((listener.is_ready(), count(&server, Counter::ConnEstablished)), (false, 0));
-    // Who has it is let in all the same.
+    // A client with the token is admitted all the same.
     let connection = connect(&client, &token, &calm());
     connection.send(b"let me in").unwrap();
     let accepted = listener.accept_within(LONG).unwrap().unwrap();
@@ -147,7 +148,7 @@ fn a_full_queue_is_told_and_a_token_ends_with_its_listener() {
     let accepted = listener.accept_within(LONG).unwrap().unwrap();
     let third = connect(&client, &token, &calm());
     drop(listener);
-    // Who waits is closed, who was accepted is not.
+    // Waiting connections are closed, accepted ones are not.
     assert_eq!([&two, &third].map(|c| c.recv().unwrap()), [None, None]);
     one.send(b"still here").unwrap();
     assert_eq!(accepted.recv().unwrap().unwrap(), b"still here");
@@ -168,7 +169,7 @@ fn silence_ends_a_connection_within_its_time() {
     connection.send(b"hello").unwrap();
     let accepted = listener.accept_within(LONG).unwrap().unwrap();
     assert_eq!(accepted.recv().unwrap().unwrap(), b"hello");
-    // Neither says anything for longer than that; the threads of both do.
+    // Neither program sends for longer than that; the threads of both send keepalives.
     assert_eq!(accepted.recv_within(between.silence * 4).unwrap(), Received::Nothing);
     accepted.send(b"and now").unwrap();
     assert_eq!(connection.recv().unwrap().unwrap(), b"and now");
@@ -199,8 +200,8 @@ fn a_hello_that_is_replayed_makes_no_second_connection() {
     let replayer = UdpSocket::bind("127.0.0.1:0").unwrap();
     for hello in hellos.iter().cycle().take(50) {
         replayer.send_to(hello, token.addresses()[0]).unwrap();
-        // It gets the answer that was given, which is of no use without the key, or a cookie that only its maker can
-        // come with.
+        // It gets the original answer, which is useless without the key, or a cookie that only its
+        // maker can use.
         replayer.set_read_timeout(Some(LONG)).unwrap();
         let (bytes, _) = replayer.recv_from(&mut [0; 200]).unwrap();
         assert!(bytes <= hello.len(), "nobody is flooded through a listener");
@@ -210,7 +211,7 @@ fn a_hello_that_is_replayed_makes_no_second_connection() {
     assert_eq!(accepted.recv().unwrap().unwrap(), b"and on");
 }
 
-/// Loopback addresses to be reached at.
+/// Two loopback addresses, with any port.
 fn both_addresses() -> [SocketAddr; 2] {
     ["127.0.0.1:0", "127.0.0.2:0"].map(|address| address.parse().unwrap())
 }
@@ -220,7 +221,7 @@ fn a_client_comes_by_whichever_address_answers() {
     let (server, client) = (job(1), job(2));
     let listener = Listener::bind(&server, Port(7)).unwrap();
     let token = listener.invite_between(&both_addresses(), &calm()).unwrap();
-    // Nobody is at the first, and of the second family at most this machine.
+    // Nothing answers at the first, and the second family is at most reachable on this machine.
     let silent = bound();
     let (first, text) = (token.addresses()[0].to_string(), token.to_string());
     let elsewhere = format!("{},[::1]:9", silent.local_addr().unwrap());
@@ -255,8 +256,8 @@ struct Wire {
 }
 
 impl Wire {
-    /// In front of a gate. What comes from the gate, or any other socket of its job, goes to the client; the
-    /// rest to where the gate's job was heard last.
+    /// Makes a relay in front of a handshake socket. Packets from that socket, or any other socket
+    /// of its job, go to the client; the rest go to the socket of that job that was heard last.
     fn before(handshake_socket: SocketAddr) -> Self {
         let (near, far) = (bound(), bound());
         let address = near.local_addr().unwrap();
@@ -266,7 +267,7 @@ impl Wire {
         std::thread::spawn(move || {
             let (mut client, mut server) = (None, handshake_socket);
             let mut packet = vec![0; 1 << 16];
-            // Its sockets go with the process.
+            // Its sockets live as long as the process.
             loop {
                 if let Ok((bytes, from)) = near.recv_from(&mut packet) {
                     client = Some(from);
@@ -289,7 +290,7 @@ impl Wire {
         Self { address, cut, hellos }
     }
 
-    /// The token of a client behind it.
+    /// Returns the token of a client behind it.
     fn through(&self, token: &Token) -> Token {
         let text = token.to_string();
         let handshake_socket = token.addresses()[0].to_string();

@@ -1,12 +1,12 @@
-//! Makes `clump/am2_calls.h`: the requests and replies for each number of arguments.
+//! Generates `clump/am2_calls.h`: the requests and replies for each number of arguments.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Most arguments of a message.
+/// Maximum number of arguments of a message.
 const MOST: usize = 16;
 
-/// One family: its name in C, what comes before the arguments, and what it comes down to.
+/// One family: its name in C, its parameters before the arguments, and the call that implements it.
 struct Family {
     name: &'static str,
     takes: &'static str,
@@ -62,12 +62,12 @@ const HEAD: &str = "/* AM_Request0 to AM_Request16 and the like: functions with 
 #define CLUMP_AM2_CALLS_H
 ";
 
-/// Where the header lies in the tree.
+/// Returns the path of the header in the tree.
 pub fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("include/clump/am2_calls.h")
 }
 
-/// What the header has to be.
+/// Returns the text that the header must have.
 pub fn text() -> String {
     let mut text = HEAD.to_owned();
     for Family { name, takes, calls } in FAMILIES {

@@ -1,4 +1,4 @@
-//! Makes the C headers out of the sources of this crate.
+//! Generates the C headers from the sources of this crate.
 #![allow(
     clippy::expect_used,
     reason = "what fails here fails a test, or whoever runs this by hand"
@@ -7,25 +7,25 @@
 use cbindgen::{Builder, Config, DocumentationStyle, Language, Style};
 use std::path::{Path, PathBuf};
 
-/// A header that is made of sources.
+/// A generated header.
 pub struct Header {
     /// Its name below `include/`.
     pub name: &'static str,
-    /// Its guard.
+    /// Its include guard.
     guard: &'static str,
-    /// What it says about itself.
+    /// Its contents, in one sentence.
     about: &'static str,
-    /// What it includes.
+    /// The files that it includes at its beginning.
     includes: &'static [&'static str],
-    /// What it is made of, below `src/`.
+    /// The source files that it is generated from, below `src/`.
     sources: &'static [&'static str],
-    /// What it includes at its end: what is inlined.
+    /// The files that it includes at its end: inline functions.
     last: &'static [&'static str],
     /// Types in it that no function names.
     types: &'static [&'static str],
 }
 
-/// All of them.
+/// All generated headers.
 pub const HEADERS: &[Header] = &[
     Header {
         name: "clump/job.h",
@@ -56,18 +56,18 @@ pub const HEADERS: &[Header] = &[
     },
 ];
 
-/// The folder of this crate.
+/// Returns the folder of this crate.
 fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
 impl Header {
-    /// Where it lies in the tree.
+    /// Returns the path of the header in the tree.
     pub fn path(&self) -> PathBuf {
         home().join("include").join(self.name)
     }
 
-    /// What it has to be.
+    /// Returns the text that the header must have.
     pub fn text(&self) -> String {
         let head = format!(
             "/* {}\n *\n * Made of the sources of clump-capi; to change it, change those, and run\n * \
@@ -103,8 +103,8 @@ impl Header {
     }
 }
 
-/// The same for compilers that are told to take C of 1990, which has neither such comments nor a comma behind the last
-/// enumerator.
+/// Adapts a header to compilers for C of 1990, which has neither `//` comments nor a comma after
+/// the last enumerator.
 fn of_1990(text: &str) -> String {
     let line = |line: &str| match line.split_once("//") {
         Some((before, after)) if before.ends_with(' ') => {

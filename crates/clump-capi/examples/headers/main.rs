@@ -1,4 +1,4 @@
-//! Writes the C headers anew; the test `headers` compares them with the sources.
+//! Writes the C headers; the test `headers` compares them with the sources.
 
 mod generate;
 

@@ -68,7 +68,7 @@ class token {
     explicit token(clump_token *it) : it_(it) {}
     name from() const { return {clump_token_from(it_)}; }
     bool may_reply() const { return clump_token_may_reply(it_) == 1; }
-    /* Answers; once, and only requests. */
+    /* Replies; once, and only to requests. */
     template <class... W> result<void> reply(handler_of<W...> to, std::type_identity_t<W>... words) {
         const detail::packed<W...> p(words...);
         return detail::nothing(clump_reply_words(it_, to.number, p.all, p.count));
@@ -97,7 +97,7 @@ class token {
         return detail::nothing(
             clump_defer_bulk_words(it_, d.index, to.number, payload.data(), payload.size(), p.all, p.count));
     }
-    /* Says that the handler failed; so does an exception, or a result<void> that it returns. */
+    /* Reports that the handler failed; so does an exception, or a result<void> that it returns. */
     void fail(const char *why) { clump_token_fail(it_, why); }
     clump_token *get() const noexcept { return it_; }
 
@@ -105,7 +105,7 @@ class token {
     clump_token *it_;
 };
 
-/* A message that came back; valid until the function that gets it returns. */
+/* A message returned to sender; valid until the function that gets it returns. */
 struct returned {
     const clump_returned &it;
     int rank() const { return it.rank; }
@@ -118,7 +118,7 @@ struct returned {
 
 namespace detail {
 template <class... A> struct list {};
-/* Words and payload of a handler's arguments behind the token. */
+/* Words and payload of a handler's arguments after the token. */
 template <class Words, class... Rest> struct split;
 template <class... W> struct split<list<W...>> {
     using number = handler_of<W...>;
@@ -157,7 +157,7 @@ struct arguments<R (F::*)(T, A...) noexcept> : arguments<R (F::*)(T, A...)> {};
 template <class F, class R, class T, class... A>
 struct arguments<R (F::*)(T, A...) const noexcept> : arguments<R (F::*)(T, A...)> {};
 
-/* What C calls for a lambda. No exception leaves it. */
+/* The function that C calls for a lambda. No exception leaves it. */
 template <class F>
 void run_handler(clump_token *t, const uint64_t *words, int count, const void *payload, size_t size) noexcept {
     using args = arguments<F>;
@@ -183,12 +183,13 @@ void run_handler(clump_token *t, const uint64_t *words, int count, const void *p
 }
 } // namespace detail
 
-/* Who may use an endpoint: the thread that opened it, or all. */
+/* The threads that may use an endpoint: the thread that opened it, or all. */
 enum class threads { one, all };
 
-/* An endpoint; closed when it goes. One that goes where it cannot be closed, inside of its own handler or in another
- * thread than the one that opened it, stays open with its handlers, until the end of that thread or of the job, and
- * their memory until the process ends. Functions are those of <clump/am.h>, with their errors and rules. */
+/* An endpoint; its destructor closes it. An endpoint destroyed where it cannot be closed, inside
+ * its own handler or in another thread than the one that opened it, stays open with its handlers,
+ * until the end of that thread or of the job, and their memory until the process ends. Functions
+ * are those of <clump/am.h>, with their errors and rules. */
 class endpoint {
   public:
     /* Throws failure. */
@@ -205,7 +206,7 @@ class endpoint {
         }
     }
 
-    /* Sets the next handler; gives its number. Throws failure if it cannot be set. */
+    /* Sets the next handler; returns its number. Throws failure if it cannot be set. */
     template <class F> auto handler(F f) {
         using args = detail::arguments<F>;
         static_assert(args::count <= CLUMP_MAX_WORDS, "a message carries at most eight words");
@@ -217,7 +218,7 @@ class endpoint {
         all_->next++;
         return typename args::number{number};
     }
-    /* Sets what runs for messages that come back. */
+    /* Sets the function for messages returned to sender. */
     template <class F> result<void> on_returned(F f) {
         all_->returned = std::move(f);
         return detail::nothing(clump_ep_on_returned(
@@ -263,12 +264,12 @@ class endpoint {
     result<int> poll() { return detail::count(clump_poll(get())); }
     result<int> wait() { return detail::count(clump_wait(get())); }
     result<void> drain() { return detail::nothing(clump_drain(get())); }
-    /* Polls once; whether drain would return. */
+    /* Polls once; returns true if drain would return without waiting. */
     result<bool> try_drain() {
         const int drained = clump_try_drain(get());
         return detail::either(drained, drained == 1);
     }
-    /* Holds requests of others back until release; see clump_ep_hold. */
+    /* Holds requests of others back until release, as clump_ep_hold does. */
     result<void> hold() { return detail::nothing(clump_ep_hold(get())); }
     result<void> release() { return detail::nothing(clump_ep_release(get())); }
     /* Polls until `done()`; an exception of it ends the wait, and is thrown on. */
@@ -295,19 +296,20 @@ class endpoint {
     clump_ep *get() const noexcept { return all_ ? all_->ep : nullptr; }
 
   private:
-    /* In one place for good, because C keeps its address. */
+    /* Allocated once and never moved, because C keeps its address. */
     struct everything {
         clump_ep *ep = nullptr;
         int next = 1;
         std::vector<std::shared_ptr<void>> kept;
         std::function<void(const clump::returned &)> returned;
-        /* Of those that stay, the one before. */
+        /* The previous one in the list of those that stay. */
         everything *before = nullptr;
         everything() = default;
         everything(const everything &) = delete;
         everything &operator=(const everything &) = delete;
     };
-    /* What cannot be closed stays, with its handlers: one of them runs now, or another thread uses it. */
+    /* Keeps an endpoint that cannot be closed, with its handlers: one of them runs now, or another
+     * thread uses it. */
     struct leaver {
         void operator()(everything *it) const {
             const int status = clump_ep_close(it->ep);

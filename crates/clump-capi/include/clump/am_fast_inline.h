@@ -1,36 +1,38 @@
-/* Looking for messages, and sending a short one to a rank of the same node, without a call where nothing is in the
- * way. Part of <clump/am.h>. Written by hand.
+/* Polling, and sending a short message to a rank of the same node, without a call in the fast path.
+ * Part of <clump/am.h>. Written by hand.
  *
- * Both do what the library's functions of the same names do in their best cases (crates/clump-shm/src/lane.rs,
- * crates/clump-am/src/dispatch.rs), and call them in all others: another thread, a handler of the endpoint, a lane
- * without room, a target that is closed or has another tag, something to handle. The layouts are part of CLUMP_ABI.
+ * Both do what the library's functions of the same names do in their best cases
+ * (crates/clump-shm/src/lane.rs, crates/clump-am/src/dispatch.rs), and call them in all others:
+ * another thread, a handler of the endpoint, a lane without space, a target that is closed or has
+ * another tag, a message to handle. The layouts are part of CLUMP_ABI.
  */
 #ifndef CLUMP_AM_FAST_INLINE_H
 #define CLUMP_AM_FAST_INLINE_H
 
-/* A slot of a lane: one cache line. The header publishes it: 16 bits lap, 4 kind (1: words only), 4 number of words,
- * 8 handler; behind it up to seven words. */
+/* A slot of a lane: one cache line. The header publishes it: 16 bits lap, 4 kind (1: words only), 4
+ * number of words, 8 handler; behind it up to seven words. */
 typedef struct clump_layout_lane_slot {
     uint64_t header;
     uint64_t words[7];
 } clump_layout_lane_slot;
 
-/* Where a sender stands in a lane. */
+/* The position of a sender in a lane. */
 typedef struct clump_layout_cursor {
-    /* Messages sent, and how many there may be until the library has to look how far the receiver is. */
+    /* Messages sent, and the limit up to which they may be sent before the library has to read the
+     * receiver's position. */
     uint64_t tail, limit;
-    /* The slot of the next, and the lap that publishes it. */
+    /* The slot of the next message, and the lap that publishes it. */
     uint64_t at, lap;
 } clump_layout_cursor;
 
-/* The way to a destination; without a cursor there is none for inline functions. */
+/* The route to a destination; without a cursor there is none for inline functions. */
 typedef struct clump_layout_way {
     clump_layout_cursor *cursor;
     clump_layout_lane_slot *slots;
     uint64_t len;
-    /* 0 while the receiver does not look, and has to be rung for. */
+    /* 0 while the receiver does not poll this lane, and needs the doorbell. */
     const uint32_t *hot;
-    /* What has to lie where, for the target to take messages of this sender. */
+    /* Values that these words must have for the target to take messages of this sender. */
     const uint64_t *state;
     uint64_t state_wanted;
     const uint64_t *tag;
@@ -38,7 +40,7 @@ typedef struct clump_layout_way {
     unsigned char *unchecked;
 } clump_layout_way;
 
-/* A lane that is looked at for messages; the next begins `stride` bytes behind it. */
+/* A lane that is polled for messages; the next begins `stride` bytes behind it. */
 typedef struct clump_layout_lane {
     const clump_layout_lane_slot *slots;
     unsigned char unused_[24];
@@ -50,7 +52,7 @@ typedef struct clump_layout_lanes {
     uint64_t count;
 } clump_layout_lanes;
 
-/* What a poll looks at. */
+/* The state that a poll reads. */
 typedef struct clump_layout_view {
     const uint64_t *bell;
     const clump_layout_lanes *hot;
@@ -62,13 +64,13 @@ typedef struct clump_layout_view {
     uint64_t *sent[2];
 } clump_layout_view;
 
-/* How an endpoint begins; crates/clump-capi/src/slot.rs and inline.rs assert the same. */
+/* The beginning of an endpoint; crates/clump-capi/src/slot.rs and inline.rs assert the same. */
 typedef struct clump_layout_ep {
     uint64_t near_end_;
     unsigned char *near_base_;
     void *context;
     unsigned char unused_[40];
-    /* The thread that may use what follows now: its thread pointer. */
+    /* The thread that may use the following fields now: its thread pointer. */
     uintptr_t thread;
     const clump_layout_view *view;
     const clump_layout_way *ways;
@@ -89,7 +91,8 @@ CLUMP_ASSERT_LAYOUT_(offsetof(clump_layout_ep, context) == 16 && offsetof(clump_
 CLUMP_ASSERT_LAYOUT_(offsetof(clump_layout_ep, ways) == 80 && offsetof(clump_layout_ep, lane_stride) == 96);
 #undef CLUMP_ASSERT_LAYOUT_
 
-/* The thread pointer of this thread; one that no thread has, where it is not known how to get it. */
+/* Returns the thread pointer of this thread; one that no thread has, on architectures where it is
+ * unknown how to get it. */
 static __inline__ uintptr_t clump_thread_pointer_(void) {
 #if defined(__x86_64__) && defined(__LP64__)
     uintptr_t at;
@@ -100,7 +103,7 @@ static __inline__ uintptr_t clump_thread_pointer_(void) {
 #endif
 }
 
-/* The endpoint, if inline functions of this thread may use it now; else null. */
+/* Returns the endpoint, if inline functions of this thread may use it now; else null. */
 static __inline__ const clump_layout_ep *clump_ep_here_(const clump_ep *ep) {
     const clump_layout_ep *at = (const clump_layout_ep *)(const void *)ep;
     if (__builtin_expect(at == NULL || __atomic_load_n(&at->thread, __ATOMIC_RELAXED) != clump_thread_pointer_(), 0))
@@ -108,7 +111,7 @@ static __inline__ const clump_layout_ep *clump_ep_here_(const clump_ep *ep) {
     return at;
 }
 
-/* Whether a poll would find nothing; it is counted as one then. */
+/* Returns 1 if a poll would find nothing; counts it as a poll then. */
 static __inline__ int clump_poll_in_vain_(const clump_layout_ep *at) {
     const clump_layout_view *view = at->view;
     const clump_layout_lanes *hot = view->hot;
@@ -128,7 +131,8 @@ static __inline__ int clump_poll_in_vain_(const clump_layout_ep *at) {
     return 1;
 }
 
-/* Puts a message where its target looks for it. Gives 0 if that takes a call; 2 if the target has to be rung for. */
+/* Writes a message into the lane of its target. Returns 0 if that takes a call; 2 if the target
+ * needs the doorbell. */
 static __inline__ int clump_push_(const clump_layout_ep *at, int dest, int handler, const uint64_t *words, int count) {
     const clump_layout_way *way;
     clump_layout_cursor *cursor;
@@ -162,9 +166,10 @@ static __inline__ int clump_push_(const clump_layout_ep *at, int dest, int handl
     return looks ? 1 : 2;
 }
 
-/* As clump_poll, and half its instructions where there is nothing: for programs that look now and then while they
- * compute. A loop that does nothing else had better use clump_poll: the line in which a message is to appear is taken
- * from its sender the more often the tighter the loop is, so that such a loop finds it later. */
+/* As clump_poll, with half its instructions when there is nothing: for programs that poll now and
+ * then while they compute. A loop that only polls should use clump_poll: the tighter the loop, the
+ * more often it takes the cache line of the next message from its sender, so that such a loop finds
+ * the message later. */
 static __inline__ int clump_poll_inline(clump_ep *ep) {
     const clump_layout_ep *at = clump_ep_here_(ep);
     if (__builtin_expect(at != NULL, 1) && clump_poll_in_vain_(at)) return 0;

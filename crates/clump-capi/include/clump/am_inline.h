@@ -1,8 +1,8 @@
-/* What <clump/am.h> adds that is no function of the library: sending with words in the argument list, and what
- * a handler was given. Written by hand.
+/* The part of <clump/am.h> that is inline: sending with words in the argument list, and the context
+ * of a handler. Written by hand.
  *
- * In all of these, `...` ends with the words of the message, 0 to 8, each as a uint64_t. More words than 8 are
- * CLUMP_ERR_TOO_LONG.
+ * In all of these, `words...` are the words of the message, 0 to 8, each as a uint64_t. More words
+ * than 8 are CLUMP_ERR_TOO_LONG.
  *
  *   int clump_request(clump_ep *ep, int dest, int handler, words...)
  *   int clump_try_request(clump_ep *ep, int dest, int handler, words...)
@@ -24,7 +24,7 @@
 
 #include "clump/am_fast_inline.h"
 
-/* What was given with the handler that runs (clump_ep_handler_with); `token` must be its. */
+/* Returns the context of the handler that runs (clump_ep_handler_with); `token` must be its. */
 static __inline__ void *clump_token_context(const clump_token *token) {
     return token ? ((const clump_layout_ep *)(const void *)token)->context : NULL;
 }
@@ -35,7 +35,8 @@ static __inline__ void *clump_token_context(const clump_token *token) {
 
 #elif !defined(__cplusplus)
 
-/* The first of these words is no word of the message but the argument before them, so that there is one. */
+/* The first of these words is no word of the message but the argument before them, so that there is
+ * one. */
 #define CLUMP_WORDS_(...) ((const uint64_t[]){__VA_ARGS__})
 #define CLUMP_COUNT_(...) ((int)(sizeof(CLUMP_WORDS_(__VA_ARGS__)) / sizeof(uint64_t)) - 1)
 

@@ -1,7 +1,9 @@
-/* clump for C++20: a thin layer over the C interface. Everything is in the namespace clump. Written by hand.
+/* clump for C++20: a thin layer over the C interface. Everything is in the namespace clump. Written
+ * by hand.
  *
- * Functions give a clump::result, which is a value or an error and is not to be ignored; constructors, and
- * result::value(), throw clump::failure. Objects are closed when they go, and are to go before their world.
+ * Functions return a clump::result, which is a value or an error and must not be ignored;
+ * constructors, and result::value(), throw clump::failure. Destructors close objects; objects must
+ * be destroyed before their world.
  */
 #ifndef CLUMP_CLUMP_HPP
 #define CLUMP_CLUMP_HPP

@@ -1,8 +1,8 @@
-/* What <clump/job.h> adds that is no function of the library. Written by hand. */
+/* The part of <clump/job.h> that is inline. Written by hand. */
 #ifndef CLUMP_JOB_INLINE_H
 #define CLUMP_JOB_INLINE_H
 
-/* Joins the job; see clump_init_abi. Both arguments may be null. */
+/* Joins the job as clump_init_abi does. Both arguments may be null. */
 #define clump_init(argc, argv) clump_init_abi(CLUMP_ABI, (argc), (argv))
 
 /* Constants of types that are structures, in all languages that include this. */
@@ -12,7 +12,7 @@
 #define CLUMP_CONSTANT_(T, name, code) static const T name = {code}
 #endif
 
-/* What the elements of an all-reduce are: uint8_t, ..., int8_t, ..., float, double. */
+/* Element types of an all-reduce: uint8_t, ..., int8_t, ..., float, double. */
 CLUMP_CONSTANT_(clump_type, CLUMP_U8, 1);
 CLUMP_CONSTANT_(clump_type, CLUMP_U16, 2);
 CLUMP_CONSTANT_(clump_type, CLUMP_U32, 3);

@@ -1,4 +1,5 @@
-/* What C++ programs get instead of a status: a value, or an error with its text. C++20. Written by hand. */
+/* Results of C++ functions in place of a status: a value, or an error with its text. C++20. Written
+ * by hand. */
 #ifndef CLUMP_RESULT_HPP
 #define CLUMP_RESULT_HPP
 
@@ -12,7 +13,7 @@
 
 namespace clump {
 
-/* What went wrong: a clump_status, and the text of clump_error_text. */
+/* A failure: a clump_status, and the text of clump_error_text. */
 struct error {
     int status = CLUMP_ERR_INTERNAL;
     std::string text;
@@ -21,7 +22,7 @@ struct error {
     static error last() { return {clump_error(), clump_error_text()}; }
 };
 
-/* An error as an exception, thrown by result::value() and by constructors, by nothing else. */
+/* An error as an exception, thrown only by result::value() and by constructors. */
 class failure : public std::runtime_error {
   public:
     explicit failure(error e) : std::runtime_error(e.text), status_(e.status) {}
@@ -66,7 +67,7 @@ template <> class [[nodiscard]] result<void> {
     bool has_value() const noexcept { return !error_; }
     explicit operator bool() const noexcept { return has_value(); }
     const clump::error &error() const { return error_.value(); }
-    /* Throws failure if it went wrong. */
+    /* Throws failure on failure. */
     void value() const {
         if (error_) throw failure(*error_);
     }
@@ -76,7 +77,7 @@ template <> class [[nodiscard]] result<void> {
 };
 
 namespace detail {
-/* Of what a function of C gave. */
+/* Conversions of the return values of C functions. */
 inline result<void> nothing(int status) {
     if (status < 0) return error::last();
     return {};

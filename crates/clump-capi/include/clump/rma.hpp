@@ -22,7 +22,7 @@ template <class P, auto Close> using owned = std::unique_ptr<P, closer<Close>>;
 template <class T> constexpr bool is_rma_word = std::is_same_v<T, uint64_t> || std::is_same_v<T, uint32_t>;
 } // namespace detail
 
-/* How a word is compared to a value. */
+/* Comparisons of a word with a value. */
 enum class comparison : int {
     equal = CLUMP_EQUAL,
     not_equal = CLUMP_NOT_EQUAL,
@@ -32,18 +32,18 @@ enum class comparison : int {
 /* Blocks of equal length at equal distances: offset, block and stride, in bytes. */
 using strides = clump_strides;
 
-/* An operation that was begun, and that nobody has waited for yet: T is what it gives, or void. One that goes before
- * that happens all the same. */
+/* An operation that was begun and has not been waited for: T is its result, or void. If it is
+ * destroyed before, the operation completes all the same. */
 template <class T> class [[nodiscard]] pending {
   public:
-    /* Takes what a function of C gave; throws failure if that is null. */
+    /* Takes the return value of a C function; throws failure if that is null. */
     explicit pending(clump_pending *it) : it_(detail::or_throw(it)) {}
-    /* Whether it has happened, or failed; an error if it was waited for. Polls. */
+    /* Returns true if it is complete, or failed; an error if it was waited for. Polls. */
     result<bool> test() {
         const int done = clump_pending_test(it_.get());
         return detail::either(done, done == 1);
     }
-    /* Waits until it has happened; once. */
+    /* Waits until it is complete; once. */
     result<T> wait() {
         uint64_t value = 0;
         const int done = clump_pending_wait(it_.release(), &value);
@@ -61,7 +61,7 @@ struct segment_name {
     clump_segment_id value = 0;
 };
 
-/* Memory of this rank that others may access; refused from when it goes. */
+/* Memory of this rank that others may access; operations on it are refused once it is destroyed. */
 class segment {
   public:
     explicit segment(clump_segment *it) : it_(detail::or_throw(it)) {}
@@ -73,7 +73,7 @@ class segment {
     detail::owned<clump_segment, clump_segment_close> it_;
 };
 
-/* Somebody's segment. T is uint64_t or uint32_t. */
+/* A segment of any rank. T is uint64_t or uint32_t. */
 class target {
   public:
     explicit target(clump_target *it) : it_(detail::or_throw(it)) {}
@@ -105,7 +105,7 @@ class target {
     template <class T> result<T> compare_swap(uint64_t offset, T expected, T desired) {
         return atomic<T>(offset, CLUMP_COMPARE_SWAP, desired, expected);
     }
-    /* Any operation; gives what the word was before. */
+    /* Does any operation; returns the old value of the word. */
     template <class T> result<T> atomic(uint64_t offset, clump_atomic op, T operand, T other = 0) {
         static_assert(detail::is_rma_word<T>, "a word is uint64_t or uint32_t");
         T old = 0;
@@ -114,7 +114,7 @@ class target {
         else done = clump_rma_atomic_u32(get(), offset, op, operand, other, &old);
         return detail::either(done, old);
     }
-    /* Adds without waiting: rma::quiet tells that it has happened. */
+    /* Adds without waiting: rma::quiet waits until it is complete. */
     template <class T> result<void> add(uint64_t offset, T operand) {
         static_assert(detail::is_rma_word<T>, "a word is uint64_t or uint32_t");
         if constexpr (sizeof(T) == 8) return detail::nothing(clump_rma_add_u64(get(), offset, operand));
@@ -128,7 +128,8 @@ class target {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_get(get(), offset, to.data(), to.size_bytes()));
     }
-    /* Whole blocks, one behind the other in `from` and `to`, to and from those of this target. */
+    /* Transfers whole blocks, one after the other in `from` and `to`, to and from those of this
+     * target. */
     template <class T> result<void> put_strided(const strides &to, std::span<const T> from) {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_put_strided(get(), &to, from.data(), from.size_bytes()));
@@ -137,7 +138,7 @@ class target {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_get_strided(get(), &from, to.data(), to.size_bytes()));
     }
-    /* Puts, and then a signal: who sees that sees what was put. */
+    /* Puts, and then signals: a rank that sees the signal sees what was put. */
     template <class T> result<void> put_signal(uint64_t offset, std::span<const T> from, const clump_signal &then) {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_put_signal(get(), offset, from.data(), from.size_bytes(), &then));
@@ -145,14 +146,15 @@ class target {
     result<void> signal(uint64_t offset, uint64_t value, bool adds = false) {
         return detail::nothing(clump_rma_signal(get(), offset, value, adds));
     }
-    /* Waits until a word of this node's memory compares so; gives what it is then. */
+    /* Waits until a word of this node's memory compares so; returns its value then. */
     result<uint64_t> wait_until(uint64_t offset, comparison how, uint64_t value) {
         uint64_t seen = 0;
         const int done = clump_rma_wait_until_u64(get(), offset, static_cast<int>(how), value, &seen);
         return detail::either(done, seen);
     }
 
-    /* In two phases: begun here, waited for by what these give. They throw failure if nothing could be begun. */
+    /* Split-phase operations: begun here, waited for through the result. They throw failure if
+     * nothing could be begun. */
     template <class T> pending<void> start_put(uint64_t offset, std::span<const T> from) {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return pending<void>(clump_rma_put_start(get(), offset, from.data(), from.size_bytes()));
@@ -164,7 +166,7 @@ class target {
         else
             return pending<T>(clump_rma_atomic_start_u32(get(), offset, op, operand, other));
     }
-    /* Begins to read into `to`, which is not to be used, and has to stay, until rma::sync has returned. */
+    /* Begins to read into `to`, which must not be used or freed until rma::sync has returned. */
     template <class T> result<void> start_get(uint64_t offset, std::span<T> to) {
         static_assert(std::is_trivially_copyable_v<T>, "bytes travel as they lie in memory");
         return detail::nothing(clump_rma_get_start(get(), offset, to.data(), to.size_bytes()));
@@ -186,13 +188,13 @@ class flag {
         const int done = clump_flag_get(get(), &value);
         return detail::either(done, value);
     }
-    /* Waits until the flag compares so; gives what it is then. */
+    /* Waits until the flag compares so; returns its value then. */
     result<uint64_t> wait(comparison how, uint64_t value) {
         uint64_t seen = 0;
         const int done = clump_flag_wait(get(), static_cast<int>(how), value, &seen);
         return detail::either(done, seen);
     }
-    /* The same for so long at most; nothing if the time has passed. */
+    /* Waits as wait does, for `limit` at most; nothing if the time has passed. */
     result<std::optional<uint64_t>> wait_within(comparison how, uint64_t value, std::chrono::nanoseconds limit) {
         uint64_t seen = 0;
         const auto ns = static_cast<uint64_t>(std::max<int64_t>(limit.count(), 0));
@@ -212,7 +214,7 @@ class lock {
     void acquire() { detail::nothing(clump_lock_acquire(it_.get())).value(); }
     void release() { detail::nothing(clump_lock_release(it_.get())).value(); }
     bool try_acquire() { return detail::count(clump_lock_try(it_.get())).value() == 1; }
-    /* The word that goes with the lock, while it is held. */
+    /* The word that travels with the lock, while it is held. */
     uint64_t word() const {
         uint64_t word = 0;
         detail::nothing(clump_lock_word(it_.get(), &word)).value();
@@ -245,7 +247,7 @@ class rma {
     result<void> quiet() { return detail::nothing(clump_rma_quiet(get())); }
     /* Waits for everything that target::start_get began. */
     result<void> sync() { return detail::nothing(clump_rma_sync(get())); }
-    /* Throws failure, as those below. */
+    /* Throws failure, as the functions below. */
     segment export_segment(uint64_t size, uint64_t reserved = 0) {
         return segment(clump_segment_export(get(), size, reserved));
     }
@@ -254,7 +256,8 @@ class rma {
     flag open_flag(segment_name name, uint64_t index) { return flag(clump_flag_open(get(), name.value, index)); }
     target open(segment_name name) { return target(clump_target_open(get(), name.value)); }
     lock open_lock(segment_name name, uint64_t index) { return lock(clump_lock_open(get(), name.value, index)); }
-    /* Memory on each rank: this one's, and everybody's by rank. Collective. */
+    /* Allocates memory on each rank: returns this rank's segment, and the targets of all ranks.
+     * Collective. */
     std::pair<segment, std::vector<target>> allocate(world &cl, uint64_t size) {
         std::vector<clump_target *> raw(static_cast<size_t>(cl.nranks()));
         segment mine(clump_allocate(cl.get(), get(), size, raw.data()));

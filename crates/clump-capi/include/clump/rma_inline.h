@@ -1,10 +1,10 @@
-/* What <clump/rma.h> adds that is no function of the library: operations on single words, which on memory of
- * this node are inlined to one load, store or atomic instruction behind a comparison with the segment's end.
- * Written by hand.
+/* The part of <clump/rma.h> that is inline: operations on single words, which on memory of this
+ * node are one load, store or atomic instruction after a comparison with the segment's end. Written
+ * by hand.
  *
- * Each fails as clump_rma_atomic_u64 does. `target` is null, or came from clump_target_open or clump_allocate;
- * one that was closed is recognised. (Other pointers are not, in these functions alone.) Words of memory of
- * this node may be operated on from any thread while the target is open.
+ * Each fails as clump_rma_atomic_u64 does. `target` is null, or came from clump_target_open or
+ * clump_allocate; a closed one is recognised. (Other pointers are not, in these functions alone.)
+ * Words of memory of this node may be operated on from any thread while the target is open.
  */
 #ifndef CLUMP_RMA_INLINE_H
 #define CLUMP_RMA_INLINE_H
@@ -13,7 +13,7 @@
 #error "these headers use the atomic builtins of GCC and Clang"
 #endif
 
-/* How a target begins, as far as programs look at it; crates/clump-capi/src/slot.rs asserts the same. */
+/* The beginning of a target, as programs see it; crates/clump-capi/src/slot.rs asserts the same. */
 typedef struct clump_layout_target {
     /* Words that begin before this offset may be accessed, at */
     uint64_t near_end;
@@ -29,7 +29,8 @@ __extension__ _Static_assert(offsetof(clump_layout_target, near_end) == 0, "the 
 __extension__ _Static_assert(offsetof(clump_layout_target, near_base) == 8, "the layout that the library has");
 #endif
 
-/* The word of `bytes` bytes at `offset`, if it is on this node, inside and aligned; else null. */
+/* Returns the word of `bytes` bytes at `offset`, if it is on this node, inside and aligned; else
+ * null. */
 static __inline__ void *clump_near_word_(const clump_target *target, uint64_t offset, uint64_t bytes) {
     const clump_layout_target *at = (const clump_layout_target *)(const void *)target;
     if (__builtin_expect(target != NULL && offset < at->near_end && offset % bytes == 0, 1))
@@ -39,16 +40,16 @@ static __inline__ void *clump_near_word_(const clump_target *target, uint64_t of
 
 /* For words of 8 bytes (u64) at multiples of 8, and of 4 bytes (u32) at multiples of 4:
  *
- *   int clump_rma_put_u64(target, offset, value)         write; that it is there, clump_rma_quiet tells
+ *   int clump_rma_put_u64(target, offset, value)         write; clump_rma_quiet waits for it
  *   int clump_rma_get_u64(target, offset, &value)        read
- *   int clump_rma_store_u64(target, offset, value)       write, behind what was written before
+ *   int clump_rma_store_u64(target, offset, value)       write, ordered after earlier writes
  *   int clump_rma_load_u64(target, offset, &value)       read, and see what was written before
- *   int clump_rma_swap_u64(target, offset, value, &old)  write, and give what was there
+ *   int clump_rma_swap_u64(target, offset, value, &old)  write, and return the old value
  *   int clump_rma_compare_swap_u64(target, offset, expected, desired, &old)
  *   int clump_rma_fetch_add_u64(target, offset, operand, &old)      also and, or, xor, min, max
- *   int clump_rma_add_u64(target, offset, operand)                  the same without a result: not waited for
+ *   int clump_rma_add_u64(target, offset, operand)                  without a result: not waited for
  *
- * A null pointer where a result goes is CLUMP_ERR_ARGUMENT.
+ * A null pointer for a result is CLUMP_ERR_ARGUMENT.
  */
 #define CLUMP_WORD_OPERATIONS_(T, S, BYTES)                                                                  \
     static __inline__ int clump_rma_put_##S(clump_target *target, uint64_t offset, T value) {                    \

@@ -1,4 +1,4 @@
-/* The job, in C++20: who is who, and collectives. Written by hand. */
+/* The job, in C++20: ranks, nodes and collectives. Written by hand. */
 #ifndef CLUMP_WORLD_HPP
 #define CLUMP_WORLD_HPP
 
@@ -11,7 +11,7 @@
 
 namespace clump {
 
-/* What all_reduce does with two elements. */
+/* Operations of all_reduce on two elements. */
 enum class op : int {
     sum = CLUMP_SUM.code,
     product = CLUMP_PRODUCT.code,
@@ -33,8 +33,8 @@ template <class T> constexpr clump_type type_of() {
 }
 } // namespace detail
 
-/* The job that this process is a rank of; one per process. Leaves it when it goes. Functions are those of
- * <clump/job.h>, with their errors and rules for threads. */
+/* The job that this process is a rank of; one per process. Its destructor finalizes. Functions are
+ * those of <clump/job.h>, with their errors and rules for threads. */
 class world {
   public:
     /* Joins the job; throws failure. */
@@ -59,7 +59,7 @@ class world {
 
     result<void> barrier() { return detail::nothing(clump_barrier(cl_)); }
 
-    /* All ranks' values, by rank. */
+    /* Gathers the values of all ranks, by rank. */
     template <class T> result<std::vector<T>> exchange(const T &mine) {
         static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
         std::vector<T> all(static_cast<size_t>(nranks()), mine);
@@ -67,7 +67,7 @@ class world {
         return all;
     }
 
-    /* Makes the values of `root` those of all ranks. */
+    /* Copies the values of `root` to all ranks. */
     template <class T> result<void> broadcast(int root, std::span<T> values) {
         static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
         return detail::nothing(clump_broadcast(cl_, root, values.data(), values.size_bytes()));
@@ -84,7 +84,7 @@ class world {
                                                 detail::type_of<T>(), clump_op{static_cast<int>(with)}));
     }
 
-    /* Leaves the job now, and says whether that went well; see clump_finalize. */
+    /* Finalizes now, and returns the error if that failed, as clump_finalize does. */
     result<void> finalize() {
         const int done = clump_finalize(cl_);
         if (done == 0) cl_ = nullptr;

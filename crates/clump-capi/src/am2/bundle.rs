@@ -1,4 +1,4 @@
-//! Bundles: endpoints that are polled together, and whose threads they are.
+//! Bundles: endpoints that are polled together, and the threads that own them.
 
 use super::endpoint::{self, ENDPOINTS, EndpointSlot};
 use super::status::{AmFailure, Code, Result, bad, call, give, in_handler};
@@ -9,33 +9,34 @@ use std::cell::RefCell;
 use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bundles of a process.
+/// Maximum number of bundles of a process.
 pub(super) const BUNDLES: usize = 64;
 /// `AM_SEQ`: one thread uses the bundle.
 const SEQ: c_int = 0;
-/// `AM_PAR`: any threads do.
+/// `AM_PAR`: any thread may use the bundle.
 const PAR: c_int = 1;
 
-/// What C sees of a bundle. Never followed.
+/// The opaque type of a bundle in C. Never dereferenced.
 #[derive(Debug)]
 pub struct clump_am_eb(());
-/// A bundle: its place, and which of those that lay there it is.
+/// A handle of a bundle: its index and generation.
 pub type eb_t = *mut clump_am_eb;
 
-/// In each handle of a bundle.
+/// Mark in each handle of a bundle.
 const KIND: usize = 0xeb;
 
-/// A place for a bundle.
+/// A table entry for a bundle.
 #[derive(Debug)]
 pub(super) struct Bundle {
     /// Odd while there is one.
     generation: AtomicU32,
     parallel: AtomicBool,
-    /// Of a sequential one: the thread whose it is; 0 before the first sends, polls or waits.
+    /// For a sequential one: the thread that owns it; 0 before the first sends, polls or waits.
     thread: AtomicU64,
     /// A bit for each endpoint.
     members: AtomicU32,
-    /// What makes the sum of its members' counts of messages its own: it changes when they come and go.
+    /// Correction added to the sum of its members' message counts, so that the sum covers only
+    /// messages handled while they are members: it changes when they come and go.
     offset: AtomicU64,
     pub(super) mask: AtomicU32,
     /// Threads that wait for an event.
@@ -46,10 +47,10 @@ const _: () = assert!(ENDPOINTS <= u32::BITS as usize);
 
 static PLACES: [Bundle; BUNDLES] = [const { Bundle::empty() }; BUNDLES];
 
-/// No bundle has a higher index.
+/// The highest index of a bundle so far.
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
-/// All bundles, as blocking calls of a thread look at them: those of other threads are passed over.
+/// All bundles, as blocking calls of a thread poll them: those of other threads are skipped.
 #[derive(Debug)]
 pub(super) struct All;
 
@@ -60,15 +61,15 @@ impl All {
     }
 }
 
-/// Held while bundles and endpoints are made, moved, bound and freed, and never by a handler: whoever holds
-/// it may wait for a berth, and a handler is inside of one.
+/// Held while bundles and endpoints are created, moved, bound and freed, and never by a handler:
+/// its holder may wait for an endpoint cell, and a handler is inside one.
 static BOOKS: Mutex<()> = Mutex::new(());
 
 pub(super) fn books() -> MutexGuard<'static, ()> {
     BOOKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The sequential bundles of a thread, which end with it being theirs.
+/// The sequential bundles of a thread. They become unowned when it ends.
 struct Bound(Vec<&'static Bundle>);
 
 thread_local! {
@@ -111,7 +112,7 @@ impl Bundle {
         (std::ptr::from_ref(self).addr() - PLACES.as_ptr().addr()) / size_of::<Self>()
     }
 
-    /// Its endpoints.
+    /// Returns its endpoints.
     #[inline(always)]
     pub(super) fn members(&self) -> impl Iterator<Item = &'static EndpointSlot> + use<> {
         let mut left = self.members.load(Ordering::Relaxed);
@@ -122,7 +123,7 @@ impl Bundle {
         })
     }
 
-    /// Fails if the bundle is another thread's.
+    /// Fails if the bundle belongs to another thread.
     pub(super) fn check_thread(&self) -> Result<()> {
         match self.thread.load(Ordering::Relaxed) {
             0 => Ok(()),
@@ -131,8 +132,9 @@ impl Bundle {
         }
     }
 
-    /// Makes a sequential bundle this thread's, as what sends, polls or waits does first. From then on blocking
-    /// calls of this thread, those of collectives too, look at bundles.
+    /// Makes this thread the owner of a sequential bundle, as the first call that sends, polls or
+    /// waits does. From then on blocking calls of this thread, those of collectives too, poll
+    /// bundles.
     #[inline(always)]
     pub(super) fn bind(&'static self) -> Result<()> {
         if self.parallel.load(Ordering::Relaxed) {
@@ -150,7 +152,7 @@ impl Bundle {
         clump_am::poll_also(&All);
         if self.thread.load(Ordering::Relaxed) == 0 {
             self.thread.store(this_thread(), Ordering::Relaxed);
-            // A thread that is ending keeps nothing; its bundles stay its own.
+            // A thread that is ending records nothing; its bundles keep it as owner.
             let _ = BOUND.try_with(|bound| bound.borrow_mut().0.push(self));
         }
         for slot in self.members() {
@@ -159,16 +161,16 @@ impl Bundle {
         Ok(())
     }
 
-    /// Makes the bundle nobody's. The caller holds the books.
+    /// Makes the bundle unowned. The caller holds the lock of [`books`].
     fn let_go(&self) {
         for slot in self.members() {
-            // Only a thread that ends inside of a handler is still in there.
+            // Only a thread that ends inside a handler is still in there.
             let _ = slot.cell.let_go();
         }
         self.thread.store(0, Ordering::Relaxed);
     }
 
-    /// Adds an endpoint. The caller holds the books.
+    /// Adds an endpoint. The caller holds the lock of [`books`].
     pub(super) fn add(&self, slot: &'static EndpointSlot) -> Result<()> {
         self.offset.fetch_sub(slot.handled.load(Ordering::Relaxed), Ordering::Relaxed);
         self.members.fetch_or(1 << slot.index(), Ordering::Relaxed);
@@ -178,32 +180,32 @@ impl Bundle {
         Ok(())
     }
 
-    /// Takes an endpoint out. The caller holds the books.
+    /// Takes an endpoint out. The caller holds the lock of [`books`].
     pub(super) fn remove(&self, slot: &EndpointSlot) {
         self.members.fetch_and(!(1 << slot.index()), Ordering::Relaxed);
         self.offset.fetch_add(slot.handled.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Messages that its endpoints have handled while they were in it, all together.
+    /// Returns the number of messages that its endpoints have handled while they were in it.
     pub(super) fn handled(&self) -> u64 {
         // SYNC 17: pairs with Slot::note_handled
         let all = self.members().map(|slot| slot.handled.load(Ordering::Acquire));
         all.fold(self.offset.load(Ordering::Relaxed), u64::wrapping_add)
     }
 
-    /// Which of the bundles that lay in this place it is.
+    /// Returns the generation of the bundle in this table entry.
     #[inline(always)]
     pub(super) fn generation(&self) -> u32 {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Whether threads share it.
+    /// Returns true if threads share it.
     #[inline(always)]
     pub(super) fn is_parallel(&self) -> bool {
         self.parallel.load(Ordering::Relaxed)
     }
 
-    /// A thread waits for an event, as long as what this gives lives.
+    /// Registers a thread that waits for an event, as long as the returned guard lives.
     pub(super) fn wait(&'static self) -> Waiter {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         Waiter(self)
@@ -217,13 +219,13 @@ impl Bundle {
         }
     }
 
-    /// Whether a message of its endpoints came back and found no handler 0.
+    /// Fails if a message of its endpoints was returned to sender and found no handler 0.
     pub(super) fn check_claimed(&self) -> Result<()> {
         self.members().try_for_each(|slot| slot.check_claimed())
     }
 }
 
-/// See [`Bundle::wait`].
+/// Guard of a thread that waits for an event of a bundle.
 pub(super) struct Waiter(&'static Bundle);
 
 impl Drop for Waiter {
@@ -232,8 +234,9 @@ impl Drop for Waiter {
     }
 }
 
-/// A waiter announces that it will sleep, and then looks whether its message was handled; this thread notes that
-/// it was, and then looks for sleepers: one of them sees the other.
+/// Wakes sleeping threads of this rank. A waiter announces that it will sleep, and then checks if
+/// its message was handled; this thread notes that it was, and then checks for sleepers: one of
+/// them sees the other.
 #[cold]
 fn wake() {
     if let Ok(context) = start::context() {
@@ -248,7 +251,7 @@ fn foreign() -> AmFailure {
     AmFailure::new(Code::InUse, what)
 }
 
-/// A bundle that C named: its place, and the generation to find there.
+/// A bundle that C named: its table entry, and the expected generation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NamedBundle {
     pub(super) bundle: &'static Bundle,
@@ -318,7 +321,8 @@ impl Pollable for Bundle {
     }
 
     fn anything_waiting(&self) -> bool {
-        // Each is asked: what was asked to ring, and had been sent to before it was, is found by this alone.
+        // No short circuit: a message sent before its lane was armed for the doorbell is found by
+        // this check alone.
         self.members().fold(false, |busy, slot| slot.cell.anything_waiting() | busy)
     }
 }
@@ -367,7 +371,7 @@ impl Pollable for All {
     }
 }
 
-/// See `AM_AllocateBundle` in the header.
+/// Implements `AM_AllocateBundle` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
     call(|| {
@@ -400,7 +404,7 @@ pub extern "C" fn AM_AllocateBundle(kind: c_int, bundle: *mut eb_t) -> c_int {
     })
 }
 
-/// Frees a bundle and its endpoints. The caller holds the books.
+/// Frees a bundle and its endpoints. The caller holds the lock of [`books`].
 fn free(bundle: &'static Bundle) -> Result<()> {
     bundle.check_thread()?;
     bundle.members().try_for_each(endpoint::free)?;
@@ -412,7 +416,7 @@ fn free(bundle: &'static Bundle) -> Result<()> {
     Ok(())
 }
 
-/// See `AM_FreeBundle` in the header.
+/// Implements `AM_FreeBundle` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_FreeBundle(bundle: eb_t) -> c_int {
     call(|| {
@@ -426,12 +430,12 @@ pub extern "C" fn AM_FreeBundle(bundle: eb_t) -> c_int {
     })
 }
 
-/// No handle names a bundle any more.
+/// Invalidates all handles of bundles.
 pub(super) fn abandon_all() {
     PLACES.iter().for_each(|place| place.generation.store(0, Ordering::Relaxed));
 }
 
-/// Frees all bundles and endpoints, or none if one of them is another thread's.
+/// Frees all bundles and endpoints, or none if one of them belongs to another thread.
 pub(super) fn free_all() -> Result<()> {
     let _books = books();
     let there = || PLACES.iter().filter(|place| place.generation.load(Ordering::Relaxed) & 1 == 1);

@@ -1,4 +1,4 @@
-//! Endpoints: where each lies, what belongs to it, how C names it.
+//! Endpoints: their table, their data, and their handles in C.
 
 use super::bundle::{self, Bundle, eb_t};
 use super::message::MAX_ARGUMENTS;
@@ -11,43 +11,43 @@ use clump_os::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, O
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 
-/// Endpoints of a rank, of which the collectives have one.
+/// Maximum number of endpoints of a rank, one of which the collectives take.
 pub(super) const ENDPOINTS: usize = 32;
 /// Entries of a handler table, handler 0 included.
 pub(super) const HANDLERS: usize = 256;
-/// `AM_NONE`: the tag that nobody's messages match.
+/// `AM_NONE`: the tag that no message matches.
 pub(super) const NONE: u64 = 0;
-/// `AM_ALL`: the tag that everybody's messages match.
+/// `AM_ALL`: the tag that every message matches.
 pub(super) const ALL: u64 = 1;
 
 const _: () = assert!(MAX_ARGUMENTS == 16);
 
-/// What C sees of an endpoint. Never followed.
+/// The opaque type of an endpoint in C. Never dereferenced.
 #[derive(Debug)]
 pub struct clump_am_ep(());
-/// An endpoint: its place, and which of those that lay there it is.
+/// A handle of an endpoint: its index and generation.
 pub type ep_t = *mut clump_am_ep;
 
-/// In each handle of an endpoint.
+/// Mark in each handle of an endpoint.
 const KIND: usize = 0xe9;
 
-/// What belongs to an endpoint beside its core.
+/// The data of an endpoint beside its core.
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) name: en_t,
-    /// As the program set it.
+    /// The tag that the program set.
     pub(super) tag: u64,
     /// The translation table.
     pub(super) table: Vec<Option<TranslationEntry>>,
     /// Destinations that handlers took out of the table.
     pub(super) retired: Vec<Dest>,
-    /// Entries of the handler table.
+    /// Number of entries of the handler table.
     pub(super) handlers: usize,
-    /// The program's memory for deposits: where, and bytes.
+    /// The program's memory for deposits: address and number of bytes.
     pub(super) segment: (*mut u8, usize),
-    /// Where medium payloads lie while their handlers run.
+    /// Buffer for medium payloads while their handlers run.
     pub(super) buffer: Vec<u64>,
-    /// What came back and found no handler 0.
+    /// Text about the last returned message that found no handler 0.
     pub(super) unclaimed: Option<String>,
 }
 
@@ -66,28 +66,28 @@ impl Own {
     }
 }
 
-/// A place for an endpoint.
+/// A table entry for an endpoint.
 #[derive(Debug)]
 pub(super) struct EndpointSlot {
     pub(super) cell: EndpointCell,
     /// Odd while there is one.
     generation: AtomicU32,
-    /// Its bundle's index.
+    /// The index of its bundle.
     pub(super) bundle: AtomicUsize,
-    /// Messages handled here.
+    /// Number of messages handled here.
     pub(super) handled: AtomicU64,
-    /// Whether `Own::unclaimed` is there.
+    /// True if `Own::unclaimed` is set.
     pub(super) has_unclaimed: AtomicBool,
     pub(super) handlers: [AtomicPtr<()>; HANDLERS],
     own: UnsafeCell<Own>,
 }
 
-// SAFETY: invariant 2 of `am2`: `own` is touched by the thread inside the berth alone.
+// SAFETY: invariant 2 of `am2`: `own` is touched by the thread inside the endpoint cell alone.
 unsafe impl Sync for EndpointSlot {}
 
 static SLOTS: [EndpointSlot; ENDPOINTS] = [const { EndpointSlot::empty() }; ENDPOINTS];
 
-/// No handle names an endpoint any more.
+/// Invalidates all handles of endpoints.
 pub(super) fn abandon_all() {
     SLOTS.iter().for_each(|slot| slot.generation.store(0, Ordering::Relaxed));
 }
@@ -105,7 +105,7 @@ impl EndpointSlot {
         }
     }
 
-    /// The place of that index.
+    /// Returns the table entry of that index.
     #[inline(always)]
     pub(super) fn at(index: usize) -> Option<&'static Self> {
         SLOTS.get(index)
@@ -115,23 +115,23 @@ impl EndpointSlot {
         (std::ptr::from_ref(self).addr() - SLOTS.as_ptr().addr()) / size_of::<Self>()
     }
 
-    /// The bundle that the endpoint is in.
+    /// Returns the bundle that the endpoint is in.
     pub(super) fn bundle(&self) -> Result<&'static Bundle> {
         let bundle = Bundle::at(self.bundle.load(Ordering::Relaxed));
         bundle.ok_or_else(|| start::refuse("an endpoint"))
     }
 
-    /// What belongs to the endpoint.
+    /// Runs `look` with the data of the endpoint.
     ///
     /// # Safety
-    /// This thread is inside the berth, and `look` calls no handler.
+    /// This thread is inside the endpoint cell, and `look` calls no handler.
     #[inline(always)]
     pub(super) unsafe fn own<R>(&self, look: impl FnOnce(&mut Own) -> R) -> R {
         // SAFETY: invariant 2 of `am2`.
         look(unsafe { &mut *self.own.get() })
     }
 
-    /// Notes that a handler has returned. Only inside.
+    /// Counts a handler that has returned. Only inside the endpoint cell.
     #[inline(always)]
     pub(super) fn note_handled(&self) {
         let handled = self.handled.load(Ordering::Relaxed);
@@ -142,7 +142,7 @@ impl EndpointSlot {
         }
     }
 
-    /// What came back and found no handler 0, if something did since the last time.
+    /// Fails if a message was returned to sender since the last time and found no handler 0.
     #[inline(always)]
     pub(super) fn check_claimed(&self) -> Result<()> {
         if self.has_unclaimed.load(Ordering::Relaxed) { self.claim() } else { Ok(()) }
@@ -150,26 +150,27 @@ impl EndpointSlot {
 
     #[cold]
     fn claim(&self) -> Result<()> {
-        // Another thread's berth, or one that was emptied meanwhile: whoever is inside next is told.
+        // Another thread is inside the endpoint cell, or it was emptied meanwhile: the next call
+        // that enters it reports the message.
         let Ok(_inside) = self.cell.enter() else { return Ok(()) };
         self.has_unclaimed.store(false, Ordering::Relaxed);
         // SAFETY: this thread is inside; nothing is called.
         match unsafe { self.own(|own| own.unclaimed.take()) } {
             Some(said) => Err(AmFailure::new(Code::NotSent, said)),
-            // Another thread was told.
+            // Another thread has reported it.
             None => Ok(()),
         }
     }
 }
 
-/// An endpoint that C named: its place, and the generation to find there.
+/// An endpoint that C named: its table entry, and the expected generation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NamedEndpoint {
     pub(super) slot: &'static EndpointSlot,
     generation: u32,
 }
 
-/// What C knows the endpoint in `slot` by.
+/// Returns the handle of the endpoint in `slot`.
 pub(super) fn handle_of(slot: &EndpointSlot) -> ep_t {
     let generation = slot.generation.load(Ordering::Relaxed) as usize;
     std::ptr::without_provenance_mut(generation << 16 | KIND << 8 | slot.index())
@@ -192,7 +193,8 @@ impl NamedEndpoint {
 
     #[inline(always)]
     pub(super) fn check(&self) -> Result<()> {
-        // The place may have been emptied and filled between two looks of a thread that is not inside.
+        // The entry may have been emptied and filled again between two reads by a thread that is
+        // not inside.
         if self.generation & 1 == 1
             && self.slot.generation.load(Ordering::Relaxed) == self.generation
         {
@@ -202,7 +204,7 @@ impl NamedEndpoint {
         }
     }
 
-    /// Enters the berth to send, receive or change what handlers may not.
+    /// Enters the endpoint cell to send, receive or change state that handlers may not change.
     #[inline(always)]
     pub(super) fn enter(&self) -> Result<BorrowedEndpoint<'static>> {
         if !self.slot.cell.is_mine() {
@@ -213,8 +215,9 @@ impl NamedEndpoint {
         Ok(inside)
     }
 
-    /// Enters the berth to look at something or change it, whosever the bundle is: one thread may set up what
-    /// another will use. A handler does not wait for a thread that is inside, which may wait for it.
+    /// Enters the endpoint cell to read or change something, whichever thread owns the bundle: one
+    /// thread may set up an endpoint that another will use. A handler does not wait for a thread
+    /// that is inside, which may wait for it.
     pub(super) fn visit(&self) -> Result<BorrowedEndpoint<'static>> {
         let cell = &self.slot.cell;
         let inside = if crate::thread::is_handling() { cell.try_enter()? } else { cell.enter()? };
@@ -222,7 +225,7 @@ impl NamedEndpoint {
         Ok(inside)
     }
 
-    /// Looks at what belongs to the endpoint, inside of its handlers too.
+    /// Runs `look` with the data of the endpoint, inside its handlers too.
     pub(super) fn with_own<R>(&self, look: impl FnOnce(&mut Own) -> Result<R>) -> Result<R> {
         let _inside = if self.slot.cell.is_inside() { None } else { Some(self.visit()?) };
         // SAFETY: inside, in a handler or since just now; no `look` calls a handler.
@@ -230,7 +233,7 @@ impl NamedEndpoint {
     }
 }
 
-/// See `AM_AllocateEndpoint` in the header.
+/// Implements `AM_AllocateEndpoint` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_AllocateEndpoint(bundle: eb_t, endpoint: *mut ep_t, name: *mut en_t) -> c_int {
     call(|| {
@@ -279,18 +282,18 @@ pub extern "C" fn AM_AllocateEndpoint(bundle: eb_t, endpoint: *mut ep_t, name: *
     })
 }
 
-/// Frees the endpoint in `slot`. The caller holds the books.
+/// Frees the endpoint in `slot`. The caller holds the lock of [`bundle::books`].
 pub(super) fn free(slot: &'static EndpointSlot) -> Result<()> {
     slot.bundle()?.check_thread()?;
     slot.cell.close()?;
     slot.generation.fetch_add(1, Ordering::Release);
     slot.bundle()?.remove(slot);
-    // Whatever comes next in this berth, this thread has no claim to it.
+    // This thread gives up the endpoint cell, which the next endpoint in it may use.
     slot.cell.let_go()?;
     Ok(())
 }
 
-/// See `AM_FreeEndpoint` in the header.
+/// Implements `AM_FreeEndpoint` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_FreeEndpoint(endpoint: ep_t) -> c_int {
     call(|| {
@@ -304,7 +307,7 @@ pub extern "C" fn AM_FreeEndpoint(endpoint: ep_t) -> c_int {
     })
 }
 
-/// See `AM_MoveEndpoint` in the header.
+/// Implements `AM_MoveEndpoint` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MoveEndpoint(endpoint: ep_t, from: eb_t, to: eb_t) -> c_int {
     call(|| {
@@ -332,7 +335,7 @@ pub extern "C" fn AM_MoveEndpoint(endpoint: ep_t, from: eb_t, to: eb_t) -> c_int
     })
 }
 
-/// See `AM_SetTag` in the header.
+/// Implements `AM_SetTag` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetTag(endpoint: ep_t, tag: u64) -> c_int {
     call(|| {
@@ -352,13 +355,13 @@ pub extern "C" fn AM_SetTag(endpoint: ep_t, tag: u64) -> c_int {
     })
 }
 
-/// See `AM_GetTag` in the header.
+/// Implements `AM_GetTag` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetTag(endpoint: ep_t, tag: *mut u64) -> c_int {
     call(|| NamedEndpoint::read(endpoint)?.with_own(|own| give(tag, "a tag", own.tag)))
 }
 
-/// The name of an endpoint, as `AM_AllocateEndpoint` gave it.
+/// Writes the name of an endpoint, as `AM_AllocateEndpoint` returned it.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_am_name(endpoint: ep_t, name: *mut en_t) -> c_int {
     call(|| {
@@ -366,13 +369,13 @@ pub extern "C" fn clump_am_name(endpoint: ep_t, name: *mut en_t) -> c_int {
     })
 }
 
-/// The rank whose endpoint has that name.
+/// Returns the rank of a named endpoint.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_am_rank_of(name: en_t) -> c_int {
     c_int::try_from(name.name().rank()).unwrap_or(c_int::MAX)
 }
 
-/// A pointer that C gave as memory.
+/// Converts a pointer that C gave as memory.
 pub(super) fn memory(at: *mut c_void) -> *mut u8 {
     at.cast()
 }

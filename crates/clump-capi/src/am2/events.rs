@@ -12,15 +12,15 @@ use std::ffi::c_int;
 
 /// `AM_NOEVENTS`: nothing is an event.
 const NO_EVENTS: u32 = 0;
-/// `AM_NOTEMPTY`: a message is.
+/// `AM_NOTEMPTY`: a message is an event.
 const NOT_EMPTY: u32 = 1;
 
-/// Polls of a thread in which there was nothing, one after the other: programs of this interface wait by
-/// polling, and whom they wait for may need the processor.
+/// Consecutive empty polls of a thread: programs of this interface wait by polling, and the process
+/// that they wait for may need the processor.
 #[derive(Clone, Copy)]
 struct Vain {
     polls: u32,
-    /// After how many to ask whether to give way.
+    /// Number of empty polls after which to consider yielding.
     most: u32,
     window: PollWindow,
 }
@@ -29,7 +29,7 @@ thread_local! {
     static VAIN: Cell<Vain> = const { Cell::new(Vain { polls: 0, most: WINDOW, window: PollWindow::NONE }) };
 }
 
-/// Notes a poll that has handled so many messages.
+/// Counts a poll that has handled `handled` messages.
 #[inline(always)]
 fn note_poll(handled: usize) -> Result<()> {
     let vain = VAIN.get();
@@ -53,9 +53,10 @@ fn ask_to_give_way(window: PollWindow) -> Result<()> {
 }
 
 thread_local! {
-    /// Messages of each parallel bundle that had been handled when this thread last polled it or waited. What
-    /// another thread handles later may have come before this one begins to wait, and is an event then. With the
-    /// bundle's generation: of another one that lay in the same place this says nothing.
+    /// Messages of each parallel bundle that had been handled when this thread last polled it or
+    /// waited. A message that another thread handles later may have come before this one begins to
+    /// wait, and is an event then. With the bundle's generation: the count is void for another
+    /// bundle in the same table entry.
     static SEEN: [Cell<(u32, u64)>; BUNDLES] = const { [const { Cell::new((0, 0)) }; BUNDLES] };
 }
 
@@ -66,13 +67,13 @@ fn note_seen(bundle: &Bundle) {
     }
 }
 
-/// What this thread has seen of a parallel bundle.
+/// Returns the number of handled messages that this thread has seen of a parallel bundle.
 fn seen(bundle: &Bundle) -> u64 {
     let (generation, seen) = SEEN.with(|seen| seen[bundle.index()].get());
     if generation == bundle.generation() { seen } else { 0 }
 }
 
-/// See `AM_Poll` in the header.
+/// Implements `AM_Poll` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_Poll(bundle: eb_t) -> c_int {
     call_hot(|| {
@@ -100,7 +101,7 @@ pub extern "C" fn AM_Poll(bundle: eb_t) -> c_int {
     })
 }
 
-/// See `AM_SetEventMask` in the header.
+/// Implements `AM_SetEventMask` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetEventMask(bundle: eb_t, mask: c_int) -> c_int {
     call(|| {
@@ -115,7 +116,7 @@ pub extern "C" fn AM_SetEventMask(bundle: eb_t, mask: c_int) -> c_int {
     })
 }
 
-/// See `AM_GetEventMask` in the header.
+/// Implements `AM_GetEventMask` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetEventMask(bundle: eb_t, mask: *mut c_int) -> c_int {
     call(|| {
@@ -124,7 +125,7 @@ pub extern "C" fn AM_GetEventMask(bundle: eb_t, mask: *mut c_int) -> c_int {
     })
 }
 
-/// See `AM_WaitSema` in the header.
+/// Implements `AM_WaitSema` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_WaitSema(bundle: eb_t) -> c_int {
     call(|| {
@@ -148,7 +149,7 @@ fn wait(named: NamedBundle) -> Result<()> {
     let context = start::context()?;
     let before = match bundle.is_parallel() {
         true => seen(bundle),
-        // All that was handled was by this thread.
+        // All messages were handled by this thread.
         false => bundle.handled(),
     };
     let waiter = bundle.wait();
@@ -164,7 +165,7 @@ fn wait(named: NamedBundle) -> Result<()> {
 struct Event {
     bundle: &'static Bundle,
     named: NamedBundle,
-    /// Messages whose handling is no event any more.
+    /// Number of messages whose handling is no event any more.
     before: u64,
 }
 

@@ -6,7 +6,7 @@ use super::status::{AmFailure, Code, Result, bad, call, give, null};
 use clump_os::sync::Ordering;
 use std::ffi::c_int;
 
-/// `AM_SetHandler`, to which the header's macro of that name leads. Handlers may call it too.
+/// Implements the header's macro `AM_SetHandler`. Handlers may call it too.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_am_set_handler(endpoint: ep_t, handler: u8, function: Function) -> c_int {
     call(|| {
@@ -15,7 +15,7 @@ pub extern "C" fn clump_am_set_handler(endpoint: ep_t, handler: u8, function: Fu
     })
 }
 
-/// `AM_SetHandlerAny`, to which the header's macro of that name leads.
+/// Implements the header's macro `AM_SetHandlerAny`.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_am_set_handler_any(
     endpoint: ep_t,
@@ -48,7 +48,7 @@ fn set(slot: &EndpointSlot, own: &Own, handler: usize, function: Function) -> Re
     Ok(())
 }
 
-/// See `AM_GetNumHandlers` in the header.
+/// Implements `AM_GetNumHandlers` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetNumHandlers(endpoint: ep_t, entries: *mut c_int) -> c_int {
     call(|| {
@@ -57,7 +57,7 @@ pub extern "C" fn AM_GetNumHandlers(endpoint: ep_t, entries: *mut c_int) -> c_in
     })
 }
 
-/// See `AM_SetNumHandlers` in the header.
+/// Implements `AM_SetNumHandlers` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetNumHandlers(endpoint: ep_t, entries: c_int) -> c_int {
     call(|| {

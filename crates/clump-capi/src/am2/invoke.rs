@@ -3,17 +3,18 @@
 use super::message::{MessageHead, argument};
 use std::ffi::{c_int, c_void};
 
-/// A handler as C gave it; what it really takes only its message tells.
+/// A handler as C gave it; its real type depends on the message.
 pub(super) type Function = *mut ();
 
 /// A token as C gets it.
 pub(super) type TokenValue = *mut c_void;
 
-/// Calls `function` with what is in brackets, and then the arguments of these numbers.
+/// Calls `function` with the values in brackets, and then the arguments of these numbers.
 macro_rules! call_with {
     ($function:expr, $words:expr, [$($value:expr => $type:ty),*], $($at:literal)*) => {{
         type Exact = extern "C" fn($($type,)* $(int!($at)),*);
-        // SAFETY: the program set this function to be called with these arguments (`AM_SetHandler`).
+        // SAFETY: the program set this function to be called with these arguments
+        // (`AM_SetHandler`).
         let function = unsafe { std::mem::transmute::<Function, Exact>($function) };
         function($($value,)* $(argument($words, $at)),*);
     }};
@@ -26,7 +27,7 @@ macro_rules! int {
     };
 }
 
-/// The same with the first so many arguments.
+/// Calls `function` with the values in brackets, and then the first `count` arguments.
 macro_rules! call_with_first {
     ($function:expr, $count:expr, $words:expr, $first:tt) => {
         match $count {
@@ -67,7 +68,8 @@ pub(super) unsafe fn short(
     call_with_first!(function, head.count, words, [token => TokenValue]);
 }
 
-/// Calls a handler of a medium message with its copy, or of a long one with where it was deposited.
+/// Calls a handler of a medium message with its copy, or of a long one with its memory in the
+/// segment.
 ///
 /// # Safety
 /// As for [`short`].

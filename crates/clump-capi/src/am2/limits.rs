@@ -1,4 +1,4 @@
-//! How much of each there may be.
+//! Limits of the interface.
 
 use super::endpoint::HANDLERS;
 use super::message::MAX_ARGUMENTS;
@@ -6,20 +6,20 @@ pub(super) use super::start::max_medium;
 use super::status::{Result, bad, call, give, null};
 use std::ffi::{c_int, c_void};
 
-/// Bytes of a long message.
+/// Maximum number of bytes of a long message.
 const MAX_LONG: usize = 64 << 20;
-/// Bytes of a segment.
+/// Maximum number of bytes of a segment.
 pub(super) const MAX_SEGMENT: usize = 16 << 30;
 
-/// Bytes of a long message.
+/// Returns the maximum number of bytes of a long message.
 pub(super) fn max_long() -> usize {
     MAX_LONG
 }
 
-/// A payload that C gave.
+/// Checks a payload that C gave.
 ///
 /// # Safety
-/// `source` leads to `bytes` bytes, which nobody writes while they are used, or is null.
+/// `source` leads to `bytes` bytes, which are not written while they are used, or is null.
 #[inline]
 pub(super) unsafe fn checked_bytes<'a>(
     source: *const c_void,
@@ -40,31 +40,31 @@ pub(super) unsafe fn checked_bytes<'a>(
     Ok(unsafe { std::slice::from_raw_parts(source.cast(), bytes) })
 }
 
-/// See `AM_MaxShort` in the header.
+/// Implements `AM_MaxShort` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxShort() -> c_int {
     MAX_ARGUMENTS as c_int
 }
 
-/// See `AM_MaxMedium` in the header.
+/// Implements `AM_MaxMedium` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxMedium() -> c_int {
     max_medium() as c_int
 }
 
-/// See `AM_MaxLong` in the header.
+/// Implements `AM_MaxLong` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxLong() -> c_int {
     MAX_LONG as c_int
 }
 
-/// See `AM_MaxNumHandlers` in the header.
+/// Implements `AM_MaxNumHandlers` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxNumHandlers() -> c_int {
     HANDLERS as c_int
 }
 
-/// See `AM_MaxSegLength` in the header.
+/// Implements `AM_MaxSegLength` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxSegLength(bytes: *mut usize) -> c_int {
     call(|| give(bytes, "a length", MAX_SEGMENT))

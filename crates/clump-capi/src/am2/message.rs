@@ -1,18 +1,18 @@
-//! The words of a message: a head that says what it is, the tag that it was sent with, and arguments of 32
-//! bits, two in a word.
+//! The words of a message: a head with kind and number of arguments, the tag that it was sent with,
+//! and arguments of 32 bits, two in a word.
 
 use clump_am::MAX_CARRIED;
 
-/// Most arguments of a message.
+/// Maximum number of arguments of a message.
 pub(super) const MAX_ARGUMENTS: usize = 16;
 
 /// Words before the arguments: head and tag.
 const FRONT: usize = MAX_CARRIED - MAX_ARGUMENTS / 2;
 
-/// In each head, so that messages of other interfaces are told from those of this one.
+/// Mark in each head, which tells messages of this interface from those of others.
 const MARK: u64 = 0x0a32 << 16;
 
-/// What a message carries.
+/// Kinds of messages, by their payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MessageKind {
     Short = 1,
@@ -20,16 +20,16 @@ pub(super) enum MessageKind {
     Long = 3,
 }
 
-/// What a message says before its arguments.
+/// Kind, number of arguments and tag of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MessageHead {
     pub(super) kind: MessageKind,
-    /// Its arguments: 0 to 16.
+    /// Number of arguments: 0 to 16.
     pub(super) count: usize,
     pub(super) tag: u64,
 }
 
-/// A message to be sent: its words.
+/// The words of a message to be sent.
 #[derive(Debug)]
 pub(super) struct Packed {
     words: [u64; MAX_CARRIED],
@@ -37,13 +37,14 @@ pub(super) struct Packed {
 }
 
 impl Packed {
-    /// Nothing yet. In place from here on: what is sent is not moved.
+    /// Makes an empty message, which is filled in place: it is not moved before it is sent.
     #[inline(always)]
     pub(super) fn new() -> Self {
         Self { words: [0; MAX_CARRIED], used: 0 }
     }
 
-    /// Takes `count` arguments that lie at `arguments`; false if there are too many or none to be had.
+    /// Takes `count` arguments that lie at `arguments`; false if there are too many or `arguments`
+    /// is null.
     ///
     /// # Safety
     /// `arguments` is null or leads to `count` arguments, if that is at most 16.
@@ -75,7 +76,7 @@ impl Packed {
         true
     }
 
-    /// The same message with the tag that it is sent with.
+    /// Sets the tag that the message is sent with; returns its words.
     #[inline(always)]
     pub(super) fn tagged(&mut self, tag: u64) -> &[u64] {
         self.words[1] = tag;
@@ -100,7 +101,7 @@ impl MessageHead {
     }
 }
 
-/// The argument number `at` of a message; 0 if it has not so many.
+/// Returns the argument number `at` of a message; 0 if it has fewer.
 #[inline(always)]
 pub(super) fn argument(words: &[u64], at: usize) -> i32 {
     let word = words.get(FRONT + at / 2).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! From a message that has arrived to the handler that C set for it.
+//! Delivery of an arrived message to the handler that C set for it.
 
 use super::endpoint::EndpointSlot;
 use super::invoke::{self, Function};
@@ -74,7 +74,7 @@ fn medium(
     payload: &Payload<'_>,
 ) -> Option<Box<HandlerFailure>> {
     let bytes = payload.len();
-    // SAFETY: a message is handled inside the berth; no handler is called here.
+    // SAFETY: a message is handled inside the endpoint cell; no handler is called here.
     let buffer = unsafe {
         running.slot.own(|own| {
             if own.buffer.len() * 8 < bytes {
@@ -104,7 +104,8 @@ fn long(
     let offset = usize::try_from(payload.offset().unwrap_or(0)).unwrap_or(usize::MAX);
     // SAFETY: as above.
     let (memory, len) = unsafe { running.slot.own(|own| own.segment) };
-    // It was inside of what the endpoint exports, which never shrinks; what the program set may.
+    // The deposit was inside the segment that the endpoint exports, which never shrinks; the
+    // program's segment may be shorter.
     if offset.checked_add(bytes).is_none_or(|end| end > len) {
         let reason = if offset > len { Reason::BadOffset } else { Reason::BadLength };
         let (slot, token) = (running.slot, running.answer.into_inner()?);
@@ -122,7 +123,8 @@ fn long(
     None
 }
 
-/// A message that nobody takes: a request goes back, a reply to this endpoint's own handler 0.
+/// Refuses a message that no handler takes: a request is returned to sender, a reply goes to this
+/// endpoint's own handler 0.
 #[cold]
 fn refuse(
     slot: &'static EndpointSlot,

@@ -1,4 +1,4 @@
-//! Replies: what the header's `AM_ReplyN`, `AM_ReplyIN` and `AM_ReplyXferN` come down to.
+//! Replies: the implementation of the header's `AM_ReplyN`, `AM_ReplyIN` and `AM_ReplyXferN`.
 
 use super::invoke::TokenValue;
 use super::limits::{checked_bytes, max_long, max_medium};
@@ -9,7 +9,7 @@ use super::token;
 use clump_am::{Handler, LayerPayload};
 use std::ffi::{c_int, c_void};
 
-/// Answers the request of `token` once.
+/// Replies to the request of `token` once.
 #[inline(always)]
 fn reply(
     token: TokenValue,
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn clump_am_reply_medium(
     })
 }
 
-/// `AM_ReplyXferN`: a reply whose payload lands in the requester's segment.
+/// `AM_ReplyXferN`: a reply whose payload is deposited in the requester's segment.
 ///
 /// # Safety
 /// As for [`clump_am_reply_medium`].

@@ -1,4 +1,4 @@
-//! Handler 0: messages that came back, and replies that nobody takes.
+//! Handler 0: messages returned to sender, and replies that no handler takes.
 
 use super::endpoint::EndpointSlot;
 use super::invoke::{self, TokenValue};
@@ -13,7 +13,7 @@ use std::ffi::{c_int, c_void};
 /// `EBADENTRY`: nothing is bound to that entry of the translation table.
 const BAD_ENTRY: c_int = 2;
 
-/// A message that came back, as handler 0 may ask for it.
+/// A message returned to sender, as handler 0 may ask for it.
 #[derive(Debug)]
 pub(super) struct ReturnedMessage<'a> {
     status: c_int,
@@ -26,7 +26,7 @@ pub(super) struct ReturnedMessage<'a> {
     to: Name,
 }
 
-/// A message that came back, as C sees it.
+/// A returned message, as C sees it.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct clump_am_returned_t {
@@ -41,7 +41,7 @@ pub struct clump_am_returned_t {
     offset: usize,
 }
 
-/// The status of `<clump/am2.h>` for a reason of clump's.
+/// Converts a reason to the status of `<clump/am2.h>`.
 fn status_of(reason: Reason) -> c_int {
     match reason {
         Reason::BadArguments => 1,
@@ -61,10 +61,10 @@ fn opcode(kind: MessageKind, reply: bool) -> c_int {
     kind as c_int + if reply { 3 } else { 0 }
 }
 
-/// A message of the endpoint in `slot` that came back.
+/// Delivers a message of the endpoint in `slot` that was returned to sender.
 pub(super) fn receive(slot: &'static EndpointSlot, back: &Returned) {
     let head = MessageHead::read(&back.words);
-    // All that this endpoint sends has a head.
+    // Every message of this endpoint has a head.
     let kind = head.map_or(MessageKind::Short, |head| head.kind);
     deliver(
         slot,
@@ -81,7 +81,7 @@ pub(super) fn receive(slot: &'static EndpointSlot, back: &Returned) {
     );
 }
 
-/// A reply to the endpoint in `slot` that it does not take.
+/// Delivers a reply that the endpoint in `slot` does not take to its handler 0.
 pub(super) fn own_reply(
     slot: &'static EndpointSlot,
     handler: u8,
@@ -109,7 +109,7 @@ pub(super) fn own_reply(
     );
 }
 
-/// A request that went to an entry to which nothing is bound. The caller is inside.
+/// Delivers a request to an unmapped entry to handler 0. The caller is inside the endpoint cell.
 #[cold]
 pub(super) fn unbound(
     slot: &'static EndpointSlot,
@@ -133,7 +133,7 @@ pub(super) fn unbound(
     );
 }
 
-/// Runs handler 0, or keeps what it would have got for the call that finds out.
+/// Runs handler 0, or keeps the text for the call that reports it.
 fn deliver(slot: &'static EndpointSlot, head: Option<MessageHead>, back: &ReturnedMessage<'_>) {
     run(slot, head, back);
     slot.note_handled();
@@ -146,7 +146,7 @@ fn run(slot: &'static EndpointSlot, head: Option<MessageHead>, back: &ReturnedMe
             "a message to {} came back (status {}, opcode {}, handler {}) and handler 0 is not set",
             back.to, back.status, back.opcode, back.handler
         );
-        // SAFETY: messages come back inside the berth; nothing is called.
+        // SAFETY: messages are returned inside the endpoint cell; nothing is called.
         unsafe { slot.own(|own| own.unclaimed = Some(what)) };
         slot.has_unclaimed.store(true, Ordering::Relaxed);
         return;
@@ -160,7 +160,7 @@ fn run(slot: &'static EndpointSlot, head: Option<MessageHead>, back: &ReturnedMe
     });
 }
 
-/// The message that handler 0 runs for; see the header.
+/// Writes the message that handler 0 runs for; documented in the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_am_returned(token: TokenValue, message: *mut clump_am_returned_t) -> c_int {
     call(|| {

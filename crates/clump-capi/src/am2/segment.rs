@@ -1,7 +1,7 @@
-//! The segment of an endpoint: memory of the program that long messages land in.
+//! The segment of an endpoint: memory of the program that long messages are deposited in.
 //!
-//! Peers write only what the node shares, so they deposit into a segment of clump's, of the same length, and
-//! what they wrote is copied to the program's memory before its handler runs.
+//! Peers write only memory that the node shares, so they deposit into a segment of clump's, of the
+//! same length. Their bytes are copied to the program's memory before its handler runs.
 
 use super::endpoint::{NamedEndpoint, ep_t, memory};
 use super::limits::MAX_SEGMENT;
@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_void};
 /// Address space that the first segment of an endpoint reserves, so that later ones can be longer.
 const RESERVED: u64 = 1 << 30;
 
-/// See `AM_SetSeg` in the header.
+/// Implements `AM_SetSeg` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetSeg(endpoint: ep_t, address: *mut c_void, bytes: usize) -> c_int {
     call(|| {
@@ -36,7 +36,7 @@ pub extern "C" fn AM_SetSeg(endpoint: ep_t, address: *mut c_void, bytes: usize) 
     })
 }
 
-/// See `AM_GetSeg` in the header.
+/// Implements `AM_GetSeg` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetSeg(endpoint: ep_t, address: *mut *mut c_void, bytes: *mut usize) -> c_int {
     call(|| {

@@ -1,4 +1,5 @@
-//! Requests: what the header's `AM_RequestN`, `AM_RequestIN` and `AM_RequestXferN` come down to.
+//! Requests: the implementation of the header's `AM_RequestN`, `AM_RequestIN` and
+//! `AM_RequestXferN`.
 
 use super::endpoint::{NamedEndpoint, ep_t};
 use super::limits::{checked_bytes, max_long, max_medium};
@@ -34,7 +35,7 @@ fn in_handler() -> AmFailure {
     AmFailure::new(Code::NotSent, what)
 }
 
-/// Sends, and polls the endpoint. Waits for room if `wait`.
+/// Sends, and polls the endpoint. Waits for space if `wait`.
 #[inline(always)]
 fn request(
     endpoint: ep_t,
@@ -128,8 +129,8 @@ pub unsafe extern "C" fn clump_am_request_medium(
     })
 }
 
-/// `AM_RequestXferN` and, if not `wait`, `AM_RequestXferAsyncN`: a request whose payload lands in the
-/// target's segment.
+/// `AM_RequestXferN` and, if not `wait`, `AM_RequestXferAsyncN`: a request whose payload is
+/// deposited in the target's segment.
 ///
 /// # Safety
 /// As for [`clump_am_request_medium`].

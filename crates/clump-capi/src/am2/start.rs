@@ -9,10 +9,10 @@ use clump_os::sync::{AtomicUsize, Ordering};
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-/// What lies between the first `AM_Init` and the last `AM_Terminate`.
+/// The state between the first `AM_Init` and the last `AM_Terminate`.
 struct Started {
     times: u32,
-    /// Whether the job began here, so that it ends here.
+    /// True if `AM_Init` joined the job, so that `AM_Terminate` ends it.
     own: bool,
     job: *mut clump_t,
 }
@@ -22,12 +22,13 @@ unsafe impl Send for Started {}
 
 /// Held while the job is joined and left.
 static STARTED: Mutex<Option<Started>> = Mutex::new(None);
-/// The rank, for everybody: nobody waits for anything while holding it.
+/// The rank, for all threads: no thread waits for anything while holding the lock.
 static CONTEXT: RwLock<Option<Arc<RankContext>>> = RwLock::new(None);
-/// Bytes of a medium message; 0 before the first `AM_Init` and after the last `AM_Terminate`.
+/// Maximum number of bytes of a medium message; 0 before the first `AM_Init` and after the last
+/// `AM_Terminate`.
 static MEDIUM_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of a medium message in this job; 0 if there is none.
+/// Returns the maximum number of bytes of a medium message in this job; 0 if there is none.
 #[inline(always)]
 pub(super) fn max_medium() -> usize {
     MEDIUM_BYTES.load(Ordering::Relaxed)
@@ -37,7 +38,7 @@ fn started() -> MutexGuard<'static, Option<Started>> {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The rank that endpoints are opened for.
+/// Returns the rank that endpoints are opened for.
 pub(super) fn context() -> Result<Arc<RankContext>> {
     check_process()?;
     let context = CONTEXT.read().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +56,7 @@ fn not_init() -> AmFailure {
     AmFailure::new(Code::NotInit, "AM_Init has not been called, or AM_Terminate has")
 }
 
-/// Fails in a child by `fork`, where whoever held a lock may not be any more.
+/// Fails in a child by `fork`, where the holder of a lock may not exist any more.
 fn check_process() -> Result<()> {
     if clump_os::forked::is_child() {
         return Err(clump_am::Error::from(clump_am::ErrorKind::Forked).into());
@@ -63,14 +64,14 @@ fn check_process() -> Result<()> {
     Ok(())
 }
 
-/// In a child by `fork`: no handle or token names anything any more. Takes no lock.
+/// Runs in a child by `fork`: invalidates all handles and tokens. Takes no lock.
 pub(crate) fn abandon_all() {
     bundle::abandon_all();
     endpoint::abandon_all();
     token::abandon();
 }
 
-/// A handle that names nothing: because nothing is there yet, or because the program is wrong.
+/// The error for an invalid handle: because nothing is started, or because the program is wrong.
 #[cold]
 pub(super) fn refuse(what: &str) -> AmFailure {
     if let Err(forked) = check_process() {
@@ -84,7 +85,7 @@ pub(super) fn refuse(what: &str) -> AmFailure {
     ))
 }
 
-/// See `AM_Init` in the header.
+/// Implements `AM_Init` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_Init() -> c_int {
     call(|| {
@@ -117,7 +118,7 @@ pub extern "C" fn AM_Init() -> c_int {
     })
 }
 
-/// See `AM_Terminate` in the header.
+/// Implements `AM_Terminate` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_Terminate() -> c_int {
     call(|| {
@@ -155,9 +156,11 @@ pub(crate) fn close_all() -> bool {
     true
 }
 
-/// The job that `AM_Init` joined, for `clump_rank`, `clump_all_gather` and the like; null before.
+/// Returns the job that `AM_Init` joined, for `clump_rank`, `clump_all_gather` and the like; null
+/// before.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_am_job() -> *mut clump_t {
-    // Handlers ask too, while AM_Terminate may wait for them.
+    // The lock of `started` is not taken: handlers call this too, while AM_Terminate may wait for
+    // them.
     if context().is_ok() { job::current() } else { std::ptr::null_mut() }
 }

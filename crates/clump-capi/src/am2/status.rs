@@ -1,4 +1,4 @@
-//! What `AM_*` functions return.
+//! Return codes of `AM_*` functions.
 
 use crate::border;
 use crate::fault::Fault;
@@ -16,7 +16,7 @@ pub(super) enum Code {
     InUse = 5,
 }
 
-/// A failure: its code, and what `clump_error_text` says of it.
+/// A failure: its code, and its text for `clump_error_text`.
 #[derive(Debug)]
 pub(super) struct AmFailure {
     pub(super) code: Code,
@@ -39,19 +39,19 @@ impl AmFailure {
     }
 }
 
-/// An argument that means nothing.
+/// The error for an invalid argument.
 #[cold]
 pub(super) fn bad(what: impl Into<String>) -> AmFailure {
     AmFailure::new(Code::BadArg, what)
 }
 
-/// A null pointer.
+/// The error for a null pointer.
 #[cold]
 pub(super) fn null(what: &str) -> AmFailure {
     bad(format!("the program gave a null pointer as {what}"))
 }
 
-/// Done inside a handler, where it is not allowed.
+/// The error for a call inside a handler, where it is not allowed.
 #[cold]
 pub(super) fn in_handler(what: &str) -> AmFailure {
     AmFailure::new(Code::InUse, format!("{what} was called inside a handler"))
@@ -75,10 +75,10 @@ impl From<clump_am::Error> for AmFailure {
     }
 }
 
-/// Runs what an exported function does: nothing unwinds into C, and a failure leaves its text.
+/// Runs the body of an exported function: nothing unwinds into C, and a failure leaves its text.
 #[inline(always)]
 pub(super) fn call(run: impl FnOnce() -> Result<()>) -> c_int {
-    // What is left if it panics: a fault of this library.
+    // The code after a panic: a fault of this library.
     let mut code = Code::Resource;
     let given = border::guard(|| match run() {
         Ok(()) => Ok(0),
@@ -90,8 +90,8 @@ pub(super) fn call(run: impl FnOnce() -> Result<()>) -> c_int {
     if given == 0 { 0 } else { code as c_int }
 }
 
-/// The same for what a round trip consists of, which a landing place for panics would slow down: there a panic ends
-/// the process at the border.
+/// Runs the body of a function of the round trip without a landing pad for panics, which would slow
+/// it down. A panic ends the process at the border.
 #[inline(always)]
 pub(super) fn call_hot(run: impl FnOnce() -> Result<()>) -> c_int {
     match run() {
@@ -106,13 +106,14 @@ fn failed(failure: AmFailure) -> c_int {
     failure.code as c_int
 }
 
-/// Writes a result to where C wants it.
+/// Writes a result to the address that C gave.
 #[inline]
 pub(super) fn give<T>(to: *mut T, what: &str, value: T) -> Result<()> {
     if to.is_null() {
         return Err(null(what));
     }
-    // SAFETY: the caller gave the address of a variable of that type; it is written once, during the call.
+    // SAFETY: the caller gave the address of a variable of that type; it is written once, during
+    // the call.
     unsafe { to.write(value) };
     Ok(())
 }

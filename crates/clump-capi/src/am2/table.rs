@@ -1,4 +1,4 @@
-//! The translation table: which endpoints an endpoint may send to.
+//! The translation table: the endpoints that an endpoint may send to.
 
 use super::endpoint::{NamedEndpoint, Own, ep_t};
 use super::status::{AmFailure, Code, Result, bad, call, give};
@@ -6,17 +6,18 @@ use super::token::en_t;
 use clump_am::{BorrowedEndpoint, Dest, Tag};
 use std::ffi::c_int;
 
-/// Entries that a table begins with.
+/// Initial number of entries of a table.
 pub(super) const FIRST_ENTRIES: usize = 256;
-/// Most entries of a table.
+/// Maximum number of entries of a table.
 pub(super) const MAX_ENTRIES: usize = 1 << 16;
 
-/// A destination.
+/// A mapped destination.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TranslationEntry {
     name: en_t,
     pub(super) tag: u64,
-    /// Where it lies in the core's own table, since the first message to it: handlers cannot reach that one.
+    /// Its index in the core's own table, since the first message to it: handlers cannot access
+    /// that one.
     dest: Option<Dest>,
 }
 
@@ -37,7 +38,7 @@ impl Own {
                 self.retired.retain(|&old| {
                     // The rest of a deposit that was begun still goes there.
                     let named = inside.has_deferred(old);
-                    // Else it is gone; an entry that is not there cannot be kept.
+                    // Otherwise it is gone; unmapping an absent entry fails harmlessly.
                     let _ = named || inside.unmap(old).is_ok();
                     named
                 });
@@ -82,7 +83,7 @@ fn out_of_table(index: c_int, entries: usize) -> AmFailure {
     ))
 }
 
-/// See `AM_Map` in the header.
+/// Implements `AM_Map` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_Map(endpoint: ep_t, index: c_int, name: en_t, tag: u64) -> c_int {
     call(|| {
@@ -98,7 +99,7 @@ pub extern "C" fn AM_Map(endpoint: ep_t, index: c_int, name: en_t, tag: u64) -> 
     })
 }
 
-/// See `AM_MapAny` in the header.
+/// Implements `AM_MapAny` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MapAny(endpoint: ep_t, index: *mut c_int, name: en_t, tag: u64) -> c_int {
     call(|| {
@@ -117,7 +118,7 @@ pub extern "C" fn AM_MapAny(endpoint: ep_t, index: *mut c_int, name: en_t, tag: 
     })
 }
 
-/// See `AM_UnMap` in the header.
+/// Implements `AM_UnMap` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_UnMap(endpoint: ep_t, index: c_int) -> c_int {
     call(|| {
@@ -130,19 +131,19 @@ pub extern "C" fn AM_UnMap(endpoint: ep_t, index: c_int) -> c_int {
     })
 }
 
-/// See `AM_GetTranslationInuse` in the header.
+/// Implements `AM_GetTranslationInuse` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetTranslationInuse(endpoint: ep_t, index: c_int) -> c_int {
     call(|| NamedEndpoint::read(endpoint)?.with_own(|own| own.used(index).map(drop)))
 }
 
-/// See `AM_GetTranslationTag` in the header.
+/// Implements `AM_GetTranslationTag` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetTranslationTag(endpoint: ep_t, index: c_int, tag: *mut u64) -> c_int {
     call(|| NamedEndpoint::read(endpoint)?.with_own(|own| give(tag, "a tag", own.used(index)?.tag)))
 }
 
-/// See `AM_GetTranslationName` in the header.
+/// Implements `AM_GetTranslationName` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetTranslationName(endpoint: ep_t, index: c_int, name: *mut en_t) -> c_int {
     call(|| {
@@ -151,13 +152,13 @@ pub extern "C" fn AM_GetTranslationName(endpoint: ep_t, index: c_int, name: *mut
     })
 }
 
-/// See `AM_MaxNumTranslations` in the header.
+/// Implements `AM_MaxNumTranslations` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_MaxNumTranslations(most: *mut c_int) -> c_int {
     call(|| give(most, "a number of entries", MAX_ENTRIES as c_int))
 }
 
-/// See `AM_GetNumTranslations` in the header.
+/// Implements `AM_GetNumTranslations` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetNumTranslations(endpoint: ep_t, entries: *mut c_int) -> c_int {
     call(|| {
@@ -166,7 +167,7 @@ pub extern "C" fn AM_GetNumTranslations(endpoint: ep_t, entries: *mut c_int) -> 
     })
 }
 
-/// See `AM_SetNumTranslations` in the header.
+/// Implements `AM_SetNumTranslations` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetNumTranslations(endpoint: ep_t, entries: c_int) -> c_int {
     call(|| {
@@ -175,7 +176,7 @@ pub extern "C" fn AM_SetNumTranslations(endpoint: ep_t, entries: c_int) -> c_int
     })
 }
 
-/// See `AM_SetExpectedResources` in the header.
+/// Implements `AM_SetExpectedResources` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_SetExpectedResources(
     endpoint: ep_t,

@@ -17,7 +17,7 @@ pub struct en_t {
 }
 
 impl en_t {
-    /// Names nothing.
+    /// The name of no endpoint.
     pub(super) const NONE: Self = Self { bits: 0 };
 
     pub(super) fn of(name: Name) -> Self {
@@ -29,33 +29,34 @@ impl en_t {
     }
 }
 
-/// A handler that runs, and its message.
+/// A running handler and its message.
 pub(super) struct Running<'a, 'b> {
     pub(super) slot: &'static EndpointSlot,
     pub(super) head: MessageHead,
     pub(super) from: Name,
-    /// The right to answer, until it is used; never there for what came back. Where it came in: a copy of what has
-    /// just been written in smaller pieces would wait until all of that has reached the cache.
+    /// The right to reply, until it is used; never present for a returned message. A reference to
+    /// the incoming token: a copy of data just written in smaller stores would wait until all of
+    /// them have reached the cache.
     pub(super) answer: Cell<Option<&'a mut Token<'b>>>,
-    /// Whether it is a request, answered or not.
+    /// True for a request, even after the reply.
     pub(super) request: bool,
-    /// The message that came back, in handler 0.
+    /// The returned message, in handler 0.
     pub(super) back: Option<&'a ReturnedMessage<'a>>,
 }
 
 thread_local! {
-    /// The handler of this thread that runs, and the number that C knows it by.
+    /// The handler that runs in this thread, and the number of its token.
     static RUNNING: Cell<(*const Running<'static, 'static>, usize)> =
         const { Cell::new((std::ptr::null(), 0)) };
 }
 
-/// Whether a handler runs in this thread.
+/// Returns true if a handler runs in this thread.
 #[inline(always)]
 pub(crate) fn is_handling() -> bool {
     !RUNNING.get().0.is_null()
 }
 
-/// Puts back what ran before, however the handler ends.
+/// Restores the handler that ran before, even if the handler unwinds.
 struct Restore(*const Running<'static, 'static>);
 
 impl Drop for Restore {
@@ -65,7 +66,7 @@ impl Drop for Restore {
     }
 }
 
-/// Bits of a token that say which thread it is of.
+/// Number of bits of a token that name its thread.
 const THREAD_BITS: u32 = 16;
 
 /// Runs `handler` with a token for `running`.
@@ -81,12 +82,12 @@ pub(super) fn run(running: &Running<'_, '_>, handler: impl FnOnce(TokenValue)) {
     handler(std::ptr::without_provenance_mut(value));
 }
 
-/// No handler runs in this thread, the only one of a child by `fork`.
+/// Forgets the running handler in this thread, the only one of a child by `fork`.
 pub(super) fn abandon() {
     RUNNING.set((std::ptr::null(), 0));
 }
 
-/// Does something with the message of a token.
+/// Runs `look` with the message of a token.
 #[inline(always)]
 pub(super) fn with<R>(
     token: TokenValue,
@@ -100,24 +101,24 @@ pub(super) fn with<R>(
              is called with it, and in its thread",
         ));
     }
-    // SAFETY: invariant 3: `run` is on this thread's stack as long as the pointer is there, and so is what it
-    // points to; the lifetime is that of this call.
+    // SAFETY: invariant 3: `run` is on this thread's stack as long as the pointer is there, and so
+    // is what it points to; the lifetime is that of this call.
     look(unsafe { &*running })
 }
 
-/// See `AM_GetSourceEndpoint` in the header.
+/// Implements `AM_GetSourceEndpoint` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetSourceEndpoint(token: TokenValue, name: *mut en_t) -> c_int {
     call(|| with(token, |running| give(name, "an endpoint's name", en_t::of(running.from))))
 }
 
-/// See `AM_GetDestEndpoint` in the header.
+/// Implements `AM_GetDestEndpoint` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetDestEndpoint(token: TokenValue, endpoint: *mut ep_t) -> c_int {
     call(|| with(token, |running| give(endpoint, "an endpoint", endpoint::handle_of(running.slot))))
 }
 
-/// See `AM_GetMsgTag` in the header.
+/// Implements `AM_GetMsgTag` of `<clump/am2.h>`.
 #[unsafe(no_mangle)]
 pub extern "C" fn AM_GetMsgTag(token: TokenValue, tag: *mut u64) -> c_int {
     call(|| with(token, |running| give(tag, "a tag", running.head.tag)))

@@ -14,16 +14,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Connection {
-    /// Connects to the process that listens at `port` of `node`. It need not have accepted when this returns;
-    /// what is sent waits for that.
+    /// Connects to the process that listens at `port` of `node`. It need not have accepted when
+    /// this returns; messages sent before wait for that.
     ///
     /// # Errors
-    /// There is no such node, nobody listens there, its queue is full, or nobody answers within 10 s.
+    /// There is no such node, no rank listens there, its queue is full, or no answer comes within
+    /// 10 s.
     pub fn connect(rank: &impl AsContext, node: u32, port: Port, order: Order) -> Result<Self> {
         Self::connect_within(rank, node, port, order, CONNECT_LIMIT)
     }
 
-    /// The same within `limit`.
+    /// Connects as [`Connection::connect`] does, within `limit`.
     ///
     /// # Errors
     /// As [`Connection::connect`].
@@ -49,7 +50,7 @@ impl Connection {
             hub.context.node().port_holder(port.0)
         } else {
             let Some(bits) = ask_interface(&hub, node, port, until)? else { return Err(silent) };
-            // What another process says is checked: names of other nodes' endpoints are not for it to give.
+            // Names from another process are checked: it must not name endpoints of other nodes.
             let name = Some(Name::from_bits(bits)).filter(|_| bits != 0);
             name.filter(|name| hub.context.node().node_of(name.rank()) == node)
         };
@@ -63,7 +64,7 @@ impl Connection {
             Ok(None) => silent,
             Err(error) => error,
         };
-        // The other side knows nothing of it; if an answer comes late, it is told then.
+        // The other side does not know the connection; if an answer comes late, it is told then.
         connection.line.state().hung_up = true;
         if let ConnectionRoute::Near(near) = &connection.way {
             hub.book.forget(near.number);
@@ -72,7 +73,7 @@ impl Connection {
         Err(why)
     }
 
-    /// A connection of which the other side knows nothing yet.
+    /// Makes a connection that the other side does not know yet.
     fn towards(hub: &Arc<Hub>, peer: Name, order: Order) -> Result<Self> {
         let near = LocalRoute { number: hub.book.number(), peer, dest: hub.route_to(peer)? };
         let line = Arc::new(ConnectionLine::new(order, 0));
@@ -80,7 +81,7 @@ impl Connection {
         Ok(Self::over(hub.clone(), line, ConnectionRoute::Near(near)))
     }
 
-    /// Asks the other side to let it wait; `None` when no answer came in time.
+    /// Asks the other side to queue the connection; `None` when no answer came in time.
     fn ask(&self, port: Port, order: Order, until: u64) -> Result<Option<ConnectAnswer>> {
         let ConnectionRoute::Near(near) = &self.way else { return Ok(None) };
         let mut asked = false;
@@ -100,8 +101,8 @@ impl Connection {
     }
 }
 
-/// Asks the network interface of another node who listens at `port`: the name of an endpoint, or 0. `None`
-/// when no answer came in time.
+/// Asks the network interface of another node for the listener at `port`: the name of an endpoint,
+/// or 0. `None` when no answer came in time.
 fn ask_interface(hub: &Hub, node: u32, port: Port, until: u64) -> Result<Option<u64>> {
     let name = interface_name(hub.context.node(), node);
     let dest = hub.route_under(name, Tag(protocol::TAG))?;

@@ -1,4 +1,4 @@
-//! Connecting to another job: knock until somebody answers.
+//! Connecting to another job: sends hellos until an answer comes.
 
 use super::handshake::{BUSY, FULL, Handshake, PACKET_BYTES, Told, Words};
 use super::link::{CLIENT, FarLink, LinkParameters};
@@ -18,20 +18,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long until the hello is said again.
+/// Interval between two hellos.
 const AGAIN_NS: u64 = 20_000_000;
 
 impl Connection {
-    /// Connects to the listener of another job that gave the token. It need not have accepted when this
-    /// returns; what is sent waits for that.
+    /// Connects to the listener of another job that gave the token. It need not have accepted when
+    /// this returns; messages sent before wait for that.
     ///
     /// # Errors
-    /// Its queue is full, or nobody answers within 10 s: the listener is gone, or the token another's.
+    /// Its queue is full, or no answer comes within 10 s: the listener is gone, or the token is
+    /// another's.
     pub fn connect_to(rank: &impl AsContext, token: &Token, order: Order) -> Result<Self> {
         Self::connect_between(rank, token, order, CONNECT_LIMIT, &Between::configured()?)
     }
 
-    /// The same within `limit`, and as `between` says; its security is the token's.
+    /// Connects as [`Connection::connect_to`] does, within `limit` and with the settings of
+    /// `between`; its security is the token's.
     ///
     /// # Errors
     /// As [`Connection::connect_to`].
@@ -74,16 +76,16 @@ impl Connection {
             FarLink::open(met.socket.into(), &terms, &between, line.clone(), shared.alarm.clone())?;
         let link = Arc::new(link);
         shared.enter_link(link.clone())?;
-        // The listener lets only who is there wait.
+        // The listener queues only clients that have sent a packet made with the key.
         link.greet();
         Ok(Self::over(hub, line, ConnectionRoute::Far(link)))
     }
 }
 
-/// An address to knock at, and a socket that reaches it and can be answered.
+/// An address to send hellos to, and a socket that reaches it and receives the answer.
 type CandidateAddress = (SocketAddr, UdpSocket);
 
-/// The addresses of a token that can be reached from here.
+/// Returns the addresses of a token that can be reached from here.
 fn candidate_addresses(token: &Token) -> Result<Vec<CandidateAddress>> {
     let bind = |&to: &SocketAddr| {
         let any: IpAddr = match to.ip() {
@@ -97,7 +99,7 @@ fn candidate_addresses(token: &Token) -> Result<Vec<CandidateAddress>> {
     for door in token.addresses.iter().map(bind) {
         match door {
             Ok(door) => endpoints.push(door),
-            // This machine may lack a family of addresses; one that works is enough.
+            // This machine may lack an address family; one that works is enough.
             Err(why) => wrong = Some(why),
         }
     }
@@ -107,14 +109,14 @@ fn candidate_addresses(token: &Token) -> Result<Vec<CandidateAddress>> {
     }
 }
 
-/// A client that waits to be answered.
+/// A client that waits for an answer.
 struct ConnectAttempt<'a> {
     handshake: Handshake,
     endpoints: Vec<CandidateAddress>,
     token: &'a Token,
 }
 
-/// The answer that lets the client in.
+/// The answer that admits the client.
 struct HandshakeReply {
     words: Words,
     key: JobKey,
@@ -122,21 +124,21 @@ struct HandshakeReply {
     socket: UdpSocket,
 }
 
-/// What became of knocking.
+/// Result of a connect attempt.
 enum Heard {
     HandshakeReply(Box<HandshakeReply>),
     Refused(u8),
     Nothing,
 }
 
-/// What one answer does: it ends the knocking, or nothing else than change a hello.
+/// Effect of one answer that ends the connect attempt; others only change a hello.
 enum Answer {
     HandshakeReply { door: usize, from: SocketAddr, words: Words, key: JobKey },
     Refused(u8),
 }
 
 impl ConnectAttempt<'_> {
-    /// Knocks at one address after the other until one answers.
+    /// Sends hellos to one address after the other until one answers.
     fn until(mut self, hub: &Hub, until: u64) -> Result<Heard> {
         let (mut answer, mut put_off, mut again_at, mut turns) = (None, false, 0, 0);
         wait(hub, &[], Some(until), || {
@@ -165,14 +167,15 @@ impl ConnectAttempt<'_> {
 
     fn say(&self, door: usize) {
         if let Some((address, socket)) = self.endpoints.get(door) {
-            // Where there is no way now there may be one later, or to another address.
+            // If no route exists now, one may exist later, or to another address.
             let _ = socket.send_to(self.handshake.hello(door), address);
         }
     }
 
-    /// The listener's answer, if it has come. A hello that is to be said again at once is.
+    /// Returns the listener's answer, if it has come. Sends a hello at once if the answer demands
+    /// it.
     fn hear(&mut self, put_off: &mut bool) -> Option<Answer> {
-        // A longer packet is cut, and no answer.
+        // A longer packet is truncated, and no answer.
         let mut packet = [0; PACKET_BYTES + 1];
         for door in 0..self.endpoints.len() {
             while let Some(Ok((bytes, from))) =
@@ -186,7 +189,7 @@ impl ConnectAttempt<'_> {
                     Ok(Told::Refused(verdict)) => return Some(Answer::Refused(verdict)),
                     Ok(Told::Again) => self.say(door),
                     Ok(Told::Later(verdict)) => *put_off |= verdict == BUSY,
-                    // Not the listener's, or an answer to an older hello.
+                    // Not from the listener, or an answer to an older hello.
                     Err(_) => {}
                 }
             }

@@ -1,9 +1,9 @@
-//! Cookies: who sends a hello shows that it receives what is sent to its address, before anything is kept for it
-//! (as DTLS does, RFC 9147, 5.1, and QUIC, RFC 9000, 8.1.2).
+//! Cookies: the sender of a hello proves that it receives packets at its address, before any state
+//! is kept for it (as in DTLS, RFC 9147, 5.1, and QUIC, RFC 9000, 8.1.2).
 //!
-//! A cookie says when it was issued, and carries a code over that and what it is for: address, gate, and client's key.
-//! So issuing one keeps nothing. Each is good once and for [`LIFE_NS`]: a hello that was refused, or answered, is
-//! worth nothing to one that has seen it.
+//! A cookie holds the time of issue, and a code over that time and its purpose: client address,
+//! handshake socket, and client's key. So issuing one keeps no state. Each is valid once and for
+//! [`LIFE_NS`]: a hello that was refused, or answered, is worthless to an eavesdropper.
 
 use super::handshake::{COOKIE_BYTES, Cookie, Hello};
 use ring::hmac::{self, HMAC_SHA256};
@@ -11,14 +11,14 @@ use ring::rand::SystemRandom;
 use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 
-/// How long a cookie is good.
+/// Lifetime of a cookie.
 pub(crate) const LIFE_NS: u64 = 5_000_000_000;
-/// Spent cookies that are remembered. When there are more in that time, all as old as the oldest of them are void:
-/// their holders get new ones.
+/// Maximum number of spent cookies that are remembered. With more in that time, all as old as the
+/// oldest of them are void: their holders get new ones.
 pub(crate) const MAX_SPENT: usize = 8192;
 const CODE_BYTES: usize = COOKIE_BYTES - size_of::<u64>();
 
-/// A cookie that is good.
+/// A valid cookie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fresh {
     issued_ns: u64,
@@ -31,18 +31,18 @@ pub(crate) struct Cookies {
     key: hmac::Key,
     spent: VecDeque<Fresh>,
     known: HashSet<[u8; CODE_BYTES]>,
-    /// Those issued until then are void.
+    /// Cookies issued until then are void.
     floor_ns: u64,
 }
 
 impl Cookies {
-    /// `None` when there are no random numbers.
+    /// Makes the cookies of an invitation. `None` when there are no random numbers.
     pub(crate) fn new() -> Option<Self> {
         let key = hmac::Key::generate(HMAC_SHA256, &SystemRandom::new()).ok()?;
         Some(Self { key, spent: VecDeque::new(), known: HashSet::new(), floor_ns: 0 })
     }
 
-    /// The cookie for a hello that came to `gate` by `from`.
+    /// Issues the cookie for a hello that came from `from` to `handshake_socket`.
     pub(crate) fn issue(
         &self,
         hello: &Hello,
@@ -57,7 +57,8 @@ impl Cookies {
         cookie
     }
 
-    /// The hello's cookie, if it was issued for it lately and has not been spent.
+    /// Returns the hello's cookie, if it was issued for it within its lifetime and has not been
+    /// spent.
     pub(crate) fn check(
         &self,
         hello: &Hello,
@@ -72,12 +73,13 @@ impl Cookies {
         }
         let code: [u8; CODE_BYTES] = code.try_into().ok()?;
         let right = hmac::sign(&self.key, &claim(hello, (from, handshake_socket), issued_ns));
-        // Whoever guesses codes by the time that this takes holds the token, and may ask for a cookie.
+        // The comparison need not take constant time: an attacker that sends a valid hello holds
+        // the token, and may ask for a cookie.
         let fresh = right.as_ref()[..CODE_BYTES] == code && !self.known.contains(&code);
         fresh.then_some(Fresh { issued_ns, code })
     }
 
-    /// That cookie is good no more.
+    /// Makes a cookie void.
     pub(crate) fn spend(&mut self, cookie: Fresh) {
         if self.spent.len() >= MAX_SPENT
             && let Some(oldest) = self.spent.pop_front()
@@ -91,7 +93,7 @@ impl Cookies {
         debug_assert!(self.spent.len() == self.known.len() && self.spent.len() <= MAX_SPENT);
     }
 
-    /// Forgets spent cookies that are too old to be good, and gives their memory back.
+    /// Forgets spent cookies that are too old to be valid, and frees their memory.
     pub(crate) fn forget_old(&mut self, now_ns: u64) {
         while let Some(oldest) = self.spent.front()
             && now_ns.saturating_sub(oldest.issued_ns) > LIFE_NS
@@ -104,14 +106,14 @@ impl Cookies {
         }
     }
 
-    /// Spent cookies that there is memory for.
+    /// Returns the number of spent cookies that memory is allocated for.
     #[cfg(test)]
     pub(crate) fn capacity(&self) -> usize {
         self.spent.capacity().max(self.known.capacity())
     }
 }
 
-/// What a cookie is for.
+/// Returns the bytes that the code of a cookie covers.
 fn claim(
     hello: &Hello,
     (from, handshake_socket): (SocketAddr, SocketAddr),
@@ -141,7 +143,7 @@ mod tests {
         SocketAddr::from(([127, 0, 0, 1], port))
     }
 
-    /// A hello with the cookie that it was told to come with.
+    /// Returns a hello with the cookie that it was told to come with.
     fn with_cookie(cookies: &Cookies, issued_ns: u64) -> Hello {
         let words = Words { code: 1, epoch: 2, port: 7 };
         let mut handshake = Handshake::begin(&SECRET, words, 1).unwrap();

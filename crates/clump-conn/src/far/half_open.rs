@@ -1,14 +1,16 @@
-//! Handshakes that were answered, and whose first packet has not come: a socket and a key each, no stack.
+//! Handshakes that were answered, and whose first packet has not come: a socket and a key each, no
+//! stack.
 //!
-//! Each holds a place in the queue of its listener, so who holds the token and never comes could keep the others out.
-//! Three rules bound that:
+//! Each holds a place in the queue of its listener, so a token holder that never completes could
+//! keep the others out. Three rules bound that:
 //!
-//! 1. A source (an address of IPv4, a /64 of IPv6) gets a place only while it holds fewer than are free: one takes
-//!    half of them at most, and the next always finds some (dynamic thresholds: Choudhury and Hahne, 1998).
-//! 2. Where it gets none, its oldest handshake makes room, or if it has none, the oldest of the source with the most;
-//!    but none younger than [`GRACE_NS`], so that who is coming comes.
-//! 3. Otherwise the client is told to come again. It is refused only when all places are taken by connections that
-//!    wait to be accepted.
+//! 1. A source (an address of IPv4, a /64 of IPv6) gets a place only while it holds fewer than are
+//!    free: one takes half of them at most, and the next always finds some (dynamic thresholds:
+//!    Choudhury and Hahne, 1998).
+//! 2. Otherwise its oldest handshake is given up, or if it has none, the oldest of the source with
+//!    the most; but none younger than [`GRACE_NS`], so that a client that is completing completes.
+//! 3. Otherwise the client is told to come again. It is refused only when all places are taken by
+//!    connections that wait to be accepted.
 
 use super::handshake::{BUSY, FULL, KEY_BYTES, NOBODY};
 use super::link::{FarLink, LinkParameters, SERVER};
@@ -23,11 +25,11 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-/// How long a handshake is left alone though others want its place.
+/// Time for which a handshake keeps its place though others want it.
 pub(crate) const GRACE_NS: u64 = 100_000_000;
-/// How long it may take from the answer to the first packet.
+/// Maximum time from the answer to the first packet.
 pub(crate) const LIMIT_NS: u64 = 5_000_000_000;
-/// Packets of one look.
+/// Packets of one check.
 const MAX_LOOK: usize = 16;
 /// Bytes of the longest datagram.
 const DATAGRAM_BYTES: usize = 1 << 16;
@@ -35,21 +37,22 @@ const DATAGRAM_BYTES: usize = 1 << 16;
 /// A handshake that was answered.
 #[derive(Debug)]
 pub(crate) struct HalfOpen {
-    /// What its socket is watched under.
+    /// The token under which its socket is watched.
     pub(crate) number: u64,
     pub(crate) socket: UdpSocket,
     pub(crate) terms: LinkParameters,
     pub(crate) order: Order,
     pub(crate) seat: Arc<QueueReservation>,
-    /// The client's key, which names the meeting.
+    /// The client's key, which identifies the handshake.
     pub(crate) client: [u8; KEY_BYTES],
-    /// The gate that answered.
+    /// The handshake socket that answered.
     pub(crate) handshake_socket: SocketAddr,
     pub(crate) opened_ns: u64,
 }
 
 impl HalfOpen {
-    /// Whether a packet waits that only the client can have made. Others are thrown away.
+    /// Returns true if a packet waits that only the client can have made. Other packets are
+    /// dropped.
     pub(crate) fn is_zero_copy(&self, security: Security) -> bool {
         let LinkParameters { me, epoch, peer_epoch, ref key, .. } = self.terms;
         debug_assert_eq!(me, SERVER);
@@ -72,7 +75,7 @@ impl HalfOpen {
         false
     }
 
-    /// The connection, which finds the packet that showed the client.
+    /// Opens the connection, which finds the packet that authenticated the client.
     pub(crate) fn open(
         self,
         between: &Between,
@@ -84,15 +87,15 @@ impl HalfOpen {
     }
 }
 
-/// Those of one invitation, the oldest first.
+/// The half-open handshakes of one invitation, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct HalfOpens {
     all: Vec<HalfOpen>,
-    /// How many were given up: they never came, or made room for others.
+    /// Number of handshakes given up: they timed out, or their place went to others.
     pub(crate) given_up: u64,
 }
 
-/// What counts as one source.
+/// Returns the source that an address counts as.
 fn source(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         // One holder of a network has all addresses of its last 64 bits.
@@ -106,16 +109,17 @@ impl HalfOpens {
         self.all.len()
     }
 
-    /// The place of a client that came by another gate already, and has not shown itself.
+    /// Returns the place of a client that came by another handshake socket already, and has not
+    /// sent its first packet.
     pub(crate) fn seat_of(&self, client: &[u8; KEY_BYTES]) -> Option<Arc<QueueReservation>> {
         let known = self.all.iter().find(|one| one.client == *client && !one.seat.is_taken());
         known.map(|one| one.seat.clone())
     }
 
-    /// A place for a client from `ip`.
+    /// Returns a place for a client from `ip`.
     ///
     /// # Errors
-    /// The code of the answer that says why there is none.
+    /// The verdict that explains why there is none.
     pub(crate) fn seat(
         &mut self,
         queue: &Arc<Queue>,
@@ -142,11 +146,12 @@ impl HalfOpens {
             drop(self.all.remove(oldest));
             self.given_up += 1;
         }
-        // Another way to the client that made room may hold its place still.
+        // Another handshake of the client that was given up may still hold its place.
         queue.reserve().map_err(|_| BUSY)
     }
 
-    /// Keeps one. It takes the place of an older one of the same client at the same gate.
+    /// Enters a handshake. It replaces an older one of the same client at the same handshake
+    /// socket.
     pub(crate) fn enter(&mut self, half_open: HalfOpen) {
         self.all.retain(|one| {
             (one.client, one.handshake_socket) != (half_open.client, half_open.handshake_socket)
@@ -154,13 +159,14 @@ impl HalfOpens {
         self.all.push(half_open);
     }
 
-    /// Takes out the one that is watched under `number`, if its client has shown itself.
+    /// Takes out the one that is watched under `number`, if its client has sent its first packet.
     pub(crate) fn take_shown(&mut self, number: u64, security: Security) -> Option<HalfOpen> {
         let at = self.all.iter().position(|one| one.number == number)?;
         self.all[at].is_zero_copy(security).then(|| self.all.remove(at))
     }
 
-    /// Gives up those that took too long, and those whose clients came by another gate.
+    /// Gives up handshakes that took too long, and removes those whose clients came by another
+    /// handshake socket.
     pub(crate) fn forget_old(&mut self, now_ns: u64) {
         let before = self.all.len();
         self.all.retain(|one| !one.seat.is_taken());

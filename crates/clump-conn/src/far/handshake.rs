@@ -1,18 +1,22 @@
-//! How two jobs that share a token's secret agree on a key: two packets each way, of which the first two show that the
-//! client receives what is sent to its address.
+//! The handshake by which two jobs that share a token's secret agree on a key: two packets each
+//! way, of which the first two prove that the client receives packets at its address.
 //!
 //! ```text
-//! client -> listener   mark | client's key | order, incarnation, port    | cookie, or zeros | code
-//! listener -> client   mark | its key      | verdict, incarnation, port  | cookie, or zeros | code, of both packets
+//! client -> listener  mark | client's key | order, incarnation, port   | cookie, or zeros | code
+//! listener -> client  mark | its key      | verdict, incarnation, port | cookie, or zeros | code
 //!
-//! key = HKDF-SHA256 (RFC 5869) of X25519 (RFC 7748) of the two keys, and the secret, salted by both packets
+//! The code of the listener covers both packets.
+//!
+//! key = HKDF-SHA256 (RFC 5869) of X25519 (RFC 7748) of the two keys, and the secret,
+//!       salted by both packets
 //! ```
-//! The codes are HMAC-SHA256 under keys made of the secret, one for each direction. The secret admits; the keys
-//! exist for this meeting only, so who has the token, or gets it later, cannot read what others with it say
-//! (as in TLS 1.3's psk_dhe_ke, RFC 8446, 4.2.9). A hello that was not made with the secret costs a code to be
-//! checked and a counter; no answer, no state. One without a good cookie gets one and leaves no state either
-//! ([`super::cookie`]). Only an answer that lets the client in has a key in it. An answer is as long as the hello, so
-//! nobody is flooded through a listener. Nothing in the packets is secret.
+//! The codes are HMAC-SHA256 under keys derived from the secret, one for each direction. The secret
+//! admits; the keys exist for this handshake only, so a holder of the token, now or later, cannot
+//! read the traffic of other holders (as in TLS 1.3's psk_dhe_ke, RFC 8446, 4.2.9). A hello that
+//! was not made with the secret costs a code to be checked and a counter; no answer, no state. A
+//! hello without a valid cookie gets one and leaves no state either ([`super::cookie`]). Only an
+//! answer that admits the client has a key in it. An answer is as long as the hello, so a listener
+//! amplifies no flood. Nothing in the packets is secret.
 
 use crate::token::SECRET_BYTES;
 use clump_net::seal::JobKey;
@@ -22,7 +26,7 @@ use ring::hkdf::{HKDF_SHA256, KeyType, Salt};
 use ring::hmac::{self, HMAC_SHA256};
 use ring::rand::SystemRandom;
 
-/// Tells these keys from any other use of the same secret.
+/// Separates these keys from any other use of the same secret.
 const SALT: &[u8] = b"clump connection, version 2";
 const FOR_MEETING: &[u8] = b"clump meeting";
 const HELLO: &[u8; 8] = b"clumphi2";
@@ -34,7 +38,7 @@ pub(crate) const COOKIE_BYTES: usize = 24;
 /// A cookie; zeros where there is none.
 pub(crate) type Cookie = [u8; COOKIE_BYTES];
 const WORDS_BYTES: usize = 8;
-/// Where the cookie is in a packet.
+/// Offset of the cookie in a packet.
 const COOKIE_AT: usize = 8 + KEY_BYTES + WORDS_BYTES;
 const SAID_BYTES: usize = 8 + KEY_BYTES + WORDS_BYTES + COOKIE_BYTES;
 /// Bytes of either packet.
@@ -42,15 +46,15 @@ pub(crate) const PACKET_BYTES: usize = SAID_BYTES + 32;
 /// A packet.
 pub(crate) type Packet = [u8; PACKET_BYTES];
 
-/// What either side tells the other.
+/// The words of a hello or an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// Of a hello: the order of messages. Of an answer: the verdict, see below.
+    /// In a hello: the order of messages. In an answer: the verdict, one of the constants below.
     pub(crate) code: u8,
     /// The incarnation of the sender's stack.
     pub(crate) epoch: u32,
-    /// Of a hello: the port that it wants. Of an answer: the UDP port of the stack, at the address that
-    /// answers.
+    /// In a hello: the port of the listener. In an answer: the UDP port of the stack, at the
+    /// address that answers.
     pub(crate) port: u16,
 }
 
@@ -58,29 +62,30 @@ pub(crate) struct Words {
 pub(crate) const WELCOME: u8 = 1;
 pub(crate) const FULL: u8 = 2;
 pub(crate) const NOBODY: u8 = 3;
-/// Say it again, with this cookie.
+/// Repeat the hello with this cookie.
 pub(crate) const RETRY: u8 = 4;
-/// The same, later: others are being let in.
+/// Repeat the hello with this cookie later: other clients are being admitted.
 pub(crate) const BUSY: u8 = 5;
 
-/// The packet is not the other side's.
+/// The packet is not from the other side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ForeignPacket;
 
-/// What an answer tells the client.
+/// Effect of an answer on the client.
 #[derive(Debug)]
 pub(crate) enum Told {
-    /// It is let in: the answer's words, and the key of the meeting.
+    /// It is admitted: the answer's words, and the key of the handshake.
     HandshakeReply(Words, JobKey),
-    /// It is not, for this verdict.
+    /// It is refused, with this verdict.
     Refused(u8),
-    /// The hello has changed, and is to be sent again: at once.
+    /// The hello has changed, and is to be sent again at once.
     Again,
-    /// The same, a while later, for this verdict.
+    /// The hello has changed, and is to be sent again later, with this verdict.
     Later(u8),
 }
 
-/// A meeting as the client sees it. It knocks at several gates with one key; the hello of each has its own cookie.
+/// A handshake as the client sees it. The client sends hellos to several handshake sockets with one
+/// key; the hello for each has its own cookie.
 #[derive(Debug)]
 pub(crate) struct Handshake {
     own: Option<EphemeralPrivateKey>,
@@ -90,7 +95,8 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// Begins one at so many gates. `None` when there are no random numbers.
+    /// Begins a handshake with `handshake_sockets` sockets. `None` when there are no random
+    /// numbers.
     pub(crate) fn begin(
         secret: &[u8; SECRET_BYTES],
         words: Words,
@@ -102,15 +108,15 @@ impl Handshake {
         Some(Self { own: Some(own), public, words, hellos: vec![hello; handshake_sockets] })
     }
 
-    /// The hello for a gate.
+    /// Returns the hello for a handshake socket.
     pub(crate) fn hello(&self, handshake_socket: usize) -> &[u8] {
         self.hellos.get(handshake_socket).map_or(&[], |hello| hello)
     }
 
-    /// Takes the answer of a gate. Another packet changes nothing.
+    /// Handles the answer of a handshake socket. Another packet changes nothing.
     ///
     /// # Errors
-    /// It is not the gate's answer to the hello that it has now.
+    /// It is not the socket's answer to its current hello.
     pub(crate) fn handle_answer(
         &mut self,
         secret: &[u8; SECRET_BYTES],
@@ -126,7 +132,8 @@ impl Handshake {
                 Ok(Told::HandshakeReply(answer.words, key))
             }
             code @ (RETRY | BUSY) => {
-                // One that has a cookie already waits, so that nobody is kept sending.
+                // A hello that has a cookie already waits, so that no answer keeps the client
+                // sending.
                 let first = hello[COOKIE_AT..COOKIE_AT + COOKIE_BYTES] == [0; COOKIE_BYTES];
                 let said = (&self.public, self.words, &answer.cookie);
                 *hello = write(HELLO, said, secret, &[]).ok_or(ForeignPacket)?;
@@ -156,20 +163,20 @@ impl Hello {
         self.said.words
     }
 
-    /// The client's key, which names the meeting.
+    /// Returns the client's key, which identifies the handshake.
     pub(crate) fn key(&self) -> &[u8; KEY_BYTES] {
         &self.said.key
     }
 
-    /// The cookie that it came with; zeros without one.
+    /// Returns the cookie that it came with; zeros without one.
     pub(crate) fn cookie(&self) -> &Cookie {
         &self.said.cookie
     }
 
-    /// The answer that lets the client in, and the key of the meeting.
+    /// Returns the answer that admits the client, and the key of the handshake.
     ///
     /// # Errors
-    /// The other side's key is no key, or there are no random numbers.
+    /// The other side's key is invalid, or there are no random numbers.
     pub(crate) fn answer(
         self,
         secret: &[u8; SECRET_BYTES],
@@ -186,7 +193,7 @@ impl Hello {
         Ok((answer, key))
     }
 
-    /// The answer that tells it to say that again with `cookie`.
+    /// Returns the answer that tells the client to repeat the hello with `cookie`.
     pub(crate) fn put_off(
         &self,
         secret: &[u8; SECRET_BYTES],
@@ -197,7 +204,7 @@ impl Hello {
         write(ANSWER, (&[0; KEY_BYTES], words, &cookie), secret, &self.said.packet)
     }
 
-    /// The answer that refuses it.
+    /// Returns the answer that refuses it.
     pub(crate) fn refuse(&self, secret: &[u8; SECRET_BYTES], verdict: u8) -> Option<Packet> {
         self.put_off(secret, verdict, [0; COOKIE_BYTES])
     }
@@ -212,7 +219,7 @@ struct AuthenticatedPacket {
     cookie: Cookie,
 }
 
-/// What makes and checks the codes of one direction.
+/// Returns the key that makes and checks the codes of one direction.
 fn code_key(secret: &[u8; SECRET_BYTES], mark: &[u8; 8]) -> Option<hmac::Key> {
     scrubbed(|| {
         let extracted = Salt::new(HKDF_SHA256, SALT).extract(secret);
@@ -247,7 +254,7 @@ fn read(
 ) -> Result<AuthenticatedPacket, ForeignPacket> {
     let packet: Packet = packet.try_into().map_err(|_| ForeignPacket)?;
     let (said, tag) = packet.split_at(SAID_BYTES);
-    // The mark first: what comes by mistake costs nothing.
+    // The mark first: a packet that comes by mistake costs nothing.
     let body = said.strip_prefix(mark).ok_or(ForeignPacket)?;
     let key = code_key(secret, mark).ok_or(ForeignPacket)?;
     hmac::verify(&key, &[before, said].concat(), tag).map_err(|_| ForeignPacket)?;
@@ -267,7 +274,7 @@ impl KeyType for HandshakeKey {
     }
 }
 
-/// The key that both sides have when the two packets were exchanged.
+/// Returns the key that both sides have after the exchange of the two packets.
 fn agree(
     own: EphemeralPrivateKey,
     theirs: &[u8; KEY_BYTES],
@@ -301,7 +308,7 @@ mod tests {
     const ASKS: Words = Words { code: 1, epoch: 77, port: 7 };
     const TOLD: Words = Words { code: WELCOME, epoch: 88, port: 4000 };
 
-    /// A meeting at one gate, and the hello that the listener hears.
+    /// Begins a handshake with one socket; returns it and the hello that the listener reads.
     fn begun() -> (Handshake, Hello) {
         let meeting = Handshake::begin(&SECRET, ASKS, 1).unwrap();
         let hello = Hello::read(&SECRET, meeting.hello(0)).unwrap();
@@ -361,7 +368,7 @@ mod tests {
         for old in [&retry, &late] {
             assert!(meeting.handle_answer(&SECRET, 0, old).is_err(), "it answers another hello");
         }
-        // Told so twice, it takes its time.
+        // After the second such answer the client waits before it sends.
         let retry = again.put_off(&SECRET, RETRY, [6; COOKIE_BYTES]).unwrap();
         assert!(matches!(meeting.handle_answer(&SECRET, 0, &retry), Ok(Told::Later(RETRY))));
         let again = Hello::read(&SECRET, meeting.hello(0)).unwrap();

@@ -1,4 +1,4 @@
-//! Where other jobs knock: a socket of a listener that answers those who have its token.
+//! Handshake sockets: a listener answers hellos of clients that have its token.
 
 use super::Between;
 use super::cookie::{Cookies, LIFE_NS};
@@ -19,12 +19,14 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 
-/// Hellos whose answers are kept, to be given again: answers get lost, and hellos are doubled and replayed.
+/// Hellos whose answers are kept, to be given again: answers get lost, and hellos are duplicated
+/// and replayed.
 const MAX_KEPT: usize = 1024;
-/// Hellos of one look.
+/// Hellos of one poll.
 const MAX_HELLOS: usize = 64;
 
-/// What the gates of one token have in common: a client knocks at each with one key.
+/// The shared state of the handshake sockets of one token: a client sends hellos to each with one
+/// key.
 #[derive(Debug)]
 pub(crate) struct Invitation {
     pub(crate) port: Port,
@@ -32,17 +34,17 @@ pub(crate) struct Invitation {
     pub(crate) queue: Arc<Queue>,
     pub(crate) between: Between,
     cookies: Mutex<Cookies>,
-    /// Clients that were let in lately, the oldest first.
+    /// Clients admitted lately, the oldest first.
     answered: Mutex<VecDeque<Answered>>,
     pub(crate) half_open: Mutex<HalfOpens>,
 }
 
-/// A hello that was answered by letting the client in.
+/// A hello whose answer admitted the client.
 #[derive(Debug)]
 struct Answered {
     hello: Packet,
     answer: Packet,
-    /// Where the gate is that gave the answer.
+    /// Address of the handshake socket that gave the answer.
     gate: SocketAddr,
     at_ns: u64,
 }
@@ -55,18 +57,20 @@ pub(crate) struct HandshakeSocket {
     pub(crate) invitation: Arc<Invitation>,
 }
 
-/// What a look at a gate found.
+/// Counts of one poll of a handshake socket.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HelloBatch {
     /// Packets that were not made with the secret.
     pub(crate) foreign: u64,
-    /// Those that were, and found no room.
+    /// Hellos made with the secret that found no place.
     pub(crate) refused: u64,
-    /// Those that were told to come again, because others are being let in.
+    /// Hellos that were told to come again, because other clients are being admitted.
     pub(crate) put_off: u64,
 }
 
 impl Invitation {
+    /// Makes the invitation of a listener.
+    ///
     /// # Errors
     /// There are no random numbers.
     pub(crate) fn new(
@@ -87,7 +91,8 @@ impl Invitation {
         })
     }
 
-    /// Gives back what is kept of clients for too long. Says how many handshakes were given up since the last time.
+    /// Forgets state of clients that is too old. Returns the number of handshakes given up since
+    /// the last call.
     pub(crate) fn forget_old(&self, now_ns: u64) -> u64 {
         lock(&self.cookies).forget_old(now_ns);
         let mut answered = lock(&self.answered);
@@ -103,14 +108,15 @@ impl Invitation {
         std::mem::take(&mut half_open.given_up)
     }
 
-    /// The answer that `gate` gave to a hello that let its client in.
+    /// Returns the answer that the handshake socket at `gate` gave to a hello when it admitted the
+    /// client.
     fn answered(&self, hello: &[u8], gate: SocketAddr) -> Option<Packet> {
         let answered = lock(&self.answered);
         let mut known = answered.iter().filter(|one| one.gate == gate);
         known.find(|one| one.hello == *hello).map(|one| one.answer)
     }
 
-    /// Spent cookies and answers that there is memory for.
+    /// Returns the numbers of spent cookies and answers that memory is allocated for.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> (usize, usize) {
         (lock(&self.cookies).capacity(), lock(&self.answered).capacity())
@@ -126,19 +132,19 @@ impl Invitation {
 }
 
 impl HandshakeSocket {
-    /// Answers those who knock. `watch` has a socket watched, and gives its number.
+    /// Answers hellos. `watch` registers a socket with the poller, and returns its number.
     pub(crate) fn answer(&self, watch: &dyn Fn(&UdpSocket) -> Option<u64>) -> HelloBatch {
         let mut hellos = HelloBatch::default();
-        // A longer packet is cut, and no hello.
+        // A longer packet is truncated, and no hello.
         let mut packet = [0; PACKET_BYTES + 1];
         for _ in 0..MAX_HELLOS {
-            // An error of an earlier answer is none of this packet.
+            // An error of an earlier answer does not concern this packet.
             let Ok((bytes, from)) = self.socket.recv_from(&mut packet) else { break };
             let packet = packet.get(..bytes).unwrap_or_default();
             let known = self.invitation.answered(packet, self.local);
             let answer = known.or_else(|| self.receive(packet, from, watch, &mut hellos));
             if let Some(answer) = answer {
-                // Who does not get it asks again.
+                // A client that does not receive it repeats its hello.
                 let _ = self.socket.send_to(&answer, from);
             }
         }
@@ -166,7 +172,7 @@ impl HandshakeSocket {
             drop(cookies);
             return put_off(&hello, RETRY);
         };
-        // Whatever becomes of it, this hello is worth nothing afterwards.
+        // In all cases below, this hello is worthless afterwards.
         cookies.spend(fresh);
         drop(cookies);
         let seat = match self.seat(&hello, from, now_ns) {
@@ -181,7 +187,7 @@ impl HandshakeSocket {
             }
         };
         let Ok((answer, half_open)) = self.welcome(hello, from, seat, watch, now_ns) else {
-            // Without a socket there is nothing to say; the client hears nothing, and says so.
+            // Without a socket no answer is sent; the client's attempt times out.
             hellos.refused += 1;
             return None;
         };
@@ -191,10 +197,11 @@ impl HandshakeSocket {
         Some(answer)
     }
 
-    /// The place of who knocks: the one that it has since it knocked at another gate, or a free one.
+    /// Returns a place for a client: the one that it has from another handshake socket, or a free
+    /// one.
     ///
     /// # Errors
-    /// The code of the answer that says why there is none.
+    /// The verdict that explains why there is none.
     fn seat(
         &self,
         hello: &Hello,

@@ -1,5 +1,5 @@
-//! A connection to another job: a stack of its own, beside the rank's (paper 002, 2.3: sub-connections are
-//! made before the connection, when the other side is ready to take them).
+//! A connection to another job: a stack of its own, beside the rank's (paper 002, 2.3:
+//! sub-connections are made before the connection, when the other side is ready to take them).
 
 use crate::error::{End, Error, Result};
 use crate::far::Between;
@@ -23,17 +23,18 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-/// Number of the stack of whoever connected, and of whoever was connected to.
+/// Stack number of the side that connected, and of the side that was connected to.
 pub(crate) const CLIENT: u32 = 0;
 pub(crate) const SERVER: u32 = 1;
-/// How long a side that is done waits to hear of one that has not taken everything.
+/// Maximum silence for which a side that is closing waits for a peer that has not received
+/// everything.
 const LAST_SILENCE_NS: u64 = 2_000_000_000;
-/// How long a side that is done still answers what the other sends again.
+/// Time for which a side that is closing still answers retransmissions.
 const LAST_ANSWERS_NS: u64 = 50_000_000;
-/// Receptions of one look.
+/// Receptions of one poll.
 const ROUNDS: usize = 16;
 
-/// See the module.
+/// A connection to another job, with its own stack.
 pub(crate) struct FarLink {
     core: Mutex<Core>,
     /// The number of the other side's stack.
@@ -41,12 +42,12 @@ pub(crate) struct FarLink {
     line: Arc<ConnectionLine>,
     address: SocketAddr,
     silence_ns: u64,
-    /// Wakes the thread that looks after it.
+    /// Wakes the thread that services it.
     alarm: Arc<Alarm>,
     unsettled: AtomicBool,
-    /// Credit or the rest of a message is to be sent.
+    /// True if credit or the rest of a message is to be sent.
     due: AtomicBool,
-    /// When this side was done with it; 0 before.
+    /// The time at which this side began to close it; 0 before.
     closing_ns: AtomicU64,
     opened_ns: u64,
 }
@@ -57,18 +58,18 @@ struct Core {
     flow: FlowId,
 }
 
-/// What the thread that looks after links learns of one.
+/// Result of servicing a link.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LinkEvents {
-    /// Something for the program has come.
+    /// Something for the program has arrived.
     pub(crate) news: bool,
-    /// When to look again, by `clock::ticked_ns`.
+    /// The time of the next service, by `clock::ticked_ns`.
     pub(crate) due_ns: u64,
     /// Nothing is left to do for it.
     pub(crate) over: bool,
 }
 
-/// What is needed to make one, besides the socket.
+/// Parameters of a link, besides the socket.
 #[derive(Debug)]
 pub(crate) struct LinkParameters {
     pub(crate) me: u32,
@@ -89,6 +90,8 @@ fn name_of(stack: u32) -> u64 {
 }
 
 impl FarLink {
+    /// Opens a link on a bound socket.
+    ///
     /// # Errors
     /// The socket or the key cannot be used.
     pub(crate) fn open(
@@ -148,13 +151,13 @@ impl FarLink {
         self.address
     }
 
-    /// What becomes readable when packets arrive.
+    /// Returns the descriptor that becomes readable when packets arrive.
     pub(crate) fn readiness(&self) -> Option<OwnedFd> {
         let core = lock(&self.core);
         core.stack.driver().readiness().and_then(|fd| fd.try_clone_to_owned().ok())
     }
 
-    /// Sends one message if there is room now.
+    /// Sends one message if there is space now.
     fn push(&self, handler: u8, words: &[u64], payload: &[u8]) -> SendAttempt {
         let mut core = lock(&self.core);
         let Core { stack, flow, .. } = &mut *core;
@@ -164,17 +167,17 @@ impl FarLink {
         if handler != ask::PIECE {
             stack.service(clock::ticked_ns(), true);
         } else if stack.wants_service() && !self.unsettled.swap(true, Ordering::AcqRel) {
-            // It may wait for company, but not for this thread to call again.
+            // It may wait to be batched with others, but not until this thread calls again.
             self.alarm.ring();
         }
         match pushed {
             Pushed::Full => SendAttempt::Full,
-            // Who is lost takes nothing; the line knows.
+            // A lost peer takes nothing; the line records the loss.
             Pushed::Accepted | Pushed::Lost(_) => SendAttempt::Sent,
         }
     }
 
-    /// Takes in what has arrived, unless another thread does; true when anything did.
+    /// Receives packets, unless another thread does; true when a message was handled.
     pub(crate) fn poll(&self) -> bool {
         let Ok(mut core) = self.core.try_lock() else { return false };
         let handled = self.take_in(&mut core);
@@ -218,34 +221,34 @@ impl FarLink {
 
     /// Sends what the line owes.
     fn send_due(&self) {
-        // A link refuses nothing for good.
+        // A link never fails permanently here: silence ends it.
         if self.due.swap(false, Ordering::AcqRel) && !matches!(send_due(self, &self.line), Ok(true))
         {
             self.due.store(true, Ordering::Release);
         }
     }
 
-    /// This side is done: what was sent still goes.
+    /// Begins to close: messages sent before still go out.
     pub(crate) fn begin_close(&self) {
         let now = clock::ticked_ns().max(1);
         let _ = self.closing_ns.compare_exchange(0, now, Ordering::AcqRel, Ordering::Relaxed);
         self.alarm.ring();
     }
 
-    /// Tells the other side that nobody will accept it.
+    /// Tells the other side that it will not be accepted.
     pub(crate) fn hang_up(&self) {
-        // Without room for it, silence tells.
+        // Without space for it, silence tells the other side.
         let _ = self.push(ask::CLOSE, &[0, 0, 0, 0], &[]);
         self.begin_close();
     }
 
-    /// The other side is there: its packets are made with the key.
+    /// Sends a packet that proves that this side has the key.
     pub(crate) fn greet(&self) {
-        // The first message of a stack finds room.
+        // The first message of a stack finds space.
         let _ = self.push(ask::BEAT, &[0, 0], &[]);
     }
 
-    /// What the thread does for it: everything that is due.
+    /// Does everything that is due for this link; the thread calls it.
     pub(crate) fn service(self: &Arc<Self>) -> LinkEvents {
         self.unsettled.store(false, Ordering::Release);
         let mut core = lock(&self.core);
@@ -257,7 +260,7 @@ impl FarLink {
         let unheard = now.saturating_sub(self.opened_ns);
         let since = self.closing_ns.load(Ordering::Acquire);
         let quiet_for = core.stack.silent_for(self.peer, now).unwrap_or(unheard);
-        // One that is done asks, and waits for the answer to that.
+        // A side that is closing asks the peer, and waits for the answer.
         let last = since != 0 && quiet_for.min(now.saturating_sub(since)) >= LAST_SILENCE_NS;
         let silent = last || quiet_for >= self.silence_ns;
         let quiet = core.stack.is_quiet();

@@ -1,4 +1,4 @@
-//! What the endpoint of a hub does with messages.
+//! Message handlers of the endpoint of a hub.
 
 use super::{HubState, Known, Notice, hang_up, lock};
 use crate::error::End;
@@ -34,7 +34,7 @@ pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<HubState>) {
                 let mut state = known.line.state();
                 (state.theirs, state.answer) = (from, Some(ConnectAnswer::Queued));
             }
-            // Whoever asked has given up.
+            // The side that asked has given up.
             None => mine.note(Notice::hang_up(token.from(), from, to)),
         }
     });
@@ -56,7 +56,7 @@ pub(super) fn equip(endpoint: &SharedEndpoint, book: &Arc<HubState>) {
     endpoint.on_returned(move |message| on_returned(&mine, message));
 }
 
-/// The connection that a message is for, if it comes from its other side.
+/// Returns the connection that a message is for, if it comes from its other side.
 fn addressed(book: &HubState, words: &[u64], from: Name) -> Option<(u64, Known)> {
     let number = *words.first()?;
     let known = book.known(number).filter(|known| known.peer == from)?;
@@ -72,11 +72,12 @@ fn on_connect(book: &HubState, token: Token<'_>, words: &[u64]) {
         Some(queue) => {
             let line = Arc::new(ConnectionLine::new(Order::of_bit(order), theirs));
             let (number, known) = (book.number(), Known { line: line.clone(), peer });
-            // Who accepts it, maybe at once, finds it known.
+            // A thread that accepts it, maybe at once, finds it known.
             book.enter(number, line, peer);
             match queue.push(PendingConnection::Near(number, known)) {
                 Queued::Waits => {
-                    // Only a peer that is gone would not take it, and then the line ends by itself.
+                    // Only a peer that is gone would not take the reply, and then the line ends by
+                    // itself.
                     let _ = token.reply(Handler(tell::QUEUED), &[theirs, number]);
                     return;
                 }
@@ -94,7 +95,7 @@ fn on_connect(book: &HubState, token: Token<'_>, words: &[u64]) {
     let _ = token.reply(Handler(tell::REFUSED), &[theirs, refused]);
 }
 
-/// A message came back: its other side is gone.
+/// Handles a message returned to sender: its other side is gone.
 fn on_returned(book: &HubState, message: &Returned) {
     let word = |at: usize| message.words.get(at).copied().unwrap_or(0);
     let number = match (message.reply, message.handler.0) {
@@ -118,7 +119,7 @@ fn on_returned(book: &HubState, message: &Returned) {
     if died {
         known.line.end(End::PeerDied);
     } else {
-        // Its endpoint is closed. What it said before, and that it closed, may still be on its way.
+        // Its endpoint is closed. Its earlier messages, and its close, may still be in flight.
         known.line.doubt(clock::now_ns());
     }
 }

@@ -14,8 +14,8 @@ fn fragment(number: u64, bytes: u64, offset: u64) -> FragmentHeader {
 }
 
 proptest! {
-    /// Two sides and between them what reorders at will: everything arrives once, in order where that was
-    /// asked for, within the window, and nothing stops.
+    /// Connects two sides by a channel that reorders at will: every message arrives once, in order
+    /// where ordered, within the window, and progress never stops.
     #[test]
     fn what_is_sent_is_received_once_and_memory_is_bounded(
         kept in any::<bool>(),
@@ -82,8 +82,7 @@ proptest! {
         prop_assert!(received == sent);
     }
 
-    /// Whatever a peer sends, and however little of it makes sense: no panic, and no more memory than the window
-    /// and a message.
+    /// Feeds arbitrary input of a peer: no panic, and no more memory than the window and a message.
     #[test]
     fn nonsense_is_refused(
         kept in any::<bool>(),
@@ -94,7 +93,7 @@ proptest! {
         let order = if kept { Order::Ordered } else { Order::Any };
         let mut inbound = Inbound::new(order, WINDOW, 5000);
         for (at, &(number, offset, len, luck)) in fragments.iter().enumerate() {
-            // Most fit the message that they say they are of; some are received between.
+            // Most fragments fit the message that they name; some messages are received in between.
             let bytes = lens[number] + u64::from(luck % 64 == 0);
             let fragment = fragment(number as u64, bytes, offset.min(bytes));
             if inbound.handle_fragment(fragment, &vec![1; len.min((bytes - fragment.offset) as usize)][..]).is_err() {
@@ -111,7 +110,7 @@ proptest! {
     }
 }
 
-/// Pieces that lie over each other would otherwise be given back for ever.
+/// Otherwise overlapping fragments would return credit for ever.
 #[test]
 fn pieces_that_overlap_are_refused_before_they_fill_the_memory() {
     let mut inbound = Inbound::new(Order::Any, WINDOW, MOST);
@@ -121,7 +120,8 @@ fn pieces_that_overlap_are_refused_before_they_fill_the_memory() {
     assert!(inbound.memory_bytes() as u64 <= MOST);
 }
 
-/// Of messages that are begun one behind the other and never ended, one is given back and no more.
+/// Of messages that are begun one after the other and never ended, only one gets its credit
+/// returned.
 #[test]
 fn only_one_message_may_be_longer_than_the_window() {
     for order in [Order::Any, Order::Ordered] {

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Many times what it takes.
+/// Many times the expected duration.
 pub const LONG: Duration = Duration::from_secs(20);
 
 /// A job of one rank.
@@ -30,12 +30,12 @@ pub fn job(job_id: u64) -> Arc<RankContext> {
     Arc::new(context)
 }
 
-/// A network that is in order.
+/// Settings of a network without faults.
 pub fn calm() -> Between {
     Between { silence: LONG, security: Security::Aead, faults: None }
 }
 
-/// One that loses, doubles and delays a part of what it carries.
+/// Settings of a network that loses, duplicates and delays some packets.
 pub fn troubled(seed: u64) -> Between {
     let plan = FaultPlan {
         loss: 0.05,

@@ -11,7 +11,7 @@ use clump_shm::node::{NodeConfig, NodeMemory};
 use clump_trace::{Counter, Counters};
 use std::time::Duration;
 
-/// Ten times what anything here may take, and more.
+/// More than ten times what any step here may take.
 const LONG: Duration = Duration::from_secs(20);
 
 fn calm() -> Between {
@@ -90,7 +90,8 @@ fn no_source_takes_all_places_and_the_oldest_makes_room() {
     let got: Vec<_> = (1..6).map(|last| fill(&mut all, &queue, ip(last), NOW)).collect();
     assert_eq!(got, [4, 2, 1, 1, 0], "half of what is free, and the next half of the rest");
     assert_eq!(all.seat(&queue, ip(1), NOW + GRACE_NS - 1).unwrap_err(), BUSY);
-    // Who has none takes that of the one with the most; who has some, its own oldest.
+    // A source without a place takes that of the source with the most; one with some, its own
+    // oldest.
     let seat = all.seat(&queue, ip(5), NOW + GRACE_NS).unwrap();
     all.enter(half_open(900, ip(5), seat, NOW + GRACE_NS));
     let of =
@@ -115,7 +116,7 @@ fn addresses_that_one_holder_has_are_one_source() {
     assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
 }
 
-/// A client that has the token and does what it likes.
+/// A client that has the token and does not follow the protocol.
 struct Raw {
     handshake: Handshake,
     socket: UdpSocket,
@@ -136,13 +137,13 @@ impl Raw {
             .unwrap();
     }
 
-    /// Says its hello at a gate, and hears what that answers.
+    /// Sends its hello to a handshake socket, and returns the effect of the answer.
     fn ask(&mut self, token: &Token, handshake_socket: usize) -> Told {
         self.say(token, handshake_socket);
         let mut packet = [0; 200];
         loop {
             let (bytes, _) = self.socket.recv_from(&mut packet).unwrap();
-            // Others may still come that answer what it said before.
+            // Answers to earlier hellos may still arrive.
             if let Ok(told) =
                 self.handshake.handle_answer(&token.secret, handshake_socket, &packet[..bytes])
             {
@@ -168,7 +169,7 @@ fn a_hello_that_was_refused_is_worth_nothing_afterwards() {
     assert!(matches!(late.ask(&token, 0), Told::Again), "a cookie first");
     let refused = late.handshake.hello(0).to_vec();
     assert!(matches!(late.ask(&token, 0), Told::Refused(FULL)));
-    // Now there is room. The same packet comes again, from the same address.
+    // Now there is space. The same packet comes again, from the same address.
     let accepted = listener.accept_within(LONG).unwrap().unwrap();
     late.socket.send_to(&refused, token.addresses[0]).unwrap();
     let mut packet = [0; 200];
@@ -215,14 +216,14 @@ fn what_comes_for_a_handshake_and_is_not_the_clients_makes_no_connection() {
     assert_eq!((count(&server, Counter::ConnEstablished), listener.is_ready()), (0, false));
 }
 
-/// Says hellos as fast as it can, with their cookies, and never comes.
+/// Sends hellos as fast as it can, with their cookies, and never sends a first packet.
 fn flood(token: &Token, from: [u8; 4], over: &AtomicBool) {
     while !over.load(Ordering::Acquire) {
         let mut one = Raw::new(token, from);
         one.socket.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
         one.say(token, 0);
         let mut packet = [0; 200];
-        // What the server has no room to hear is said by the next.
+        // If the server drops a hello, the next one follows.
         let Ok((bytes, _)) = one.socket.recv_from(&mut packet) else { continue };
         if one.handshake.handle_answer(&token.secret, 0, &packet[..bytes]).is_ok() {
             one.say(token, 0);
@@ -252,7 +253,7 @@ fn a_flood_by_one_that_holds_the_token_keeps_nobody_out_and_takes_bounded_memory
                 assert_eq!(accepted.recv().unwrap().unwrap(), word);
                 assert!(lock(&invitation(&listener).half_open).len() <= PLACES / 2 + 1);
             }
-            // What never comes has no stack, and makes room for its like.
+            // A handshake that never completes has no stack, and makes way for others of its kind.
             assert_eq!(count(&server, Counter::ConnEstablished), 2);
             eventually(|| count(&server, Counter::ConnGivenUp) > 0);
         });
