@@ -1,6 +1,6 @@
-//! Which driver carries a node's packets, and what its ranks and its network interface need for it besides
-//! their sockets. The agent opens that: it is inside the node's namespaces and has the privileges there,
-//! ranks may have none.
+//! The driver that carries a node's packets, and the descriptors that ranks and network interfaces
+//! need for it besides their sockets. The agent opens them: it is inside the node's namespaces and
+//! has the privileges; ranks may have none.
 
 use crate::rank::Refusal;
 use clump_boot::NetDriver;
@@ -9,31 +9,33 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::thread;
 
-/// Sockets for frames that may listen on a loopback interface before `auto` stays with UDP there: each is shown every
-/// frame. A round trip by frames is as long as one by UDP with some 48 of them, and still shorter by a quarter with 16
-/// (ADR 16); the ranks and interfaces of a job of 16 ranks are more, and those gain nothing by frames.
+/// Packet sockets that may listen on a loopback interface before `auto` stays with UDP there: the
+/// kernel shows each of them every frame. A round trip through packet sockets is as long as one by
+/// UDP with some 48 of them, and still shorter by a quarter with 16 (ADR 16). The ranks and
+/// interfaces of a job of 16 ranks are more, and gain nothing by packet sockets.
 pub const MAX_LISTENERS: usize = 16;
-/// Sockets opened and closed at one time. The kernel waits 10 to 30 ms at each until nobody looks at it any more.
+/// Sockets opened and closed concurrently. The kernel waits 10 to 30 ms at each until no reader
+/// uses it any more.
 const AT_ONCE: usize = 16;
 
-/// What a node drives the network by.
+/// The driver of a node and its open descriptors.
 #[derive(Debug)]
 pub(crate) struct DriverAccess {
     /// The driver; never `Auto`.
     pub(crate) driver: NetDriver,
-    /// What the sockets of each process need besides themselves, in order. Kept until the job ends, so that no rank
-    /// has to wait until the kernel has closed its own.
+    /// Descriptors that each process needs besides its sockets, in order. Kept until the job ends,
+    /// so that no rank waits for the kernel to close its own.
     direct: Vec<Vec<OwnedFd>>,
-    /// To be kept until the job ends; undoes itself when dropped.
+    /// Kept until the job ends; undoes itself when dropped.
     _kept: Vec<Attached>,
 }
 
 impl DriverAccess {
-    /// Opens what `wanted` takes for processes with sockets that are bound to `places`; all nodes of the job have
-    /// `of_job` sockets.
+    /// Opens `wanted` for processes with sockets that are bound to `places`; all nodes of the job
+    /// have `of_job` sockets.
     ///
     /// # Errors
-    /// A driver was named that cannot be used here. `Auto` falls back to UDP instead.
+    /// Fails if a named driver cannot be used here. `Auto` falls back to UDP instead.
     pub(crate) fn open(
         wanted: NetDriver,
         places: &[Vec<SocketAddr>],
@@ -59,8 +61,9 @@ impl DriverAccess {
         Self { driver, direct: Vec::new(), _kept: Vec::new() }
     }
 
-    /// Frames where they may be had. Over loopback only while few sockets hear them, of this job and of all others;
-    /// that is looked at once more when this node's are open, so that of jobs which start at one time the last sees all.
+    /// Chooses packet sockets where they are available. Over loopback only while few sockets
+    /// listen, those of other jobs included. The count is checked again once this node's sockets
+    /// are open, so that of jobs that start together the last sees all.
     fn automatic(
         places: &[Vec<SocketAddr>],
         of_job: usize,
@@ -89,7 +92,7 @@ impl DriverAccess {
             access.direct.push(descriptors);
         };
         let mut rest = places;
-        // An interface has one socket of XDP; the form of frames is the same.
+        // An interface has one AF_XDP socket; the frame format is the same.
         if let (NetDriver::Xdp, Some((first, others))) = (driver, places.split_first()) {
             take(open_all(Direct::Xdp, first)?);
             rest = others;
@@ -102,7 +105,7 @@ impl DriverAccess {
         Ok(access)
     }
 
-    /// What the sockets at a place need.
+    /// Returns the descriptors of the process at index `at`.
     pub(crate) fn of(&self, at: usize) -> &[OwnedFd] {
         self.direct.get(at).map_or(&[], Vec::as_slice)
     }
@@ -114,7 +117,7 @@ impl Drop for DriverAccess {
             let some = self.direct.split_off(self.direct.len().saturating_sub(AT_ONCE));
             thread::scope(|scope| {
                 for one in some {
-                    // Without a thread they are closed here, one by one.
+                    // If no thread can be started, they are closed here, one by one.
                     let _ = thread::Builder::new().spawn_scoped(scope, move || drop(one));
                 }
             });
@@ -126,7 +129,7 @@ fn open_all(mechanism: Direct, place: &[SocketAddr]) -> Result<Vec<Opened>, Driv
     place.iter().map(|address| clump_driver::open(mechanism, *address)).collect()
 }
 
-/// Packet sockets for each of these places, each by a thread of its own: it does little but wait.
+/// Opens packet sockets for each of these places, each in a thread of its own, which mostly waits.
 fn open_at_once(places: &[Vec<SocketAddr>]) -> Vec<Result<Vec<Opened>, DriverError>> {
     let open = |place: &[SocketAddr]| open_all(Direct::Packet, place);
     thread::scope(|scope| {
@@ -147,12 +150,13 @@ fn open_at_once(places: &[Vec<SocketAddr>]) -> Vec<Result<Vec<Opened>, DriverErr
     })
 }
 
-/// How many sockets hear frames over loopback now, in this network namespace; `None` where nobody can tell.
+/// Returns the number of packet sockets that listen on loopback in this network namespace; `None`
+/// if it cannot be determined.
 pub fn loopback_listeners() -> Option<usize> {
     listeners_beside(SocketAddr::from(([127, 0, 0, 1], 0)))
 }
 
-/// How many sockets hear frames to this loopback address.
+/// Returns the number of packet sockets that receive frames to this loopback address.
 fn listeners_beside(place: SocketAddr) -> Option<usize> {
     place.ip().is_loopback().then(|| clump_driver::listeners(place))?
 }
@@ -179,8 +183,8 @@ mod tests {
         (0..count).map(|at| vec![SocketAddr::from(([127, 0, 0, 1], 9 + at))]).collect()
     }
 
-    /// What `auto` takes over loopback for a node with `own` sockets in a job with `of_job`, when so many listen
-    /// before and after it has opened its own.
+    /// Returns the driver that `auto` chooses over loopback for a node with `own` sockets in a job
+    /// with `of_job`, when so many listen before and after the node has opened its own.
     fn taken(own: u16, of_job: usize, before: Option<usize>, after: Option<usize>) -> NetDriver {
         let next = Cell::new(before);
         let listeners = || next.replace(after);
@@ -190,7 +194,7 @@ mod tests {
         access.driver
     }
 
-    /// Frames, where this user may have them.
+    /// Returns `Packet` if this user may open packet sockets.
     fn frames() -> NetDriver {
         let access = DriverAccess::direct(NetDriver::Packet, &places(1));
         access.map_or(NetDriver::Udp, |access| access.driver)

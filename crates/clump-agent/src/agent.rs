@@ -1,8 +1,8 @@
-//! The agent: one event loop over the ends of its ranks, what they write, and the launcher.
+//! The agent: one event loop over the ends of its ranks, their output, and the launcher.
 //!
-//! It sees what happens on its node ([`Event`]) and does what has to be done there ([`AgentCommand`]). What that
-//! is, on a job of one node its own [`RankSupervisor`] decides, and on one of several the launcher's; if the
-//! launcher is lost, every agent ends its ranks by itself ([`decide`]).
+//! It observes what happens on its node ([`Event`]) and executes commands ([`AgentCommand`]). On a
+//! job of one node its own [`RankSupervisor`] decides on them, on a job of several nodes the
+//! launcher's. If the launcher is lost, every agent ends its ranks by itself ([`decide`]).
 
 mod close;
 mod decide;
@@ -38,7 +38,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a token in the poller stands for; the lower half is a rank or a pipe.
+/// Meanings of tokens in the poller; the lower half is a rank or a pipe.
 mod token {
     pub(super) const LAUNCHER: u64 = 0;
     pub(super) const SIGNALS: u64 = 1 << 32;
@@ -49,17 +49,19 @@ mod token {
     pub(super) const KIND: u64 = !0 << 32;
 }
 
-/// How often to look for processes to kill while killing: the end of a grandchild makes no signal here.
+/// Interval between searches for processes to kill while killing: the end of a grandchild sends no
+/// signal to this process.
 const SWEEP_EVERY: Duration = Duration::from_millis(2);
-/// The part of the node timeout after which silence counts; the rest is for agreeing on who is lost.
+/// Part of the node timeout after which silence counts; the rest is for agreeing on which node is
+/// lost.
 const SILENCE_SHARE: (u64, u64) = (3, 4);
-/// How long an agent tries to say why it ends: the launcher does not wait for that.
+/// Longest time that an agent tries to say why it ends: the launcher does not wait for that.
 const LAST_WORD: Duration = Duration::from_millis(200);
-/// How long to try to kill.
+/// Longest time of trying to kill.
 const SWEEP_NS: u64 = 2_000_000_000;
 
 /// Runs the agent of a node; the launcher is at the other end of inherited descriptor `control`.
-/// Gives the exit code.
+/// Returns the exit code.
 pub fn agent_main(control: RawFd) -> u8 {
     match AgentSetup::open(control).and_then(|connection| connection.serve()) {
         Ok(()) => 0,
@@ -78,27 +80,27 @@ struct Agent {
     signals: Signals,
     assembler: Assembler,
     outputs: Outputs,
-    /// The rules, where this agent decides.
+    /// Decides about the job, if this agent does.
     watch: Option<RankSupervisor>,
     node: OpenedNode,
-    /// Beats to and from other agents, once all are known.
+    /// Heartbeats to and from other agents, once all are known.
     heartbeats: Option<HeartbeatSocket>,
-    /// Ranks of other nodes that do not answer though their agent does.
+    /// Ranks of other nodes that do not respond though their agent does.
     silence: UnresponsivePeers,
     /// Paths to other nodes that lose long packets.
     narrow: Narrow,
-    /// What executes what ranks of other nodes ask of this node's memory.
+    /// Network interfaces, which execute the requests of other nodes' ranks on this node's memory.
     interfaces: Vec<NetworkInterface>,
     spec: JobSpec,
     ranks: Vec<Rank>,
     started_ns: u64,
     ended_ns: u64,
-    /// What everybody was doing when the job was told to end.
+    /// Activity of every rank when the job was told to end.
     scene: Option<Vec<RankActivity>>,
     refusal: Option<Refusal>,
     leftovers: Vec<Process>,
     sweep_until: Option<u64>,
-    /// Whether everything is being killed; whether the job is over.
+    /// True while everything is being killed.
     killing: bool,
     finished: bool,
     launcher_lost: bool,
@@ -118,7 +120,7 @@ impl Agent {
         }
         self.ended_ns = clock::now_ns();
         self.sweep_rest()?;
-        // Nobody writes any more: what is left in the pipes is all there will be.
+        // No rank writes any more: what is left in the pipes is all there will be.
         while !self.outputs.all_ended() && !self.launcher_lost {
             self.turn(Some(Duration::from_secs(1)))?;
         }
@@ -127,7 +129,8 @@ impl Agent {
         while !self.outputs.all_sent() && !self.launcher_lost {
             self.turn(Some(Duration::from_secs(1)))?;
         }
-        // Before the access to the network, which then is the last to hold its sockets, and closes all at one time.
+        // Dropped before the access to the network, which then holds its sockets last and closes
+        // all of them concurrently.
         self.interfaces.clear();
         self.node.access = None;
         if self.launcher_lost {
@@ -143,10 +146,10 @@ impl Agent {
         Ok(())
     }
 
-    /// All nodes are ready.
+    /// Starts the ranks: all nodes are ready.
     fn go(&mut self, table: &AddressTable) -> Result<()> {
         NodeNetwork::place_all(&self.node.memory, table);
-        // What ranks hand messages to has to be there when they start.
+        // Interfaces, to which ranks hand messages, must exist when ranks start.
         if let Some(net) = &self.node.net {
             let sharing = self.node.plan.sharing.len();
             match net.start_interfaces(&self.node.memory, &self.node.config, sharing) {
@@ -207,7 +210,7 @@ impl Agent {
         Ok(())
     }
 
-    /// One turn of the event loop: waits for something to happen, at most for `limit`, and deals with it.
+    /// Runs one turn of the event loop: waits for an event, at most for `limit`, and handles it.
     fn turn(&mut self, limit: Option<Duration>) -> Result<()> {
         let now = clock::now_ns();
         let due = self.next_deadline_ns().map(|at| Duration::from_nanos(at.saturating_sub(now)));
@@ -234,7 +237,7 @@ impl Agent {
                 token::PIPE => self.outputs.on_readable(&self.poller, low as usize)?,
                 _ => self.handle_boot_socket(low)?,
             }
-            // Death is looked at between any two pieces of output.
+            // Deaths are handled between any two chunks of output.
             self.act()?;
         }
         self.handle_timeout()?;
@@ -306,16 +309,16 @@ impl Agent {
         }
     }
 
-    /// Whether the process that joined as `rank`, and has closed its seat without a word, runs without the
-    /// node's memory. Exec brings that about; a process that ends has no memory at all before it closes
-    /// anything.
+    /// Returns true if the process that joined as `rank`, and has closed its boot connection
+    /// without a word, runs without the node's memory. Exec brings that about: a process that ends
+    /// has no memory at all before it closes anything.
     fn is_replaced(&self, rank: u32) -> bool {
         let Some(pid) = self.node.memory.rank(rank).map(|block| block.pid()) else { return false };
         let own = || procfs::descendants(process::own_pid());
         procfs::maps_memory(pid, MEMORY_LABEL) == Some(false) && own().iter().any(|p| p.pid == pid)
     }
 
-    /// Takes note of every child that ended, stopped or went on.
+    /// Records every child that ended, stopped or continued.
     fn reap(&mut self) -> Result<()> {
         while let ChildEvents::Of(pid, change) = process::changed()? {
             let Some(at) = self.ranks.iter().position(|rank| rank.child.pid == pid) else {
@@ -347,7 +350,7 @@ impl Agent {
 
     fn signal_ranks(&self, signal: u8) {
         for rank in &self.ranks {
-            // A number is ours until the process has been reaped, and no longer.
+            // A process number is ours until the process has been reaped, and no longer.
             if rank.end.is_none() {
                 let _ = process::signal_group(rank.child.pid, signal);
             }
@@ -365,7 +368,7 @@ impl Agent {
         }
     }
 
-    /// All ranks have ended: ends what they left running.
+    /// Kills what ended ranks left running. All ranks have ended.
     fn sweep_rest(&mut self) -> Result<()> {
         let until = *self.sweep_until.get_or_insert(clock::now_ns() + SWEEP_NS);
         self.killing |= self.refusal.is_some();
@@ -385,7 +388,7 @@ impl Agent {
         }
     }
 
-    /// Notes what everybody on the node is doing, the first time that this is asked for.
+    /// Records the activity of every rank of the node, at the first call only.
     fn set_scene(&mut self) {
         if self.scene.is_some() {
             return;
@@ -403,13 +406,13 @@ impl Agent {
         self.scene = Some(crate::scene::observe_ranks(&self.node.memory, known));
     }
 
-    /// The place of `rank` among the node's.
+    /// Returns the index of `rank` among the node's ranks.
     fn local(&self, rank: u32) -> Option<usize> {
         let at = rank.checked_sub(self.node.memory.local_ranks().start)? as usize;
         (at < self.ranks.len()).then_some(at)
     }
 
-    /// The rank at a place.
+    /// Returns the rank at index `at` of the node.
     fn number(&self, at: usize) -> u32 {
         self.node.memory.local_ranks().start + u32::try_from(at).unwrap_or(u32::MAX)
     }

@@ -1,18 +1,19 @@
-//! The one who decides about a job over several nodes: frames of agents, losses and times in, frames for
+//! Decides about a job over several nodes: frames of agents, losses and times in, frames for
 //! agents out. No processes, no sockets.
 //!
-//! The launcher feeds [`Coordinator`] with what agents say ([`Coordinator::handle_frame`]), with agents
-//! that are gone ([`Coordinator::on_lost`]) and what the user wants ([`Coordinator::on_interrupt`]), wakes
-//! it at [`Coordinator::next_deadline_ns`] ([`Coordinator::handle_timeout`]), and does what
-//! [`Coordinator::poll_effect`] says until it says nothing more. When all agents have left,
-//! [`Coordinator::close`] gives the outcome.
+//! The launcher feeds [`Coordinator`] with frames of agents ([`Coordinator::handle_frame`]), with
+//! lost agents ([`Coordinator::on_lost`]) and with the user's signals
+//! ([`Coordinator::on_interrupt`]), wakes it at [`Coordinator::next_deadline_ns`]
+//! ([`Coordinator::handle_timeout`]), and executes [`Coordinator::poll_effect`] until it returns
+//! nothing more. When all agents have left, [`Coordinator::close`] gives the outcome.
 //!
-//! 1. Ranks start when all nodes are reached: then everybody knows where everybody is.
-//! 2. What ends a job is decided here alone, by [`RankSupervisor`], so all nodes hear of the same deaths in the
-//!    same order.
-//! 3. A node that other nodes do not hear is given up as the [`MembershipArbiter`] decides, and then lost.
-//! 4. A node whose agent is gone is lost; one that does not answer an order to end within [`END_NS`] is
-//!    cut off and then lost.
+//! 1. Ranks start when all nodes are reached: then every address is known.
+//! 2. The end of a job is decided here alone, by [`RankSupervisor`], so all nodes hear of the same
+//!    deaths in the same order.
+//! 3. A node that other nodes do not hear is evicted as the [`MembershipArbiter`] decides, and
+//!    then lost.
+//! 4. A node whose agent is gone is lost; one that does not obey an order to end within [`END_NS`]
+//!    is cut off and then lost.
 
 use crate::event::{AgentCommand, Event, RankStatus};
 use crate::frame::Frame;
@@ -24,17 +25,17 @@ use crate::spec::{AddressTable, BoundAddresses, JobSpec};
 use crate::supervisor::{RankSupervisor, SupervisorAction};
 use std::collections::VecDeque;
 
-/// How long an agent has to end its node: it needs 2 s at most to kill what it can.
+/// Time that an agent has to end its node: it needs 2 s at most to kill what it can.
 pub const END_NS: u64 = 4_000_000_000;
 
-/// What the launcher must do.
+/// An action of the launcher.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// Say this to the agent of this node.
+    /// Send this frame to the agent of this node.
     Say(u32, Frame),
     /// Tell the user.
     Notice(String),
-    /// End the agent of this node, which cannot be reached or does not answer.
+    /// End the agent of this node, which cannot be reached or does not respond.
     CutOff(u32),
 }
 
@@ -43,7 +44,7 @@ struct Node {
     bound: Option<BoundAddresses>,
     part: Option<NodeOutcome>,
     pid: u32,
-    /// Why it was cut off, if it was.
+    /// Reason for cutting it off, if it was.
     cut_off: Option<String>,
     lost: bool,
 }
@@ -58,7 +59,7 @@ pub struct Coordinator {
     losses: Vec<NodeLoss>,
     refusal: Option<(String, u8)>,
     effects: VecDeque<Effect>,
-    /// Whether ranks have been started; whether the job is over.
+    /// True once ranks have been started.
     gone: bool,
     concluded: bool,
     end_by: Option<u64>,
@@ -67,13 +68,14 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Decides about the job `spec`, whose agents are these processes.
+    /// Creates the coordinator of the job `spec`, whose agents are these processes.
     pub fn new(spec: &JobSpec, agents: &[u32], node_timeout_ms: u64, now_ns: u64) -> Self {
         let node = |&pid| Node { pid, ..Node::default() };
         Self {
             spec: spec.clone(),
             watch: RankSupervisor::new(spec.ranks, spec.on_death, spec.linger_ms),
-            // An eighth of the timeout: agents accuse after three quarters, and look twelve times in that.
+            // An eighth of the timeout: agents suspect after three quarters, and check twelve
+            // times in that.
             arbiter: MembershipArbiter::new(node_timeout_ms * 1_000_000 / 8),
             nodes: agents.iter().map(node).collect(),
             losses: Vec::new(),
@@ -87,7 +89,7 @@ impl Coordinator {
         }
     }
 
-    /// An agent said something.
+    /// Handles a frame of an agent.
     pub fn handle_frame(&mut self, from: u32, frame: Frame, now_ns: u64) {
         let Some(node) = self.nodes.get_mut(from as usize).filter(|node| !node.lost) else {
             return;
@@ -129,10 +131,10 @@ impl Coordinator {
         | Event::Ended { rank, .. } = event
             && !self.spec.ranks_of(from).contains(&rank)
         {
-            return; // not its to say
+            return; // only the launcher sends these
         }
         match event {
-            // Whoever is killing everything may well be silent.
+            // An agent that is killing everything may well be silent.
             Event::Silent(node) if !self.watch.is_killing() && !self.concluded => {
                 self.arbiter.on_silent(from, node, now_ns);
             }
@@ -153,8 +155,9 @@ impl Coordinator {
         }
     }
 
-    /// The agent of a node is gone, in this way; what it had said has been handled. True when it had not
-    /// said its last word, so that somebody must clear up in its place; said once.
+    /// Records that the agent of a node is gone, in this way; its last frames have been handled.
+    /// Returns true, once, if it had not sent its last frame, so that the launcher must clean up
+    /// in its place.
     pub fn on_lost(&mut self, number: u32, how: &str, now_ns: u64) -> bool {
         let Some(node) = self.nodes.get_mut(number as usize).filter(|node| !node.lost) else {
             return false;
@@ -183,19 +186,19 @@ impl Coordinator {
         true
     }
 
-    /// The user wants the job to end; the second time, at once.
+    /// Ends the job for the user; the second time, at once.
     pub fn on_interrupt(&mut self, signal: u8, now_ns: u64) {
         self.watch.on_interrupt(signal, now_ns);
         self.act(now_ns);
     }
 
-    /// When [`Coordinator::handle_timeout`] wants to be called.
+    /// Returns the time for the next call of [`Coordinator::handle_timeout`].
     pub fn next_deadline_ns(&self) -> Option<u64> {
         let times = [self.watch.next_deadline_ns(), self.arbiter.next_deadline_ns(), self.end_by];
         times.into_iter().flatten().min()
     }
 
-    /// Time has passed.
+    /// Handles deadlines that have passed.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         self.watch.handle_timeout(now_ns);
         self.act(now_ns);
@@ -213,7 +216,7 @@ impl Coordinator {
         }
     }
 
-    /// Gives up a node, unless it has ended.
+    /// Cuts a node off, unless it has ended.
     fn cut_off(&mut self, number: u32, why: &str) {
         let Some(node) = self.nodes.get_mut(number as usize) else { return };
         if !node.lost && node.part.is_none() && node.cut_off.is_none() {
@@ -222,12 +225,12 @@ impl Coordinator {
         }
     }
 
-    /// What to do next.
+    /// Returns the next action of the launcher.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// Puts the outcome together. All agents have left.
+    /// Composes the outcome. All agents have left.
     pub fn close(&mut self, now_ns: u64) -> JobOutcome {
         let ended_ns = if self.concluded { self.ended_ns } else { now_ns };
         Ledger {
@@ -242,7 +245,7 @@ impl Coordinator {
         .close()
     }
 
-    /// Does what the rules of dying demand.
+    /// Executes the supervisor's decisions.
     fn act(&mut self, now_ns: u64) {
         while let Some(action) = self.watch.poll_action() {
             match action {
@@ -254,7 +257,7 @@ impl Coordinator {
                     self.say_all(&Frame::Order(AgentCommand::Kill));
                     self.end_by.get_or_insert(now_ns + END_NS);
                     if !self.gone {
-                        self.conclude(now_ns); // nobody will be started, so nobody will end
+                        self.conclude(now_ns); // no rank will be started, so none will end
                     }
                 }
                 SupervisorAction::Notice(text) => self.effects.push_back(Effect::Notice(text)),

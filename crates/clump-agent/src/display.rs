@@ -1,15 +1,15 @@
-//! How the launcher shows a job.
+//! The launcher's display options.
 
 use std::path::PathBuf;
 
-/// What the user wants to see, and where.
+/// Display options of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Display {
     /// Put `[rank] ` in front of every line.
     pub label: bool,
     /// Write what ranks write into files of this folder instead, one per rank and stream.
     pub folder: Option<PathBuf>,
-    /// Ranks say themselves what is wrong: explain their end only when one was killed.
+    /// Explain the end only when a rank was killed: ranks report their own errors.
     pub brief: bool,
     /// Print the outcome as JSON, as the last line of standard output.
     pub json: bool,

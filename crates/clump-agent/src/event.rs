@@ -1,6 +1,8 @@
-//! What agents tell whoever decides about the job, and what that one tells them to do.
+//! Events that agents report to the process that decides about the job, and the commands it
+//! returns.
 //!
-//! On one node the agent itself decides; on several nodes the launcher does, so that all nodes agree.
+//! On one node the agent itself decides; on several nodes the launcher does, so that all nodes
+//! agree.
 
 use crate::outcome::{DeathManner, ProcessEnd};
 use clump_os::process::Exit;
@@ -13,9 +15,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// A rank took its seat.
+    /// A rank joined.
     Joined(u32),
-    /// A rank has nothing more to do but to wait until other nodes have taken what it sent.
+    /// A rank only waits until other nodes have taken what it sent.
     Leaving(u32),
     /// A rank finalized after this barrier; its process may run on.
     Finalized(u32, u64),
@@ -25,16 +27,16 @@ pub enum Event {
     Ended {
         /// The rank.
         rank: u32,
-        /// How.
+        /// The manner of its end.
         end: ProcessEnd,
-        /// What its block said then.
+        /// The state in its block at that time.
         standing: RankStatus,
     },
     /// A signal stopped the process of a rank.
     Stopped(u32),
-    /// It goes on.
+    /// A signal continued the process of a rank.
     Continued(u32),
-    /// Somebody sent the agent this signal: the job is to end.
+    /// The agent received this signal: the job is to end.
     Interrupted(u8),
     /// Nothing has been heard of this node for too long.
     Silent(u32),
@@ -42,13 +44,13 @@ pub enum Event {
     Heard(u32),
 }
 
-/// What an agent is told to do.
+/// A command to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentCommand {
-    /// Make the block of this rank, of another node, say this.
+    /// Mirror this state into the block of this rank, of another node.
     Mirror(u32, RankStatus),
-    /// Note what everybody is doing, then declare this rank dead.
+    /// Record the activity of every rank, then declare this rank dead.
     Declare(u32, DeathManner),
     /// Send this signal to every rank of the node.
     Signal(u8),
@@ -58,7 +60,7 @@ pub enum AgentCommand {
     Conclude,
 }
 
-/// [`RankState`], for the wire.
+/// Wire format of [`RankState`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RankStatus {
@@ -73,7 +75,7 @@ pub enum RankStatus {
 }
 
 impl RankStatus {
-    /// What the block of `rank`, of this node, says.
+    /// Returns the state in the block of `rank`, of this node.
     pub(crate) fn of(node: &NodeMemory, rank: u32) -> Self {
         match node.rank(rank).map(|block| block.state()) {
             None | Some(RankState::Absent) => RankStatus::Absent,

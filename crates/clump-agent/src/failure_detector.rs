@@ -1,33 +1,36 @@
-//! Which nodes are heard, without sockets: beats and times in, beats to send and silences out.
+//! Failure detection by heartbeats, without sockets: heartbeats and times in, heartbeats to send
+//! and silent peers out.
 //!
-//! The agent tells [`FailureDetector`] whom it hears ([`FailureDetector::on_heard`]), wakes it at [`FailureDetector::next_deadline_ns`]
-//! ([`FailureDetector::handle_timeout`], after it has read what had come), and does what [`FailureDetector::poll_action`] says.
+//! The agent reports each heartbeat ([`FailureDetector::on_heard`]), wakes the detector at
+//! [`FailureDetector::next_deadline_ns`] ([`FailureDetector::handle_timeout`], after it has read
+//! its sockets), and executes [`FailureDetector::poll_action`].
 //!
-//! 1. Beats go to every peer [`BEATS`] times in the time after which silence counts.
-//! 2. A peer is silent when nothing was heard of it for that time, and this agent has itself been awake
-//!    for at least [`MISSED`] beats since: whoever was not scheduled, or stopped, has heard nobody, and
-//!    that is nobody else's fault.
-//! 3. Of a peer that has not been heard at all [`STARTING`] times as long is waited: its agent may still be starting
-//!    ranks, each of which takes it some turns of the scheduler on a machine that many nodes share.
-//! 4. A peer that is heard again is said to be.
+//! 1. Heartbeats go to every peer [`BEATS`] times in the time after which silence counts.
+//! 2. A peer is silent when nothing was heard of it for that time, and this agent has itself been
+//!    awake for at least [`MISSED`] heartbeats since: an agent that was stopped, or not scheduled,
+//!    hears no peer, through no fault of theirs.
+//! 3. A peer that has never been heard has [`STARTING`] times as long: its agent may still be
+//!    starting ranks, each of which takes it some scheduler turns on a machine that many nodes
+//!    share.
+//! 4. A peer that is heard again is reported.
 
 use std::collections::VecDeque;
 
-/// Beats in the time after which silence counts.
+/// Heartbeats in the time after which silence counts.
 pub const BEATS: u64 = 12;
-/// Beats that must be missed one after another while this agent is awake.
+/// Heartbeats that must be missed one after another while this agent is awake.
 pub const MISSED: u64 = 6;
-/// The time after which silence counts, for a peer that has not been heard yet, as a multiple of that for others.
+/// Multiple of the time after which silence counts, for a peer that has never been heard.
 pub const STARTING: u64 = 6;
 
-/// What the agent must do.
+/// An action of the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DetectorAction {
-    /// Send a beat to every peer.
+    /// Send a heartbeat to every peer.
     Beat,
-    /// Say that this peer has not been heard for too long.
+    /// Report that this peer has not been heard for too long.
     Silent(u32),
-    /// Say that this peer is heard again.
+    /// Report that this peer is heard again.
     Heard(u32),
 }
 
@@ -35,14 +38,14 @@ pub enum DetectorAction {
 struct WatchedPeer {
     node: u32,
     heard_ns: u64,
-    /// Times that this agent looked, a beat apart, since it was heard.
+    /// Checks without a heartbeat since it was heard, a heartbeat interval apart.
     missed: u64,
     silent: bool,
-    /// It has been heard at some time.
+    /// True once it has been heard.
     known: bool,
 }
 
-/// The beats between agents, as one of them sees them.
+/// The heartbeats between agents, as one of them sees them.
 #[derive(Debug)]
 pub struct FailureDetector {
     peers: Vec<WatchedPeer>,
@@ -53,7 +56,7 @@ pub struct FailureDetector {
 }
 
 impl FailureDetector {
-    /// Listens for `peers`; silence counts after `silence_ns`.
+    /// Watches `peers`; silence counts after `silence_ns`.
     pub fn new(peers: impl IntoIterator<Item = u32>, silence_ns: u64, now_ns: u64) -> Self {
         let peer =
             |node| WatchedPeer { node, heard_ns: now_ns, missed: 0, silent: false, known: false };
@@ -66,7 +69,7 @@ impl FailureDetector {
         }
     }
 
-    /// A genuine beat of `node` came.
+    /// Records an authenticated heartbeat of `node`.
     pub fn on_heard(&mut self, node: u32, now_ns: u64) {
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.node == node) else { return };
         (peer.heard_ns, peer.missed, peer.known) = (now_ns, 0, true);
@@ -75,17 +78,17 @@ impl FailureDetector {
         }
     }
 
-    /// When [`FailureDetector::handle_timeout`] wants to be called.
+    /// Returns the time for the next call of [`FailureDetector::handle_timeout`].
     pub fn next_deadline_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// Time has passed, and everything that had come has been told.
+    /// Checks for silent peers. Every heartbeat that has arrived has been reported.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if now_ns < self.next_ns {
             return;
         }
-        // However late this is, it is one look: what could be heard meanwhile was not looked for.
+        // However late, this is one check: heartbeats of the time in between were not read.
         self.next_ns = now_ns + self.beat_ns;
         self.actions.push_back(DetectorAction::Beat);
         for peer in &mut self.peers {
@@ -99,7 +102,7 @@ impl FailureDetector {
         }
     }
 
-    /// What to do next.
+    /// Returns the next action of the agent.
     pub fn poll_action(&mut self) -> Option<DetectorAction> {
         self.actions.pop_front()
     }
@@ -116,7 +119,8 @@ mod tests {
         std::iter::from_fn(|| detector.poll_action()).collect()
     }
 
-    /// Runs to `until`, hearing `heard` before each look; gives what was said besides beats, and when.
+    /// Runs to `until`, hearing `heard` before each check; returns the actions other than
+    /// heartbeats, and their times.
     fn run(
         detector: &mut FailureDetector,
         heard: &[u32],
@@ -193,12 +197,12 @@ mod tests {
     fn who_was_not_scheduled_itself_accuses_nobody() {
         let mut detector = FailureDetector::new([1], SILENCE, 0);
         assert_eq!(run(&mut detector, &[1], 1000 * MS), []);
-        // Stopped for ten seconds; the first look afterwards still finds nothing.
+        // Stopped for ten seconds; the first check afterwards still finds nothing.
         detector.handle_timeout(11_000 * MS);
         assert_eq!(actions(&mut detector), [DetectorAction::Beat]);
         assert_eq!(run(&mut detector, &[], 11_400 * MS), [], "the peer's next beat is on its way");
         assert_eq!(run(&mut detector, &[1], 20_000 * MS), []);
-        // But if the peer has gone meanwhile, that is found out soon.
+        // If the peer has gone meanwhile, that is found out soon.
         detector.handle_timeout(31_000 * MS);
         assert_eq!(
             run(&mut detector, &[], 40_000 * MS),
@@ -208,7 +212,8 @@ mod tests {
 
     #[test]
     fn looks_that_all_come_late_make_no_false_alarm() {
-        // Scheduled every 900 ms only, twelve times less often than asked for: every look finds a beat.
+        // Scheduled every 900 ms only, twelve times less often than asked for: every check finds a
+        // heartbeat.
         let mut detector = FailureDetector::new([1], SILENCE, 0);
         for look in 1..200 {
             detector.on_heard(1, look * 900 * MS);

@@ -1,12 +1,12 @@
-//! What launcher and agent say to each other: a stream of frames, `length (4) kind (1) body`.
+//! The protocol of launcher and agent: a stream of frames, `length (4) kind (1) body`.
 //!
-//! Output is carried raw, everything else as JSON: it is said once per job, or once per rank.
+//! Output is carried raw, everything else as JSON: that is sent once per job, or once per rank.
 //!
-//! Before the first frame the launcher sends the key of the job, if there is one ([`write_key`]); it is
-//! read straight into memory that no dump holds, and never becomes part of a frame.
+//! Before the first frame the launcher sends the key of the job, if there is one ([`write_key`]).
+//! It is read straight into memory that no dump holds, and never becomes part of a frame.
 //!
-//! An agent sends only so much output as the launcher has room for ([`Frame::Room`]), so that nothing else
-//! that it has to say ever waits behind output that nobody reads.
+//! An agent sends only as much output as the launcher has room for ([`Frame::Room`]), so that no
+//! other frame ever waits behind output that is not read.
 
 use crate::event::{AgentCommand, Event};
 use crate::outcome::{JobOutcome, NodeOutcome};
@@ -14,11 +14,11 @@ use crate::spec::{AddressTable, BoundAddresses, JobSpec, NodePlan};
 use clump_os::secret::Secret;
 use std::io::{Read, Write};
 
-/// Longest body. Whoever announces more is not a clump agent.
+/// Longest body. A peer that announces more is not a clump agent.
 const MOST: usize = 64 << 20;
 const HEAD: usize = 5;
 
-/// Which stream of a rank.
+/// An output stream of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stream {
     /// Standard output.
@@ -38,30 +38,30 @@ pub enum Frame {
     Kill,
     /// To the launcher: a rank wrote something.
     Wrote(u32, Stream, Vec<u8>),
-    /// To the launcher: something the user should read now.
+    /// To the launcher: a text that the user should read now.
     Notice(String),
-    /// To the launcher, from an agent that decides by itself: it is over.
+    /// To the launcher, from an agent that decides by itself: the job is over.
     Finished(Box<JobOutcome>),
-    /// To the agent: so many bytes of output have found their reader.
+    /// To the agent: so many bytes of output have been consumed.
     Room(u32),
-    /// To a process that becomes no agent: make so many network namespaces, joined by so many cables
-    /// each, and hand them over.
+    /// To a process that becomes no agent: create so many network namespaces, joined by so many
+    /// links each, and pass them back.
     Wire(u32, u32),
     /// To the launcher: the sockets of a node are bound.
     Bound(Box<BoundAddresses>),
-    /// To the agent: all nodes' are, here they are; start the ranks.
+    /// To the agent: the sockets of all nodes are bound to these addresses; start the ranks.
     Go(Box<AddressTable>),
-    /// To the launcher, which decides: this happened.
+    /// To the launcher, which decides: an event.
     Event(Event),
-    /// To the agent: do this.
+    /// To the agent: a command.
     Order(AgentCommand),
-    /// To the launcher: the node cannot start its ranks; why, and the code to exit with.
+    /// To the launcher: the reason why the node cannot start its ranks, and the exit code.
     Refused(String, u8),
     /// To the launcher: the node is done, and this is its part of the outcome.
     Part(Box<NodeOutcome>),
 }
 
-/// Bytes that are no frames.
+/// An error: bytes that are no frames.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("launcher and agent do not understand each other: {0}; are they from one build of clump?")]
 pub struct Garbled(String);
@@ -123,19 +123,19 @@ impl Frame {
 pub type Key = Secret<[u8; KEY_BYTES]>;
 const KEY_BYTES: usize = 32;
 
-/// Sends the key of a job, or that there is none, before all frames.
+/// Sends the key of a job, or its absence, before all frames.
 ///
 /// # Errors
-/// What writing to the stream fails with.
+/// Fails if the stream cannot be written.
 pub fn write_key(stream: &mut impl Write, key: Option<&Key>) -> std::io::Result<()> {
     stream.write_all(&[u8::from(key.is_some())])?;
     key.map_or(Ok(()), |key| stream.write_all(&key[..]))
 }
 
-/// Reads what [`write_key`] sent.
+/// Reads the key that [`write_key`] sent.
 ///
 /// # Errors
-/// What reading the stream, or keeping a secret, fails with.
+/// Fails if the stream cannot be read, or if no secret memory can be had.
 pub fn read_key(stream: &mut impl Read) -> std::io::Result<Option<Key>> {
     let mut there = [0];
     stream.read_exact(&mut there)?;
@@ -163,12 +163,12 @@ fn raw(out: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
 }
 
 fn json(out: &mut Vec<u8>, kind: u8, value: &impl serde::Serialize) {
-    // These types have string keys and no maps of foreign types: writing them cannot fail.
+    // These types have string keys and no maps of foreign types: serialization cannot fail.
     let body = serde_json::to_vec(value).unwrap_or_default();
     raw(out, kind, &[&body]);
 }
 
-/// Puts frames together from pieces of a stream.
+/// Reassembles frames from chunks of a stream.
 #[derive(Debug, Default)]
 pub struct Assembler {
     bytes: Vec<u8>,
@@ -176,17 +176,17 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Takes a piece.
+    /// Takes a chunk.
     pub fn handle_bytes(&mut self, piece: &[u8]) {
         self.bytes.drain(..self.taken);
         self.taken = 0;
         self.bytes.extend_from_slice(piece);
     }
 
-    /// Gives the next complete frame.
+    /// Returns the next complete frame.
     ///
     /// # Errors
-    /// When what came is no frame; nothing after it can be understood.
+    /// Fails if the bytes are no frame; nothing after them can be understood.
     pub fn poll_frame(&mut self) -> Result<Option<Frame>, Garbled> {
         let rest = &self.bytes[self.taken..];
         let Some((head, rest)) = rest.split_first_chunk::<HEAD>() else { return Ok(None) };

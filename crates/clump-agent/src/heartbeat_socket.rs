@@ -1,8 +1,8 @@
-//! The beats between agents on the wire: sealed packets over the agent's own socket.
+//! Heartbeats between agents on the wire: encrypted packets over the agent's own socket.
 //!
-//! A beat is a packet without body: kind heartbeat, header and trailer only. What is not sealed with the
-//! key of the job for exactly this pair of agents and their incarnations, or has come before, counts for
-//! nothing and changes nothing.
+//! A heartbeat is a packet without body: kind heartbeat, header and trailer only. A packet that is
+//! not sealed with the key of the job for exactly this pair of agents and their incarnations, or
+//! that is a replay, is ignored.
 
 use crate::failure_detector::{DetectorAction, FailureDetector};
 use crate::frame::Key;
@@ -13,9 +13,9 @@ use std::net::{SocketAddr, UdpSocket};
 
 /// The stack number of the agent of node 0.
 const AGENT_STACK: u32 = 0xff00_0000;
-/// Beats taken from the socket at a time: no flood keeps the agent from its other work.
+/// Heartbeats read from the socket at a time: no flood keeps the agent from its other work.
 const MAX_BEATS: usize = 256;
-/// More than any beat has.
+/// Receive buffer, longer than any heartbeat.
 const MAX_BYTES: usize = 256;
 
 #[derive(Debug)]
@@ -25,26 +25,27 @@ struct HeartbeatPeer {
     epoch: u32,
     sealer: Sealer,
     opener: Opener,
-    /// Number of the last beat that came from it.
+    /// Packet number of its latest heartbeat.
     heard: u64,
 }
 
-/// This agent's side of the beats.
+/// This agent's side of the heartbeats.
 #[derive(Debug)]
 pub(crate) struct HeartbeatSocket {
-    /// One for each way to the others: beats go by all.
+    /// One socket for each path to the others: heartbeats go by all paths.
     sockets: Vec<UdpSocket>,
     job: u32,
     stack: u32,
     epoch: u32,
     peers: Vec<HeartbeatPeer>,
-    /// Number of the last beat sent: the nonce, so it only grows.
+    /// Packet number of the last heartbeat sent: the nonce, so it only grows.
     sent: u64,
     detector: FailureDetector,
 }
 
 impl HeartbeatSocket {
-    /// Starts to beat, from `sockets`, as the agent of `node`. The key is used up: zeros afterwards.
+    /// Starts heartbeats, from `sockets`, as the agent of `node`. Consumes the key and leaves
+    /// zeros.
     pub(crate) fn new(
         sockets: Vec<UdpSocket>,
         key: &mut Key,
@@ -75,23 +76,24 @@ impl HeartbeatSocket {
         Ok(Self { sockets, job: key.job_tag(), stack, epoch, peers, sent: 0, detector })
     }
 
-    /// What becomes readable when beats come.
+    /// Returns the sockets, which become readable when heartbeats arrive.
     pub(crate) fn sockets(&self) -> &[UdpSocket] {
         &self.sockets
     }
 
-    /// When [`HeartbeatSocket::handle_timeout`] wants to be called.
+    /// Returns the time for the next call of [`HeartbeatSocket::handle_timeout`].
     pub(crate) fn next_deadline_ns(&self) -> u64 {
         self.detector.next_deadline_ns()
     }
 
-    /// Takes the beats that have come.
+    /// Reads the heartbeats that have arrived.
     pub(crate) fn receive(&mut self, now_ns: u64) {
         let mut datagram = [0; MAX_BYTES];
         for at in 0..self.sockets.len() {
             for _ in 0..MAX_BEATS {
                 let Some(Ok(bytes)) = self.sockets.get(at).map(|s| s.recv(&mut datagram)) else {
-                    // Also what the kernel heard of beats that nobody took: the peer's silence says that.
+                    // Includes ICMP errors of heartbeats that no socket took: the peer's silence
+                    // tells that.
                     break;
                 };
                 self.take(&mut datagram[..bytes], now_ns);
@@ -117,7 +119,7 @@ impl HeartbeatSocket {
         }
     }
 
-    /// Time has passed: beats if it is time to. Gives whom it does not hear any more, or hears again.
+    /// Sends heartbeats if they are due. Returns peers that are silent, or heard again.
     pub(crate) fn handle_timeout(&mut self, now_ns: u64) -> Vec<DetectorAction> {
         if now_ns < self.detector.next_deadline_ns() {
             return Vec::new();
@@ -157,7 +159,7 @@ impl HeartbeatSocket {
             } else {
                 peer.sealer.checksum(head, &[], tag);
             }
-            // A beat that cannot be sent is one that is not heard: the next may be.
+            // A heartbeat that cannot be sent is not heard: the next may be.
             for (socket, address) in self.sockets.iter().zip(&peer.addresses) {
                 let _ = socket.send_to(&datagram[..bytes], address);
             }
@@ -174,7 +176,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const SILENCE: u64 = 1200 * MS;
 
-    /// Two agents on sockets of their own, under keys that may differ.
+    /// Returns two agents on sockets of their own, under keys that may differ.
     fn pair(security: Security, same_key: bool) -> [HeartbeatSocket; 2] {
         let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         sockets.iter().for_each(|socket| socket.set_nonblocking(true).unwrap());
@@ -203,7 +205,8 @@ mod tests {
         })
     }
 
-    /// Lets both run until they must have noticed a peer that was never heard; gives what each said.
+    /// Lets both run until they must have noticed a peer that was never heard; returns the actions
+    /// of each.
     fn run([a, b]: &mut [HeartbeatSocket; 2]) -> (Vec<DetectorAction>, Vec<DetectorAction>) {
         let mut said = (Vec::new(), Vec::new());
         for now in (0..2 * STARTING * SILENCE).step_by(100 * MS as usize) {
@@ -251,7 +254,7 @@ mod tests {
         }
         a.take(&mut good.clone(), 1);
         assert_eq!(a.peers[0].heard, 1);
-        // Heard again and again by somebody who plays it back, the peer is silent all the same.
+        // Replayed heartbeats do not count: the peer is silent all the same.
         let mut said = Vec::new();
         for now in (0..2 * SILENCE).step_by(100 * MS as usize) {
             a.take(&mut good.clone(), now);

@@ -1,6 +1,6 @@
-//! The launcher: starts the agents, shows what ranks write, passes the user's signals on, and explains
-//! the end. On a job with several nodes it decides about the job (`crate::coordinator`). If an agent
-//! dies, it clears up in its place.
+//! The launcher: starts the agents, shows the output of ranks, passes the user's signals on, and
+//! explains the end. On a job with several nodes it decides about the job (`crate::coordinator`).
+//! If an agent dies, it cleans up in its place.
 
 mod agent_handle;
 mod conclude;
@@ -26,7 +26,7 @@ use std::time::Duration;
 /// The hidden subcommand with which the launcher starts itself as an agent.
 pub const AGENT_COMMAND: &str = "agent";
 
-/// What a token in the poller stands for; the lower half is a node.
+/// Meanings of tokens in the poller; the lower half is a node.
 mod token {
     pub(super) const SIGNALS: u64 = 0;
     pub(super) const PRINTED: u64 = 1 << 32;
@@ -35,28 +35,28 @@ mod token {
     pub(super) const KIND: u64 = !0 << 32;
 }
 
-/// How long agents have to end a job before the launcher does it: they themselves need 300 ms.
+/// Time that agents have to end a job before the launcher does it: they themselves need 300 ms.
 const PATIENCE_NS: u64 = 700_000_000;
-/// The same after the user has asked twice.
+/// Time that agents have to end a job after the user has asked twice.
 const NO_PATIENCE_NS: u64 = 300_000_000;
-/// How long the launcher tries to kill what is left.
+/// Longest time that the launcher tries to kill what is left.
 const SWEEP_NS: u64 = 2_000_000_000;
-/// How soon it looks again for what a lost agent has left while the job goes on; twice as late each time
-/// that it finds nothing.
+/// Delay until the launcher searches again for what a lost agent has left while the job goes on;
+/// doubled each time that it finds nothing.
 const SWEEP_AGAIN_NS: u64 = 2_000_000;
 
 /// Exit code when clump itself failed, as docker and env(1) have it.
 const OWN_FAILURE: u8 = 125;
 
-/// Runs a job to its end, showing what `display` asks for, and gives what became of it.
+/// Runs a job to its end, showing what `display` asks for, and returns its outcome.
 ///
 /// The program that calls this must hand `agent --control N` on its own command line to
-/// [`crate::agent_main`], since agents are the same program. This process adopts orphans from now on,
-/// and everything that it starts elsewhere while the job runs is taken for a part of the job.
+/// [`crate::agent_main`], since agents are the same program. This process adopts orphans from now
+/// on, and everything that it starts elsewhere while the job runs is taken for a part of the job.
 ///
 /// # Errors
-/// When an agent cannot be started or the output folder cannot be written. What happens to the job
-/// after that is no error but an outcome.
+/// Fails if an agent cannot be started or the output folder cannot be written. Anything that
+/// happens to the job after that is an outcome, not an error.
 pub fn launch(spec: &JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
     let mut launcher = Launcher::start(spec, display)?;
     let mut outcome = launcher.run()?;
@@ -66,7 +66,7 @@ pub fn launch(spec: &JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
 
 struct Launcher {
     agents: Vec<AgentHandle>,
-    /// Who decides, on a job with several nodes; on one, its agent does.
+    /// Decides about a job with several nodes; on one node, its agent does.
     coordinator: Option<Coordinator>,
     poller: Poller,
     signals: Signals,
@@ -74,24 +74,24 @@ struct Launcher {
     spared: Vec<u32>,
     ranks: u32,
     outcome: Option<JobOutcome>,
-    /// First signal of the user, how often the user asked, and when the launcher loses patience.
+    /// First signal of the user, number of the user's signals, and the launcher's deadline.
     asked: Option<u8>,
     times: u32,
     deadline_ns: Option<u64>,
-    /// Why nothing more can be shown, once that is so.
+    /// Reason why nothing more can be shown, if so.
     unwritten: Option<OsError>,
-    /// Whether the job is over, and only what is left to show is shown.
+    /// True once the job is over and only the remaining output is shown.
     concluding: bool,
-    /// When to look next for what a lost agent has left, and after how long again.
+    /// Time of the next search for what a lost agent has left, and the delay after it.
     clear: Option<(u64, u64)>,
-    /// Held until the end: a namespace that nobody is in goes when nobody holds it.
+    /// Held until the end: an empty namespace exists as long as a descriptor holds it.
     _networks: Option<Networks>,
 }
 
 impl Launcher {
     fn start(spec: &JobSpec, display: &Display) -> anyhow::Result<Self> {
         signal::set_own()?;
-        // What nohup or a shell had this process ignore stays ignored.
+        // Signals that nohup or a shell had this process ignore stay ignored.
         let mut ends = vec![signal::INTERRUPT, signal::TERMINATE, signal::HANGUP];
         ends.retain(|&signal| !signal::is_ignored(signal));
         let signals = Signals::block(&ends)?;
@@ -101,7 +101,7 @@ impl Launcher {
         let poller = Poller::new()?;
         poller.add(&signals, token::SIGNALS, Interest::Read)?;
         poller.add(printer.bell(), token::PRINTED, Interest::Read)?;
-        // On one node its agent reads the configuration, and reports what is wrong with it.
+        // On one node its agent reads the configuration, and reports its errors.
         let config = if spec.nodes > 1 { Config::load()? } else { Config::default() };
         let node_timeout_ms = config.node_timeout_ms;
         let networks = spec.netns.then(|| wired::networks(spec.nodes, spec.cables)).transpose()?;
@@ -133,7 +133,7 @@ impl Launcher {
     }
 
     fn run(&mut self) -> anyhow::Result<JobOutcome> {
-        // What an agent said before it ended is still in its socket.
+        // Frames that an agent sent before it ended are still in its socket.
         while self.agents.iter().any(|link| link.end().is_none()) {
             if self.deadline_ns.is_some_and(|at| at <= clock::now_ns()) {
                 return self.take_over();
@@ -152,7 +152,7 @@ impl Launcher {
         }
     }
 
-    /// One turn of the event loop.
+    /// Runs one turn of the event loop.
     fn turn(&mut self) -> anyhow::Result<()> {
         let now = clock::now_ns();
         let decision = self.coordinator.as_ref().and_then(Coordinator::next_deadline_ns);
@@ -222,7 +222,7 @@ impl Launcher {
         Ok(())
     }
 
-    /// Takes note of agents that have ended.
+    /// Records agents that have ended.
     fn reap(&mut self) -> anyhow::Result<()> {
         while let Ok(ChildEvents::Of(pid, change)) = process::changed() {
             let link = self.agents.iter_mut().find(|link| link.agent.pid == pid);
@@ -234,7 +234,7 @@ impl Launcher {
         Ok(())
     }
 
-    /// Tells who decides about agents that are gone; who has left in good order is not missed.
+    /// Tells the coordinator of lost agents; one that has left in good order is not missed.
     fn note_losses(&mut self) {
         let Some(coordinator) = &mut self.coordinator else { return };
         let now = clock::now_ns();
@@ -247,7 +247,7 @@ impl Launcher {
         }
     }
 
-    /// Does what was decided.
+    /// Executes the coordinator's decisions.
     fn act(&mut self) -> anyhow::Result<()> {
         while let Some(effect) = self.coordinator.as_mut().and_then(Coordinator::poll_effect) {
             match effect {
@@ -269,8 +269,8 @@ impl Launcher {
         Ok(())
     }
 
-    /// Kills what a lost agent has left while others go on. A process that loses its parent is for a
-    /// moment below nobody, so having found nothing is not the end of it.
+    /// Kills what a lost agent has left while others go on. A process that loses its parent is for
+    /// a moment a child of no process, so the search is repeated even if it found nothing.
     fn clear_up(&mut self) {
         let now = clock::now_ns();
         let Some((_, again)) = self.clear.filter(|(at, _)| *at <= now) else { return };
@@ -278,7 +278,7 @@ impl Launcher {
         spared.extend(self.agents.iter().map(|link| link.agent.pid));
         let again = if sweep::kill_below(&spared).is_empty() { again * 2 } else { SWEEP_AGAIN_NS };
         self.clear = (again < SWEEP_NS).then_some((now + again, again));
-        // Errors show again, and at the end.
+        // Errors recur, and are reported at the end.
         let _ = self.reap();
     }
 
@@ -290,14 +290,14 @@ impl Launcher {
         Ok(())
     }
 
-    /// Has the job ended; the second time, now.
+    /// Ends the job; the second time, at once.
     fn end_job(&mut self, signal: u8) -> anyhow::Result<()> {
         self.times += 1;
         let (frame, spin_policy) = match self.times {
             1 => (Frame::Interrupt(signal), PATIENCE_NS),
             _ => (Frame::Kill, NO_PATIENCE_NS),
         };
-        // Agents that do not listen run into the deadline.
+        // Agents that do not obey run into the deadline.
         match &mut self.coordinator {
             Some(coordinator) => coordinator.on_interrupt(signal, clock::now_ns()),
             None => self.agents.iter_mut().try_for_each(|link| link.say(&self.poller, &frame))?,
@@ -308,7 +308,7 @@ impl Launcher {
         Ok(())
     }
 
-    /// The agents did not end the job in time: does it in their place.
+    /// Ends the job in place of agents that did not in time.
     fn take_over(&mut self) -> anyhow::Result<JobOutcome> {
         self.agents.iter().for_each(AgentHandle::kill);
         let (killed, left) = sweep::sweep(&self.spared, SWEEP_NS);
@@ -323,7 +323,7 @@ impl Launcher {
         Ok(outcome)
     }
 
-    /// The only agent died before it could say how the job ended: clears up in its place.
+    /// Cleans up after the only agent, which died before it could report the outcome.
     fn agent_lost(&mut self) -> JobOutcome {
         let (killed, left) = sweep::sweep(&self.spared, SWEEP_NS);
         let killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
@@ -338,12 +338,13 @@ impl Launcher {
     }
 }
 
-/// A notice as the user reads it; it may name what others named.
+/// Formats a notice for the user; it may contain names that others chose.
 fn notice(text: &str) -> String {
     format!("clump: {}\n", printable_lines(text))
 }
 
-/// Starts an agent for every node. If one cannot be started, those that were hear the launcher go.
+/// Starts an agent for every node. If one cannot be started, the others notice that the launcher
+/// ends.
 fn start_agents(
     spec: &JobSpec,
     node_timeout_ms: u64,

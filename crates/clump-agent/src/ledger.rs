@@ -1,5 +1,5 @@
-//! What became of a job, put together by whoever decided about it: from the rules of dying and from what
-//! each node knows. Pure.
+//! The outcome of a job, composed by the process that decided about it: from the supervisor's
+//! rules and from what each node knows. Pure.
 
 use crate::outcome::{
     DeathManner, DeathReport, JobEnd, JobOutcome, LossReport, NodeOutcome, ProcessEnd,
@@ -17,29 +17,29 @@ pub(crate) struct NodeLoss {
     pub(crate) node: u32,
     pub(crate) pid: u32,
     pub(crate) host: String,
-    /// What happened, as follows "its agent".
+    /// Description of the event, as follows "its agent".
     pub(crate) how: String,
-    /// The ranks that had not ended.
+    /// Its ranks that had not ended.
     pub(crate) ranks: Vec<u32>,
 }
 
-/// Everything that is known at the end of a job.
+/// All facts known at the end of a job.
 #[derive(Debug)]
 pub(crate) struct Ledger<'a> {
     pub(crate) spec: &'a JobSpec,
     pub(crate) watch: &'a RankSupervisor,
-    /// By node; nothing of nodes that were lost.
+    /// Parts by node; `None` for lost nodes.
     pub(crate) parts: Vec<Option<NodeOutcome>>,
-    /// In the order in which they were lost.
+    /// Losses in the order in which they happened.
     pub(crate) losses: Vec<NodeLoss>,
-    /// Why the job could not be started, and the code for that.
+    /// Reason why the job could not be started, and its exit code.
     pub(crate) refusal: Option<(String, u8)>,
     pub(crate) started_ns: u64,
     pub(crate) ended_ns: u64,
 }
 
 impl Ledger<'_> {
-    /// Puts the outcome together.
+    /// Composes the outcome.
     pub(crate) fn close(mut self) -> JobOutcome {
         let (code, ending) = self.ending();
         let (mut counters, mut ranks, mut hosts) = (Vec::new(), Vec::new(), Vec::new());
@@ -177,7 +177,7 @@ fn returned(end: Option<ProcessEnd>, killed: bool) -> bool {
     !killed && matches!(end, Some(ProcessEnd::Exit(code)) if code != 0)
 }
 
-/// Adds what one more node says of a setting: nodes may have different drivers.
+/// Merges one more node's value of a setting: nodes may have different drivers.
 fn add(all: &mut String, value: &str) {
     if all != value && !all.split(", ").any(|one| one == value) {
         let comma = if all.is_empty() { "" } else { ", " };

@@ -1,26 +1,28 @@
-//! Starts the ranks of a job, watches them, and sees to it that nothing of a job outlives it.
+//! Starts the ranks of a job, watches them, and ensures that nothing of a job outlives it.
 //!
-//! Two kinds of processes. The *launcher* (`clump run`, [`launch()`]) talks to the user; the *agent*
-//! ([`agent_main`]), one per node, owns the node's memory and the ranks. They share nothing but a
-//! stream of [`frame`]s, so that the agent may one day run on another machine. Above this crate is
-//! the command line; below are the node's memory (`clump-shm`) and the operating system.
+//! Two kinds of processes. The *launcher* (`clump run`, [`launch()`]) talks to the user; the
+//! *agent* ([`agent_main`]), one per node, owns the node's memory and the ranks. They share nothing
+//! but a stream of [`frame`]s, so that the agent may one day run on another machine. Above this
+//! crate is the command line; below are the node's memory (`clump-shm`) and the operating system.
 //!
-//! Types to know: [`JobSpec`] (what to run), [`JobOutcome`] (what became of it), [`supervisor::RankSupervisor`] (the
-//! rules of dying, as a pure state machine), [`coordinator::Coordinator`] (who decides over several
-//! nodes, pure too), [`frame::Frame`] (what launcher and agents say).
+//! Types to know: [`JobSpec`] (what to run), [`JobOutcome`] (the result),
+//! [`supervisor::RankSupervisor`] (the rules of dying, as a pure state machine),
+//! [`coordinator::Coordinator`] (decides over several nodes, pure too), [`frame::Frame`] (the
+//! protocol of launcher and agents).
 //!
 //! # Invariants
-//! 1. Every process of a job is, at every moment, killed by the kernel when the agent dies (ranks) or a
-//!    descendant of a process that will kill it (agent and launcher adopt orphans).
-//! 2. Output never delays the watch: pipes are read only while there is room for what they give, and
+//! 1. Every process of a job is, at every moment, killed by the kernel when the agent dies (ranks)
+//!    or a descendant of a process that will kill it (agent and launcher adopt orphans).
+//! 2. Output never delays the watch: pipes are read only while there is room for their output, and
 //!    the watch does not wait for room.
 //! 3. Everything that a rank wrote before it ended is delivered before its end is reported.
-//! 4. One process decides what ends a job: its agent on one node, the launcher on several. So all nodes
-//!    hear of the same deaths in the same order.
-//! 5. The agent has one thread when it starts ranks, since a rank dies with the *thread* that started it.
+//! 4. One process decides what ends a job: its agent on one node, the launcher on several. So all
+//!    nodes hear of the same deaths in the same order.
+//! 5. The agent has one thread when it starts ranks, since a rank dies with the *thread* that
+//!    started it.
 //!
-//! Why by ourselves: no launcher is a usable failure detector (measured: Open MPI's PMIx delivers no
-//! death events, srun lets the others run on, a killed srun orphans its tasks).
+//! Reason for a launcher of our own: no other is a usable failure detector (measured: Open MPI's
+//! PMIx delivers no death events, srun lets the others run on, a killed srun orphans its tasks).
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,37 +1,37 @@
-//! Which node is given up when nodes do not hear each other. Pure.
+//! Eviction of nodes when nodes do not hear each other. Pure.
 //!
-//! Agents accuse: "I do not hear node 2". After the first accusation the jury waits for as long as others
-//! may take to notice the same, and then gives up nodes until no accusation is left among those that
-//! stay: at each turn the node that most of the others accuse; of several, the one that accuses least (a
-//! stopped agent accuses nobody); of these, the last.
+//! Agents report suspicions: "I do not hear node 2". After the first report the arbiter waits for
+//! as long as others may take to notice the same, and then evicts nodes until no suspicion is left
+//! among those that stay. Each turn evicts the node that most others suspect; of several, the one
+//! that suspects fewest (a stopped agent suspects no node); of these, the last.
 
 use std::collections::BTreeSet;
 
-/// The accusations that stand.
+/// The standing suspicions, and the nodes to evict for them.
 #[derive(Debug)]
 pub struct MembershipArbiter {
     patience_ns: u64,
-    /// Accuser, accused.
+    /// Reporter, suspected node.
     accusations: BTreeSet<(u32, u32)>,
     decide_ns: Option<u64>,
 }
 
-/// A node to give up.
+/// A node to evict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Eviction {
     /// The node.
     pub node: u32,
-    /// Those that did not hear it.
+    /// Nodes that did not hear it.
     pub reporters: Vec<u32>,
 }
 
 impl MembershipArbiter {
-    /// Waits for `patience_ns` after the first accusation.
+    /// Waits for `patience_ns` after the first suspicion.
     pub fn new(patience_ns: u64) -> Self {
         Self { patience_ns, accusations: BTreeSet::new(), decide_ns: None }
     }
 
-    /// Node `accuser` does not hear node `accused`.
+    /// Records that node `reporter` does not hear node `suspected`.
     pub fn on_silent(&mut self, reporter: u32, suspected: u32, now_ns: u64) {
         if reporter != suspected {
             self.accusations.insert((reporter, suspected));
@@ -39,7 +39,7 @@ impl MembershipArbiter {
         }
     }
 
-    /// It hears it again.
+    /// Records that `reporter` hears `suspected` again.
     pub fn on_heard(&mut self, reporter: u32, suspected: u32) {
         self.accusations.remove(&(reporter, suspected));
         if self.accusations.is_empty() {
@@ -47,7 +47,7 @@ impl MembershipArbiter {
         }
     }
 
-    /// A node is out of the job: what it said does not count any more, nor what was said about it.
+    /// Removes a node that is out of the job, with suspicions by it and of it.
     pub fn on_gone(&mut self, node: u32) {
         self.accusations.retain(|&(reporter, suspected)| reporter != node && suspected != node);
         if self.accusations.is_empty() {
@@ -55,12 +55,12 @@ impl MembershipArbiter {
         }
     }
 
-    /// When [`MembershipArbiter::handle_timeout`] wants to be called.
+    /// Returns the time for the next call of [`MembershipArbiter::handle_timeout`].
     pub fn next_deadline_ns(&self) -> Option<u64> {
         self.decide_ns
     }
 
-    /// Time has passed: gives the nodes to give up now.
+    /// Returns the nodes to evict now.
     pub fn handle_timeout(&mut self, now_ns: u64) -> Vec<Eviction> {
         let mut verdicts = Vec::new();
         if self.decide_ns.is_none_or(|at| at > now_ns) {
@@ -90,7 +90,7 @@ impl MembershipArbiter {
 mod tests {
     use super::*;
 
-    /// What is decided after these accusations.
+    /// Returns the nodes evicted after these suspicions.
     fn decided(accusations: &[(u32, u32)]) -> Vec<u32> {
         let mut arbiter = MembershipArbiter::new(10);
         for (at, &(reporter, suspected)) in (100..).zip(accusations) {

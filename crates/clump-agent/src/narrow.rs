@@ -1,5 +1,5 @@
-//! Paths between nodes that lose long packets. Stacks find shorter ones that pass and go on; the user is told, since
-//! shorter packets cost more, and since nothing else shows it.
+//! Paths between nodes that lose long packets. Stacks find a shorter size that passes and
+//! continue. The user is told, since shorter packets cost more, and since nothing else shows it.
 
 use crate::silence::name;
 use clump_shm::node::NodeMemory;
@@ -12,7 +12,8 @@ pub(crate) struct Narrow {
 }
 
 impl Narrow {
-    /// Takes what ranks and interfaces of the node have noted; what there is to tell, once for each other node.
+    /// Returns notices about what ranks and interfaces of the node have recorded, once for each
+    /// other node.
     pub(crate) fn poll_notices(&mut self, node: &NodeMemory) -> Vec<String> {
         let own = node.local_ranks().chain(node.own_interfaces());
         let noted = own.filter_map(|id| Some((id, node.rank(id)?.take_narrowed()?)));
@@ -24,7 +25,7 @@ impl Narrow {
     }
 }
 
-/// The node of a rank or an interface.
+/// Returns the node of a rank or an interface.
 fn node_of(node: &NodeMemory, id: u32) -> u32 {
     node.node_of_interface(id).unwrap_or_else(|| node.node_of(id))
 }

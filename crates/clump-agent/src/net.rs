@@ -1,4 +1,4 @@
-//! What a node of several has beyond its memory: sockets, alarms, the key of the job.
+//! Resources of a node in a job of several: sockets, alarms, the key of the job.
 
 use crate::access::DriverAccess;
 use crate::frame::Key;
@@ -23,18 +23,18 @@ pub(crate) struct NodeNetwork {
     pub(crate) security: Security,
     /// The agent's own sockets, one for each address.
     pub(crate) own: Vec<UdpSocket>,
-    /// As many for each rank of the node, in order; none where proxies drive the network.
+    /// As many sockets for each rank of the node, in order; none where proxies drive the network.
     sockets: Vec<Vec<OwnedFd>>,
-    /// Those of the node's network interfaces.
+    /// Sockets of the node's network interfaces.
     interfaces: Vec<Vec<OwnedFd>>,
-    /// What these are driven by: the ranks', in order, and the interfaces'.
+    /// Driver descriptors: the ranks', in order, then the interfaces'.
     pub(crate) access: DriverAccess,
-    /// Where all of these are.
+    /// Addresses of all of these.
     pub(crate) bound: BoundAddresses,
 }
 
 impl NodeNetwork {
-    /// Binds sockets, and gives the node's ranks alarms.
+    /// Binds sockets, and creates alarms for the node's ranks.
     pub(crate) fn bind(
         plan: &NodePlan,
         memory: &mut NodeMemory,
@@ -67,7 +67,7 @@ impl NodeNetwork {
         Ok(Self { key, security, own, sockets, interfaces: own_sockets, access, bound })
     }
 
-    /// Sockets for one process, at all addresses of the node.
+    /// Binds sockets for one process, at all addresses of the node.
     fn bind_all(plan: &NodePlan) -> Result<(Vec<UdpSocket>, BoundAddress), Refusal> {
         let node = plan.node;
         let mut sockets = Vec::new();
@@ -91,13 +91,13 @@ impl NodeNetwork {
         };
         let mut addresses = addresses.into_iter();
         let address = addresses.next().ok_or_else(|| refused(&"it was given no address"))?;
-        // An incarnation that is random and not 0: nothing that an earlier job sent fits it.
+        // A random incarnation other than 0: no packet of an earlier job fits it.
         let random = process::random().map_err(|e| refused(&e))?;
         let others = std::array::from_fn(|_| addresses.next());
         Ok((sockets, BoundAddress { address, others, epoch: (random >> 32) as u32 | 1 }))
     }
 
-    /// Writes where everybody is into the node's memory.
+    /// Writes the addresses of all processes into the node's memory.
     pub(crate) fn place_all(memory: &NodeMemory, table: &AddressTable) {
         for (block, at) in memory.rank_blocks().zip(&table.ranks) {
             block.set_place(place(at));
@@ -109,7 +109,7 @@ impl NodeNetwork {
         }
     }
 
-    /// Starts the node's network interfaces. They spin only where cores are left for them.
+    /// Starts the node's network interfaces. They spin only if cores are left for them.
     pub(crate) fn start_interfaces(
         &self,
         memory: &NodeMemory,
@@ -143,13 +143,13 @@ impl NodeNetwork {
         self.interfaces.iter().enumerate().map(start).collect()
     }
 
-    /// The alarms of the node's ranks, in order, and those of its network interfaces.
+    /// Returns the alarms of the node's ranks, in order, and those of its network interfaces.
     pub(crate) fn alarms<'a>(&self, memory: &'a NodeMemory) -> Vec<BorrowedFd<'a>> {
         let all = memory.local_ranks().chain(memory.own_interfaces());
         all.filter_map(|rank| Some(memory.alarm(rank)?.as_fd())).collect()
     }
 
-    /// What `rank` gets.
+    /// Returns the network resources that `rank` receives.
     pub(crate) fn offer<'a>(
         &'a self,
         rank: u32,

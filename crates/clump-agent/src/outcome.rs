@@ -1,11 +1,11 @@
-//! What became of a job, as the agent tells the launcher, and as `--json` prints it.
+//! The outcome of a job, as the agent tells the launcher, and as `--json` prints it.
 
 use clump_shm::job::{Death, DeathCause};
 use clump_trace::{Monitor, Snapshot, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How a rank left without being asked to ([`DeathCause`], for the wire and for JSON).
+/// The cause of a rank's death ([`DeathCause`], for the wire and for JSON).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeathManner {
@@ -58,7 +58,7 @@ impl From<DeathManner> for DeathCause {
 }
 
 impl DeathManner {
-    /// The exit code of a job whose first failing rank left like this.
+    /// Returns the exit code of a job whose first failing rank died like this.
     pub fn exit_code(self) -> u8 {
         match self {
             DeathManner::Signal(n) => 128_u8.saturating_add(n),
@@ -73,7 +73,7 @@ impl DeathManner {
     }
 }
 
-/// How the process of a rank ended.
+/// The end of a rank's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessEnd {
@@ -90,29 +90,29 @@ pub enum ProcessEnd {
 pub struct RankOutcome {
     /// Its process.
     pub pid: u32,
-    /// How that ended.
+    /// The end of that process.
     pub end: ProcessEnd,
-    /// Whether it ended as a rank should.
+    /// True if it ended as a rank should.
     pub clean: bool,
 }
 
-/// What a rank was doing when a death, or the user, ended the job.
+/// The activity of a rank when a death, or the user, ended the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankActivity {
     /// The rank.
     pub rank: u32,
     /// In words, as follows "was ": `in barrier 3, for rank 2 to arrive`, `computing`, `stopped`.
     pub what: String,
-    /// For how long, in ms; zero when unknown.
+    /// Duration in ms; zero when unknown.
     pub for_ms: u64,
 }
 
 /// The first death of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeathReport {
-    /// Who died first.
+    /// The first rank that died.
     pub rank: u32,
-    /// How.
+    /// The manner of its death.
     pub manner: DeathManner,
     /// Its process.
     pub pid: u32,
@@ -120,17 +120,17 @@ pub struct DeathReport {
     pub node: u32,
     /// The name of that machine.
     pub host: String,
-    /// When, in ms after the start.
+    /// Time of the death, in ms after the start.
     pub at_ms: u64,
-    /// What it was last doing.
+    /// Its last activity.
     pub last: RankActivity,
-    /// What the others were doing at that moment.
+    /// Activity of the others at that moment.
     pub others: Vec<RankActivity>,
-    /// How many of the others ended by themselves in the time they were given.
+    /// Number of others that ended by themselves in the grace period.
     pub returned: u32,
-    /// How many had to be killed.
+    /// Number of others that had to be killed.
     pub killed: u32,
-    /// Whether the others went on (`--on-death continue`).
+    /// True if the others went on (`--on-death continue`).
     pub continued: bool,
 }
 
@@ -143,39 +143,39 @@ pub struct LossReport {
     pub host: String,
     /// The process of its agent.
     pub pid: u32,
-    /// What happened: `was killed by signal 9 SIGKILL`, `has not been heard of for 2.0 s`.
+    /// Description: `was killed by signal 9 SIGKILL`, `has not been heard of for 2.0 s`.
     pub how: String,
     /// The ranks that were lost with it.
     pub ranks: Vec<u32>,
-    /// When, in ms after the start.
+    /// Time of the loss, in ms after the start.
     pub at_ms: u64,
-    /// What the ranks of the other nodes were doing at that moment.
+    /// Activity of the ranks of the other nodes at that moment.
     pub others: Vec<RankActivity>,
-    /// How many of them ended by themselves in the time they were given.
+    /// Number of them that ended by themselves in the grace period.
     pub returned: u32,
-    /// How many had to be killed.
+    /// Number of them that had to be killed.
     pub killed: u32,
-    /// Whether they went on (`--on-death continue`).
+    /// True if they went on (`--on-death continue`).
     pub continued: bool,
 }
 
-/// What a node knows at the end: its part of the outcome.
+/// A node's part of the outcome.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeOutcome {
     /// The node.
     pub node: u32,
     /// The name of its machine.
     pub host: String,
-    /// The processes of its ranks, in order, as far as they were started.
+    /// The processes of its ranks, in order; only those that were started.
     pub pids: Vec<u32>,
-    /// What its ranks were doing when the job was told to end.
+    /// Activity of its ranks when the job was told to end.
     pub doing: Vec<RankActivity>,
     /// Counters of its ranks, in order.
     pub counters: Vec<Snapshot>,
-    /// What its network interfaces saw of themselves.
+    /// Monitors of its network interfaces.
     #[serde(default)]
     pub interfaces: Vec<Monitor>,
-    /// What its ranks saw of stacks of their own.
+    /// Monitors of stacks that its ranks drive themselves.
     #[serde(default)]
     pub stacks: Vec<Monitor>,
     /// Processes that its ranks had started and left running; they were killed.
@@ -186,7 +186,7 @@ pub struct NodeOutcome {
     pub config: BTreeMap<String, String>,
 }
 
-/// Why a job ended.
+/// The reason why a job ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobEnd {
@@ -194,20 +194,20 @@ pub enum JobEnd {
     Clean,
     /// A rank died.
     Death(Box<DeathReport>),
-    /// The user asked for it with this signal.
+    /// The user ended the job with this signal.
     Interrupted {
         /// The signal.
         signal: u8,
-        /// What the ranks were doing at that moment.
+        /// Activity of the ranks at that moment.
         doing: Vec<RankActivity>,
-        /// How many had to be killed.
+        /// Number of ranks that had to be killed.
         killed: u32,
     },
-    /// Whoever read the job's output went away.
+    /// The reader of the job's output went away.
     Unread,
-    /// Standard output could not be written any more, and that is no reader who went away.
+    /// Standard output could not be written any more, although its reader is there.
     Unwritten {
-        /// Why, and what to do.
+        /// The reason, and a remedy.
         why: String,
     },
     /// A node of several was lost.
@@ -216,32 +216,32 @@ pub enum JobEnd {
     AgentLost {
         /// Its process.
         pid: u32,
-        /// How.
+        /// Description of its end.
         how: String,
         /// The signal that killed it, if one did.
         signal: Option<u8>,
         /// Ranks of the job.
         ranks: u32,
-        /// Processes that were still there and had to be killed.
+        /// Number of processes that were still there and had to be killed.
         killed: u32,
     },
     /// The job could not be started.
     Refused {
-        /// Why, and what to do.
+        /// The reason, and a remedy.
         why: String,
         /// The code to exit with.
         code: u8,
     },
 }
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobOutcome {
     /// The code that the launcher exits with: the first failing rank's.
     pub code: u8,
-    /// Why it ended.
+    /// The reason why it ended.
     pub ending: JobEnd,
-    /// How packets between nodes were protected; none on one node.
+    /// Protection of packets between nodes; none on one node.
     pub security: Option<String>,
     /// The machine of each node, in order.
     pub hosts: Vec<String>,
@@ -255,18 +255,18 @@ pub struct JobOutcome {
     pub survivors: Vec<String>,
     /// Counters of every rank, in order.
     pub counters: Vec<Snapshot>,
-    /// What the network interfaces of all nodes saw of themselves.
+    /// Monitors of the network interfaces of all nodes.
     pub interfaces: Vec<Monitor>,
-    /// What ranks that drive the network themselves saw of their stacks.
+    /// Monitors of the stacks that ranks drive themselves.
     pub stacks: Vec<Monitor>,
-    /// How the program communicated.
+    /// Communication summary of the program.
     pub summary: Option<Summary>,
     /// The effective configuration.
     pub config: BTreeMap<String, String>,
 }
 
 impl JobOutcome {
-    /// An outcome without ranks.
+    /// Returns an outcome without ranks.
     pub fn without_ranks(code: u8, ending: JobEnd) -> Self {
         Self {
             code,
@@ -285,14 +285,15 @@ impl JobOutcome {
         }
     }
 
-    /// Whether everything went well.
+    /// Returns true if everything went well.
     pub fn is_clean(&self) -> bool {
         self.code == 0 && self.ending == JobEnd::Clean
     }
 }
 
 impl JobOutcome {
-    /// Whether ranks ended by themselves, with codes of their own: then they have said why.
+    /// Returns true if ranks ended by themselves, with codes of their own: then they have reported
+    /// why.
     pub fn explains_itself(&self) -> bool {
         let JobEnd::Death(death) = &self.ending else { return false };
         matches!(death.manner, DeathManner::Exit(_))
@@ -302,7 +303,7 @@ impl JobOutcome {
 }
 
 impl DeathReport {
-    /// The death as the node's memory knows it.
+    /// Returns the death as the node's memory represents it.
     pub fn death(&self) -> Death {
         Death { rank: self.rank, how: self.manner.into() }
     }

@@ -1,8 +1,7 @@
-//! From the pipes of the ranks to the launcher, with a bounded amount in between.
+//! Output from the pipes of the ranks to the launcher, with a bounded backlog.
 //!
-//! Invariant 2 of the crate: while [`MOST`] bytes have not found their reader, which the launcher tells,
-//! pipes are left alone, so that ranks that write too much wait in `write`, and nobody else waits for
-//! anything.
+//! Invariant 2 of the crate: while [`MOST`] bytes are unconsumed, as the launcher reports, pipes
+//! are not read, so that ranks that write too much block in `write`, and no other process waits.
 
 use crate::frame::{Frame, Stream, append_output};
 use clump_os::epoll::{Interest, Poller};
@@ -12,11 +11,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// Bytes on their way to whoever reads them above which pipes are left alone.
+/// Unconsumed bytes above which pipes are not read.
 const MOST: usize = 1 << 20;
-/// Bytes below which they are read again.
+/// Unconsumed bytes below which pipes are read again.
 const FEW: usize = 256 << 10;
-/// Bytes taken from a pipe at a time: what a pipe holds.
+/// Bytes read from a pipe at a time: the capacity of a pipe.
 const PIECE: usize = 64 << 10;
 
 /// A pipe that a rank writes into.
@@ -28,7 +27,7 @@ struct Pipe {
     token: u64,
 }
 
-/// All pipes, and what waits for the launcher.
+/// All pipes, and the backlog for the launcher.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     launcher: Arc<UnixStream>,
@@ -38,7 +37,7 @@ pub(crate) struct Outputs {
     backlog: Vec<u8>,
     sent: usize,
     writing: bool,
-    /// Bytes of output that have not found their reader.
+    /// Bytes of output that the launcher has not consumed.
     unread: usize,
     pipes: Vec<Option<Pipe>>,
     paused: bool,
@@ -46,8 +45,8 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Sends to `launcher`, a non-blocking socket that is in the poller under `token` for reading. (The
-    /// same descriptor, not a copy of it: the poller tells copies apart.)
+    /// Sends to `launcher`, a non-blocking socket that is in the poller under `token` for reading.
+    /// (It must be the same descriptor, not a duplicate: the poller tells duplicates apart.)
     pub(crate) fn new(launcher: Arc<UnixStream>, token: u64) -> Self {
         Self {
             launcher,
@@ -63,7 +62,8 @@ impl Outputs {
         }
     }
 
-    /// Takes over a pipe. It is watched under `kind` with its index among the pipes in the lower half.
+    /// Takes over a pipe. It is registered under `kind` with its index among the pipes in the
+    /// lower half.
     pub(crate) fn add(
         &mut self,
         poller: &Poller,
@@ -79,17 +79,17 @@ impl Outputs {
         Ok(())
     }
 
-    /// Whether every pipe has come to its end.
+    /// Returns true if every pipe has come to its end.
     pub(crate) fn all_ended(&self) -> bool {
         self.pipes.iter().all(Option::is_none)
     }
 
-    /// Whether the launcher has everything that was to be sent, or will never take it.
+    /// Returns true if the backlog has been sent, or the launcher is lost.
     pub(crate) fn all_sent(&self) -> bool {
         self.lost || self.sent == self.backlog.len()
     }
 
-    /// Takes what pipe `index` holds now.
+    /// Reads the content of pipe `index`.
     pub(crate) fn on_readable(&mut self, poller: &Poller, index: usize) -> clump_os::Result<()> {
         let Some(Some(pipe)) = self.pipes.get_mut(index) else { return Ok(()) };
         match pipe.file.read(&mut self.space) {
@@ -118,7 +118,8 @@ impl Outputs {
         }
     }
 
-    /// Gives up pipes that somebody still holds open; for the end, when nobody is left who should.
+    /// Closes pipes that other processes still hold open; used at the end, when no rank is left to
+    /// write.
     pub(crate) fn abandon(&mut self, poller: &Poller) -> clump_os::Result<()> {
         (0..self.pipes.len()).try_for_each(|index| self.end(poller, index))
     }
@@ -131,7 +132,7 @@ impl Outputs {
         self.flush(poller)
     }
 
-    /// Nobody will read what is sent from now on: take everything and throw it away.
+    /// Discards all output from now on: the launcher is gone.
     pub(crate) fn on_launcher_lost(&mut self, poller: &Poller) -> clump_os::Result<()> {
         poller.remove(&*self.launcher)?;
         self.lost = true;
@@ -148,7 +149,7 @@ impl Outputs {
                 Ok(bytes) => self.sent += bytes,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                // The event loop reads its end and draws the conclusions.
+                // The event loop reads the socket's end and handles it.
                 Err(_) => self.lost = true,
             }
         }
@@ -168,7 +169,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// So many bytes have found their reader.
+    /// Records that the launcher consumed so many bytes.
     pub(crate) fn on_room(&mut self, poller: &Poller, bytes: u32) -> clump_os::Result<()> {
         self.unread = self.unread.saturating_sub(bytes as usize);
         if self.paused && self.unread < FEW { self.resume(poller) } else { Ok(()) }

@@ -1,16 +1,18 @@
-//! Which CPUs the ranks of a node run on.
+//! CPUs of a node's ranks.
 //!
-//! Two ranks that the scheduler puts on one CPU take turns at it: a round trip then takes microseconds
-//! instead of a fifth of one, until the load is balanced some milliseconds later. So where every rank of
-//! the machine can have a CPU of its own, each agent claims one for each of its ranks, machine-wide and
-//! for as long as it lives ([`CpuClaim`]): neither virtual nodes of one job nor two jobs share one.
+//! Two ranks that the scheduler puts on one CPU take turns at it: a round trip then takes
+//! microseconds instead of a fifth of one, until the load is balanced some milliseconds later. So
+//! where every rank of the machine can have a CPU of its own, each agent claims one for each of
+//! its ranks, machine-wide and for as long as it lives ([`CpuClaim`]): neither virtual nodes of
+//! one job nor two jobs share one.
 //!
-//! [`Bind::Cores`] starts a rank there, and it stays, with all that it starts. [`Bind::Spread`] moves it
-//! there when it joins, so that scripts and what they start are free, and only while its program has one
-//! thread: threads and children inherit the CPUs of whoever starts them, and must not be squeezed on one.
-//! The agent looks for them, at first often, then four times a second, and lets go of a rank that has
-//! some. Threads of the library are moved away from the rank's CPU. (Letting a rank go when it has
-//! started was measured: the first time that it sleeps, the kernel wakes it on its peer's CPU.)
+//! [`Bind::Cores`] binds a rank when it starts, and it stays bound, with all that it starts.
+//! [`Bind::Spread`] binds it when it joins, so that scripts and their children are free, and only
+//! while its program has one thread: threads and children inherit the CPUs of their creator, and
+//! must not be squeezed on one. The agent checks for threads, at first often, then four times a
+//! second, and unbinds a rank that has some. Threads of the library are moved away from the rank's
+//! CPU. (Unbinding a rank when it has started was measured: the first time that it sleeps, the
+//! kernel wakes it on its peer's CPU.)
 
 use crate::spec::{Bind, JobSpec, NodePlan};
 use clump_os::claim::CpuClaim;
@@ -18,27 +20,28 @@ use clump_os::procfs;
 use clump_os::topology::{self, Topology};
 use std::ops::Range;
 
-/// First look at a rank after it has joined; later ones come after as long as it has been bound.
+/// Delay of the first check after a rank has joined; each later one comes after as long as the
+/// rank has been bound.
 const FIRST_LOOK_NS: u64 = 1_000_000;
-/// Longest time between two looks.
+/// Longest time between two checks.
 const LONGEST_LOOK_NS: u64 = 250_000_000;
-/// CPU pressure above which ranks are not spread. Bound ranks meet only when both of their CPUs happen to
-/// be given to them: on a machine whose CPUs are all in use 2,000 round trips took 40 us each, and 10 us
-/// where both ranks took turns at one CPU.
+/// CPU pressure above which ranks are not spread. Bound ranks run together only when both of their
+/// CPUs happen to be given to them: on a machine whose CPUs are all in use 2,000 round trips took
+/// 40 us each, and 10 us where both ranks took turns at one CPU.
 const BUSY_PERCENT: f64 = 40.0;
-/// How the names of the library's own threads begin.
+/// Prefix of the names of the library's own threads.
 const OWN_THREADS: &str = "clump-";
 
 /// CPUs of a node's ranks.
 #[derive(Debug, Default)]
 pub(crate) struct Placement {
-    /// The CPU of every rank of the node, in order; empty: wherever the scheduler likes.
+    /// The CPU of every rank of the node, in order; empty: any.
     cpus: Vec<usize>,
-    /// Where a rank may run that is let go; empty: ranks are bound for ever.
+    /// CPUs of a rank that is unbound; empty: ranks are bound for ever.
     wider: Vec<usize>,
     /// Ranks that are bound until they have threads.
     bound: Vec<BoundAddresses>,
-    /// What was done, for reports.
+    /// Description of the placement, for reports.
     said: String,
     /// Held until the node's ranks have ended.
     _claims: Vec<CpuClaim>,
@@ -54,8 +57,8 @@ struct BoundAddresses {
 }
 
 impl Placement {
-    /// Chooses CPUs for the ranks of `plan`'s node. Called before the node enters namespaces of its own,
-    /// which have claims of their own.
+    /// Chooses CPUs for the ranks of `plan`'s node. Called before the node enters namespaces of
+    /// its own, where claims are separate.
     pub(crate) fn choose(spec: &JobSpec, plan: &NodePlan) -> Self {
         let Ok(allowed) = topology::affinity() else { return Self::none("no CPUs are known") };
         let order = Topology::read().restricted_to(&allowed).spread();
@@ -77,7 +80,7 @@ impl Placement {
                 Self::none("the machine is busy")
             }
             Bind::Cores | Bind::Spread => {
-                // Without claims there is no telling whose a CPU is.
+                // Without claims the owner of a CPU is unknown.
                 let free = |cpu| CpuClaim::take(cpu).ok().flatten();
                 let Some(claims) = take_each(&order, places, free) else {
                     return Self::none("other jobs have the cores");
@@ -100,7 +103,7 @@ impl Placement {
         Self { cpus, wider, bound: Vec::new(), said, _claims: claims }
     }
 
-    /// The CPUs that rank `local` of the node starts on; empty: any.
+    /// Returns the CPUs that rank `local` of the node starts on; empty: any.
     pub(crate) fn start_of(&self, local: usize) -> &[usize] {
         let cpus = if self.wider.is_empty() { &self.cpus[..] } else { &[] };
         cpus.get(local..=local).unwrap_or_default()
@@ -118,12 +121,12 @@ impl Placement {
         debug_assert!(self.bound.len() <= self.cpus.len(), "a rank joins once");
     }
 
-    /// When [`Placement::handle_timeout`] has something to do.
+    /// Returns the time for the next call of [`Placement::handle_timeout`].
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
         self.bound.iter().map(|bound| bound.look_ns).min()
     }
 
-    /// Looks at the ranks whose time has come, and lets go of those that have threads or children.
+    /// Checks the ranks that are due, and unbinds those that have threads or children.
     pub(crate) fn handle_timeout(&mut self, now_ns: u64) {
         let wider = &self.wider;
         self.bound.retain_mut(|bound| {
@@ -136,14 +139,14 @@ impl Placement {
         });
     }
 
-    /// What was done, in words: `spread 0 1`, `cores 0 1`, `none (more ranks than cores)`.
+    /// Returns the placement in words: `spread 0 1`, `cores 0 1`, `none (more ranks than cores)`.
     pub(crate) fn said(&self) -> &str {
         &self.said
     }
 }
 
 impl BoundAddresses {
-    /// Whether the rank stays bound; lets go of what must not be.
+    /// Returns true if the rank stays bound; unbinds threads that must not be.
     fn keeps(&self, wider: &[usize]) -> bool {
         let threads = procfs::threads(self.pid);
         let is_own = |name: &str| name.starts_with(OWN_THREADS);
@@ -161,7 +164,7 @@ impl BoundAddresses {
         stays
     }
 
-    /// Lets a thread run anywhere, unless it has chosen CPUs of its own.
+    /// Unbinds a thread, unless it has chosen CPUs of its own.
     fn let_go(&self, thread: u32, wider: &[usize]) {
         if topology::affinity_of(thread).is_ok_and(|cpus| cpus == [self.cpu]) {
             // One that has ended since needs no CPUs.
@@ -170,8 +173,8 @@ impl BoundAddresses {
     }
 }
 
-/// Takes a CPU for every one of `places`: of `order`, the one at the same place, or the next that is free.
-/// `None`, and nothing taken, where there are too few.
+/// Takes a CPU for every one of `places`: of `order`, the one at the same index, or the next that
+/// is free. `None`, and nothing taken, if there are too few.
 fn take_each<T>(
     order: &[usize],
     places: Range<u32>,
@@ -188,7 +191,7 @@ mod tests {
     use super::*;
     use clump_os::process;
 
-    /// What jobs of `places` ranks each get of `order`, one after the other.
+    /// Returns the CPUs that jobs of `places` ranks each get of `order`, one after the other.
     fn jobs(order: &[usize], places: &[Range<u32>]) -> Vec<Option<Vec<usize>>> {
         let mut busy = Vec::new();
         let one = |places: &Range<u32>| {
@@ -226,7 +229,7 @@ mod tests {
         spec.bind = Bind::Cores;
         let placed = Placement::choose(&spec, &plan);
         match placed.start_of(0) {
-            // Jobs that run now have them all.
+            // Other running jobs have claimed all CPUs.
             [] => assert!(placed.said().starts_with("none ("), "{placed:?}"),
             [cpu] => assert!(CpuClaim::take(*cpu).unwrap().is_none(), "claimed: {placed:?}"),
             more => panic!("one rank on CPUs {more:?}"),

@@ -1,8 +1,8 @@
-//! What ranks wrote, onto the launcher's streams: whole lines, never blocking the launcher.
+//! Output of ranks onto the launcher's streams: whole lines, never blocking the launcher.
 //!
-//! The launcher's streams belong to others too, so they stay blocking, and threads write to them
-//! ([`Writer`]): one where both streams are one pipe, terminal or file, so that their order is kept, else
-//! one each, so that errors are shown though nobody reads the output.
+//! Other processes use the launcher's streams too, so they stay blocking, and threads write to
+//! them ([`Writer`]): one thread where both streams are one pipe, terminal or file, so that their
+//! order is kept, else one each, so that errors are shown though the output is not read.
 
 use crate::display::Display;
 use crate::frame::Stream;
@@ -17,12 +17,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes waiting above which no more should be asked for.
+/// Waiting bytes above which no more should be read.
 const MOST: usize = 256 << 10;
-/// A line longer than this is shown in pieces.
+/// Longest line that is shown whole; a longer one is shown in parts.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// One of the launcher's streams: a writer, and which of its targets.
+/// One of the launcher's streams: a writer, and the index of its target.
 #[derive(Debug, Clone)]
 struct OutputStream {
     writer: Arc<Writer>,
@@ -40,7 +40,7 @@ impl OutputStream {
     }
 }
 
-/// The launcher's output and error streams.
+/// Returns the launcher's output and error streams.
 fn own_streams(bell: &Arc<Alarm>) -> anyhow::Result<[OutputStream; 2]> {
     let output: OwnedFd = std::io::stdout().as_fd().try_clone_to_owned()?;
     let errors: OwnedFd = std::io::stderr().as_fd().try_clone_to_owned()?;
@@ -53,14 +53,14 @@ fn own_streams(bell: &Arc<Alarm>) -> anyhow::Result<[OutputStream; 2]> {
     Ok([output, errors].map(|writer| OutputStream { writer, target: 0 }))
 }
 
-/// The files of a folder, one per rank and stream, and what writes them.
+/// The files of a folder, one per rank and stream, and their writer.
 #[derive(Debug)]
 struct Files {
     writer: Writer,
     places: BTreeMap<(u32, Stream), usize>,
 }
 
-/// Puts lines together and writes them.
+/// Assembles lines and writes them.
 #[derive(Debug)]
 pub(crate) struct Printer {
     label: bool,
@@ -71,7 +71,7 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// Prints as `display` says. Signals that other threads must not get are blocked before.
+    /// Prints as `display` says. Signals that other threads must not get have been blocked.
     pub(crate) fn new(display: &Display, ranks: u32) -> anyhow::Result<Self> {
         let bell = Arc::new(Alarm::new()?);
         let sinks = own_streams(&bell)?;
@@ -80,12 +80,13 @@ impl Printer {
         Ok(Self { label: display.label, bell, sinks, files, partial: BTreeMap::new() })
     }
 
-    /// Rings when there is room again, when nothing waits, and when a stream has failed.
+    /// Returns the alarm that is raised when there is room again, when nothing waits, and when a
+    /// stream has failed.
     pub(crate) fn bell(&self) -> &Alarm {
         &self.bell
     }
 
-    /// A rank wrote something.
+    /// Takes output of a rank.
     pub(crate) fn on_wrote(&mut self, rank: u32, stream: Stream, bytes: &[u8]) {
         if let Some(files) = &self.files {
             if let Some(&place) = files.places.get(&(rank, stream)) {
@@ -95,7 +96,7 @@ impl Printer {
         }
         let mut line = self.partial.remove(&(rank, stream)).unwrap_or_default();
         line.extend_from_slice(bytes);
-        // A carriage return redraws a progress bar: it ends a piece that should be seen now.
+        // A carriage return redraws a progress bar: it ends a part that should be seen now.
         let is_end = |&byte: &u8| byte == b'\n' || (byte == b'\r' && !self.label);
         let cut = line.iter().rposition(is_end).map_or(0, |at| at + 1);
         let cut = if line.len() - cut > LONGEST_LINE { line.len() } else { cut };
@@ -106,7 +107,7 @@ impl Printer {
         self.queue(rank, stream, &line);
     }
 
-    /// No rank will write any more: shows lines without an end.
+    /// Shows lines without an end: no rank will write any more.
     pub(crate) fn finish(&mut self) {
         for ((rank, stream), mut line) in std::mem::take(&mut self.partial) {
             if self.label {
@@ -116,33 +117,33 @@ impl Printer {
         }
     }
 
-    /// Something the launcher itself says, after all that ranks said before.
+    /// Writes a text of the launcher itself, after all output that ranks wrote before.
     pub(crate) fn say(&self, stream: Stream, text: &str) {
         self.sink(stream).write(printable_lines(text).as_bytes());
     }
 
-    /// Whether so much waits that no more should be asked for.
+    /// Returns true if so much waits that no more should be read.
     pub(crate) fn is_full(&self) -> bool {
         self.writers().any(|writer| writer.pending() > MOST)
     }
 
-    /// Whether nothing waits.
+    /// Returns true if nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.writers().all(|writer| writer.pending() == 0)
     }
 
-    /// Why a stream of the launcher cannot be written any more.
+    /// Returns the reason why a stream of the launcher cannot be written any more.
     pub(crate) fn failure(&self, stream: Stream) -> Option<OsError> {
         let name = if stream == Stream::Output { "standard output" } else { "standard error" };
         self.sink(stream).failure(name)
     }
 
-    /// Throws away what waits: the user wants to leave now.
+    /// Discards waiting output: the user wants to leave now.
     pub(crate) fn give_up(&self) {
         self.writers().for_each(Writer::discard);
     }
 
-    /// The first rank whose file could not be written, and why.
+    /// Returns the first rank whose file could not be written, and the reason.
     pub(crate) fn file_failure(&self) -> Option<String> {
         let files = self.files.as_ref()?;
         let mut failed = files.places.iter().filter_map(|((rank, _), &place)| {

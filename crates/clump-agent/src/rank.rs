@@ -22,15 +22,15 @@ pub(crate) struct Rank {
     pub(crate) child: Child,
     /// The agent's end of its boot connection.
     pub(crate) seat: OwnedFd,
-    /// How its process ended, and what its block said then.
+    /// The end of its process, and the state in its block at that time.
     pub(crate) end: Option<(ProcessEnd, RankState)>,
-    /// Whether its process is stopped.
+    /// True while its process is stopped.
     pub(crate) stopped: bool,
-    /// Whether it has been said that it leaves.
+    /// True once its leaving has been reported.
     pub(crate) leaving: bool,
 }
 
-/// Why a rank could not be started, and the code a shell would give.
+/// The reason why a rank could not be started, and the code a shell would give.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) why: String,
@@ -43,7 +43,7 @@ impl Refusal {
     }
 }
 
-/// What all ranks have in common.
+/// Data that all ranks have in common.
 #[derive(Debug)]
 pub(crate) struct RankEnvironment<'a> {
     pub(crate) spec: &'a JobSpec,
@@ -51,7 +51,7 @@ pub(crate) struct RankEnvironment<'a> {
     pub(crate) memory: &'a NodeMemory,
     net: Option<&'a NodeNetwork>,
     alarms: Vec<BorrowedFd<'a>>,
-    /// Soft limit of descriptors that ranks get back, if the agent raised its own.
+    /// Soft descriptor limit that ranks get back, if the agent raised its own.
     pub(crate) descriptors: Option<u64>,
     placement: &'a Placement,
 }
@@ -109,7 +109,7 @@ impl<'a> RankEnvironment<'a> {
         Ok(Rank { child, seat: ours, end: None, stopped: false, leaving: false })
     }
 
-    /// Says whose fault it is that a program does not start, with the codes that shells give.
+    /// Explains why a program does not start, with the codes that shells give.
     fn explain(&self, rank: u32, error: &clump_os::OsError) -> Refusal {
         let (spec, io) = (self.spec, error.io());
         let name = printable(&spec.program);

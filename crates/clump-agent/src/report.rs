@@ -1,4 +1,4 @@
-//! The block that explains how a job ended: at most [`MAX_LINES`] lines, the answer in the first.
+//! The report of a job's end: at most [`MAX_LINES`] lines, the answer in the first.
 
 use crate::outcome::{DeathManner, DeathReport, JobEnd, JobOutcome, LossReport, RankActivity};
 use clump_os::printable::{printable, printable_lines};
@@ -7,12 +7,12 @@ use std::fmt::Write;
 
 /// Most lines of a report.
 pub const MAX_LINES: usize = 15;
-/// Most lines about what ranks were doing.
+/// Most lines about the activity of ranks.
 const MAX_GROUPS: usize = 6;
 /// Longest list of ranks in a line.
 const MAX_LIST: usize = 48;
 
-/// Explains the end of a job of `program`; `None` when there is nothing to explain.
+/// Explains the end of a job of `program`; returns `None` when there is nothing to explain.
 pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
     let program = &printable(program).to_string();
     let mut lines = match &outcome.ending {
@@ -47,7 +47,7 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
         lines.push(format!("  could not be killed: {}", listed(&outcome.survivors)));
     }
     debug_assert!(lines.len() <= MAX_LINES);
-    // Names of programs, of machines and of what was left are others' words.
+    // Names of programs, of machines and of left processes are chosen by others.
     Some(format!("clump: {}\n", printable_lines(&lines.join("\n"))))
 }
 
@@ -101,14 +101,14 @@ fn of_loss(program: &str, loss: &LossReport) -> Vec<String> {
     lines
 }
 
-/// What to look at where an agent is gone that this signal killed, if one did.
+/// Returns a remedy for an agent that is gone, by the signal that killed it, if one did.
 fn remedy_of_agent(signal: Option<u8>) -> &'static str {
     signal.and_then(limit::behind_signal).unwrap_or(
         "if nobody killed the agent, look whether the machine ran out of memory (dmesg | grep -i oom)",
     )
 }
 
-/// What became of the others.
+/// Describes what happened to the others.
 fn afterwards(continued: bool, killed: u32, returned: u32) -> String {
     if continued && killed == 0 {
         return "  the others went on (--on-death continue)".into();
@@ -155,7 +155,7 @@ fn remedy(death: &DeathReport) -> String {
     }
 }
 
-/// What ranks were doing, those who did the same in one line; at most seven lines.
+/// Formats the activity of ranks, those with the same activity in one line; at most seven lines.
 pub fn groups(title: &str, doing: &[RankActivity]) -> Vec<String> {
     let mut groups: Vec<(&str, u64, Vec<usize>)> = Vec::new();
     for one in doing {
@@ -203,7 +203,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Ranks in ascending order as `0, 2-5, 9`, cut when it gets long.
+/// Formats ranks in ascending order as `0, 2-5, 9`, cut when it gets long.
 pub fn rank_list(ranks: &[usize]) -> String {
     let mut out = String::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What all ranks of a node are doing at one moment, read from the node's memory.
+//! Activity of all ranks of a node at one moment, read from the node's memory.
 
 use crate::outcome::RankActivity;
 use crate::silence;
@@ -8,8 +8,8 @@ use clump_shm::rank::{RankBlock, RankState, WaitReason};
 use clump_shm::shared::Shared;
 use clump_trace::{Counter, Counters, Monitor, Snapshot};
 
-/// Looks at every rank of the node. `known` says in words what the caller knows better than the memory does: that a
-/// rank has ended, or is stopped.
+/// Returns the activity of every rank of the node. `known` returns in words what the caller knows
+/// better than the memory: that a rank has ended, or is stopped.
 pub fn observe_ranks(
     node: &NodeMemory,
     known: impl Fn(u32) -> Option<String>,
@@ -41,7 +41,7 @@ pub fn observe_ranks(
     (first..).zip(&blocks).map(describe).collect()
 }
 
-/// The counters of every rank of the node as they are now.
+/// Returns the current counters of every rank of the node.
 pub fn counters(node: &NodeMemory) -> Vec<Snapshot> {
     let of = |(rank, block): (u32, Shared<RankBlock>)| {
         let mut all = Snapshot::of(Counters::over(block.counters()));
@@ -55,12 +55,12 @@ pub fn counters(node: &NodeMemory) -> Vec<Snapshot> {
     ranks.filter_map(|rank| Some((rank, node.rank(rank)?))).map(of).collect()
 }
 
-/// What the monitors of the node's network interfaces show now.
+/// Returns the monitors of the node's network interfaces.
 pub fn monitors(node: &NodeMemory) -> Vec<Monitor> {
     let now_ns = clock::now_ns();
     let read = |(id, which)| {
         let block = node.rank(id)?;
-        // The stack's own counters stand where those of a rank's first endpoint would.
+        // The stack's own counters are at the place of a rank's first endpoint's.
         let network = node.endpoint_block(id, 0).ok()?;
         let network = Snapshot::of(Counters::over(network.counters()));
         Monitor::read((node.node(), which, node.proxies() != 0), block.gauges(), network, now_ns)
@@ -68,8 +68,8 @@ pub fn monitors(node: &NodeMemory) -> Vec<Monitor> {
     node.own_interfaces().zip(0..).filter_map(read).collect()
 }
 
-/// What the node's ranks show now of the stacks by which they drive the network themselves; `counters` are theirs, in
-/// order.
+/// Returns the monitors of the stacks that the node's ranks drive themselves; `counters` are
+/// theirs, in order.
 pub fn stacks(node: &NodeMemory, counters: &[Snapshot]) -> Vec<Monitor> {
     let now_ns = clock::now_ns();
     let read = |(rank, counters)| {
@@ -79,8 +79,9 @@ pub fn stacks(node: &NodeMemory, counters: &[Snapshot]) -> Vec<Monitor> {
     node.local_ranks().zip(counters).filter_map(read).collect()
 }
 
-/// A rank in a barrier notes whom it misses when it goes to sleep; others may have come since. Names the
-/// first rank that is still missing, so that all who wait for the same say the same.
+/// Corrects the rank that a waiting rank misses. A rank in a barrier records the missing rank when
+/// it goes to sleep; others may have arrived since. Names the first rank that is still missing, so
+/// that all that wait for the same say the same.
 fn corrected(waiting: WaitReason, first: u32, waits: &[Option<(WaitReason, u64)>]) -> WaitReason {
     let WaitReason::Barrier { epoch, .. } = waiting else { return waiting };
     let is_here = |wait: &Option<(WaitReason, u64)>| matches!(wait, Some((WaitReason::Barrier { epoch: at, .. }, _)) if *at == epoch);

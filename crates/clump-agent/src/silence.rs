@@ -1,14 +1,15 @@
-//! Peers that answer nothing though their node is there. Nobody is given up for that, since a stopped process may be
-//! continued and a way mended; but somebody has to say why the job stands still.
+//! Peers that do not respond though their node is there. They are not evicted, since a stopped
+//! process may be continued and a path repaired; but the user is told why the job stands still.
 
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, RankState};
 use clump_shm::shared::Shared;
 
-/// Node timeouts that such a silence may last before it is told. A node that is lost is given up after one.
+/// Node timeouts that such a silence may last before it is reported. A lost node is evicted after
+/// one.
 const TIMEOUTS: u64 = 5;
 
-/// Who has been told of.
+/// Peers that have been reported.
 #[derive(Debug)]
 pub(crate) struct UnresponsivePeers {
     limit_ns: u64,
@@ -20,7 +21,8 @@ impl UnresponsivePeers {
         Self { limit_ns: TIMEOUTS * node_timeout_ms * 1_000_000, told: Vec::new() }
     }
 
-    /// Looks at the ranks and interfaces of the node; what there is to tell, each once until there has been an answer.
+    /// Checks the ranks and interfaces of the node; returns notices, each once until the peer has
+    /// responded.
     pub(crate) fn poll_notices(&mut self, node: &NodeMemory, now_ns: u64) -> Vec<String> {
         let own = node.local_ranks().chain(node.own_interfaces());
         let now = own.filter_map(|id| self.long(node, id, now_ns)).collect::<Vec<_>>();
@@ -30,7 +32,7 @@ impl UnresponsivePeers {
         texts
     }
 
-    /// Whom `id` has waited for too long for an answer, and how long.
+    /// Returns the peer from which `id` has waited too long for a response, and how long.
     fn long(&self, node: &NodeMemory, id: u32, now_ns: u64) -> Option<((u32, u32), u64)> {
         let block = node.rank(id)?;
         let (peer, since_ns) = block.unanswered().filter(|_| is_fresh(node, id, &block))?;
@@ -39,7 +41,7 @@ impl UnresponsivePeers {
     }
 }
 
-/// Whether what a block notes is as it is now: a rank that computes does not look.
+/// Returns true if the block's record is current: a rank that computes does not update it.
 fn is_fresh(node: &NodeMemory, id: u32, block: &Shared<RankBlock>) -> bool {
     node.node_of_interface(id).is_some()
         || block.state() == RankState::Joined && block.waiting().is_some()
@@ -54,7 +56,7 @@ fn text(node: &NodeMemory, id: u32, peer: u32, silent_ns: u64) -> String {
     )
 }
 
-/// What people call a rank or an interface.
+/// Returns the name of a rank or an interface for users.
 pub(crate) fn name(node: &NodeMemory, id: u32) -> String {
     match node.node_of_interface(id) {
         Some(there) => format!("the network interface of node {there}"),

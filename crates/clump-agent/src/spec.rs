@@ -1,4 +1,4 @@
-//! What to run, as the launcher tells the agents.
+//! The description of a job that the launcher sends to the agents.
 
 use clump_boot::NetDriver;
 use clump_os::printable::printable;
@@ -9,25 +9,25 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
 
-/// What happens to the others when a rank dies.
+/// Policy for the other ranks when a rank dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnDeath {
     /// The job ends.
     End,
-    /// They go on, and get their messages to the dead returned.
+    /// They go on; their messages to the dead rank are returned to sender.
     Continue,
 }
 
-/// Where ranks may run.
+/// Binding of ranks to CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Bind {
-    /// Wherever the launcher may, from the start.
+    /// Any CPU of the launcher's, from the start.
     None,
-    /// Each on a core of its own, where there are as many, from joining the job until it has threads.
+    /// A core for each rank, if there are enough, from joining the job until it has threads.
     Spread,
-    /// Each stays on a core, in the order in which cores share least.
+    /// A core for each rank, which it keeps, in the order in which cores share least.
     Cores,
 }
 
@@ -40,43 +40,45 @@ pub struct JobSpec {
     pub args: Vec<OsString>,
     /// Ranks, on all nodes.
     pub ranks: u32,
-    /// Nodes: parts of this machine that talk as machines do.
+    /// Nodes: parts of this machine that communicate as machines do.
     pub nodes: u32,
-    /// How packets between nodes are protected.
+    /// Protection of packets between nodes.
     #[serde(with = "by_name")]
     pub security: Security,
-    /// What carries packets between nodes, if the user said so; else the configuration does.
+    /// Driver that carries packets between nodes, if the user chose one; else the configuration
+    /// does.
     pub driver: Option<NetDriver>,
-    /// Proxies of each node that drive the network for its ranks; 0: ranks do it themselves. `None`: as the
-    /// settings say.
+    /// Proxies of each node that drive the network for its ranks; 0: ranks do it themselves.
+    /// `None`: as the settings say.
     pub proxies: Option<u32>,
-    /// Whether every node has a network namespace of its own.
+    /// True if every node has a network namespace of its own.
     pub netns: bool,
-    /// Cables between any two of these.
+    /// Links between any two of these.
     pub cables: u32,
-    /// Addresses of this machine at which its nodes are reached, if they are not in namespaces of their own; none:
-    /// loopback.
+    /// Addresses of this machine at which its nodes are reached, if they are not in namespaces of
+    /// their own; none: loopback.
     pub addresses: Vec<IpAddr>,
     /// Working directory; the agent's own when absent.
     pub directory: Option<OsString>,
-    /// Where ranks may run.
+    /// Binding of ranks to CPUs.
     pub bind: Bind,
-    /// What a death means for the others.
+    /// Policy for the other ranks when one dies.
     pub on_death: OnDeath,
-    /// How long ranks may run after others have ended cleanly, in ms; no limit when absent.
+    /// Time that ranks may run after others have ended cleanly, in ms; no limit when absent.
     pub linger_ms: Option<u64>,
-    /// Whether rank 0 reads what the launcher would read.
+    /// True if rank 0 inherits the launcher's standard input.
     pub input: bool,
-    /// Whether rank 0 writes errors straight to where the launcher's go, so that it can draw on a terminal.
+    /// True if rank 0 writes errors straight to the launcher's error stream, so that it can draw
+    /// on a terminal.
     pub direct_errors: bool,
-    /// Whether ranks should know that a summary will be printed.
+    /// True if a summary will be printed, so that ranks measure for it.
     pub stats: bool,
-    /// Whether the launcher's error stream is a terminal.
+    /// True if the launcher's error stream is a terminal.
     pub terminal: bool,
 }
 
 impl JobSpec {
-    /// `ranks` times `program`, everything else as by default.
+    /// Creates a job of `ranks` times `program`, everything else at its default.
     pub fn new(program: impl Into<OsString>, args: Vec<OsString>, ranks: u32) -> Self {
         Self {
             program: program.into(),
@@ -100,27 +102,27 @@ impl JobSpec {
         }
     }
 
-    /// The ranks of `node`: consecutive numbers, as evenly shared out as can be.
+    /// Returns the ranks of `node`: consecutive numbers, shared out as evenly as possible.
     pub fn ranks_of(&self, node: u32) -> Range<u32> {
         let (each, more) = (self.ranks / self.nodes.max(1), self.ranks % self.nodes.max(1));
         let first = node * each + node.min(more);
         first..first + each + u32::from(node < more)
     }
 
-    /// The node of every rank; empty when there is one node.
+    /// Returns the node of every rank; empty when there is one node.
     pub fn node_of(&self) -> Vec<u32> {
         let nodes = if self.nodes > 1 { 0..self.nodes } else { 0..0 };
         nodes.flat_map(|node| self.ranks_of(node).map(move |_| node)).collect()
     }
 
-    /// The program's name without its folders, for reports: safe to print.
+    /// Returns the program's name without its folders, for reports: safe to print.
     pub fn program_name(&self) -> String {
         let path = std::path::Path::new(&self.program);
         printable(path.file_name().unwrap_or(&self.program)).to_string()
     }
 }
 
-/// What one agent has to know beyond the job itself.
+/// Data that one agent needs beyond the job itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodePlan {
     /// Its node.
@@ -129,10 +131,10 @@ pub struct NodePlan {
     pub job_id: u64,
     /// Ranks that share this machine's processors, those of other virtual nodes included.
     pub sharing: Range<u32>,
-    /// Where the node is reached by others: its addresses, each by a way of its own. The first of one node leads
-    /// to the first of the other, and so on.
+    /// Addresses at which other nodes reach this node, each by a path of its own. The first of one
+    /// node leads to the first of the other, and so on.
     pub addresses: Vec<IpAddr>,
-    /// How long nothing may be heard of a node before it counts as lost.
+    /// Time without a sign of a node after which it counts as lost.
     pub node_timeout_ms: u64,
     /// The namespaces to enter, if the node has some of its own.
     pub namespaces: Option<Namespaces>,
@@ -150,7 +152,7 @@ pub struct Namespaces {
 }
 
 impl NodePlan {
-    /// The plan for a node of this machine.
+    /// Returns the plan for a node of this machine.
     pub fn virtual_node(spec: &JobSpec, node: u32, job_id: u64, node_timeout_ms: u64) -> Self {
         let mut addresses = spec.addresses.clone();
         if addresses.is_empty() {
@@ -161,7 +163,7 @@ impl NodePlan {
     }
 }
 
-/// Where the processes of a node are reached, once their sockets are bound.
+/// Addresses of a node's processes, once their sockets are bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundAddresses {
     /// The name of the machine.
@@ -174,10 +176,10 @@ pub struct BoundAddresses {
     pub ranks: Vec<BoundAddress>,
 }
 
-/// Where a process is reached from other nodes.
+/// Address of a process for other nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundAddress {
-    /// Its socket; the first, where it has several.
+    /// Its socket; the first, if it has several.
     pub address: SocketAddr,
     /// Its other sockets.
     pub others: FurtherAddresses,
@@ -185,7 +187,7 @@ pub struct BoundAddress {
     pub epoch: u32,
 }
 
-/// Where everybody is reached: with this ranks can be started.
+/// Addresses of all processes of the job: with these, ranks can be started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressTable {
     /// The agents, by node.

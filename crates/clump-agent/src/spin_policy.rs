@@ -1,9 +1,10 @@
-//! How long ranks of this node should spin and yield before they sleep: measured, not guessed.
+//! Time that ranks of this node should spin and yield before they sleep: measured, not guessed.
 //!
-//! With a core of its own a rank spins for about as long as being woken would cost (then waiting costs
-//! at most twice the best choice), and yields a few times. With more ranks than cores whoever spins
-//! takes time from whom it waits for: it yields almost at once, and sleeps a little later, because a
-//! turn of all ranks through the yields is cheaper than a sleep and a wake each.
+//! With a core of its own a rank spins for about as long as a wake-up would cost (then waiting
+//! costs at most twice the best choice), and yields a few times. With more ranks than cores a
+//! spinning rank takes time from the rank it waits for. It yields almost at once, and sleeps a
+//! little later, because a turn of all ranks through the yields is cheaper than a sleep and a wake
+//! each.
 
 use clump_boot::Config;
 use clump_os::sync::{AtomicU32, Ordering};
@@ -11,25 +12,25 @@ use clump_os::{clock, futex, thread};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What waiting costs on this machine now, in ns.
+/// Costs of waiting on this machine now, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitCosts {
-    /// Giving the processor away and getting it back, with nobody else there.
+    /// Time to yield the processor and get it back, with no other thread waiting for it.
     pub yield_ns: u64,
-    /// From the call that wakes a sleeping thread to that thread running.
+    /// Time from the call that wakes a sleeping thread to that thread running.
     pub wake_ns: u64,
 }
 
-/// How long to spin and to yield, in ns.
+/// Time to spin and to yield, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpinPolicy {
-    /// How long to spin before yielding.
+    /// Time to spin before yielding.
     pub spin_ns: u64,
-    /// How long to yield before sleeping.
+    /// Time to yield before sleeping.
     pub yield_ns: u64,
 }
 
-/// What a wake-up costs on an ordinary machine, where it cannot be measured.
+/// Cost of a wake-up on an ordinary machine, if it cannot be measured.
 const USUAL_WAKE_NS: u64 = 10_000;
 /// Longest time that each measurement may take: on a busy machine one yield can take milliseconds.
 const BUDGET_NS: u64 = 1_000_000;
@@ -42,7 +43,7 @@ impl WaitCosts {
 }
 
 impl SpinPolicy {
-    /// What suits `ranks` ranks on `cores` cores.
+    /// Returns the policy for `ranks` ranks on `cores` cores.
     pub fn suited(ranks: usize, cores: usize, costs: WaitCosts) -> Self {
         if ranks <= cores {
             let spin_ns = (costs.wake_ns * 2).clamp(10_000, 40_000);
@@ -52,7 +53,7 @@ impl SpinPolicy {
         Self { spin_ns, yield_ns: (costs.wake_ns * 4).clamp(30_000, 80_000) }
     }
 
-    /// The same, where the user did not decide.
+    /// Returns the policy for this machine; the configuration's values prevail.
     pub fn effective(config: &Config, ranks: usize, cores: usize) -> Self {
         if config.spin_ns != 0 && config.yield_ns != 0 {
             return Self { spin_ns: config.spin_ns, yield_ns: config.yield_ns };
@@ -81,9 +82,9 @@ fn yield_cost() -> u64 {
     least.max(1)
 }
 
-/// Half the median round trip of two threads that sleep for each other.
+/// Measures half the median round trip of two threads that sleep for each other.
 fn wake_cost() -> u64 {
-    // Words of the ball: even, this thread's turn; odd, the other's. STOP ends the game.
+    // Values of the ball: even, this thread's turn; odd, the other's. STOP ends the measurement.
     const STOP: u32 = u32::MAX;
     let ball = Arc::new(AtomicU32::new(0));
     let theirs = ball.clone();
@@ -101,7 +102,7 @@ fn wake_cost() -> u64 {
             }
         }
     });
-    // Without a thread the usual cost will do: ranks are what such a limit is for.
+    // If no thread can be started, the usual cost serves: ranks are what such a limit is for.
     let Ok(partner) = partner else { return USUAL_WAKE_NS };
     let start = clock::now_ns();
     let mut trips = Vec::with_capacity(64);

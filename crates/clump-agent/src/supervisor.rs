@@ -1,18 +1,21 @@
 //! The rules of dying, without processes: events and times in, actions out.
 //!
-//! Whoever decides about a job (on one node its agent, on several the launcher) feeds [`RankSupervisor`] with what
-//! happens ([`RankSupervisor::handle`], `on_*`), wakes it at [`RankSupervisor::next_deadline_ns`]
-//! ([`RankSupervisor::handle_timeout`]), and does, or has done on all nodes, what [`RankSupervisor::poll_action`] says until
-//! it says nothing more.
+//! The process that decides about a job (on one node its agent, on several the launcher) feeds
+//! [`RankSupervisor`] with events ([`RankSupervisor::handle`], `on_*`), wakes it at
+//! [`RankSupervisor::next_deadline_ns`] ([`RankSupervisor::handle_timeout`]), and executes, or has
+//! executed on all nodes, [`RankSupervisor::poll_action`] until it returns nothing more.
 //!
-//! 1. Killed by a signal, a code that is not 0, leaving after joining without finalizing, running another
-//!    program (exec) then, or leaving without joining although another joined, is a *death*.
-//! 2. The first death ends the job, unless survivors go on: the others have [`GRACE_NS`] to return their
-//!    errors, then everything is killed.
-//! 3. Once an interrupt came, ranks get the signal and [`INTERRUPT_GRACE_NS`]; a second interrupt kills.
-//! 4. Ranks that are stopped while all others have ended, or only wait until other nodes have taken what
-//!    they sent, die after [`STOPPED_NS`].
-//! 5. Ranks that run on while others have ended cleanly may do so for ever, or as long as the user says.
+//! 1. A *death* is: killed by a signal, a code that is not 0, leaving after joining without
+//!    finalizing, running another program (exec) then, or leaving without joining although another
+//!    joined.
+//! 2. The first death ends the job, unless survivors go on: the others have [`GRACE_NS`] to return
+//!    their errors, then everything is killed.
+//! 3. Once an interrupt came, ranks get the signal and [`INTERRUPT_GRACE_NS`]; a second interrupt
+//!    kills.
+//! 4. Ranks that are stopped while all others have ended, or only wait until other nodes have
+//!    taken what they sent, die after [`STOPPED_NS`].
+//! 5. Ranks that run on while others have ended cleanly may do so for ever, or as long as the user
+//!    says.
 //! 6. With a node all ranks are lost that had not ended there, and each of them died.
 
 use crate::event::Event;
@@ -25,20 +28,20 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 const MS: u64 = 1_000_000;
-/// How long survivors have to return their errors.
+/// Time that survivors have to return their errors.
 pub const GRACE_NS: u64 = 250 * MS;
-/// How long ranks have to react to the user's signal.
+/// Time that ranks have to react to the user's signal.
 pub const INTERRUPT_GRACE_NS: u64 = 300 * MS;
-/// How long a rank may be stopped after all others have ended: a shell or a debugger stops and continues
-/// processes for moments.
+/// Time that a rank may be stopped after all others have ended: a shell or a debugger stops and
+/// continues processes for moments.
 pub const STOPPED_NS: u64 = 300 * MS;
-/// After how long the user hears that ranks run on while others have ended.
+/// Time until the user is told that ranks run on while others have ended.
 pub const NOTICE_NS: u64 = 5_000 * MS;
 
-/// What must be done, on all nodes.
+/// An action to execute on all nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SupervisorAction {
-    /// Declare this death, after noting what everybody is doing.
+    /// Record the activity of every rank, then declare this death.
     Declare(Death),
     /// Send this signal to every rank.
     Signal(u8),
@@ -57,9 +60,9 @@ struct Life {
     stopped: bool,
     end: Option<ProcessEnd>,
     clean: bool,
-    /// Whether its process has become another program's.
+    /// True once its process runs another program.
     replaced: bool,
-    /// Whether the end of the job killed it.
+    /// True if the end of the job killed it.
     killed: bool,
 }
 
@@ -108,7 +111,7 @@ impl RankSupervisor {
         }
     }
 
-    /// Takes note of an event.
+    /// Handles an event.
     pub fn handle(&mut self, event: Event, now_ns: u64) {
         match event {
             Event::Joined(rank) => self.on_joined(rank, now_ns),
@@ -123,17 +126,17 @@ impl RankSupervisor {
             Event::Stopped(rank) => self.on_stopped(rank, now_ns),
             Event::Continued(rank) => self.on_continued(rank, now_ns),
             Event::Interrupted(signal) => self.on_interrupt(signal, now_ns),
-            // Of nodes, or without consequence here.
+            // Of nodes, or without effect here.
             Event::Finalized(..) | Event::Silent(_) | Event::Heard(_) => {}
             Event::Ended { end: ProcessEnd::Unknown, .. } => {}
         }
     }
 
-    /// A rank took its seat.
+    /// Records that a rank joined.
     pub fn on_joined(&mut self, rank: u32, now_ns: u64) {
         let Some(life) = self.lives.get_mut(rank as usize) else { return };
         life.joined = true;
-        // Rule 1, seen late: somebody left before anybody joined.
+        // Rule 1, seen late: a rank left before any joined.
         let gone = |life: &Life| life.end == Some(ProcessEnd::Exit(0)) && !life.joined;
         if let Some(absent) = self.lives.iter().position(gone) {
             self.lives[absent].clean = false;
@@ -141,7 +144,8 @@ impl RankSupervisor {
         }
     }
 
-    /// The process of a rank runs another program: the rank is lost, whatever becomes of the process.
+    /// Records that the process of a rank runs another program: the rank is lost, whatever happens
+    /// to the process.
     pub fn on_replaced(&mut self, rank: u32, now_ns: u64) {
         let over = self.killing || self.interrupted.is_some();
         let life = self.lives.get_mut(rank as usize);
@@ -152,7 +156,7 @@ impl RankSupervisor {
         }
     }
 
-    /// The process of a rank ended; `state` is what its block says.
+    /// Records that the process of a rank ended; `state` is the state in its block.
     pub fn on_ended(&mut self, rank: u32, exit: Exit, state: RankState, now_ns: u64) {
         let at = rank as usize;
         if self.lives.get(at).is_none_or(|life| life.end.is_some()) {
@@ -186,7 +190,7 @@ impl RankSupervisor {
         self.evaluate(now_ns);
     }
 
-    /// A node was lost with these ranks (rule 6).
+    /// Records that a node was lost with these ranks (rule 6).
     pub fn on_node_lost(&mut self, ranks: Range<u32>, now_ns: u64) {
         for rank in ranks {
             let at = rank as usize;
@@ -202,7 +206,7 @@ impl RankSupervisor {
         self.evaluate(now_ns);
     }
 
-    /// A rank only waits for others to take what it sent.
+    /// Records that a rank only waits for others to take what it sent.
     pub fn on_leaving(&mut self, rank: u32, now_ns: u64) {
         if let Some(life) = self.lives.get_mut(rank as usize) {
             life.leaving = true;
@@ -210,12 +214,12 @@ impl RankSupervisor {
         }
     }
 
-    /// A signal stopped the process of a rank.
+    /// Records that a signal stopped the process of a rank.
     pub fn on_stopped(&mut self, rank: u32, now_ns: u64) {
         self.set_stopped(rank, true, now_ns);
     }
 
-    /// The process of a rank goes on.
+    /// Records that the process of a rank continues.
     pub fn on_continued(&mut self, rank: u32, now_ns: u64) {
         self.set_stopped(rank, false, now_ns);
     }
@@ -227,7 +231,7 @@ impl RankSupervisor {
         }
     }
 
-    /// The user, or the loss of the launcher, ends the job.
+    /// Ends the job for the user, or after the loss of the launcher.
     pub fn on_interrupt(&mut self, signal: u8, now_ns: u64) {
         if self.killing || self.finished {
             return;
@@ -250,7 +254,7 @@ impl RankSupervisor {
         self.kill();
     }
 
-    /// When [`RankSupervisor::handle_timeout`] wants to be called.
+    /// Returns the time for the next call of [`RankSupervisor::handle_timeout`].
     pub fn next_deadline_ns(&self) -> Option<u64> {
         if self.finished || self.killing {
             return None;
@@ -266,7 +270,7 @@ impl RankSupervisor {
         [self.kill_at, stopped, linger, notice].into_iter().flatten().min()
     }
 
-    /// Time has passed.
+    /// Handles deadlines that have passed.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         let due = |at: Option<u64>| at.is_some_and(|at| at <= now_ns);
         if due(self.kill_at) {
@@ -283,7 +287,7 @@ impl RankSupervisor {
             if self.running().into_iter().all(|rank| self.lives[rank].stopped) {
                 self.kill();
             } else {
-                // Those that wait for them to take what was sent need not any more, and end.
+                // Ranks that wait for these to take what was sent need not any more, and end.
                 self.kill_at = Some(now_ns + GRACE_NS);
             }
             return;
@@ -293,7 +297,8 @@ impl RankSupervisor {
             for rank in self.running() {
                 self.die(rank, DeathCause::Lingered, now_ns);
             }
-            // Whoever is still there after all this time gets the grace too, even if survivors go on.
+            // A rank that is still there after all this time gets the grace period too, even if
+            // survivors go on.
             self.kill_at = Some(now_ns + GRACE_NS);
         } else if !self.noticed && due(Some(end + NOTICE_NS)) {
             self.noticed = true;
@@ -301,48 +306,49 @@ impl RankSupervisor {
         }
     }
 
-    /// What to do next.
+    /// Returns the next action.
     pub fn poll_action(&mut self) -> Option<SupervisorAction> {
         self.actions.pop_front()
     }
 
-    /// The first death.
+    /// Returns the first death.
     pub fn first_death(&self) -> Option<Death> {
         self.first_death.map(|(death, _)| death)
     }
 
-    /// When that was, in ns.
+    /// Returns the time of the first death, in ns.
     pub fn first_death_ns(&self) -> Option<u64> {
         self.first_death.map(|(_, at)| at)
     }
 
-    /// The signal with which the user ended the job, if no death had ended it before.
+    /// Returns the signal with which the user ended the job, if no death had ended it before.
     pub fn interrupted(&self) -> Option<u8> {
         self.interrupted
     }
 
-    /// Whether everything is being killed.
+    /// Returns true while everything is being killed.
     pub fn is_killing(&self) -> bool {
         self.killing
     }
 
-    /// Whether every rank has ended.
+    /// Returns true if every rank has ended.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// How a rank ended, whether that was as it should, and whether the end of the job killed it.
+    /// Returns how a rank ended, whether that was clean, and whether the end of the job killed it.
     pub fn end_of(&self, rank: u32) -> (Option<ProcessEnd>, bool, bool) {
         let life = self.lives.get(rank as usize);
         life.map_or((None, false, false), |life| (life.end, life.clean, life.killed))
     }
 
-    /// Whether the process of a rank is stopped.
+    /// Returns true if the process of a rank is stopped.
     pub fn is_stopped(&self, rank: u32) -> bool {
         self.lives.get(rank as usize).is_some_and(|life| life.stopped)
     }
 
-    /// No death that ends the job, no interrupt, and somebody left to wait for.
+    /// Returns true if there is no death that ends the job, no interrupt, and a rank left to wait
+    /// for.
     fn calm(&self) -> bool {
         self.kill_at.is_none()
             && self.interrupted.is_none()
@@ -370,7 +376,7 @@ impl RankSupervisor {
         }
     }
 
-    /// Looks at the whole after a change.
+    /// Re-evaluates the job after a change.
     fn evaluate(&mut self, now_ns: u64) {
         let ended = self.lives.iter().filter(|life| life.end.is_some()).count();
         if ended == self.lives.len() {

@@ -1,8 +1,9 @@
-//! The process that makes the network namespaces of virtual nodes, and the agents' way into them.
+//! The process that creates the network namespaces of virtual nodes, and the agents' entry into
+//! them.
 //!
-//! Whoever makes namespaces leaves its own for good, so neither the launcher does it, which may be part of
-//! a program with other things to do, nor an agent: a process of its own makes them, hands their
-//! descriptors to the launcher, and ends.
+//! A process that creates namespaces leaves its own for good. So neither the launcher does it,
+//! which may be part of a program with other things to do, nor an agent: a process of its own
+//! creates them, passes their descriptors to the launcher, and ends.
 
 use crate::spec::Namespaces;
 use clump_os::{netns, scm_message};
@@ -10,12 +11,13 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-/// Begins the answer when there are namespaces; a second byte says whether a user namespace leads them.
+/// First byte of the answer when there are namespaces; a second byte tells whether a user
+/// namespace comes first.
 pub(crate) const MADE: u8 = 1;
-/// Begins the answer when there are none; the reason follows.
+/// First byte of the answer when there are none; the reason follows.
 pub(crate) const REFUSED: u8 = 0;
 
-/// Makes `count` namespaces, joined by so many cables each, and hands them to the launcher.
+/// Creates `count` namespaces, joined by so many links each, and passes them to the launcher.
 pub(crate) fn make(launcher: &UnixStream, count: u32, cables: u32) -> clump_os::Result<()> {
     match netns::create_with(count, cables) {
         Ok(networks) => {

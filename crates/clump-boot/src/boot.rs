@@ -1,16 +1,21 @@
-//! A rank's seat: offered by the agent, taken by the program.
+//! A rank's boot connection: offered by the agent, taken by the program.
 //!
-//! The agent makes a socket pair per rank and queues one message in it before the rank's program
-//! starts: who the rank is, and the descriptor of the node's memory. The program inherits the other
-//! end, under the number in `CLUMP_BOOT_FD`. Whichever process of the rank reads the message first is
-//! the rank; so `clump run -n 4 sh -c './prog'` works, and two programs in one rank do not.
+//! The agent creates a socket pair per rank and queues one message in it before the rank's program
+//! starts: the rank's identity and the descriptor of the node's memory. The program inherits the
+//! other end, under the number in `CLUMP_BOOT_FD`. The first process of the rank to read the
+//! message is the rank; so `clump run -n 4 sh -c './prog'` works, and two programs in one rank do
+//! not.
 //!
-//! On a job with several nodes messages behind it carry the alarms by which the ranks of the node and its
-//! network interfaces wake each other. Unless proxies drive the network for the ranks, the message also carries
-//! the rank's line to it: a socket for each address, what its driver needs besides (`direct` descriptors), and the key of the job.
+//! On a job with several nodes messages behind it carry the alarms by which the ranks of the node
+//! and its network interfaces wake each other. Unless proxies drive the network for the ranks, the
+//! message also carries the rank's access to it: a socket for each address, descriptors of its
+//! driver (`direct`), and the key of the job.
 //!
 //! ```text
-//! seat, 48 B | on several nodes: security, first local rank, local ranks, interfaces, sockets, direct; 4 B each | with a line: key, 32 B
+//! seat, 48 B
+//! on several nodes: security, first local rank, local ranks, interfaces, sockets, direct; 4 B
+//! each
+//! with network access: key, 32 B
 //! ```
 
 use crate::config::{Config, variable};
@@ -21,15 +26,15 @@ use clump_os::socket::{self, Received};
 use clump_wire::Security;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Names the inherited boot descriptor.
+/// Variable with the number of the inherited boot descriptor.
 pub const BOOT_VARIABLE: &str = "CLUMP_BOOT_FD";
-/// Tells scripts the number of their rank. The library does not read it.
+/// Variable that tells scripts the number of their rank. The library does not read it.
 pub const RANK_VARIABLE: &str = "CLUMP_RANK";
-/// Tells scripts how many ranks there are. The library does not read it.
+/// Variable that tells scripts the number of ranks. The library does not read it.
 pub const NRANKS_VARIABLE: &str = "CLUMP_NRANKS";
-/// Tells scripts the number of their node. The library does not read it.
+/// Variable that tells scripts the number of their node. The library does not read it.
 pub const NODE_VARIABLE: &str = "CLUMP_NODE";
-/// Tells scripts how many nodes there are. The library does not read it.
+/// Variable that tells scripts the number of nodes. The library does not read it.
 pub const NNODES_VARIABLE: &str = "CLUMP_NNODES";
 /// Every variable that tells a process of its rank.
 pub const VARIABLES: [&str; 5] =
@@ -45,14 +50,14 @@ const FLAG_STATS: u32 = 1;
 const FLAG_TERMINAL: u32 = 2;
 const FLAG_NET: u32 = 4;
 const FLAG_LINE: u32 = 8;
-/// Begins messages that carry alarms.
+/// First bytes of messages that carry alarms.
 const ALARMS: &[u8] = b"alarms";
-/// What a rank tells the agent when it has taken its seat.
+/// Message of a rank to the agent when it has joined.
 const HERE: &[u8] = b"here";
-/// What a rank tells the agent when it lets go of its seat by itself: by finalizing, or because it fails.
+/// Message of a rank to the agent when it leaves by itself: by finalizing, or because it fails.
 const AWAY: &[u8] = b"away";
 
-/// Who a rank is: what the agent tells it.
+/// The identity of a rank, as the agent sends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankIdentity {
     /// The rank.
@@ -65,17 +70,17 @@ pub struct RankIdentity {
     pub nnodes: u32,
     /// Random identity of the job.
     pub job_id: u64,
-    /// Whether the job prints a communication summary at its end.
+    /// True if the job prints a communication summary at its end.
     pub stats: bool,
-    /// Whether the launcher's error stream is a terminal: somebody may watch a progress bar.
+    /// True if the launcher's error stream is a terminal, where a user may watch a progress bar.
     pub terminal: bool,
-    /// Whether a part in the network comes with it; [`offer`] decides.
+    /// True if network data comes with it; [`offer`] decides.
     pub net: bool,
-    /// Whether that includes a line of its own; [`offer`] decides.
+    /// True if that includes sockets of its own; [`offer`] decides.
     pub line: bool,
 }
 
-/// What a rank has after [`join`].
+/// The resources of a rank after [`join`].
 #[derive(Debug)]
 pub struct Boot {
     /// This rank.
@@ -92,59 +97,60 @@ pub struct Boot {
     pub memory: OwnedFd,
     /// The effective configuration.
     pub config: Config,
-    /// Whether the job prints a communication summary at its end.
+    /// True if the job prints a communication summary at its end.
     pub stats: bool,
-    /// Whether what this rank writes to its error stream ends on a terminal, by way of the launcher.
+    /// True if this rank's error stream ends on a terminal, by way of the launcher.
     pub terminal: bool,
     /// The connection to the agent.
     pub control: Control,
-    /// This rank's line to the network; `None` on a job of one node, and where proxies have it.
+    /// This rank's access to the network; `None` on a job of one node, and where proxies have it.
     pub net: Option<RankNetwork>,
-    /// What wakes the ranks of this node, this one among them, and the node's network interfaces, whose
-    /// numbers lie behind those of all ranks; none on a job of one node.
+    /// Alarms that wake the ranks of this node, this one among them, and the node's network
+    /// interfaces, whose numbers lie behind those of all ranks; none on a job of one node.
     pub alarms: Vec<(u32, OwnedFd)>,
 }
 
-/// A rank's connection to its agent; closed on exec, so that it ends with the program. When it is dropped it
-/// says so: the agent tells by that a rank that lets go of its seat from one whose program was replaced.
+/// A rank's connection to its agent; closed on exec, so that it ends with the program. Dropping it
+/// tells the agent: so the agent distinguishes a rank that leaves by itself from one whose program
+/// was replaced.
 #[derive(Debug)]
 pub struct Control(OwnedFd);
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // An agent that does not hear this has died.
+        // An agent that does not receive this has died.
         let _ = socket::send(&self.0, AWAY, None);
     }
 }
 
-/// What is heard of a seat.
+/// An event of a boot connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeatNews {
-    /// A process has taken it.
+    /// A process has joined as the rank.
     UnitDisposition,
-    /// That process has let go of it by itself.
+    /// That process has left by itself.
     Left,
-    /// No process has it any more: that process has ended, or runs another program.
+    /// No process holds the connection any more: that process has ended, or runs another program.
     Closed,
 }
 
-/// A rank's own line to the network between nodes.
+/// A rank's own access to the network between nodes.
 #[derive(Debug)]
 pub struct RankNetwork {
     /// The rank's sockets: UDP, bound to the addresses that the others know, in order.
     pub sockets: Vec<OwnedFd>,
-    /// What a driver with more direct access needs besides, for each of them; empty for UDP.
+    /// Descriptors of a driver with more direct access, for each of them; empty for UDP.
     pub direct: Vec<OwnedFd>,
     /// The key of the job.
     pub key: Secret<[u8; KEY_BYTES]>,
-    /// How packets are protected.
+    /// The protection of packets.
     pub security: Security,
 }
 
-/// What the agent gives a rank for the network.
+/// The agent's network data for a rank.
 #[derive(Debug, Clone, Copy)]
 pub struct NetworkOffer<'a> {
-    /// A line of its own, unless proxies drive the network.
+    /// Network access of its own, unless proxies drive the network.
     pub line: Option<NetworkAttachment<'a>>,
     /// The first rank of the node.
     pub first: u32,
@@ -154,30 +160,30 @@ pub struct NetworkOffer<'a> {
     pub alarms: &'a [BorrowedFd<'a>],
 }
 
-/// What a rank drives the network with.
+/// The resources with which a rank drives the network.
 #[derive(Debug, Clone, Copy)]
 pub struct NetworkAttachment<'a> {
     /// The rank's sockets, one for each address of its node.
     pub sockets: &'a [OwnedFd],
-    /// What a driver with more direct access needs besides.
+    /// Descriptors of a driver with more direct access.
     pub direct: &'a [OwnedFd],
     /// The key of the job.
     pub key: &'a Secret<[u8; KEY_BYTES]>,
-    /// How packets are protected.
+    /// The protection of packets.
     pub security: Security,
 }
 
-/// Whether this process, or the process that started it, was started by `clump run`.
+/// Returns true if this process, or the process that started it, was started by `clump run`.
 pub fn started_as_rank() -> bool {
     variable(BOOT_VARIABLE).is_some()
 }
 
-/// Takes this rank's seat. `None` when the program was not started by `clump run`: then it is a job of
-/// one rank.
+/// Joins as this rank. Returns `None` when the program was not started by `clump run`: then it is
+/// a job of one rank.
 ///
 /// # Errors
-/// [`Error::SeatTaken`] when another process of the same rank was faster, [`Error::OtherVersion`] when
-/// launcher and program do not fit, and bad configuration values.
+/// [`Error::SeatTaken`] when another process of the same rank was faster, [`Error::OtherVersion`]
+/// when launcher and program do not fit, and bad configuration values.
 pub fn join() -> Result<Option<Boot>> {
     match variable(BOOT_VARIABLE) {
         Some(number) => take(&number).map(Some),
@@ -189,8 +195,8 @@ fn take(number: &str) -> Result<Boot> {
     clump_os::limit::check()?;
     let config = Config::load()?;
     let taken = || Error::SeatTaken { number: number.into() };
-    // A rank that has joined closes the descriptor on exec, and its child may have opened something
-    // else under the same number: look before reading.
+    // A rank that has joined closes the descriptor on exec, and its child may have opened
+    // something else under the same number: check before reading.
     let control = number
         .parse()
         .ok()
@@ -234,13 +240,14 @@ fn take(number: &str) -> Result<Boot> {
         part = Some(RankNetwork { sockets, direct, key, security });
     }
     if seat.net {
-        // Network interfaces are numbered behind all ranks, those of one node after those of the other.
+        // Network interfaces are numbered behind all ranks, those of one node after those of the
+        // other.
         let behind = seat.node.saturating_mul(interfaces).saturating_add(seat.nranks);
         let ranks = (first..).take(local as usize);
         let numbers = ranks.chain((behind..).take(interfaces as usize));
         alarms = take_alarms(&control, numbers)?;
     }
-    // An agent that does not hear this has died, and this rank will not live long either.
+    // An agent that does not receive this has died, and this rank will not live long either.
     let _ = socket::send(&control, HERE, None);
     let RankIdentity { rank, nranks, node, nnodes, job_id, stats, terminal, .. } = seat;
     let (net, control) = (part, Control(control));
@@ -267,7 +274,7 @@ fn decode_net(bytes: &[u8; NET_BYTES]) -> [u32; NET_BYTES / 4] {
     })
 }
 
-/// Takes the alarms of those numbers, which come in as many messages as it takes.
+/// Receives the alarms of those numbers, which come in as many messages as needed.
 fn take_alarms(
     control: &OwnedFd,
     numbers: impl Iterator<Item = u32>,
@@ -288,12 +295,12 @@ fn take_alarms(
     Ok(alarms)
 }
 
-/// The agent's side: makes the pair and queues the message. The first descriptor is the rank's, which
-/// the agent passes on under [`BOOT_VARIABLE`]; the second stays with the agent. `net` is for jobs with
-/// several nodes.
+/// Creates the pair and queues the message, for the agent. The first descriptor is the rank's,
+/// which the agent passes on under [`BOOT_VARIABLE`]; the second stays with the agent. `net` is
+/// for jobs with several nodes.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// Fails if the operating system refuses a system call.
 pub fn offer(
     seat: &RankIdentity,
     memory: BorrowedFd<'_>,
@@ -327,8 +334,7 @@ pub fn offer(
     Ok((theirs, ours))
 }
 
-/// The agent's side: what is heard on the descriptor that stayed with the agent; `None` while that is
-/// nothing.
+/// Returns the next event on the descriptor that stayed with the agent; `None` if there is none.
 pub fn seat_news(ours: impl AsFd) -> Option<SeatNews> {
     let mut said = [0; 16];
     match socket::receive(ours, &mut said) {

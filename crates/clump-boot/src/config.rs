@@ -1,5 +1,5 @@
-//! The one table of settings: it gives the struct, the `CLUMP_*` variables, the file's keys and
-//! `clump doctor --config`. Order of authority: code, environment, file, default.
+//! The one table of settings: it defines the struct, the `CLUMP_*` variables, the file's keys and
+//! `clump doctor --config`. Order of precedence: code, environment, file, default.
 #![allow(clippy::disallowed_methods, reason = "this module is where the environment is read")]
 
 use crate::dispatch::Dispatch;
@@ -9,7 +9,7 @@ use clump_os::printable::printable;
 use std::ffi::OsStr;
 use std::fmt;
 
-/// Names the configuration file, a TOML table of the keys below.
+/// Variable with the path of the configuration file, a TOML table of the keys below.
 pub const FILE_VARIABLE: &str = "CLUMP_CONFIG";
 
 /// One row of the table.
@@ -19,7 +19,7 @@ pub struct Key {
     pub name: &'static str,
     /// Name in the environment.
     pub variable: &'static str,
-    /// Value when nobody says otherwise.
+    /// Value unless set otherwise.
     pub default: u64,
     /// Least value.
     pub least: u64,
@@ -27,16 +27,16 @@ pub struct Key {
     pub most: u64,
     /// Unit of the value: `ns`, `ms`, `bool`, or empty for a count or a choice.
     pub unit: &'static str,
-    /// What a choice is between, by number; empty for everything else.
+    /// Names of a choice's values, by number; empty for everything else.
     pub choices: &'static [&'static str],
-    /// What it does.
+    /// Its description.
     pub doc: &'static str,
 }
 
-/// Who decided a value.
+/// The origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// Nobody: the default.
+    /// The default.
     Default,
     /// The configuration file.
     File,
@@ -172,7 +172,7 @@ pub struct ConfigEntry {
     pub key: Key,
     /// Its value, as a person writes it.
     pub value: String,
-    /// Who decided it.
+    /// The origin of the value.
     pub source: Source,
 }
 
@@ -187,15 +187,15 @@ impl Config {
     /// Reads environment and file.
     ///
     /// # Errors
-    /// A value outside its range, or a file that cannot be read, with the name of the culprit.
+    /// Fails on a value outside its range, or a file that cannot be read, and names the culprit.
     pub fn load() -> Result<Self> {
         Self::load_with(&[])
     }
 
-    /// The same, with values that the program decides (name of the key, value).
+    /// Reads environment and file, with values that the program decides (name of the key, value).
     ///
     /// # Errors
-    /// As [`Config::load`]; also for a name that is no key.
+    /// Fails as [`Config::load`] does; also for a name that is no key.
     pub fn load_with(code: &[(&str, &str)]) -> Result<Self> {
         let named = std::env::var_os(FILE_VARIABLE).filter(|path| !path.is_empty());
         let file =
@@ -220,7 +220,7 @@ impl Config {
         Ok(Self::of(&numbers, sources))
     }
 
-    /// Every setting with its value and who decided it.
+    /// Returns every setting with its value and origin.
     pub fn entries(&self) -> Vec<ConfigEntry> {
         let values = self.numbers().into_iter().zip(&self.sources);
         KEYS.iter()
@@ -235,7 +235,7 @@ impl Config {
 }
 
 impl fmt::Display for Config {
-    /// One line a setting, as a configuration file that can be read back.
+    /// Writes one line per setting, as a configuration file that can be read back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for entry in self.entries() {
             let ConfigEntry { key, value, source } = entry;
@@ -273,7 +273,7 @@ impl Key {
         }
     }
 
-    /// What a value of this key must be, for messages.
+    /// Describes the valid values of this key, for messages.
     pub fn expected(&self) -> String {
         if !self.choices.is_empty() {
             return format!("one of {}", self.choices.join(", "));
@@ -329,7 +329,7 @@ fn resolve(
     Ok((key.default, Source::Default))
 }
 
-/// A misspelt key would silently do nothing; better an error.
+/// Rejects unknown keys: a misspelt key would silently do nothing.
 fn refuse_strangers(code: &[(&str, &str)], file: Option<(&str, &toml::Table)>) -> Result<()> {
     let known = |name: &str| KEYS.iter().any(|key| key.name == name);
     let bad = |origin: String, name: &str| Error::BadValue {
@@ -354,7 +354,7 @@ fn read_file(path: &OsStr) -> Result<toml::Table> {
     text.parse::<toml::Table>().map_err(|e| bad(e.to_string()))
 }
 
-/// A variable of the environment, if it is set and not empty.
+/// Returns a variable of the environment, if it is set and not empty.
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var_os(name).map(|v| v.to_string_lossy().into_owned()).filter(|v| !v.is_empty())
 }

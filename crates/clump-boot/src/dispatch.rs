@@ -1,15 +1,15 @@
-//! How a rank's messages are spread over the proxies of its node, as users choose it.
+//! The choice of a proxy for each of a rank's messages, as users set it.
 
 use std::fmt;
 
-/// Which proxy a message takes (paper 002, section 3.6). Messages in order, and one-sided operations, always take
-/// the same.
+/// The policy that chooses a message's proxy (paper 002, section 3.6). Messages in order, and
+/// one-sided operations, always take the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dispatch {
-    /// All of a rank the same.
+    /// One proxy for all messages of a rank.
     #[default]
     Fixed,
-    /// One after the other.
+    /// The proxies in turn.
     RoundRobin,
     /// The one that has the least to do for this rank.
     LeastLoaded,
@@ -21,7 +21,7 @@ impl Dispatch {
     /// Their names.
     pub const NAMES: [&str; 3] = ["fixed", "round-robin", "least-loaded"];
 
-    /// As users write it.
+    /// Returns its name as users write it.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }

@@ -1,4 +1,4 @@
-//! What can go wrong before a rank is a rank.
+//! Errors before a rank has joined.
 
 use clump_os::OsError;
 
@@ -14,11 +14,11 @@ pub enum Error {
     /// A setting has a value that it cannot have.
     #[error("{origin} is `{value}`, but must be {expected}")]
     BadValue {
-        /// The variable, file entry or option, as the user wrote it.
+        /// The origin of the value: variable, file entry or option, as the user wrote it.
         origin: String,
-        /// What was found there.
+        /// The value found there.
         value: String,
-        /// What would be right.
+        /// The valid values.
         expected: String,
     },
     /// The configuration file cannot be used.
@@ -26,10 +26,10 @@ pub enum Error {
     BadFile {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// Another process took this rank's seat.
+    /// Another process joined as this rank.
     #[error(
         "this process was started by a rank of a clump job, but another process has joined as that \
          rank already (CLUMP_BOOT_FD={number}); one process per rank may call init. To run a job of \
@@ -39,7 +39,7 @@ pub enum Error {
         /// The descriptor that the environment names.
         number: String,
     },
-    /// The message of the agent is not one this build understands.
+    /// The agent's message is not one that this build understands.
     #[error(
         "the launcher speaks another language than this program ({0}); build program and launcher \
          from one version of clump"
@@ -47,5 +47,5 @@ pub enum Error {
     OtherVersion(String),
 }
 
-/// What calls of this crate return.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,14 +1,16 @@
-//! How a rank learns who it is, and what the user configured.
+//! A rank's identity from its agent, and the user's configuration.
 //!
-//! Called by the facade of a rank (and by everybody for [`config`]); calls only `clump-os`, and takes a
-//! name from `clump-wire`. The agent
-//! uses the other half: it offers each rank a seat ([`boot::offer`]) before the rank's program starts.
+//! Called by the facade of a rank (and by all layers for [`config`]); calls only `clump-os`, and
+//! takes a name from `clump-wire`. The agent uses the other half: it offers each rank a boot
+//! connection ([`boot::offer`]) before the rank's program starts.
 //!
-//! Types to know: [`boot::Boot`] (who this rank is), [`config::Config`] (the effective configuration).
+//! Types to know: [`boot::Boot`] (a rank's resources), [`config::Config`] (the effective
+//! configuration).
 //!
 //! # Invariants
-//! 1. A seat is taken once: of all processes that inherit a boot descriptor, one becomes the rank.
-//! 2. No secret is in an argument or in the environment: what a rank needs travels over a descriptor
+//! 1. A boot connection is taken once: of all processes that inherit its descriptor, one becomes
+//!    the rank.
+//! 2. No secret is in an argument or in the environment: a rank's data travels over a descriptor
 //!    that only it inherited.
 //! 3. This is the only crate that reads the environment; every variable is in one table.
 //!

@@ -1,4 +1,4 @@
-//! What carries packets between nodes, as users choose it.
+//! The driver of packets between nodes, as users choose it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -15,7 +15,8 @@ pub enum NetDriver {
     Udp,
     /// Short messages as Ethernet frames through packet sockets (AF_PACKET), long ones by UDP.
     Packet,
-    /// The same through AF_XDP for one rank of a node, through packet sockets for the others.
+    /// Short messages through AF_XDP for one rank of a node, through packet sockets for the
+    /// others; long ones by UDP.
     Xdp,
 }
 
@@ -25,7 +26,7 @@ impl NetDriver {
     /// Their names.
     pub const NAMES: [&str; 4] = ["auto", "udp", "packet", "xdp"];
 
-    /// As users write it.
+    /// Returns its name as users write it.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }

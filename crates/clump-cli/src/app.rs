@@ -56,7 +56,7 @@ built-in applications (clump app NAME --help says more):
 /// Runs an application, or lists them.
 ///
 /// # Errors
-/// Those of the application.
+/// Fails if the application does.
 pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
     match &args.app {
         None => {
@@ -83,7 +83,7 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Ends an application without ranks as one with ranks ends: it failed, not clump.
+/// Ends a failed application without ranks as one with ranks: it failed, not clump.
 fn as_rank(ended: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     ended.or_else(|error| {
         eprintln!("clump: {error:#}");

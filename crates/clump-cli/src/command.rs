@@ -56,10 +56,10 @@ struct LabArgs {
 }
 
 impl Cli {
-    /// Does what the command line says, and gives the code to exit with.
+    /// Executes the command, and returns the code to exit with.
     ///
     /// # Errors
-    /// What clump itself could not do; how a job ended is in the code.
+    /// Fails if clump itself could not do something; the end of a job is in the code.
     pub fn act(self) -> anyhow::Result<ExitCode> {
         match self.command {
             Command::Run(args) => run::run(&args),

@@ -30,8 +30,8 @@ pub struct DemoArgs {
     #[arg(long, default_value = "2", value_name = "K",
           value_parser = clap::value_parser!(u32).range(1..=16))]
     nodes: u32,
-    /// Where to put the temporary folder, which needs three times the size of the records
-    /// [default: the folder for temporary files]
+    /// Parent of the temporary folder, which needs three times the size of the records [default:
+    /// the folder for temporary files]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ pub struct DemoArgs {
 /// Makes records, sorts them on several ranks, checks the result, measures messages.
 ///
 /// # Errors
-/// Any step that fails; the temporary folder is removed all the same.
+/// Fails if any step fails; the temporary folder is removed all the same.
 pub fn run(args: &DemoArgs) -> Result<ExitCode> {
     let base = args.folder.clone().unwrap_or_else(std::env::temp_dir);
     if !base.is_dir() {
@@ -47,7 +47,7 @@ pub fn run(args: &DemoArgs) -> Result<ExitCode> {
             format!("there is no folder {} (--folder); make it, or name another", base.display());
         return Err(WrongCommand::new(why).into());
     }
-    // Between the jobs, which hear the user themselves, signals wait for the next look.
+    // Between the jobs, which receive signals themselves, signals wait for the next check.
     let folder = Scratch::new(&base, "demo")?;
     let steps = [make, sort, check, measure];
     for step in steps {

@@ -1,7 +1,9 @@
-//! `clump doctor`: what this machine offers, what is missing, what that means for clump, and the remedy.
+//! `clump doctor`: features of this machine, missing ones, their effect on clump, and the
+//! remedies.
 //!
-//! [`facts`] asks the machine, [`checks`] and [`limits`] judge (pure, so that machines we do not have can be tested),
-//! and this file prints. The exit status is 1 only when something is missing that clump cannot do without.
+//! [`facts`] queries the machine, [`checks`] and [`limits`] judge (pure, so that machines we do
+//! not have can be tested), and this file prints. The exit status is 1 only when something is
+//! missing that clump cannot do without.
 
 mod checks;
 mod facts;
@@ -22,12 +24,12 @@ pub struct DoctorArgs {
     /// Print findings as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print the effective configuration instead: every setting, its value, and who decided it
+    /// Print the effective configuration instead: every setting, its value, and its origin
     #[arg(long)]
     pub config: bool,
 }
 
-/// How well a thing is there.
+/// The state of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Verdict {
@@ -49,35 +51,36 @@ impl Verdict {
     }
 }
 
-/// One thing looked at.
+/// The result of one check.
 #[derive(Debug, Clone, Serialize)]
 struct Finding {
-    /// Heading under which it stands.
+    /// Heading in the report.
     area: &'static str,
-    /// What was looked at.
+    /// The feature that was checked.
     name: &'static str,
     verdict: Verdict,
-    /// Whether clump cannot run without it.
+    /// True if clump cannot run without it.
     essential: bool,
-    /// What was found.
+    /// The state that was found.
     found: String,
-    /// What that means for clump.
+    /// Its effect on clump.
     meaning: &'static str,
-    /// How to get it; empty when all is well.
+    /// The remedy; empty when all is well.
     remedy: String,
 }
 
-/// Looks at the machine and prints what it found; failure only when something essential is missing.
+/// Checks the machine and prints the findings; fails only when something essential is missing.
 ///
 /// # Errors
-/// Standard output that cannot be written, or with `--config` a configuration that cannot be read.
+/// Fails if standard output cannot be written, or with `--config` if the configuration cannot be
+/// read.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
     if args.config {
         return configuration(args.json);
     }
     let findings = checks::all(&facts::gather());
     let usable = usable(&findings);
-    // Programs say their versions themselves.
+    // The text holds versions that programs print.
     let text = match args.json {
         true => printable_json(&json(&findings)?),
         false => printable_lines(&report(&findings)),
@@ -108,7 +111,7 @@ fn configuration(as_json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether clump can run here at all.
+/// Returns true if clump can run here at all.
 fn usable(findings: &[Finding]) -> bool {
     !findings.iter().any(|f| f.essential && f.verdict == Verdict::Missing)
 }
@@ -123,7 +126,7 @@ const WIDTH: usize = 100;
 /// Columns before the text: mark and name.
 const MARGIN: usize = 2 + 10 + 18;
 
-/// The findings as a page for people.
+/// Formats the findings as a page for people.
 fn report(findings: &[Finding]) -> String {
     let mut page = String::new();
     let mut area = "";
@@ -139,7 +142,7 @@ fn report(findings: &[Finding]) -> String {
     page
 }
 
-/// A finding: what was found beside its name, below it what that means and what to do.
+/// Formats a finding: the state beside its name, below it the effect and the remedy.
 fn entry(page: &mut String, finding: &Finding) {
     let head = format!("  {:10}{:18}", finding.verdict.word(), finding.name);
     paragraph(page, &head, &finding.found);
@@ -149,7 +152,8 @@ fn entry(page: &mut String, finding: &Finding) {
     }
 }
 
-/// Writes `text` right of the margin, broken between words, with `head` in the margin of its first line.
+/// Writes `text` right of the margin, broken between words, with `head` in the margin of its first
+/// line.
 fn paragraph(page: &mut String, head: &str, text: &str) {
     let mut line = format!("{head:MARGIN$}");
     let mut empty = true;
@@ -170,7 +174,7 @@ fn paragraph(page: &mut String, head: &str, text: &str) {
     }
 }
 
-/// The last line: can clump run here, and how well.
+/// Returns the last line: whether clump can run here, and how well.
 fn verdict(findings: &[Finding]) -> String {
     let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
     let (degraded, missing) = (count(Verdict::Degraded), count(Verdict::Missing));

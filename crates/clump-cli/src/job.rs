@@ -1,4 +1,4 @@
-//! How a command of this program runs on several ranks: it starts itself as a job.
+//! Runs a command of this program on several ranks: the program starts itself as a job.
 
 use crate::layout::Layout;
 use crate::run::surroundings;
@@ -9,11 +9,12 @@ use std::process::ExitCode;
 /// Exit code when clump itself failed.
 pub const OWN_FAILURE: u8 = 125;
 
-/// Runs `rank_main` on `ranks` ranks: in a process that is a rank, calls it; otherwise starts a job of
-/// this program with the arguments it was called with, whose ranks come by here again.
+/// Runs `rank_main` on `ranks` ranks: in a process that is a rank, calls it; otherwise starts a
+/// job of this program with the arguments it was called with, whose ranks reach this function
+/// again.
 ///
 /// # Errors
-/// Those of `rank_main` in a rank; in the launcher, what kept the job from starting.
+/// In a rank, fails as `rank_main` does; in the launcher, if the job cannot be started.
 pub fn in_job(
     ranks: u32,
     layout: Layout,
@@ -32,7 +33,7 @@ pub fn in_job(
 /// Starts a job of this program with other arguments.
 ///
 /// # Errors
-/// What kept the job from starting.
+/// Fails if the job cannot be started.
 pub fn launch_self(
     (ranks, layout): (u32, Layout),
     args: Vec<std::ffi::OsString>,

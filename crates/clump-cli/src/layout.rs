@@ -1,4 +1,4 @@
-//! Where the ranks of a job are: the options that every command with ranks shares.
+//! The layout of a job's ranks: the options that every command with ranks shares.
 
 use clap::{Args, ValueEnum};
 use clump_agent::JobSpec;
@@ -16,43 +16,44 @@ const MAX_CABLES: i64 = clump_os::netns::MAX_CABLES as i64;
 const MAX_PATHS: usize = 4;
 const MAX_NAMESPACES: u32 = clump_os::netns::MOST;
 
-/// How packets between nodes are protected.
+/// Protection of packets between nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Protection {
     /// AES-128-GCM under a key of the job
     Aead,
-    /// CRC-32C, for links that nobody else reaches
+    /// CRC-32C, for links that no other machine reaches
     Crc,
 }
 
-/// Nodes of a job, and what is between them.
+/// Nodes of a job, and the network between them.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Layout {
-    /// Number of virtual nodes: ranks of different nodes talk over the network, as different machines do
+    /// Number of virtual nodes: ranks of different nodes communicate over the network, as
+    /// different machines do
     #[arg(long, value_name = "K", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=MAX_NODES))]
     pub nodes: u32,
-    /// How packets between nodes are protected: encrypted, or for trusted links checked only
+    /// Protection of packets between nodes: encrypted, or for trusted links checked only
     #[arg(long, value_enum, default_value = "aead")]
     pub security: Protection,
-    /// What carries packets between nodes: auto, udp, or packet or xdp (short messages past the kernel's IP;
-    /// both take privileges) [default: what CLUMP_NET_DRIVER says, else auto]
+    /// Driver of packets between nodes: auto, udp, or packet or xdp (short messages past the
+    /// kernel's IP; both need privileges) [default: the value of CLUMP_NET_DRIVER, else auto]
     #[arg(long, value_name = "DRIVER")]
     pub driver: Option<NetDriver>,
-    /// Who drives the network: `direct`, each rank for itself; `proxy:K`, K threads of each node's agent for all of
-    /// its ranks; `auto`, a proxy where it and each rank can have a core [default: what CLUMP_NET_PROXIES says,
-    /// else direct]
+    /// Driver of the network: `direct`, each rank for itself; `proxy:K`, K threads of each node's
+    /// agent for all of its ranks; `auto`, a proxy where it and each rank can have a core
+    /// [default: the value of CLUMP_NET_PROXIES, else direct]
     #[arg(long, value_name = "WHO")]
     pub ni: Option<Drives>,
     /// Give every node a network namespace of its own, joined by virtual cables
     #[arg(long)]
     pub netns: bool,
-    /// With --netns: so many cables between any two nodes, each with addresses of its own
+    /// With --netns: number of cables between any two nodes, each with addresses of its own
     #[arg(long, value_name = "K", default_value = "1", requires = "netns",
           value_parser = clap::value_parser!(u32).range(1..=MAX_CABLES))]
     pub cables: u32,
-    /// Addresses of this machine at which its nodes are reached, each by a way of its own: up to four, with commas
-    /// between them [default: 127.0.0.1]
+    /// Addresses of this machine at which its nodes are reached, each by a path of its own: up to
+    /// four, with commas between them [default: 127.0.0.1]
     #[arg(long, value_name = "A,B", conflicts_with = "netns")]
     pub addresses: Option<Addresses>,
 }
@@ -83,24 +84,25 @@ impl FromStr for Addresses {
     }
 }
 
-/// A number of ranks on the command line.
+/// Returns the parser of a number of ranks on the command line.
 pub fn ranks() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=MAX_RANKS)
 }
 
-/// Who drives the network of a node.
+/// The choice of direct or proxied network access for a node's ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drives {
     /// Each rank for itself.
     Direct,
     /// So many proxies for all ranks.
     Proxies(u32),
-    /// A proxy where it and each rank can have a core, and there are ranks to share it; else each rank.
+    /// A proxy if it and each rank can have a core, and there are ranks to share it; else each
+    /// rank.
     Auto,
 }
 
 impl Drives {
-    /// The number of proxies of each node.
+    /// Returns the number of proxies of each node.
     fn proxies(self, (ranks, nodes): (u32, u32), cores: usize) -> u32 {
         match self {
             Drives::Direct => 0,
@@ -130,20 +132,21 @@ impl FromStr for Drives {
     }
 }
 
-/// A command line that is understood and cannot be meant: the program ends with code 2, whichever command it was.
+/// A command line that parses but makes no sense: the program ends with code 2, whichever command
+/// it was.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongCommand(String);
 
 impl WrongCommand {
-    /// Why, and what to write instead.
+    /// Creates it with the reason and the remedy.
     pub fn new(why: impl Into<String>) -> Self {
         Self(why.into())
     }
 }
 
 impl Layout {
-    /// Virtual nodes of this machine, everything else as by default.
+    /// Returns virtual nodes of this machine, everything else at its default.
     pub fn nodes(nodes: u32) -> Self {
         Self {
             nodes,
@@ -159,7 +162,8 @@ impl Layout {
     /// Writes the layout into a job's description.
     ///
     /// # Errors
-    /// There are more nodes than ranks, or than can be joined, or an address is not one of this machine.
+    /// Fails if there are more nodes than ranks, or than can be joined, or if an address is not
+    /// one of this machine.
     pub fn apply(self, spec: &mut JobSpec) -> Result<(), WrongCommand> {
         let (ranks, nodes) = (spec.ranks, self.nodes);
         if nodes > ranks {
@@ -190,7 +194,7 @@ impl Layout {
     }
 }
 
-/// Whether this machine can be reached at an address: asked before anything of a job is started.
+/// Checks that this machine can be reached at an address, before anything of a job is started.
 fn is_here(address: IpAddr) -> Result<(), WrongCommand> {
     let reached = |socket: UdpSocket| socket.connect(socket.local_addr()?);
     let Err(why) = UdpSocket::bind((address, 0)).and_then(reached) else { return Ok(()) };

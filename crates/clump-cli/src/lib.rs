@@ -1,17 +1,17 @@
-//! The `clump` program: starts jobs, and shows what is built in.
+//! The `clump` program: starts jobs, and runs built-in applications.
 //!
-//! Top layer: joins what the layers below offer and adds words only. It is a library so that other
-//! programs (tests above all) can be a `clump` of their own.
+//! Top layer: combines the layers below and adds words only. It is a library so that other programs
+//! (tests above all) can be a `clump` of their own.
 //!
-//! Types to know: [`command::Cli`] (the command line), [`job::in_job`] (how a built-in command becomes
-//! parallel).
+//! Types to know: [`command::Cli`] (the command line), [`job::in_job`] (how a built-in command
+//! becomes parallel).
 //!
 //! # Invariants
-//! 1. A program whose `main` is [`main`] can be launcher, agent and rank: which one, the command line and
-//!    the inherited descriptors say.
-//! 2. Exit codes: 0 all went well, 2 the command line is wrong, 125 clump itself failed, 126 and 127 the
-//!    program cannot be started or does not exist, 141 nobody reads the output any more, else the first
-//!    failing rank's (128 + signal).
+//! 1. A program whose `main` is [`main`] can be launcher, agent and rank: the command line and the
+//!    inherited descriptors decide.
+//! 2. Exit codes: 0 all went well, 2 the command line is wrong, 125 clump itself failed, 126 and
+//!    127 the program cannot be started or does not exist, 141 the output has no reader any more,
+//!    else the first failing rank's (128 + signal).
 #![forbid(unsafe_code)]
 
 pub mod app;
@@ -28,7 +28,7 @@ use clump_os::{OsError, console, limit, signal};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Reads the command line and does what it says.
+/// Parses the command line and executes it.
 pub fn main() -> ExitCode {
     match prepared() {
         Ok(()) => work(),
@@ -39,15 +39,16 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Sees to what this program depends on and its caller may have decided otherwise.
+/// Restores process state that this program depends on and its caller may have changed.
 fn prepared() -> anyhow::Result<()> {
-    // Before all else: the command line is not read on a stack that is too small for it.
+    // Before all else: parsing the command line needs a sufficient stack.
     limit::check()?;
     signal::unblock_all();
     Ok(signal::set_own()?)
 }
 
-/// Apart from [`main`], whose own frame must fit the smallest stack.
+/// Does the work of [`main`], in a function of its own: `main`'s frame must fit the smallest
+/// stack.
 #[inline(never)]
 fn work() -> ExitCode {
     use clap::Parser;
@@ -65,10 +66,10 @@ fn work() -> ExitCode {
     })
 }
 
-/// Help, or why a command line is wrong.
+/// Prints help, or the reason why a command line is wrong.
 fn said_by_parser(error: &clap::Error) -> anyhow::Result<ExitCode> {
     if error.use_stderr() {
-        // Nobody is told that nobody can be told.
+        // A failure to print the error cannot be reported.
         let _ = error.print();
         return Ok(ExitCode::from(WRONG_COMMAND));
     }
@@ -78,12 +79,12 @@ fn said_by_parser(error: &clap::Error) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Exit code when nobody reads the output any more: 128 + SIGPIPE.
+/// Exit code when the output has no reader any more: 128 + SIGPIPE.
 const UNREAD: u8 = 141;
-/// Exit code for a wrong command line, as of the parser.
+/// Exit code for a wrong command line, as the parser's.
 const WRONG_COMMAND: u8 = 2;
 
-/// The code to exit with after `error`.
+/// Returns the code to exit with after `error`.
 fn code_of(error: &anyhow::Error) -> u8 {
     if clump_boot::boot::started_as_rank() {
         return 1; // a rank's failure is its program's, not clump's

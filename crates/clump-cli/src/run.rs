@@ -10,23 +10,24 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Where ranks may run.
+/// Binding of ranks to CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BindTo {
-    /// Each rank on a core of its own, that no other job has, for as long as its program has one thread
+    /// Each rank on a core of its own, that no other job has, for as long as its program has one
+    /// thread
     Spread,
     /// Each rank stays on a core, and so do the threads that it starts
     Cores,
-    /// Wherever this process may, as the scheduler likes
+    /// Any CPU that this process may use
     None,
 }
 
-/// What a death means for the others.
+/// Policy for the other ranks when a rank dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AfterDeath {
     /// The job ends
     End,
-    /// Survivors go on and get their messages to the dead returned
+    /// Survivors go on; their messages to the dead rank are returned
     Continue,
 }
 
@@ -45,10 +46,11 @@ pub struct RunArgs {
     #[arg(short = 'n', long = "ranks", value_name = "N", default_value = "1",
           value_parser = layout::ranks())]
     pub ranks: u32,
-    /// Its nodes
+    /// Nodes of the job.
     #[command(flatten)]
     pub layout: Layout,
-    /// Where ranks may run; cores that share least come first, and more ranks than cores are not spread
+    /// Binding of ranks to CPUs; cores that share least come first, and more ranks than cores are
+    /// not spread
     #[arg(long, value_enum, default_value = "spread")]
     pub bind: BindTo,
     /// Put `[rank] ` in front of every line of output
@@ -57,16 +59,16 @@ pub struct RunArgs {
     /// Write output into files of this folder, one per rank and stream, instead of showing it
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// What happens to the others when a rank dies
+    /// Policy for the other ranks when a rank dies
     #[arg(long, value_enum, default_value = "end")]
     pub on_death: AfterDeath,
-    /// How long ranks may run on after others have ended cleanly [default: as long as they like]
+    /// Time that ranks may run on after others have ended cleanly [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub linger: Option<f64>,
-    /// Print how the ranks communicated, at the end
+    /// Print a summary of the ranks' communication at the end
     #[arg(long)]
     pub stats: bool,
-    /// Print how the job ended as JSON, in the last line of standard output
+    /// Print the job's outcome as JSON, in the last line of standard output
     #[arg(long)]
     pub json: bool,
     /// The program and its arguments
@@ -79,10 +81,10 @@ pub struct RunArgs {
     pub program: Vec<OsString>,
 }
 
-/// Runs the job and gives the code of its first failing rank.
+/// Runs the job and returns the code of its first failing rank.
 ///
 /// # Errors
-/// What the launcher could not do.
+/// Fails if the launcher does.
 pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let Some((program, rest)) = args.program.split_first() else {
         anyhow::bail!("no program given; see clump run --help");
@@ -99,7 +101,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         AfterDeath::End => OnDeath::End,
         AfterDeath::Continue => OnDeath::Continue,
     };
-    // The parser let only finite, not negative values of less than a year pass.
+    // The parser admits only finite, not negative values of less than a year.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -118,8 +120,8 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(outcome.code))
 }
 
-/// Refuses what looks like an option: everything from the first word that is no known option on belongs
-/// to the program.
+/// Rejects a program name that looks like an option: everything from the first word that is no
+/// known option on belongs to the program.
 fn strange(program: &OsStr) -> Result<(), WrongCommand> {
     let name = printable(program);
     if program.as_bytes().starts_with(b"-") {
@@ -139,7 +141,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Completes what only the launcher's process can know about its surroundings.
+/// Sets the fields that only the launcher's process knows.
 pub(crate) fn surroundings(spec: &mut JobSpec) {
     // A rank that reads a terminal from another process group would be stopped by the kernel.
     spec.input = !std::io::stdin().is_terminal();

@@ -25,21 +25,21 @@ pub struct StatsArgs {
     pub json: bool,
 }
 
-/// Prints the counters of one job, or which jobs there are.
+/// Prints the counters of one job, or the list of jobs.
 ///
 /// # Errors
-/// No such process or job, or one that this user may not look into.
+/// Fails if there is no such process or job, or if this user may not read its memory.
 pub fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
     let text = match args.pid {
         Some(pid) => one_job(&all_nodes(memory_of(pid)?), args.json)?,
         None => all_jobs(args.json)?,
     };
-    // What a job's memory says was written by its ranks.
+    // Ranks write the text in a job's memory.
     console::out(&printable_lines(&text))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The node's memory of the job that `pid` belongs to, to watch only.
+/// Opens the node's memory of the job that `pid` belongs to, read-only.
 fn memory_of(pid: u32) -> anyhow::Result<NodeMemory> {
     if procfs::Process::read(pid).is_none() {
         bail!("there is no process {pid}");
@@ -54,7 +54,8 @@ fn memory_of(pid: u32) -> anyhow::Result<NodeMemory> {
     Ok(NodeMemory::observe(memory)?)
 }
 
-/// The memories of all nodes of a job that are on this machine, in order, where one of them is `found`.
+/// Returns the memories of all nodes of a job that are on this machine, in order, where one of
+/// them is `found`.
 fn all_nodes(found: NodeMemory) -> Vec<NodeMemory> {
     let (job, wanted) = (found.job().id(), found.nnodes() as usize);
     let mut nodes = BTreeMap::from([(found.node(), found)]);
@@ -128,7 +129,7 @@ struct Job {
 }
 
 fn all_jobs(json: bool) -> anyhow::Result<String> {
-    // Of all processes that have a job's memory open its agent is the one that the others descend from.
+    // Of all processes that have a job's memory open its agent is the ancestor of the others.
     let mut jobs: BTreeMap<u64, Job> = BTreeMap::new();
     for process in procfs::processes() {
         let opened = procfs::open_memory(process.pid, MEMORY_LABEL);

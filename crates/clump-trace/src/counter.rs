@@ -1,21 +1,21 @@
 //! The table of counters: the only place where one gets its name, unit and meaning.
 
-/// What the number of a counter means.
+/// The unit of a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterUnit {
-    /// How often something happened.
+    /// A number of events.
     Count,
     /// Payload bytes, headers not included.
     Bytes,
     /// A span of time in nanoseconds, summed up.
     Nanoseconds,
-    /// A moment of the machine's monotonic clock in nanoseconds; zero while it has not come.
+    /// A time of the machine's monotonic clock in nanoseconds; zero until the event.
     Moment,
 }
 
 impl CounterUnit {
-    /// As a table prints it behind the number; empty for a plain count.
+    /// Returns the unit's symbol in tables; empty for a plain count.
     pub const fn symbol(self) -> &'static str {
         match self {
             CounterUnit::Count => "",
@@ -27,7 +27,7 @@ impl CounterUnit {
 
 macro_rules! counters {
     ($($variant:ident $name:literal $unit:ident $help:literal;)+) => {
-        /// Something that can happen on the message paths; the discriminant is its cell in a block.
+        /// A counter of the message paths; the discriminant is its cell in a block.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(usize)]
         pub enum Counter {
@@ -38,17 +38,17 @@ macro_rules! counters {
             /// Every counter, in the order of the cells.
             pub const ALL: &'static [Counter] = &[$(Counter::$variant),+];
 
-            /// The name by which reports, JSON and `clump stats` know it.
+            /// Returns its name in reports, JSON and `clump stats`.
             pub const fn name(self) -> &'static str {
                 match self { $(Counter::$variant => $name),+ }
             }
 
-            /// What its number means.
+            /// Returns its unit.
             pub const fn unit(self) -> CounterUnit {
                 match self { $(Counter::$variant => CounterUnit::$unit),+ }
             }
 
-            /// One line for people.
+            /// Returns its one-line description.
             pub const fn help(self) -> &'static str {
                 match self { $(Counter::$variant => $help),+ }
             }
@@ -58,123 +58,123 @@ macro_rules! counters {
 
 counters! {
     RequestShortSent       "shm.request.short.sent"        Count "Short requests accepted for delivery.";
-    RequestShortSentBytes  "shm.request.short.sent_bytes"  Bytes "Payload of those.";
+    RequestShortSentBytes  "shm.request.short.sent_bytes"  Bytes "Payload bytes of short requests accepted for delivery.";
     RequestMediumSent      "shm.request.medium.sent"       Count "Medium requests accepted for delivery.";
-    RequestMediumSentBytes "shm.request.medium.sent_bytes" Bytes "Payload of those.";
+    RequestMediumSentBytes "shm.request.medium.sent_bytes" Bytes "Payload bytes of medium requests accepted for delivery.";
     RequestLongSent        "shm.request.long.sent"         Count "Long requests accepted for delivery.";
-    RequestLongSentBytes   "shm.request.long.sent_bytes"   Bytes "Payload of those.";
+    RequestLongSentBytes   "shm.request.long.sent_bytes"   Bytes "Payload bytes of long requests accepted for delivery.";
     ReplyShortSent         "shm.reply.short.sent"          Count "Short replies accepted for delivery.";
-    ReplyShortSentBytes    "shm.reply.short.sent_bytes"    Bytes "Payload of those.";
+    ReplyShortSentBytes    "shm.reply.short.sent_bytes"    Bytes "Payload bytes of short replies accepted for delivery.";
     ReplyMediumSent        "shm.reply.medium.sent"         Count "Medium replies accepted for delivery.";
-    ReplyMediumSentBytes   "shm.reply.medium.sent_bytes"   Bytes "Payload of those.";
+    ReplyMediumSentBytes   "shm.reply.medium.sent_bytes"   Bytes "Payload bytes of medium replies accepted for delivery.";
     ReplyLongSent          "shm.reply.long.sent"           Count "Long replies accepted for delivery.";
-    ReplyLongSentBytes     "shm.reply.long.sent_bytes"     Bytes "Payload of those.";
+    ReplyLongSentBytes     "shm.reply.long.sent_bytes"     Bytes "Payload bytes of long replies accepted for delivery.";
     RequestShortReceived       "shm.request.short.received"        Count "Short requests given to a handler.";
-    RequestShortReceivedBytes  "shm.request.short.received_bytes"  Bytes "Payload of those.";
+    RequestShortReceivedBytes  "shm.request.short.received_bytes"  Bytes "Payload bytes of short requests given to a handler.";
     RequestMediumReceived      "shm.request.medium.received"       Count "Medium requests given to a handler.";
-    RequestMediumReceivedBytes "shm.request.medium.received_bytes" Bytes "Payload of those.";
+    RequestMediumReceivedBytes "shm.request.medium.received_bytes" Bytes "Payload bytes of medium requests given to a handler.";
     RequestLongReceived        "shm.request.long.received"         Count "Long requests given to a handler.";
-    RequestLongReceivedBytes   "shm.request.long.received_bytes"   Bytes "Payload of those.";
+    RequestLongReceivedBytes   "shm.request.long.received_bytes"   Bytes "Payload bytes of long requests given to a handler.";
     ReplyShortReceived         "shm.reply.short.received"          Count "Short replies given to a handler.";
-    ReplyShortReceivedBytes    "shm.reply.short.received_bytes"    Bytes "Payload of those.";
+    ReplyShortReceivedBytes    "shm.reply.short.received_bytes"    Bytes "Payload bytes of short replies given to a handler.";
     ReplyMediumReceived        "shm.reply.medium.received"         Count "Medium replies given to a handler.";
-    ReplyMediumReceivedBytes   "shm.reply.medium.received_bytes"   Bytes "Payload of those.";
+    ReplyMediumReceivedBytes   "shm.reply.medium.received_bytes"   Bytes "Payload bytes of medium replies given to a handler.";
     ReplyLongReceived          "shm.reply.long.received"           Count "Long replies given to a handler.";
-    ReplyLongReceivedBytes     "shm.reply.long.received_bytes"     Bytes "Payload of those.";
+    ReplyLongReceivedBytes     "shm.reply.long.received_bytes"     Bytes "Payload bytes of long replies given to a handler.";
 
-    NetRequestShortSent       "net.request.short.sent"        Count "Short requests accepted for delivery.";
-    NetRequestShortSentBytes  "net.request.short.sent_bytes"  Bytes "Payload of those.";
-    NetRequestMediumSent      "net.request.medium.sent"       Count "Medium requests accepted for delivery.";
-    NetRequestMediumSentBytes "net.request.medium.sent_bytes" Bytes "Payload of those.";
-    NetRequestLongSent        "net.request.long.sent"         Count "Long requests accepted for delivery.";
-    NetRequestLongSentBytes   "net.request.long.sent_bytes"   Bytes "Payload of those.";
-    NetReplyShortSent         "net.reply.short.sent"          Count "Short replies accepted for delivery.";
-    NetReplyShortSentBytes    "net.reply.short.sent_bytes"    Bytes "Payload of those.";
-    NetReplyMediumSent        "net.reply.medium.sent"         Count "Medium replies accepted for delivery.";
-    NetReplyMediumSentBytes   "net.reply.medium.sent_bytes"   Bytes "Payload of those.";
-    NetReplyLongSent          "net.reply.long.sent"           Count "Long replies accepted for delivery.";
-    NetReplyLongSentBytes     "net.reply.long.sent_bytes"     Bytes "Payload of those.";
-    NetRequestShortReceived       "net.request.short.received"        Count "Short requests given to a handler.";
-    NetRequestShortReceivedBytes  "net.request.short.received_bytes"  Bytes "Payload of those.";
-    NetRequestMediumReceived      "net.request.medium.received"       Count "Medium requests given to a handler.";
-    NetRequestMediumReceivedBytes "net.request.medium.received_bytes" Bytes "Payload of those.";
-    NetRequestLongReceived        "net.request.long.received"         Count "Long requests given to a handler.";
-    NetRequestLongReceivedBytes   "net.request.long.received_bytes"   Bytes "Payload of those.";
-    NetReplyShortReceived         "net.reply.short.received"          Count "Short replies given to a handler.";
-    NetReplyShortReceivedBytes    "net.reply.short.received_bytes"    Bytes "Payload of those.";
-    NetReplyMediumReceived        "net.reply.medium.received"         Count "Medium replies given to a handler.";
-    NetReplyMediumReceivedBytes   "net.reply.medium.received_bytes"   Bytes "Payload of those.";
-    NetReplyLongReceived          "net.reply.long.received"           Count "Long replies given to a handler.";
-    NetReplyLongReceivedBytes     "net.reply.long.received_bytes"     Bytes "Payload of those.";
+    NetRequestShortSent       "net.request.short.sent"        Count "Short requests accepted for delivery to other nodes.";
+    NetRequestShortSentBytes  "net.request.short.sent_bytes"  Bytes "Payload bytes of short requests accepted for delivery to other nodes.";
+    NetRequestMediumSent      "net.request.medium.sent"       Count "Medium requests accepted for delivery to other nodes.";
+    NetRequestMediumSentBytes "net.request.medium.sent_bytes" Bytes "Payload bytes of medium requests accepted for delivery to other nodes.";
+    NetRequestLongSent        "net.request.long.sent"         Count "Long requests accepted for delivery to other nodes.";
+    NetRequestLongSentBytes   "net.request.long.sent_bytes"   Bytes "Payload bytes of long requests accepted for delivery to other nodes.";
+    NetReplyShortSent         "net.reply.short.sent"          Count "Short replies accepted for delivery to other nodes.";
+    NetReplyShortSentBytes    "net.reply.short.sent_bytes"    Bytes "Payload bytes of short replies accepted for delivery to other nodes.";
+    NetReplyMediumSent        "net.reply.medium.sent"         Count "Medium replies accepted for delivery to other nodes.";
+    NetReplyMediumSentBytes   "net.reply.medium.sent_bytes"   Bytes "Payload bytes of medium replies accepted for delivery to other nodes.";
+    NetReplyLongSent          "net.reply.long.sent"           Count "Long replies accepted for delivery to other nodes.";
+    NetReplyLongSentBytes     "net.reply.long.sent_bytes"     Bytes "Payload bytes of long replies accepted for delivery to other nodes.";
+    NetRequestShortReceived       "net.request.short.received"        Count "Short requests from other nodes given to a handler.";
+    NetRequestShortReceivedBytes  "net.request.short.received_bytes"  Bytes "Payload bytes of short requests from other nodes given to a handler.";
+    NetRequestMediumReceived      "net.request.medium.received"       Count "Medium requests from other nodes given to a handler.";
+    NetRequestMediumReceivedBytes "net.request.medium.received_bytes" Bytes "Payload bytes of medium requests from other nodes given to a handler.";
+    NetRequestLongReceived        "net.request.long.received"         Count "Long requests from other nodes given to a handler.";
+    NetRequestLongReceivedBytes   "net.request.long.received_bytes"   Bytes "Payload bytes of long requests from other nodes given to a handler.";
+    NetReplyShortReceived         "net.reply.short.received"          Count "Short replies from other nodes given to a handler.";
+    NetReplyShortReceivedBytes    "net.reply.short.received_bytes"    Bytes "Payload bytes of short replies from other nodes given to a handler.";
+    NetReplyMediumReceived        "net.reply.medium.received"         Count "Medium replies from other nodes given to a handler.";
+    NetReplyMediumReceivedBytes   "net.reply.medium.received_bytes"   Bytes "Payload bytes of medium replies from other nodes given to a handler.";
+    NetReplyLongReceived          "net.reply.long.received"           Count "Long replies from other nodes given to a handler.";
+    NetReplyLongReceivedBytes     "net.reply.long.received_bytes"     Bytes "Payload bytes of long replies from other nodes given to a handler.";
 
-    NetFull          "net.full"             Count "Times a sender found no room towards another node and had to wait.";
-    NetHeld          "net.held"             Count "Messages from other nodes that found no room with their endpoint and waited for it at its proxy.";
-    NetPolls         "net.polls"            Count "Looks at the network.";
-    NetPollsEmpty    "net.polls.empty"      Count "Looks at the network that found nothing.";
+    NetFull          "net.full"             Count "Times a sender found no room for a message to another node and had to wait.";
+    NetHeld          "net.held"             Count "Messages from other nodes that waited at a proxy because their endpoint's queue was full.";
+    NetPolls         "net.polls"            Count "Network polls.";
+    NetPollsEmpty    "net.polls.empty"      Count "Network polls that found nothing.";
     NetPacketsSent   "net.packets.sent"     Count "Packets sent to other nodes, acknowledgements included.";
-    NetBytesSent     "net.bytes.sent"       Bytes "Bytes of those, headers included.";
+    NetBytesSent     "net.bytes.sent"       Bytes "Bytes of packets sent to other nodes, headers included.";
     NetAcksSent      "net.acks.sent"        Count "Packets sent that only acknowledge.";
-    NetUnitsSent     "net.units.sent"       Count "Packets' worth of messages sent for the first time.";
-    NetUnitsResent   "net.units.resent"     Count "Packets' worth of messages sent again.";
-    NetUnitsAhead    "net.units.ahead"      Count "Packets' worth of control messages that went ahead of data that waited.";
-    NetUnitsSliced   "net.units.sliced"     Count "Packets' worth of messages that their path carried in parts only.";
-    NetPacketsReceived "net.packets.received" Count "Authentic packets received.";
-    NetBytesReceived "net.bytes.received"   Bytes "Bytes of those, headers included.";
-    NetDuplicates    "net.units.duplicate"  Count "Packets' worth of messages that had arrived before.";
-    NetForeign       "net.packets.foreign"  Count "Packets thrown away: of another job, for another rank, of another incarnation.";
-    NetForged        "net.packets.forged"   Count "Packets thrown away: forged or damaged.";
-    NetReplayed      "net.packets.replayed" Count "Packets thrown away: received before.";
-    NetMalformed     "net.packets.malformed" Count "Packets thrown away: not of our format.";
-    NetFramesMalformed "net.frames.malformed" Count "Frames thrown away: authentic, but not what a correct peer sends.";
-    NetSendsRefused  "net.sends.refused"    Count "Packets that the operating system did not take; they are sent again.";
-    NetReturnedHere  "net.returned"         Count "Messages sent back to other nodes: no endpoint here takes them.";
-    NetCreditsSent   "net.credits.sent"     Count "Reports of consumed requests sent to other nodes.";
-    NetMarks         "net.marks"            Count "Packets that arrived marked for congestion.";
-    NetPath0         "net.path.0.sent"      Count "Packets sent by the first of several addresses; none where there is one.";
+    NetUnitsSent     "net.units.sent"       Count "Units (packet payloads of messages) sent for the first time.";
+    NetUnitsResent   "net.units.resent"     Count "Units retransmitted.";
+    NetUnitsAhead    "net.units.ahead"      Count "Units of control messages that overtook waiting data.";
+    NetUnitsSliced   "net.units.sliced"     Count "Units sent in fragments because their path had become narrower.";
+    NetPacketsReceived "net.packets.received" Count "Authenticated packets received.";
+    NetBytesReceived "net.bytes.received"   Bytes "Bytes of authenticated packets received, headers included.";
+    NetDuplicates    "net.units.duplicate"  Count "Duplicate units received.";
+    NetForeign       "net.packets.foreign"  Count "Packets dropped: of another job, for another rank, or of another incarnation.";
+    NetForged        "net.packets.forged"   Count "Packets dropped: forged or damaged.";
+    NetReplayed      "net.packets.replayed" Count "Packets dropped: replayed.";
+    NetMalformed     "net.packets.malformed" Count "Packets dropped: not in this format.";
+    NetFramesMalformed "net.frames.malformed" Count "Frames dropped: authenticated, but not what a correct peer sends.";
+    NetSendsRefused  "net.sends.refused"    Count "Packets that the operating system refused; they are sent again.";
+    NetReturnedHere  "net.returned"         Count "Messages returned to senders on other nodes: no endpoint here accepts them.";
+    NetCreditsSent   "net.credits.sent"     Count "Credit updates (requests consumed) sent to other nodes.";
+    NetMarks         "net.marks"            Count "Packets received with an ECN congestion mark.";
+    NetPath0         "net.path.0.sent"      Count "Packets sent by the first of several addresses; 0 if there is only one.";
     NetPath1         "net.path.1.sent"      Count "Packets sent by the second address.";
     NetPath2         "net.path.2.sent"      Count "Packets sent by the third address.";
     NetPath3         "net.path.3.sent"      Count "Packets sent by the fourth address.";
-    NetPathsOut      "net.paths.out"        Count "Times that the path to a peer was taken out, because nothing came back by it.";
-    NetPathsBack     "net.paths.back"       Count "Times that such a path came back.";
-    NetPathsNarrowed "net.paths.narrowed"   Count "Times that the path to a peer was found to carry shorter packets only than before.";
+    NetPathsOut      "net.paths.out"        Count "Times that a path to a peer was taken out of use because nothing arrived by it.";
+    NetPathsBack     "net.paths.back"       Count "Times that a path to a peer was put back into use.";
+    NetPathsNarrowed "net.paths.narrowed"   Count "Times that a path to a peer was found to carry only shorter packets than before.";
 
-    ConnEstablished          "conn.established"             Count "Connections of other jobs that were made.";
-    ConnForeign    "conn.foreign"       Count "Packets at gates for other jobs that were not made with a token of theirs.";
-    ConnRefused      "conn.refused"         Count "Connections of other jobs that found no room.";
-    ConnPutOff       "conn.put_off"         Count "Connections of other jobs that were told to come again, while others were being let in.";
-    ConnGivenUp      "conn.given_up"        Count "Connections of other jobs that were answered and not heard of in time.";
+    ConnEstablished          "conn.established"             Count "Connections with other jobs that were established.";
+    ConnForeign    "conn.foreign"       Count "Packets to handshake sockets that were not made with a valid token.";
+    ConnRefused      "conn.refused"         Count "Connections of other jobs that were refused, or for which no resources were left.";
+    ConnPutOff       "conn.put_off"         Count "Connections of other jobs that were told to retry while other handshakes were pending.";
+    ConnGivenUp      "conn.given_up"        Count "Connections of other jobs whose handshake timed out after the answer.";
 
-    ReturnedBadArguments  "am.returned.bad_arguments"    Count "Messages that came back: malformed arguments.";
-    ReturnedNoEndpoint    "am.returned.no_such_endpoint" Count "Messages that came back: the name leads to no endpoint.";
-    ReturnedBadTag        "am.returned.bad_tag"          Count "Messages that came back: the tag gave no right of access.";
-    ReturnedBadHandler    "am.returned.bad_handler"      Count "Messages that came back: no handler under that number.";
-    ReturnedBadOffset     "am.returned.bad_offset"       Count "Messages that came back: deposit outside the target's segment.";
-    ReturnedBadLength     "am.returned.bad_length"       Count "Messages that came back: payload longer than the target takes.";
-    ReturnedEndpointGone  "am.returned.endpoint_gone"    Count "Messages that came back: the endpoint has been closed.";
-    ReturnedPeerLost      "am.returned.peer_lost"        Count "Messages that came back: the target's process is dead.";
-    ReturnedCongestion    "am.returned.congestion"       Count "Messages that came back: the target took nothing for too long.";
-    ReturnedReplyRejected "am.returned.reply_rejected"   Count "Replies that came back: the requester would not take them.";
+    ReturnedBadArguments  "am.returned.bad_arguments"    Count "Messages returned: malformed arguments.";
+    ReturnedNoEndpoint    "am.returned.no_such_endpoint" Count "Messages returned: the name leads to no endpoint.";
+    ReturnedBadTag        "am.returned.bad_tag"          Count "Messages returned: the tag gave no right of access.";
+    ReturnedBadHandler    "am.returned.bad_handler"      Count "Messages returned: no handler under that number.";
+    ReturnedBadOffset     "am.returned.bad_offset"       Count "Messages returned: deposit outside the target's segment.";
+    ReturnedBadLength     "am.returned.bad_length"       Count "Messages returned: payload longer than the target takes.";
+    ReturnedEndpointGone  "am.returned.endpoint_gone"    Count "Messages returned: the endpoint has been closed.";
+    ReturnedPeerLost      "am.returned.peer_lost"        Count "Messages returned: the target's process is dead.";
+    ReturnedCongestion    "am.returned.congestion"       Count "Messages returned: the target took nothing for too long.";
+    ReturnedReplyRejected "am.returned.reply_rejected"   Count "Replies returned: the requester rejected them.";
 
     HandlerRuns      "am.handler.runs"      Count "Handlers run, those for returned messages included.";
-    Polls            "am.polls"             Count "Looks for messages.";
-    PollsEmpty       "am.polls.empty"       Count "Looks that found none.";
+    Polls            "am.polls"             Count "Endpoint polls.";
+    PollsEmpty       "am.polls.empty"       Count "Endpoint polls that found no message.";
     Deferred         "am.requests.deferred" Count "Requests made in a handler and sent after it.";
-    Stashed          "am.replies.stashed"   Count "Replies put aside because their way was full.";
-    Malformed        "am.malformed"         Count "Slots thrown away because no correct sender writes such a header.";
+    Stashed          "am.replies.stashed"   Count "Replies set aside because their lane or queue was full.";
+    Malformed        "am.malformed"         Count "Slots dropped because no correct sender writes such a header.";
 
     LaneFull         "shm.lane.full"        Count "Times a sender found its lane full and had to wait.";
     BulkFull         "shm.bulk.full"        Count "Times a sender found no room for a medium payload.";
     QueueFull        "shm.queue.full"       Count "Times a sender found the shared queue full.";
     LaneClaims       "shm.lane.claims"      Count "Lanes claimed for a receiver.";
-    LanesPolled      "shm.lane.polled"      Count "Lanes that became busy and are looked at on every poll.";
-    LanesArmed      "shm.lane.armed"      Count "Lanes that fell idle and are looked at on a doorbell only.";
+    LanesPolled      "shm.lane.polled"      Count "Lanes that became busy and are read on every poll.";
+    LanesArmed      "shm.lane.armed"      Count "Lanes that fell idle and whose notification was armed: read on a doorbell only.";
     QueueFallbacks   "shm.queue.fallbacks"  Count "Messages that took the shared queue because no lane was free.";
     QueueAbandoned   "shm.queue.abandoned"  Count "Slots recovered from a sender that died between claim and publication.";
-    DoorbellRings    "shm.doorbell.rings"   Count "Doorbells rung for a cold lane or queue.";
+    DoorbellRings    "shm.doorbell.rings"   Count "Doorbells rung for a lane or queue with armed notification.";
 
-    Waits            "wait.waits"           Count "Waits that found nothing at the first look.";
-    Yields           "wait.yields"          Count "Times the processor was offered to others.";
-    PollYields       "wait.yields.polls"    Count "Of those: in polling loops of the program.";
+    Waits            "wait.waits"           Count "Waits that found nothing at the first poll.";
+    Yields           "wait.yields"          Count "Times that a waiting thread yielded the processor.";
+    PollYields       "wait.yields.polls"    Count "Yields in polling loops of the program.";
     Parks            "wait.parks"           Count "Sleeps in the kernel.";
     PollSleeps       "wait.parks.polls"     Count "Short sleeps in polling loops of the program, beside others that compute.";
     WakesSent        "wait.wakes.sent"      Count "System calls made to wake a sleeping peer.";
@@ -184,14 +184,14 @@ counters! {
     Barriers         "coll.barriers"        Count "Barriers passed.";
     BarrierWait      "coll.barrier.wait_ns" Nanoseconds "Time spent in barriers.";
     Broadcasts       "coll.broadcasts"      Count "Broadcasts taken part in.";
-    AllGathers        "coll.all_gathers"       Count "AllGathers (all-gathers) taken part in.";
+    AllGathers        "coll.all_gathers"       Count "All-gathers taken part in.";
     AllReduces       "coll.all_reduces"     Count "All-reduces taken part in.";
 
-    Joined           "rank.joined_ns"       Moment "When this rank joined the job.";
-    Finalized        "rank.finalized_ns"    Moment "When this rank took its leave.";
+    Joined           "rank.joined_ns"       Moment "Time at which this rank joined the job.";
+    Finalized        "rank.finalized_ns"    Moment "Time at which this rank finalized.";
 }
 
-/// Whether a message asks or answers.
+/// The role of a message: request or reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A request.
@@ -211,7 +211,7 @@ pub enum Size {
     Long,
 }
 
-/// Which end of a message counts.
+/// The end of a message that counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// The sender, once the message is accepted for delivery.
@@ -221,10 +221,10 @@ pub enum Flow {
 }
 
 impl Counter {
-    /// How many counters there are.
+    /// The number of counters.
     pub const COUNT: usize = Self::ALL.len();
 
-    /// The counter of messages of this role and size at this end.
+    /// Returns the counter of messages of this role and size at this end.
     #[inline(always)]
     pub const fn messages(role: Role, size: Size, flow: Flow) -> Counter {
         use Counter as C;
@@ -244,7 +244,7 @@ impl Counter {
         }
     }
 
-    /// The counter of payload bytes that stands beside [`Counter::messages`].
+    /// Returns the counter of payload bytes that goes with [`Counter::messages`].
     #[inline(always)]
     pub const fn bytes(role: Role, size: Size, flow: Flow) -> Counter {
         use Counter as C;
@@ -264,27 +264,28 @@ impl Counter {
         }
     }
 
-    /// Of a counter of messages or their bytes in shared memory: the same for messages between nodes.
+    /// Maps a counter of messages or their bytes in shared memory to its counterpart for messages
+    /// between nodes.
     #[inline(always)]
     pub const fn over_network(self) -> Counter {
         let distance = Counter::NetRequestShortSent as usize - Counter::RequestShortSent as usize;
         Self::ALL[self as usize + distance]
     }
 
-    /// The counter of that name.
+    /// Returns the counter of that name.
     pub fn named(name: &str) -> Option<Counter> {
         Self::ALL.iter().copied().find(|c| c.name() == name)
     }
 }
 
-/// Every kind of message at each end.
+/// Returns every kind of message at each end.
 pub(crate) fn kinds() -> impl Iterator<Item = (Role, Size, Flow)> {
     let sizes = [Size::Short, Size::Medium, Size::Long];
     let of = move |role| sizes.map(|size| [(role, size, Flow::Sent), (role, size, Flow::Received)]);
     [Role::Request, Role::Reply].into_iter().flat_map(of).flatten()
 }
 
-/// A number that stands for the whole table: names and units in order, hashed (64-bit FNV-1a).
+/// Hash of the whole table: names and units in order (64-bit FNV-1a).
 pub const LAYOUT: u64 = {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut at = 0;

@@ -1,12 +1,12 @@
 //! A counter service: `clump run -n 4 --nodes 2 target/debug/examples/counter [TICKETS]`.
 //!
-//! Rank 0 keeps a counter and computes; all others take numbered tickets from it by fetch-add. The network
-//! interface of its node serves them, so rank 0 never has to look. When everybody has had enough they say so,
-//! and the tickets are counted.
+//! Rank 0 keeps a counter and computes; all others take numbered tickets from it by fetch-add. The
+//! network interface of rank 0's node executes them, so rank 0 never polls. Each rank reports when
+//! it is done, and the tickets are counted.
 
 use clump::rma::Rma;
 
-/// Where in rank 0's memory the next ticket lies, and how many ranks have had enough.
+/// Offsets in rank 0's memory of the next ticket, and of the number of ranks that are done.
 const NEXT: u64 = 0;
 const DONE: u64 = 64;
 

@@ -1,4 +1,4 @@
-//! What a round trip of a short message costs from Rust; `cargo xtask c-speed` compares C with it.
+//! Cost of a round trip of a short message from Rust; `cargo xtask c-speed` compares C with it.
 
 use clump::am::{Endpoint, Handler, Tag};
 use std::cell::Cell;

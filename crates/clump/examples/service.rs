@@ -1,12 +1,12 @@
-//! A service and its clients, as two jobs: a server writes its token to a file, clients of another job connect
-//! with it and have words counted.
+//! A service and its clients, as two jobs: a server writes its token to a file, clients of another
+//! job connect with it and have words counted.
 //!
 //! ```text
 //! clump run -n 2 --nodes 2 target/debug/examples/service serve TOKEN_FILE [CLIENTS]
 //! clump run -n 2 target/debug/examples/service ask TOKEN_FILE some words to be counted
 //! ```
-//! The server's rank 1 connects within the job, by node and port. The file is its user's alone: who reads it may
-//! connect.
+//! The server's rank 1 connects within the job, by node and port. The file belongs to its user
+//! alone: any process that can read it may connect.
 
 use clump::conn::{Connection, Listener, Order, Port, Token};
 use std::ffi::{OsStr, OsString};
@@ -16,7 +16,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Where the service is, on node 0.
+/// The port of the service, on node 0.
 const SERVICE: Port = Port(7);
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -37,7 +37,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Rank 0 answers so many clients of other jobs, and one of each other rank of this.
+/// Serves, on rank 0, so many clients of other jobs, and one of each other rank of this job.
 fn serve(file: &Path, clients: usize) -> Result<()> {
     let cl = clump::init()?;
     if cl.rank() != 0 {
@@ -66,8 +66,8 @@ fn serve(file: &Path, clients: usize) -> Result<()> {
     Ok(())
 }
 
-/// Writes the token to a file: whole at once, and its user's alone. The file is new: one that is there already may
-/// be somebody else's, who would read it.
+/// Writes the token to a file: atomically, and readable by its user alone. The file is new: an
+/// existing one may belong to another user, who could read it.
 fn hand_out(token: &Token, file: &Path) -> Result<()> {
     let part = file.with_added_extension(format!("{}.part", std::process::id()));
     let mut options = OpenOptions::new();

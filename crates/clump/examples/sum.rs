@@ -1,7 +1,7 @@
 //! Estimates pi on all ranks: `clump run -n 4 target/debug/examples/sum [STEPS]`.
 //!
-//! Each rank integrates 4 / (1 + x^2) over its share of [0, 1]; one all-reduce adds the shares up, and
-//! all ranks get the same bits.
+//! Each rank integrates 4 / (1 + x^2) over its share of [0, 1]; one all-reduce adds the shares up,
+//! and all ranks get the same bits.
 
 use clump::Sum;
 

@@ -1,7 +1,8 @@
 //! Times of blocking calls, and of loops that poll, as ratios in one run: `clump run -n 4 waiting`.
 //!
-//! With more ranks than cores (`taskset -c 0 clump run -n 2 ...`, `-n 16` on two cores), with proxies
-//! (`--nodes 2 --ni proxy:1`), or beside a program that computes: a loop that polls should cost what the wait costs.
+//! With more ranks than cores (`taskset -c 0 clump run -n 2 ...`, `-n 16` on two cores), with
+//! proxies (`--nodes 2 --ni proxy:1`), or beside a program that computes: a loop that polls should
+//! cost what the wait costs.
 
 use clump::am::{Dest, Endpoint, Handler, Tag};
 use clump::rma::Rma;
@@ -16,7 +17,7 @@ const SINK: Handler = Handler(3);
 
 /// Measurements of each kind, of which the median is printed.
 const BATCHES: usize = 9;
-/// What one measurement may take.
+/// Time budget of one measurement.
 const BUDGET_NS: u64 = 150_000_000;
 
 struct Rank {
@@ -47,11 +48,12 @@ fn main() -> clump::Result<()> {
 }
 
 impl Rank {
-    /// Asks the neighbour `rounds` times (the even ranks), or answers so often; `wait` blocks, else it polls.
+    /// Sends the neighbour `rounds` requests (the even ranks), or answers so many; `wait` blocks,
+    /// else it polls.
     fn ping(&mut self, rounds: u64, wait: bool) -> clump::Result<u64> {
         let (me, ranks) = (self.cl.rank(), self.cl.nranks());
         let other = me ^ 1;
-        // A request may come before this rank has left the barrier.
+        // A request may arrive before this rank has left the barrier.
         let before = (self.answered.get(), self.asked.get());
         self.cl.barrier()?;
         let start = clock::now_ns();
@@ -83,7 +85,7 @@ impl Rank {
         Ok((clock::now_ns() - start) / rounds)
     }
 
-    /// The slowest rank's time of each batch, and the median of those.
+    /// Returns the median over batches of the slowest rank's time.
     fn median(
         &mut self,
         mut batch: impl FnMut(&mut Self) -> clump::Result<u64>,
@@ -97,7 +99,7 @@ impl Rank {
         Ok(times[BATCHES / 2])
     }
 
-    /// So many rounds as fit into a batch.
+    /// Returns the number of rounds that fit into a batch.
     fn rounds(
         &mut self,
         mut batch: impl FnMut(&mut Self, u64) -> clump::Result<u64>,

@@ -1,7 +1,7 @@
-//! One error for programs.
+//! One error type for programs.
 
-/// What can go wrong. Its `Debug` form is the message too, since that is what `main` prints of an error
-/// that it returns.
+/// An error of this crate or a layer below. Its `Debug` form is the message too, since `main`
+/// prints the `Debug` form of an error that it returns.
 #[derive(thiserror::Error)]
 pub enum Error {
     /// A message, or a collective.
@@ -35,5 +35,5 @@ impl std::fmt::Debug for Error {
     }
 }
 
-/// What calls of this crate return.
+/// Result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,7 +1,7 @@
-//! clump: active messages, and what is built on them, for clusters of ordinary machines.
+//! clump: active messages, and libraries built on them, for clusters of ordinary machines.
 //!
-//! Layer 6, the facade that a program imports. Start a program under `clump run -n N`; started alone,
-//! it is a job of one rank.
+//! Layer 6, the facade that a program imports. Start a program under `clump run -n N`; started
+//! alone, it is a job of one rank.
 //!
 //! Types to know: [`Clump`] (the runtime object, one per process), [`am::Endpoint`] and
 //! [`am::SharedEndpoint`], [`Error`].
@@ -59,7 +59,7 @@ pub mod rma {
     };
 }
 
-/// What all-reduce can do, and with what.
+/// Operations of all-reduce, and their operand types.
 pub mod op {
     pub use clump_coll::{And, Max, Min, Number, Op, Or, Plain, Product, Sum, Xor};
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
-/// The runtime of this process: who it is, and the collectives. Clones are the same object; it may be
-/// used from any thread (collectives one at a time).
+/// The runtime of this process: its rank, and the collectives. Clones are the same object; it may
+/// be used from any thread (collectives one at a time).
 #[derive(Debug, Clone)]
 pub struct Clump {
     inner: Arc<Inner>,
@@ -30,12 +30,12 @@ struct Inner {
     _control: Option<Control>,
 }
 
-/// Joins the job that this process was started in, and waits until all ranks have. A program that was
-/// not started by `clump run` is a job of one rank.
+/// Joins the job that this process was started in, and waits until all ranks have. A program that
+/// was not started by `clump run` is a job of one rank.
 ///
 /// # Errors
-/// Another process of this rank has joined, or this process has; it is a child by `fork` of one that has; bad
-/// settings; a rank died meanwhile.
+/// Fails if another process of this rank has joined, or this process has; if it is a child by
+/// `fork` of one that has; on bad settings; or if a rank died meanwhile.
 pub fn init() -> Result<Clump> {
     if clump_os::forked::is_child() {
         return Err(clump_am::Error::from(clump_am::ErrorKind::Forked).into());
@@ -58,7 +58,7 @@ pub fn init() -> Result<Clump> {
     Ok(Clump { inner: Arc::new(Inner { team, context, _leave: leave, _control: control }) })
 }
 
-/// The memory of a job of one rank.
+/// Creates the memory of a job of one rank.
 fn alone() -> Result<NodeMemory> {
     let config = NodeConfig {
         ranks: 1,
@@ -73,7 +73,7 @@ fn alone() -> Result<NodeMemory> {
     Ok(NodeMemory::create(&config)?)
 }
 
-/// The context of a rank that `clump run` started.
+/// Creates the context of a rank that `clump run` started.
 fn seated(boot: Boot) -> Result<(RankContext, Option<Control>)> {
     let Boot { rank, memory, config, control, net, alarms, .. } = boot;
     let mut node = NodeMemory::attach(memory)?;
@@ -111,12 +111,12 @@ fn small(number: u64) -> u32 {
 }
 
 impl Clump {
-    /// This rank, from 0.
+    /// Returns this rank, from 0.
     pub fn rank(&self) -> usize {
         self.inner.team.rank()
     }
 
-    /// Ranks of the job.
+    /// Returns the number of ranks of the job.
     pub fn nranks(&self) -> usize {
         self.inner.team.nranks()
     }
@@ -124,32 +124,32 @@ impl Clump {
     /// Returns once all ranks have called it.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// Fails if a rank died or left.
     #[inline]
     pub fn barrier(&self) -> Result<()> {
         Ok(self.inner.team.barrier()?)
     }
 
-    /// All ranks' values, in rank order.
+    /// Returns all ranks' values, in rank order.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// Fails if a rank died or left.
     pub fn all_gather<T: Plain>(&self, value: T) -> Result<Vec<T>> {
         Ok(self.inner.team.all_gather(value)?)
     }
 
-    /// All ranks' byte strings, of any lengths, in rank order.
+    /// Returns all ranks' byte strings, of any lengths, in rank order.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// Fails if a rank died or left.
     pub fn all_gather_bytes(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
         Ok(self.inner.team.all_gather_bytes(mine)?)
     }
 
-    /// Makes `values` of `root` the values of all ranks, which must give equally many.
+    /// Makes `values` of `root` the values of all ranks, which must pass equally many.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// Fails if a rank died or left.
     pub fn broadcast<T: Plain>(&self, root: usize, values: &mut [T]) -> Result<()> {
         Ok(self.inner.team.broadcast(root, values)?)
     }
@@ -157,7 +157,7 @@ impl Clump {
     /// Combines all ranks' values; all ranks get the same bits.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// Fails if a rank died or left.
     pub fn all_reduce<T: Number, O: Op<T>>(&self, value: T, op: O) -> Result<T> {
         Ok(self.inner.team.all_reduce(value, op)?)
     }
@@ -165,16 +165,16 @@ impl Clump {
     /// Combines all ranks' slices element by element.
     ///
     /// # Errors
-    /// A rank died or left.
+    /// Fails if a rank died or left.
     pub fn all_reduce_slice<T: Number, O: Op<T>>(&self, values: &mut [T], op: O) -> Result<()> {
         Ok(self.inner.team.all_reduce_slice(values, op)?)
     }
 
-    /// Exports `bytes` bytes of zeroed memory on each rank; gives this rank's, and everybody's to operate on,
-    /// by rank.
+    /// Exports `bytes` bytes of zeroed memory on each rank; returns this rank's segment, and all
+    /// ranks' targets, by rank.
     ///
     /// # Errors
-    /// Memory has run out; a rank died or left.
+    /// Fails if memory has run out, or if a rank died or left.
     pub fn allocate(&self, rma: &Rma, bytes: u64) -> Result<(Segment, Vec<Target>)> {
         let mine = rma.export(bytes)?;
         let names: Vec<SegmentName> = self.all_gather(mine.name())?;
@@ -182,7 +182,7 @@ impl Clump {
         Ok((mine, all?))
     }
 
-    /// The memory of this rank's node.
+    /// Returns the memory of this rank's node.
     pub fn node(&self) -> &NodeMemory {
         self.inner.context.node()
     }
@@ -194,7 +194,7 @@ impl AsContext for Clump {
     }
 }
 
-/// The last thing of a runtime to go: by then the endpoints of the collectives are closed.
+/// The last field of a runtime to be dropped: by then the endpoints of the collectives are closed.
 #[derive(Debug)]
 struct Leave(Arc<RankContext>);
 

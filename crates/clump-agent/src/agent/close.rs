@@ -1,4 +1,4 @@
-//! What the agent tells the launcher at the end.
+//! The agent's last frame to the launcher.
 
 use super::Agent;
 use crate::frame::Frame;
@@ -10,7 +10,7 @@ use clump_os::{process, procfs};
 use std::collections::BTreeMap;
 
 impl Agent {
-    /// The whole outcome where this agent decided, else the node's part of it.
+    /// Returns the whole outcome if this agent decided, otherwise the node's part of it.
     pub(super) fn last_words(&mut self) -> Frame {
         let part = self.part();
         let refusal = self.refusal.take().map(|Refusal { why, code }| (why, code));

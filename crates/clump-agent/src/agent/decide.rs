@@ -1,4 +1,4 @@
-//! Who decides, and what this agent does about it.
+//! Decisions about the job, by this agent or by the launcher, and their execution.
 
 use super::{Agent, Result, SWEEP_NS};
 use crate::event::{AgentCommand, Event, RankStatus};
@@ -12,7 +12,7 @@ use clump_shm::job::Death;
 use clump_shm::rank::{RankState, WaitReason};
 
 impl Agent {
-    /// Something happened: tells whoever decides.
+    /// Reports an event to the process that decides: this one or the launcher.
     pub(super) fn tell(&mut self, event: Event) -> Result<()> {
         if self.watch.is_none() {
             return Ok(self.outputs.say(&self.poller, &Frame::Event(event))?);
@@ -26,7 +26,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The user is impatient.
+    /// Ends the job at once: the user asked twice.
     pub(super) fn kill_now(&mut self) {
         self.set_scene();
         if let Some(watch) = &mut self.watch {
@@ -34,11 +34,12 @@ impl Agent {
         }
     }
 
-    /// Nobody decides any more: on one node as if the user had, on several each agent for its own ranks.
+    /// Takes over after the launcher is lost: on one node as if the user had ended the job; on
+    /// several nodes each agent decides for its own ranks.
     pub(super) fn on_launcher_lost(&mut self) {
         let now_ns = clock::now_ns();
         let mut watch = self.watch.take().unwrap_or_else(|| {
-            // Ranks of other nodes count as ended: they are their agents' business.
+            // Ranks of other nodes count as ended: their agents end them.
             let mut watch = RankSupervisor::new(self.spec.ranks, self.spec.on_death, None);
             for rank in 0..self.spec.ranks {
                 let runs = self.local(rank).is_some_and(|at| self.ranks[at].end.is_none());
@@ -71,7 +72,7 @@ impl Agent {
             .as_mut()
             .map(|heartbeats| heartbeats.handle_timeout(now_ns))
             .unwrap_or_default();
-        // Without a launcher there is nobody to tell, and nothing to be done about it.
+        // Without a launcher there is no receiver for notices.
         if self.watch.is_some() {
             return Ok(());
         }
@@ -91,7 +92,7 @@ impl Agent {
         self.tell_leaving()
     }
 
-    /// Says of each rank once that it leaves. One that is stopped would let it wait for ever.
+    /// Reports once for each rank that it is leaving. A stopped rank would make it wait for ever.
     fn tell_leaving(&mut self) -> Result<()> {
         for at in 0..self.ranks.len() {
             let number = self.number(at);
@@ -105,7 +106,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Does what this agent itself has decided.
+    /// Executes the decisions of this agent's own supervisor.
     pub(super) fn act(&mut self) -> Result<()> {
         while let Some(action) = self.watch.as_mut().and_then(RankSupervisor::poll_action) {
             match action {
@@ -121,13 +122,14 @@ impl Agent {
         Ok(())
     }
 
-    /// Does what was decided.
+    /// Executes a command.
     pub(super) fn obey(&mut self, order: AgentCommand) {
         match order {
             AgentCommand::Mirror(rank, standing) => {
                 let memory = &self.node.memory;
                 if let Some(block) = memory.rank(rank).filter(|_| !memory.is_local(rank)) {
-                    // Who sees the state looks for the barrier.
+                    // A rank that reads the state then reads the barrier, so the barrier is stored
+                    // first.
                     if let RankStatus::Finalized(barrier) = standing {
                         memory.mirror_last_barrier(rank, barrier);
                     }
@@ -135,7 +137,7 @@ impl Agent {
                 }
             }
             AgentCommand::Declare(rank, manner) => {
-                // Noted before anybody can react.
+                // Recorded before any rank can react.
                 self.set_scene();
                 self.node.memory.declare_dead(Death { rank, how: manner.into() });
             }

@@ -1,4 +1,4 @@
-//! The agent until its job is known: connection, node's memory, sockets.
+//! The agent until its job is known: connection, the node's memory, sockets.
 
 use super::{Agent, Result, token};
 use crate::access::DriverAccess;
@@ -35,7 +35,7 @@ pub(super) struct AgentSetup {
 impl AgentSetup {
     pub(super) fn open(control: RawFd) -> Result<Self> {
         signal::set_own()?;
-        // What the launcher was told to ignore ends no agent either.
+        // Signals that the launcher was told to ignore do not end agents either.
         let mut ends = signal::ENDS.to_vec();
         ends.retain(|&signal| !signal::is_ignored(signal));
         ends.push(signal::CHILD);
@@ -116,7 +116,7 @@ impl AgentSetup {
     }
 }
 
-/// Tells the launcher why this node can start nothing.
+/// Tells the launcher why this node cannot start ranks.
 fn refuse(launcher: &UnixStream, decides: bool, refusal: Refusal) -> Result<()> {
     let Refusal { why, code } = refusal;
     let frame = if decides {
@@ -131,19 +131,19 @@ fn refuse(launcher: &UnixStream, decides: bool, refusal: Refusal) -> Result<()> 
     Ok((&*launcher).write_all(&bytes)?)
 }
 
-/// The node's memory, and what was decided when it was made.
+/// The node's memory, and the choices made when it was created.
 pub(super) struct OpenedNode {
     pub(super) plan: NodePlan,
     pub(super) memory: NodeMemory,
     pub(super) config: Config,
     pub(super) spin_policy: SpinPolicy,
-    /// What carries packets to other nodes, if there are any.
+    /// The driver that carries packets to other nodes, if there are any.
     pub(super) driver: NetDriver,
-    /// What the driver needs, once ranks are started and as long as the job runs.
+    /// The driver's descriptors, from starting the ranks until the job ends.
     pub(super) access: Option<DriverAccess>,
-    /// On a job with several nodes, until ranks are started.
+    /// The node's sockets on a job with several nodes, until ranks are started.
     pub(super) net: Option<NodeNetwork>,
-    /// Soft limit of descriptors that ranks get back, if it was raised.
+    /// Soft descriptor limit that ranks get back, if it was raised.
     pub(super) descriptors: Option<u64>,
     /// The CPUs that ranks start on.
     pub(super) placement: Placement,
@@ -179,7 +179,7 @@ impl OpenedNode {
             yield_ns: spin_policy.yield_ns,
         };
         let mut memory = NodeMemory::create(&node).map_err(|e| {
-            // A layout that cannot be, or a machine that does not allow it.
+            // An impossible layout, or a machine that does not allow it.
             let code = if matches!(e, clump_shm::Error::Os(_)) { 126 } else { 2 };
             Refusal::new(e, code)
         })?;

@@ -6,7 +6,7 @@ use crate::spec::{BoundAddress, OnDeath};
 
 const MS: u64 = 1_000_000;
 
-/// A coordinator of four ranks on two nodes, whose ranks have all joined, and the time.
+/// Returns a coordinator of four ranks on two nodes, whose ranks have all joined, and the time.
 fn running(on_death: OnDeath) -> Coordinator {
     let mut c = starting(on_death);
     bind(&mut c, 0);
@@ -52,19 +52,19 @@ fn order(node: u32, order: AgentCommand) -> Effect {
     Effect::Say(node, Frame::Order(order))
 }
 
-/// The same order to both nodes.
+/// Returns the same order to both nodes.
 fn both(what: AgentCommand) -> [Effect; 2] {
     [order(0, what), order(1, what)]
 }
 
-/// Jumps to the next deadline and gives its time and what it made necessary.
+/// Jumps to the next deadline and returns its time and its effects.
 fn next(c: &mut Coordinator) -> (u64, Vec<Effect>) {
     let at = c.next_deadline_ns().expect("a deadline");
     c.handle_timeout(at);
     (at / MS, effects(c))
 }
 
-/// The last words of a node, and its leaving.
+/// Delivers the last frame of a node and the end of its agent.
 fn leave(c: &mut Coordinator, node: u32, now_ns: u64) {
     let pids = vec![100 + 2 * node, 101 + 2 * node];
     let part = NodeOutcome { node, host: "h".into(), pids, ..NodeOutcome::default() };

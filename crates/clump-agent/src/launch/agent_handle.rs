@@ -15,7 +15,8 @@ use std::os::unix::net::UnixStream;
 /// Bytes of output that are acknowledged at a time.
 const ROOM: u32 = 64 << 10;
 
-/// Starts this program again, with the other end of a stream; `bound`: dies with this process.
+/// Starts this program again, with the other end of a stream. If `bound`, it dies with this
+/// process.
 pub(super) fn start_self(input: Input, bound: bool) -> anyhow::Result<(Child, OwnedFd)> {
     let (ours, theirs) = socket::stream_pair()?;
     let number = theirs.as_raw_fd().to_string();
@@ -40,26 +41,26 @@ pub(super) struct AgentHandle {
     backlog: Vec<u8>,
     sent: usize,
     writing: bool,
-    /// Whether the stream has come to its end.
+    /// True once the stream has come to its end.
     heard_all: bool,
-    /// How its process ended, and by which signal.
+    /// Description of its process's end, and the signal that ended it.
     ended: Option<String>,
     signal: Option<u8>,
-    /// Bytes of output that it may be told have found their reader.
+    /// Bytes of consumed output not acknowledged to it yet.
     owed: u32,
 }
 
 impl AgentHandle {
-    /// Starts this program again, as the agent of a node, and tells it what to do. The first agent reads
-    /// what the launcher reads.
+    /// Starts this program again, as the agent of a node, and sends it its job. The first agent
+    /// inherits the launcher's standard input.
     pub(super) fn start(first: bool, key: Option<&Key>, job: &Frame) -> anyhow::Result<Self> {
         let input = if first { Input::Inherited } else { Input::Empty };
         let (agent, ours) = start_self(input, false)?;
         let mut stream = UnixStream::from(ours);
         let mut backlog = Vec::new();
         job.append_to(&mut backlog);
-        // The key fits any socket. An agent that has died already is noticed by its pidfd; one that lives must not
-        // wait for a key that does not come.
+        // The key fits any socket buffer. A dead agent is noticed by its pidfd; a live one must
+        // not wait for a key that does not come.
         if write_key(&mut stream, key).is_err() {
             let _ = stream.shutdown(Shutdown::Write);
         }
@@ -79,7 +80,7 @@ impl AgentHandle {
         })
     }
 
-    /// Watches it: the stream under `token`, its end under `end`.
+    /// Registers it with the poller: the stream under `token`, its end under `end`.
     pub(super) fn watch(&mut self, poller: &Poller, token: u64, end: u64) -> clump_os::Result<()> {
         self.token = token;
         poller.add(&self.stream, token, Interest::Read)?;
@@ -87,7 +88,7 @@ impl AgentHandle {
         self.flush(poller)
     }
 
-    /// Reads what is there now.
+    /// Reads the frames that have arrived.
     pub(super) fn receive(&mut self, poller: &Poller) -> anyhow::Result<Vec<Frame>> {
         let mut piece = vec![0; 64 << 10];
         match self.stream.read(&mut piece) {
@@ -118,7 +119,7 @@ impl AgentHandle {
                 Ok(bytes) => self.sent += bytes,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                // Its end is noticed where it is read, and an agent that lives notices this one.
+                // The peer's end is noticed where it is read, and a live agent notices this one.
                 Err(_) => {
                     self.sent = self.backlog.len();
                     let _ = self.stream.shutdown(Shutdown::Write);
@@ -141,12 +142,12 @@ impl AgentHandle {
         Ok(())
     }
 
-    /// The agent sent output.
+    /// Counts output of the agent as not yet consumed.
     pub(super) fn owe(&mut self, bytes: usize) {
         self.owed = self.owed.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     }
 
-    /// The output has found its reader.
+    /// Acknowledges output that has been shown.
     pub(super) fn on_output_drained(&mut self, poller: &Poller) -> clump_os::Result<()> {
         if self.owed < ROOM {
             return Ok(());
@@ -155,7 +156,7 @@ impl AgentHandle {
         self.say(poller, &room)
     }
 
-    /// Its process has ended.
+    /// Records that its process has ended.
     pub(super) fn on_ended(&mut self, poller: &Poller, exit: Exit) -> clump_os::Result<()> {
         if self.ended.is_some() {
             return Ok(());
@@ -170,17 +171,17 @@ impl AgentHandle {
         poller.remove(&self.agent.pidfd)
     }
 
-    /// How it ended, once it has and everything that it said has been heard.
+    /// Returns the description of its end, once it has ended and all its frames have been read.
     pub(super) fn end(&self) -> Option<&str> {
         self.ended.as_deref().filter(|_| self.heard_all)
     }
 
-    /// The signal that killed it, if one did.
+    /// Returns the signal that killed it, if one did.
     pub(super) fn signal(&self) -> Option<u8> {
         self.signal
     }
 
-    /// Ends it.
+    /// Kills it.
     pub(super) fn kill(&self) {
         let _ = process::signal_by_fd(&self.agent.pidfd, signal::KILL);
     }

@@ -1,4 +1,4 @@
-//! The end of a job as the user sees it: what is left to show, the report, the code.
+//! The end of a job as the user sees it: remaining output, report, exit code.
 
 use super::{Launcher, NO_PATIENCE_NS, OWN_FAILURE};
 use crate::display::Display;
@@ -10,11 +10,11 @@ use clump_os::error::Errno;
 use clump_os::{OsError, clock};
 use clump_trace::Monitor;
 
-/// Exit code when nobody reads the output any more: 128 + SIGPIPE.
+/// Exit code when the output has no reader any more: 128 + SIGPIPE.
 const UNREAD: u8 = 141;
 
 impl Launcher {
-    /// Shows what is left to show, and corrects the outcome by what only the launcher knows.
+    /// Shows the remaining output, and corrects the outcome by what only the launcher knows.
     pub(super) fn conclude(
         &mut self,
         outcome: &mut JobOutcome,
@@ -62,8 +62,8 @@ impl Launcher {
         }
     }
 
-    /// Waits until everything is shown. Whoever reads it may take its time, as with any program, and
-    /// whoever asked to leave does not wait for somebody who does not read.
+    /// Waits until everything is shown. A reader may take its time, as with any program; after the
+    /// user's signal a reader that does not read is not waited for.
     fn await_shown(&mut self) -> anyhow::Result<()> {
         let asked = self.times;
         self.deadline_ns = (asked > 0).then(|| clock::now_ns() + NO_PATIENCE_NS);
@@ -78,14 +78,14 @@ impl Launcher {
         Ok(())
     }
 
-    /// Output that was found lost only at the end is a failure of the job, if it had none.
+    /// Records output that was found lost only at the end as a failure of the job, if it had none.
     fn say_failures(&mut self, outcome: &mut JobOutcome) {
         let mut fail = |code| outcome.code = if outcome.code == 0 { code } else { outcome.code };
         if let Some(why) = self.printer.file_failure() {
             self.printer.say(Stream::Errors, &format!("clump: {why}\n"));
             fail(OWN_FAILURE);
         }
-        // Whoever does not want to hear of errors any more has heard enough.
+        // A closed standard error is no failure: its reader wants no more of it.
         let quiet = |why: &OsError| why.errno == Errno::PIPE;
         if let Some(why) = self.printer.failure(Stream::Errors).filter(|why| !quiet(why)) {
             debug_assert!(!why.call.is_empty());
@@ -100,7 +100,7 @@ impl Launcher {
     }
 }
 
-/// The code and the ending of a job whose output cannot be shown.
+/// Returns the code and the ending of a job whose output cannot be shown.
 fn unwritten(why: &OsError) -> (u8, JobEnd) {
     match why.errno {
         Errno::PIPE => (UNREAD, JobEnd::Unread),

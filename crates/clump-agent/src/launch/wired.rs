@@ -14,10 +14,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// How long making namespaces may take: it is a matter of milliseconds.
+/// Longest time for creating namespaces: it is a matter of milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Has a process of its own make network namespaces, joined by so many cables each.
+/// Has a process of its own create network namespaces, joined by so many links each.
 pub(super) fn networks(count: u32, cables: u32) -> anyhow::Result<Networks> {
     const WHAT: &str = "nodes cannot have network namespaces of their own (--netns)";
     let (_maker, ours) = start_self(Input::Empty, true).context(WHAT)?;
@@ -40,7 +40,7 @@ pub(super) fn networks(count: u32, cables: u32) -> anyhow::Result<Networks> {
     Ok(Networks { user, nets: made.collect() })
 }
 
-/// Those of `node`.
+/// Returns the namespaces of `node`.
 pub(super) fn of(networks: &Networks, node: u32) -> Option<Namespaces> {
     let net = networks.nets.get(node as usize)?.as_raw_fd();
     let user = networks.user.as_ref().map(AsRawFd::as_raw_fd);

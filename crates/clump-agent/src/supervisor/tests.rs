@@ -1,4 +1,4 @@
-//! Stories of dying: named, timed by hand, asserted by actions.
+//! Scenarios of dying: named, timed by hand, asserted by actions.
 use super::*;
 use RankState::{Absent, Finalized, Joined};
 
@@ -17,7 +17,7 @@ fn actions(watch: &mut RankSupervisor) -> Vec<SupervisorAction> {
     std::iter::from_fn(|| watch.poll_action()).collect()
 }
 
-/// Jumps to the next deadline and gives its time and what it made necessary.
+/// Jumps to the next deadline and returns its time and its actions.
 fn next(watch: &mut RankSupervisor) -> (u64, Vec<SupervisorAction>) {
     let at = watch.next_deadline_ns().expect("a deadline");
     watch.handle_timeout(at);

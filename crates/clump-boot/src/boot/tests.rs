@@ -68,7 +68,7 @@ fn other_versions_and_nonsense_are_refused() {
     assert!(error.to_string().contains("without memory"));
 }
 
-/// A seat on a job with several nodes, with so many alarms.
+/// Returns a boot connection of a job with several nodes, with so many alarms.
 fn offer_net(key: &Secret<[u8; 32]>, count: usize) -> (OwnedFd, OwnedFd) {
     let alarms: Vec<OwnedFd> = (0..count).map(|_| memory()).collect();
     let alarms: Vec<BorrowedFd<'_>> = alarms.iter().map(AsFd::as_fd).collect();

@@ -1,12 +1,12 @@
-//! Judges facts: each function is one thing to look at, and says what it means for clump.
+//! Judges facts: each function checks one feature, and tells its effect on clump.
 
 use super::facts::{Attempt, Facts};
 use super::{Finding, Verdict, limits};
 use clump_agent::MAX_LISTENERS;
 use clump_os::probe;
 
-/// Oldest kernel with everything that the agent relies on: pidfd_open is of 5.3, and waiting on one by
-/// waitid of 5.4.
+/// Oldest kernel with everything that the agent relies on: pidfd_open is of 5.3, and waiting on one
+/// by waitid of 5.4.
 const OLDEST: (u32, u32) = (5, 4);
 
 /// Every check, in the order of the page.
@@ -28,7 +28,7 @@ pub fn all(facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// A finding with nothing to remedy.
+/// Returns a finding with nothing to remedy.
 pub fn ok(name: &'static str, found: impl Into<String>, meaning: &'static str) -> Finding {
     Finding {
         area: "",
@@ -42,7 +42,7 @@ pub fn ok(name: &'static str, found: impl Into<String>, meaning: &'static str) -
 }
 
 impl Finding {
-    /// The same, but not as clump wants it.
+    /// Degrades the finding to `verdict`, with another effect and a remedy.
     pub fn but(self, verdict: Verdict, meaning: &'static str, remedy: impl Into<String>) -> Self {
         Self { verdict, meaning, remedy: remedy.into(), ..self }
     }
@@ -287,7 +287,8 @@ fn packet(facts: &Facts) -> Finding {
     }
 }
 
-/// The least job of several nodes has a rank and an interface on each of two.
+/// Checks the number of sockets on loopback. The smallest job of several nodes has a rank and an
+/// interface on each of two.
 fn hearing(facts: &Facts) -> Finding {
     let heard = match facts.listeners {
         Some(listeners) => format!("works; heard on loopback by {listeners} sockets"),
@@ -370,7 +371,7 @@ fn companions(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// Python says `python VERSION`, and ` numpy VERSION` behind it when it has that too.
+/// Checks Python, which prints `python VERSION`, followed by ` numpy VERSION` if it has that too.
 fn python(said: Option<&str>) -> Finding {
     const MEANING: &str = "The independent checkers of application output are written in it.";
     let remedy = match said {
@@ -403,7 +404,7 @@ fn counted(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// Bytes in the largest unit that keeps a digit before the point.
+/// Formats bytes in the largest unit that keeps a digit before the point.
 pub fn bytes(n: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in UNITS {

@@ -1,4 +1,4 @@
-//! Asks the machine, and keeps every answer, refusals too.
+//! Queries the machine, and keeps every answer, refusals too.
 
 use clump_os::probe::{self, Limits, Memory};
 use clump_os::topology::{self, Topology};
@@ -10,22 +10,22 @@ use std::time::Duration;
 /// An answer of the kernel to one attempt.
 pub type Attempt = Result<(), OsError>;
 
-/// Everything that the checks judge.
+/// All facts that the checks judge.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// Kernel release and machine.
     pub kernel: (String, String),
     /// The processor's name.
     pub processor: Option<String>,
-    /// All of the machine.
+    /// All CPUs of the machine.
     pub machine: Topology,
     /// CPUs that this process may use.
     pub allowed: Vec<usize>,
-    /// How many of these jobs that run now have claimed.
+    /// Number of these that running jobs have claimed.
     pub claimed: usize,
     /// CPUs' worth of time that the control group grants.
     pub quota: Option<f64>,
-    /// Whether the cycle counter is steady, and the kernel's clock source.
+    /// True if the cycle counter is steady, and the kernel's clock source.
     pub cycles: (Option<bool>, String),
     /// Memory and huge pages.
     pub memory: Memory,
@@ -37,11 +37,11 @@ pub struct Facts {
     pub pidfd: Attempt,
     /// Sleeping on shared words.
     pub futex: Attempt,
-    /// Whether the expedited global barrier is there.
+    /// True if the expedited global barrier is available.
     pub membarrier: Result<bool, OsError>,
     /// Packet sockets in the network namespace of this process.
     pub packet_socket: Attempt,
-    /// How many of clump's listen on loopback there.
+    /// Number of clump's packet sockets that listen on loopback there.
     pub listeners: Option<usize>,
     /// XDP programs and sockets.
     pub xdp: Attempt,
@@ -51,11 +51,11 @@ pub struct Facts {
     pub instructions: Attempt,
     /// How far counters are restricted.
     pub perf_paranoia: Option<i32>,
-    /// Programs that clump's checks and comparisons use: name, and what they say of themselves.
+    /// Programs that clump's checks and comparisons use, with the first line that each prints.
     pub programs: Programs,
 }
 
-/// First line that each program says of itself; `None` where it is not installed.
+/// First line that each program prints; `None` if it is not installed.
 #[derive(Debug, Clone, Default)]
 pub struct Programs {
     /// Counts instructions for `cargo xtask icount`.
@@ -68,7 +68,7 @@ pub struct Programs {
     pub mpirun: Option<String>,
 }
 
-/// Asks everything; takes well under a second.
+/// Queries everything; takes well under a second.
 pub fn gather() -> Facts {
     let machine = Topology::read();
     let everything = || machine.cpus.iter().map(|cpu| cpu.id).collect();
@@ -109,8 +109,8 @@ fn programs() -> Programs {
     }
 }
 
-/// The first line that a program prints, if it is installed. Some programs print help and fail; that
-/// they are there is what counts. One that does not end is ended.
+/// Returns the first line that a program prints, if it is installed. Some programs print help and
+/// fail: only their presence counts. A program that does not end is killed.
 fn says(program: &str, args: &[&str]) -> Option<String> {
     const PATIENCE: Duration = Duration::from_secs(5);
     let mut command = Command::new(program);
@@ -123,7 +123,7 @@ fn says(program: &str, args: &[&str]) -> Option<String> {
     let _ = child.kill();
     let _ = child.wait();
     let mut text = Vec::new();
-    // A pipe holds 64 KiB, far more than a version; the writer is gone, so this ends.
+    // A pipe holds 64 KiB, far more than a version; the writer has ended, so this ends.
     let _ = child.stdout.take()?.read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
     Some(

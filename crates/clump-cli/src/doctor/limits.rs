@@ -1,11 +1,11 @@
-//! Judges resource limits: which of them a job can run into.
+//! Judges the resource limits that a job can run into.
 
 use super::checks::{bytes, ok};
 use super::facts::Facts;
 use super::{Finding, Verdict};
 use clump_os::probe::Limit;
 
-/// Every limit that matters, and locked memory, which people ask about.
+/// Checks every limit that matters, and locked memory, which people ask about.
 pub fn limits(facts: &Facts) -> Vec<Finding> {
     let limits = &facts.limits;
     let files = Limit { soft: limits.open_files.hard, hard: limits.open_files.hard };
@@ -46,7 +46,7 @@ pub fn limits(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
-/// A limit on a number of things.
+/// Checks a limit on a number of things.
 fn enough(
     name: &'static str,
     limit: Limit,
@@ -59,7 +59,7 @@ fn enough(
     judged(ok(name, found, meaning), limit, least, lack, remedy)
 }
 
-/// A limit in bytes; `least` of `u64::MAX` wants no limit.
+/// Checks a limit in bytes; `least` of `u64::MAX` wants no limit.
 fn amount(
     name: &'static str,
     limit: Limit,

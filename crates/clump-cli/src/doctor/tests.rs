@@ -6,7 +6,7 @@ use clump_os::topology::{Cpu, Topology};
 
 const NONE: Limit = Limit { soft: None, hard: None };
 
-/// A machine on which nothing is missing: four CPUs, two to a core.
+/// Returns a machine on which nothing is missing: four CPUs, two to a core.
 fn good() -> Facts {
     let cpu = |id: usize| Cpu { id, siblings: vec![id % 2, id % 2 + 2], package: 0, node: 0 };
     Facts {
@@ -50,7 +50,7 @@ fn good() -> Facts {
     }
 }
 
-/// The error of a call that the kernel refused.
+/// Returns the error of a call that the kernel refused.
 fn refused(call: &str) -> OsError {
     let invalid = clump_os::topology::set_affinity(&[usize::MAX]).unwrap_err();
     OsError { call: call.to_owned(), ..invalid }

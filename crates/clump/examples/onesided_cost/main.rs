@@ -1,12 +1,12 @@
-//! What one-sided operations cost, beside what the machine can do at all:
-//! `clump run -n 2 --nodes 2 target/release/examples/onesided_cost`.
+//! Cost of one-sided operations, beside the bare machine's: `clump run -n 2 --nodes 2
+//! target/release/examples/onesided_cost`.
 //!
-//! Rank 0 works on memory of rank 1, which computes meanwhile, or sleeps if the argument is `idle`. The bare
-//! counterpart between nodes is a thread of rank 1 that blocks in `recv` and echoes: a round trip of UDP and
-//! one wake-up.
+//! Rank 0 accesses memory of rank 1, which computes meanwhile, or sleeps if the argument is
+//! `idle`. The bare counterpart between nodes is a thread of rank 1 that blocks in `recv` and
+//! echoes: a round trip of UDP and one wake-up.
 //!
-//! On three nodes and more (`-n 3 --nodes 3`) all ranks but the last contend for a lock of the last one's node, beside a
-//! message that two of them send to and fro.
+//! On three nodes and more (`-n 3 --nodes 3`) all ranks but the last contend for a lock of the
+//! last one's node, beside a message that two of them send to and fro.
 
 mod near;
 mod relay;
@@ -17,7 +17,7 @@ use std::net::UdpSocket;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The word of rank 1 that tells it to stop computing.
+/// Word of rank 1's memory that tells it to stop computing.
 const STOP: u64 = BYTES - 8;
 const BYTES: u64 = 4 << 20;
 
@@ -76,7 +76,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Median of `rounds` times, in us.
+/// Returns the median of `rounds` times, in us.
 fn median(rounds: usize, mut once: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut times = Vec::with_capacity(rounds);
     for _ in 0..rounds {
@@ -98,7 +98,7 @@ fn measure_far(rma: &Rma, target: &Target, socket: &UdpSocket) -> Result<()> {
     };
     let mut back = vec![0; 1 << 16];
     let rounds = 5000;
-    // In turns, so that whatever else the machine does meets both.
+    // In turns, so that other load on the machine affects both.
     let (mut bare, mut get, mut add, mut bare_page, mut page) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut to = vec![0; 4096];
@@ -142,7 +142,7 @@ fn measure_far(rma: &Rma, target: &Target, socket: &UdpSocket) -> Result<()> {
     Ok(())
 }
 
-/// All ranks meet, by flags and by messages.
+/// Runs barriers of all ranks, by flags and by messages.
 fn meetings(cl: &clump::Clump, rma: &Rma) -> Result<()> {
     let flags = rma.export_flags(Barrier::flags(cl.nranks()))?;
     let mut barrier = Barrier::over(rma, &cl.all_gather(flags.name())?)?;
@@ -156,7 +156,7 @@ fn meetings(cl: &clump::Clump, rma: &Rma) -> Result<()> {
     Ok(())
 }
 
-/// Both ranks take a lock of rank 1 in turn.
+/// Takes a lock of rank 1 on both ranks in turn.
 fn transfer(cl: &clump::Clump, rma: &Rma, lock: &Lock) -> Result<()> {
     let rounds = 5000;
     let mut alone = 0.0;

@@ -1,7 +1,7 @@
-//! Words within a node, beside plain loads and stores of the same memory. No loop can be vectorised, since what
-//! it accesses is atomic on both sides, and `put` and `get` are not unrolled, since a call stands in the loop for
-//! words that are far: so plain ones are not either. Beside them stand words of a slice (`near_words`), in loops
-//! that may be unrolled.
+//! Accesses to words within a node, beside plain loads and stores of the same memory. No loop can
+//! be vectorised, since all accesses are atomic on both sides. Loops of `put` and `get` are not
+//! unrolled, since they contain a call for words of other nodes: so plain ones are not either.
+//! Beside them stand words of a slice (`near_words`), in loops that may be unrolled.
 
 use clump::rma::{Error, Target};
 use clump_os::clock;
@@ -9,7 +9,7 @@ use clump_os::sync::{AtomicU64, Ordering::Relaxed};
 
 type Result<T> = std::result::Result<T, Error>;
 
-/// Words that are accessed: in the first-level cache, and in 2 MiB.
+/// Numbers of words accessed: in the first-level cache, and in 2 MiB.
 const FEW: usize = 2048;
 const MANY: usize = 256 << 10;
 const COUNT: u64 = 1_000_000;
@@ -21,7 +21,7 @@ pub(crate) fn measure(target: &Target) -> super::Result<()> {
     of_memory("2 MiB", target, words, <&[_; MANY]>::try_from(&words[..MANY])?)
 }
 
-/// How long one takes, of many, in ns.
+/// Returns the time of one of many accesses, in ns.
 fn time(all: impl FnOnce() -> Result<u64>) -> Result<f64> {
     let start = clock::instant();
     std::hint::black_box(all()?);
@@ -72,7 +72,8 @@ fn of_memory<const N: usize>(
     Ok(())
 }
 
-/// Where access number `i` of a stream goes: through few words one after the other, through many in any order.
+/// Returns the index of access number `i` of a stream: in order through few words, in any order
+/// through many.
 #[inline(always)]
 fn place<const N: usize>(i: u64) -> usize {
     if N == FEW {
@@ -82,19 +83,19 @@ fn place<const N: usize>(i: u64) -> usize {
     }
 }
 
-/// The number that follows `x`, and says where to write.
+/// Returns the successor of `x` in a pseudo-random sequence; [`of`] maps it to an index.
 #[inline(always)]
 fn next(x: u64) -> u64 {
     x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407)
 }
 
-/// Where it says.
+/// Returns the index to which `x` maps.
 #[inline(always)]
 fn of<const N: usize>(x: u64) -> usize {
     (x >> 40) as usize % N
 }
 
-/// Keeps a loop as it is: code that the compiler cannot see into, and that is empty.
+/// Keeps the compiler from unrolling a loop: opaque code that does nothing.
 #[inline(always)]
 fn unroll_no_more() {
     std::hint::black_box(());

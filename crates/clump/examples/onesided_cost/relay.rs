@@ -1,4 +1,5 @@
-//! A lock of one node that ranks of others hand to each other, beside a message between two of those.
+//! A lock of one node that ranks of others pass to each other, beside a message between two of
+//! those.
 
 use super::{Result, median};
 use clump::am::{Dest, Endpoint, Handler, Tag};
@@ -10,12 +11,14 @@ use std::rc::Rc;
 const TAG: Tag = Tag(0x72_656c_6179);
 const PING: Handler = Handler(1);
 const PONG: Handler = Handler(2);
-/// How long the lock is held, in us: from less than it takes to learn who is next to more than it takes to fall asleep.
+/// Times that the lock is held, in us: from less than it takes to learn the successor to more than
+/// it takes to fall asleep.
 const HELD: [u64; 4] = [0, 50, 100, 300];
 const TURNS: u32 = 500;
 const BLOCKS: usize = 7;
 
-/// Blocks of messages and of turns, one after the other, so that whatever else the machine does meets both.
+/// Measures blocks of messages and of turns alternately, so that other load on the machine affects
+/// both.
 pub(crate) fn measure(cl: &clump::Clump, rma: &Rma) -> Result<()> {
     let endpoint = Endpoint::open(cl, TAG)?;
     let seen = Rc::new(Cell::new(0_u64));
@@ -62,7 +65,7 @@ fn middle(mut all: Vec<f64>) -> f64 {
     all[all.len() / 2]
 }
 
-/// Half of there and back, in us.
+/// Returns half of a round trip, in us.
 fn one_way(endpoint: &Endpoint, next: Dest, seen: &Cell<u64>) -> Result<f64> {
     let mut number = seen.get();
     let there_and_back = median(1000, || {
@@ -73,13 +76,13 @@ fn one_way(endpoint: &Endpoint, next: Dest, seen: &Cell<u64>) -> Result<f64> {
     Ok(there_and_back / 2.0)
 }
 
-/// Gives the time from one rank to the next, in us: half of the turns take no longer.
+/// Returns the time from one rank to the next, in us: half of the turns take no longer.
 fn contend(lock: &Lock, held_ns: u64) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..TURNS {
         let mut guard = lock.acquire()?;
         let now = clock::now_ns();
-        // The word says when the lock was given back; ranks of one machine have one clock.
+        // The word holds the time of release; ranks of one machine have one clock.
         if guard.word() != 0 {
             times.push(now.saturating_sub(guard.word()) as f64 / 1e3);
         }
