@@ -73,8 +73,30 @@ extern "C" fn icount_request_medium_64(ep: &Endpoint, dest: Dest, data: &[u8; 64
     let _ = black_box(ep.request_bulk(dest, SINK, data, &[]));
 }
 
-/// Measures a short request and its reply through two stacks, with checksums, over a hub in this
-/// process (whose cost is in it: about a seventh).
+/// A short request of an endpoint to itself: sent, and handled by the poll that belongs to sending.
+#[inline(never)]
+extern "C" fn icount_self_request(ep: &Endpoint, dest: Dest, i: u64) {
+    black_box(10u8);
+    let _ = black_box(ep.request(dest, SINK, &[i, i]));
+}
+
+/// The same, and its reply, handled too.
+#[inline(never)]
+extern "C" fn icount_self_round_trip(ep: &Endpoint, dest: Dest, i: u64) {
+    black_box(11u8);
+    let _ = black_box(ep.request(dest, ASK, &[i, i]));
+    let _ = black_box(ep.poll());
+}
+
+/// A short request to another endpoint, and the poll that belongs to sending.
+#[inline(never)]
+extern "C" fn icount_request_and_poll(ep: &Endpoint, dest: Dest, i: u64) {
+    black_box(12u8);
+    let _ = black_box(ep.request(dest, SINK, &[i, i]));
+}
+
+/// A short request and its reply through two stacks, with checksums, over a hub in this process (whose
+/// cost is in it: about a seventh).
 #[inline(never)]
 extern "C" fn icount_network_round_trip(pair: &mut Pair, i: u64) {
     black_box(9u8);

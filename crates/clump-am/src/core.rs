@@ -225,9 +225,10 @@ impl Core {
             self.handler_context.counters().bump(Counter::LaneClaims);
         }
         let (remote, tag, unchecked) = (remote_flow, tag.0, false);
-        let peer = MappedPeer { name, tag, path, remote, reply_lane, unchecked, released: false };
-        // A request that a handler deferred to a removed entry must not reach the entry's
-        // successor.
+        let hot_at = 0;
+        let peer =
+            MappedPeer { name, tag, path, hot_at, remote, reply_lane, unchecked, released: false };
+        // What a handler has deferred to an entry that is gone must not reach the next.
         let is_free =
             |at: &usize| self.peers[*at].is_none() && !self.has_deferred(Dest(*at as u32));
         let free = (0..self.peers.len()).find(is_free).unwrap_or(self.peers.len());
@@ -302,35 +303,7 @@ impl Core {
         entry.map_or(0, |peer| peer.name.rank())
     }
 
-    /// Makes one attempt to send a short message; tells if there is no room. Budget of the fast
-    /// path: five checks, the stores of one slot, one load of the receiver's state, two counters.
-    #[inline(always)]
-    pub(crate) fn attempt_short(
-        &mut self,
-        dest: Dest,
-        handler: Handler,
-        words: &[u64],
-    ) -> Result<SendAttempt> {
-        if words.len() <= INLINE
-            && handler.0 != 0
-            && let Some(Some(peer)) = self.peers.get_mut(dest.0 as usize)
-            && let Some(path) = peer.path.as_mut().filter(|path| path.admits(peer.tag))
-        {
-            peer.unchecked = true;
-            if path.push(Header::short(handler.0, words.len()), words).is_ok() {
-                let counters = self.handler_context.counters();
-                counters.bump(Counter::RequestShortSent);
-                counters.add(Counter::RequestShortSentBytes, words.len() as u64 * 8);
-                return Ok(SendAttempt::Sent);
-            }
-        }
-        if words.len() > MAX_ARGUMENTS {
-            return Err(ErrorKind::TooManyWords(words.len()).into());
-        }
-        self.attempt(dest, handler, words, Body::Short)
-    }
-
-    /// Makes one attempt to send up to [`MAX_CARRIED`] words; tells if there is no room.
+    /// Sends once, or says that there is no room. Up to [`MAX_CARRIED`] words.
     #[inline(never)]
     pub(crate) fn attempt(
         &mut self,
@@ -488,8 +461,8 @@ impl Core {
         self.send_stashed();
         self.inbox.close();
         self.close_remotely();
-        // Either the target reads the rest and frees the lane, or it never will.
-        for path in self.peers.iter().flatten().filter_map(|peer| peer.path.as_ref()) {
+        // Either the target reads what is left and frees the lane, or it never will.
+        for path in self.peers.iter().flatten().filter_map(|peer| peer.path.get()) {
             path.retire();
             path.abandon();
         }

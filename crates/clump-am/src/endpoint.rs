@@ -255,11 +255,9 @@ impl<H: Ownership> Endpoint<H> {
         self.hold.core()?.export(bytes)
     }
 
-    /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no
-    /// room (polling meanwhile), until the rank's send timeout at most.
-    ///
-    /// # Errors
-    /// The table has no such destination; more than eight words; as for [`Endpoint::poll_until`].
+    /// Sends a short request: up to eight words to `handler` at `dest`. Blocks while there is no room
+    /// (polling meanwhile), at most as long as the rank's patience lasts. Polls once: a request to this
+    /// endpoint itself may have been handled when this returns.
     #[inline(always)]
     pub fn request(&self, dest: Dest, handler: Handler, words: &[u64]) -> Result<()> {
         let mut core = self.hold.core()?;

@@ -18,9 +18,10 @@ pub struct Tag(pub u64);
 pub(crate) struct MappedPeer {
     pub(crate) name: Name,
     pub(crate) tag: u64,
-    /// `None` if the name leads to no endpoint of this node.
-    pub(crate) path: Option<Path>,
-    /// The flow to an endpoint of another node.
+    pub(crate) path: PeerPath,
+    /// Where the lane of an endpoint to itself was last among the hot ones.
+    pub(crate) hot_at: usize,
+    /// The way to an endpoint of another node.
     pub(crate) remote: Option<FlowId>,
     pub(crate) reply_lane: Option<usize>,
     /// True if requests were sent since the last check for the peer's death or close.

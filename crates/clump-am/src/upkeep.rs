@@ -232,10 +232,10 @@ impl Core {
         let mut at = 0;
         while at < self.retiring.len() {
             let peer = &mut self.retiring[at];
-            let gone = peer.path.as_ref().is_none_or(|p| p.openness() != Openness::Open);
-            let done = gone || peer.path.as_ref().is_none_or(Path::is_released);
-            // Replies were published before the release. A poll between the two checks reads them, or
-            // their doorbell, processed now, reveals them.
+            let gone = peer.path.get().is_none_or(|p| p.openness() != Openness::Open);
+            let done = gone || peer.path.get().is_none_or(Path::is_released);
+            // Replies were published before the release; a poll between the two looks reads them, or
+            // their bell, answered now, shows them.
             let seen_before = std::mem::replace(&mut peer.released, done && !peer.unchecked);
             if seen_before {
                 self.inbox.process_doorbells()?;

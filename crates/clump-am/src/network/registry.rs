@@ -82,7 +82,7 @@ impl Registry {
     }
 }
 
-/// The stack's view of a [`Registry`], with a copy of the entries that needs no lock.
+/// See [`Registry::endpoints`].
 #[derive(Debug)]
 pub(crate) struct RankEndpoints {
     registry: Arc<Registry>,
