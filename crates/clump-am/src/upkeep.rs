@@ -234,8 +234,8 @@ impl Core {
             let peer = &mut self.retiring[at];
             let gone = peer.path.as_ref().is_none_or(|p| p.openness() != Openness::Open);
             let done = gone || peer.path.as_ref().is_none_or(Path::is_released);
-            // Replies were published before the release. A poll between the two checks reads them, or
-            // their doorbell, processed now, reveals them.
+            // Replies were published before the release. A poll between the two checks reads them,
+            // or their doorbell, processed now, reveals them.
             let seen_before = std::mem::replace(&mut peer.released, done && !peer.unchecked);
             if seen_before {
                 self.inbox.process_doorbells()?;
