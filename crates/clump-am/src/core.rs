@@ -30,7 +30,7 @@ pub(crate) struct Deferred {
     pub(crate) handler: Handler,
     pub(crate) words: Vec<u64>,
     pub(crate) payload: Option<Vec<u8>>,
-    /// Offset of a long request's deposit, and how much of it has been sent towards another node.
+    /// Offset of a long request's deposit, and how much of it has been packed for another node.
     pub(crate) deposit: Option<(u64, Cell<Progress>)>,
     /// Time at which it first found no room, in ns; zero before.
     pub(crate) since: u64,
@@ -98,12 +98,12 @@ impl HandlerContext {
 pub(crate) enum Body<'a> {
     Short,
     Medium(&'a [u8]),
-    /// Offset, bytes, and how much of them has been sent towards another node.
+    /// Offset, bytes, and how much of them has been packed for another node.
     Long(u64, &'a [u8], &'a Cell<Progress>),
 }
 
 impl Body<'_> {
-    /// Returns true if a fragment of it has been sent.
+    /// Returns true if a fragment of it has been packed.
     pub(crate) fn is_begun(&self) -> bool {
         matches!(self, Body::Long(_, _, progress) if progress.get() != Progress::default())
     }

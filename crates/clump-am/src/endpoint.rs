@@ -330,7 +330,7 @@ impl<H: Ownership> Endpoint<H> {
     ///
     /// # Errors
     /// As for [`Endpoint::request`]. If a handler that runs while this waits for room fails, a
-    /// payload that is partly sent is still sent whole, and then the error returned.
+    /// payload that is partly packed is still sent whole, and then the error returned.
     pub fn request_long(
         &self,
         dest: Dest,
@@ -354,7 +354,7 @@ impl<H: Ownership> Endpoint<H> {
         match (sent, polled) {
             (SendAttempt::Full, Ok(_)) => self.send_slowly(dest, handler, words, body),
             (SendAttempt::Full, Err(error)) if body.is_begun() => {
-                // A partly sent payload has to be sent whole: an ordered flow would wait for it.
+                // A partly packed payload has to be sent whole: an ordered flow would wait for it.
                 self.send_slowly(dest, handler, words, body)?;
                 Err(error)
             }

@@ -308,7 +308,7 @@ impl<'a> BorrowedEndpoint<'a> {
         match polled {
             Ok(_) => send_slowly(&endpoint_cell, bundle, &context, message),
             Err(error) if body.is_begun() => {
-                // A partly sent payload has to be sent whole: an ordered flow would wait for it.
+                // A partly packed payload has to be sent whole: an ordered flow would wait for it.
                 send_slowly(&endpoint_cell, bundle, &context, message)?;
                 Err(error)
             }
@@ -316,7 +316,7 @@ impl<'a> BorrowedEndpoint<'a> {
         }
     }
 
-    /// Sends if there is room now. Does not poll. If a long payload is partly sent, the rest is
+    /// Sends if there is room now. Does not poll. If a long payload is partly packed, the rest is
     /// copied, and sent by later polls; until then there is no room for another one.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ pub(crate) struct Outgoing<'a> {
 /// meanwhile. If there is no room until the rank's send timeout, the message is returned.
 ///
 /// # Errors
-/// Polling finds an error. If a handler fails, a payload that is partly sent is still sent whole.
+/// Polling finds an error. If a handler fails, a payload that is partly packed is still sent whole.
 #[cold]
 pub(crate) fn send_slowly<H: Ownership>(
     hold: &H,
@@ -42,7 +42,7 @@ pub(crate) fn send_slowly<H: Ownership>(
         }
         let waited = u128::from(clock::now_ns() - started);
         let mut core = hold.core()?;
-        // A partly sent payload is on its way, and has to be sent whole.
+        // A partly packed payload is on its way, and has to be sent whole.
         if send_timeout.is_some_and(|p| waited > p.as_nanos()) && !body.is_begun() {
             core.return_to_sender(dest, Reason::Congestion, handler, words, body);
             sent = true;

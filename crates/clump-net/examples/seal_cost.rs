@@ -1,7 +1,7 @@
-//! What protecting a packet costs: ns to seal, open and check one, by size of its body.
+//! Measures the cost of protecting a packet: ns to seal, open and check one, by size of its body.
 //!
-//! `cargo run --release -p clump-net --example seal_cost`; about two seconds. The head is a header with
-//! one word of selective acks. Medians of interleaved slices.
+//! `cargo run --release -p clump-net --example seal_cost`; about two seconds. The head is a header
+//! with one word of selective acks. Medians of interleaved slices.
 
 use clump_net::seal::{JobKey, KeyError};
 use clump_os::clock::now_ns;

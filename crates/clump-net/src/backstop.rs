@@ -183,7 +183,7 @@ impl Backstop {
         Self { shared: Arc::new(shared), backstop: Mutex::new(None) }
     }
 
-    /// The stack, for everything rare.
+    /// Locks the stack, for everything rare.
     #[inline]
     pub fn stack(&self) -> SpinMutexGuard<'_, TimedStack> {
         self.shared.stack()

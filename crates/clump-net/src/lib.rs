@@ -1,7 +1,7 @@
 //! The network interface of a process: it transports messages between nodes.
 //!
-//! Layer 2: endpoints (`clump-am`), agents and the simulator use it; it packs messages into the units of
-//! a `clump-proto` channel per peer, seals them, and sends them through a `clump-driver`.
+//! Layer 2: endpoints (`clump-am`), agents and the simulator use it; it packs messages into the
+//! units of a `clump-proto` channel per peer, seals them, and sends them through a `clump-driver`.
 //!
 //! Types to know: [`Stack`] (one driver and everything that goes through it, pure but for the
 //! driver), [`Backstop`] (a rank's stack, shared by its threads), [`EndpointTable`] (a stack's

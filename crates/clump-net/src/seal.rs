@@ -6,21 +6,23 @@
 //! links that no attacker reaches, CRC-32C (RFC 3720, B.4) guards against damage only.
 //!
 //! ```text
-//! job key, 32 random bytes --HKDF-SHA256 (RFC 5869)--> a key for each (source, source epoch, target)
-//! nonce: 4 zero bytes | packet number, 8 bytes, little endian
+//! job key, 32 random bytes --HKDF-SHA256 (RFC 5869)--> a key for each (source, source epoch,
+//! target) nonce: 4 zero bytes | packet number, 8 bytes, little endian
 //! ```
-//! A direction has a key of its own, so both sides count from the same number without ever using a nonce
-//! twice; so has an epoch, because a stack that starts again counts from the beginning. AES-GCM and not a
-//! bare authenticator: through ring it is the cheaper of the two from 256 bytes up.
+//! A direction has a key of its own, so both sides count from the same number without ever using a
+//! nonce twice; so has an epoch, because a stack that starts again counts from the beginning.
+//! AES-GCM and not a bare authenticator: through ring it is the cheaper of the two from 256 bytes
+//! up.
 //!
 //! Cost (`examples/seal_cost.rs`, virtual AMD EPYC, ns for a body of 64 B / 1400 B / 60 KiB): seal
-//! 160 / 430 / 10600, open 170 / 460 / 10800, checksum 32 / 145 / 3000. Of the 160, about 65 are ring's for
-//! an empty packet, 10 go into each 16 bytes of the head, 3 into the registers. Lengths of head and body
-//! that are multiples of 16 save about 25 each.
+//! 160 / 430 / 10600, open 170 / 460 / 10800, checksum 32 / 145 / 3000. Of the 160, about 65 are
+//! ring's for an empty packet, 10 go into each 16 bytes of the head, 3 into the registers. Lengths
+//! of head and body that are multiples of 16 save about 25 each.
 //!
 //! # Invariants
-//! 1. Keys and all that they can be computed from live in [`Secret`]s: no core dump, log or debug output
-//!    shows them, and nothing of them stays on the stack or in vector registers after a call.
+//! 1. Keys and all that they can be computed from live in [`Secret`]s: no core dump, log or debug
+//!    output shows them, and nothing of them stays on the stack or in vector registers after a
+//!    call.
 //! 2. A key encrypts under each number at most once. The caller ensures this: numbers of a path
 //!    only grow.
 //! 3. [`Opener::open`] of a packet that was changed anywhere gives `None`, does not panic, and

@@ -33,41 +33,43 @@ use std::net::SocketAddr;
 
 /// Endpoints of one owner.
 pub const ENDPOINTS: usize = 32;
-/// Bytes that may wait to be sent to a peer before requests find no room; replies get twice that.
+/// Bytes that may wait to be sent to a peer before requests find no room; replies may use twice
+/// that.
 const MAX_WAITING: usize = 256 << 10;
-/// A message waits at most this long for others to share its packet, while others keep coming: a packet
-/// costs either side some microseconds.
+/// Longest time that a message waits for others to share its packet, while others keep coming: a
+/// packet costs either side some microseconds.
 const COALESCE_NS: Nanos = 100_000;
-/// A message that comes so soon after a packet waits whether others follow: less than a round trip, more
-/// than it takes to send a packet.
+/// A message that comes so soon after a packet waits for others to follow: less than a round trip,
+/// more than it takes to send a packet.
 const FLOOD_NS: Nanos = 2_500;
-/// Datagram that nearly every path carries, and so the length that is packed for at first: 1500 bytes less IPv4 and
-/// UDP headers. What every path carries is the channel's base.
+/// Length of a datagram that nearly every path carries, and therefore the first length used: 1500
+/// bytes less IPv4 and UDP headers. The channel's base is the length that every path carries.
 const USUAL_DATAGRAM: usize = 1472;
-/// Bytes of buffers kept for reuse beyond what is under way, unless the program says otherwise (ADR 22).
+/// Bytes of buffers kept for reuse beyond those in flight, unless the program sets another value
+/// (ADR 22).
 const SPARE: usize = 8 << 20;
 
 /// Another stack of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerAddress {
-    /// Its number: a rank's, or a network interface's, which are numbered behind the ranks.
+    /// Its number: a rank's, or a network interface's, which are numbered after the ranks.
     pub id: u32,
-    /// Where its packets go.
+    /// The address that its packets are sent to.
     pub address: SocketAddr,
     /// Its incarnation.
     pub epoch: u32,
 }
 
-/// What a stack is made of.
+/// Configuration of a stack.
 #[derive(Debug, Clone)]
 pub struct StackConfig {
     /// Number of this stack.
     pub me: u32,
     /// Its incarnation.
     pub epoch: u32,
-    /// How packets are protected.
+    /// Protection of packets.
     pub security: Security,
-    /// Of each channel.
+    /// Configuration of each channel.
     pub channel: clump_proto::Config,
     /// Bytes of requests from one endpoint that another may have unconsumed.
     pub credit_bytes: u64,
@@ -75,7 +77,7 @@ pub struct StackConfig {
     pub peers: Vec<PeerAddress>,
 }
 
-/// What became of a message.
+/// Result of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Pushed {
@@ -90,7 +92,7 @@ pub enum Pushed {
 /// A request, but for its payload.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Between which endpoints.
+    /// Sending and receiving endpoint.
     pub flow: FlowId,
     /// The right to send there.
     pub tag: u64,
@@ -98,36 +100,37 @@ pub struct Request<'a> {
     pub kind: FrameKind,
     /// The handler that is to run.
     pub handler: u8,
-    /// The words; of a long message, offset and length first.
+    /// The words; those of a long message begin with offset and length.
     pub words: &'a [u64],
 }
 
-/// What a stack keeps for a peer that it talks to.
+/// State that a stack keeps for a peer that it communicates with.
 #[derive(Debug)]
 pub(crate) struct PeerConnection {
     channel: Channel,
     outbox: Outbox,
     /// Length of datagrams that the outbox packs for.
     datagram: usize,
-    /// Of those what is no body of a unit.
+    /// Bytes of a datagram that are not the body of a unit.
     overhead: usize,
-    /// And the longest that it ever packed for.
+    /// Longest datagram that the outbox ever packed for.
     longest: usize,
-    /// That its path carries less than before has been told.
+    /// True once it was reported that the path carries less than before.
     told_narrow: bool,
     unit_fragments: UnitFragments,
     assembly: Reassembly,
     order_in: OrderedMessages,
     next_order: u64,
-    /// When a packet last went out.
+    /// Time at which a packet last went out.
     sent_at: Nanos,
-    /// Until then data leaves room for control messages at the other end.
+    /// Until this time, data leaves room for control messages at the receiver.
     control_until: Nanos,
-    /// When the open unit got its first frame.
+    /// Time at which the open unit got its first frame.
     opened_at: Nanos,
-    /// Bytes that waited when it was looked after last.
+    /// Bytes that waited when it was last serviced.
     looked_at: usize,
-    /// Something happened to it that [`Stack::service`] looks after, and it is listed for that.
+    /// True if something happened to it that [`Stack::service`] has to handle; `listed`: it is in
+    /// the list for that.
     touched: bool,
     listed: bool,
 }
@@ -143,7 +146,7 @@ struct Peer {
     close_handshake: CloseHandshake,
 }
 
-/// See the module.
+/// One driver, a channel to each peer, and the queued messages of its owner's endpoints.
 pub struct Stack {
     config: StackConfig,
     job: u32,
@@ -153,27 +156,27 @@ pub struct Stack {
     flows: Flows,
     queued: Vec<VecDeque<QueuedMessage>>,
     mailed: u32,
-    /// When the driver was last asked for packets.
+    /// Time at which the driver was last polled for packets.
     looked_at: Nanos,
     closed: bool,
-    /// Peers whose conduits want attention.
+    /// Peers whose connections need service.
     touched: Vec<u32>,
-    /// Peers that there is a conduit to.
+    /// Peers that there is a connection to.
     talking: Vec<u32>,
-    /// Bytes of buffers beyond what is under way.
+    /// Bytes of buffers kept beyond those in flight.
     spare: usize,
-    /// No timer is due before.
+    /// No timer is due before this time.
     due_at: Nanos,
     arena: Arena,
     stats: Stats,
-    /// The driver has several paths, and is told what is genuine.
+    /// True if the driver has several paths, and is told which datagrams are authentic.
     many_paths: bool,
-    /// How much the body of a packet may hold, less its trailer, for a given datagram.
+    /// Bytes of a datagram that are not the body of its packet: header and trailer.
     overhead: usize,
 }
 
 impl Peer {
-    /// Whether it is talked to, and not lost.
+    /// Returns true if there is a connection, and the peer is not lost.
     fn is_open(&self) -> bool {
         self.connection.is_some() && self.lost.is_none()
     }
@@ -186,7 +189,7 @@ impl std::fmt::Debug for Stack {
 }
 
 impl Stack {
-    /// A stack over `driver`, for the endpoints behind `doors`.
+    /// Creates a stack over `driver`, for the endpoints behind `endpoints`.
     ///
     /// # Errors
     /// The keys cannot be made.
@@ -242,18 +245,18 @@ impl Stack {
         })
     }
 
-    /// The driver, for what only it knows.
+    /// Returns the driver, for everything that only it knows.
     pub fn driver(&self) -> &dyn Driver {
         &*self.driver
     }
 
-    /// When the driver was last asked for packets.
+    /// Returns the time at which the driver was last polled for packets.
     #[inline]
     pub fn polled_at(&self) -> Nanos {
         self.looked_at
     }
 
-    /// Opens the way between two endpoints; the same way again when it is open.
+    /// Opens the flow between two endpoints, or returns the one that is open.
     pub fn open_flow(&mut self, from: u64, to: u64, peer: u32, ordered: bool) -> FlowId {
         self.flows.open(from, to, peer, ordered)
     }
@@ -271,7 +274,7 @@ impl Stack {
         let cost = REQUEST_COST + payload.len() as u64;
         let (peer, ordered) = (flow.peer, flow.ordered);
         if flow.outstanding() + cost > config.credit_bytes && flow.outstanding() != 0 {
-            // What is outstanding may be too little for the peer to report by itself.
+            // The outstanding bytes may be too few for the peer to report by itself.
             self.request_consumption_report(now, request.flow);
             return self.lost(peer).map_or(Pushed::Full, Pushed::Lost);
         }
@@ -287,7 +290,7 @@ impl Stack {
         pushed
     }
 
-    /// Answers a request: a reply, or the request itself on its way back (`FrameKind::Returned`).
+    /// Sends a reply, or a request that is returned (`FrameKind::Returned`).
     #[inline]
     pub fn reply(
         &mut self,
@@ -300,15 +303,16 @@ impl Stack {
         self.answer(now, peer, head, names, body, 2 * MAX_WAITING)
     }
 
-    /// Tells the endpoint `to` how many bytes of its requests `from` has consumed, ever.
+    /// Tells the endpoint `to` how many bytes of its requests `from` has consumed in all.
     pub fn report(&mut self, now: impl Fn() -> Nanos, peer: u32, from: u64, to: u64, total: u64) {
         self.stats.credits_sent += 1;
         self.reply_anyway(&now, peer, (FrameKind::Credit, 0), (from, to), (&[total], &[]));
-        // Its sender may have nothing else to wait for.
+        // The sender of the requests may wait for nothing else.
         self.kick(now(), peer, true);
     }
 
-    /// Whether something on a flow is not known to be consumed; then its peer has been asked to report.
+    /// Returns true if something sent on a flow is not known to be consumed; its peer has then been
+    /// asked to report.
     pub fn request_consumption_report(&mut self, now: impl Fn() -> Nanos, flow: FlowId) -> bool {
         let Some(flow) = self.flows.get_mut(flow).filter(|flow| flow.outstanding() != 0) else {
             return false;
@@ -320,8 +324,8 @@ impl Stack {
         true
     }
 
-    /// Answers even when there is no room: what is bounded by the peer's own requests, and the last
-    /// words of an endpoint. A peer that is lost needs to know nothing.
+    /// Sends a reply even if there is no room: for messages whose number is bounded by the peer's
+    /// own requests, and those of a closing endpoint. Nothing is sent to a lost peer.
     pub fn reply_anyway(
         &mut self,
         now: impl Fn() -> Nanos,
@@ -392,7 +396,7 @@ impl Stack {
         Pushed::Accepted
     }
 
-    /// Why a peer takes nothing any more.
+    /// Returns the reason for which a peer accepts nothing any more, if it is lost.
     fn lost(&self, peer: u32) -> Option<Refusal> {
         match self.peers.get(peer as usize) {
             Some(Some(peer)) => peer.lost,
@@ -400,7 +404,7 @@ impl Stack {
         }
     }
 
-    /// What is kept for `peer`, made when it is needed first.
+    /// Returns the connection to `peer`, opened on first use.
     fn connection(&mut self, now: Nanos, peer: u32) -> Option<&mut PeerConnection> {
         let overhead = self.overhead;
         let known = self.peers.get_mut(peer as usize)?.as_mut()?;
@@ -410,7 +414,8 @@ impl Stack {
             let mut config = self.config.channel.clone();
             config.base_datagram_bytes = most.min(config.base_datagram_bytes);
             config.first_datagram_bytes = most.min(USUAL_DATAGRAM);
-            // An interface that carries less than usual may carry more one day; until then it refuses such probes.
+            // An interface that carries less than usual now may carry more later; until then it
+            // refuses such probes.
             let reach = most.max(USUAL_DATAGRAM);
             config.datagram_candidates.retain(|&bytes| bytes <= reach && bytes != most);
             let longer = config.datagram_candidates.partition_point(|&bytes| bytes < most);
@@ -443,15 +448,16 @@ impl Stack {
         self.peers.get_mut(peer as usize)?.as_mut()?.connection.as_deref_mut()
     }
 
-    /// For all peers together: bytes of buffers that may be kept for reuse beyond what has been under way at one time. Long
-    /// streams are faster with some; programs that count their memory set 0.
+    /// Sets the bytes of buffers that may be kept for reuse beyond those in flight at one time, for
+    /// all peers together. Long streams are faster with some; programs that count their memory set
+    /// 0.
     pub fn set_spare(&mut self, bytes: usize) {
         self.spare = bytes;
         self.share();
     }
 
-    /// What the socket can hold is shared by all channels, so that eight senders at once do not
-    /// overrun it, and so are buffers.
+    /// Shares the socket's receive buffer among all channels, so that eight senders at once do not
+    /// overrun it, and likewise the buffers kept for reuse.
     fn share(&mut self) {
         let connections = self.talking.len().max(1);
         let (buffer, spare) =
@@ -465,7 +471,7 @@ impl Stack {
         }
     }
 
-    /// Endpoints that were sent mail since the last call, as bits.
+    /// Takes the endpoints for which messages were queued since the last call, as bits.
     pub fn take_mailed(&mut self) -> u32 {
         std::mem::take(&mut self.mailed)
     }

@@ -1,4 +1,4 @@
-//! What a stack has done and met, counted.
+//! Counters of a stack's work and of the errors it met.
 
 /// Counts since the stack was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

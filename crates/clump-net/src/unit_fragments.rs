@@ -1,14 +1,16 @@
-//! Units that arrive in slices, because they were made when their path carried more than it does now.
+//! Units that arrive in fragments, because they were made when their path carried more than it does
+//! now.
 //!
-//! Pure. Slices come in any order, more than once, and cut anew when the path has changed again.
+//! Pure. Fragments come in any order, more than once, and with other boundaries once the path has
+//! changed again.
 
 use clump_wire::UnitFragment;
 use std::collections::BTreeMap;
 
-/// Bytes of units that may be in the making; slices of others are dropped, and sent again.
+/// Bytes of units that may be incomplete; fragments of others are dropped, and retransmitted.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
-/// See the module.
+/// Incomplete units of one peer, reassembled from fragments.
 #[derive(Debug, Default)]
 pub(crate) struct UnitFragments {
     units: BTreeMap<u64, Partial>,
@@ -19,12 +21,12 @@ pub(crate) struct UnitFragments {
 #[derive(Debug)]
 struct Partial {
     bytes: Vec<u8>,
-    /// Where what has arrived begins, and where it ends; apart from each other.
+    /// Begin and end of the ranges that have arrived; they do not touch.
     arrived: BTreeMap<usize, usize>,
 }
 
 impl UnitFragments {
-    /// Takes in a slice; gives the unit when that was the last.
+    /// Handles a fragment; returns the unit once that is whole.
     pub(crate) fn take(
         &mut self,
         unit: u64,
@@ -48,7 +50,7 @@ impl UnitFragments {
         self.forget(unit)
     }
 
-    /// Drops what is there of units that nobody needs any more.
+    /// Drops the fragments of units that are not needed any more.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(u64) -> bool) {
         let Self { units, bytes } = self;
         units.retain(|&unit, partial| {
@@ -64,20 +66,20 @@ impl UnitFragments {
         Some(partial.bytes)
     }
 
-    /// Bytes that are kept.
+    /// Returns the bytes kept.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
 impl Partial {
-    /// A slice that does not fit what its unit was said to be is left out: its sender's fault.
+    /// Adds a fragment. One that lies outside of the announced unit is ignored: its sender's fault.
     fn put(&mut self, begin: usize, part: &[u8]) {
         let end = begin + part.len();
         let Some(place) = self.bytes.get_mut(begin..end) else { return };
         place.copy_from_slice(part);
         let (mut begin, mut end) = (begin, end);
-        // Joined with whatever it touches.
+        // Merged with every range that it touches.
         while let Some((&from, &to)) = self.arrived.range(..=end).next_back()
             && to >= begin
         {
@@ -106,8 +108,8 @@ mod tests {
     }
 
     proptest! {
-        /// However units are cut, and in whichever order and how often slices come: each unit comes once, as
-        /// soon as it is covered, unaltered.
+        /// However units are cut, and in whichever order and how often fragments come: each unit
+        /// comes once, as soon as it is complete, unaltered.
         #[test]
         fn units_are_joined_when_they_are_covered(
             totals in prop::collection::vec(1usize..5000, 1..4),
@@ -128,13 +130,13 @@ mod tests {
                     prop_assert_eq!(got.is_some(), whole);
                     prop_assert!(got.is_none_or(|got| got == unit(total)));
                 } else {
-                    // What came again begins anew: the channel keeps such away.
+                    // A repeated fragment begins the unit anew: the channel keeps such away.
                     unit_fragments.retain(|kept| kept != number as u64);
                 }
             }
         }
 
-        /// Whatever a peer cuts: no panic, and memory is bounded.
+        /// Any fragments of a peer: no panic, and memory is bounded.
         #[test]
         fn nonsense_costs_no_more_than_it_may(
             picks in prop::collection::vec((0u64..4, any::<u32>(), any::<u32>(), 0usize..3000), 0..100),

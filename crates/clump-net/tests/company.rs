@@ -1,4 +1,5 @@
-//! Full packets that wait for others, so that one call of the driver sends them all, in virtual time.
+//! Full packets that wait for others, so that one call of the driver sends them all, in virtual
+//! time.
 
 mod pair;
 
@@ -22,7 +23,7 @@ fn full_packets_go_together_while_others_are_under_way() {
     // Payload, word and head of each are 120 bytes.
     assert!((16_000..18_500).contains(&(count * 120)), "{count} messages waited for each other");
     assert!(sent(&pair) > 10, "and all that is full went");
-    // What is less than that goes when time passes, or nobody adds to it.
+    // A smaller batch is sent when time passes, or when no messages are added.
     for more in 0..40 {
         assert_eq!(pair.send(flow, &[count + more], &[1; 100]), Pushed::Accepted);
     }

@@ -1,4 +1,4 @@
-//! Units of which only the encrypted packet is kept, in virtual time: sent again, and given back.
+//! Units of which only the encrypted packet is kept, in virtual time: retransmitted, and returned.
 
 mod pair;
 
@@ -8,7 +8,7 @@ use clump_wire::{Packet, Security};
 use pair::Pair;
 use std::collections::HashSet;
 
-/// Bytes that no two units have alike.
+/// Returns bytes that are different in any two units.
 fn payload(bytes: u32) -> Vec<u8> {
     (0..bytes).map(|at| (at ^ (at >> 8).wrapping_mul(31)) as u8).collect()
 }

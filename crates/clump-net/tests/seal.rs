@@ -1,4 +1,4 @@
-//! Sealing and opening as a peer and an attacker see them: what was sealed opens, anything else does not.
+//! Sealing and opening as a peer and an attacker see them: sealed packets open, all others do not.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
@@ -17,7 +17,7 @@ fn path(security: Security, from: u32, epoch: u32, to: u32) -> (Sealer, Opener) 
     (job.sealer(security, from, epoch, to).unwrap(), job.opener(security, from, epoch, to).unwrap())
 }
 
-/// Body and tag as they lie in a datagram.
+/// Seals a body; returns body and tag as they lie in a datagram.
 fn seal(sealer: &Sealer, number: u64, head: &[u8], body: &[u8]) -> Vec<u8> {
     let mut sealed = [body, &vec![0; sealer.tag_bytes()]].concat();
     let (body, tag) = sealed.split_at_mut(body.len());
@@ -29,7 +29,8 @@ fn securities() -> impl Strategy<Value = Security> {
     prop::sample::select(BOTH.to_vec())
 }
 
-/// Heads with 0 to 4 words of selective acks, bodies of all lengths about the cipher's blocks.
+/// Generates heads with 0 to 4 words of selective acks, and bodies of all lengths about the
+/// cipher's blocks.
 fn packets() -> impl Strategy<Value = (u64, Vec<u8>, Vec<u8>)> {
     let head = (0..5_usize)
         .prop_flat_map(|words| prop::collection::vec(any::<u8>(), HEADER_BYTES + 8 * words));
@@ -118,7 +119,8 @@ fn a_packet_opens_on_its_own_path_only() {
     let foreign = job(2).opener(Security::Aead, 10, 20, 30).unwrap();
     assert!(foreign.open(1, b"head", &mut sealed.clone()).is_none());
     assert!(opener.open(1, b"head", &mut sealed.clone()).is_some());
-    // A packet that is only checked is no packet where they are encrypted, nor the other way round.
+    // A packet with a mere checksum is refused where packets are encrypted, and the other way
+    // round.
     let (checked, checker) = path(Security::Crc, 10, 20, 30);
     let mut unsealed = seal(&checked, 1, b"head", &[1; 100]);
     assert!(opener.open(1, b"head", &mut unsealed).is_none());
@@ -163,7 +165,7 @@ fn the_key_is_taken_and_not_shown() {
     assert_eq!(shown, format!("JobKey {{ extracted: Secret(..), tag: {} }}", job.job_tag()));
 }
 
-/// What lies in one piece is summed up in one go where it is long: the same sum.
+/// A long contiguous packet is checksummed in one pass: the result is the same.
 #[test]
 fn a_packet_in_one_piece_has_the_same_checksum() {
     let job = job(1);

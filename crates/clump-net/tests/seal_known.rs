@@ -1,4 +1,5 @@
-//! Known answers: `seal_vectors/known.txt`, made by `oracles/seal_vectors.py` with another implementation.
+//! Known answers: `seal_vectors/known.txt`, made by `oracles/seal_vectors.py` with another
+//! implementation.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
@@ -9,7 +10,7 @@ use ring::digest::{SHA256, digest};
 #[path = "seal_vectors/mod.rs"]
 mod vectors;
 
-/// What the oracle fills heads (from 3) and bodies (from 5) with.
+/// Returns the bytes with which the oracle fills heads (from 3) and bodies (from 5).
 fn pattern(bytes: usize, start: usize) -> Vec<u8> {
     (0..bytes).map(|i| (start + 7 * i) as u8).collect()
 }

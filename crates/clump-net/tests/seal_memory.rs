@@ -1,10 +1,10 @@
-//! A process that uses keys does not have them where a core dump would show them.
+//! Keys in use are absent from the memory that a core dump would show.
 //!
-//! The test searches its own memory as the kernel would dump it: every readable mapping whose flags in
-//! smaps lack `dd` (do not dump), more than any `coredump_filter` takes. It looks for the key of the
-//! job, for what HKDF extracts from it, and for all eleven round keys of each path, since each gives its
-//! path's key away. It does not find itself: the file of vectors has keys as text, here they are kept
-//! inverted, and memory is read into a buffer that is no part of the search.
+//! The test searches its own memory as the kernel would dump it: every readable mapping whose flags
+//! in smaps lack `dd` (do not dump), more than any `coredump_filter` takes. It looks for the key of
+//! the job, for what HKDF extracts from it, and for all eleven round keys of each path, since each
+//! gives its path's key away. It does not find itself: the file of vectors has keys as text, here
+//! they are kept inverted, and memory is read into a buffer that is no part of the search.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails that way")]
 
@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 #[path = "seal_vectors/mod.rs"]
 mod vectors;
 
-/// What is looked for.
+/// A byte string to search for.
 struct Needle {
     name: String,
     inverted: Vec<u8>,
@@ -48,7 +48,7 @@ struct Area {
     dumped: bool,
 }
 
-/// The mappings of this process that can be read.
+/// Lists the mappings of this process that can be read.
 fn areas() -> Vec<Area> {
     let mut areas: Vec<Area> = Vec::new();
     for line in std::fs::read_to_string("/proc/self/smaps").unwrap().lines() {
@@ -71,11 +71,11 @@ fn areas() -> Vec<Area> {
 }
 
 const CHUNK: usize = 1 << 20;
-/// So far does a chunk overlap the one before, so that nothing is missed between them.
+/// Overlap of a chunk with the one before, so that nothing is missed between them.
 const OVERLAP: usize = 32;
 
-/// The names of the needles that lie in memory that is dumped, or in memory that is not, once for each
-/// time.
+/// Returns the names of the needles found in memory that is dumped, or in memory that is not, once
+/// for each time.
 fn found(needles: &[Needle], dumped: bool) -> Vec<String> {
     let memory = File::open("/proc/self/mem").unwrap();
     let mut chunk = Secret::<[u8; CHUNK]>::zeroed().unwrap();
@@ -86,7 +86,8 @@ fn found(needles: &[Needle], dumped: bool) -> Vec<String> {
     for area in areas().iter().filter(|area| area.dumped == dumped) {
         let mut at = area.start;
         while at < area.end {
-            // Secrets lie in one area: what is before the buffer, then what is behind it.
+            // Secrets lie in one area: the bytes before the buffer are searched, then those behind
+            // it.
             at = if own.contains(&at) { own.end } else { at };
             let end = if at < own.start { area.end.min(own.start) } else { area.end };
             let bytes = CHUNK.min(end.saturating_sub(at) as usize);
@@ -117,7 +118,8 @@ fn search(memory: &[u8], fresh: usize, needles: &[Needle], mut hit: impl FnMut(&
     }
 }
 
-/// Runs `work` so deep in the stack that searching afterwards does not overwrite what it left there.
+/// Runs `work` so deep in the stack that searching afterwards does not overwrite the bytes it left
+/// there.
 #[inline(never)]
 fn far_below<R>(work: impl FnOnce() -> R) -> R {
     std::hint::black_box(&mut [0_u8; 128 << 10]);

@@ -1,4 +1,4 @@
-//! Stories of paths that carry less than they did while units are under way (RFC 8899, 4.3).
+//! Paths that carry less than they did while units are in flight (RFC 8899, 4.3).
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
@@ -8,7 +8,7 @@ use clump_net::Pushed;
 use clump_wire::{Header, Packet, PacketKind, Security};
 use pair::{MILLISECOND, Pair, Wire};
 
-/// A pair that has found out that its path carries 8972 bytes.
+/// Creates a pair that has found out that its path carries 8972 bytes.
 fn wide(security: Security) -> Pair {
     let mut pair = Pair::over(security, 8972);
     let flow = pair.flow(0, false);
@@ -23,7 +23,7 @@ fn wide(security: Security) -> Pair {
     pair
 }
 
-/// Thousands of bytes of the longest packet with a unit that side 0 sent.
+/// Returns the length, in thousands of bytes, of the longest packet with a unit that side 0 sent.
 fn longest(pair: &Pair) -> usize {
     let data = |packet: &&Vec<u8>| Packet::parse(packet).unwrap().header.kind == PacketKind::Data;
     pair.sent(0).iter().filter(data).map(Vec::len).max().unwrap() / 1000
@@ -33,7 +33,8 @@ fn payload(number: u64) -> Vec<u8> {
     (0..7000).map(|at| (at * 3 + number) as u8).collect()
 }
 
-/// Sends ten messages over a path that `shrinks` when they are under way, and receives them once each.
+/// Sends ten messages over a path that `shrinks` while they are in flight, and receives them once
+/// each.
 fn survives(security: Security, shrinks: impl Fn(&mut Wire)) -> Pair {
     let mut pair = wide(security);
     let flow = pair.flow(0, true);
@@ -64,7 +65,7 @@ fn units_that_have_become_too_long_for_their_path_arrive_in_slices() {
 #[test]
 fn what_the_card_refuses_is_sliced_at_once() {
     let pair = survives(Security::Aead, |wire| wire.card = Some(1472));
-    // The first tells, and those behind it are made shorter.
+    // The first refusal tells, and the units behind it are made shorter.
     let sliced = pair.sides[0].stack.stats().units_sliced;
     assert!((1..5).contains(&sliced), "{sliced}");
 }
@@ -73,7 +74,7 @@ fn what_the_card_refuses_is_sliced_at_once() {
 fn slices_that_are_lost_come_again_and_what_came_is_kept() {
     let pair = survives(Security::Aead, |wire| {
         wire.most = Some(1472);
-        // Every third of what follows.
+        // Every third of the following datagrams.
         wire.lose = (wire.sent..wire.sent + 2000).step_by(3).collect();
     });
     let unit_fragments = |packet: &Header| packet.kind == PacketKind::Slice;
@@ -82,8 +83,8 @@ fn slices_that_are_lost_come_again_and_what_came_is_kept() {
     assert!(headers.iter().filter(|header| unit_fragments(header)).count() > 50);
 }
 
-/// Sends messages of 2 to 4 kB over a path that carries IP packets of `ip` bytes, from the start or in the middle of
-/// them; they come once each, in order, within a second.
+/// Sends messages of 2 to 4 kB over a path that carries IP packets of `ip` bytes, from the start or
+/// from the middle of the transfer; they come once each, in order, within a second.
 fn goes_on_at(ip: usize, early: bool, security: Security) -> Pair {
     let mut pair = Pair::with_credit(security, 1472, 4 << 20);
     let flow = pair.flow(0, true);

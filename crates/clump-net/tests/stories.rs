@@ -1,4 +1,4 @@
-//! Stories of two stacks: each test tells one, with the wire doing what it is told.
+//! Scenarios of two stacks on a wire with configured losses, one per test.
 
 mod pair;
 
@@ -31,7 +31,7 @@ fn small_messages_that_wait_share_a_packet() {
 fn ordered_messages_do_not_overtake_mail_that_is_left() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, true);
-    // More than one look hands over out of mail.
+    // More than one poll takes from a queue.
     let (first, more) = (2000, 200);
     for number in 0..first {
         assert_eq!(pair.send(flow, &[number], &[]), Pushed::Accepted);
@@ -91,7 +91,8 @@ fn what_a_lost_peer_did_not_acknowledge_comes_back_whole() {
 
 #[test]
 fn what_a_closing_peer_got_stays_and_the_rest_comes_back() {
-    // Each time another datagram is lost: what is behind the gap has arrived, and must not come back.
+    // Each time another datagram is lost: messages behind the gap have arrived, and must not be
+    // returned.
     for lost in 0..6 {
         let mut pair = Pair::new(Security::Crc);
         let flow = pair.flow(0, false);
@@ -290,7 +291,8 @@ fn a_peer_that_started_again_is_a_stranger_in_both_directions() {
         pair.sides[0].wire.lock().unwrap().cut = true;
         assert_eq!(pair.send(flow, &[1], &[]), Pushed::Accepted);
         let old = pair.sent(0).pop().unwrap();
-        // Rank 0 again, with the job's key, but younger than the one that rank 1 was told of.
+        // Rank 0 again, with the job's key, but a younger incarnation than the one that rank 1 was
+        // told of.
         let again = StackConfig { epoch: 11, ..pair::config(0, security) };
         let key = JobKey::new(&mut [3; 32]).unwrap();
         let driver = Box::new(pair.hub.attach(pair::address(8)).unwrap());
@@ -302,7 +304,7 @@ fn a_peer_that_started_again_is_a_stranger_in_both_directions() {
         assert_eq!(again.request(|| now, &request, &[]), Pushed::Accepted);
         assert!(pair.look(1, Some(0)).is_empty());
         assert_eq!(pair.sides[1].stack.stats().packets_foreign, 1, "{security}");
-        // And what was meant for the stack that rank 1 was before.
+        // And a packet for the stack that rank 1 was before.
         let mut stale = old;
         stale[20..24].copy_from_slice(&10_u32.to_le_bytes());
         pair.inject(1, &stale);
@@ -317,7 +319,7 @@ fn wherever_the_wire_breaks_a_closing_peer_has_each_message_whole_or_it_comes_ba
         .iter()
         .map(|&n| (0..n).map(|i| (i * 13 + n) as u8).collect())
         .collect();
-    // A peer that has never heard of this one says no good-bye to it: then the agents tell.
+    // A peer that has never heard of this one does not close towards it: then the agents tell.
     for from in 1..75 {
         let mut pair = Pair::new(Security::Crc);
         pair.sides[0].wire.lock().unwrap().lose_from = Some(from);
@@ -413,7 +415,8 @@ fn a_stack_that_has_closed_takes_nothing_more() {
 
 #[test]
 fn a_long_message_whose_sender_is_gone_midway_holds_up_nothing_behind_it() {
-    // Whichever packets are lost, the end may come before the pieces, or before the beginning.
+    // Depending on which packets are lost, the end may come before the fragments, or before the
+    // beginning.
     for lost in 0..6 {
         let mut pair = Pair::new(Security::Crc);
         let flow = pair.flow(0, true);
@@ -438,7 +441,8 @@ fn a_long_message_whose_sender_is_gone_midway_holds_up_nothing_behind_it() {
 
 #[test]
 fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
-    // Six ways, each with all the credit there is, on a path that carries long datagrams of many messages each.
+    // Six flows, each with all the credit there is, on a path that carries long datagrams of many
+    // messages each.
     let mut pair = Pair::with_credit(Security::Crc, 65_507, 1 << 20);
     let flows: Vec<_> = (0..6).map(|from| pair.ordered_from(from)).collect();
     assert_eq!(pair.send(flows[0], &[0], &[]), Pushed::Accepted);
@@ -456,7 +460,7 @@ fn however_many_ordered_messages_come_behind_a_gap_none_is_lost() {
         }
         pair.look(0, None);
         let came = pair.look(1, Some(0));
-        // Questions about room need no order.
+        // Credit requests need no order.
         let questions = came
             .iter()
             .filter(|queued| queued.sort == Disposition::Message(FrameKind::Ask))

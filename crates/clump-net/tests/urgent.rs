@@ -1,4 +1,4 @@
-//! Stories of control messages that go ahead of data (paper 003, section 4), in virtual time.
+//! Control messages that go ahead of data (paper 003, section 4), in virtual time.
 
 mod pair;
 
@@ -10,7 +10,7 @@ fn first_words(queued: &[clump_net::QueuedMessage]) -> Vec<u64> {
     queued.iter().filter_map(|queued| queued.words.first().copied()).collect()
 }
 
-/// How the words of what side 1 got follow each other, and how many packets of data had been sent by then.
+/// Polls both sides for 20 ms; returns the first words of the messages that side 1 got.
 fn arrivals(pair: &mut Pair) -> Vec<u64> {
     let mut words = Vec::new();
     for _ in 0..2000 {
@@ -26,7 +26,7 @@ fn control_goes_ahead_of_data_that_waits_and_data_goes_on() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
     let bulk = vec![1; 2000];
-    // More than the first window lets out.
+    // More than the first window admits.
     for number in 0..80 {
         assert_eq!(pair.send(flow, &[number], &bulk), Pushed::Accepted);
     }
@@ -52,7 +52,7 @@ fn control_finds_room_where_data_finds_none() {
     let mut pair = Pair::new(Security::Crc);
     let flow = pair.flow(0, false);
     let mut number = 0;
-    // Of another endpoint, so that the credit of this one is not the limit.
+    // From another endpoint, so that the credit of this one is not the limit.
     let other = pair.sides[0].stack.open_flow(name(0, 1), name(1, 1), 1, false);
     while pair.send(other, &[number], &[1; 4000]) == Pushed::Accepted
         || pair.send(flow, &[number], &[1; 4000]) == Pushed::Accepted
@@ -100,7 +100,8 @@ fn what_goes_ahead_disturbs_no_message_of_several_packets_when_the_peer_is_lost(
         let mut pair = Pair::new(security);
         pair.sides[0].wire.lock().unwrap().lose_from = Some(from);
         let flow = pair.flow(0, false);
-        // More than the window lets out; what goes ahead then takes numbers that the rest would have had.
+        // More than the window admits; control messages ahead of the rest then take numbers that
+        // the rest would have had.
         for number in 0..12 {
             let len = 3000 + number as usize * 1000;
             let payload = vec![number as u8; len];
@@ -119,7 +120,7 @@ fn what_goes_ahead_disturbs_no_message_of_several_packets_when_the_peer_is_lost(
         let mut all = first_words(&got);
         all.extend(first_words(&back));
         all.sort_unstable();
-        // What had arrived and was not known to have may come back too.
+        // Messages that had arrived without being acknowledged may be returned too.
         all.dedup();
         let sent: Vec<u64> = (0..12).chain(100..112).collect();
         assert_eq!(all, sent, "cut before datagram {from}");

@@ -133,8 +133,9 @@ impl SendBuffer {
 }
 
 impl Drop for SendBuffer {
-    /// Zeroes large buffers: a packet may still wait in the kernel, for a peer that was given up
-    /// for example, and the memory's next contents must not be sent with it.
+    /// Exchanges the pages of large buffers for new ones: a packet may still wait in the kernel,
+    /// for a peer that was given up for example, and the memory's next contents must not be sent
+    /// with it.
     fn drop(&mut self) {
         if self.bytes.capacity() < MIN_KEPT {
             return;

@@ -1,4 +1,4 @@
-//! Packets about to be sent, each in one piece: the cheapest for a driver.
+//! Packets about to be sent, each contiguous: the cheapest for a driver.
 
 use crate::outbox::{BufferRange, Outbox};
 use crate::seal::Sealer;
@@ -7,18 +7,18 @@ use clump_proto::SackBuf;
 use clump_wire::{HEADER_BYTES, Header};
 use std::net::SocketAddr;
 
-/// Where a packet lies.
+/// Place of a packet.
 #[derive(Debug, Clone, Copy)]
 enum PacketRef {
-    /// Here.
+    /// In the arena.
     Copy(usize, usize),
-    /// Where its unit lies.
+    /// With its unit.
     Unit(u64),
-    /// Where sealed packets are kept.
+    /// Among the sealed packets.
     Cover(BufferRange),
 }
 
-/// See the module. Sealed copies lie back to back, which is cheaper still.
+/// A batch of packets to send. Sealed copies lie back to back, which is cheaper still.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     packet_refs: Vec<PacketRef>,
@@ -33,15 +33,16 @@ impl Arena {
         self.bytes.clear();
     }
 
-    /// How many packets are there.
+    /// Returns the number of packets.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.packet_refs.len()
     }
 
-    /// Adds the packet of a unit, and gives the bytes of the unit. Header and checksum are written around it, unless it
-    /// was sent before and may still be read where it lies, or encryption would change it. `much`: an encrypted packet is
-    /// one of so many that it had better stay as it is too.
+    /// Adds the packet of a unit, and returns the bytes of the unit. Header and checksum are
+    /// written around it, unless it was sent before and may still be read in place, or encryption
+    /// would change it. `much`: an encrypted packet is one of so many that it should be kept for a
+    /// zero-copy send too.
     #[inline]
     pub(super) fn load_unit(
         &mut self,
@@ -73,8 +74,8 @@ impl Arena {
         body_bytes
     }
 
-    /// Adds a packet: its header, with selective acknowledgements if asked for, its body, and whatever
-    /// protects both.
+    /// Adds a packet: its header, with selective acknowledgements if asked for, its body, and the
+    /// trailer that protects both.
     #[inline]
     pub(super) fn load(&mut self, header: &Header, with_sack: bool, sealer: &Sealer, body: &[u8]) {
         let Self { packet_refs, bytes, sack } = self;
@@ -94,8 +95,9 @@ impl Arena {
         packet_refs.push(PacketRef::Copy(begin, bytes.len()));
     }
 
-    /// Sends everything that was loaded; gives how many packets the driver took, and the bytes of all. Packets that
-    /// lie with their units stay there, so where they are long together the driver may show them to the kernel.
+    /// Sends every packet that was loaded; returns how many packets the driver took, and the bytes
+    /// of all. Packets that lie with their units stay there, so the driver may send long bursts of
+    /// them zero-copy.
     #[inline]
     pub(super) fn flush(
         &self,
@@ -120,8 +122,8 @@ impl Arena {
         }
         let all: Vec<Outgoing<'_>> = self.packet_refs.iter().map(outgoing).collect();
         let bytes = all.iter().map(Outgoing::bytes).sum();
-        // What goes out again is a copy, and goes ahead of what is new. That lies with its units, and one lost packet in a
-        // row must not be the reason to copy all of the row.
+        // Retransmissions are copies, and go ahead of new packets. New ones lie with their units,
+        // and one lost packet in a send buffer must not be the reason to copy all of it.
         let copies = self
             .packet_refs
             .iter()
@@ -149,7 +151,7 @@ impl Arena {
     }
 }
 
-/// Makes a packet of a unit where that lies.
+/// Builds a packet of a unit in place.
 #[inline]
 fn seal(header: &Header, sealer: &Sealer, packet: &mut [u8]) {
     let Some((head, rest)) = packet.split_first_chunk_mut::<HEADER_BYTES>() else { return };
@@ -159,7 +161,7 @@ fn seal(header: &Header, sealer: &Sealer, packet: &mut [u8]) {
     sealer.seal(header.number, head, body, tag);
 }
 
-/// Writes header and checksum around a unit where it lies; gives its bytes.
+/// Writes header and checksum around a unit in place; returns its bytes.
 #[inline]
 fn sum_up(header: &Header, sealer: &Sealer, packet: Option<&mut [u8]>) -> usize {
     let Some(packet) = packet else { return 0 };
@@ -186,7 +188,7 @@ mod tests {
     use clump_wire::{Packet, Security};
     use std::os::fd::BorrowedFd;
 
-    /// Notes which units are sent, and whether as what stays where it is; takes at most `most` each time.
+    /// Records which units are sent, and whether zero-copy; takes at most `most` each time.
     struct Notebook {
         most: usize,
         calls: Vec<(bool, Vec<u64>)>,
@@ -233,7 +235,7 @@ mod tests {
         }
     }
 
-    /// An outbox of `units` whole units of 1400 bytes, all under way.
+    /// Creates an outbox of `units` whole units of 1400 bytes, all in flight.
     fn units_in_flight(units: u64, security: Security) -> Outbox {
         let covered = security == Security::Aead;
         let mut outbox = Outbox::new(1400, security.trailer_bytes(), covered, true);
@@ -255,7 +257,7 @@ mod tests {
         JobKey::new(&mut [3; 32]).unwrap().sealer(security, 0, 1, 1).unwrap()
     }
 
-    /// What a driver that takes so many at a time is given when these units are sent.
+    /// Returns the calls to a driver that takes `most` packets at a time when these units are sent.
     fn sent(
         most: usize,
         units: &[u64],
@@ -310,7 +312,7 @@ mod tests {
         let calls = vec![(false, vec![3, 17]), (true, next)];
         assert_eq!(flush(64, &both, &mut outbox), (42, calls), "in the order of their numbers");
         assert_eq!(flush(64, &[5, 41], &mut outbox), (2, vec![(false, vec![5, 41])]));
-        // What a full wire does not take, nothing goes past.
+        // Packets that a full wire does not take are not overtaken.
         assert_eq!(flush(1, &[5, 41], &mut outbox).0, 1);
         let mut outbox = units_in_flight(80, Security::Crc);
         assert!(!flush(64, &[0, 1], &mut outbox).1[0].0, "too short to be worth it");

@@ -1,4 +1,5 @@
-//! Endings: peers that are lost or leave, endpoints that close, and this stack's own good-bye.
+//! Closing: peers that are lost or close, endpoints that close, and this stack's own close
+//! handshake.
 
 use super::{Nanos, PeerConnection, Stack};
 use crate::endpoint_table::Refusal;
@@ -6,23 +7,23 @@ use crate::queued_message::{Disposition, QueuedMessage};
 use crate::reassembly::Reassembly;
 use clump_wire::frame::{FrameHead, FrameKind};
 
-/// After so long a peer that has not answered is told again that this stack is closed; every time after twice as long,
-/// up to 32 times. Every answer of one peer has the others looked at, so that without this they would all be told again
-/// each time.
+/// A peer that has not answered after this time is told again that this stack is closed; every time
+/// after twice as long, up to 32 times. Every answer of one peer triggers a check of the others, so
+/// that without this they would all be told again each time.
 const AGAIN_NS: Nanos = 1_000_000;
 const MAX_DOUBLINGS: u32 = 5;
 
-/// How far a peer knows that this stack is closed.
+/// State of the close handshake with one peer.
 #[derive(Debug, Default)]
 pub(super) struct CloseHandshake {
-    /// It has seen that.
+    /// True if the peer has seen that this stack is closed.
     pub(super) seen: bool,
     told: u32,
     next_at: Nanos,
 }
 
 impl CloseHandshake {
-    /// Whether the peer is to be told now; then it counts as told.
+    /// Returns true if the peer is to be told now; then it counts as told.
     fn is_due(&mut self, now: Nanos) -> bool {
         let due = !self.seen && (self.told == 0 || now >= self.next_at);
         if due {
@@ -34,8 +35,8 @@ impl CloseHandshake {
 }
 
 impl Stack {
-    /// A peer is lost, or has finalized: what it did not acknowledge comes back, and so does whatever is
-    /// sent to it from now on.
+    /// Gives up a peer that is lost or has finalized: messages that it did not acknowledge are
+    /// returned, and so is every message to it from now on.
     pub fn lose(&mut self, peer: u32, why: Refusal) {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         if known.lost.is_some() {
@@ -45,7 +46,7 @@ impl Stack {
         for flow in self.flows.towards(peer) {
             flow.on_peer_lost();
         }
-        // The channel stays: the numbers of its packets must not be used again.
+        // The channel stays: its packet numbers must not be used again.
         let Some(connection) = known.connection.as_deref_mut() else { return };
         connection.assembly = Reassembly::default();
         // Units behind a gap are not acknowledged in order, but may have arrived.
@@ -53,7 +54,7 @@ impl Stack {
         for unsent in outbox.take_all(&known.sealer, |unit| channel.has_arrived(unit)) {
             let FrameHead { kind, reply, handler, route, .. } = unsent.head;
             if kind == FrameKind::Returned {
-                continue; // what it sent here, on the way back to it
+                continue; // its own message, being returned to it
             }
             let why = if reply { Refusal::ReplyRejected } else { why };
             let sort = Disposition::Lost(kind, why);
@@ -65,11 +66,12 @@ impl Stack {
         }
     }
 
-    /// An endpoint is closed: what waits for it goes back to where it came from.
+    /// Closes an endpoint: messages that wait for it are returned to their senders.
     pub fn close_endpoint(&mut self, now: impl Fn() -> Nanos, index: u8, name: u64) {
         let Some(queued) = self.queued.get_mut(usize::from(index)) else { return };
         let mut queued = std::mem::take(queued);
-        // What waits for an earlier message would be lost if this stack closed before that came.
+        // Messages that wait for an earlier one would be lost if this stack closed before that
+        // came.
         for connection in
             self.peers.iter_mut().flatten().filter_map(|peer| peer.connection.as_deref_mut())
         {
@@ -81,8 +83,9 @@ impl Stack {
         self.flows.forget(name);
     }
 
-    /// Takes nothing more from now on, and tells every peer what it has got, again where that is due. To be
-    /// called again, with time and packets passing, until [`Stack::is_closed`]; before, everything should be quiet.
+    /// Accepts nothing more from now on, and tells every peer which packets arrived, again where
+    /// that is due. To be called again, with time and packets passing, until [`Stack::is_closed`];
+    /// before the first call, [`Stack::is_quiet`] should hold.
     pub fn close(&mut self, now: Nanos) {
         self.closed = true;
         for at in 0..self.talking.len() {
@@ -94,7 +97,7 @@ impl Stack {
         }
     }
 
-    /// Whether every peer knows that this stack is closed, or is lost.
+    /// Returns true if every peer knows that this stack is closed, or is lost.
     pub fn is_closed(&self) -> bool {
         let open = |id: &u32| {
             let known = self.peers.get(*id as usize).and_then(Option::as_ref);
@@ -103,7 +106,7 @@ impl Stack {
         self.closed && !self.talking.iter().any(open)
     }
 
-    /// Sends messages that were handed over and not handled back to where they came from.
+    /// Returns to their senders messages that were handed over and not handled.
     pub fn return_queued(
         &mut self,
         now: impl Fn() -> Nanos,

@@ -1,15 +1,16 @@
-//! Long requests: packed a little at a time, so that what is packed is on its way before the rest is.
+//! Long requests: packed a little at a time, so that the first packets are sent before the rest is
+//! packed.
 
 use super::{MAX_WAITING, Nanos, Pushed, Request, Stack};
 use crate::flow::REQUEST_COST;
 use crate::outbox::{PayloadFragment, Progress};
 use clump_wire::frame::{FrameHead, Route};
 
-/// Bytes that are packed ahead of the window before it is looked at again.
+/// Bytes that are packed ahead of the window before the window is checked again.
 const STEP: usize = 64 << 10;
 
 impl Stack {
-    /// Sends a long request, or as much of it as there is room for; `progress` says how far it got.
+    /// Sends a long request, or as much of it as there is room for; `progress` tells how much.
     /// Accepted once everything is packed.
     pub fn request_long(
         &mut self,
@@ -24,7 +25,7 @@ impl Stack {
         let route = Route { from: flow.from, to: flow.to, tag: request.tag };
         let no_room = flow.outstanding() + REQUEST_COST > self.config.credit_bytes;
         if let Some(refusal) = self.lost(peer) {
-            // What was begun has come back already.
+            // A message that was begun has been returned already.
             return if begun { Pushed::Accepted } else { Pushed::Lost(refusal) };
         }
         let Some(connection) = self.connection(now(), peer) else { return Pushed::Full };
@@ -55,7 +56,7 @@ impl Stack {
                 more
             });
             if !all && !goes_on {
-                // What the window does not let out is packed ahead, while its acknowledgements come.
+                // Fragments beyond the window are packed ahead, while its acknowledgements come.
                 let Some(connection) = self.connection(at, peer) else { break };
                 let waiting = connection.outbox.waiting();
                 if waiting >= MAX_WAITING {

@@ -8,17 +8,17 @@ use clump_proto::UnitStatus;
 use clump_wire::frame::{FrameHead, FrameKind, Frames};
 use clump_wire::{MAX_SACK_WORDS, Packet, PacketKind as Sent, UnitFragment};
 
-/// Messages that one receive hands over out of an endpoint's mail.
+/// Messages that one receive takes from an endpoint's queue.
 const MAX_MAIL: usize = 1024;
 
 impl Peer {
-    /// Whether a packet of that number has come before.
+    /// Returns true if a packet of that number has come before.
     #[inline]
     fn has_received(&self, number: u64) -> bool {
         self.connection.as_deref().is_some_and(|connection| connection.channel.is_replay(number))
     }
 
-    /// Whether it has sent this packet.
+    /// Returns true if the peer has sent this packet.
     #[cold]
     fn authenticates(&self, packet: &Packet, datagram: &mut [u8]) -> bool {
         let (head, sealed) = datagram.split_at_mut(packet.sealed_at);
@@ -27,10 +27,10 @@ impl Peer {
 }
 
 impl Stack {
-    /// Receives what is there, once. Messages for endpoint `wanted` are handed over in `batch`, all others
-    /// wait as mail. Gives the number of packets received; what they set off is sent by the next
-    /// [`Stack::service`]. `now` is asked after the driver, so that what arrives meanwhile is not taken for
-    /// late.
+    /// Receives available packets once. Messages for endpoint `wanted` are handed over in `batch`,
+    /// all others are queued. Returns the number of packets received; the next [`Stack::service`]
+    /// sends the packets that they cause. `now` is called after the driver, so that packets
+    /// arriving meanwhile are not taken for late.
     pub fn receive(
         &mut self,
         now: impl Fn() -> Nanos,
@@ -46,19 +46,21 @@ impl Stack {
                 found.push_queued(queued);
             }
         }
-        // A driver that cannot receive now will say so again; what is missing will be sent again.
+        // A driver that cannot receive now fails again next time; missing packets are
+        // retransmitted.
         let received = self.driver.receive(inbound).unwrap_or(0);
         let now = now();
-        // A packet has lain in the socket since the last look at most.
+        // A packet has lain in the socket since the last poll at most.
         let unseen = now.saturating_sub(self.looked_at);
         self.looked_at = now;
         for at in 0..received {
             let datagram = inbound.datagram(at);
             let marked = datagram.ecn == Ecn::Ce;
-            // What is not known is no longer than since the last look.
+            // An unknown wait is bounded by the time since the last poll.
             let late = datagram.waited_ns.unwrap_or(unseen);
             found.begin(at);
-            // What comes now must not overtake mail that is left, or that came by slices a moment ago.
+            // New messages must not overtake queued ones, which may have come as unit fragments a
+            // moment ago.
             let wanted = wanted.filter(|&index| !self.has_queued(index));
             let path = datagram.path;
             self.on_datagram((now, late), wanted, datagram.bytes, (marked, path), found);
@@ -93,14 +95,14 @@ impl Stack {
         };
         if known.has_received(header.number) {
             self.stats.packets_replayed += 1;
-            // It may be a copy that tries another path: that it came is news, if it is genuine.
+            // It may be a copy that tests another path: its arrival is news, if it is authentic.
             if self.many_paths && known.authenticates(&packet, datagram) {
                 self.driver.on_authenticated(known.address, path);
             }
             return;
         }
-        // Nothing above costs more than a look, and nothing below happens to a packet that is not the
-        // peer's: no state, no answer.
+        // Everything above is cheap, and nothing below happens to a packet that is not the peer's:
+        // no state, no answer.
         let opened = known.opener.open_whole(header.number, datagram, packet.sealed_at);
         let Some(end) = opened else {
             self.stats.packets_forged += 1;
@@ -115,7 +117,7 @@ impl Stack {
         self.on_packet((now, late), wanted, (&packet, datagram, end), marked, found);
     }
 
-    /// Takes in a packet that is the peer's own; its body ends at `end` of the datagram.
+    /// Handles a packet that is the peer's own; its body ends at `end` of the datagram.
     #[inline]
     fn on_packet(
         &mut self,
@@ -155,7 +157,7 @@ impl Stack {
         match (header.kind, arrival.unit) {
             (Sent::Data, UnitStatus::New) => {
                 if let Some(whole) = joined {
-                    // It lies in no buffer of the driver: all of it is mail.
+                    // It lies in no buffer of the driver: all of it is queued.
                     return self.unpack(now, None, peer, (&whole, 0), found);
                 }
                 self.unpack(now, wanted, peer, (body, body_at), found);
@@ -182,7 +184,7 @@ impl Stack {
         }
     }
 
-    /// Hands on every frame of a new unit.
+    /// Routes every frame of a new unit.
     fn unpack(
         &mut self,
         now: Nanos,
@@ -192,7 +194,8 @@ impl Stack {
         found: &mut Found,
     ) {
         let mut frames = Frames::new(body);
-        // A frame that goes the way of the one before it, to who looks, needs no second asking.
+        // A frame with the same route as the one before it, for the polling endpoint, needs no
+        // second lookup.
         let mut before: Option<FrameHead> = None;
         while let Some(frame) = frames.next() {
             let Ok(frame) = frame else {
@@ -217,7 +220,8 @@ impl Stack {
 }
 
 impl PeerConnection {
-    /// Takes in a slice: what its packet means to the channel, and the unit when that is whole.
+    /// Handles a unit fragment: returns the meaning of its packet to the channel, and the unit once
+    /// that is whole.
     #[cold]
     fn join(&mut self, unit: u64, body: &[u8]) -> (Sent, Option<Vec<u8>>) {
         let Self { channel, unit_fragments, .. } = self;
@@ -235,7 +239,7 @@ impl PeerConnection {
     }
 }
 
-/// Whether a frame is a whole small message on the route of the one before it.
+/// Returns true if a frame is a whole small message on the route of the one before it.
 #[inline]
 fn follows(before: &FrameHead, head: &FrameHead) -> bool {
     matches!(head.kind, FrameKind::Short | FrameKind::Medium)

@@ -1,4 +1,4 @@
-//! Messages that others have accounted for: what a proxy sends for the ranks of its node.
+//! Messages whose flow control others do: those that a proxy sends for the ranks of its node.
 
 use super::{MAX_WAITING, Nanos, Pushed, Stack};
 use crate::endpoint_table::Refusal;
@@ -6,47 +6,47 @@ use crate::outbox::{Outbox, PayloadFragment, Progress};
 use crate::queued_message::QueuedMessage;
 use clump_wire::frame::{FrameHead, FrameKind};
 
-/// A part of a long message.
+/// A fragment of a long message.
 #[derive(Debug, Clone, Copy)]
 pub struct RelayedFragment<'a> {
     /// Bytes of the whole payload.
     pub total: usize,
-    /// Where this part begins.
+    /// Offset of this fragment.
     pub at: usize,
-    /// The part.
+    /// Bytes of this fragment.
     pub bytes: &'a [u8],
 }
 
-/// How much has been handed to a stack at one time, for each peer.
+/// The end of the data handed to a stack at one time, for each peer.
 #[derive(Debug)]
 pub struct Mark(Vec<(u32, u64)>);
 
 impl Mark {
-    /// The peers that something had been handed over for.
+    /// Iterates over the peers that data had been handed over for.
     pub fn peers(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().map(|(id, _)| *id)
     }
 }
 
 impl Stack {
-    /// What has been handed over up to now.
+    /// Marks the data handed over up to now.
     pub fn mark(&self) -> Mark {
         let open = (0..).zip(&self.peers).filter_map(|(id, peer)| Some((id, peer.as_ref()?)));
         let ends = open.filter_map(|(id, peer)| Some((id, peer.connection.as_ref()?.outbox.end())));
         Mark(ends.collect())
     }
 
-    /// How far what has been packed for a peer reaches: for [`Stack::has_sent_before`].
+    /// Returns the end of the data packed for a peer: for [`Stack::has_sent_before`].
     pub fn packed_before(&self, peer: u32) -> u64 {
         self.outbox_of(peer).map_or(0, Outbox::end)
     }
 
-    /// Whether all that had been packed for a peer then has been sent, or will never be.
+    /// Returns true if everything packed for a peer up to `number` has been sent, or will never be.
     pub fn has_sent_before(&self, peer: u32, number: u64) -> bool {
         self.outbox_of(peer).is_none_or(|outbox| outbox.has_sent_before(number))
     }
 
-    /// Whether a message that found no room would find it now, or would come back.
+    /// Returns true if a message that found no room would find it now, or would be returned.
     pub fn would_take(&self, peer: u32, head: &FrameHead, ordered: bool, payload: &[u8]) -> bool {
         let known = self.peers.get(peer as usize).and_then(Option::as_ref);
         let Some(connection) =
@@ -68,14 +68,14 @@ impl Stack {
             .map(|connection| &connection.outbox)
     }
 
-    /// The smoothed round trip to each peer that is talked to, where it is known.
+    /// Iterates over the smoothed round-trip times to connected peers, where they are known.
     pub fn round_trips(&self) -> impl Iterator<Item = Nanos> + '_ {
         self.open_connections()
             .map(|(_, connection)| connection.channel.srtt())
             .filter(|&srtt| srtt != 0)
     }
 
-    /// Whether all that had been handed over at `mark` has arrived, or cannot.
+    /// Returns true if everything handed over at `mark` has arrived, or cannot.
     pub fn is_past(&self, mark: &mut Mark) -> bool {
         mark.0.retain(|&(id, end)| {
             let peer = self.peers.get(id as usize).and_then(Option::as_ref);
@@ -86,7 +86,8 @@ impl Stack {
         mark.0.is_empty()
     }
 
-    /// Sends a message to a peer, in order with others that ask for order. Replies find room for longer.
+    /// Sends a message to a peer, in order with others that ask for order. Replies find room for
+    /// longer.
     #[inline]
     pub fn relay(
         &mut self,
@@ -100,8 +101,8 @@ impl Stack {
         self.push(now, peer, head, ordered, body, most)
     }
 
-    /// Sends the next part of a long message, all of it or nothing. `head.order` of a first part is not
-    /// looked at.
+    /// Sends the next fragment of a long message, all of it or nothing. `head.order` of a first
+    /// fragment is ignored.
     pub fn relay_long(
         &mut self,
         now: impl Fn() -> Nanos,
@@ -113,7 +114,7 @@ impl Stack {
     ) -> Pushed {
         let begun = *progress != Progress::default();
         if let Some(refusal) = self.lost(peer) {
-            // What was begun has come back already.
+            // A message that was begun has been returned already.
             return if begun { Pushed::Accepted } else { Pushed::Lost(refusal) };
         }
         let Some(connection) = self.connection(now(), peer) else { return Pushed::Full };
@@ -141,11 +142,11 @@ impl Stack {
         Pushed::Accepted
     }
 
-    /// The rest of a long message that was begun will not come, since its sender is gone: the peer hands nothing of it
-    /// to anybody, and waits for it no longer.
+    /// Abandons a long message that was begun, since its sender is gone: the peer discards it, and
+    /// waits for it no longer.
     pub fn abandon_long(&mut self, now: impl Fn() -> Nanos, peer: u32, progress: Progress) {
         if self.lost(peer).is_some() {
-            return; // what was begun has been forgotten
+            return; // the begun message has been forgotten
         }
         let at = now();
         let Some(connection) = self.connection(at, peer) else { return };
@@ -156,7 +157,7 @@ impl Stack {
         self.kick(at, peer, false);
     }
 
-    /// Sends a message that was handed over and that nobody will handle back to where it came from.
+    /// Returns to its sender a message that was handed over and that will not be handled.
     pub fn return_queued_for(
         &mut self,
         now: impl Fn() -> Nanos,
@@ -166,7 +167,8 @@ impl Stack {
         self.return_to_sender(&now, queued, why);
     }
 
-    /// Tells an endpoint something in the name of another, come what may: for what is bounded by what it asks.
+    /// Sends a message to an endpoint in the name of another, without regard to limits. For
+    /// messages whose number is bounded by the endpoint's own.
     pub fn notify_endpoint(
         &mut self,
         now: impl Fn() -> Nanos,

@@ -1,4 +1,4 @@
-//! Frames to endpoints: at once, by mail, in order, or back to where they came from.
+//! Routing of frames to endpoints: at once, by a queue, in order, or back to their senders.
 
 use super::{Nanos, Stack};
 use crate::endpoint_table::Refusal;
@@ -8,7 +8,7 @@ use crate::reassembly::{CompleteMessage, ProtocolViolation};
 use clump_wire::frame::{Frame, FrameHead, FrameKind, MAX_WORDS};
 
 impl Stack {
-    /// Hands a frame on; true if it was handed over as it lies in the packet.
+    /// Routes a frame; returns true if it was handed over as it lies in the packet.
     pub(super) fn route(
         &mut self,
         now: Nanos,
@@ -58,7 +58,7 @@ impl Stack {
         }
     }
 
-    /// A whole message in one frame. This is the way of almost all small messages.
+    /// Handles a whole message in one frame. Almost all small messages take this path.
     #[inline]
     fn on_frame(
         &mut self,
@@ -85,7 +85,7 @@ impl Stack {
         }
     }
 
-    /// A long message in one frame: its payload goes to the segment now.
+    /// Handles a long message in one frame: its payload goes to the segment now.
     fn on_long(
         &mut self,
         now: Nanos,
@@ -119,14 +119,14 @@ impl Stack {
     ) -> Result<(), ProtocolViolation> {
         let CompleteMessage { head, words, payload, refused } = whole;
         let tag = (!head.reply).then_some(head.route.tag);
-        // Whether it may come in at all comes first.
+        // Admission is checked first.
         let refused = self.endpoints.admit(head.route.to, tag).err().or(refused);
         let queued = QueuedMessage::of(&head, &words, payload);
         self.route_message(now, wanted, peer, head.order, queued, refused, found)
     }
 
-    /// A message that is complete: kept until its turn, if it asks for order; then delivered, or sent
-    /// back.
+    /// Handles a complete message: kept until its turn, if it asks for order; then delivered, or
+    /// returned to its sender.
     #[allow(clippy::too_many_arguments, reason = "the message, where from, where to")]
     fn route_message(
         &mut self,
@@ -144,7 +144,7 @@ impl Stack {
         };
         let Some(turn) = self.order_of(peer) else { return Ok(()) };
         if !turn.is_next(order) {
-            // A refused message counts as handled where it stands, and goes back at once.
+            // A refused message counts as handled in its place, and is returned at once.
             let (kept, back) =
                 if refused.is_some() { (None, Some(queued)) } else { (Some(queued), None) };
             if !turn.hold(order, kept) {
@@ -200,7 +200,7 @@ impl Stack {
         }
     }
 
-    /// A request that comes back without having been consumed frees the room it took.
+    /// Frees the credit of a request that is returned without having been consumed.
     #[inline]
     fn note_returned(&mut self, head: &FrameHead, original: u64, payload: u64) {
         if head.kind != FrameKind::Returned {
@@ -216,7 +216,7 @@ impl Stack {
         }
     }
 
-    /// Sends a message back to where it came from, with the reason in front.
+    /// Returns a message to its sender, with the reason in front.
     pub(super) fn return_to_sender(
         &mut self,
         now: &impl Fn() -> Nanos,
@@ -224,7 +224,7 @@ impl Stack {
         refusal: Refusal,
     ) {
         if queued.sort == Disposition::Message(FrameKind::Ask) && refusal == Refusal::PeerLost {
-            // Nobody will ever say how much was consumed: all of it was.
+            // No endpoint will ever report how much was consumed: it is taken to be all.
             let (from, to) = (queued.route.to, queued.route.from);
             let peer = self.endpoints.stack_of(to);
             return self.reply_anyway(
@@ -238,7 +238,7 @@ impl Stack {
         let Some(words) = queued.on_its_way_back(refusal) else { return };
         self.stats.returned_here += 1;
         let (from, to) = (queued.route.to, queued.route.from);
-        // Bounded by what the sender may have outstanding.
+        // Bounded by the sender's outstanding requests.
         let body = (words.as_slice(), queued.payload.as_slice());
         let peer = self.endpoints.stack_of(to);
         self.reply_anyway(now, peer, (FrameKind::Returned, 0), (from, to), body);

@@ -1,4 +1,5 @@
-//! Sending: from the outbox to the driver, and whatever a timer or an acknowledgement sets off.
+//! Sending: from the outbox to the driver, and everything that a timer or an acknowledgement
+//! causes.
 
 use super::arena::Arena;
 use super::{COALESCE_NS, FLOOD_NS, Nanos, Peer, PeerConnection, Stack};
@@ -15,39 +16,39 @@ const BURST: usize = 64;
 /// Bytes of one call of the driver, as much as one segmented send takes.
 const BURST_BYTES: usize = 128 << 10;
 
-/// Control messages that had to go ahead are expected to go on for so long.
+/// Time for which further control messages are expected after one had to go ahead.
 const CONTROL_NS: Nanos = 2_000_000;
 
-/// What goes out now of what waits; the rest waits for company.
+/// Part of the waiting units that is sent now; the rest waits for more messages to share packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FlushPolicy {
     /// All of it.
     Any,
-    /// Whole units.
+    /// Only whole units.
     Unit,
     /// Nothing, unless there are many whole units.
     Salvo,
 }
 
-/// What it takes to send to one peer.
+/// Everything needed to send to one peer.
 struct SendPath<'a> {
     arena: &'a mut Arena,
     driver: &'a mut dyn Driver,
     stats: &'a mut Stats,
     sealer: &'a Sealer,
     to: SocketAddr,
-    /// The header of every packet that goes there, but for what its channel fills in.
+    /// The header of every packet to the peer, without the fields that its channel fills in.
     header: Header,
 }
 
 impl Stack {
-    /// Sends what `peer`'s conduit may send now; a unit that is not full only if nothing else is under
-    /// way, or the last packet left a while ago, or `force`.
+    /// Sends the units of `peer` that may be sent now; a unit that is not full only if nothing else
+    /// is in flight, or the last packet left a while ago, or `force`.
     pub(super) fn kick(&mut self, now: Nanos, peer: u32, force: bool) {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         let Some(connection) = known.connection.as_deref_mut() else { return };
         if !force && (connection.outbox.has_salvo() || connection.outbox.has_urgent()) {
-            // What has begun behind whole units may grow to one.
+            // A unit begun behind whole units may still fill up.
             self.touch(peer);
             self.pump(now, peer, false);
             return;
@@ -71,8 +72,8 @@ impl Stack {
         }
     }
 
-    /// Looks after every conduit that something happened to, and after timers that are due. `force`
-    /// sends everything that waits; otherwise units that are not full may wait a little.
+    /// Services every connection that needs it, and timers that are due. `force` sends everything
+    /// that waits; otherwise units that are not full may wait a little.
     pub fn service(&mut self, now: Nanos, force: bool) {
         self.serve_touched(now, force);
         if now >= self.due_at {
@@ -80,7 +81,8 @@ impl Stack {
         }
     }
 
-    /// Whether anything has happened since the last [`Stack::service`] that it would look after.
+    /// Returns true if anything has happened since the last [`Stack::service`] that it would
+    /// handle.
     #[inline]
     pub fn wants_service(&self) -> bool {
         !self.touched.is_empty()
@@ -98,12 +100,13 @@ impl Stack {
                 continue;
             };
             if connection.touched {
-                // Of what has not grown since the last look nobody is adding to.
+                // An outbox that has not grown since the last service gets no further messages at
+                // present.
                 let waiting = connection.outbox.waiting();
                 let idle = force
                     || std::mem::replace(&mut connection.looked_at, waiting) == waiting
                     || now.saturating_sub(connection.opened_at) >= COALESCE_NS;
-                // What the window does not let out waits for an acknowledgement, which touches again.
+                // Units beyond the window wait for an acknowledgement, which touches again.
                 if !self.pump(now, peer, idle) {
                     continue;
                 }
@@ -127,7 +130,7 @@ impl Stack {
             let Some(connection) = known.connection.as_deref_mut() else { continue };
             if connection.channel.next_timeout().is_some_and(|at| at <= now) {
                 connection.channel.handle_timeout(now);
-                // What is open may be growing: then it is listed, and not for the timer to close.
+                // An open unit may be growing: then it is listed, and not for the timer to close.
                 let old = now.saturating_sub(connection.opened_at) >= COALESCE_NS;
                 let close_open = old || !connection.touched;
                 self.pump(now, peer, close_open);
@@ -138,12 +141,13 @@ impl Stack {
         }
     }
 
-    /// When [`Stack::service`] has to be called next, if nothing else happens.
+    /// Returns the time of the next call to [`Stack::service`], if nothing else happens.
     pub fn next_timeout(&self) -> Option<Nanos> {
         (self.due_at != Nanos::MAX).then_some(self.due_at)
     }
 
-    /// Acknowledges what was received and not acknowledged yet, everywhere: before a long sleep.
+    /// Acknowledges all packets received and not acknowledged yet, to all peers: before a long
+    /// sleep.
     pub fn acknowledge_all(&mut self, now: Nanos) {
         for at in 0..self.talking.len() {
             let Some(&peer) = self.talking.get(at) else { break };
@@ -156,7 +160,7 @@ impl Stack {
         }
     }
 
-    /// The way to a peer, and what is kept for it.
+    /// Returns the path to a peer, and its connection.
     #[inline]
     fn send_path(&mut self, peer: u32) -> Option<(SendPath<'_>, &mut PeerConnection)> {
         let Self { peers, arena, driver, stats, config, job, .. } = self;
@@ -174,8 +178,9 @@ impl Stack {
         Some((way, connection.as_deref_mut()?))
     }
 
-    /// Sends lost units again, then new ones as far as the window allows, then an acknowledgement if
-    /// one is due and none went along. False when something is left that only waits for company.
+    /// Retransmits lost units, then sends new ones as far as the window allows, then an
+    /// acknowledgement if one is due and none went along. Returns false if something is left that
+    /// only waits for more messages.
     fn pump(&mut self, now: Nanos, peer: u32, close_open: bool) -> bool {
         let overhead = self.overhead;
         if self.lost(peer).is_some() {
@@ -187,8 +192,9 @@ impl Stack {
         self.follow_up(now, peer, close_open, overhead)
     }
 
-    /// Sends one burst of whole units, which `feed` packs one by one as long as it says so: what was just packed is
-    /// summed up and sent while the nearest cache has it. False when the window, or the driver, takes no more.
+    /// Sends one burst of whole units, which `feed` packs one by one while it returns true: a unit
+    /// just packed is checksummed and sent while the nearest cache has it. Returns false if the
+    /// window, or the driver, takes no more.
     pub(super) fn feed(
         &mut self,
         now: Nanos,
@@ -204,7 +210,8 @@ impl Stack {
         goes_on
     }
 
-    /// What goes along with units, or instead of them. False when something is left that only waits for company.
+    /// Sends packets besides units: acknowledgements and probes. Returns false if something is left
+    /// that only waits for more messages.
     #[inline]
     fn follow_up(&mut self, now: Nanos, peer: u32, close_open: bool, overhead: usize) -> bool {
         let Some((mut way, connection)) = self.send_path(peer) else { return true };
@@ -233,8 +240,8 @@ impl Stack {
         done
     }
 
-    /// Sends a packet without a unit; of a probe, `padding` is the length of its body, of an answer to
-    /// one the length that it confirms.
+    /// Sends a packet without a unit; for a probe, `padding` is the length of its body, for an
+    /// answer to one the length that it confirms.
     pub(super) fn send_plain(&mut self, now: Nanos, peer: u32, kind: PacketKind, padding: usize) {
         if let Some((mut way, connection)) = self.send_path(peer) {
             way.plain(now, connection, kind, padding);
@@ -243,7 +250,8 @@ impl Stack {
 }
 
 impl SendPath<'_> {
-    /// Sends one burst; true when another may follow. Where nothing whole waits any more `feed` is asked for more.
+    /// Sends one burst; returns true if another may follow. If no whole unit waits any more `feed`
+    /// is called for more.
     #[inline]
     fn send_burst(
         &mut self,
@@ -280,7 +288,7 @@ impl SendPath<'_> {
             if loaded == BURST || bytes >= BURST_BYTES {
                 break true;
             }
-            // A row in one piece costs less than one and a part of the next.
+            // One contiguous send buffer costs less than one and a part of the next.
             if loaded > 1 && bytes >= MIN_KEPT && connection.outbox.turns_to_next_row(covers) {
                 break true;
             }
@@ -290,14 +298,14 @@ impl SendPath<'_> {
         self.flush(now, connection) && more
     }
 
-    /// Whether the path does not carry a unit in one packet any more.
+    /// Returns true if the path does not carry a unit in one packet any more.
     #[cold]
     fn is_too_long(&self, connection: &PeerConnection, unit: u64) -> bool {
         let body = connection.outbox.unit_bytes(unit).unwrap_or_default();
         HEADER_BYTES + body + self.sealer.tag_bytes() > connection.channel.datagram_bytes()
     }
 
-    /// Sends a unit in as many packets as it takes; true when all of them left.
+    /// Sends a unit in as many packets as it takes; returns true if all of them left.
     #[cold]
     fn unit_fragment(&mut self, now: Nanos, connection: &mut PeerConnection, unit: u64) -> bool {
         let overhead = HEADER_BYTES + SLICE_BYTES + self.sealer.tag_bytes();
@@ -322,7 +330,7 @@ impl SendPath<'_> {
         self.flush(now, connection)
     }
 
-    /// Sends what was loaded; false when the driver did not take all of it.
+    /// Sends the loaded packets; returns false if the driver did not take all of them.
     #[inline]
     fn flush(&mut self, now: Nanos, connection: &mut PeerConnection) -> bool {
         let count = self.arena.len();
@@ -336,7 +344,8 @@ impl SendPath<'_> {
         self.after_send(&result, count)
     }
 
-    /// A packet that the driver did not take counts as lost on the way: the channel sends it again.
+    /// Handles the result of a send. A packet that the driver did not take counts as lost: the
+    /// channel retransmits it.
     #[inline]
     fn after_send(&mut self, result: &Result<usize, DriverError>, count: usize) -> bool {
         match result {
@@ -352,7 +361,7 @@ impl SendPath<'_> {
         }
     }
 
-    /// See [`Stack::send_plain`].
+    /// Sends a packet without a unit, as [`Stack::send_plain`] does.
     #[cold]
     fn plain(
         &mut self,
@@ -367,7 +376,7 @@ impl SendPath<'_> {
         if kind == PacketKind::ProbeAck {
             header.unit = padding as u64;
         }
-        // Selective acknowledgements take their part of a probe's length.
+        // Selective acknowledgements take their share of a probe's length.
         let padding = padding.saturating_sub(8 * self.arena.sack.words().len());
         let body = vec![0; if kind == PacketKind::Probe { padding } else { 0 }];
         self.arena.load(&header, true, self.sealer, &body);
@@ -377,14 +386,14 @@ impl SendPath<'_> {
 }
 
 impl PeerConnection {
-    /// Whether units may be longer than the path carries by now.
+    /// Returns true if units may be longer than the path carries by now.
     #[inline]
     fn has_shrunk(&self) -> bool {
         self.channel.datagram_bytes() < self.longest
     }
 
-    /// What goes out of what waits, if a burst begins now. Beside control messages data comes in whole bursts or not at
-    /// all, since a part of one costs as much.
+    /// Returns which waiting units are sent if a burst begins now. Beside control messages data is
+    /// sent in whole bursts or not at all, since a partial burst costs as much.
     #[inline]
     fn least(&self, now: Nanos, least: FlushPolicy) -> FlushPolicy {
         let (outbox, channel) = (&self.outbox, &self.channel);
@@ -394,13 +403,13 @@ impl PeerConnection {
         if least == FlushPolicy::Salvo && outbox.has_salvo() { FlushPolicy::Unit } else { least }
     }
 
-    /// Whether a message goes ahead of what waits, so that it needs no room behind it.
+    /// Returns true if a message goes ahead of waiting units, so that it needs no room behind them.
     #[cold]
     pub(super) fn passes(&self, head: &FrameHead, ordered: bool, payload: &[u8]) -> bool {
         !ordered && is_control(head, payload) && self.outbox.has_urgent_room()
     }
 
-    /// The next unit to send: a lost one, or a new one if the window has room.
+    /// Chooses the next unit to send: a lost one, or a new one if the window has room.
     fn next_unit(&mut self, now: Nanos, least: FlushPolicy, stats: &mut Stats) -> Option<u64> {
         while let Some(unit) = self.channel.poll_lost(now) {
             if self.outbox.unit_bytes(unit).is_some() {
@@ -411,7 +420,7 @@ impl PeerConnection {
         }
         let urgent = self.outbox.urgent_bytes();
         if urgent.is_none() && !self.outbox.has_waiting() {
-            return None; // as after most messages that go alone: what there is room for is not asked
+            return None; // as after most lone messages: the window need not be checked
         }
         let beside_control = now < self.control_until;
         let room = if beside_control {

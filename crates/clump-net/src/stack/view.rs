@@ -1,4 +1,4 @@
-//! What others may see of a stack.
+//! Read access to the state of a stack.
 
 use super::{Nanos, PeerConnection, Stack};
 use crate::flow::FlowId;
@@ -10,33 +10,33 @@ const IPV4_UDP_BYTES: usize = 20 + 8;
 const IPV6_UDP_BYTES: usize = 40 + 8;
 
 impl Stack {
-    /// What was counted so far.
+    /// Returns the counters.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// How packets are protected.
+    /// Returns the protection of packets.
     pub fn security(&self) -> Security {
         self.config.security
     }
 
-    /// Where a flow leads.
+    /// Returns the peer that a flow leads to.
     pub fn peer_of(&self, flow: FlowId) -> Option<u32> {
         self.flows.get(flow).map(|flow| flow.peer)
     }
 
-    /// Bytes of requests on a flow that are not known to be consumed.
+    /// Returns the bytes of requests on a flow that are not known to be consumed.
     pub fn outstanding(&self, flow: FlowId) -> u64 {
         self.flows.get(flow).map_or(0, |flow| flow.outstanding())
     }
 
-    /// Whether messages wait for an endpoint.
+    /// Returns true if messages wait for an endpoint.
     #[inline]
     pub fn has_queued(&self, index: u8) -> bool {
         self.queued.get(usize::from(index)).is_some_and(|queued| !queued.is_empty())
     }
 
-    /// The state of every channel, for people.
+    /// Describes the state of every channel, for people.
     pub fn describe(&self) -> String {
         use std::fmt::Write;
         let mut text = String::new();
@@ -51,7 +51,8 @@ impl Stack {
         text
     }
 
-    /// Bytes kept for peers: under way, waiting, not whole or in turn yet, and waiting for endpoints.
+    /// Returns the bytes kept for peers: in flight, waiting, not whole or in turn yet, and waiting
+    /// for endpoints.
     pub fn memory_bytes(&self) -> usize {
         let connections = self.peers.iter().flatten().filter_map(|peer| peer.connection.as_deref());
         let kept = connections.map(|connection| {
@@ -62,18 +63,20 @@ impl Stack {
             + self.queued.iter().flatten().map(crate::QueuedMessage::bytes).sum::<usize>()
     }
 
-    /// What tells packets of this job from those of others; every packet says it.
+    /// Returns the number by which packets of this job are told from those of others; every packet
+    /// carries it.
     pub fn job_tag(&self) -> u32 {
         self.job
     }
 
-    /// How long nothing has arrived from a peer that is talked to; `None` for any other.
+    /// Returns the time since the last arrival from a connected peer; `None` for any other.
     pub fn silent_for(&self, peer: u32, now: Nanos) -> Option<Nanos> {
         let known = self.peers.get(peer as usize)?.as_ref()?;
         known.connection.as_deref().map(|connection| connection.channel.silent_for(now))
     }
 
-    /// The peer that longest has not answered, and for how long; of those to whom something is under way.
+    /// Returns the peer that has not answered for longest, and for how long, among those with data
+    /// in flight.
     pub fn unanswered(&self, now: Nanos) -> Option<(u32, Nanos)> {
         let silence = |(peer, connection): (u32, &PeerConnection)| {
             Some((peer, connection.channel.unanswered_for(now)?))
@@ -81,8 +84,8 @@ impl Stack {
         self.open_connections().filter_map(silence).max_by_key(|&(_, silent_ns)| silent_ns)
     }
 
-    /// A path that was found to carry less than before, told once: to whom, and the bytes of the longest IP packet that
-    /// it carries now.
+    /// Takes a path that was found to carry less than before, reported once: the peer, and the
+    /// bytes of the longest IP packet that the path carries now.
     pub fn take_narrowed(&mut self, now: Nanos) -> Option<(u32, u32)> {
         let Self { talking, peers, .. } = self;
         talking.iter().find_map(|&id| {
@@ -96,17 +99,17 @@ impl Stack {
         })
     }
 
-    /// Whether a peer has been given up.
+    /// Returns true if a peer has been given up.
     pub fn is_lost(&self, peer: u32) -> bool {
         self.lost(peer).is_some()
     }
 
-    /// Peers that this stack talks to and has not lost.
+    /// Iterates over the peers that this stack has a connection to and has not lost.
     pub fn talking_to(&self) -> impl Iterator<Item = u32> + '_ {
         self.open_connections().map(|(id, _)| id)
     }
 
-    /// The conduits to them.
+    /// Iterates over the connections to these peers.
     pub(super) fn open_connections(&self) -> impl Iterator<Item = (u32, &PeerConnection)> + '_ {
         self.talking.iter().filter_map(|&id| {
             let known = self.peers.get(id as usize)?.as_ref().filter(|known| known.is_open())?;
@@ -114,12 +117,12 @@ impl Stack {
         })
     }
 
-    /// Whether anything waits to be sent for the first time.
+    /// Returns true if anything waits to be sent for the first time.
     pub fn holds_back(&self) -> bool {
         self.open_connections().any(|(_, connection)| connection.outbox.has_waiting())
     }
 
-    /// Whether everything sent to anybody has been acknowledged.
+    /// Returns true if everything sent to all peers has been acknowledged.
     pub fn is_quiet(&self) -> bool {
         let quiet = |connection: &PeerConnection| {
             connection.channel.is_quiet() && !connection.outbox.has_waiting()

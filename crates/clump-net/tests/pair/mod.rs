@@ -1,4 +1,4 @@
-//! Two stacks in one thread, on a wire that loses what it is told to, with a clock that is set.
+//! Two stacks in one thread, on a wire with configured losses, and with a clock that is set.
 #![allow(dead_code, reason = "not every test uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot begin has failed")]
 
@@ -26,7 +26,7 @@ pub fn name(rank: u32, index: u8) -> u64 {
     u64::from(rank) << 40 | 1 << 8 | u64::from(index)
 }
 
-/// What was deposited: where, and what.
+/// Deposits: offset and bytes.
 pub type Deposits = Vec<(u64, Vec<u8>)>;
 
 /// Endpoints 0 and 1 of a rank; tag 7.
@@ -59,23 +59,23 @@ impl EndpointTable for TwoDoors {
     }
 }
 
-/// What a wire does with the datagrams of one side.
+/// The treatment of one side's datagrams by a wire.
 #[derive(Debug, Default)]
 pub struct Wire {
-    /// Those of these numbers, counted from 0, are lost.
+    /// Datagrams of these numbers, counted from 0, are lost.
     pub lose: Vec<u64>,
-    /// Those from this number on are lost.
+    /// Datagrams from this number on are lost.
     pub lose_from: Option<u64>,
     /// Packets of this unit are lost.
     pub lose_unit: Option<u64>,
-    /// All are lost.
+    /// All datagrams are lost.
     pub cut: bool,
-    /// Longer ones are lost.
+    /// Longer datagrams are lost.
     pub most: Option<usize>,
-    /// Longer ones are refused.
+    /// Longer datagrams are refused.
     pub card: Option<usize>,
     pub sent: u64,
-    /// All that were sent, lost or not.
+    /// All datagrams that were sent, lost or not.
     pub copies: Vec<Vec<u8>>,
 }
 
@@ -139,7 +139,7 @@ impl Driver for Lossy {
     }
 }
 
-/// One side.
+/// One of the two stacks, and its endpoints and wire.
 pub struct Side {
     pub stack: Stack,
     pub endpoints: TwoDoors,
@@ -172,12 +172,13 @@ impl Pair {
         Self::over(security, 1472)
     }
 
-    /// Over a path of which the driver says that it carries datagrams of `hint` bytes.
+    /// Creates a pair over a path of which the driver reports that it carries datagrams of `hint`
+    /// bytes.
     pub fn over(security: Security, hint: usize) -> Self {
         Self::with_credit(security, hint, CREDIT)
     }
 
-    /// The same where so many bytes of requests may be unconsumed on each way.
+    /// Creates a pair where so many bytes of requests may be unconsumed in each direction.
     pub fn with_credit(security: Security, hint: usize, credit_bytes: u64) -> Self {
         let hub = Hub::default();
         let key = JobKey::new(&mut [3; 32]).unwrap();
@@ -195,12 +196,12 @@ impl Pair {
         Self { now: MILLISECOND, sides, hub, outsider }
     }
 
-    /// The way from endpoint 0 of rank 0 to endpoint `index` of rank 1.
+    /// Opens a flow from endpoint 0 of rank 0 to endpoint `index` of rank 1.
     pub fn flow(&mut self, index: u8, ordered: bool) -> FlowId {
         self.sides[0].stack.open_flow(name(0, 0), name(1, index), 1, ordered)
     }
 
-    /// An ordered way from endpoint `from` of rank 0 to endpoint 0 of rank 1.
+    /// Opens an ordered flow from endpoint `from` of rank 0 to endpoint 0 of rank 1.
     pub fn ordered_from(&mut self, from: u8) -> FlowId {
         self.sides[0].stack.open_flow(name(0, from), name(1, 0), 1, true)
     }
@@ -212,7 +213,7 @@ impl Pair {
         self.sides[0].stack.request(|| now, &request, payload)
     }
 
-    /// Side `at` looks once for endpoint `wanted`.
+    /// Polls side `at` once for endpoint `wanted`.
     pub fn look(&mut self, at: usize, wanted: Option<u8>) -> Vec<QueuedMessage> {
         let now = self.now;
         let Side { stack, batch, .. } = &mut self.sides[at];
@@ -224,7 +225,7 @@ impl Pair {
         queued
     }
 
-    /// Both sides look, for endpoint 0 each, while time goes by; what they got.
+    /// Polls both sides, for endpoint 0 each, while time goes by; returns the messages of each.
     pub fn settle(&mut self) -> [Vec<QueuedMessage>; 2] {
         self.settle_for([Some(0), Some(0)])
     }
@@ -240,13 +241,13 @@ impl Pair {
         got
     }
 
-    /// Puts a datagram before side `at` that somebody else has sent.
+    /// Sends a datagram to side `at` from a third address.
     pub fn inject(&mut self, at: u32, datagram: &[u8]) {
         let outgoing = Outgoing { to: address(at), head: datagram, body: &[], tail: &[] };
         assert_eq!(self.outsider.send(&[outgoing]).unwrap(), 1);
     }
 
-    /// Datagrams that side `at` has sent so far.
+    /// Returns the datagrams that side `at` has sent so far.
     pub fn sent(&self, at: usize) -> Vec<Vec<u8>> {
         self.sides[at].wire.lock().unwrap().copies.clone()
     }

@@ -1,4 +1,5 @@
-//! Reader of `known.txt`. Keys stay hexadecimal text here: the test of memory looks for their bytes.
+//! Reader of `known.txt`. Keys stay hexadecimal text here: the test of memory looks for their
+//! bytes.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -6,7 +7,7 @@
 pub struct Job<'a> {
     pub key: &'a str,
     pub tag: &'a str,
-    /// What HKDF extracts from the key.
+    /// The key that HKDF extracts from the job's key.
     pub extracted: &'a str,
     pub paths: Vec<Path<'a>>,
 }
@@ -28,7 +29,7 @@ pub struct Packet<'a> {
     pub sealed: Sealed<'a>,
 }
 
-/// The sealed body, or of a long one its hash.
+/// The sealed body, or for a long one its hash.
 pub enum Sealed<'a> {
     Bytes(&'a str),
     Sha256(&'a str),
