@@ -35,7 +35,7 @@ use crate::host;
 use anyhow::{Context, Result};
 use class::{CLASSES, Class};
 use options::Options;
-use place::Place;
+use place::AttackPlace;
 use sampler::Sampler;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ pub fn run(root: &Path, words: &[String]) -> Result<bool> {
         }
         return Ok(true);
     }
-    let place = Place::prepare(root, options.release)?;
+    let place = AttackPlace::prepare(root, options.release)?;
     let mut tallies = Tallies::default();
     let classes = possible(&options, &place, &mut tallies);
     println!("attack: seed {}, for {} s", options.seed, options.time.as_secs());
@@ -110,7 +110,7 @@ pub fn run(root: &Path, words: &[String]) -> Result<bool> {
 }
 
 /// The classes that can be tried here; says loudly which cannot.
-fn possible(options: &Options, place: &Place, tallies: &mut Tallies) -> Vec<&'static Class> {
+fn possible(options: &Options, place: &AttackPlace, tallies: &mut Tallies) -> Vec<&'static Class> {
     let mut classes = options.classes.clone();
     classes.retain(|class| match (class.missing)(place) {
         None => true,
@@ -170,7 +170,7 @@ fn attack(
 }
 
 /// Asks clump itself about what a job made, where that was promised.
-fn check(place: &Place, job: &job::Job) -> Result<Verdict> {
+fn check(place: &AttackPlace, job: &job::Job) -> Result<Verdict> {
     let Some(words) = &job.promise.check else { return Ok(Verdict::Kept) };
     let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
     Ok(match place.ask(&words, &job.folder)? {

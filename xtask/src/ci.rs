@@ -50,12 +50,12 @@ pub struct Step {
     /// The tiers that it is a part of.
     pub tiers: &'static [Tier],
     /// Does it.
-    pub run: fn(&Site) -> Result<Outcome>,
+    pub run: fn(&Site) -> Result<StepOutcome>,
 }
 
 /// How a step ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StepOutcome {
     /// All is well; tests that it ran, if it ran any.
     Passed(Counts),
     /// Something is wrong: what, and tests that it ran.
@@ -68,7 +68,7 @@ pub enum Outcome {
 #[derive(Debug)]
 struct Done {
     name: &'static str,
-    outcome: Outcome,
+    outcome: StepOutcome,
     wall: Duration,
 }
 
@@ -83,7 +83,7 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
         println!("\n=== {}: {}", step.name, step.what);
         let started = host::now();
         let outcome = (step.run)(&site)
-            .unwrap_or_else(|error| Outcome::Failed(format!("{error:#}"), Counts::default()));
+            .unwrap_or_else(|error| StepOutcome::Failed(format!("{error:#}"), Counts::default()));
         let done = Done { name: step.name, outcome, wall: started.elapsed() };
         println!("{}", line(&done));
         all.push(done);
@@ -93,7 +93,7 @@ pub fn run(root: &Path, options: &[String]) -> Result<bool> {
         println!("{}", line(done));
     }
     println!("\n{}", closing(&all));
-    Ok(all.iter().all(|done| !matches!(done.outcome, Outcome::Failed(..))))
+    Ok(all.iter().all(|done| !matches!(done.outcome, StepOutcome::Failed(..))))
 }
 
 /// The steps to run, or `None` when only their list was asked for.
@@ -133,10 +133,10 @@ fn choose(options: &[String]) -> Result<Option<Vec<&'static Step>>> {
 fn line(done: &Done) -> String {
     let wall = done.wall.as_secs_f64();
     let (word, rest) = match &done.outcome {
-        Outcome::Passed(counts) if *counts == Counts::default() => ("ok", String::new()),
-        Outcome::Passed(counts) => ("ok", format!("{} tests", counts.passed)),
-        Outcome::Failed(why, _) => ("FAILED", why.clone()),
-        Outcome::Skipped(why) => ("SKIPPED", why.clone()),
+        StepOutcome::Passed(counts) if *counts == Counts::default() => ("ok", String::new()),
+        StepOutcome::Passed(counts) => ("ok", format!("{} tests", counts.passed)),
+        StepOutcome::Failed(why, _) => ("FAILED", why.clone()),
+        StepOutcome::Skipped(why) => ("SKIPPED", why.clone()),
     };
     format!("{word:8}{:10} {wall:7.1} s  {rest}", done.name).trim_end().to_owned()
 }
@@ -146,16 +146,16 @@ fn closing(all: &[Done]) -> String {
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for done in all {
         match &done.outcome {
-            Outcome::Passed(counts) => {
+            StepOutcome::Passed(counts) => {
                 passed += counts.passed.max(1);
                 skipped += counts.ignored;
             }
-            Outcome::Failed(_, counts) => {
+            StepOutcome::Failed(_, counts) => {
                 passed += counts.passed;
                 skipped += counts.ignored;
                 failed += counts.failed.max(1);
             }
-            Outcome::Skipped(_) => skipped += 1,
+            StepOutcome::Skipped(_) => skipped += 1,
         }
     }
     format!("{passed} passed, {failed} failed, {skipped} skipped")
@@ -165,7 +165,7 @@ fn closing(all: &[Done]) -> String {
 mod tests {
     use super::*;
 
-    fn done(outcome: Outcome) -> Done {
+    fn done(outcome: StepOutcome) -> Done {
         Done { name: "step", outcome, wall: Duration::from_millis(1500) }
     }
 
@@ -173,11 +173,11 @@ mod tests {
     fn the_closing_line_counts_tests_and_steps() {
         let counts = |passed, failed| Counts { passed, failed, ignored: 0 };
         let all = [
-            done(Outcome::Passed(counts(0, 0))),
-            done(Outcome::Passed(counts(40, 0))),
-            done(Outcome::Failed("exit status: 101".into(), counts(7, 2))),
-            done(Outcome::Failed("does not build".into(), counts(0, 0))),
-            done(Outcome::Skipped("no valgrind".into())),
+            done(StepOutcome::Passed(counts(0, 0))),
+            done(StepOutcome::Passed(counts(40, 0))),
+            done(StepOutcome::Failed("exit status: 101".into(), counts(7, 2))),
+            done(StepOutcome::Failed("does not build".into(), counts(0, 0))),
+            done(StepOutcome::Skipped("no valgrind".into())),
         ];
         assert_eq!(closing(&all), "48 passed, 3 failed, 1 skipped");
         assert_eq!(line(&all[4]), "SKIPPED step           1.5 s  no valgrind");

@@ -15,7 +15,7 @@ use clump_os::secret::Secret;
 use std::io::{Read, Write};
 
 /// Longest body. A peer that announces more is not a clump agent.
-const MOST: usize = 64 << 20;
+const MAX_COUNT: usize = 64 << 20;
 const HEAD: usize = 5;
 
 /// An output stream of a rank.
@@ -154,7 +154,7 @@ pub fn append_output(out: &mut Vec<u8>, rank: u32, stream: Stream, bytes: &[u8])
 
 fn raw(out: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
     let length: usize = parts.iter().map(|part| part.len()).sum();
-    debug_assert!(length <= MOST, "callers frame pieces far smaller than that");
+    debug_assert!(length <= MAX_COUNT, "callers frame pieces far smaller than that");
     out.extend_from_slice(&u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes());
     out.push(kind);
     for part in parts {
@@ -192,7 +192,7 @@ impl Assembler {
         let Some((head, rest)) = rest.split_first_chunk::<HEAD>() else { return Ok(None) };
         let [a, b, c, d, kind] = *head;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
-        if length > MOST {
+        if length > MAX_COUNT {
             return Err(Garbled(format!("a frame of {length} bytes")));
         }
         let Some(body) = rest.get(..length) else { return Ok(None) };

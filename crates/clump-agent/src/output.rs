@@ -1,6 +1,6 @@
 //! Output from the pipes of the ranks to the launcher, with a bounded backlog.
 //!
-//! Invariant 2 of the crate: while [`MOST`] bytes are unconsumed, as the launcher reports, pipes
+//! Invariant 2 of the crate: while [`MAX_COUNT`] bytes are unconsumed, as the launcher reports, pipes
 //! are not read, so that ranks that write too much block in `write`, and no other process waits.
 
 use crate::frame::{Frame, Stream, append_output};
@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 /// Unconsumed bytes above which pipes are not read.
-const MOST: usize = 1 << 20;
+const MAX_COUNT: usize = 1 << 20;
 /// Unconsumed bytes below which pipes are read again.
 const FEW: usize = 256 << 10;
 /// Bytes read from a pipe at a time: the capacity of a pipe.
@@ -105,7 +105,7 @@ impl Outputs {
             self.backlog.clear();
             (self.sent, self.unread) = (0, 0);
         }
-        if !self.paused && self.unread > MOST {
+        if !self.paused && self.unread > MAX_COUNT {
             self.pause(poller)?;
         }
         self.flush(poller)
@@ -156,7 +156,7 @@ impl Outputs {
         if self.lost || self.sent == self.backlog.len() {
             self.backlog.clear();
             self.sent = 0;
-        } else if self.sent > MOST {
+        } else if self.sent > MAX_COUNT {
             self.backlog.drain(..self.sent);
             self.sent = 0;
         }

@@ -40,7 +40,7 @@ pub(crate) struct Placement {
     /// CPUs of a rank that is unbound; empty: ranks are bound for ever.
     wider: Vec<usize>,
     /// Ranks that are bound until they have threads.
-    bound: Vec<BoundAddresses>,
+    bound: Vec<BoundRank>,
     /// Description of the placement, for reports.
     said: String,
     /// Held until the node's ranks have ended.
@@ -49,7 +49,7 @@ pub(crate) struct Placement {
 
 /// A rank that is bound.
 #[derive(Debug)]
-struct BoundAddresses {
+struct BoundRank {
     pid: u32,
     cpu: usize,
     since_ns: u64,
@@ -116,7 +116,7 @@ impl Placement {
         // A process that has ended since needs no CPU.
         if alone && topology::set_affinity_of(pid, &[cpu]).is_ok() {
             let look_ns = now_ns.saturating_add(FIRST_LOOK_NS);
-            self.bound.push(BoundAddresses { pid, cpu, since_ns: now_ns, look_ns });
+            self.bound.push(BoundRank { pid, cpu, since_ns: now_ns, look_ns });
         }
         debug_assert!(self.bound.len() <= self.cpus.len(), "a rank joins once");
     }
@@ -145,7 +145,7 @@ impl Placement {
     }
 }
 
-impl BoundAddresses {
+impl BoundRank {
     /// Returns true if the rank stays bound; unbinds threads that must not be.
     fn keeps(&self, wider: &[usize]) -> bool {
         let threads = procfs::threads(self.pid);
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(placed.bound.len(), 1, "one that has threads already is left alone");
         let before = topology::affinity_of(me).unwrap();
         topology::set_affinity_of(me, &[cpu]).unwrap();
-        placed.bound.push(BoundAddresses { pid: me, cpu, since_ns: 0, look_ns: 0 });
+        placed.bound.push(BoundRank { pid: me, cpu, since_ns: 0, look_ns: 0 });
         placed.handle_timeout(FIRST_LOOK_NS);
         assert_eq!(topology::affinity_of(me).unwrap(), before, "it may run anywhere again");
         assert_eq!(placed.bound.len(), 1);

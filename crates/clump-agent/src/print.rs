@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Waiting bytes above which no more should be read.
-const MOST: usize = 256 << 10;
+const MAX_COUNT: usize = 256 << 10;
 /// Longest line that is shown whole; a longer one is shown in parts.
 const LONGEST_LINE: usize = 64 << 10;
 
@@ -44,7 +44,8 @@ impl OutputStream {
 fn own_streams(bell: &Arc<Alarm>) -> anyhow::Result<[OutputStream; 2]> {
     let output: OwnedFd = std::io::stdout().as_fd().try_clone_to_owned()?;
     let errors: OwnedFd = std::io::stderr().as_fd().try_clone_to_owned()?;
-    let start = |targets| Ok::<_, OsError>(Arc::new(Writer::start(targets, MOST, bell.clone())?));
+    let start =
+        |targets| Ok::<_, OsError>(Arc::new(Writer::start(targets, MAX_COUNT, bell.clone())?));
     if is_same(&output, &errors) {
         let writer = start(vec![output, errors])?;
         return Ok([0, 1].map(|target| OutputStream { writer: writer.clone(), target }));
@@ -124,7 +125,7 @@ impl Printer {
 
     /// Returns true if so much waits that no more should be read.
     pub(crate) fn is_full(&self) -> bool {
-        self.writers().any(|writer| writer.pending() > MOST)
+        self.writers().any(|writer| writer.pending() > MAX_COUNT)
     }
 
     /// Returns true if nothing waits.
@@ -188,7 +189,7 @@ impl Files {
                 targets.push(OwnedFd::from(file));
             }
         }
-        Ok(Self { writer: Writer::start(targets, MOST, bell.clone())?, places })
+        Ok(Self { writer: Writer::start(targets, MAX_COUNT, bell.clone())?, places })
     }
 }
 

@@ -319,13 +319,13 @@ fn link_back(
 pub(crate) fn failed(
     header: Header,
     failure: HandlerFailure,
-    send_back: impl FnOnce(Reason) -> Result<bool>,
+    give_back: impl FnOnce(Reason) -> Result<bool>,
 ) -> Result<bool> {
     match failure {
         HandlerFailure::Said(why) => {
             Err(ErrorKind::HandlerFailed { handler: header.handler(), why }.into())
         }
-        HandlerFailure::Refused(reason) => send_back(reason),
+        HandlerFailure::Refused(reason) => give_back(reason),
     }
 }
 

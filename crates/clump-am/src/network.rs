@@ -39,7 +39,7 @@ const MAX_CONNECTIONS: usize = 16;
 /// Time a closing rank waits for news before it announces its close again.
 const CLOSE_PAUSE: Duration = Duration::from_millis(2);
 /// Polls between two attempts to hand stored messages to a proxy.
-const PORTAL_POLLS: u32 = 256;
+const PROXY_POLLS: u32 = 256;
 const MIN_CREDIT: u64 = 64 << 10;
 /// Bytes of requests that all endpoints of all peers together may leave unconsumed at one endpoint.
 const ALL_CREDIT: u64 = 64 << 20;
@@ -262,7 +262,7 @@ impl Network {
         let transport = Transport::Proxies(Box::new(ProxyClient::open(node, rank, dispatch)?));
         // Arriving messages lie in the lanes of endpoints; a poll only hands on messages that had
         // to wait.
-        let polling = Polling::new(PORTAL_POLLS, PORTAL_POLLS);
+        let polling = Polling::new(PROXY_POLLS, PROXY_POLLS);
         Ok(Self { transport, registry, credit: credit_bytes(node), polling })
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use world::{Carried, DEPOSIT, ECHO, MISSING, RELAY, SEGMENT, SINK, Sent, SharedLog};
 
 /// Most endpoints that a program opens.
-const MOST: usize = 12;
+const MAX_COUNT: usize = 12;
 /// A name that no program opens.
 const NOBODY: u8 = 31;
 
@@ -108,7 +108,7 @@ impl World {
     }
 
     fn open(&mut self, rank: usize) {
-        if self.stations.len() == MOST {
+        if self.stations.len() == MAX_COUNT {
             return;
         }
         let (at, tag) = (self.stations.len(), self.stations.len() as u64 * 1000 + 2);
@@ -311,7 +311,7 @@ fn any_way() -> impl Strategy<Value = Way> {
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let two = || (0..MOST, 0..MOST);
+    let two = || (0..MAX_COUNT, 0..MAX_COUNT);
     let send = (two(), any_handler(), any_way(), any_body(), 0..=6usize).prop_map(
         |((from, to), handler, way, body, extra)| Step::Send {
             from,
@@ -327,11 +327,11 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         12 => send,
         3 => burst,
-        12 => (0..MOST).prop_map(|at| Step::Poll { at }),
-        1 => (0..MOST).prop_map(|at| Step::Drain { at }),
+        12 => (0..MAX_COUNT).prop_map(|at| Step::Poll { at }),
+        1 => (0..MAX_COUNT).prop_map(|at| Step::Drain { at }),
         2 => two().prop_map(|(from, to)| Step::Unmap { from, to }),
-        1 => (0..MOST).prop_map(|at| Step::Retag { at }),
-        1 => (0..MOST).prop_map(|at| Step::Close { at }),
+        1 => (0..MAX_COUNT).prop_map(|at| Step::Retag { at }),
+        1 => (0..MAX_COUNT).prop_map(|at| Step::Close { at }),
         1 => (0..4usize).prop_map(|rank| Step::Open { rank }),
     ]
 }

@@ -55,7 +55,7 @@ enum Body {
 }
 
 /// State that all ranks of a program share.
-struct Meeting {
+struct RankTable {
     ranks: usize,
     opened: Barrier,
     /// Ranks whose requests have all been read or returned.
@@ -68,7 +68,7 @@ struct Meeting {
 /// that closes.
 struct Runner {
     rank: usize,
-    handshake: Arc<Meeting>,
+    handshake: Arc<RankTable>,
     endpoint: Endpoint,
     mayfly: Option<Endpoint>,
     dests: HashMap<usize, Dest>,
@@ -82,7 +82,7 @@ fn name_of(station: usize) -> Name {
 }
 
 impl Runner {
-    fn new(context: &Arc<RankContext>, handshake: Arc<Meeting>) -> Self {
+    fn new(context: &Arc<RankContext>, handshake: Arc<RankTable>) -> Self {
         let rank = context.rank() as usize;
         let log = SharedLog::default();
         let open = |station: usize| {
@@ -181,7 +181,7 @@ fn run(lanes: bool, programs: &[Vec<Step>]) {
     let settings = Settings { lanes, ..Settings::default() };
     let node = cluster::node(ranks, false);
     let (drained, finished) = Default::default();
-    let handshake = Arc::new(Meeting { ranks, opened: Barrier::new(ranks), drained, finished });
+    let handshake = Arc::new(RankTable { ranks, opened: Barrier::new(ranks), drained, finished });
     let threads: Vec<_> = programs
         .iter()
         .zip(0..)

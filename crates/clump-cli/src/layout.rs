@@ -14,7 +14,7 @@ const MAX_PROXIES: u32 = 16;
 const MAX_CABLES: i64 = clump_os::netns::MAX_CABLES as i64;
 /// Most addresses of a node.
 const MAX_PATHS: usize = 4;
-const MAX_NAMESPACES: u32 = clump_os::netns::MOST;
+const MAX_NAMESPACES: u32 = clump_os::netns::MAX_COUNT;
 
 /// Protection of packets between nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -120,9 +120,9 @@ fn rates<P: Pair>(pair: &mut P, plan: &MeasurementPlan) -> Result<Contrast> {
 /// each.
 fn paths<P: Pair>(pair: &mut P, plan: &MeasurementPlan, clock_ns: f64) -> Result<Vec<BarePath>> {
     /// Maximum number of datagrams of a slice: one a call takes microseconds.
-    const MOST: u32 = 4000;
+    const MAX_COUNT: u32 = 4000;
     let guess = measure::round_trips(pair, 100, clock_ns)?;
-    let count = rounds(plan.slice, guess).min(MOST);
+    let count = rounds(plan.slice, guess).min(MAX_COUNT);
     let mut trips = vec![Vec::new(); Call::ALL.len()];
     let mut streams = vec![Vec::new(); Call::ALL.len()];
     for _ in 0..plan.slices {
@@ -131,7 +131,7 @@ fn paths<P: Pair>(pair: &mut P, plan: &MeasurementPlan, clock_ns: f64) -> Result
                 let ours = measure::round_trips(pair, count, clock_ns)?;
                 trips[at].push((ours, bare::datagram_round_trip(pair, call, count)?));
             }
-            streams[at].push(bare::datagram_rate(pair, call, MOST)?);
+            streams[at].push(bare::datagram_rate(pair, call, MAX_COUNT)?);
         }
     }
     let all = Call::ALL.into_iter().zip(trips).zip(streams);

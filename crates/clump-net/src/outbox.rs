@@ -26,7 +26,7 @@ pub(crate) use urgent::is_control;
 const MIN_PIECE: usize = 256;
 /// Bytes of units from which on one call of the driver costs much less per unit than a call for
 /// each.
-const SALVO: usize = 16 << 10;
+const MAX_BATCH: usize = 16 << 10;
 /// Room before a unit, and the largest room behind it.
 const HEADROOM: usize = clump_wire::HEADER_BYTES;
 const TAILROOM: usize = 16;
@@ -162,8 +162,8 @@ impl Outbox {
 
     /// Returns true if whole units wait, and enough of them for a call of the driver.
     #[inline]
-    pub(crate) fn has_salvo(&self) -> bool {
-        self.waiting >= SALVO && self.has_whole()
+    pub(crate) fn has_batch(&self) -> bool {
+        self.waiting >= MAX_BATCH && self.has_whole()
     }
 
     /// Returns the number of whole units that wait.
@@ -182,7 +182,7 @@ impl Outbox {
     #[inline]
     pub(crate) fn append(&mut self, head: &FrameHead, words: &[u64], payload: &[u8]) {
         // A few whole units are about to be sent anyway.
-        if self.has_salvo()
+        if self.has_batch()
             && self.control_first
             && is_control(head, payload)
             && self.append_urgent(head, words)

@@ -80,7 +80,7 @@ struct Item {
 #[derive(Debug)]
 enum Entry {
     Item(Item),
-    Mail(Box<QueuedMessage>),
+    Queued(Box<QueuedMessage>),
 }
 
 /// A message as the endpoint handles it.
@@ -181,7 +181,7 @@ impl Batch {
     pub fn arrival<'a>(&'a self, at: usize, words: &'a mut Words) -> Option<ArrivedMessage<'a>> {
         let item = match self.found.entries.get(at)? {
             Entry::Item(item) => item,
-            Entry::Mail(queued) => return Some(queued.arrival()),
+            Entry::Queued(queued) => return Some(queued.arrival()),
         };
         let route = *self.found.routes.get(item.route as usize)?;
         let bytes = self.inbound.bytes(item.datagram as usize);
@@ -207,7 +207,7 @@ impl Found {
     }
 
     pub(crate) fn push_queued(&mut self, queued: QueuedMessage) {
-        self.entries.push(Entry::Mail(Box::new(queued)));
+        self.entries.push(Entry::Queued(Box::new(queued)));
     }
 
     /// Adds a whole frame of the current datagram, whose words lie at `at` of it.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Maximum number of messages that one rank may have begun: more than it has endpoints and replies
 /// in flight at one proxy.
-const MOST: usize = 64;
+const MAX_COUNT: usize = 64;
 
 /// A long message whose fragments are still arriving.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl RelayedMessages {
     /// Returns true if a rank may begin another message. Further ones are discarded, since no
     /// correct rank begins them.
     pub(crate) fn has_room(&self, rank: u32) -> bool {
-        self.0.get(&rank).is_none_or(|begun| begun.len() < MOST)
+        self.0.get(&rank).is_none_or(|begun| begun.len() < MAX_COUNT)
     }
 
     pub(crate) fn insert(&mut self, (rank, number): (u32, u32), begun: RelayedMessage) {
@@ -66,11 +66,11 @@ mod tests {
             all.insert((3, number), begun());
             number += 1;
         }
-        assert_eq!(number as usize, MOST);
+        assert_eq!(number as usize, MAX_COUNT);
         assert!(all.has_room(4));
         assert!(all.remove((3, 7)).is_some() && all.has_room(3));
         all.insert((4, 1), begun());
-        assert_eq!(all.take_of(|rank| rank == 3).len(), MOST - 1);
+        assert_eq!(all.take_of(|rank| rank == 3).len(), MAX_COUNT - 1);
         assert!(all.remove((3, 0)).is_none() && all.remove((4, 1)).is_some());
     }
 }

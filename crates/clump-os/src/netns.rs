@@ -17,7 +17,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Most namespaces: the cables are as many as there are pairs.
-pub const MOST: u32 = 16;
+pub const MAX_COUNT: u32 = 16;
 
 /// Network namespaces, joined by cables.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub fn create(count: u32) -> Result<Networks> {
 /// # Errors
 /// The kernel refuses, most often for users who are not root.
 pub fn create_with(count: u32, cables: u32) -> Result<Networks> {
-    if count > MOST || cables > MAX_CABLES {
+    if count > MAX_COUNT || cables > MAX_CABLES {
         let what = format!("joining {count} namespaces by {cables} cables each");
         return Err(OsError::new(what, Errno::TOOBIG));
     }

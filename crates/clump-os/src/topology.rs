@@ -206,12 +206,12 @@ fn usable(allowed: usize, quota: Option<f64>) -> usize {
 /// out.
 pub fn cpu_list(list: &str) -> Vec<usize> {
     // No kernel knows more CPUs; a garbled upper end must not become a gigabyte of numbers.
-    const MOST: usize = 1 << 16;
+    const MAX_COUNT: usize = 1 << 16;
     let mut cpus = Vec::new();
     for part in list.trim().split(',').map(str::trim) {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         if let (Ok(low), Ok(high)) = (low.parse::<usize>(), high.parse::<usize>()) {
-            cpus.extend(low..=high.min(MOST));
+            cpus.extend(low..=high.min(MAX_COUNT));
         }
     }
     cpus.sort_unstable();

@@ -70,7 +70,7 @@ pub(crate) struct Sample {
 
 /// The window that the path bears.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub(crate) struct CongestionControl {
     window: usize,
     /// Below, the window doubles; above, it grows by a unit a round (RFC 5681, 3.1).
     threshold: usize,
@@ -105,7 +105,7 @@ pub(crate) struct Control {
     before: Option<(usize, usize, u32)>,
 }
 
-impl Control {
+impl CongestionControl {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             window: config.initial_window_bytes.min(config.max_window_bytes),

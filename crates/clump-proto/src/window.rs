@@ -2,7 +2,7 @@
 //! configured most; and asking a peer that had closed its window.
 
 use crate::config::Congestion;
-use crate::congestion::Control;
+use crate::congestion::CongestionControl;
 use crate::pacing::Pacing;
 use crate::rtt::Rtt;
 use crate::send::Send;
@@ -18,7 +18,7 @@ const MAX_BEYOND: usize = 16 << 10;
 /// The limits of what may be under way.
 #[derive(Debug)]
 pub(crate) struct Window {
-    pub(crate) control: Control,
+    pub(crate) control: CongestionControl,
     pub(crate) pacing: Pacing,
     fixed: Option<usize>,
     most: usize,
@@ -40,7 +40,7 @@ impl Window {
             Congestion::Adaptive => None,
         };
         Self {
-            control: Control::new(config),
+            control: CongestionControl::new(config),
             pacing: Pacing::new(now),
             fixed,
             most: config.max_window_bytes,

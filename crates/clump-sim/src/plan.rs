@@ -23,7 +23,7 @@ const SHORTEST_DATAGRAM: usize = 1232;
 #[allow(missing_docs, reason = "the fields say it")]
 pub enum PlanStep {
     /// The link between two ranks changes; also the reverse link, if `both`.
-    Weather { from: u32, to: u32, both: bool, link: Box<LinkFaults> },
+    LinkChange { from: u32, to: u32, both: bool, link: Box<LinkFaults> },
     /// Ranks whose bits are set are cut off from the others, or (`false`) joined with them again.
     Partition { group: u64, cut: bool },
     /// Nothing gets from one rank to another, or (`false`) everything does again.
@@ -195,8 +195,10 @@ impl ClusterPlan {
             match random.below(12) {
                 0..5 => {
                     let link = Box::new(link_changes(random, &self.link));
-                    self.steps
-                        .push((at, PlanStep::Weather { from, to, both: !random.one_in(3), link }));
+                    self.steps.push((
+                        at,
+                        PlanStep::LinkChange { from, to, both: !random.one_in(3), link },
+                    ));
                 }
                 5 => {
                     let group = random.below((1 << self.ranks) - 2) + 1;
@@ -221,7 +223,7 @@ impl ClusterPlan {
             for to in (0..self.ranks).filter(|&to| to != from) {
                 if random.one_in(2) {
                     let link = Box::new(link_changes(random, &self.link));
-                    self.steps.push((0, PlanStep::Weather { from, to, both: false, link }));
+                    self.steps.push((0, PlanStep::LinkChange { from, to, both: false, link }));
                 }
             }
         }
@@ -369,12 +371,12 @@ mod tests {
         let steps: Vec<_> =
             (0..300).flat_map(|seed| ClusterPlan::new(seed).steps).map(|(_, s)| s).collect();
         let has = |test: fn(&PlanStep) -> bool| steps.iter().any(test);
-        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.loss > 0)));
-        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.duplicate > 0)));
-        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.reorder > 0)));
-        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.corrupt > 0)));
-        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.stale > 0)));
-        assert!(has(|s| matches!(s, PlanStep::Weather { link, .. } if link.burst > 0)));
+        assert!(has(|s| matches!(s, PlanStep::LinkChange { link, .. } if link.loss > 0)));
+        assert!(has(|s| matches!(s, PlanStep::LinkChange { link, .. } if link.duplicate > 0)));
+        assert!(has(|s| matches!(s, PlanStep::LinkChange { link, .. } if link.reorder > 0)));
+        assert!(has(|s| matches!(s, PlanStep::LinkChange { link, .. } if link.corrupt > 0)));
+        assert!(has(|s| matches!(s, PlanStep::LinkChange { link, .. } if link.stale > 0)));
+        assert!(has(|s| matches!(s, PlanStep::LinkChange { link, .. } if link.burst > 0)));
         assert!(has(|s| matches!(s, PlanStep::Narrow { .. })));
         assert!(has(|s| matches!(s, PlanStep::Partition { .. })));
         assert!(has(|s| matches!(s, PlanStep::OneWay { .. })));

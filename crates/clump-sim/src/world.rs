@@ -223,7 +223,7 @@ impl Cluster {
         }
         let faulty = self.healed_at.is_none();
         match step {
-            PlanStep::Weather { from, to, both, link } if faulty => {
+            PlanStep::LinkChange { from, to, both, link } if faulty => {
                 let keep = |switch: &mut Switch, from, to| {
                     if let Some(place) = switch.link_mut(from, to) {
                         *place = LinkFaults { cut: place.cut, ..(*link).clone() };
@@ -237,7 +237,7 @@ impl Cluster {
             }
             PlanStep::Partition { group, cut } if faulty => self.partition(group, cut),
             PlanStep::OneWay { from, to, cut } if faulty => self.cut(from, to, cut),
-            PlanStep::Weather { .. } | PlanStep::Partition { .. } | PlanStep::OneWay { .. } => {}
+            PlanStep::LinkChange { .. } | PlanStep::Partition { .. } | PlanStep::OneWay { .. } => {}
             PlanStep::Narrow { most } => self.switch.lock().narrow(most),
             PlanStep::Compute { rank, span } => self.pause(rank, now, Mode::Computing(now + span)),
             PlanStep::Freeze { rank, span } => self.pause(rank, now, Mode::Frozen(now + span)),

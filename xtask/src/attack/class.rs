@@ -1,7 +1,7 @@
 //! The classes of attacks, each with what draws a job of it.
 
 use super::job::Job;
-use super::place::Place;
+use super::place::AttackPlace;
 use super::sampler::Sampler;
 use super::{forks, inputs, limits, names, paths, refusals, signals, streams};
 use anyhow::Result;
@@ -14,9 +14,9 @@ pub struct Class {
     /// What it does to jobs.
     pub what: &'static str,
     /// Draws a job.
-    pub draw: fn(&mut Sampler, &Place) -> Result<Job>,
+    pub draw: fn(&mut Sampler, &AttackPlace) -> Result<Job>,
     /// Says why there can be none here, and what would change that.
-    pub missing: fn(&Place) -> Option<String>,
+    pub missing: fn(&AttackPlace) -> Option<String>,
 }
 
 /// Every class, in the order in which they take turns.
@@ -66,6 +66,6 @@ pub const CLASSES: &[Class] = &[
     },
 ];
 
-fn nothing(_: &Place) -> Option<String> {
+fn nothing(_: &AttackPlace) -> Option<String> {
     None
 }

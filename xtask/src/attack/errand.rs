@@ -1,7 +1,7 @@
 //! What jobs do while they are attacked: short programs and commands, each with a known end.
 
 use super::job::{Job, Promise};
-use super::place::Place;
+use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::{Result, bail};
 use std::ffi::OsString;
@@ -66,7 +66,7 @@ impl Errand {
     ///
     /// # Errors
     /// No folder, or no records.
-    pub fn job(&self, place: &Place) -> Result<Job> {
+    pub fn job(&self, place: &AttackPlace) -> Result<Job> {
         let folder = place.folder()?;
         let work = folder.work().display().to_string();
         let word = |word: &String| match word.strip_prefix('%') {

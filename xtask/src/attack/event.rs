@@ -1,6 +1,6 @@
 //! What happens to a job while it runs.
 
-use super::place::Place;
+use super::place::AttackPlace;
 use crate::command;
 use anyhow::{Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
@@ -84,7 +84,7 @@ pub fn send(pid: u32, name: &str) {
 ///
 /// # Errors
 /// A path cannot be changed.
-pub fn narrow(place: &Place, agents: &[u32], steps: &[(usize, u32)]) -> Result<()> {
+pub fn narrow(place: &AttackPlace, agents: &[u32], steps: &[(usize, u32)]) -> Result<()> {
     for (node, bytes) in steps {
         let Some(agent) = agents.get(*node) else { bail!("node {node} has no agent") };
         let mut cable = Command::new(place.program("cable"));

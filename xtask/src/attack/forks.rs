@@ -2,7 +2,7 @@
 
 use super::errand::{self, Errand};
 use super::job::Job;
-use super::place::Place;
+use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::Result;
 
@@ -15,7 +15,7 @@ const ROUNDS: u64 = 6;
 ///
 /// # Errors
 /// No folder.
-pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let layout = errand::layout(sampler, 1);
     let way = sampler.one_of(WAYS);
     // 0: before it joins.

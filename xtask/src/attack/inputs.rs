@@ -3,7 +3,7 @@
 use super::errand::Errand;
 use super::event::{Event, What, When};
 use super::job::{Job, Promise};
-use super::place::{Folder, Place};
+use super::place::{AttackPlace, Folder};
 use super::sampler::Sampler;
 use super::stream::Input;
 use anyhow::{Context, Result};
@@ -23,7 +23,7 @@ const USER: &str = "100099";
 
 /// What is to be sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum InputKind {
     Regular,
     Empty,
     Truncated,
@@ -43,31 +43,31 @@ enum Kind {
     Twice,
 }
 
-const KINDS: &[Kind] = &[
-    Kind::Regular,
-    Kind::Empty,
-    Kind::Truncated,
-    Kind::Missing,
-    Kind::Folder,
-    Kind::Fifo,
-    Kind::Socket,
-    Kind::Link,
-    Kind::Loop,
-    Kind::Dangling,
-    Kind::Unreadable,
-    Kind::Null,
-    Kind::Zero,
-    Kind::Full,
-    Kind::Proc,
-    Kind::Standard,
-    Kind::Twice,
+const KINDS: &[InputKind] = &[
+    InputKind::Regular,
+    InputKind::Empty,
+    InputKind::Truncated,
+    InputKind::Missing,
+    InputKind::Folder,
+    InputKind::Fifo,
+    InputKind::Socket,
+    InputKind::Link,
+    InputKind::Loop,
+    InputKind::Dangling,
+    InputKind::Unreadable,
+    InputKind::Null,
+    InputKind::Zero,
+    InputKind::Full,
+    InputKind::Proc,
+    InputKind::Standard,
+    InputKind::Twice,
 ];
 
 /// Draws a job.
 ///
 /// # Errors
 /// No folder, or a file that cannot be made.
-pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     if sampler.once_in(4) {
         return output(sampler, place);
     }
@@ -81,26 +81,26 @@ pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
         "sort" => format!("app sort -n {ranks} -o sorted -i {input}"),
         _ => format!("app valsort {input}"),
     };
-    if kind == Kind::Twice && verb == "sort" {
+    if kind == InputKind::Twice && verb == "sort" {
         words += &format!(" {input}");
     }
     job.command.extend(words.split_whitespace().map(Into::into));
-    let good = matches!(kind, Kind::Regular | Kind::Link);
+    let good = matches!(kind, InputKind::Regular | InputKind::Link);
     job.promise = match kind {
         _ if good => Promise::exactly(&[0]),
         // Nothing is in order; the same file twice is two inputs.
-        Kind::Empty | Kind::Null | Kind::Twice => Promise::or_refusal(0),
+        InputKind::Empty | InputKind::Null | InputKind::Twice => Promise::or_refusal(0),
         // What has no end is read without end, until somebody has enough.
-        Kind::Zero | Kind::Full if verb == "valsort" => {
+        InputKind::Zero | InputKind::Full if verb == "valsort" => {
             let when = When::After(Duration::from_secs(1));
             job.event = Some(Event { when, what: What::Signal("TERM") });
             Promise { may_be_silent: true, ..Promise::exactly(&[1, 2, 125, 143, -15]) }
         }
-        Kind::Standard => {
+        InputKind::Standard => {
             job.input = Input::Pipe;
             Promise::exactly(&[1, 2, 125])
         }
-        Kind::Unreadable => {
+        InputKind::Unreadable => {
             if rustix::process::geteuid().is_root() {
                 job.condition("--user", USER);
             }
@@ -115,40 +115,40 @@ pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
 }
 
 /// Makes an input.
-fn make(kind: Kind, folder: &Folder) -> Result<PathBuf> {
+fn make(kind: InputKind, folder: &Folder) -> Result<PathBuf> {
     let (path, other) = (folder.work().join("input"), folder.work().join("other"));
     let records: Vec<u8> =
         (0..RECORDS).flat_map(|n| format!("{n:010} {:088}\n", n * 7).into_bytes()).collect();
     debug_assert_eq!(records.len(), RECORD * RECORDS, "records have their length");
     match kind {
-        Kind::Regular | Kind::Twice => fs::write(&path, &records)?,
-        Kind::Empty => fs::write(&path, "")?,
-        Kind::Truncated => fs::write(&path, &records[..records.len() - 1])?,
-        Kind::Missing => {}
-        Kind::Folder => fs::create_dir(&path)?,
-        Kind::Fifo => {
+        InputKind::Regular | InputKind::Twice => fs::write(&path, &records)?,
+        InputKind::Empty => fs::write(&path, "")?,
+        InputKind::Truncated => fs::write(&path, &records[..records.len() - 1])?,
+        InputKind::Missing => {}
+        InputKind::Folder => fs::create_dir(&path)?,
+        InputKind::Fifo => {
             rustix::fs::mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o666), 0)?;
         }
         // The name stays when nobody listens any more.
-        Kind::Socket => drop(UnixListener::bind(short(&path)?)?),
-        Kind::Link => {
+        InputKind::Socket => drop(UnixListener::bind(short(&path)?)?),
+        InputKind::Link => {
             fs::write(&other, &records)?;
             symlink(&other, &path)?;
         }
-        Kind::Loop => {
+        InputKind::Loop => {
             symlink(&other, &path)?;
             symlink(&path, &other)?;
         }
-        Kind::Dangling => symlink(&other, &path)?,
-        Kind::Unreadable => {
+        InputKind::Dangling => symlink(&other, &path)?,
+        InputKind::Unreadable => {
             fs::write(&path, &records)?;
             fs::set_permissions(&path, fs::Permissions::from_mode(0o000))?;
         }
-        Kind::Null => return Ok("/dev/null".into()),
-        Kind::Zero => return Ok("/dev/zero".into()),
-        Kind::Full => return Ok("/dev/full".into()),
-        Kind::Proc => return Ok("/proc/self/status".into()),
-        Kind::Standard => return Ok("/dev/stdin".into()),
+        InputKind::Null => return Ok("/dev/null".into()),
+        InputKind::Zero => return Ok("/dev/zero".into()),
+        InputKind::Full => return Ok("/dev/full".into()),
+        InputKind::Proc => return Ok("/proc/self/status".into()),
+        InputKind::Standard => return Ok("/dev/stdin".into()),
     }
     Ok(path)
 }
@@ -160,9 +160,9 @@ fn short(path: &std::path::Path) -> Result<PathBuf> {
 }
 
 /// An output where none can be, or should be.
-fn output(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+fn output(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let mut job = Errand::of("").job(place)?;
-    let input = make(Kind::Regular, &job.folder)?;
+    let input = make(InputKind::Regular, &job.folder)?;
     let work = job.folder.work();
     let taken = work.join("taken");
     fs::create_dir(&taken)?;

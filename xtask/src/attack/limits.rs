@@ -2,7 +2,7 @@
 
 use super::errand::{self, Errand};
 use super::job::{Job, Promise};
-use super::place::Place;
+use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::Result;
 
@@ -27,7 +27,7 @@ const USERS: u64 = 100_000;
 ///
 /// # Errors
 /// No folder, or no records.
-pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let (name, values) = sampler.one_of(LIMITS);
     let value = sampler.one_of(values);
     let errand = match name {
@@ -61,7 +61,7 @@ pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
 }
 
 /// Ranks that compute until they may no more.
-fn computing(place: &Place, seconds: &str) -> Result<Job> {
+fn computing(place: &AttackPlace, seconds: &str) -> Result<Job> {
     let mut job = Errand::of("run -n 2 sh -c").job(place)?;
     job.command.push("while :; do :; done".into());
     job.condition("--limit", &format!("CPU={seconds}"));

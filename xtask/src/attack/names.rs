@@ -2,7 +2,7 @@
 
 use super::errand::Errand;
 use super::job::{Job, Promise};
-use super::place::Place;
+use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::{Context, Result};
 use std::ffi::{OsStr, OsString};
@@ -29,7 +29,7 @@ const NAMES: &[&[u8]] = &[
 ///
 /// # Errors
 /// No folder, or a name that the file system refuses.
-pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let name = OsStr::from_bytes(sampler.one_of(NAMES));
     let shape = sampler.below(10);
     let mut job = Errand::of("").job(place)?;

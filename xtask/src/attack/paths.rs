@@ -3,7 +3,7 @@
 use super::errand::Errand;
 use super::event::{Event, What, When};
 use super::job::Job;
-use super::place::Place;
+use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::Result;
 
@@ -11,7 +11,7 @@ use anyhow::Result;
 const BYTES: &[u32] = &[576, 1000, 1280, 1400, 1492, 1500];
 
 /// Says why paths cannot be changed here.
-pub fn missing(place: &Place) -> Option<String> {
+pub fn missing(place: &AttackPlace) -> Option<String> {
     let tried = place.folder().and_then(|folder| {
         place.ask(&["run", "-n", "2", "--nodes", "2", "--netns", "true"], &folder)
     });
@@ -29,7 +29,7 @@ pub fn missing(place: &Place) -> Option<String> {
 ///
 /// # Errors
 /// No folder.
-pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let ranks = 2 + sampler.below(3);
     let more = sampler.one_of(&["", "", "--driver udp", "--driver packet", "--ni proxy:1"]);
     let errand = Errand::of(&format!(

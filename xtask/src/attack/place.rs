@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_secs(60);
 
 /// The programs, and where jobs have their folders.
 #[derive(Debug)]
-pub struct Place {
+pub struct AttackPlace {
     /// Where the programs are.
     bin: PathBuf,
     /// What holds the folders of jobs.
@@ -25,7 +25,7 @@ pub struct Place {
     groups: Option<PathBuf>,
 }
 
-impl Place {
+impl AttackPlace {
     /// Builds the programs, and makes the folder.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for AttackPlace {
     fn drop(&mut self) {
         // What a failed job left was told.
         let _ = fs::remove_dir_all(&self.base);

@@ -2,7 +2,7 @@
 
 use super::errand::{self, Errand};
 use super::job::{Job, Promise};
-use super::place::Place;
+use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::Result;
 
@@ -70,7 +70,7 @@ const FOR_STARTERS: &[&str] = &["recvfrom"];
 ///
 /// # Errors
 /// No folder, or no records.
-pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let call = sampler.one_of(CALLS);
     let errno = match call {
         call if call.starts_with("mmap-") => "ENOMEM",

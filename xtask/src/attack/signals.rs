@@ -3,7 +3,7 @@
 use super::errand;
 use super::event::{Event, What, When};
 use super::job::{Job, Promise};
-use super::place::Place;
+use super::place::AttackPlace;
 use super::sampler::Sampler;
 use anyhow::Result;
 
@@ -15,7 +15,7 @@ const ENDS: &[(&str, i32)] = &[("INT", 130), ("TERM", 143), ("HUP", 129)];
 ///
 /// # Errors
 /// No folder, or no records.
-pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let mut ignored = Vec::new();
     let mut conditions = Vec::new();
     for _ in 0..=sampler.below(3) {

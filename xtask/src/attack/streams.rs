@@ -3,7 +3,7 @@
 use super::errand::{self, Amount, Errand};
 use super::event::{Event, What, When};
 use super::job::Job;
-use super::place::Place;
+use super::place::AttackPlace;
 use super::sampler::Sampler;
 use super::stream::{INPUTS, Input, OUTPUTS, Output};
 use anyhow::Result;
@@ -20,7 +20,7 @@ const UNREAD: i32 = 141;
 ///
 /// # Errors
 /// No folder, or no records.
-pub fn draw(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+pub fn draw(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     if sampler.once_in(12) {
         return hang_up(sampler, place);
     }
@@ -88,7 +88,7 @@ fn promise(job: &mut Job, errand: &Errand) {
 }
 
 /// A terminal that hangs up on a job that would go on for ever.
-fn hang_up(sampler: &mut Sampler, place: &Place) -> Result<Job> {
+fn hang_up(sampler: &mut Sampler, place: &AttackPlace) -> Result<Job> {
     let mut job = errand::endless(sampler).job(place)?;
     job.input = Input::Terminal;
     job.condition("--terminal", "0");

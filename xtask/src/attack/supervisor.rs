@@ -2,7 +2,7 @@
 
 use super::event::{self, Event, What};
 use super::job::Job;
-use super::place::Place;
+use super::place::AttackPlace;
 use super::remains::{self, Process};
 use super::stream::{Opened, Output};
 use crate::host;
@@ -39,7 +39,7 @@ impl Default for Deadlines {
 
 /// How a job ended.
 #[derive(Debug, Default)]
-pub struct Ended {
+pub struct JobEnded {
     /// Its exit code, negative for a signal; `None` when it had to be killed.
     pub code: Option<i32>,
     /// What it wrote to standard output, where that can be read.
@@ -58,7 +58,7 @@ pub struct Ended {
 #[derive(Debug)]
 pub struct Supervisor<'a> {
     /// The programs.
-    pub place: &'a Place,
+    pub place: &'a AttackPlace,
     /// How long things may take.
     pub deadlines: Deadlines,
     /// Whether orphans become children of this process, so that none gets away.
@@ -77,7 +77,7 @@ impl Supervisor<'_> {
     ///
     /// # Errors
     /// It cannot be started, or what should happen to it cannot be made happen.
-    pub fn run(&self, job: &Job) -> Result<Ended> {
+    pub fn run(&self, job: &Job) -> Result<JobEnded> {
         let names = remains::names();
         let group = job.group.map(|most| self.group(most)).transpose()?;
         let (mut command, mut others) = self.command(job, group.as_ref())?;
@@ -85,7 +85,7 @@ impl Supervisor<'_> {
         // What the command holds of the streams would keep them open.
         drop(command);
         let mut child = started?;
-        let mut ended = Ended::default();
+        let mut ended = JobEnded::default();
         let outcome = self.watch(job, &mut child, &mut others, &mut ended);
         if ended.code.is_none() {
             ended.stuck = self.processes(job, 0);
@@ -115,7 +115,7 @@ impl Supervisor<'_> {
         job: &Job,
         child: &mut Child,
         others: &mut Others,
-        ended: &mut Ended,
+        ended: &mut JobEnded,
     ) -> Result<()> {
         let start = host::now();
         let mut event = job.event.as_ref();

@@ -3,7 +3,7 @@
 use super::class::CLASSES;
 use super::event::{Event, What, When};
 use super::job::{Job, Promise};
-use super::place::Place;
+use super::place::AttackPlace;
 use super::sampler::Sampler;
 use super::stream::Output;
 use super::supervisor::{Deadlines, Supervisor};
@@ -13,29 +13,29 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// A place whose `hinder` is a shell, and whose `clump` does nothing, well.
-fn place(name: &str) -> Place {
+fn place(name: &str) -> AttackPlace {
     let base = std::env::temp_dir().join(format!("clump-attack-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&base);
     std::fs::create_dir_all(&base).unwrap();
     // In the folder of jobs, so that it goes with it.
-    let place = Place::at(base.clone(), base.clone()).unwrap();
+    let place = AttackPlace::at(base.clone(), base.clone()).unwrap();
     symlink("/bin/sh", base.join("hinder")).unwrap();
     symlink("/bin/true", base.join("clump-under-test")).unwrap();
     place
 }
 
 /// A job that is a script.
-fn script(place: &Place, text: &str) -> Job {
+fn script(place: &AttackPlace, text: &str) -> Job {
     Job::new(place.folder().unwrap(), ["-c", text].map(Into::into).to_vec())
 }
 
-fn run(place: &Place, job: &Job, end: Duration) -> Verdict {
+fn run(place: &AttackPlace, job: &Job, end: Duration) -> Verdict {
     let deadlines = Deadlines { end, remains: Duration::from_millis(50) };
     let supervisor = Supervisor { place, deadlines, adopts: false };
     judge(job, &supervisor.run(job).unwrap())
 }
 
-fn broken(place: &Place, job: &Job) -> String {
+fn broken(place: &AttackPlace, job: &Job) -> String {
     match run(place, job, Deadlines::default().end) {
         Verdict::Broken(broken) => broken.join("; "),
         other => format!("{other:?}"),

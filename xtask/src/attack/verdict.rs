@@ -2,7 +2,7 @@
 
 use super::job::Job;
 use super::remains::Process;
-use super::supervisor::Ended;
+use super::supervisor::JobEnded;
 
 /// Exit code of `hinder` when a condition cannot be had.
 const IMPOSSIBLE: i32 = 99;
@@ -32,7 +32,7 @@ pub enum Verdict {
 }
 
 /// Judges a job by its end.
-pub fn judge(job: &Job, ended: &Ended) -> Verdict {
+pub fn judge(job: &Job, ended: &JobEnded) -> Verdict {
     let said = said(ended);
     if ended.code == Some(IMPOSSIBLE) && (said.is_empty() || said.contains("hinder: ")) {
         return Verdict::Impossible(said.trim().to_owned());
@@ -69,7 +69,7 @@ pub fn judge(job: &Job, ended: &Ended) -> Verdict {
 }
 
 /// Everything that could be read.
-fn said(ended: &Ended) -> String {
+fn said(ended: &JobEnded) -> String {
     let text = |stream: &Option<String>| stream.clone().unwrap_or_default();
     text(&ended.output) + &text(&ended.errors)
 }
@@ -87,7 +87,7 @@ fn promised(job: &Job) -> String {
 }
 
 /// What is missing of the words for an unhappy end.
-fn silence(job: &Job, ended: &Ended, said: &str) -> Option<String> {
+fn silence(job: &Job, ended: &JobEnded, said: &str) -> Option<String> {
     // Explanations go to standard error; among the output of ranks nobody looks for them.
     let among = job.errors == super::stream::Output::Same && ended.output.is_some();
     if !(ended.errors.is_some() || among) || job.promise.may_be_silent {

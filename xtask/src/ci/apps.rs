@@ -1,7 +1,7 @@
 //! Steps that run the built program in a small size: the sort, the laboratory, random kills.
 
 use super::steps::{BUILD, RUN, plain};
-use super::{Outcome, Site};
+use super::{Site, StepOutcome};
 use crate::command::{self, Ended, cargo};
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -15,7 +15,7 @@ const KILLS: &str = "20";
 
 /// How to sort.
 #[derive(Debug)]
-pub struct Sort {
+pub struct SortRun {
     /// How many ranks.
     pub ranks: &'static str,
     /// Memory cap of all ranks together.
@@ -30,7 +30,7 @@ pub struct Sort {
     pub loss_ppm: &'static str,
 }
 
-impl Sort {
+impl SortRun {
     /// On one node.
     pub const fn on_one_node(ranks: &'static str, memory: &'static str) -> Self {
         Self { ranks, memory, skew: false, two_pass: true, nodes: "1", loss_ppm: "0" }
@@ -38,9 +38,9 @@ impl Sort {
 }
 
 /// Generates, sorts in two passes, and validates with what is built in.
-pub fn sort(site: &Site) -> Result<Outcome> {
+pub fn sort(site: &Site) -> Result<StepOutcome> {
     in_folder(site, "sort", |folder| {
-        Ok(match sort_and_validate(site, folder, &Sort::on_one_node("4", "4M"))? {
+        Ok(match sort_and_validate(site, folder, &SortRun::on_one_node("4", "4M"))? {
             None => plain(true, ""),
             Some(why) => plain(false, &why),
         })
@@ -48,7 +48,7 @@ pub fn sort(site: &Site) -> Result<Outcome> {
 }
 
 /// The same with any sort; what went wrong, if anything.
-pub fn sort_and_validate(site: &Site, folder: &Path, sort: &Sort) -> Result<Option<String>> {
+pub fn sort_and_validate(site: &Site, folder: &Path, sort: &SortRun) -> Result<Option<String>> {
     if let Some(why) = make_and_sort(site, folder, sort)? {
         return Ok(Some(why));
     }
@@ -58,7 +58,7 @@ pub fn sort_and_validate(site: &Site, folder: &Path, sort: &Sort) -> Result<Opti
 }
 
 /// Makes `records` and `sorted` in `folder`; what went wrong, if anything.
-pub fn make_and_sort(site: &Site, folder: &Path, sort: &Sort) -> Result<Option<String>> {
+pub fn make_and_sort(site: &Site, folder: &Path, sort: &SortRun) -> Result<Option<String>> {
     let (records, sorted) = (text(folder, "records"), text(folder, "sorted"));
     let mut words = vec!["app", "gensort", RECORDS, &records];
     words.extend(sort.skew.then_some("--skew"));
@@ -82,8 +82,8 @@ pub fn make_and_sort(site: &Site, folder: &Path, sort: &Sort) -> Result<Option<S
 pub fn in_folder(
     site: &Site,
     name: &str,
-    work: impl FnOnce(&Path) -> Result<Outcome>,
-) -> Result<Outcome> {
+    work: impl FnOnce(&Path) -> Result<StepOutcome>,
+) -> Result<StepOutcome> {
     let folder = site.scratch()?.join(name);
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let outcome = work(&folder);
@@ -92,7 +92,7 @@ pub fn in_folder(
 }
 
 /// The signature of this machine, roughly: the program measures, its report can be read and is sane.
-pub fn logp(site: &Site) -> Result<Outcome> {
+pub fn logp(site: &Site) -> Result<StepOutcome> {
     let ended = clump(site, &["lab", "logp", "--quick", "--json"])?;
     if !ended.success {
         return Ok(plain(false, &ended.why));
@@ -105,7 +105,7 @@ pub fn logp(site: &Site) -> Result<Outcome> {
 }
 
 /// Random kills, each of which must end its job with the right report and leave nothing.
-pub fn storm(site: &Site) -> Result<Outcome> {
+pub fn storm(site: &Site) -> Result<StepOutcome> {
     let args = ["build", "--release", "--package", "clump-cluster-tests", "--bins"];
     let built = command::run(&mut cargo(&site.root, &args), BUILD)?;
     if !built.success {

@@ -1,7 +1,7 @@
 //! The step that installs libclump and builds C programs against it, as a stranger would.
 
 use super::steps::{RUN, plain};
-use super::{Outcome, Site};
+use super::{Site, StepOutcome};
 use crate::command;
 use crate::host;
 use crate::install::Installation;
@@ -12,14 +12,14 @@ use std::process::Command;
 
 /// Installs into a fresh folder, and builds the examples there by clump-cc, clump-c++, pkg-config and CMake;
 /// runs each on two nodes; looks at what the libraries export.
-pub fn installed(site: &Site) -> Result<Outcome> {
+pub fn installed(site: &Site) -> Result<StepOutcome> {
     let missing: Vec<&str> = ["cc", "c++", "ld", "objcopy", "ar", "nm"]
         .into_iter()
         .filter(|name| host::program(name).is_none())
         .collect();
     if !missing.is_empty() {
         let why = format!("no {}; install a C and C++ compiler and binutils", missing.join(", "));
-        return Ok(Outcome::Skipped(why));
+        return Ok(StepOutcome::Skipped(why));
     }
     let folder = site.scratch()?.join("install");
     let done = in_folder(site, &folder);

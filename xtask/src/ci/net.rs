@@ -2,7 +2,7 @@
 
 use super::apps::{self, Sort, clump};
 use super::steps::{BUILD, plain};
-use super::{Outcome, Site};
+use super::{Site, StepOutcome};
 use crate::command::{self, cargo};
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -16,17 +16,17 @@ const ONE_SIDED_SEEDS: &str = "1000";
 const NETWORK_HOURS: &str = "10";
 
 /// Sorts over two and over four nodes, under loss, and validates.
-pub fn sorts(site: &Site) -> Result<Outcome> {
+pub fn sorts(site: &Site) -> Result<StepOutcome> {
     for nodes in ["2", "4"] {
         let outcome = apps::in_folder(site, "nodes", |folder| {
             // What the network keeps counts as memory.
-            let sort = Sort { nodes, loss_ppm: LOSS_PPM, ..Sort::on_one_node("4", "48M") };
+            let sort = SortRun { nodes, loss_ppm: LOSS_PPM, ..SortRun::on_one_node("4", "48M") };
             Ok(match apps::sort_and_validate(site, folder, &sort)? {
                 None => plain(true, ""),
                 Some(why) => plain(false, &format!("over {nodes} nodes: {why}")),
             })
         })?;
-        if let Outcome::Failed(..) = outcome {
+        if let StepOutcome::Failed(..) = outcome {
             return Ok(outcome);
         }
     }
@@ -34,7 +34,7 @@ pub fn sorts(site: &Site) -> Result<Outcome> {
 }
 
 /// Simulated clusters: the real stacks in virtual time.
-pub fn simulation(site: &Site) -> Result<Outcome> {
+pub fn simulation(site: &Site) -> Result<StepOutcome> {
     let run = ["run", "--quiet", "--release", "--package", "clump-sim", "--bin", "soak", "--"];
     let args = [&run[..], &["--seeds", SEEDS, "--network-hours", NETWORK_HOURS]].concat();
     let ended = command::run(&mut cargo(&site.root, &args), BUILD)?;
@@ -47,7 +47,7 @@ pub fn simulation(site: &Site) -> Result<Outcome> {
 }
 
 /// What messages between two nodes cost, roughly: the program measures, its report can be read.
-pub fn logp(site: &Site) -> Result<Outcome> {
+pub fn logp(site: &Site) -> Result<StepOutcome> {
     let words = ["lab", "logp", "--scope", "net", "--security", "aead", "--quick", "--json"];
     let ended = clump(site, &words)?;
     if !ended.success {

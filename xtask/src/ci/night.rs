@@ -1,7 +1,7 @@
 //! Steps of the night: what takes too long for a merge.
 
 use super::steps::{BUILD, RUN, plain};
-use super::{Outcome, Site};
+use super::{Site, StepOutcome};
 use crate::command::{self, cargo};
 use crate::{attack, mutants, tsan};
 use anyhow::Result;
@@ -13,13 +13,13 @@ const ATTACK_SECONDS: &str = "900";
 const KILLS: &str = "200";
 
 /// Jobs under random adverse conditions.
-pub fn attacks(site: &Site) -> Result<Outcome> {
+pub fn attacks(site: &Site) -> Result<StepOutcome> {
     let words = ["--seconds", ATTACK_SECONDS].map(str::to_owned);
     Ok(plain(attack::run(&site.root, &words)?, "see the jobs above"))
 }
 
 /// Many random kills.
-pub fn storms(site: &Site) -> Result<Outcome> {
+pub fn storms(site: &Site) -> Result<StepOutcome> {
     let args = ["build", "--release", "--package", "clump-cluster-tests", "--bins"];
     let built = command::run(&mut cargo(&site.root, &args), BUILD)?;
     if !built.success {
@@ -42,14 +42,14 @@ pub fn storms(site: &Site) -> Result<Outcome> {
 }
 
 /// Every planted bug.
-pub fn planted(site: &Site) -> Result<Outcome> {
+pub fn planted(site: &Site) -> Result<StepOutcome> {
     Ok(plain(mutants::run(&site.root, &[])?, "see the mutants above"))
 }
 
 /// The sanitizer, where there is a nightly compiler.
-pub fn sanitizer(site: &Site) -> Result<Outcome> {
+pub fn sanitizer(site: &Site) -> Result<StepOutcome> {
     if let Some(reason) = tsan::missing(&site.root)? {
-        return Ok(Outcome::Skipped(reason));
+        return Ok(StepOutcome::Skipped(reason));
     }
     Ok(plain(tsan::run(&site.root)?, "see above"))
 }

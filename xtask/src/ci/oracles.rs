@@ -2,7 +2,7 @@
 
 use super::apps::{self, Sort};
 use super::steps::{BUILD, RUN, files, outcome, plain};
-use super::{Outcome, Site};
+use super::{Site, StepOutcome};
 use crate::command::{self, Counts};
 use crate::host;
 use anyhow::Result;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The oracles' own tests.
-pub fn own(site: &Site) -> Result<Outcome> {
+pub fn own(site: &Site) -> Result<StepOutcome> {
     if files(&site.root.join("oracles"), "test_", ".py").is_empty() {
-        return Ok(Outcome::Skipped("oracles/ holds no test_*.py".into()));
+        return Ok(StepOutcome::Skipped("oracles/ holds no test_*.py".into()));
     }
     let python = match python(site)? {
         Ok(python) => python,
-        Err(reason) => return Ok(Outcome::Skipped(reason)),
+        Err(reason) => return Ok(StepOutcome::Skipped(reason)),
     };
     // unittest reports on standard error, where its counts would pass unseen.
     const RUNNER: &str = "import sys, unittest\n\
@@ -30,15 +30,15 @@ pub fn own(site: &Site) -> Result<Outcome> {
 }
 
 /// Has the independent checker look at sorts of this build: even and skewed keys, one pass and two.
-pub fn judge(site: &Site) -> Result<Outcome> {
+pub fn judge(site: &Site) -> Result<StepOutcome> {
     let python = match python(site)? {
         Ok(python) => python,
-        Err(reason) => return Ok(Outcome::Skipped(reason)),
+        Err(reason) => return Ok(StepOutcome::Skipped(reason)),
     };
     let sorts = [
-        Sort::on_one_node("4", "4M"),
-        Sort { skew: true, nodes: "2", ..Sort::on_one_node("3", "24M") },
-        Sort { skew: true, two_pass: false, ..Sort::on_one_node("5", "256M") },
+        SortRun::on_one_node("4", "4M"),
+        SortRun { skew: true, nodes: "2", ..SortRun::on_one_node("3", "24M") },
+        SortRun { skew: true, two_pass: false, ..SortRun::on_one_node("5", "256M") },
     ];
     for sort in sorts {
         let judged = apps::in_folder(site, "judge", |folder| {
@@ -50,8 +50,8 @@ pub fn judge(site: &Site) -> Result<Outcome> {
             checker.arg("--sorted").arg(folder.join("sorted")).current_dir(&site.root);
             Ok(outcome(command::run(&mut checker, RUN)?))
         })?;
-        if let Outcome::Failed(why, counts) = judged {
-            return Ok(Outcome::Failed(format!("{sort:?}: {why}"), counts));
+        if let StepOutcome::Failed(why, counts) = judged {
+            return Ok(StepOutcome::Failed(format!("{sort:?}: {why}"), counts));
         }
     }
     Ok(plain(true, ""))

@@ -1,7 +1,7 @@
 //! The steps of `ci`, in the order in which they run: the quick ones that fail most often first.
 
 use super::tier::{ALL, FROM_MERGE, Tier};
-use super::{Outcome, Site, Step, apps, c, net, night, oracles};
+use super::{Site, Step, StepOutcome, apps, c, net, night, oracles};
 use crate::command::{self, Counts, Ended, cargo};
 use crate::{icount, tidy};
 use anyhow::{Context, Result};
@@ -129,36 +129,36 @@ pub const BUILD: Duration = Duration::from_secs(1200);
 pub const RUN: Duration = Duration::from_secs(180);
 
 /// What the end of a program means for its step.
-pub fn outcome(ended: Ended) -> Outcome {
+pub fn outcome(ended: Ended) -> StepOutcome {
     if ended.success {
-        Outcome::Passed(ended.counts)
+        StepOutcome::Passed(ended.counts)
     } else {
-        Outcome::Failed(ended.why, ended.counts)
+        StepOutcome::Failed(ended.why, ended.counts)
     }
 }
 
 /// Passed, or failed for this reason, without tests to count.
-pub fn plain(passed: bool, why: &str) -> Outcome {
+pub fn plain(passed: bool, why: &str) -> StepOutcome {
     let none = Counts::default();
-    if passed { Outcome::Passed(none) } else { Outcome::Failed(why.to_owned(), none) }
+    if passed { StepOutcome::Passed(none) } else { StepOutcome::Failed(why.to_owned(), none) }
 }
 
-fn format(site: &Site) -> Result<Outcome> {
+fn format(site: &Site) -> Result<StepOutcome> {
     let args = ["fmt", "--all", "--check"];
     Ok(outcome(command::run(&mut cargo(&site.root, &args), RUN)?))
 }
 
-fn house_rules(site: &Site) -> Result<Outcome> {
+fn house_rules(site: &Site) -> Result<StepOutcome> {
     Ok(plain(tidy::run(&site.root, tidy::Ratchet::Compare)?, "see the findings above"))
 }
 
-fn check(site: &Site) -> Result<Outcome> {
+fn check(site: &Site) -> Result<StepOutcome> {
     let args = ["check", "--workspace", "--all-targets"];
     Ok(outcome(command::run(&mut cargo(&site.root, &args), BUILD)?))
 }
 
 /// Pure crates need no job, no network and hardly any time.
-fn units(site: &Site) -> Result<Outcome> {
+fn units(site: &Site) -> Result<StepOutcome> {
     let mut args = vec!["test", "--lib", "--bins"];
     for package in ["clump-wire", "clump-loggp", "clump-proto", "xtask"] {
         args.extend(["--package", package]);
@@ -168,20 +168,20 @@ fn units(site: &Site) -> Result<Outcome> {
     Ok(outcome(command::run(&mut command, BUILD)?))
 }
 
-fn clippy(site: &Site) -> Result<Outcome> {
+fn clippy(site: &Site) -> Result<StepOutcome> {
     let args = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     Ok(outcome(command::run(&mut cargo(&site.root, &args), BUILD)?))
 }
 
-fn tests(site: &Site) -> Result<Outcome> {
+fn tests(site: &Site) -> Result<StepOutcome> {
     let mut command = cargo(&site.root, &["test", "--workspace"]);
     command.env("TMPDIR", site.scratch()?);
     Ok(outcome(command::run(&mut command, BUILD)?))
 }
 
-fn loom(site: &Site) -> Result<Outcome> {
+fn loom(site: &Site) -> Result<StepOutcome> {
     if files(&site.root.join("crates/clump-shm/tests"), "loom_", ".rs").is_empty() {
-        return Ok(Outcome::Skipped("crates/clump-shm/tests holds no loom_*.rs".into()));
+        return Ok(StepOutcome::Skipped("crates/clump-shm/tests holds no loom_*.rs".into()));
     }
     let args = ["test", "--package", "clump-shm", "--release", "--test", "loom_*"];
     let mut command = cargo(&site.root, &args);
@@ -189,26 +189,26 @@ fn loom(site: &Site) -> Result<Outcome> {
     Ok(outcome(command::run(&mut command, BUILD)?))
 }
 
-fn demo(site: &Site) -> Result<Outcome> {
+fn demo(site: &Site) -> Result<StepOutcome> {
     let mut command = cargo(&site.root, &["run", "--release", "--", "demo"]);
     command.env("TMPDIR", site.scratch()?);
     Ok(outcome(command::run(&mut command, BUILD)?))
 }
 
-fn instructions(site: &Site) -> Result<Outcome> {
+fn instructions(site: &Site) -> Result<StepOutcome> {
     if let Some(reason) = icount::missing(&site.root) {
-        return Ok(Outcome::Skipped(reason));
+        return Ok(StepOutcome::Skipped(reason));
     }
     let good = icount::run(&site.root, icount::Mode::Compare)?;
     // The table is of interest all the same, but another compiler may give other numbers.
     match icount::incomparable(&site.root)? {
-        Some(reason) => Ok(Outcome::Skipped(reason)),
+        Some(reason) => Ok(StepOutcome::Skipped(reason)),
         None => Ok(plain(good, "see the table above")),
     }
 }
 
 /// Everything that ran put its temporary files into one folder, where now nothing may be.
-fn remains(site: &Site) -> Result<Outcome> {
+fn remains(site: &Site) -> Result<StepOutcome> {
     let scratch = site.scratch()?;
     let left: Vec<String> =
         files(&scratch, "", "").iter().map(|path| path.display().to_string()).collect();

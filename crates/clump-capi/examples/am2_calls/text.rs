@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of arguments of a message.
-const MOST: usize = 16;
+const MAX_COUNT: usize = 16;
 
 /// One family: its name in C, its parameters before the arguments, and the call that implements it.
 struct Family {
@@ -71,7 +71,7 @@ pub fn path() -> PathBuf {
 pub fn text() -> String {
     let mut text = HEAD.to_owned();
     for Family { name, takes, calls } in FAMILIES {
-        for count in 0..=MOST {
+        for count in 0..=MAX_COUNT {
             let takes_arguments: String = (0..count).map(|at| format!(", int a{at}")).collect();
             let names: Vec<String> = (0..count).map(|at| format!("a{at}")).collect();
             let _ = writeln!(

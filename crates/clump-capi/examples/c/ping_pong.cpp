@@ -11,7 +11,7 @@ int main(int argc, char **argv) try {
     uint64_t seen = 0;
     auto pong = ep.handler([&](clump::token, uint64_t v) { seen = v; });
     auto ping = ep.handler([=](clump::token t, uint64_t v, clump::bytes) { return t.reply(pong, v + 1); });
-    auto names = cl.exchange(ep.name()).value();
+    auto names = cl.all_gather(ep.name()).value();
 
     auto next = ep.map(names.at((cl.rank() + 1) % cl.nranks()), clump::tag{0x5eed}).value();
     for (uint64_t i = 0; i < 1000; ++i) {

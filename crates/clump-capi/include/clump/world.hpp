@@ -60,7 +60,7 @@ class world {
     result<void> barrier() { return detail::nothing(clump_barrier(cl_)); }
 
     /* Gathers the values of all ranks, by rank. */
-    template <class T> result<std::vector<T>> exchange(const T &mine) {
+    template <class T> result<std::vector<T>> all_gather(const T &mine) {
         static_assert(std::is_trivially_copyable_v<T>, "values travel as they lie in memory");
         std::vector<T> all(static_cast<size_t>(nranks()), mine);
         if (clump_all_gather(cl_, &mine, sizeof mine, all.data()) < 0) return error::last();

@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     of_thread = std::make_unique<clump::rma>(cl);
     uint64_t seen = 0;
     auto note = ep.handler([&](clump::token, uint64_t v) { seen += v; });
-    auto names = cl.exchange(ep.name()).value();
+    auto names = cl.all_gather(ep.name()).value();
     auto next = ep.map(names.at((cl.rank() + 1) % cl.nranks()), clump::tag{9}).value();
     cl.barrier().value();
     for (int way = 0; way < 3; way++) {

@@ -48,7 +48,7 @@ static void messages(clump::world &cl) {
         back = m.reason();
         EXPECT(m.words().size() == 1 && m.words()[0] == 5 && m.rank() == m.to().rank() - 0 * back);
     }));
-    auto names = cl.exchange(ep.name()).value();
+    auto names = cl.all_gather(ep.name()).value();
     EXPECT(names.at(cl.rank()).rank() == cl.rank());
     auto next = ep.map(names.at((cl.rank() + 1) % cl.nranks()), clump::tag{7}).value();
     auto self = ep.map_ordered(ep.name(), clump::tag{7}).value();
@@ -152,7 +152,7 @@ static void memory(clump::world &cl) {
 
     std::vector<clump::segment> locks;
     if (cl.rank() == 0) locks.push_back(rma.export_locks(1));
-    auto names = cl.exchange(locks.empty() ? clump::segment_name{} : locks[0].name()).value();
+    auto names = cl.all_gather(locks.empty() ? clump::segment_name{} : locks[0].name()).value();
     clump::lock lock = rma.open_lock(names.at(0), 0);
     for (int i = 0; i < 20; i++) {
         clump::lock::guard held(lock);
@@ -233,7 +233,7 @@ static void more_memory(clump::world &cl) {
 
     // A flag at each rank, which the one before raises.
     clump::segment flags = rma.export_flags(2);
-    auto names = cl.exchange(flags.name()).value();
+    auto names = cl.all_gather(flags.name()).value();
     clump::flag there = rma.open_flag(names.at((cl.rank() + 1) % cl.nranks()), 1);
     clump::flag here = rma.open_flag(names.at(cl.rank()), 1);
     EXPECT(!here.wait_within(clump::comparison::at_least, 100, std::chrono::milliseconds(1)).value());
@@ -268,7 +268,7 @@ int main(int argc, char **argv) {
     GOOD(cl.all_reduce(std::span(values), clump::op::max));
     EXPECT(values[4] == n - 1);
     GOOD(cl.broadcast(0, std::span(values)));
-    auto all = cl.exchange(pair{int16_t(rank), 1.5f}).value();
+    auto all = cl.all_gather(pair{int16_t(rank), 1.5f}).value();
     EXPECT(all.size() == size_t(n) && all.back().a == n - 1);
     clump::result<int> wrong = clump::error{CLUMP_ERR_BUSY, "so"};
     EXPECT(std::move(wrong).value_or(3) == 3);

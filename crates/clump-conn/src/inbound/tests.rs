@@ -3,7 +3,7 @@ use crate::outbound::Outbound;
 use proptest::prelude::*;
 
 const WINDOW: u64 = 4096;
-const MOST: u64 = 100_000;
+const MAX_COUNT: u64 = 100_000;
 
 fn message(number: u64, len: usize) -> Vec<u8> {
     (0..len).map(|at| (at as u64 * 31 + number * 7) as u8).collect()
@@ -24,7 +24,7 @@ proptest! {
         choices in prop::collection::vec(any::<u16>(), 64..256),
     ) {
         let order = if kept { Order::Ordered } else { Order::Any };
-        let mut inbound = Inbound::new(order, WINDOW, MOST);
+        let mut inbound = Inbound::new(order, WINDOW, MAX_COUNT);
         let mut outbound = Outbound::new(WINDOW);
         let mut wire: Vec<(FragmentHeader, Vec<u8>)> = Vec::new();
         let mut credits: Vec<u64> = Vec::new();
@@ -113,11 +113,15 @@ proptest! {
 /// Otherwise overlapping fragments would return credit for ever.
 #[test]
 fn pieces_that_overlap_are_refused_before_they_fill_the_memory() {
-    let mut inbound = Inbound::new(Order::Any, WINDOW, MOST);
-    let sent = (1..MOST)
-        .take_while(|&at| inbound.handle_fragment(fragment(0, MOST, at), &[0; 1000][..]).is_ok());
-    assert!(sent.count() <= 100, "100 pieces of 1000 bytes are what a message of {MOST} bytes has");
-    assert!(inbound.memory_bytes() as u64 <= MOST);
+    let mut inbound = Inbound::new(Order::Any, WINDOW, MAX_COUNT);
+    let sent = (1..MAX_COUNT).take_while(|&at| {
+        inbound.handle_fragment(fragment(0, MAX_COUNT, at), &[0; 1000][..]).is_ok()
+    });
+    assert!(
+        sent.count() <= 100,
+        "100 pieces of 1000 bytes are what a message of {MAX_COUNT} bytes has"
+    );
+    assert!(inbound.memory_bytes() as u64 <= MAX_COUNT);
 }
 
 /// Of messages that are begun one after the other and never ended, only one gets its credit
@@ -125,10 +129,10 @@ fn pieces_that_overlap_are_refused_before_they_fill_the_memory() {
 #[test]
 fn only_one_message_may_be_longer_than_the_window() {
     for order in [Order::Any, Order::Ordered] {
-        let mut inbound = Inbound::new(order, WINDOW, MOST);
+        let mut inbound = Inbound::new(order, WINDOW, MAX_COUNT);
         let begun = (0..1000).rev();
         let taken = begun.take_while(|&number| {
-            inbound.handle_fragment(fragment(number, MOST, 0), &[0; 1000][..]).is_ok()
+            inbound.handle_fragment(fragment(number, MAX_COUNT, 0), &[0; 1000][..]).is_ok()
         });
         assert!(taken.count() <= 5, "{order:?}");
         assert!(inbound.memory_bytes() as u64 <= WINDOW + 1000, "{order:?}");
@@ -137,14 +141,14 @@ fn only_one_message_may_be_longer_than_the_window() {
 
 #[test]
 fn rules_of_pieces() {
-    let mut inbound = Inbound::new(Order::Ordered, WINDOW, MOST);
+    let mut inbound = Inbound::new(Order::Ordered, WINDOW, MAX_COUNT);
     inbound.handle_fragment(fragment(0, 4, 0), &b"ab"[..]).unwrap();
     for (bad, payload) in [
         (fragment(0, 5, 2), &b"cd"[..]),
         (fragment(0, 4, 1), b"bc"),
         (fragment(0, 4, 3), b"cd"),
         (fragment(0, 4, 2), b""),
-        (fragment(1, MOST + 1, 0), b"x"),
+        (fragment(1, MAX_COUNT + 1, 0), b"x"),
         (fragment(1, u64::MAX, u64::MAX), b"x"),
     ] {
         assert_eq!(inbound.handle_fragment(bad, payload), Err(ProtocolViolation), "{bad:?}");
@@ -171,7 +175,7 @@ fn rules_of_pieces() {
 
 #[test]
 fn a_peer_that_ignores_the_window_is_refused() {
-    let mut inbound = Inbound::new(Order::Any, WINDOW, MOST);
+    let mut inbound = Inbound::new(Order::Any, WINDOW, MAX_COUNT);
     let fits = WINDOW / (PIECE_COST + 100);
     for number in 0..fits {
         inbound.handle_fragment(fragment(number, 100, 0), &[0; 100][..]).unwrap();
@@ -184,7 +188,7 @@ fn a_peer_that_ignores_the_window_is_refused() {
 
 #[test]
 fn credit_that_did_not_get_out_is_due_again() {
-    let mut inbound = Inbound::new(Order::Any, WINDOW, MOST);
+    let mut inbound = Inbound::new(Order::Any, WINDOW, MAX_COUNT);
     inbound.handle_fragment(fragment(0, 1000, 0), &[0; 1000][..]).unwrap();
     assert_eq!(inbound.poll_credit(), None);
     inbound.poll_message().unwrap();

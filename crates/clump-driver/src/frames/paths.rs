@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::net::SocketAddrV4;
 
 /// Maximum number of destinations; datagrams to others go by UDP.
-const MOST: usize = 4096;
+const MAX_COUNT: usize = 4096;
 /// Frames sent in a row without any from the other side, after which it is probed.
 const ASK_AFTER: u32 = 24;
 /// Frames sent in a row after which they count as not arriving.
@@ -87,7 +87,7 @@ impl FramePaths {
         if let Some(&at) = self.index.get(&to) {
             return Some(at);
         }
-        if self.all.len() >= MOST {
+        if self.all.len() >= MAX_COUNT {
             return None;
         }
         let at = self.all.len();
@@ -340,9 +340,9 @@ mod tests {
     fn destinations_are_bounded_and_strangers_are_not_noted() {
         let mut paths = FramePaths::default();
         let address = |i: usize| SocketAddrV4::new((0x0a00_0000 + i as u32).into(), 9);
-        assert!((0..MOST).all(|i| paths.towards(address(i)) == Some(i)));
-        assert_eq!(paths.towards(address(MOST)), None);
+        assert!((0..MAX_COUNT).all(|i| paths.towards(address(i)) == Some(i)));
+        assert_eq!(paths.towards(address(MAX_COUNT)), None);
         assert_eq!((paths.towards(address(5)), paths.known(address(5))), (Some(5), Some(5)));
-        assert_eq!((paths.known(address(6)), paths.known(address(MOST))), (Some(6), None));
+        assert_eq!((paths.known(address(6)), paths.known(address(MAX_COUNT))), (Some(6), None));
     }
 }

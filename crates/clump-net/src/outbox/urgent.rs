@@ -73,7 +73,7 @@ impl Outbox {
 
     /// Returns true if a control message would find room ahead of waiting units.
     pub(crate) fn has_urgent_room(&self) -> bool {
-        self.has_salvo() && self.urgent.body().len() + MIN_SHARE <= self.share()
+        self.has_batch() && self.urgent.body().len() + MIN_SHARE <= self.share()
     }
 
     /// Returns true if a unit of control messages waits.

@@ -47,7 +47,7 @@ impl Stack {
     pub(super) fn kick(&mut self, now: Nanos, peer: u32, force: bool) {
         let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
         let Some(connection) = known.connection.as_deref_mut() else { return };
-        if !force && (connection.outbox.has_salvo() || connection.outbox.has_urgent()) {
+        if !force && (connection.outbox.has_batch() || connection.outbox.has_urgent()) {
             // A unit begun behind whole units may still fill up.
             self.touch(peer);
             self.pump(now, peer, false);
@@ -400,7 +400,7 @@ impl PeerConnection {
         if now < self.control_until && channel.waits_beside_control(now, outbox.row_bytes()) {
             return FlushPolicy::Salvo;
         }
-        if least == FlushPolicy::Salvo && outbox.has_salvo() { FlushPolicy::Unit } else { least }
+        if least == FlushPolicy::Salvo && outbox.has_batch() { FlushPolicy::Unit } else { least }
     }
 
     /// Returns true if a message goes ahead of waiting units, so that it needs no room behind them.

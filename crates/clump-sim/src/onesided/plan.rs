@@ -9,7 +9,7 @@ use clump_wire::Security;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OneSidedFault {
     /// Links between two nodes change, one way.
-    Weather {
+    LinkChange {
         /// The node that sends.
         from: u32,
         /// The node that receives.
@@ -216,7 +216,7 @@ impl OneSidedPlan {
             for to in (0..nodes).filter(|&to| to != from) {
                 if random.one_in(2) {
                     let link = Box::new(link_changes(random, &self.link));
-                    self.faults.push((0, OneSidedFault::Weather { from, to, link }));
+                    self.faults.push((0, OneSidedFault::LinkChange { from, to, link }));
                 }
             }
         }
@@ -230,7 +230,7 @@ impl OneSidedPlan {
                 0..3 => {
                     let from = random.below(u64::from(nodes)) as u32;
                     let to = (from + random.between(1, u64::from(nodes) - 1) as u32) % nodes;
-                    OneSidedFault::Weather {
+                    OneSidedFault::LinkChange {
                         from,
                         to,
                         link: Box::new(link_changes(random, &self.link)),
@@ -287,10 +287,10 @@ mod tests {
         let has = |test: fn(&OneSidedFault) -> bool| {
             plans.iter().flat_map(|plan| &plan.faults).any(|(_, fault)| test(fault))
         };
-        assert!(has(|f| matches!(f, OneSidedFault::Weather { link, .. } if link.loss > 0)));
-        assert!(has(|f| matches!(f, OneSidedFault::Weather { link, .. } if link.duplicate > 0)));
-        assert!(has(|f| matches!(f, OneSidedFault::Weather { link, .. } if link.reorder > 0)));
-        assert!(has(|f| matches!(f, OneSidedFault::Weather { link, .. } if link.corrupt > 0)));
+        assert!(has(|f| matches!(f, OneSidedFault::LinkChange { link, .. } if link.loss > 0)));
+        assert!(has(|f| matches!(f, OneSidedFault::LinkChange { link, .. } if link.duplicate > 0)));
+        assert!(has(|f| matches!(f, OneSidedFault::LinkChange { link, .. } if link.reorder > 0)));
+        assert!(has(|f| matches!(f, OneSidedFault::LinkChange { link, .. } if link.corrupt > 0)));
         assert!(has(|f| matches!(f, OneSidedFault::Partition { .. })));
         assert!(has(|f| matches!(f, OneSidedFault::Compute { .. })));
         assert!(has(|f| matches!(f, OneSidedFault::Freeze { .. })));

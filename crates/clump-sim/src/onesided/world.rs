@@ -173,7 +173,7 @@ impl OneSidedCluster {
         }
         let faulty = self.healed_at.is_none();
         match fault {
-            OneSidedFault::Weather { from, to, link } if faulty => {
+            OneSidedFault::LinkChange { from, to, link } if faulty => {
                 self.between(from, to, |old| *old = LinkFaults { cut: old.cut, ..(*link).clone() });
             }
             OneSidedFault::Partition { nodes, cut } if faulty => {
@@ -185,7 +185,7 @@ impl OneSidedCluster {
                     }
                 }
             }
-            OneSidedFault::Weather { .. } | OneSidedFault::Partition { .. } => {}
+            OneSidedFault::LinkChange { .. } | OneSidedFault::Partition { .. } => {}
             OneSidedFault::Compute { rank, span } => {
                 self.pause(rank, now, Mode::Computing(now + span))
             }

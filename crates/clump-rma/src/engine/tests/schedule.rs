@@ -38,7 +38,7 @@ impl Dice {
 }
 
 #[derive(Debug, Clone)]
-struct Mail {
+struct HomeMessage {
     /// Sender; `None`: the home.
     from: Option<Name>,
     to: Option<Name>,
@@ -48,7 +48,7 @@ struct Mail {
 
 /// Outlet of the home; sometimes it has no room.
 struct Post<'a> {
-    queued: &'a mut Vec<Mail>,
+    queued: &'a mut Vec<HomeMessage>,
     dice: &'a mut Dice,
 }
 
@@ -56,7 +56,12 @@ impl ReplySink for Post<'_> {
     fn answer(&mut self, to: Name, handler: u8, words: &[u64], _payload: &[u8]) -> bool {
         let room = !self.dice.one_in(12);
         if room {
-            self.queued.push(Mail { from: None, to: Some(to), handler, words: words.to_vec() });
+            self.queued.push(HomeMessage {
+                from: None,
+                to: Some(to),
+                handler,
+                words: words.to_vec(),
+            });
         }
         room
     }
@@ -112,7 +117,7 @@ struct World {
     local: Option<LockTurn>,
     local_has: Option<(u64, u64)>,
     local_left: u32,
-    queued: Vec<Mail>,
+    queued: Vec<HomeMessage>,
     dice: Dice,
     deaths: u32,
     /// The rank whose messages to the home are slow; 0: none.
@@ -179,7 +184,7 @@ impl World {
 
     fn send_home(&mut self, at: usize, handler: u8, words: &[u64]) {
         let from = Some(self.ranks[at].name);
-        self.queued.push(Mail { from, to: None, handler, words: words.to_vec() });
+        self.queued.push(HomeMessage { from, to: None, handler, words: words.to_vec() });
     }
 
     fn ask_home(&mut self, at: usize, handler: u8, words: &[u64]) {
@@ -320,7 +325,7 @@ impl World {
         {
             let (from, to) = (Some(self.ranks[at].name), Some(successor.name));
             let words = successor.grant(word + 1).to_vec();
-            self.queued.push(Mail { from, to, handler: tell::GRANTED, words });
+            self.queued.push(HomeMessage { from, to, handler: tell::GRANTED, words });
             (passed, self.seen.passed) = (1, self.seen.passed + 1);
         }
         self.ask_home(at, ask::UNLOCK, &[own(), LOCK, 0, position, word + 1, passed]);
