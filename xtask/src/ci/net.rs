@@ -1,6 +1,6 @@
 //! Steps of the network path: sorts over nodes that lose packets, simulated clusters, the laboratory.
 
-use super::apps::{self, Sort, clump};
+use super::apps::{self, SortRun, clump};
 use super::steps::{BUILD, plain};
 use super::{Site, StepOutcome};
 use crate::command::{self, cargo};

@@ -1,6 +1,6 @@
 //! Steps that need Python with numpy: the independent checkers' own tests, and their verdict on sorts.
 
-use super::apps::{self, Sort};
+use super::apps::{self, SortRun};
 use super::steps::{BUILD, RUN, files, outcome, plain};
 use super::{Site, StepOutcome};
 use crate::command::{self, Counts};
