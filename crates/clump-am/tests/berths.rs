@@ -1,7 +1,7 @@
 //! Endpoints in cells: their owners, their access, and messages as interfaces on top send them.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-mod cluster;
+use crate::cluster;
 
 use clump_am::{
     Access, BorrowedEndpoint, Dest, Endpoint, EndpointCell, ErrorKind, Handler, HandlerFailure,

@@ -1,7 +1,7 @@
 //! An attacker beside a running job: none of its packets is delivered, kept, or answered.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-mod cluster;
+use crate::cluster;
 
 use clump_am::{Endpoint, Handler, Name, RankContext, Settings, Tag};
 use clump_os::sync::Ordering::{Acquire, Release};

@@ -7,8 +7,8 @@
     reason = "helpers of a test may give up"
 )]
 
-mod cluster;
-mod world;
+use crate::cluster;
+use crate::world;
 
 use clump_am::{Endpoint, Handler, RankContext, Settings, Tag};
 use clump_shm::geometry::{ENDPOINT_HEADER, LANE_FRONT, QUEUE_BLOCKS, QUEUE_SLOTS};

@@ -1,7 +1,7 @@
 //! A handler that fails while a long message waits for room: the message is sent all the same.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-mod cluster;
+use crate::cluster;
 
 use clump_am::{Endpoint, ErrorKind, Handler, Name, Settings, Tag};
 use clump_wire::Security;

@@ -1,10 +1,8 @@
 //! Active messages as a program sees them: requests, replies, payloads, and returned messages.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-mod cluster;
-#[path = "messages/itself.rs"]
+use crate::cluster;
 mod itself;
-mod waiting;
 
 use clump_am::{
     Endpoint, Error, ErrorKind, Handler, Name, RankContext, Reason, Returned, Settings, Tag,

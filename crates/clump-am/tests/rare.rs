@@ -2,7 +2,7 @@
 //! meanwhile.
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
-mod cluster;
+use crate::cluster;
 
 use clump_am::{Endpoint, Handler, Name, Settings, Tag};
 use clump_wire::Security;

@@ -7,8 +7,8 @@
     reason = "helpers of a test may give up"
 )]
 
-mod cluster;
-mod world;
+use crate::cluster;
+use crate::world;
 
 use clump_am::{Dest, Endpoint, Handler, Name, RankContext, Settings, Tag};
 use clump_os::clock;

@@ -1,7 +1,7 @@
 //! A reply for which its requester has no handler: reported once, and later messages are handled.
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-mod cluster;
+use crate::cluster;
 
 use clump_am::{Endpoint, ErrorKind, Handler, Name, RankContext, Settings, Tag};
 use clump_wire::Security;

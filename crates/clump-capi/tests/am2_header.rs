@@ -1,7 +1,6 @@
 //! Compares `clump/am2_calls.h` with the output of its generator.
 
-#[path = "../examples/am2_calls/text.rs"]
-mod text;
+use crate::text;
 
 #[test]
 fn the_header_is_that_of_its_generator() {

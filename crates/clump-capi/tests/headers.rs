@@ -1,7 +1,6 @@
 //! Compares the headers in the tree with those generated from the sources.
 
-#[path = "../examples/headers/generate.rs"]
-mod generate;
+use crate::generate;
 
 #[test]
 fn headers_are_those_of_the_sources() {

@@ -1,7 +1,7 @@
 //! Full packets that wait for others, so that one call of the driver sends them all, in virtual
 //! time.
 
-mod pair;
+use crate::pair;
 
 use clump_net::Pushed;
 use clump_wire::Security;

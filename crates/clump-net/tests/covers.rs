@@ -1,6 +1,6 @@
 //! Units of which only the encrypted packet is kept, in virtual time: retransmitted, and returned.
 
-mod pair;
+use crate::pair;
 
 use clump_net::{Disposition, Progress, Pushed, QueuedMessage, Refusal, Request};
 use clump_wire::frame::FrameKind;

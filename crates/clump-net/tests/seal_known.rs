@@ -7,8 +7,7 @@ use clump_net::seal::JobKey;
 use clump_wire::Security;
 use ring::digest::{SHA256, digest};
 
-#[path = "seal_vectors/mod.rs"]
-mod vectors;
+use crate::seal_vectors as vectors;
 
 /// Returns the bytes with which the oracle fills heads (from 3) and bodies (from 5).
 fn pattern(bytes: usize, start: usize) -> Vec<u8> {

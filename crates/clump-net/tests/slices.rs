@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-mod pair;
+use crate::pair;
 
 use clump_net::Pushed;
 use clump_wire::{Header, Packet, PacketKind, Security};

@@ -1,6 +1,6 @@
 //! Scenarios of two stacks on a wire with configured losses, one per test.
 
-mod pair;
+use crate::pair;
 
 use clump_net::original::Original;
 use clump_net::{Disposition, Progress, Pushed, Refusal, RelayedFragment, Request};

@@ -1,6 +1,6 @@
 //! Control messages that go ahead of data (paper 003, section 4), in virtual time.
 
-mod pair;
+use crate::pair;
 
 use clump_net::{Pushed, Refusal};
 use clump_wire::Security;

@@ -1,6 +1,6 @@
 //! Stories of paths that are narrower than the sender: delay, marks, policers, many senders.
 
-mod pair;
+use crate::pair;
 
 use clump_proto::{Config, Congestion};
 use pair::{MS, Pair, SEC, US};

@@ -1,6 +1,6 @@
 //! Stories of many senders whose packets meet in one queue.
 
-mod pair;
+use crate::pair;
 
 use clump_proto::{Config, Nanos};
 use pair::{Chance, End, Link, MS, Packet, SEC, US};

@@ -1,6 +1,6 @@
 //! Stories of datagrams that are too long for the path.
 
-mod pair;
+use crate::pair;
 
 use clump_proto::Config;
 use pair::{MS, Pair, SEC, US};

@@ -1,6 +1,6 @@
 //! Stories of packets that vanish, come twice, or come late.
 
-mod pair;
+use crate::pair;
 
 use clump_proto::Config;
 use pair::{MS, Pair, SEC, US};

@@ -1,7 +1,7 @@
 //! Against a naive model, and random plans of faults: a phase in which everything goes wrong, then
 //! one in which the network is whole and everything must complete, each unit exactly once.
 
-mod pair;
+use crate::pair;
 
 use clump_proto::{Channel, Config, Congestion, Nanos, SackBuf, UnitStatus};
 use clump_wire::{Header, PacketKind};

@@ -1,6 +1,6 @@
 //! Stories of peers that do not answer: they compute, have closed their window, or are gone.
 
-mod pair;
+use crate::pair;
 
 use clump_proto::{Channel, Config, Congestion, SackBuf};
 use clump_wire::{Header, PacketKind};

@@ -8,7 +8,7 @@
     reason = "helpers of a test may give up"
 )]
 
-mod model;
+use crate::model;
 
 use clump_os::fence::FenceKind;
 use clump_os::sync::{AtomicU64, Ordering, Site};

@@ -7,7 +7,7 @@
     reason = "helpers of a test may give up"
 )]
 
-mod model;
+use crate::model;
 
 use clump_os::fence::{self, FenceKind};
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering, Site};

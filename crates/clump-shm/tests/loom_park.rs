@@ -7,7 +7,7 @@
     reason = "helpers of a test may give up"
 )]
 
-mod model;
+use crate::model;
 
 use clump_os::alarm::Alarm;
 use clump_os::fence::FenceKind;

@@ -7,7 +7,7 @@
     reason = "helpers of a test may give up"
 )]
 
-mod model;
+use crate::model;
 
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering, Site};
 use clump_shm::doorbell::{Doorbell, REQUEST_QUEUE};

@@ -1,7 +1,7 @@
 //! One-sided operations under all faults: a few dozen seeds, those that failed once, and a check
 //! that a seed determines its run.
 
-mod evidence;
+use crate::evidence;
 
 use clump_sim::LinkFaults;
 use clump_sim::onesided::{

@@ -1,6 +1,6 @@
 //! A few dozen seeds, those that failed once, and a check that a seed determines its run.
 
-mod evidence;
+use crate::evidence;
 
 use clump_sim::{ClusterPlan, RunSummary};
 

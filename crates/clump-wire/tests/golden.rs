@@ -10,8 +10,7 @@ use clump_wire::{
     Security, UnitFragment, VERSION,
 };
 
-#[path = "model/hex.rs"]
-mod hex;
+use crate::model::hex;
 
 use hex::unhex;
 

@@ -12,7 +12,7 @@ use clump_wire::{Packet, Refused};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
-mod model;
+use crate::model;
 
 use model::{check_body, check_packet};
 

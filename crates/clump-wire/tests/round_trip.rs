@@ -9,7 +9,7 @@ use clump_wire::{Flags, HEADER_BYTES, Header, MAX_SACK_WORDS, Packet, PacketKind
 use proptest::prelude::*;
 
 #[allow(dead_code, reason = "each test uses a part of it")]
-mod model;
+use crate::model;
 
 fn headers() -> impl Strategy<Value = Header> {
     use PacketKind::{Ack, Close, CloseAck, Data, Heartbeat, Probe, ProbeAck, Slice};

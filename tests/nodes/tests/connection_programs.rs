@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of a test may give up")]
 
-#[path = "../../../crates/clump-conn/tests/two/mod.rs"]
-mod two;
+use crate::two;
 
 use clump_conn::{Between, Connection, Listener, Order, Port, Received, SendAttempt};
 use clump_node_tests::{Shape, run};

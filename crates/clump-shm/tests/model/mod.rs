@@ -4,7 +4,7 @@
 use clump_os::fence::FenceKind;
 use clump_os::sync::{Site, with_weakened};
 use clump_shm::bulk::Bulk;
-use clump_shm::doorbell::{Bell, Doorbell, Tally};
+use clump_shm::doorbell::{DoorbellHandle, Doorbell, Tally};
 use clump_shm::park::Park;
 use clump_shm::shared::Shared;
 use std::ptr::NonNull;
@@ -44,9 +44,9 @@ pub fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Creates a doorbell handle of a receiver that sleeps at `park`.
-pub fn bell(doorbell: &Shared<Doorbell>, park: &Shared<Park>, bit: u32) -> Bell {
+pub fn bell(doorbell: &Shared<Doorbell>, park: &Shared<Park>, bit: u32) -> DoorbellHandle {
     let (doorbell, park) = (doorbell.clone(), park.clone());
-    Bell {
+    DoorbellHandle {
         doorbell,
         park,
         alarm: None,

@@ -1,0 +1,3 @@
+//! Tests of this package, one module a subject: one binary, since each costs a link.
+
+mod whole;

@@ -1,0 +1,12 @@
+//! Tests of this package, one module a subject: one binary, since each costs a link.
+
+mod pair;
+mod seal_vectors;
+
+mod company;
+mod covers;
+mod seal;
+mod seal_known;
+mod slices;
+mod stories;
+mod urgent;

@@ -1,0 +1,7 @@
+//! Tests of this package, one module a subject: one binary, since each costs a link.
+
+mod evidence;
+
+mod onesided;
+mod proxies;
+mod seeds;

@@ -1,0 +1,24 @@
+//! Tests of this package, one module a subject: one binary, since each costs a link.
+
+mod am2;
+mod built_in;
+mod c_errors;
+mod c_job;
+mod c_library;
+mod c_programs;
+mod cables;
+mod connections;
+mod death;
+mod ending;
+mod lock_storm;
+mod loopback;
+mod nodes;
+mod onesided;
+mod proxies;
+mod running;
+mod several_cables;
+mod silence;
+mod sorting;
+mod starting;
+mod storm;
+mod temporary;
