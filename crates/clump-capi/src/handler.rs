@@ -53,7 +53,7 @@ pub enum clump_reason {
     CLUMP_RETURNED_ENDPOINT_GONE = 7,
     /// Its rank died.
     CLUMP_RETURNED_PEER_LOST = 8,
-    /// The target made no room for as long as `CLUMP_SEND_TIMEOUT_MS` allows.
+    /// The target had no space for as long as `CLUMP_SEND_TIMEOUT_MS` allows.
     CLUMP_RETURNED_CONGESTION = 9,
     /// The requester of a reply closed its endpoint before it read the reply.
     CLUMP_RETURNED_REPLY_REJECTED = 10,

@@ -57,7 +57,7 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// What of `message` has not been sent.
+    /// Copies the part of `message` that has not been sent.
     pub(crate) fn of(message: &[u8], sending: Sending) -> Self {
         let skipped = sending.sent();
         let bytes = message.get(skipped as usize..).unwrap_or_default().to_vec();

@@ -5,7 +5,7 @@
 
 use crate::words::{FragmentHeader, PIECE_COST};
 
-/// How far a message has got.
+/// Progress of a message that is being sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sending {
     number: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
-    /// Whether anything of it is on its way.
+    /// Returns true if any of it was sent.
     pub(crate) fn is_begun(&self) -> bool {
         self.begun
     }

@@ -1,12 +1,14 @@
-/* Heat in a rod: a one-dimensional stencil on all processes, in Active Messages II and nothing else, as programs of its
- * time were written. Of its surroundings it knows a folder that all processes see, and how many there are:
+/* Heat in a rod: a one-dimensional stencil on all processes, in Active Messages II alone, as
+ * programs of its time were written. Its only environment is a folder that all processes see, and
+ * the number of processes:
  *
  *     clump run -n 4 --nodes 2 ./am2_stencil FOLDER 4 CELLS STEPS
  *
- * Each process has some of the cells. In each step it sends its outermost cells to its neighbours (short requests),
- * and computes when it has theirs. Now and then all add up how much has changed (requests up a tree, which are
- * answered when the parent has heard of all, down again). In the end the first process gets all cells, as deposits
- * into its segment, and a count of warm and cold ones as medium messages; it computes the same alone, and compares.
+ * Each process has some of the cells. In each step it sends its outermost cells to its neighbours
+ * (short requests), and computes when it has theirs. Every tenth step all processes add up how much
+ * has changed (requests up a tree, and down again when the root has the sum). In the end the first
+ * process gets all cells, as deposits into its segment, and a count of warm and cold ones as medium
+ * messages. It computes the same alone, and compares.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <am2.h>
@@ -35,10 +37,11 @@ static int arrived[2][2];
 /* The sum that goes up and down the tree. */
 static double sum, total;
 static int children_heard, totals;
-/* The first process's: all cells, and how many pieces and counts have come. */
+/* For the first process: all cells, and how many cells and counts have come. */
 static double *field;
 static int stored, acknowledged, classes_heard, classes[CLASSES];
-/* Rounds of the barrier, even and odd, in which the process so far behind has come. */
+/* Arrivals in rounds of the barrier, even and odd: the process 1, 2, 4, ... before this one has
+ * come. */
 static int barrier_of, arrivals[2][8];
 
 static void fail(const char *what) {
@@ -108,7 +111,7 @@ static void on_arrive(void *token, int barrier, int round) {
     arrivals[barrier & 1][round] = 1;
 }
 
-/* Waits until the others have come: each tells the one 1, 2, 4, ... behind it. */
+/* Dissemination barrier: each process notifies the one 1, 2, 4, ... after it. */
 static void barrier(void) {
     for (int round = 0, step = 1; step < processes; round++, step *= 2) {
         CHECK(AM_Request2(endpoint, (me + step) % processes, ARRIVE, barrier_of, round));
@@ -120,8 +123,8 @@ static void barrier(void) {
 
 static int by_bytes(const void *a, const void *b) { return memcmp(a, b, sizeof(en_t)); }
 
-/* Everybody's name: each writes its own to a file, and takes all when there are enough. Who comes first in the order
- * of names is process 0. */
+/* Finds the names of all processes: each writes its own to a file, and reads all when there are
+ * enough. The first in the order of names is process 0. */
 static void meet(const char *folder, en_t own) {
     char path[4096], done[8192];
     unsigned char bytes[sizeof own];
@@ -132,7 +135,7 @@ static void meet(const char *folder, en_t own) {
     snprintf(done, sizeof done, "%s.name", path);
     FILE *file = fopen(path, "wb");
     if (file == NULL || fwrite(&own, sizeof own, 1, file) != 1 || fclose(file) != 0) fail("writing my name");
-    /* There at once, and whole. */
+    /* The rename makes the file visible at once, and whole. */
     if (rename(path, done) != 0) fail("showing my name");
     en_t names[MOST];
     int count = 0;
@@ -157,7 +160,7 @@ static void meet(const char *folder, en_t own) {
     }
 }
 
-/* What all processes' values make together. */
+/* Returns the sum of the values of all processes. */
 static double all_sum(double value) {
     int left = 2 * me + 1, right = 2 * me + 2;
     int children = (left < processes) + (right < processes), before = totals;
@@ -180,7 +183,7 @@ static double all_sum(double value) {
 static double begins(int cell) { return cell % 7 == 3 ? 100.0 : (double)(cell % 5); }
 static double after(double left, double self, double right) { return self + 0.25 * (left - 2 * self + right); }
 
-/* One step; the rod ends in ice. */
+/* Computes one step; both ends of the rod are at 0. */
 static double step(int at) {
     int even = at & 1;
     if (me > 0) CHECK(AM_Request4(endpoint, me - 1, HALO, at, 1, high(now[1]), low(now[1])));
@@ -205,7 +208,7 @@ static int class_of(double value) {
     return class_ < 0 ? 0 : class_ >= CLASSES ? CLASSES - 1 : class_;
 }
 
-/* All cells and counts to process 0. */
+/* Sends all cells and counts to process 0. */
 static void gather(void) {
     int counts[CLASSES] = {0}, piece = 100;
     for (int cell = 1; cell <= mine; cell++) counts[class_of(now[cell])]++;
@@ -219,7 +222,7 @@ static void gather(void) {
         CHECK(AM_Poll(bundle));
 }
 
-/* The same, computed by one. */
+/* Computes the result in one process, and compares. */
 static void compare(int steps) {
     double *rod = (double *)calloc((size_t)cells + 2, sizeof *rod), *then = (double *)calloc((size_t)cells + 2, sizeof *then);
     int counts[CLASSES] = {0};

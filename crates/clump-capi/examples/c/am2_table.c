@@ -1,5 +1,5 @@
-/* A hash table spread over all ranks, in Active Messages II: every rank puts words into it and asks for them; a word
- * lies at the rank that its hash says. Then a ping-pong, for the time of a round trip.
+/* A hash table distributed over all ranks, in Active Messages II: every rank puts words into it and
+ * looks them up; the hash of a word names its rank. Then a ping-pong, for the time of a round trip.
  *
  *   gcc -O2 am2_table.c $(pkg-config --cflags --libs clump) -o am2_table
  *   clump run -n 4 ./am2_table
@@ -32,7 +32,7 @@ static struct entry {
     char word[];
 } *buckets[BUCKETS];
 
-static int waiting; /* answers that are still to come */
+static int waiting; /* replies that are still to come */
 static int found, value_found, pong;
 
 static unsigned hash_of(const char *word, size_t bytes) {
@@ -107,7 +107,8 @@ int main(void) {
     MUST(AM_SetTag(ep, TAG));
     MUST(AM_SetEventMask(bundle, AM_NOTEMPTY));
 
-    /* Who knows an endpoint's name and tag may send to it. Names are plain bits: exchange them. */
+    /* A rank that knows an endpoint's name and tag may send to it. Names are plain bits: gather
+     * them. */
     if (clump_all_gather(job, &name, sizeof name, names) != 0) must(AM_ERR_RESOURCE, "clump_all_gather");
     for (int rank = 0; rank < ranks; rank++) MUST(AM_Map(ep, rank, names[rank], TAG));
 

@@ -1,5 +1,5 @@
-/* Remote counter: every rank takes tickets from a word of rank 0's memory, while rank 0 computes and never
- * looks. Each ticket is had once, wherever it is taken.
+/* Remote counter: every rank takes tickets from a word of rank 0's memory, while rank 0 computes
+ * and never polls. Each ticket is taken once, by any rank.
  *
  *   clump-cc -O2 counter.c -o counter && clump run -n 4 --nodes 2 ./counter
  */
@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
         return 1;
     }
     if (rank == 0) {
-        /* Loads of the own memory, and no call of clump. */
+        /* Loads of its own memory, and no call of clump. */
         const uint64_t *done = (const uint64_t *)clump_segment_base(mine) + DONE / 8;
         uint64_t computed = 1;
         do computed = computed * 6364136223846793005u + 1442695040888963407u;
@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
             last = ticket;
         }
         failed |= clump_rma_add_u64(all[0], DONE, 1) < 0; /* without a result: not waited for */
-        failed |= clump_rma_quiet(rma) < 0;               /* now it has happened */
+        failed |= clump_rma_quiet(rma) < 0;               /* now it is complete */
     }
     failed |= clump_barrier(cl) < 0;
     if (rank == 0) {

@@ -1,4 +1,4 @@
-/* Ping-pong: rank 0 asks each other rank a thousand times, and says how long a round trip takes.
+/* Ping-pong: rank 0 sends each other rank a thousand requests, and prints the time of a round trip.
  *
  *   clump-cc -O2 ping_pong.c -o ping_pong && clump run -n 2 --nodes 2 ./ping_pong
  */
@@ -22,7 +22,7 @@ static void pong(clump_token *t, const uint64_t *a, int n, const void *d, size_t
 }
 static int is_seen(void *wanted) { return seen == *(uint64_t *)wanted; }
 
-/* What failed, and why. */
+/* Prints the error and exits on failure. */
 static void check(int status) {
     if (status < 0) {
         fprintf(stderr, "%s\n", clump_error_text());
@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
                    (clump_wall_ns() - start) / ROUNDS);
         }
     }
-    check(clump_barrier(cl)); /* whoever waits here answers meanwhile */
+    check(clump_barrier(cl)); /* a rank that waits here replies meanwhile */
     free(names);
     return clump_finalize(cl) < 0;
 }

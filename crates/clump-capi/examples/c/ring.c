@@ -1,4 +1,4 @@
-/* Ring: a page goes from rank to rank until it is back where it began; each adds one to every byte.
+/* Ring: a page goes from rank to rank until it is back at the first; each adds one to every byte.
  *
  *   clump-cc -O2 ring.c -o ring && clump run -n 4 --nodes 2 ./ring
  */
@@ -20,7 +20,7 @@ static void page(clump_token *t, const uint64_t *a, int n, const void *d, size_t
     }
     char added[BYTES];
     for (size_t i = 0; i < len && i < BYTES; i++) added[i] = (char)(((const char *)d)[i] + 1);
-    /* A handler does not wait; it queues what is sent after it has returned. */
+    /* A handler does not wait; it queues requests to be sent after it has returned. */
     if (clump_defer_bulk(t, next, PAGE, added, len, a[0] + 1) < 0) clump_token_fail(t, clump_error_text());
     back = 1;
 }
@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
         clump_ep_on_returned(ep, returned, NULL) < 0 ||
         clump_all_gather_u64(cl, clump_ep_name(ep), names) < 0 ||
         (next = clump_ep_map(ep, names[(rank + 1) % nranks], TAG)) < 0 ||
-        clump_barrier(cl) < 0) { /* from here on all know where to send to */
+        clump_barrier(cl) < 0) { /* from here on all ranks have mapped their destination */
         fprintf(stderr, "%s\n", clump_error_text());
         return 1;
     }

@@ -1,5 +1,5 @@
-/* What a round trip of a short message costs from C, and a put and a get within a node: run on two ranks, by
- * `cargo xtask c-speed`, which compares with Rust. */
+/* Measures a round trip of a short message from C, and a put and a get within a node: run on two
+ * ranks, by `cargo xtask c-speed`, which compares with Rust. */
 #include <clump.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static double median(uint64_t *times, int count) {
     return (double)times[count / 2];
 }
 
-/* Puts and gets of words of the own node, beside plain stores and loads of the same words. */
+/* Puts and gets of words of its own node, beside plain stores and loads of the same words. */
 static void words(clump_target *target) {
     volatile uint64_t *plain = clump_target_near(target, 0, WORDS * 8);
     uint64_t times[4][BATCHES], sum = 0, value = 0;

@@ -117,7 +117,8 @@ int AM_Init(void);
  * or in a handler. */
 int AM_Terminate(void);
 
-/* The job, for clump_rank, clump_nranks, clump_all_gather, clump_barrier and the like; null before AM_Init. */
+/* The job, for clump_rank, clump_nranks, clump_all_gather, clump_barrier and the like; null before
+ * AM_Init. */
 clump_t *clump_am_job(void);
 
 /* ---- Bundles and endpoints ---------------------------------------------------------------------------- */

@@ -155,7 +155,8 @@ static __inline__ int clump_push_(const clump_layout_ep *at, int dest, int handl
     }
     for (i = 0; i < count; i++) __atomic_store_n(&slot->words[i], words[i], __ATOMIC_RELAXED);
     __atomic_store_n(&slot->header, header, __ATOMIC_RELEASE);
-    /* The other half of this fence is the receiver's, which executes it on all processors before it sleeps. */
+    /* The other half of this fence is the receiver's, which executes it on all processors before it
+     * sleeps. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     looks = __atomic_load_n(way->hot, __ATOMIC_RELAXED) != 0;
     *way->unchecked = 1;

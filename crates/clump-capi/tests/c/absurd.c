@@ -1,4 +1,4 @@
-/* Lengths, counts and numbers that no program means: each is an error, or a message that comes back. */
+/* Invalid lengths, counts and numbers: each is an error, or a message returned to sender. */
 #include "expect.h"
 
 enum { TAG = 0xab, TAKE = 1, ANSWERS = 2 };

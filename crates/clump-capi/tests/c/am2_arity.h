@@ -1,5 +1,5 @@
-/* Lists of 0 to 16 arguments: P(n) as parameters, V(n) as values, X(n) out of the array x; EACH(m) is m(0) to
- * m(16). Every list but that for 0 begins with a comma. */
+/* Lists of 0 to 16 arguments: P(n) as parameters, V(n) as values, X(n) out of the array x; EACH(m)
+ * is m(0) to m(16). Every list except that for 0 begins with a comma. */
 #ifndef AM2_ARITY_H
 #define AM2_ARITY_H
 

@@ -1,5 +1,5 @@
-/* Long messages that are sent without waiting: how many may be under way, and where the rest of one goes whose entry
- * was given to another meanwhile. */
+/* Long messages that are sent without waiting: how many may be in flight, and where the rest of one
+ * goes when its entry was mapped to another endpoint meanwhile. */
 #include "am2_world.h"
 
 #define TAKE 1
@@ -44,8 +44,8 @@ static void set_handlers(void) {
     OK(AM_SetHandler(second, ELSE, take_else));
 }
 
-/* One deposit that is not all on its way is as many as an endpoint copies: whoever asks for more meanwhile is told to
- * ask again, wherever the next is to go. */
+/* An endpoint copies at most one unfinished deposit: a sender that sends another meanwhile is told
+ * to try again, for any destination. */
 static void backlog_is_bounded(void) {
     int accepted = 0, refused = 0, far = 0;
     taken = 0;
@@ -58,12 +58,13 @@ static void backlog_is_bounded(void) {
         refused += sent == AM_ERR_NOT_SENT;
         far++;
     }
-    /* Each needs more answers of the network than there are looks at it here. */
+    /* Each deposit needs more answers of the network than there are polls here. */
     if (far > 0) EXPECT(accepted == 1 && refused == far - 1);
     UNTIL(taken == accepted);
 }
 
-/* The rest of a deposit goes where it was to go, though its entry is another endpoint's now. */
+/* The rest of a deposit goes to its original destination, though its entry is mapped to another
+ * endpoint now. */
 static void entries_change_hands(int to, en_t other) {
     const int index = 200;
     for (int round = 0; round < ROUNDS; round++) {
@@ -78,7 +79,7 @@ static void entries_change_hands(int to, en_t other) {
         OK(AM_UnMap(ep, index));
         OK(AM_Map(ep, index, other, WORLD_TAG));
         OK(AM_Request1(ep, index, ELSE, round));
-        /* The next message to a fresh entry gives old ones back. */
+        /* The next message to a fresh entry frees old ones. */
         OK(AM_Map(ep, index + 1, other, WORLD_TAG));
         OK(AM_Request1(ep, index + 1, ELSE, round));
         UNTIL(taken == before + 3);

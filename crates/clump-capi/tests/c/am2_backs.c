@@ -1,5 +1,5 @@
-/* What comes back because of when things happen: a target that makes no room, a requester that is gone before its
- * answer. For a rank by itself, with a short CLUMP_SEND_TIMEOUT_MS. */
+/* Messages returned because of timing: a target without space, a requester that is gone before its
+ * reply. For a rank by itself, with a short CLUMP_SEND_TIMEOUT_MS. */
 #define _POSIX_C_SOURCE 200809L
 #include "am2_world.h"
 #include <pthread.h>
@@ -41,7 +41,7 @@ static ep_t apart(eb_t *bundle, en_t *name) {
     return at;
 }
 
-/* A thread that takes a bundle, and polls it only when it is told how many messages are to come. */
+/* A thread that owns a bundle, and polls it only when it is told how many messages are to come. */
 static pthread_barrier_t meet;
 static int wanted;
 static void *idler(void *bundle) {
@@ -55,7 +55,8 @@ static void *idler(void *bundle) {
     return NULL;
 }
 
-/* Requests until there is no room, for longer than a message may wait: the last comes back, all others arrive. */
+/* Sends requests until there is no space, for longer than a message may wait: the last is returned,
+ * all others arrive. */
 static void congestion(void) {
     eb_t aside;
     en_t name;
@@ -81,7 +82,7 @@ static void congestion(void) {
     OK(AM_FreeBundle(aside));
 }
 
-/* A requester that goes before it takes the reply that was sent to it, or before that is sent. */
+/* A requester that closes before it takes the reply that was sent to it, or before that is sent. */
 static void rejected(int before_it_is_sent) {
     eb_t aside;
     en_t name;

@@ -1,5 +1,6 @@
-/* Parallel bundles and several threads: handlers that look at each other's endpoints, threads that wait for something
- * else than messages, events that nobody has noticed, a bundle in the place of another. */
+/* Parallel bundles and several threads: handlers that access each other's endpoints, threads that
+ * wait for something other than messages, events that no thread has noticed, a bundle in the place
+ * of another. */
 #define _POSIX_C_SOURCE 200809L
 #include "am2_world.h"
 #include <pthread.h>
@@ -17,7 +18,8 @@ static struct side {
 static pthread_barrier_t inside;
 static int crossed[2];
 
-/* Both threads are in a handler of their endpoint, and look at the other's. Neither waits for the other. */
+/* Both threads are in a handler of their endpoint, and access the other's. Neither waits for the
+ * other. */
 static void cross(void *token, int number) {
     (void)token;
     tag_t tag;
@@ -63,8 +65,8 @@ static void crossing(void) {
     pthread_barrier_destroy(&inside);
 }
 
-/* A thread that has used the bundle waits in a collective: it handles messages meanwhile, though it did not make the
- * bundle, and nobody else polls it. */
+/* A thread that has used the bundle waits in a collective: it handles messages meanwhile, though it
+ * did not make the bundle, and no other thread polls it. */
 static int answered;
 
 static void ask(void *token) { OK(AM_Reply0(token, ANSWER)); }
@@ -75,7 +77,7 @@ static void answer(void *token) {
 
 static void *wait_elsewhere(void *unused) {
     OK(AM_Poll(eb));
-    /* All ranks come here; the last one only when all others have answered it. */
+    /* All ranks come here; the last one only when all others have replied to it. */
     if (me == ranks - 1)
         for (int rank = 0; rank < ranks - 1; rank++) {
             __atomic_store_n(&answered, 0, __ATOMIC_RELAXED);
@@ -93,7 +95,7 @@ static void collectives_of_other_threads(void) {
     EXPECT(pthread_join(thread, NULL) == 0);
 }
 
-/* Events are a bundle's: those of one that was freed say nothing about the next in its place. */
+/* Events belong to a bundle: those of a freed one do not count for the next in its place. */
 static int counted;
 
 static void count(void *token) {
@@ -138,7 +140,7 @@ static void places_are_used_again(void) {
     open_fresh(0);
     count_three(fresh, fresh_ep);
     OK(AM_FreeBundle(fresh));
-    /* Its endpoint lies elsewhere, so that both have counted the same. */
+    /* Its endpoint is another one, so that both have counted the same. */
     open_fresh(1);
     pthread_t thread;
     EXPECT(pthread_create(&thread, NULL, count_elsewhere, NULL) == 0);
@@ -160,7 +162,7 @@ static void places_are_used_again(void) {
     OK(AM_FreeBundle(elsewhere));
 }
 
-/* What came back without a handler 0 is said once, by whichever thread finds it. */
+/* A returned message without a handler 0 is reported once, by the thread that finds it. */
 static int told;
 
 static void *find(void *unused) {

@@ -1,5 +1,5 @@
-/* A rank that dies. With the argument `survive`, under `clump run --on-death continue`: what was sent to it comes back.
- * Without: a call that waits says so. */
+/* A rank that dies. With the argument `survive`, under `clump run --on-death continue`: messages to
+ * it are returned. Without: a waiting call fails. */
 #include "am2_world.h"
 
 #define DIE 1
@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
         puts("rank 0: told of the death");
         return 9;
     }
-    /* What was under way when it died may come back too. */
+    /* Messages in flight when it died may be returned too. */
     while (back_status == 0) {
         OK(AM_RequestI0(ep, 1, HELLO, "anybody there", 13));
         OK(AM_Poll(eb));

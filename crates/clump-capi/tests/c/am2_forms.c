@@ -1,5 +1,5 @@
-/* Every call for 0 to 16 arguments takes exactly so many: each is a function of that type. Compiled as C and as
- * C++; run for the limits. */
+/* Every call for 0 to 16 arguments takes exactly that many: each is a function of that type.
+ * Compiled as C and as C++; run for the limits. */
 #include "am2_arity.h"
 #include "am2_world.h"
 

@@ -1,2 +1,2 @@
-// The same as C++: <clump/am2.h> compiles without warnings, inside of extern "C".
+// Compiles am2_forms.c as C++: <clump/am2.h> compiles without warnings, inside extern "C".
 #include "am2_forms.c"

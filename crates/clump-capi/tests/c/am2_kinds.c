@@ -1,5 +1,5 @@
-/* Messages of all kinds with 0 to 16 arguments, requests and replies, to this rank and to the next; payloads up to
- * the longest, and one byte more. */
+/* Messages of all kinds with 0 to 16 arguments, requests and replies, to this rank and to the next;
+ * payloads up to the longest, and one byte more. */
 #include "am2_arity.h"
 #include "am2_world.h"
 
@@ -81,7 +81,7 @@ static void check_payload(int n, const void *payload, size_t bytes, size_t due) 
         check_token(token);                                                                                  \
         check_arguments(n, x + 1);                                                                           \
         check_payload(n, payload, bytes, payload_bytes(n));                                                  \
-        memset(payload, 0xee, bytes); /* it may be written */                                                \
+        memset(payload, 0xee, bytes); /* a handler may write to it */                                        \
         replies++;                                                                                           \
     }                                                                                                        \
     static void long_request_##n(void *token, void *address, size_t bytes P##n) {                            \
@@ -177,7 +177,7 @@ int main(void) {
     unsigned char *from = (unsigned char *)malloc(memory_bytes + 1);
     EXPECT(from != NULL);
     int next = (me + 1) % ranks;
-    /* In turn, so that no rank's deposits meet another's. */
+    /* In turn, so that the deposits of two ranks do not overlap. */
     for (int turn = 0; turn < ranks; turn++) {
         if (turn == me) {
             send_all(me, from);
@@ -186,7 +186,7 @@ int main(void) {
         EXPECT(clump_barrier(job) == 0);
     }
     EXPECT(replies == 17 * 4 * (next == me ? 1 : 2));
-    /* The longest of all, from the last rank to the first. */
+    /* The longest message, from the last rank to the first. */
     if (me == ranks - 1) {
         fill(from, 5, memory_bytes);
         OK(AM_RequestXfer1(ep, 0, 0, HUGE_REQUEST, from, memory_bytes, 5));

@@ -1,5 +1,5 @@
-/* What a program may do wrong: null, freed, of another thread, in a handler, twice. Each is an error, with a text,
- * and changes nothing. */
+/* Misuse by a program: null, freed, of another thread, in a handler, twice. Each is an error, with
+ * a text, and changes nothing. */
 #include "am2_world.h"
 #include <pthread.h>
 
@@ -12,7 +12,7 @@ static eb_t other_eb;
 
 static void from_another_thread(void *token);
 
-/* Everything that a handler may not do, and what it may. */
+/* Calls everything that a handler may not do, and what it may. */
 static void try_all(void *token, int depth) {
     ep_t fresh;
     eb_t bundle;
@@ -40,7 +40,7 @@ static void try_all(void *token, int depth) {
     GIVES(AM_ERR_IN_USE, AM_SetSeg(ep, &number, sizeof number));
     EXPECT(clump_barrier(job) < 0 && clump_error() == CLUMP_ERR_IN_HANDLER);
     EXPECT(clump_finalize(job) < 0);
-    /* Looking is allowed, and so are table and handlers. */
+    /* Reading is allowed, and so are table and handlers. */
     OK(AM_GetTag(ep, &tag));
     EXPECT(tag == WORLD_TAG);
     OK(AM_GetSeg(ep, &address, &bytes));
@@ -64,7 +64,7 @@ static void try_all(void *token, int depth) {
     }
     old_token = token;
     from_another_thread(token);
-    /* What is wrong with a reply leaves the right to one. */
+    /* A failed reply leaves the right to one. */
     GIVES(AM_ERR_BAD_ARG, AM_ReplyI0(token, REPLY, token, (size_t)AM_MaxMedium() + 1));
     GIVES(AM_ERR_BAD_ARG, AM_ReplyI0(token, REPLY, NULL, 1));
     GIVES(AM_ERR_BAD_ARG, AM_ReplyXfer0(token, 0, REPLY, token, (size_t)AM_MaxLong() + 1));
@@ -86,7 +86,7 @@ static void *use_token(void *token) {
     tag_t tag;
     GIVES(AM_ERR_BAD_ARG, AM_GetMsgTag(token, &tag));
     GIVES(AM_ERR_BAD_ARG, AM_Reply1(token, REPLY, 0));
-    /* The endpoint's bundle is the thread's that runs the handler. */
+    /* The endpoint's bundle belongs to the thread that runs the handler. */
     GIVES(AM_ERR_IN_USE, AM_Poll(eb));
     GIVES(AM_ERR_IN_USE, AM_Request0(ep, 0, REPLY));
     GIVES(AM_ERR_IN_USE, AM_GetTag(ep, &tag));
@@ -111,7 +111,7 @@ static void set_handlers(void) {
     OK(AM_AllocateBundle(AM_SEQ, &other_eb));
 }
 
-/* What every function makes of a handle that is none. */
+/* Calls every function with an invalid handle. */
 static void no_endpoint(ep_t none) {
     en_t name = {0};
     tag_t tag;
@@ -197,7 +197,7 @@ static void bad_arguments(void) {
     GIVES(AM_ERR_BAD_ARG, AM_Reply0(old_token, 1));
 }
 
-/* Everything before AM_Init and after AM_Terminate. */
+/* Calls every function before AM_Init and after AM_Terminate. */
 static void not_there(void) {
     eb_t bundle;
     GIVES(AM_ERR_NOT_INIT, AM_Terminate());
@@ -231,7 +231,7 @@ int main(void) {
     OK(AM_FreeBundle(other_eb));
     no_bundle(other_eb);
     no_endpoint(next);
-    /* As many as there may be, and one more. */
+    /* The maximum number of bundles, and one more. */
     eb_t all[64];
     int bundles = 0, endpoints = 0;
     int got;

@@ -1,6 +1,7 @@
-/* Random programs of messages against a model. What a message is, follows from the seed, who sends it, and its number;
- * so its sender knows what must become of it, its receiver what it must be, and every message is handled once, or
- * comes back once for the right reason. Usage: am2_random SEED MESSAGES. */
+/* Random programs of messages against a model. The seed, the sender and its number determine a
+ * message; so its sender knows its expected result, its receiver the expected content. Every
+ * message is handled once, or returned once for the right reason. Usage: am2_random SEED
+ * MESSAGES. */
 #include "am2_arity.h"
 #include "am2_world.h"
 
@@ -12,8 +13,8 @@ enum { FINE, WRONG_TAG, NO_HANDLER, UNBOUND, BAD_OFFSET, BAD_LENGTH, TO_ZERO };
 #define REPLY_OF(kind, n) ((handler_t)(61 + (kind) * 17 + (n)))
 #define MISSING 200
 
-/* Each sender has this much of each segment: for requests below, for replies above. Deposits under way have a slot
- * each. */
+/* Each sender has this much of each segment: for requests below, for replies above. Deposits in
+ * flight have a slot each. */
 #define SLOT 2048
 #define SLOTS 16
 #define PART (2 * SLOTS * SLOT)
@@ -22,11 +23,12 @@ static struct seat {
     ep_t ep;
     eb_t eb;
     unsigned char *memory;
-    /* Of the messages sent here: what became of each; how many under way; slots taken. */
+    /* Messages sent here: the result of each; how many are in flight; slots taken. */
     unsigned char *state;
     int under_way;
     int slot_of[SLOTS];
-    /* Of the messages without reply that each endpoint of each rank sent here: how many, and the sum of numbers. */
+    /* Messages without reply that each endpoint of each rank sent here: how many, and the sum of
+     * numbers. */
     uint64_t *got, *due;
 } seats[ENDPOINTS];
 
@@ -41,7 +43,7 @@ static uint64_t mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/* What message `number` of endpoint `from` (rank * ENDPOINTS + seat) is. */
+/* The content of message `number` of endpoint `from` (rank * ENDPOINTS + seat). */
 struct plan {
     uint64_t hash;
     int kind, count, fault, reply, to, bytes;
@@ -79,7 +81,7 @@ static struct seat *seat_of(void *token, int *index) {
     return &seats[*index];
 }
 
-/* A message is what its plan says. */
+/* Checks that a message is what its plan says. */
 static struct plan check(int kind, int count, const int *x, const unsigned char *bytes, size_t len) {
     EXPECT(x[0] >= 0 && x[0] < ranks * ENDPOINTS && x[1] >= 0 && x[1] < messages);
     struct plan plan = plan_of(x[0], x[1]);
@@ -175,7 +177,7 @@ static void came_back(int status, op_t opcode, void *token) {
     }
 EACH(HANDLERS)
 
-/* Entries: of each endpoint of all with the right tag, then with a wrong one. */
+/* Opens a seat and maps its entries: all endpoints with the right tag, then with a wrong one. */
 static void open_seat(int index) {
     struct seat *seat = &seats[index];
     size_t all = (size_t)(ranks * ENDPOINTS);
@@ -216,7 +218,7 @@ static void open_seat(int index) {
     free(theirs);
 }
 
-/* Sends message `number` of a seat; false if it has to wait for a slot, or for room. */
+/* Sends message `number` of a seat; false if it has to wait for a slot, or for space. */
 static int send_one(int index, int number) {
     struct seat *seat = &seats[index];
     int from = me * ENDPOINTS + index, slot = 0, x[16];
@@ -269,7 +271,8 @@ static void poll_both(void) {
     for (int index = 0; index < ENDPOINTS; index++) OK(AM_Poll(bundles[index]));
 }
 
-/* No length is too long where a deposit has none: then nothing is wrong with it. */
+/* Returns true if a plan with a wrong length has no bytes to deposit: no length is too long
+ * then. */
 static int has_no_fault(int from, int number) {
     struct plan plan = plan_of(from, number);
     return plan.fault == BAD_LENGTH && plan.bytes == 0;
@@ -309,7 +312,7 @@ int main(int argc, char **argv) {
     for (int index = 0; index < ENDPOINTS; index++) {
         while (seats[index].under_way > 0) poll_both();
     }
-    /* What was sent without reply, and what came: everybody tells everybody. */
+    /* Messages sent without reply, and messages that came: all ranks gather both. */
     size_t all = (size_t)(ranks * ENDPOINTS), words = 2 * all * ENDPOINTS;
     uint64_t *mine = (uint64_t *)calloc(words, 8), *every = (uint64_t *)calloc(words * (size_t)ranks, 8);
     EXPECT(mine && every);

@@ -1,4 +1,5 @@
-/* Every reason for which a message comes back to handler 0, with all of the message; tags; what is freed. */
+/* Every reason for which a message is returned to handler 0, with all of the message; tags; freed
+ * objects. */
 #include "am2_world.h"
 
 #define TAKES 1
@@ -99,14 +100,14 @@ static void refusals(int to) {
     OK(AM_Request0(ep, to, 0));
     UNTIL(backs > before);
     EXPECT(last.status == EBADARGS && last.handler == 0);
-    /* Nothing bound: not sent anywhere, and no name to tell. */
+    /* Nothing mapped: not sent anywhere, and no name to report. */
     before = backs;
     OK(AM_RequestI2(ep, wrong + 1, TAKES, "abc", 3, 1, 2));
     EXPECT(backs == before + 1 && last.status == EBADENTRY && last.opcode == AM_REQUEST_IM && last.to.bits == 0);
     EXPECT(last.count == 2 && last.bytes == 3 && !memcmp(last_payload, "abc", 3));
     GIVES(AM_ERR_BAD_ARG, AM_Request0(ep, -1, TAKES));
     GIVES(AM_ERR_BAD_ARG, AM_Request0(ep, 256, TAKES));
-    /* A name that nobody has. */
+    /* A name that no endpoint has. */
     en_t nobody = {names[to].bits + ((uint64_t)1 << 31)};
     int none;
     OK(AM_MapAny(ep, &none, nobody, WORLD_TAG));
@@ -116,7 +117,7 @@ static void refusals(int to) {
     EXPECT(last.status == EBADENDPOINT);
     OK(AM_UnMap(ep, none));
     OK(AM_UnMap(ep, wrong));
-    /* Replies that this endpoint, which asked, does not take come to its own handler 0. */
+    /* Replies that the requester does not take go to its own handler 0. */
     before = backs;
     OK(AM_Request0(ep, to, ANSWERS));
     UNTIL(backs > before);
@@ -132,13 +133,14 @@ static void refusals(int to) {
     EXPECT(!memcmp(memory + 90, "0123456789", 10));
 }
 
-/* Asks `to` for replies that come back there: to handler 0, and beyond this endpoint's segment. */
+/* Requests replies from `to` that are returned there: to handler 0, and beyond this endpoint's
+ * segment. */
 static void bad_replies(int to) {
     OK(AM_Request2(ep, to, REPLIES_TO, 0, 0));
     OK(AM_Request2(ep, to, REPLIES_TO, TAKES_PAYLOAD, 3));
 }
 
-/* Within this rank: tags, a bundle of endpoints, what is freed. */
+/* Within this rank: tags, a bundle of endpoints, freed objects. */
 static void tags(void) {
     ep_t other;
     en_t name;
@@ -169,7 +171,7 @@ static void tags(void) {
     int index, before = backs;
     OK(AM_SetTag(other, 5));
     OK(AM_MapAny(ep, &index, name, 5));
-    /* Sent, but not handled before its target goes. */
+    /* Sent, but not handled before its target is freed. */
     eb_t aside;
     OK(AM_AllocateBundle(AM_SEQ, &aside));
     OK(AM_MoveEndpoint(other, eb, aside));
@@ -185,7 +187,7 @@ static void tags(void) {
     OK(AM_UnMap(ep, index));
 }
 
-/* Without a handler 0 a call says so, once. */
+/* Without a handler 0 a call reports the message, once. */
 static void unclaimed(void) {
     eb_t own;
     ep_t at;
@@ -215,14 +217,14 @@ int main(void) {
     tags();
     unclaimed();
     EXPECT(clump_barrier(job) == 0);
-    /* What a rank's replies could not reach comes back to that rank. */
+    /* Replies of a rank that could not be delivered are returned to that rank. */
     int before = backs, had = answered;
     EXPECT(clump_barrier(job) == 0);
     bad_replies((me + 1) % ranks);
     UNTIL(backs == before + 2);
     EXPECT(answered == had + 2);
     EXPECT(last.opcode == AM_REPLY_XFER_M || last.opcode == AM_REPLY_M);
-    /* Between nodes, the requester does not say why it refused a reply. */
+    /* Between nodes, the requester does not report why it refused a reply. */
     EXPECT(last.status == EBADSEGOFF || last.status == EBADARGS || last.status == EREPLYREJECTED);
     world_end();
     return 0;

@@ -1,5 +1,5 @@
-/* Bundles and threads: one bundle for many threads (AM_PAR), one for each (AM_SEQ), endpoints that move between them,
- * threads that wait for events. */
+/* Bundles and threads: one bundle for many threads (AM_PAR), one for each (AM_SEQ), endpoints that
+ * move between them, threads that wait for events. */
 #include "am2_world.h"
 #include <pthread.h>
 
@@ -76,14 +76,14 @@ static void open_workers(int shared) {
     EXPECT(clump_barrier(job) == 0);
 }
 
-/* Ranks that have sent all they will, as far as a worker is concerned. */
+/* The thread of a worker: sends its requests, and polls until all ranks have sent theirs. */
 static void *work(void *it) {
     struct worker *worker = (struct worker *)it;
     for (int value = 0; value < EACH_SENDS; value++) {
         OK(AM_Request2(worker->ep, (me + value) % ranks, ASK, worker->number, value));
         while (answered(worker) != value + 1) OK(value % 2 ? AM_WaitSema(worker->eb) : AM_Poll(worker->eb));
     }
-    /* Answers others until all are done: as many ask as this one did. */
+    /* Replies to others until all are done: as many requests come as this worker sent. */
     while (__atomic_load_n(&worker->asked, __ATOMIC_RELAXED) < EACH_SENDS) OK(AM_Poll(worker->eb));
     return NULL;
 }
@@ -144,15 +144,15 @@ static void events(void) {
     EXPECT(mask == AM_NOTEMPTY);
     pthread_t thread;
     EXPECT(pthread_create(&thread, NULL, wait_for_event, NULL) == 0);
-    /* Sent until it has begun to wait: nobody knows when that is. */
+    /* Sent until it has begun to wait, at an unknown time. */
     while (!__atomic_load_n(&woken, __ATOMIC_RELAXED)) OK(AM_Request1(ep, me, COUNT, 1));
     EXPECT(pthread_join(thread, NULL) == 0);
-    /* What was sent while it ended. */
+    /* Messages that were sent while it ended. */
     OK(AM_Poll(eb));
     EXPECT(clump_barrier(job) == 0);
 }
 
-/* An endpoint that goes from bundle to bundle, and from thread to thread, with all that it has. */
+/* An endpoint that moves from bundle to bundle, and from thread to thread, with all its state. */
 static void *poll_moved(void *it) {
     struct worker *worker = (struct worker *)it;
     OK(AM_Request2(worker->ep, me, ASK, 0, worker->answered));
@@ -179,7 +179,7 @@ static void moves(void) {
         pthread_t thread;
         EXPECT(pthread_create(&thread, NULL, poll_moved, worker) == 0);
         EXPECT(pthread_join(thread, NULL) == 0);
-        /* That thread has ended, so its bundle is nobody's again. */
+        /* That thread has ended, so its bundle is unowned again. */
     }
     void *address;
     uintptr_t bytes;

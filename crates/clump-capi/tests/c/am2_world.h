@@ -1,5 +1,5 @@
-/* What the tests of <clump/am2.h> share: checks, and a world in which every rank has an endpoint and knows those
- * of all others, by rank. */
+/* Shared code of the tests of <clump/am2.h>: checks, and a world in which every rank has an
+ * endpoint and knows those of all others, by rank. */
 #ifndef AM2_WORLD_H
 #define AM2_WORLD_H
 
@@ -18,7 +18,7 @@
         }                                                                                                    \
     } while (0)
 
-/* `call` gives that code, and says why if it is an error. */
+/* `call` returns that code, and leaves a text if it is an error. */
 #define GIVES(code, call)                                                                                    \
     do {                                                                                                     \
         clump_error_clear();                                                                                 \
@@ -32,12 +32,12 @@
 
 #define OK(call) GIVES(AM_OK, call)
 
-/* Longest that a test may take before it is a call that never returns. */
+/* Maximum duration of a test; a longer one hangs. */
 #define PATIENCE_S 100
 
 #define WORLD_TAG ((tag_t)0xfeedfacecafebeefu)
 
-/* This rank, and all. */
+/* This rank, and the number of ranks. */
 static int me, ranks;
 static clump_t *job;
 static eb_t eb;
@@ -53,8 +53,8 @@ static en_t *names;
 
 static inline int same_name(en_t a, en_t b) { return a.bits == b.bits; }
 
-/* Starts: a bundle, an endpoint with tag WORLD_TAG, and entries 0.. of its table for all ranks. Handlers are set
- * before others may send: `set_handlers` does that. */
+/* Starts: a bundle, an endpoint with tag WORLD_TAG, and entries 0.. of its table for all ranks.
+ * Handlers are set before others may send: `set_handlers` does that. */
 static inline void world_begin(int type, void (*set_handlers)(void)) {
     alarm(PATIENCE_S);
     OK(AM_Init());
@@ -75,7 +75,7 @@ static inline void world_begin(int type, void (*set_handlers)(void)) {
     EXPECT(clump_barrier(job) == 0);
 }
 
-/* Ends, when all ranks have come here; messages of others are handled meanwhile. */
+/* Ends when all ranks have called it; messages of others are handled meanwhile. */
 static inline void world_end(void) {
     EXPECT(clump_barrier(job) == 0);
     int rank = me;

@@ -1,4 +1,4 @@
-/* Exchange, broadcast and all-reduce, and what misuse gives. */
+/* All-gather, broadcast and all-reduce, and their misuse. */
 #include "expect.h"
 
 #define REDUCED(type, number, values, op, expected)                                                          \

@@ -1,4 +1,5 @@
-/* Ends that no program should choose, one for each name given; rank 1 (or the only one) takes it. */
+/* Ways of ending that no program should choose, one for each name given; rank 1 (or the only one)
+ * takes it. */
 #include "expect.h"
 #include <setjmp.h>
 
@@ -31,7 +32,7 @@ int main(int argc, char **argv) {
             OK(clump_request(ep, self, GO));
             for (;;) OK(clump_poll(ep));
         }
-        /* Only longjmp leads here. The endpoint is lost, and says so for ever; the rest works. */
+        /* Only longjmp leads here. The endpoint is lost, and fails for ever; the rest works. */
         FAILS(CLUMP_ERR_IN_HANDLER, clump_poll(ep));
         FAILS(CLUMP_ERR_IN_HANDLER, clump_request(ep, self, GO));
         FAILS(CLUMP_ERR_BUSY, clump_ep_close(ep));

@@ -1,6 +1,6 @@
-/* Errors that take more than a wrong argument: settings, the system, ranks that leave or die, nodes that are lost,
- * messages that come back for other reasons than a wrong address, peers that write rubbish. The first argument says
- * which; the test starts each as it needs. */
+/* Errors that take more than a wrong argument: settings, the system, ranks that finalize or die,
+ * nodes that are lost, messages returned for other reasons than a wrong address, peers that write
+ * invalid data. The first argument selects one; the test starts each as it needs. */
 #define _POSIX_C_SOURCE 200809L
 #include "expect.h"
 #include <signal.h>
@@ -49,7 +49,7 @@ static void goes_on(void) {
     fflush(stdout);
 }
 
-/* Nothing but errors, before there is a job and after one could not be joined. */
+/* Only errors, before there is a job and after one could not be joined. */
 static void not_running(void) {
     uint64_t all[1];
     FAILS(CLUMP_ERR_ARGUMENT, clump_barrier(NULL));
@@ -60,7 +60,7 @@ static void not_running(void) {
     NULLS(CLUMP_ERR_ARGUMENT, clump_rma_open(NULL));
 }
 
-/* A setting that means nothing: the text says which. */
+/* An invalid setting: the text names it. */
 static void setting(void) {
     not_running();
     NULLS(CLUMP_ERR_SETTING, clump_init(NULL, NULL));
@@ -79,7 +79,7 @@ static void no_files(void) {
     not_running();
 }
 
-/* Memory is there, but none of it may be had. */
+/* Memory is there, but none of it can be allocated. */
 static void no_memory(void) {
     clump_rma *rma = clump_rma_open(cl);
     EXPECT(rma != NULL);
@@ -93,14 +93,14 @@ static void no_memory(void) {
     EXPECT(clump_segment_export(rma, 1 << 20, 0) != NULL);
 }
 
-/* The last rank leaves; the others wait for it in vain, and are told. */
+/* The last rank finalizes; the others wait for it in vain, and get an error. */
 static void left(void) {
     if (rank == nranks - 1) return;
     FAILS(CLUMP_ERR_RANK_LEFT, clump_barrier(cl));
     goes_on();
 }
 
-/* What comes back although its address was right. */
+/* Messages returned although their address was right. */
 static void comes_back(void) {
     clump_ep *ep = with_handlers(clump_ep_open(cl, TAG));
     /* Calls on others do not poll a shared endpoint. */
@@ -113,7 +113,8 @@ static void comes_back(void) {
     OK(clump_ep_close(sink));
     until_back(ep, 2, CLUMP_RETURNED_ENDPOINT_GONE, 0);
     OK(clump_ep_unmap(ep, dest));
-    /* A requester that does not wait for its answer: it goes before it gets it, or before it is sent. */
+    /* A requester that does not wait for its reply: it closes before it gets it, or before it is
+     * sent. */
     for (int late = 0; late < 2; late++) {
         clump_ep *asker = with_handlers(clump_ep_open_shared(cl, TAG));
         int before = back;
@@ -128,7 +129,7 @@ static void comes_back(void) {
     puts("rank 0 goes on");
 }
 
-/* Rank 2 of four, the first of the other node, dies with a lock in its hand; the job goes on. */
+/* Rank 2 of four, the first of the other node, dies while it holds a lock; the job goes on. */
 static void deaths(void) {
     clump_ep *ep = with_handlers(clump_ep_open(cl, TAG));
     clump_name names[4];
@@ -151,7 +152,7 @@ static void deaths(void) {
     }
     if (rank == 0) OK(clump_rma_signal(all[2], 0, 1, 0));
     FAILS(CLUMP_ERR_HOLDER_DIED, clump_lock_acquire(lock));
-    /* Its memory on the own node is there as long as somebody has it mapped. */
+    /* Its memory on its own node is there as long as a process has it mapped. */
     if (!clump_target_is_near(all[2])) {
         int got;
         while ((got = clump_rma_get(all[2], 8, &seen, 8)) == 0) {}
@@ -198,7 +199,7 @@ static void lost(const char *folder) {
     goes_on();
 }
 
-/* A peer writes into a lane what no clump writes: a message of a kind that there is none of. */
+/* A peer writes into a lane what no clump writes: a message of an unknown kind. */
 static void rubbish(void) {
     clump_ep *from = with_handlers(clump_ep_open(cl, TAG));
     clump_ep *to = with_handlers(clump_ep_open_shared(cl, TAG));

@@ -1,4 +1,4 @@
-/* What the C tests check with: a check that fails says where, and ends the rank. */
+/* Checks of the C tests: one that fails prints its place, and ends the rank. */
 #ifndef EXPECT_H
 #define EXPECT_H
 
@@ -17,7 +17,7 @@
         }                                                                                                    \
     } while (0)
 
-/* `call` gives 0 or a count. */
+/* `call` returns 0 or a count. */
 #define OK(call)                                                                                             \
     do {                                                                                                     \
         int expect_got_ = (call);                                                                            \
@@ -28,7 +28,7 @@
         }                                                                                                    \
     } while (0)
 
-/* `call` fails with that status, and says why. */
+/* `call` fails with that status, and leaves a text. */
 #define FAILS(status, call)                                                                                  \
     do {                                                                                                     \
         clump_error_clear();                                                                                 \
@@ -40,7 +40,7 @@
         }                                                                                                    \
     } while (0)
 
-/* `call` gives null, and that status. */
+/* `call` returns null, and leaves that status. */
 #define NULLS(status, call)                                                                                  \
     do {                                                                                                     \
         clump_error_clear();                                                                                 \

@@ -1,4 +1,4 @@
-/* Children by fork: they are no ranks, and whatever they do or end by, the job goes on as if they were not there. */
+/* Children by fork: they are no ranks. Nothing that they do, nor how they end, affects the job. */
 #define _GNU_SOURCE
 #include "expect.h"
 #include <clump/am2.h>
@@ -25,7 +25,7 @@ static void unused(clump_token *t, const uint64_t *a, int n, const void *d, size
     (void)t, (void)a, (void)n, (void)d, (void)len;
 }
 
-/* Nothing works in a child, and all of it says why. */
+/* Every call fails in a child, with a text. */
 static int calls(void) {
     uint64_t word = 1;
     FAILS(CLUMP_ERR_FORKED, clump_rank(cl));
@@ -80,7 +80,7 @@ static void ended(pid_t child, int how) {
     EXPECT(how == KILLED ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* Whether this is a child that is to return from main. */
+/* Forks; returns 1 in a child that is to return from main. */
 static int has_child(int how) {
     fflush(stdout);
     pid_t child = how == RAW ? (pid_t)syscall(SYS_fork) : fork();
@@ -103,7 +103,7 @@ static void answer(clump_token *t, const uint64_t *a, int n, const void *d, size
     answered += a[0];
 }
 
-/* A child begins in the middle of a handler: it ends there, and its token is nobody's. */
+/* A child begins in the middle of a handler: it ends there, and its token is invalid. */
 static void forks_here(clump_token *t, const uint64_t *a, int n, const void *d, size_t len) {
     (void)n, (void)d, (void)len;
     pid_t child = fork();
@@ -157,7 +157,8 @@ static void starts_programs(void) {
     OK(clump_rank(cl));
 }
 
-/* Messages from everybody to everybody, with children in between; 1 in one that returns from main. */
+/* Messages from all ranks to all ranks, with children in between; returns 1 in one that returns
+ * from main. */
 static int storm(void) {
     uint64_t sent = 0;
     for (int round = 0; round < ROUNDS; round++) {
@@ -173,7 +174,7 @@ int main(int argc, char **argv) {
     EXPECT(cl != NULL);
     open_all();
     if (argc > 1) {
-        /* A child that stays longer than its rank, which the job does not wait for. */
+        /* A child that outlives its rank, which the job does not wait for. */
         fflush(stdout);
         if (fork() == 0) for (;;) pause();
     } else {
@@ -184,7 +185,7 @@ int main(int argc, char **argv) {
         while (forks == 0) OK(clump_poll(ep));
         OK(clump_barrier(cl));
         if (storm()) return 0;
-        /* What children did to memory, they did to theirs. */
+        /* Writes of children to memory affected only their own. */
         for (int to = 0; to < ranks; to++) {
             uint64_t word = 1;
             OK(clump_rma_get_u64(targets[to], 0, &word));

@@ -1,4 +1,4 @@
-// A child by fork of a C++ program: destructors of all kinds run in it, and do nothing to the rank.
+// A child by fork of a C++ program: destructors of all kinds run in it, and do not affect the rank.
 #include "expect.h"
 
 #include <clump/clump.hpp>

@@ -1,4 +1,4 @@
-/* Joining, leaving, who is who, and what misuse of that gives. */
+/* Joining, finalizing, ranks and nodes, and their misuse. */
 #include "expect.h"
 
 int main(int argc, char **argv) {

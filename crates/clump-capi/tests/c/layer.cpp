@@ -82,7 +82,7 @@ static void messages(clump::world &cl) {
            std::string::npos);
     GOOD(ep.request(self, clump::handler_of<int>{200}, 5));
     GOOD(ep.poll_until([&] { return back == CLUMP_RETURNED_BAD_HANDLER; }));
-    // What is not read here before the endpoint closes comes back to who sent it.
+    // Messages that are not read here before the endpoint closes are returned to sender.
     GOOD(ep.poll_until([&] { return answers == 4; }));
     GOOD(ep.unmap(next));
     EXPECT(ep.request(next, nothing).error().status == CLUMP_ERR_DESTINATION);
@@ -107,7 +107,8 @@ static void messages(clump::world &cl) {
     GOOD(cl.barrier());
 }
 
-// An endpoint that goes inside of its own handler cannot be closed there: it stays, and so does what its handlers need.
+// An endpoint destroyed inside its own handler cannot be closed there: it stays, and so does the
+// state of its handlers.
 static void goes_in_its_handler(clump::world &cl) {
     auto *ep = new clump::endpoint(cl, clump::tag{8});
     clump_ep *raw = ep->get();
@@ -160,7 +161,7 @@ static void memory(clump::world &cl) {
     }
     GOOD(cl.barrier());
     if (cl.rank() == 0) {
-        // What another node gave back may be on its way still.
+        // The release of the lock by another node may still be in flight.
         clump::lock::guard held(lock);
         EXPECT(lock.word() == 20 * uint64_t(cl.nranks()));
     }
@@ -174,7 +175,7 @@ static void memory(clump::world &cl) {
     GOOD(cl.barrier());
 }
 
-// Strided puts and gets, operations in two phases, signals and flags, around a ring.
+// Strided puts and gets, split-phase operations, signals and flags, around a ring.
 static void more_memory(clump::world &cl) {
     clump::rma rma(cl);
     auto [mine, all] = rma.allocate(cl, 8192);
@@ -196,7 +197,7 @@ static void more_memory(clump::world &cl) {
     for (size_t i = 0; i < 40; i++) EXPECT(words[1 + 3 * i] == before + i && words[3 * i] == 0);
     GOOD(cl.barrier());
 
-    // Begun, then waited for; and begun, and left alone.
+    // Begun, then waited for; and begun, and dropped.
     auto put = next.start_put(2048, std::span<const uint64_t>(out));
     GOOD(put.wait());
     EXPECT(put.test().error().status == CLUMP_ERR_ARGUMENT && put.wait().error().status == CLUMP_ERR_ARGUMENT);
@@ -222,7 +223,7 @@ static void more_memory(clump::world &cl) {
     EXPECT(std::equal(in.begin(), in.begin() + 39, out.begin() + 1));
     GOOD(cl.barrier());
 
-    // What was put is there when its signal is.
+    // Data that was put is there when its signal is.
     const clump_signal then{next.name().value, 6000, 1, 1};
     GOOD(next.put_signal(5000, std::span<const uint64_t>(out), then));
     EXPECT(own.wait_until(6000, clump::comparison::at_least, 1).value() == 1);
@@ -231,7 +232,7 @@ static void more_memory(clump::world &cl) {
     GOOD(next.signal(6000, 50));
     EXPECT(own.wait_until(6000, clump::comparison::equal, 50).value() == 50);
 
-    // A flag at each rank, which the one before raises.
+    // A flag at each rank, which the one before sets.
     clump::segment flags = rma.export_flags(2);
     auto names = cl.all_gather(flags.name()).value();
     clump::flag there = rma.open_flag(names.at((cl.rank() + 1) % cl.nranks()), 1);

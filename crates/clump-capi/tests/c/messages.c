@@ -1,4 +1,4 @@
-/* Active messages of all kinds around a ring of ranks, and what misuse gives. */
+/* Active messages of all kinds around a ring of ranks, and their misuse. */
 #include "expect.h"
 
 #define TAG 0x5eed
@@ -53,7 +53,7 @@ static void long_reply(clump_token *t, const uint64_t *a, int n, const void *d, 
     EXPECT(n == 1 && a[0] == 7 && len == 6 && memcmp(d, "answer", 6) == 0 && memcmp(mine + 100, d, 6) == 0);
     seen = 1000;
 }
-/* Sends on what came, with one more payload, after it has answered. */
+/* Forwards a message with one more payload, after it has replied. */
 static void relay(clump_token *t, const uint64_t *a, int n, const void *d, size_t len) {
     (void)d, (void)len;
     EXPECT(n == 1);
@@ -69,7 +69,7 @@ static void relayed(clump_token *t, const uint64_t *a, int n, const void *d, siz
     if (a[1] == 2) EXPECT(len == 7 && memcmp(d, "relayed", 7) == 0);
     *(uint64_t *)clump_token_context(t) += a[1];
 }
-/* All that may not be done inside of a handler. */
+/* Makes all calls that are not allowed inside a handler. */
 static void misuse(clump_token *t, const uint64_t *a, int n, const void *d, size_t len) {
     (void)a, (void)n, (void)d, (void)len;
     FAILS(CLUMP_ERR_IN_HANDLER, clump_request(ep, next, PING, 1));
@@ -96,7 +96,7 @@ static void fail(clump_token *t, const uint64_t *a, int n, const void *d, size_t
 }
 static void back_reply(clump_token *t, const uint64_t *a, int n, const void *d, size_t len) {
     (void)a, (void)n, (void)d, (void)len;
-    OK(clump_reply(t, 200)); /* nobody has that handler */
+    OK(clump_reply(t, 200)); /* no endpoint has that handler */
 }
 static void nine(clump_token *t, const uint64_t *a, int n, const void *d, size_t len) {
     (void)a, (void)d, (void)len;
@@ -111,7 +111,7 @@ static void nine(clump_token *t, const uint64_t *a, int n, const void *d, size_t
     char *huge = calloc(1, most + 1);
     FAILS(CLUMP_ERR_TOO_LONG, clump_reply_bulk(t, PONG, huge, most + 1));
     free(huge);
-    OK(clump_reply(t, PONG, 99)); /* the right to answer is still there */
+    OK(clump_reply(t, PONG, 99)); /* the right to reply is still there */
 }
 static void returned(const clump_returned *m) {
     EXPECT(m->context == &came_back && m->nwords <= 8 && m->payload_bytes <= sizeof back_payload);
@@ -230,7 +230,7 @@ static void wrong_arguments(clump_t *cl) {
     OK(clump_ep_close(NULL));
 }
 
-/* As many endpoints as there may be, then one more; what was closed is known to be. */
+/* The maximum number of endpoints, then one more; closed ones are recognised. */
 static void limits(clump_t *cl) {
     clump_ep *all[64];
     int count = 0;
@@ -280,7 +280,8 @@ int main(int argc, char **argv) {
     OK(clump_barrier(cl));
     wrong_arguments(cl);
     limits(cl);
-    /* A handler that fails, and a reply for which there is no handler. Only this rank's own, so that each knows its number. */
+    /* A handler that fails, and a reply for which there is no handler. Only this rank's own, so
+     * that each knows its number. */
     uint64_t before = came_back;
     OK(clump_barrier(cl));
     int failed = clump_request(ep, self, FAIL, 1);
@@ -292,14 +293,14 @@ int main(int argc, char **argv) {
     int answered = clump_request(ep, self, BACK_REPLY);
     while (answered >= 0) answered = clump_poll(ep);
     EXPECT(answered == CLUMP_ERR_RETURNED && came_back == before);
-    /* Without a function for what comes back, that is an error. */
+    /* Without a function for returned messages, one is an error. */
     OK(clump_ep_set_tag(other, TAG));
     int alone = clump_ep_map(other, clump_ep_name(ep), TAG);
     EXPECT(alone >= 0);
     int got = clump_request(other, alone, 99);
     while (got >= 0) got = clump_poll(ep) < 0 ? -1 : clump_poll(other);
     EXPECT(got == CLUMP_ERR_RETURNED);
-    /* What another rank sent on to this one while it did all that. */
+    /* Messages that another rank forwarded to this one meanwhile. */
     while (relayed_sum < 3) OK(clump_poll(ep));
     EXPECT(relayed_sum == 3);
     OK(clump_barrier(cl));

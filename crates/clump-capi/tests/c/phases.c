@@ -1,4 +1,4 @@
-/* Ends of phases: what clump_drain waits for, and requests that are held back. */
+/* Ends of phases: the requests that clump_drain waits for, and requests that are held back. */
 #define _GNU_SOURCE
 #include "expect.h"
 #include <sched.h>
@@ -11,7 +11,7 @@ static clump_target *targets[64];
 static int dests[64], me, n;
 static uint64_t counted, answered, early, phase = 1, lasts;
 
-/* Says that it has begun, takes its time, and says that it ends. */
+/* Records that it has begun, takes its time, and records that it ends. */
 static void slow(clump_token *t, const uint64_t *a, int nwords, const void *d, size_t len) {
     (void)t, (void)nwords, (void)d, (void)len;
     OK(clump_rma_store_u64(targets[me], 0, a[0] * 2 + 1));
@@ -40,7 +40,8 @@ static void last(clump_token *t, const uint64_t *a, int nwords, const void *d, s
     lasts++;
 }
 
-/* What was sent has been handled, to its end, when clump_drain returns; and clump_try_drain says the same. */
+/* All requests have been handled, to their end, when clump_drain returns; clump_try_drain
+ * agrees. */
 static void drains(void) {
     for (int to = 0; to < n; to++) {
         for (uint64_t turn = 0; turn < 4; turn++) {
@@ -63,8 +64,8 @@ static void drains(void) {
     }
 }
 
-/* Drain and barrier end a phase: nothing of it is handled later, by a rank that holds requests of the next one back
- * while it is inside of collectives. */
+/* Drain and barrier end a phase: none of its messages is handled later, by a rank that holds
+ * requests of the next one back while it is inside collectives. */
 static void held_phases(void) {
     char payload[64] = "";
     for (phase = 1; phase <= PHASES; phase++) {
@@ -74,7 +75,7 @@ static void held_phases(void) {
                 OK(clump_request(ep, dests[(me + i) % n], COUNT, phase));
                 continue;
             }
-            /* If there is room now; else as ever. */
+            /* If there is space now; else as ever. */
             int sent = clump_try_request_bulk(ep, dests[(me + i) % n], COUNT, payload, sizeof payload, phase);
             OK(sent);
             if (sent == 0)
@@ -86,7 +87,8 @@ static void held_phases(void) {
         OK(clump_ep_hold(ep));
         OK(clump_all_reduce(cl, &total, &total, 1, CLUMP_U64, CLUMP_SUM));
         EXPECT(total == (uint64_t)n);
-        /* Whoever is here first goes on to the next phase, whose messages reach others inside of this. */
+        /* The first rank here goes on to the next phase, whose messages reach others inside this
+         * one. */
         OK(clump_all_reduce(cl, &total, &total, 1, CLUMP_U64, CLUMP_MAX));
         EXPECT(early == 0 && counted == phase * MESSAGES);
         OK(clump_ep_release(ep));
@@ -95,7 +97,7 @@ static void held_phases(void) {
     OK(clump_barrier(cl));
 }
 
-/* While requests are held replies are handled, and requests are not, whatever polls. */
+/* While requests are held replies are handled, and requests are not, in any call that polls. */
 static void holds(void) {
     OK(clump_barrier(cl));
     if (me == 0) OK(clump_ep_hold(ep));

@@ -1,4 +1,4 @@
-/* One-sided operations, locks and flags among all ranks, and what misuse gives. */
+/* One-sided operations, locks and flags among all ranks, and their misuse. */
 #include "expect.h"
 
 enum { BYTES = 1 << 16, COUNTER = 0, SMALL = 8, WORDS = 64, BLOCK = 4096, SIGNAL = 128, PLACE = 8192 };
@@ -8,7 +8,6 @@ static clump_rma *rma;
 static clump_target **all;
 static int rank, nranks;
 
-/* Every word operation, at a place of this rank's in the next one's memory. */
 /* Words of 4 bytes: the one beside stays as it is. */
 static void half_words(clump_target *t, uint64_t at) {
     uint32_t v = 0, beside = 0;
@@ -46,6 +45,7 @@ static void half_words(clump_target *t, uint64_t at) {
     EXPECT(v == (((9 & 13) | 2) ^ 1) && beside == 0xabcd);
 }
 
+/* Every word operation, at a place of this rank's in the next one's memory. */
 static void words(clump_target *t) {
     uint64_t at = PLACE + 64 * (uint64_t)rank, v = 0;
     uint32_t h = 0;
@@ -112,7 +112,7 @@ static void words(clump_target *t) {
     EXPECT(p != NULL);
     OK(clump_pending_drop(p));
     OK(clump_pending_drop(NULL));
-    /* Wrong ones. */
+    /* Invalid ones. */
     FAILS(CLUMP_ERR_ALIGNMENT, clump_rma_load_u64(t, at + 4, &v));
     FAILS(CLUMP_ERR_ALIGNMENT, clump_rma_fetch_add_u32(t, at + 2, 1, &h));
     FAILS(CLUMP_ERR_BOUNDS, clump_rma_load_u64(t, BYTES, &v));
@@ -127,7 +127,8 @@ static void words(clump_target *t) {
     NULLS(CLUMP_ERR_ARGUMENT, clump_rma_atomic_start_u64(t, at, 99, 0, 0));
     FAILS(CLUMP_ERR_ARGUMENT, clump_rma_put_u64(NULL, 0, 1));
     FAILS(CLUMP_ERR_ARGUMENT, clump_rma_get_u64(NULL, 0, &v));
-    /* What is not waited for is told by quiet, from another node, or at once. */
+    /* Failures of operations that are not waited for come from quiet, on another node, or at
+     * once. */
     int put = clump_rma_put_u64(t, BYTES, 1), quiet = clump_rma_quiet(rma);
     EXPECT((put == CLUMP_ERR_BOUNDS && quiet == 0) || (put == 0 && quiet == CLUMP_ERR_BOUNDS));
     EXPECT(clump_target_is_near(t) == (put != 0));
@@ -175,7 +176,7 @@ static void blocks(clump_target *t) {
         NULLS(CLUMP_ERR_BOUNDS, clump_target_near(t, BYTES - 1, 2));
         NULLS(CLUMP_ERR_BOUNDS, clump_target_near(t, UINT64_MAX, 2));
     }
-    /* Bytes with a word behind them. */
+    /* Bytes followed by a word. */
     clump_signal signal = {clump_target_name(t), SIGNAL, 1, 1};
     OK(clump_rma_put_signal(t, at, out, EACH, &signal));
     FAILS(CLUMP_ERR_ARGUMENT, clump_rma_put_signal(t, at, out, EACH, NULL));
@@ -220,13 +221,13 @@ static void locks_and_flags(void) {
     EXPECT(word == 50 * (uint64_t)nranks);
     OK(clump_lock_release(lock));
     OK(clump_barrier(cl));
-    /* What others have given back may be on its way. */
+    /* Locks released by others may still be in flight. */
     int got = 0;
     while (rank == 0 && got == 0) OK(got = clump_lock_try(lock));
     OK(clump_barrier(cl));
     if (rank != 0) EXPECT(clump_lock_try(lock) == 0 && clump_lock_acquire_within(lock, 1000000) == 0);
     OK(clump_barrier(cl));
-    OK(clump_lock_close(lock)); /* gives it back */
+    OK(clump_lock_close(lock)); /* releases it */
     OK(clump_barrier(cl));
     lock = clump_lock_open(rma, names[0], 1);
     EXPECT(clump_lock_acquire_within(lock, UINT64_MAX) == 1);
@@ -324,7 +325,7 @@ int main(int argc, char **argv) {
     OK(clump_barrier(cl));
     OK(clump_rma_close(rma));
     FAILS(CLUMP_ERR_HANDLE, clump_rma_quiet(rma));
-    OK(clump_rma_get_u64(next, COUNTER, &ticket)); /* targets go on */
+    OK(clump_rma_get_u64(next, COUNTER, &ticket)); /* targets stay open */
     OK(clump_barrier(cl));
     OK(clump_finalize(cl));
     FAILS(CLUMP_ERR_NOT_RUNNING, clump_rma_get_u64(next, COUNTER, &ticket));

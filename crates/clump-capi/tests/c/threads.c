@@ -1,4 +1,5 @@
-/* Which thread may use what: shared endpoints by all, others by their own; and what ends with a thread. */
+/* The threads that may use an object: all for shared endpoints, its own for others; and the end of
+ * a thread. */
 #define _POSIX_C_SOURCE 200809L
 #include "expect.h"
 #include <pthread.h>
@@ -32,7 +33,7 @@ static int all_answered(void *unused) {
     return __atomic_load_n(&answered, __ATOMIC_RELAXED) == THREADS * EACH;
 }
 
-/* A shared endpoint is polled by calls on it alone; others may need it while this rank's threads wait. */
+/* Only calls on a shared endpoint poll it; others may need it while this rank's threads wait. */
 static int over;
 static int is_over(void *unused) {
     (void)unused;
@@ -69,7 +70,8 @@ static void *work(void *mine) {
     return NULL;
 }
 
-/* Calls of a thread on what is another's are refused, and leave no trace there: `clump_ep_close` would tell. */
+/* Calls of a thread on objects of another are refused, and leave no trace there: `clump_ep_close`
+ * would fail. */
 static int stop;
 static void *intrude(void *ep) {
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) FAILS(CLUMP_ERR_THREAD, clump_poll((clump_ep *)ep));
@@ -86,8 +88,8 @@ static void intruders(void) {
     OK(clump_ep_close(mine));
 }
 
-/* Handlers of two shared endpoints, in two threads, that send through each other's: both would wait for ever, but the
- * second is told so. */
+/* Handlers of two shared endpoints, in two threads, that send through each other's: both would wait
+ * for ever, but the second gets an error. */
 static struct crossing {
     clump_ep *ep;
     int to_other, to_itself;
