@@ -3,18 +3,18 @@
 use crate::job::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Shows one rank's progress as that of all: shares are nearly even.
+/// Shows one rank's progress as that of all ranks: shares are nearly even.
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
     nranks: u64,
-    /// Ranks that do as this one does in the phase at hand.
+    /// Number of ranks that progress as this one does in the current phase.
     alike: u64,
 }
 
 impl Bar {
-    /// A bar on standard error for a sort of `nranks` ranks; invisible where that is no terminal, or if
-    /// `hidden`, but for its notes.
+    /// Creates a bar on standard error for a sort of `nranks` ranks; except for its notes it is
+    /// invisible if standard error is no terminal, or if `hidden`.
     pub fn new(nranks: usize, hidden: bool) -> Self {
         let style = ProgressStyle::with_template(
             "{msg:22} [{bar:40}] {bytes:>10} of {total_bytes} {bytes_per_sec:>12} {eta:>4}",
@@ -29,7 +29,7 @@ impl Bar {
 
 impl Progress for Bar {
     fn phase(&mut self, name: &str, bytes: u64) {
-        // A stream has one reader, and no length before its end.
+        // One rank reads a stream, and its length is unknown before its end.
         self.alike = if bytes == 0 { 1 } else { self.nranks };
         self.bar.reset();
         self.bar.set_length(bytes * self.alike);

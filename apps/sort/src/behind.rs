@@ -1,4 +1,5 @@
-//! Writing behind: bytes are gathered in blocks, and one thread writes them while the next are gathered.
+//! Write-behind: bytes are collected in blocks, and one thread writes them while the next are
+//! collected.
 
 use crate::budget::{Budget, Buffer};
 use crate::lanes::IO_STACK;
@@ -30,6 +31,9 @@ pub struct WriteBehind {
 
 impl WriteBehind {
     /// Starts at offset 0 of `file` with buffers of `chunk` bytes (whole blocks).
+    ///
+    /// # Errors
+    /// Fails if the thread cannot be started or the budget is exhausted.
     pub fn start(budget: &Budget, file: Arc<DiskFile>, chunk: usize) -> Result<Self> {
         assert!(chunk >= BLOCK && chunk.is_multiple_of(BLOCK), "chunks are whole blocks");
         let (jobs, inbox) = channel::<Job>();
@@ -65,6 +69,9 @@ impl WriteBehind {
     }
 
     /// Appends `bytes`.
+    ///
+    /// # Errors
+    /// Fails if an earlier write failed.
     #[inline]
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<()> {
         loop {
@@ -82,12 +89,12 @@ impl WriteBehind {
         }
     }
 
-    /// Bytes appended so far, padding included.
+    /// Returns the bytes appended so far, padding included.
     pub fn position(&self) -> u64 {
         self.offset + self.filled as u64
     }
 
-    /// Pads with zeros to a whole block, so that what comes next can be read on its own.
+    /// Pads with zeros to a whole block, so that the next bytes can be read on their own.
     pub fn pad(&mut self) {
         let whole = self.filled.next_multiple_of(BLOCK);
         if let Some(current) = &mut self.current {
@@ -96,7 +103,10 @@ impl WriteBehind {
         self.filled = whole;
     }
 
-    /// Writes what is left (padded) and waits until all has been handed to the device.
+    /// Writes the rest (padded) and waits until all has been written to the device.
+    ///
+    /// # Errors
+    /// Fails if any write failed.
     pub fn finish(mut self) -> Result<()> {
         self.pad();
         if self.filled > 0 {

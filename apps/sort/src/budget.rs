@@ -1,4 +1,4 @@
-//! One purse of memory: every large buffer of a sort is taken from it, and it refuses to give more.
+//! The memory budget: every large buffer of a sort is taken from it, and it never exceeds its cap.
 
 use anyhow::{Context, Result, bail};
 use clump_os::memory::{Aligned, Arena};
@@ -11,7 +11,7 @@ struct MemoryBudget {
     cap: u64,
     used: AtomicU64,
     peak: AtomicU64,
-    /// Where buffers lie, so that a pass reuses the pages of the one before.
+    /// Memory of the buffers, so that a pass reuses the pages of the one before.
     arena: Arena,
 }
 
@@ -20,7 +20,10 @@ struct MemoryBudget {
 pub struct Budget(Arc<MemoryBudget>);
 
 impl Budget {
-    /// A budget of `cap` bytes.
+    /// Creates a budget of `cap` bytes.
+    ///
+    /// # Errors
+    /// Fails if there is no address space for `cap` bytes.
     pub fn new(cap: u64) -> Result<Self> {
         let bytes = usize::try_from(cap).context("the budget is larger than the address space")?;
         let arena = Arena::new(bytes).context("the machine has no address space left")?;
@@ -30,6 +33,9 @@ impl Budget {
     }
 
     /// Sets `bytes` aside for memory that `what` allocates by itself.
+    ///
+    /// # Errors
+    /// Fails if fewer than `bytes` are free.
     pub fn charge(&self, what: &str, bytes: usize) -> Result<Charge> {
         let wanted = bytes as u64;
         let used = self.0.used.fetch_add(wanted, Ordering::Relaxed) + wanted;
@@ -46,30 +52,33 @@ impl Budget {
         Ok(Charge { budget: self.clone(), bytes: wanted })
     }
 
-    /// Takes a page-aligned buffer of `bytes`, rounded up to whole pages; what it holds is left over from
-    /// its last use.
+    /// Takes a page-aligned buffer of `bytes`, rounded up to whole pages; its content is left over
+    /// from its last use.
+    ///
+    /// # Errors
+    /// Fails if the budget or the machine's memory is exhausted.
     pub fn buffer(&self, what: &str, bytes: usize) -> Result<Buffer> {
         let whole = bytes.max(1).next_multiple_of(clump_os::file::BLOCK);
         let charge = self.charge(what, whole)?;
         let memory = match self.0.arena.take(whole) {
             Some(memory) => memory,
-            // Enough is free, but not in one piece.
+            // Enough is free, but not contiguously.
             None => Aligned::new(whole).context("the machine has no memory left")?,
         };
         Ok(Buffer { memory, _charge: charge })
     }
 
-    /// Bytes that may be held at most.
+    /// Returns the most bytes that may be held.
     pub fn cap(&self) -> u64 {
         self.0.cap
     }
 
-    /// Bytes not in use now.
+    /// Returns the bytes that are not in use.
     pub fn free(&self) -> u64 {
         self.0.cap.saturating_sub(self.0.used.load(Ordering::Relaxed))
     }
 
-    /// The most bytes that were ever in use.
+    /// Returns the most bytes that were ever in use.
     pub fn peak(&self) -> u64 {
         self.0.peak.load(Ordering::Relaxed)
     }

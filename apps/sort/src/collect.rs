@@ -1,4 +1,5 @@
-//! The owner's side of the first pass: records that arrive are collected, sorted, and spilled as runs.
+//! The owner's side of the first pass: arriving records are collected, sorted, and spilled as
+//! runs.
 //!
 //! While one half of the memory collects, another thread sorts the other half and writes it to the
 //! scratch file as one sorted run. With a single half (everything is expected to fit), nothing is
@@ -15,10 +16,10 @@ use clump_os::memory::prefetch;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Records between asking for a record's cache lines and copying it.
+/// Records between prefetching a record's cache lines and copying it.
 const AHEAD: usize = 12;
 
-/// Records in order of arrival, and their keys with their places.
+/// Records in order of arrival, and an index of their keys and positions.
 #[derive(Debug)]
 pub struct Half {
     records: Buffer,
@@ -27,7 +28,7 @@ pub struct Half {
 }
 
 impl Half {
-    /// Memory of a half that holds `records`, in bytes.
+    /// Returns the memory of a half that holds `records`, in bytes.
     pub fn cost(records: usize) -> usize {
         (records * RECORD).next_multiple_of(BLOCK) + records * size_of::<u128>()
     }
@@ -38,26 +39,26 @@ impl Half {
         Ok(Self { records: memory, index: Vec::with_capacity(records), _charge: charge })
     }
 
-    /// Number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// Puts the index in order; records stay where they are.
+    /// Sorts the index; records stay in place.
     pub fn sort(&mut self) {
         self.index.sort_unstable();
     }
 
-    /// The records, in order of the index.
+    /// Returns the records, in order of the index.
     pub fn in_order(&self) -> impl Iterator<Item = (u128, &[u8])> {
         let place = |entry: u128| position(entry) as usize * RECORD;
         self.index.iter().enumerate().map(move |(i, &entry)| {
-            // Places are random: the lines of a record to come are asked for early.
+            // Positions are random: the cache lines of a later record are prefetched.
             if let Some(&later) = self.index.get(i + AHEAD) {
                 prefetch(&self.records, place(later));
                 prefetch(&self.records, place(later) + 64);
@@ -69,7 +70,7 @@ impl Half {
     }
 }
 
-/// What a rank has after the first pass.
+/// The records of a rank after the first pass.
 #[derive(Debug)]
 pub enum Collected {
     /// Everything fits: one half, sorted.
@@ -89,7 +90,7 @@ pub struct Collector {
     sorted: Receiver<Returned>,
     away: usize,
     spilled: bool,
-    /// What went wrong; from then on records are dropped, so that peers are not held up.
+    /// First failure; from then on records are dropped, so that peers are not held up.
     failed: Option<anyhow::Error>,
     abandoned: bool,
     thread: Option<std::thread::JoinHandle<Result<Vec<FileRange>>>>,
@@ -101,6 +102,9 @@ const SORT_STACK: usize = 128 << 10;
 impl Collector {
     /// Collects in `halves` halves of `capacity` records each; runs go to `scratch` in chunks of
     /// `chunk` bytes.
+    ///
+    /// # Errors
+    /// Fails if the budget is exhausted or a thread cannot be started.
     pub fn start(
         budget: &Budget,
         halves: usize,
@@ -134,12 +138,12 @@ impl Collector {
         })
     }
 
-    /// Whether this rank has failed or a peer has given up: reading on is a waste.
+    /// Returns true if this rank has failed or a peer has given up: reading on is useless.
     pub fn is_over(&self) -> bool {
         self.abandoned || self.failed.is_some()
     }
 
-    /// Whether a peer has given up.
+    /// Returns true if a peer has given up.
     pub fn was_abandoned(&self) -> bool {
         self.abandoned
     }
@@ -153,7 +157,7 @@ impl Collector {
         Ok(half)
     }
 
-    /// Hands the current half to the sorter and takes an empty one.
+    /// Passes the current half to the sorter and takes an empty one.
     fn rotate(&mut self) -> Result<()> {
         if let (Some(half), Some(full)) = (self.current.take(), &self.full) {
             let _ = full.send(half);
@@ -163,7 +167,10 @@ impl Collector {
         Ok(())
     }
 
-    /// Ends the pass: sorts what is left, in memory if nothing has been spilled.
+    /// Ends the pass: sorts the rest, in memory if nothing has been spilled.
+    ///
+    /// # Errors
+    /// Fails if records were lost: sorting, spilling or receiving failed.
     pub fn finish(&mut self) -> Result<Collected> {
         let last = self.current.take();
         if self.spilled

@@ -17,13 +17,14 @@ use std::process::ExitCode;
 
 /// Sort 100-byte records by their first 10 bytes, from disk to disk, on all ranks of the job.
 ///
-/// Each rank reads a part of the input, sends every record to the rank that owns its key, and writes one
-/// sorted file; the manifest, written last, lists them in order. Data that does not fit in --memory is
-/// sorted in two passes through runs on the disk. Equal keys come out in no particular order.
+/// Each rank reads a part of the input, sends every record to the rank that owns its key, and
+/// writes one sorted file; the manifest, written last, lists them in order. Data that does not fit
+/// in --memory is sorted in two passes through runs on the disk. Equal keys come out in no
+/// particular order.
 #[derive(Debug, Clone, Args)]
 pub struct SortArgs {
-    /// Files of records, taken as one sequence; pipes, FIFOs and '-' (standard input) are read to their
-    /// end and copied to --scratch first
+    /// Files of records, taken as one sequence; pipes, FIFOs and '-' (standard input) are read to
+    /// their end and copied to --scratch first
     #[arg(short, long, required = true, num_args = 1.., value_name = "FILE")]
     pub input: Vec<PathBuf>,
     /// Folder of the sorted files and their manifest
@@ -41,7 +42,7 @@ pub struct SortArgs {
     /// Write runs even where everything fits in memory
     #[arg(long)]
     pub two_pass: bool,
-    /// Transfer through the page cache instead of past it
+    /// Transfer through the page cache instead of bypassing it
     #[arg(long)]
     pub buffered: bool,
     /// Measure the bare disk afterwards and print the ratio
@@ -53,12 +54,12 @@ pub struct SortArgs {
 }
 
 impl SortArgs {
-    /// The folders that it writes to.
+    /// Returns the folders that it writes to.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         [Some(&self.output), self.scratch.as_ref()].into_iter().flatten().map(PathBuf::as_path)
     }
 
-    /// Whether standard input is one of the inputs.
+    /// Returns true if standard input is one of the inputs.
     pub fn reads_standard_input(&self) -> bool {
         self.input.iter().any(|path| intake::is_standard_input(path))
     }
@@ -77,8 +78,11 @@ impl SortArgs {
     }
 }
 
-/// Sorts over `exchange` and prints the summary on rank 0, which speaks for all: the error of another rank
-/// reaches it by name.
+/// Sorts over `exchange` and prints the summary on rank 0. Rank 0 also reports the errors of other
+/// ranks, by rank.
+///
+/// # Errors
+/// Fails if the sort does, except on ranks that only follow another rank's error.
 pub fn run_on(exchange: &mut dyn Exchange, args: &SortArgs) -> Result<ExitCode> {
     let lead = exchange.rank() == 0;
     let mut bar: Box<dyn Progress> =
@@ -94,15 +98,19 @@ pub fn run_on(exchange: &mut dyn Exchange, args: &SortArgs) -> Result<ExitCode> 
 }
 
 /// Sorts on all ranks of the job that this process belongs to.
+///
+/// # Errors
+/// Fails if this rank cannot join the job, or if the sort does.
 pub fn run(args: &SortArgs) -> Result<ExitCode> {
     let clump = clump::init()?;
-    // What all ranks know of ends for all at once: nobody leaves while another still reads the verdict,
-    // and rank 0 speaks first, because the job ends with the first rank that fails.
+    // An error known to all ranks ends all of them together: no rank leaves while another still
+    // reads the verdict, and rank 0 prints first, because the job ends with the first rank that
+    // fails.
     match run_on(&mut ClumpRank::open(&clump)?, args) {
         Ok(code) => clump.barrier().map(|()| code).map_err(Into::into),
         Err(error) if error.is::<GivenUp>() => {
             console::err(&format!("clump: {}", printable_lines(&format!("{error:#}"))));
-            // Ends early where another rank's exit is seen first, which is no news.
+            // Fails early if another rank's exit is seen first, which is expected.
             let _ = clump.barrier();
             Ok(ExitCode::FAILURE)
         }
@@ -111,6 +119,9 @@ pub fn run(args: &SortArgs) -> Result<ExitCode> {
 }
 
 /// Sorts with `nranks` threads of this process, without a launcher.
+///
+/// # Errors
+/// Fails if the sort does.
 pub fn run_threads(nranks: usize, args: &SortArgs) -> Result<ExitCode> {
     let mut codes = threads::run(nranks, |mut rank| run_on(&mut rank, args));
     codes.swap_remove(0)

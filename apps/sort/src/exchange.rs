@@ -1,48 +1,50 @@
-//! What a sort needs from whatever carries records between ranks.
+//! The communication of a sort, independent of the transport between ranks.
 //!
 //! Two implementations: [`crate::threads`] (ranks are threads of one process: tests, and machines
 //! without a launcher) and [`crate::over_clump`] (ranks are processes of a clump job).
 
 use anyhow::Result;
 
-/// Where records that arrive go. Called on the thread that drives the exchange, one batch at a time.
+/// Destination of arriving records. Called on the thread that drives the exchange, one batch at a
+/// time.
 pub trait Sink: Send {
-    /// Takes a batch of `bytes`, at most [`Exchange::max_batch`]: `fill` is called once with exactly that
-    /// much room. May wait for the disk.
+    /// Takes a batch of `bytes`, at most [`Exchange::max_batch`]: `fill` is called once with
+    /// exactly that much space. May wait for the disk.
     fn take(&mut self, bytes: usize, fill: &mut dyn FnMut(&mut [u8]));
-    /// A peer gives up; what arrives from now on has no use.
+    /// Records that a peer gives up; later records are useless.
     fn abandoned(&mut self);
 }
 
 /// The ranks of one sort, as one of them sees them.
 ///
 /// A stream of records: every rank calls [`Exchange::open`] once, then [`Exchange::send`] and
-/// [`Exchange::progress`] in any order, then [`Exchange::close`] once, which returns when everything
-/// sent by anybody to this rank has been put in the sink.
+/// [`Exchange::progress`] in any order, then [`Exchange::close`] once, which returns when all
+/// records sent to this rank have been put in the sink.
 pub trait Exchange {
-    /// This rank.
+    /// Returns this rank.
     fn rank(&self) -> usize;
-    /// Number of ranks.
+    /// Returns the number of ranks.
     fn nranks(&self) -> usize;
-    /// Whether the ranks are threads of one process, so that its memory is counted once.
+    /// Returns true if the ranks are threads of one process, so that its memory is counted once.
     fn one_process(&self) -> bool;
-    /// Most bytes of one [`Exchange::send`].
+    /// Returns the most bytes of one [`Exchange::send`].
     fn max_batch(&self) -> usize;
-    /// Most bytes that the way to other nodes keeps at a rank: the same on all.
+    /// Returns the most bytes that the network stack keeps at a rank: the same on all.
     fn network_bytes(&self) -> usize {
         0
     }
-    /// Everybody's `mine`, by rank. Collective.
+    /// Returns the `mine` of all ranks, by rank. Collective.
     fn all_gather(&mut self, mine: &[u8]) -> Result<Vec<Vec<u8>>>;
     /// Starts a stream into `sink`. Collective.
     fn open(&mut self, sink: Box<dyn Sink>) -> Result<()>;
-    /// Sends a batch one way to another rank or to this one, and takes in what arrives if there is no room.
+    /// Sends a batch to another rank or to this one, and receives arriving batches if there is no
+    /// room.
     fn send(&mut self, to: usize, batch: &[u8]) -> Result<()>;
-    /// Takes in what has arrived; says whether there was anything.
+    /// Receives arrived batches; returns true if there were any.
     fn progress(&mut self) -> Result<bool>;
     /// Tells every rank that this one gives up: they learn by [`Sink::abandoned`].
     fn abandon(&mut self) -> Result<()>;
-    /// Ends this rank's sending, and waits until everybody's is in the sink.
+    /// Ends this rank's sending, and waits until all batches to this rank are in the sink.
     fn close(&mut self) -> Result<()>;
 }
 
@@ -62,8 +64,11 @@ const FINE: u8 = 1;
 const FAILED: u8 = 2;
 const FOLLOWS: u8 = 3;
 
-/// Collective: everybody's values if all ranks came here with one; otherwise a [`GivenUp`] on every rank
-/// that names the first that failed by itself.
+/// Returns the values of all ranks if every rank has one; otherwise a [`GivenUp`] on every rank
+/// that names the first that failed by itself. Collective.
+///
+/// # Errors
+/// Fails on every rank if any rank has no value, or if the exchange fails.
 pub fn agree(exchange: &mut dyn Exchange, mine: Result<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
     let (state, said) = match mine {
         Ok(bytes) => (FINE, bytes),

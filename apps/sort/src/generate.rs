@@ -1,13 +1,13 @@
 //! Records by number, byte for byte those of gensort 1.5 (ordinal.com/gensort.html).
 //!
-//! A binary record is made of ten successive 128-bit numbers: the upper 80 bits of the first are the
-//! key, those of the other nine, each under its own mask, fill the rest. Record `r` starts with number
-//! `r + 1`, so neighbours share nine numbers and one multiplication makes one record.
+//! A binary record is made of ten successive 128-bit numbers: the upper 80 bits of the first are
+//! the key, those of the other nine, each under its own mask, fill the rest. Record `r` starts with
+//! number `r + 1`, so neighbours share nine numbers and one multiplication makes one record.
 //!
-//! Skew, as in `gensort -s`: six more bits of the key's number say how many leading key bits (0 to 48,
-//! a quarter of the records none) are replaced by those of a pattern; the pattern is picked by the
-//! bit length of the record number. The patterns gensort lists in a table are the leading bytes of the
-//! generator's own first numbers, which is how they are made here.
+//! Skew, as in `gensort -s`: six more bits of the key's number say how many leading key bits (0 to
+//! 48, a quarter of the records none) are replaced by those of a pattern; the pattern is picked by
+//! the bit length of the record number. The patterns gensort lists in a table are the leading bytes
+//! of the generator's own first numbers, which is how they are made here.
 //!
 //! `distinct` is ours: the key is that of a record below `distinct` picked at random, so that keys
 //! repeat heavily; 1 makes all keys equal.
@@ -32,7 +32,7 @@ const MASKS: [u128; 10] = [
 /// Bits of the longest skew pattern.
 const SKEW_BITS: u32 = 48;
 
-/// How keys are spread.
+/// The distribution of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
     /// gensort's default.
@@ -43,7 +43,7 @@ pub enum Keys {
     Distinct(u64),
 }
 
-/// Makes successive records.
+/// Generates successive records.
 #[derive(Debug, Clone)]
 pub struct Generator {
     keys: Keys,
@@ -91,7 +91,8 @@ impl Generator {
     }
 }
 
-/// The 80-bit key of record `number`, whose first random number is `lead`, under `gensort -s`.
+/// Returns the 80-bit key of record `number`, whose first random number is `lead`, under `gensort
+/// -s`.
 fn skewed(lead: u128, number: u64) -> u128 {
     let key = lead >> 48;
     let bits = match ((lead >> 32) & 0x3F) as u32 {

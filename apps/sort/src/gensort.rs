@@ -25,7 +25,7 @@ const RANGE: u64 = 25_600;
 pub struct GensortArgs {
     /// Number of records, of 100 bytes each
     pub records: u64,
-    /// File to write; '-' is standard output, and /dev/null has only the checksum computed
+    /// File to write; '-' is standard output, and /dev/null only computes the checksum
     pub output: PathBuf,
     /// Number of the first record
     #[arg(short = 'b', long, default_value_t = 0, value_name = "RECORD")]
@@ -42,7 +42,7 @@ pub struct GensortArgs {
     /// Replace an existing file
     #[arg(long)]
     pub force: bool,
-    /// Write through the page cache instead of past it
+    /// Write through the page cache instead of bypassing it
     #[arg(long)]
     pub buffered: bool,
     /// Print a summary as JSON
@@ -50,7 +50,7 @@ pub struct GensortArgs {
     pub json: bool,
 }
 
-/// What was made.
+/// A summary of the generated records.
 #[derive(Debug, Clone, Serialize)]
 pub struct Made {
     /// Records.
@@ -63,7 +63,10 @@ pub struct Made {
     pub seconds: f64,
 }
 
-/// Makes the file and prints what was made, on standard error where standard output has the records.
+/// Makes the file and prints a summary, on standard error if standard output has the records.
+///
+/// # Errors
+/// Fails if the file cannot be made or the summary cannot be printed.
 pub fn run(args: &GensortArgs) -> Result<()> {
     let made = make(args)?;
     let summary = if args.json {
@@ -91,6 +94,9 @@ fn is_standard_output(path: &Path) -> bool {
 }
 
 /// Makes the file; on any error there is none.
+///
+/// # Errors
+/// Fails if the options are invalid or the file cannot be written.
 pub fn make(args: &GensortArgs) -> Result<Made> {
     let begin = clock::now_ns();
     let end = args.begin.checked_add(args.records).filter(|&end| end < MAX_RECORDS);
@@ -151,7 +157,7 @@ fn write_file(args: &GensortArgs, work: &Work, threads: usize, bytes: u64) -> Re
     let Some(name) = target.file_name() else {
         bail!("{} is no name of a file", shown(target));
     };
-    // The name as it is, which need not be text: two that differ must not share one.
+    // The name as bytes, since it need not be text: two that differ must not share one.
     let mut partial = OsString::from(".");
     partial.push(name);
     partial.push(".partial");
@@ -184,7 +190,8 @@ struct Work {
 impl Work {
     fn run(&self, threads: usize, file: Option<&DiskFile>) -> Result<RecordSum> {
         std::thread::scope(|scope| {
-            // If one is refused, those that run do all the work before the error is told.
+            // If one thread cannot be started, the others do all the work before the error is
+            // returned.
             let start = |_| thread::spawn_scoped(scope, "gensort", || self.ranges(file));
             let hands: Vec<_> = (0..threads).map(start).collect::<Result<_, _>>()?;
             let mut sum = RecordSum::default();
@@ -195,7 +202,7 @@ impl Work {
         })
     }
 
-    /// Writes all records in order to what cannot be written at offsets.
+    /// Writes all records in order to a file that cannot be written at offsets.
     fn stream(&self, into: &mut dyn Write, name: &str) -> Result<RecordSum> {
         let mut buffer = Aligned::new(RANGE as usize * RECORD)?;
         let mut generator = Generator::new(self.keys, self.begin);

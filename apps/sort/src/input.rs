@@ -7,7 +7,7 @@ use clump_os::file::DiskFile;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Open input files and how many records each holds.
+/// Open input files and the number of records of each.
 #[derive(Debug)]
 pub struct Input {
     files: Vec<(Arc<DiskFile>, u64)>,
@@ -15,6 +15,9 @@ pub struct Input {
 
 impl Input {
     /// Opens `paths`; every file must hold whole records. No file at all is an empty input.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be opened or does not hold whole records.
     pub fn open(paths: &[PathBuf], direct: bool) -> Result<Self> {
         let mut files = Vec::with_capacity(paths.len());
         for path in paths {
@@ -41,18 +44,18 @@ impl Input {
         Ok(input)
     }
 
-    /// Records in all.
+    /// Returns the number of records in all files.
     pub fn records(&self) -> u64 {
         self.files.iter().map(|(_, records)| records).sum()
     }
 
-    /// The first record of part `part` of `parts`, and its number of records.
+    /// Returns the first record of part `part` of `parts`, and its number of records.
     pub fn part(&self, part: usize, parts: usize) -> (u64, u64) {
         let cut = |i: usize| (u128::from(self.records()) * i as u128 / parts.max(1) as u128) as u64;
         (cut(part), cut(part + 1) - cut(part))
     }
 
-    /// Where `count` records from record `first` on lie.
+    /// Returns the file ranges of `count` records from record `first` on.
     pub fn pieces(&self, first: u64, count: u64) -> Vec<FileRange> {
         let (mut skip, mut left) = (first, count);
         let mut pieces = Vec::new();
@@ -71,7 +74,7 @@ impl Input {
         pieces
     }
 
-    /// Whether reads go past the page cache.
+    /// Returns true if reads bypass the page cache.
     pub fn is_direct(&self) -> bool {
         self.files.iter().all(|(file, _)| file.is_direct())
     }

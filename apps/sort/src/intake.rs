@@ -1,9 +1,9 @@
-//! What the inputs are, and how streams become files: rank 0 reads pipes, FIFOs and standard input to
-//! their end and copies them to the scratch folder, where all ranks find them.
+//! Intake of streams: rank 0 reads pipes, FIFOs and standard input to their end and copies them to
+//! the scratch folder, where all ranks find them.
 //!
-//! A copy has no name while it is written, where the file system can do that. It has one only from the
-//! end of its stream until every rank has opened it, so a killed sort leaves it in that moment at most;
-//! [`crate::output::sweep`] removes it then.
+//! A copy has no name while it is written, if the file system supports that. It has one only from
+//! the end of its stream until every rank has opened it, so a killed sort leaves it in that moment
+//! at most; [`crate::output::sweep`] removes it then.
 
 use crate::exchange::{Exchange, agree};
 use crate::job::{Progress, Spec};
@@ -21,11 +21,11 @@ use std::time::Duration;
 
 /// Bytes of a write: whole blocks and whole records at once (25 x 4,096 = 1,024 x 100).
 const CHUNK: usize = 25 * BLOCK;
-/// How long rank 0 waits for a stream before it serves the other ranks.
+/// Time that rank 0 waits for a stream before it serves the other ranks.
 const WAIT: Duration = Duration::from_millis(100);
-/// Waits without a byte, after which rank 0 says what it waits for.
+/// Waits without a byte, after which rank 0 tells the user what it waits for.
 const WAITS_BEFORE_NOTE: u32 = 10;
-/// Bytes of a stream between two looks at the room on the disk.
+/// Bytes of a stream between two checks of the free disk space.
 const LOOK_EVERY: u64 = 64 << 20;
 
 /// Inputs as all ranks can open them.
@@ -33,44 +33,44 @@ const LOOK_EVERY: u64 = 64 << 20;
 pub struct Intake {
     /// Files of records, in the order of the inputs.
     pub files: Vec<PathBuf>,
-    /// What the streams held; `None` where there is none.
+    /// Contents of the streams; `None` if there are none.
     pub streamed: Option<Streamed>,
-    /// On rank 0: copies whose names go with this value.
+    /// On rank 0: copies whose names are removed with this value.
     _copies: Vec<SpoolFile>,
 }
 
 /// Contents of the streams, as rank 0 read them.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Streamed {
-    /// Numbers of the inputs that are streams, and how many records each held.
+    /// Numbers of the inputs that are streams, and the records of each.
     pub inputs: Vec<(usize, u64)>,
     /// Sum of the CRC-32s of their records, in hexadecimal.
     pub checksum: String,
-    /// Seconds it took to read them.
+    /// Seconds that reading them took.
     pub seconds: f64,
-    /// Whether all inputs are streams.
+    /// True if all inputs are streams.
     pub everything: bool,
 }
 
 impl Streamed {
-    /// Records of all streams.
+    /// Returns the number of records of all streams.
     pub fn records(&self) -> u64 {
         self.inputs.iter().map(|(_, records)| records).sum()
     }
 }
 
-/// Whether `path` means standard input, which only rank 0 has.
+/// Returns true if `path` is standard input, which only rank 0 has.
 pub fn is_standard_input(path: &Path) -> bool {
     ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name))
 }
 
 impl Intake {
-    /// Reads the streams among the inputs to their end, on rank 0. Collective. `ready` makes the folders
-    /// before anything is written to them.
+    /// Reads the streams among the inputs to their end, on rank 0. Collective. `ready` makes the
+    /// folders before anything is written to them.
     ///
     /// # Errors
-    /// An input is no file of records and no stream, a stream ends inside a record, or the disk has too
-    /// little room.
+    /// Fails if an input is neither a file of records nor a stream, if a stream ends inside a
+    /// record, or if the disk has too little room.
     pub fn take(
         exchange: &mut dyn Exchange,
         spec: &Spec,
@@ -112,7 +112,7 @@ fn copy_name(number: usize) -> String {
     format!(".stream-{number:05}.partial")
 }
 
-/// The copy of a stream. Its name goes when this is dropped.
+/// The copy of a stream. Its name is removed when this is dropped.
 #[derive(Debug)]
 struct SpoolFile {
     file: DiskFile,
@@ -123,7 +123,7 @@ struct SpoolFile {
 impl SpoolFile {
     fn create(folder: &Path, number: usize, direct: bool) -> Result<Self> {
         let path = folder.join(copy_name(number));
-        // Left by a run that was killed, if anything.
+        // Removes a file left by a killed run, if any.
         let _ = std::fs::remove_file(&path);
         let (file, named) = match DiskFile::unnamed(folder, direct)? {
             Some(file) => (file, false),
@@ -132,7 +132,7 @@ impl SpoolFile {
         Ok(Self { file, path, named })
     }
 
-    /// Cuts it to `bytes` and lets the other ranks find it.
+    /// Truncates it to `bytes` and names it, so that the other ranks find it.
     fn finish(&mut self, bytes: u64) -> Result<()> {
         self.file.truncate(bytes)?;
         if !self.named {
@@ -205,7 +205,7 @@ fn take_streams(
     Ok((Some(streamed), copies))
 }
 
-/// The stream that `path` names; `None` for what has a size and is read at offsets.
+/// Opens the stream at `path`; returns `None` for a file with a size, which is read at offsets.
 fn stream_at(path: &Path) -> Result<Option<ByteStream>> {
     const CONTEXT: &str = "the input cannot be read: check its name and its permissions";
     let name = shown(path);
@@ -234,7 +234,7 @@ fn stream_at(path: &Path) -> Result<Option<ByteStream>> {
     }
 }
 
-/// What reading a stream works with.
+/// The context of reading a stream.
 struct Reader<'a> {
     exchange: &'a mut dyn Exchange,
     progress: &'a mut dyn Progress,
@@ -243,12 +243,13 @@ struct Reader<'a> {
     /// Bytes of the streams before this one.
     before: u64,
     sum: &'a mut RecordSum,
-    /// Waits in which nothing came.
+    /// Waits without a byte.
     silent_waits: u32,
 }
 
 impl Reader<'_> {
-    /// Copies `stream` to the file that `create` makes, if anything comes; gives it and its length.
+    /// Copies `stream` to the file that `create` makes, if it has any bytes; returns the file and
+    /// its length.
     fn copy(
         &mut self,
         stream: &ByteStream,
@@ -285,7 +286,8 @@ impl Reader<'_> {
         Ok(Some((target, bytes)))
     }
 
-    /// Fills `into`, less only at the end of the stream. Serves the other ranks while nothing comes.
+    /// Fills `into`, less only at the end of the stream. Serves the other ranks while no bytes
+    /// arrive.
     fn fill(&mut self, stream: &ByteStream, into: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while filled < into.len() {

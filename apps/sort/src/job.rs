@@ -1,7 +1,7 @@
 //! One sort, as each rank runs it: take in streams, sample, exchange into runs, merge, publish.
 //!
-//! Ranks decide together after every phase ([`agree`]): either all go on or all give up, and a rank that
-//! gives up holds files without final names only.
+//! Ranks decide together after every phase ([`agree`]): either all go on or all give up, and a
+//! rank that gives up holds files without final names only.
 
 use crate::budget::Budget;
 use crate::exchange::{Exchange, agree};
@@ -23,38 +23,38 @@ use clump_os::clock;
 use clump_os::file::sync_dir;
 use std::path::{Path, PathBuf};
 
-/// What to sort, and how.
+/// The parameters of a sort.
 #[derive(Debug, Clone)]
 pub struct Spec {
     /// Files of records, taken as one sequence.
     pub inputs: Vec<PathBuf>,
     /// Folder of the output.
     pub output: PathBuf,
-    /// Folder of the runs; the output's where not given.
+    /// Folder of the runs; the output's if not given.
     pub scratch: Option<PathBuf>,
     /// Memory of all ranks together, in bytes.
     pub memory: u64,
-    /// Whether an older output is replaced.
+    /// True if an older output is replaced.
     pub force: bool,
-    /// Whether runs are written even where everything fits in memory.
+    /// True if runs are written even if everything fits in memory.
     pub two_pass: bool,
-    /// Whether transfers go past the page cache, where the file system can.
+    /// True if transfers bypass the page cache, if the file system can.
     pub direct: bool,
-    /// Whether the bare disk is measured afterwards.
+    /// True if the bare disk is measured afterwards.
     pub measure_disk: bool,
 }
 
-/// Where a sort tells how far it is. Called from one thread.
+/// Receiver of a sort's progress. Called from one thread.
 pub trait Progress {
-    /// A phase of `bytes` begins; 0: nobody knows how many.
+    /// A phase of `bytes` begins; 0: unknown.
     fn phase(&mut self, name: &str, bytes: u64);
     /// `bytes` more are done.
     fn advance(&mut self, bytes: u64);
-    /// Something that a person may want to know, in one line.
+    /// A notice for the user, in one line.
     fn note(&mut self, _text: &str) {}
 }
 
-/// Tells nobody.
+/// Ignores progress.
 #[derive(Debug, Default)]
 pub struct Silent;
 
@@ -64,6 +64,9 @@ impl Progress for Silent {
 }
 
 /// Sorts `spec` together with the other ranks. Collective: all ranks succeed or all fail.
+///
+/// # Errors
+/// Fails on every rank if any rank fails.
 pub fn sort(
     exchange: &mut dyn Exchange,
     spec: &Spec,
@@ -77,7 +80,7 @@ pub fn sort(
     let intake = Intake::take(exchange, spec, &scratch_folder, progress, ready)?;
     let (input, plan) = prepare(exchange, spec, &scratch_folder, &intake)?;
     let streamed = intake.streamed.clone();
-    // Every rank has opened the copies of streams: their names go.
+    // Every rank has opened the copies of streams: their names are removed.
     drop(intake);
     let budget = together(exchange, Budget::new(plan.budget))?;
     let mut mine = RankReport::default();
@@ -142,7 +145,7 @@ fn prepare(
         let sizes = (exchange.max_batch(), exchange.network_bytes());
         let plan = SortPlan::new(spec.memory, input.records(), nranks, sizes, spec.two_pass)?;
         if rank == 0 {
-            // Where streams were taken in, the folders are ready and hold the copies.
+            // If streams were taken in, the folders are ready and hold the copies.
             if intake.streamed.is_none() {
                 make_folders(spec, scratch)?;
             }
@@ -165,7 +168,7 @@ fn prepare(
     Ok(opened)
 }
 
-/// Makes the folders and removes what a killed sort has left in them.
+/// Makes the folders and removes files that a killed sort has left in them.
 fn make_folders(spec: &Spec, scratch: &Path) -> Result<()> {
     room::keep_apart(&spec.inputs, &spec.output)?;
     output::prepare(&spec.output, spec.force)?;
@@ -174,7 +177,10 @@ fn make_folders(spec: &Spec, scratch: &Path) -> Result<()> {
     output::sweep(scratch)
 }
 
-/// Collective: `mine` if every rank has one, an error on every rank otherwise.
+/// Returns `mine` if every rank has one, an error on every rank otherwise. Collective.
+///
+/// # Errors
+/// Fails on every rank if any rank has an error.
 pub fn together<T>(exchange: &mut dyn Exchange, mine: Result<T>) -> Result<T> {
     match mine {
         Ok(value) => agree(exchange, Ok(Vec::new())).map(|_| value),
@@ -217,7 +223,7 @@ fn publish(
     };
     let done = together(exchange, finished);
     if done.is_err() && rank == 0 {
-        // Parts without a manifest are not complete; do not leave them to be taken for it.
+        // Parts without a manifest are not complete; they must not be taken for an output.
         let _ = output::retire(&spec.output);
     }
     done

@@ -1,8 +1,8 @@
-//! Reading ahead: one thread fills buffers for any number of lanes, each a sequence of records.
+//! Read-ahead: one thread fills buffers for any number of lanes, each a sequence of records.
 //!
-//! A lane reads its pieces of files in order, in chunks. Chunks end where blocks end, records do not:
-//! the bytes of a cut record are moved into the headroom before the next chunk, so that whoever reads a
-//! lane sees whole records in one slice, and no record is copied otherwise.
+//! A lane reads its file ranges in order, in chunks. Chunks end where blocks end, records do not:
+//! the bytes of a cut record are moved into the headroom before the next chunk, so that a reader
+//! of a lane sees whole records in one slice, and no record is copied otherwise.
 
 use crate::budget::{Budget, Buffer};
 use crate::record::RECORD;
@@ -24,7 +24,7 @@ pub struct FileRange {
     pub bytes: u64,
 }
 
-/// What waiting for a lane came to.
+/// The result of waiting for a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refill {
     /// The lane has records.
@@ -58,7 +58,7 @@ struct Lane {
     current: Option<Chunk>,
 }
 
-/// Lanes that are read ahead.
+/// Lanes with read-ahead.
 #[derive(Debug)]
 pub struct Lanes {
     lanes: Vec<Lane>,
@@ -72,12 +72,15 @@ pub struct Lanes {
 pub const IO_STACK: usize = 64 << 10;
 
 impl Lanes {
-    /// Memory that [`Lanes::start`] takes, in bytes.
+    /// Returns the memory that [`Lanes::start`] takes, in bytes.
     pub fn cost(lanes: usize, chunk: usize, depth: usize) -> usize {
         lanes * depth * (chunk + BLOCK)
     }
 
     /// Starts reading `lanes` ahead: `depth` chunks of `chunk` bytes (whole blocks) each.
+    ///
+    /// # Errors
+    /// Fails if the thread cannot be started or the budget is exhausted.
     pub fn start(
         budget: &Budget,
         lanes: Vec<Vec<FileRange>>,
@@ -115,7 +118,7 @@ impl Lanes {
         Ok(all)
     }
 
-    /// Whole records of `lane` that have arrived and are not consumed.
+    /// Returns whole records of `lane` that have arrived and are not consumed.
     #[inline(always)]
     pub fn records(&self, lane: usize) -> &[u8] {
         match &self.lanes[lane].current {
@@ -127,14 +130,14 @@ impl Lanes {
         }
     }
 
-    /// The first record of `lane` that is not consumed, if it has arrived.
+    /// Returns the first record of `lane` that is not consumed, if it has arrived.
     #[inline(always)]
     pub fn first(&self, lane: usize) -> Option<&[u8]> {
         let chunk = self.lanes[lane].current.as_ref()?;
         chunk.buffer[..chunk.end].get(chunk.start..chunk.start + RECORD)
     }
 
-    /// Marks the first `bytes` of [`Lanes::records`] as done with.
+    /// Consumes the first `bytes` of [`Lanes::records`].
     #[inline(always)]
     pub fn consume(&mut self, lane: usize, bytes: usize) {
         if let Some(chunk) = &mut self.lanes[lane].current {
@@ -143,8 +146,11 @@ impl Lanes {
         }
     }
 
-    /// Makes sure that `lane` shows at least one record, waiting for at most `limit` (`None`: as long as
-    /// it takes).
+    /// Ensures that `lane` has at least one record, waiting for at most `limit` (`None`: as long
+    /// as it takes).
+    ///
+    /// # Errors
+    /// Fails if reading fails or a record is cut off at the end of a file.
     pub fn refill(&mut self, lane: usize, limit: Option<Duration>) -> Result<Refill> {
         loop {
             if self.first(lane).is_some() {
@@ -190,7 +196,7 @@ impl Lanes {
         Ok(())
     }
 
-    /// Asks for the next chunk of `lane`; without effect at its end.
+    /// Requests the next chunk of `lane`; without effect at its end.
     fn request(&mut self, lane: usize, buffer: Buffer) {
         let this = &mut self.lanes[lane];
         let Some(front) = this.pieces.front_mut() else { return };
@@ -204,7 +210,7 @@ impl Lanes {
         }
         this.in_flight += 1;
         if let Some(jobs) = &self.jobs {
-            // A reader that is gone shows when its answer is waited for.
+            // A thread that is gone is noticed when its answer is waited for.
             let _ = jobs.send(Job { lane, piece, buffer });
         }
     }

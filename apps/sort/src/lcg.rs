@@ -1,9 +1,9 @@
 //! gensort's random numbers: a 128-bit linear congruential generator that can jump.
 //!
-//! `x' = a x + c mod 2^128`, starting from 0. The multiplier is one of L'Ecuyer's ("Tables of linear
-//! congruential generators of different sizes and good lattice structure", Mathematics of Computation
-//! 68, 1999, pp. 249-260); both constants are those of gensort 1.5 (ordinal.com/gensort.html), which
-//! Hadoop's TeraGen uses too.
+//! `x' = a x + c mod 2^128`, starting from 0. The multiplier is one of L'Ecuyer's ("Tables of
+//! linear congruential generators of different sizes and good lattice structure", Mathematics of
+//! Computation 68, 1999, pp. 249-260); both constants are those of gensort 1.5
+//! (ordinal.com/gensort.html), which Hadoop's TeraGen uses too.
 
 const A: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 const C: u128 = 0x4a69_6d47_7261_7952_4950_2020_2020_2001;
@@ -13,7 +13,7 @@ const C: u128 = 0x4a69_6d47_7261_7952_4950_2020_2020_2001;
 pub struct Lcg(u128);
 
 impl Lcg {
-    /// The generator that has already made `steps` numbers, in O(log steps).
+    /// Returns the generator that has already made `steps` numbers, in O(log steps).
     pub fn skip(steps: u128) -> Self {
         // x -> a x + c applied twice is x -> a^2 x + (a + 1) c: square and multiply on such maps.
         let (mut a, mut c) = (A, C);
@@ -30,7 +30,7 @@ impl Lcg {
         Self(x)
     }
 
-    /// The next number.
+    /// Returns the next number.
     #[inline(always)]
     pub fn next_number(&mut self) -> u128 {
         self.0 = A.wrapping_mul(self.0).wrapping_add(C);

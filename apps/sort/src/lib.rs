@@ -1,30 +1,29 @@
-//! clump-sort: sorts 100-byte records from disk to disk on all ranks of a job, makes such records, and
-//! checks the result.
+//! clump-sort: sorts 100-byte records from disk to disk on all ranks of a job, generates such
+//! records, and checks the result.
 //!
 //! A program (`clump app gensort|sort|valsort`, or `examples/alone.rs`) mounts three commands:
-//! [`gensort`], [`command`] and [`valsort`], each an `Args` struct and a `run` function. [`valsort`] and
-//! `oracles/valsort.py` share no code with the sort.
+//! [`gensort`], [`command`] and [`valsort`], each an `Args` struct and a `run` function.
+//! [`valsort`] and `oracles/valsort.py` share no code with the sort.
 //!
-//! A sort ([`job`]) copies streams to the disk ([`intake`]), samples the keys ([`mod@sample`]), reads and
-//! sends every record to the rank that owns its key while others arrive and are spilled as sorted runs
-//! ([`pass_one`], [`collect`]), merges the runs ([`pass_two`], [`mod@merge`]), and gives the files their
-//! names ([`output`], [`manifest`]). It is the NOW-Sort of paper 001 (its table 3), with sampling for
-//! skewed keys.
+//! A sort ([`job`]) copies streams to the disk ([`intake`]), samples the keys ([`mod@sample`]),
+//! reads and sends every record to the rank that owns its key while others arrive and are spilled
+//! as sorted runs ([`pass_one`], [`collect`]), merges the runs ([`pass_two`], [`mod@merge`]), and
+//! gives the files their names ([`output`], [`manifest`]). It is the NOW-Sort of paper 001 (its
+//! table 3), with sampling for skewed keys.
 //!
-//! Types to know: [`job::Spec`] and [`report::SortReport`] (what goes in and comes out),
+//! Types to know: [`job::Spec`] and [`report::SortReport`] (input and output),
 //! [`exchange::Exchange`] (the ranks: [`over_clump`] for processes, [`threads`] within one),
 //! [`budget::Budget`] (memory), [`lanes::Lanes`] and [`behind::WriteBehind`] (the disk).
 //!
 //! # Invariants
-//! 1. All ranks make the same collective calls in the same order, errors included ([`exchange::agree`]):
-//!    all succeed or all fail.
-//! 2. No file has its final name before every rank has written and synced its part and the sums of what
-//!    went in and came out agree; the manifest comes last.
+//! 1. All ranks make the same collective calls in the same order, errors included
+//!    ([`exchange::agree`]): all succeed or all fail.
+//! 2. No file has its final name before every rank has written and synced its part and the
+//!    checksums of input and output agree; the manifest comes last.
 //! 3. Every buffer is taken from the rank's [`budget::Budget`], which never exceeds its share of
 //!    `--memory`.
 //! 4. No record is allocated: records are copied between buffers that are reused.
-//! 5. A rank that fails keeps taking in what is sent to it until the stream ends, so that no other waits
-//!    for it.
+//! 5. A rank that fails keeps receiving until the stream ends, so that no other rank waits for it.
 //!
 //! ```no_run
 //! use clump_sort::job::{Silent, Spec, sort};

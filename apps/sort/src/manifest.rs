@@ -1,4 +1,4 @@
-//! The manifest: which files make a sorted output, in which order. Written last, by rank 0, so that an
+//! The manifest: the files of a sorted output, in order. Written last, by rank 0, so that an
 //! output with a manifest is complete.
 
 use crate::output::{publish_bytes, shown};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Name of the manifest in the output folder.
 pub const NAME: &str = "manifest.json";
-/// What [`Manifest::format`] says.
+/// Value of [`Manifest::format`].
 pub const FORMAT: &str = "clump-sort-1";
 
 /// One sorted file.
@@ -43,6 +43,9 @@ pub struct Manifest {
 
 impl Manifest {
     /// Reads and checks the manifest at `path`.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or is no manifest of this format.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("the manifest {} cannot be read", shown(path)))?;
@@ -54,7 +57,10 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Writes the manifest into `folder`, all at once and for good.
+    /// Writes the manifest into `folder`, atomically and durably.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
     pub fn publish(&self, folder: &Path) -> Result<()> {
         let text = serde_json::to_string_pretty(self).context("writing the manifest as JSON")?;
         publish_bytes(folder, NAME, (text + "\n").as_bytes())

@@ -1,7 +1,8 @@
-//! What the bare disk gives: the bytes of a sort read and written again without sorting them.
+//! Speed of the bare disk: the bytes of a sort read and written again without sorting them.
 //!
-//! Every rank reads its part of the input and writes as many bytes to a scratch file, in the chunks and
-//! with the flags of the sort, all ranks at once, one direction after the other, synced at the end.
+//! Every rank reads its part of the input and writes as many bytes to a scratch file, in the
+//! chunks and with the flags of the sort, all ranks concurrently, one direction after the other,
+//! synced at the end.
 
 use crate::behind::WriteBehind;
 use crate::budget::Budget;
@@ -15,14 +16,14 @@ use clump_os::file::BLOCK;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Times of the bare disk, beside a sort.
+/// Times of the bare disk, for comparison with a sort.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Disk {
     /// Seconds to read the input once.
     pub read_s: f64,
     /// Seconds to write as much once, and sync it.
     pub write_s: f64,
-    /// How often the sort reads and writes all bytes.
+    /// Number of times that the sort reads and writes all bytes.
     pub passes: u32,
     /// Seconds for all passes.
     pub total_s: f64,
@@ -31,7 +32,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Sets this beside a sort that took `sort_s`.
+    /// Relates it to a sort that took `sort_s`.
     pub fn against(mut self, sort_s: f64) -> Self {
         self.ratio = self.total_s / sort_s.max(1e-9);
         self
@@ -39,6 +40,9 @@ impl Disk {
 }
 
 /// Measures the disk. Collective.
+///
+/// # Errors
+/// Fails if reading or writing fails on this rank, or if another rank gives up.
 pub fn disk(
     exchange: &mut dyn Exchange,
     part: &[FileRange],
@@ -76,7 +80,7 @@ pub fn disk(
     Ok(Disk { read_s, write_s, passes, total_s, ratio: 0.0 })
 }
 
-/// Seconds from the first rank's start of `work` to the last one's end.
+/// Returns the seconds from the first rank's start of `work` to the last one's end.
 fn timed(exchange: &mut dyn Exchange, work: impl FnOnce() -> Result<()>) -> Result<f64> {
     agree(exchange, Ok(Vec::new()))?;
     let begin = clock::now_ns();

@@ -1,12 +1,12 @@
-//! How much memory a sort really used: growth of anonymous resident memory, beside the budget's own count.
+//! Memory use of a sort: growth of anonymous resident memory, beside the budget's own count.
 
 use clump_os::memory::anonymous_bytes;
 use clump_os::sync::{AtomicU64, Ordering};
 
-/// Looks between two readings that [`MemoryWatch::glance`] makes.
+/// Calls of [`MemoryWatch::glance`] between two readings.
 const EVERY: u64 = 8;
 
-/// Watches the anonymous memory of this process grow.
+/// Measures the growth of this process's anonymous memory.
 #[derive(Debug)]
 pub struct MemoryWatch {
     base: u64,
@@ -15,7 +15,7 @@ pub struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Starts from what is in use now.
+    /// Starts from the memory in use now.
     pub fn start() -> Self {
         let base = anonymous_bytes().unwrap_or(0);
         Self { base, peak: AtomicU64::new(0), glances: AtomicU64::new(0) }
@@ -34,7 +34,7 @@ impl MemoryWatch {
         }
     }
 
-    /// The most growth that a reading has shown, in bytes.
+    /// Returns the most growth that a reading has shown, in bytes.
     pub fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
 //! Merging sorted runs with a tree of losers: one comparison per level and record.
 //!
-//! Knuth, The Art of Computer Programming 3, 5.4.1: inner nodes keep the loser of their match, so that
-//! replacing the winner replays one path and never looks at the sibling's sibling.
+//! Knuth, The Art of Computer Programming 3, 5.4.1: inner nodes keep the loser of their match, so
+//! that replacing the winner replays one path and never reads the sibling's sibling.
 
 use crate::lanes::{Lanes, Refill};
 use crate::record::{RECORD, order};
@@ -19,7 +19,7 @@ struct Losers {
 }
 
 impl Losers {
-    /// A tournament of the lanes' first entries; entry `i` has `i` as its position.
+    /// Creates a tournament of the lanes' first entries; entry `i` has `i` as its position.
     fn new(mut entries: Vec<u128>) -> Self {
         let leaves = entries.len().next_power_of_two().max(1);
         entries.resize(leaves, ENDED);
@@ -47,7 +47,8 @@ impl Losers {
         let mut node = (lane + self.leaves) / 2;
         while node > 0 {
             let other = self.nodes[node];
-            // Both sides are written unconditionally: random keys make the branch a coin toss.
+            // Both sides are written unconditionally: with random keys a branch would be
+            // unpredictable.
             self.nodes[node] = winner.max(other);
             winner = winner.min(other);
             node /= 2;
@@ -56,7 +57,10 @@ impl Losers {
     }
 }
 
-/// Gives all records of `count` sorted lanes to `out` in order of their keys.
+/// Passes all records of `count` sorted lanes to `out` in order of their keys.
+///
+/// # Errors
+/// Fails if reading or `out` fails.
 pub fn merge(
     lanes: &mut Lanes,
     count: usize,
@@ -83,7 +87,7 @@ pub fn merge(
     }
 }
 
-/// The first entry of `lane`, waiting for the disk if need be.
+/// Returns the first entry of `lane`, waiting for the disk if needed.
 #[inline(always)]
 fn entry(lanes: &mut Lanes, lane: usize) -> Result<u128> {
     if let Some(record) = lanes.first(lane) {

@@ -1,5 +1,5 @@
-//! Output that never looks complete before it is: files without names, or with names that start with a
-//! dot and end in `.partial`, are renamed when every rank has finished.
+//! Output that never looks complete before it is: files without names, or with names that start
+//! with a dot and end in `.partial`, are renamed when every rank has finished.
 
 use crate::manifest;
 use anyhow::{Context, Result, bail};
@@ -7,12 +7,12 @@ use clump_os::file::{DiskFile, sync_dir};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A path as messages show it.
+/// Formats a path for messages.
 pub fn shown(path: &Path) -> String {
     format!("'{}'", path.display())
 }
 
-/// Name of the output file of `rank`.
+/// Returns the name of the output file of `rank`.
 pub fn part_name(rank: usize) -> String {
     format!("part-{rank:05}")
 }
@@ -27,18 +27,21 @@ pub struct Pending {
     file: Arc<DiskFile>,
     folder: PathBuf,
     name: String,
-    /// Whether the partial name exists: only where the file system has no unnamed files.
+    /// True if the partial name exists: only if the file system has no unnamed files.
     named: bool,
 }
 
 impl Pending {
-    /// Makes a file that is to be called `name` in `folder`.
+    /// Creates a file that is to be called `name` in `folder`.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be created.
     pub fn create(folder: &Path, name: &str, direct: bool) -> Result<Self> {
         let partial = folder.join(partial_name(name));
         let (file, named) = match DiskFile::unnamed(folder, direct)? {
             Some(file) => (file, false),
             None => {
-                // Left by a run that was killed, if anything.
+                // Removes a file left by a killed run, if any.
                 let _ = std::fs::remove_file(&partial);
                 (DiskFile::create(&partial, direct)?, true)
             }
@@ -46,12 +49,15 @@ impl Pending {
         Ok(Self { file: Arc::new(file), folder: folder.into(), name: name.into(), named })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &Arc<DiskFile> {
         &self.file
     }
 
     /// Gives the file its name, in place of an older file of that name.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be linked or renamed.
     pub fn publish(mut self) -> Result<()> {
         let partial = self.folder.join(partial_name(&self.name));
         if !self.named {
@@ -74,7 +80,11 @@ impl Drop for Pending {
     }
 }
 
-/// A scratch file in `folder` that nobody else can open and that disappears with the process.
+/// Creates a scratch file in `folder` that no other process can open and that disappears with the
+/// process.
+///
+/// # Errors
+/// Fails if the file cannot be created or unlinked.
 pub fn scratch_file(folder: &Path, rank: usize, direct: bool) -> Result<Arc<DiskFile>> {
     if let Some(file) = DiskFile::unnamed(folder, direct)? {
         return Ok(Arc::new(file));
@@ -86,11 +96,15 @@ pub fn scratch_file(folder: &Path, rank: usize, direct: bool) -> Result<Arc<Disk
     Ok(Arc::new(file))
 }
 
-/// Writes a small file so that it is there in full or not at all.
+/// Writes a small file atomically.
+///
+/// # Errors
+/// Fails if the file cannot be written, synced or renamed.
 pub fn publish_bytes(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let (partial, target) = (folder.join(partial_name(name)), folder.join(name));
     let write = || -> std::io::Result<()> {
-        // Left by a run that was killed, or planted by somebody: what a link leads to is not written.
+        // Removes a file left by a killed run, or planted by an attacker: the target of a link is
+        // not written.
         let _ = std::fs::remove_file(&partial);
         let mut file = std::fs::File::create_new(&partial)?;
         std::io::Write::write_all(&mut file, bytes)?;
@@ -101,8 +115,11 @@ pub fn publish_bytes(folder: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     Ok(sync_dir(folder)?)
 }
 
-/// Makes the output folder ready: refuses to replace an output unless `force`, removes what a killed run
-/// has left. Nothing that a sort made earlier is removed before [`retire`].
+/// Prepares the output folder: refuses to replace an output unless `force`, and removes files that
+/// a killed run has left. The output of an earlier sort stays until [`retire`].
+///
+/// # Errors
+/// Fails if the folder cannot be made, or if it holds an output and `force` is false.
 pub fn prepare(folder: &Path, force: bool) -> Result<()> {
     if folder.exists() && !folder.is_dir() {
         bail!("the output {} is a file: name a folder, new or empty", shown(folder));
@@ -121,6 +138,9 @@ pub fn prepare(folder: &Path, force: bool) -> Result<()> {
 }
 
 /// Removes files that a killed run has left in `folder`.
+///
+/// # Errors
+/// Fails if the folder cannot be read or a file cannot be removed.
 pub fn sweep(folder: &Path) -> Result<()> {
     for name in names(folder)? {
         let inner = name.strip_prefix('.').and_then(|n| n.strip_suffix(".partial"));
@@ -132,7 +152,10 @@ pub fn sweep(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Takes an older output out of sight, manifest first: from here on nothing looks complete.
+/// Removes an older output, manifest first: from here on nothing looks complete.
+///
+/// # Errors
+/// Fails if the folder cannot be read or a file cannot be removed.
 pub fn retire(folder: &Path) -> Result<()> {
     let remove = |name: &str| match std::fs::remove_file(folder.join(name)) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -147,24 +170,24 @@ pub fn retire(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Folders that are not there before a sort. A sort makes them on rank 0, which may be killed at any moment: whoever
-/// started the ranks takes away what holds nothing after them.
+/// Folders that do not exist before a sort. Rank 0 makes them, and may be killed at any moment:
+/// the process that started the ranks removes empty ones after them.
 #[derive(Debug)]
 pub struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {
-    /// What is missing now of `folders` and the folders above them.
+    /// Returns the missing ones of `folders` and of the folders above them.
     pub fn of<'a>(folders: impl IntoIterator<Item = &'a Path>) -> Self {
         let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let all = folders.into_iter().flat_map(|one| one.ancestors().take_while(missing));
         Self(all.map(Path::to_path_buf).collect())
     }
 
-    /// Removes those that are there and empty, innermost first.
+    /// Removes those that exist and are empty, innermost first.
     pub fn remove_empty(mut self) {
         self.0.sort_by_key(|folder| std::cmp::Reverse(folder.as_os_str().len()));
         for folder in &self.0 {
-            // One that holds something, or was never made, stays as it is.
+            // A folder that is not empty, or was never made, stays as it is.
             let _ = std::fs::remove_dir(folder);
         }
     }
@@ -175,12 +198,12 @@ fn is_part(name: &str) -> bool {
         .is_some_and(|n| n.len() >= 5 && n.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Whether a partial name is that of runs or of a stream's copy.
+/// Returns true if a partial name is that of runs or of a stream's copy.
 fn is_scratch(name: &str) -> bool {
     name.starts_with("runs-") || name.starts_with("stream-")
 }
 
-/// The names in `folder` that are text; a sort makes no others.
+/// Returns the names in `folder` that are text; a sort makes no others.
 fn names(folder: &Path) -> Result<Vec<String>> {
     let list = || -> std::io::Result<Vec<String>> {
         let entries = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().into_string()));

@@ -1,11 +1,12 @@
 //! Ranks as processes of a clump job: an [`Exchange`] over active messages.
 //!
-//! A batch is one medium message, copied from the sender's staging area into the queue and from there
-//! straight to its place among the collected records. Back-pressure is the queue's own: a request that
-//! finds no room polls, which takes in what has arrived.
+//! A batch is one medium message, copied from the sender's staging area into the queue and from
+//! there straight to its place among the collected records. Back-pressure is the queue's own: a
+//! request that finds no room polls, which receives arrived messages.
 //!
-//! Between nodes messages overtake each other, the last of a stream too. So a stream ends by counting:
-//! every rank tells every other how many messages it has sent, and waits until that many have arrived.
+//! Between nodes messages overtake each other, the last of a stream too. So a stream ends by
+//! counting: every rank tells every other how many messages it has sent, and waits until that many
+//! have arrived.
 
 use crate::exchange::{Exchange, Sink};
 use crate::record::RECORD;
@@ -19,17 +20,18 @@ use std::rc::Rc;
 const TAG: Tag = Tag(0x736f_7274);
 /// Records; words: the sender.
 const BATCH: Handler = Handler(1);
-/// The end of a stream; words: the sender, how many messages it has sent before.
+/// The end of a stream; words: the sender, the number of messages that it has sent before.
 const END: Handler = Handler(2);
 /// The sender gives up; words: the sender.
 const ABANDON: Handler = Handler(3);
-/// What a network interface holds whomever it talks to: buffers of its socket, pages shown to it, the backstop's
-/// stack. Planned with 3 MiB, ranks were found to hold 1.4 MB more than planned.
+/// Memory of a network interface, however many peers it has: buffers of its socket, pages of
+/// zero-copy sends, the backstop's stack. Planned with 3 MiB, ranks were found to hold 1.4 MB more
+/// than planned.
 const INTERFACE_BYTES: usize = 5 << 20;
-/// What may be under way to, or have come from, a rank of another node and wait; a sender that finds more
-/// waits. A medium message and what congestion control lets out fit.
+/// Bytes in flight to a rank of another node, or received from it and waiting; a sender that has
+/// more waits. A medium message and a congestion window fit.
 const PEER_BYTES: usize = 768 << 10;
-/// Buffers of packets to such a rank that are kept for reuse.
+/// Packet buffers for such a rank that are kept for reuse.
 const SPARE_BYTES: usize = 256 << 10;
 
 /// The receiving side of a stream, filled by the handlers.
@@ -40,7 +42,7 @@ struct Stream {
     arrived: Vec<u64>,
     /// Messages that were sent to this rank, by senders that have ended.
     sent: Vec<Option<u64>>,
-    /// A message of ours that came back, in words.
+    /// Description of a message of ours that was returned.
     returned: Option<String>,
 }
 
@@ -75,7 +77,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The sender that a message names, if there is such a rank.
+    /// Returns the sender that a message names, if there is such a rank.
     fn sender(&self, words: &[u64]) -> Result<usize, String> {
         let from = words.first().copied().unwrap_or(u64::MAX);
         usize::try_from(from)
@@ -97,18 +99,21 @@ pub struct ClumpRank {
     stream: Rc<RefCell<Stream>>,
     /// Messages sent in this stream, by receiver.
     sent: Vec<u64>,
-    /// Ranks of other nodes, of the rank that has most of them.
+    /// Most ranks of other nodes that any rank has.
     remote: usize,
 }
 
-/// Of ranks on these nodes, how many are on other nodes than a rank of the smallest.
+/// Returns the most ranks on other nodes that a rank on one of these nodes has.
 fn max_remote(node_of: &[u32]) -> usize {
     let of = |node: &u32| node_of.iter().filter(|other| *other == node).count();
     node_of.len() - node_of.iter().map(of).min().unwrap_or(0)
 }
 
 impl ClumpRank {
-    /// Opens this rank's endpoint and maps everybody's. Collective.
+    /// Opens this rank's endpoint and maps those of all ranks. Collective.
+    ///
+    /// # Errors
+    /// Fails if the endpoints cannot be opened or mapped, or if a rank died.
     pub fn open(clump: &Clump) -> Result<Self> {
         let endpoint = Endpoint::open(clump, TAG)?;
         let stream = Rc::new(RefCell::new(Stream::default()));
@@ -190,11 +195,11 @@ impl Exchange for ClumpRank {
         stream.sink = Some(sink);
         stream.arrived = vec![0; nranks];
         stream.sent = vec![None; nranks];
-        // What stays here is not counted.
+        // Batches to this rank itself are not counted.
         stream.sent[me] = Some(0);
         drop(stream);
         self.sent = vec![0; nranks];
-        // Nobody may send before everybody can receive.
+        // No rank may send before all ranks can receive.
         Ok(self.clump.barrier()?)
     }
 

@@ -1,5 +1,6 @@
-//! The first pass of one rank: read its part of the input, send every record to its owner, collect and
-//! spill what it owns. All three overlap; the disk is never waited for while messages could be taken in.
+//! The first pass of one rank: read its part of the input, send every record to its owner, collect
+//! and spill the records it owns. All three overlap; the rank never waits for the disk while
+//! messages could be received.
 
 use crate::budget::{Budget, Buffer};
 use crate::collect::{Collected, Collector};
@@ -15,26 +16,29 @@ use clump_os::file::DiskFile;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a rank that waits for its disk sleeps before it looks for messages again.
+/// Time that a rank that waits for its disk sleeps before it polls for messages again.
 const NAP: Duration = Duration::from_micros(100);
 
-/// What the first pass works with.
+/// The context of the first pass.
 pub struct PassOne<'a> {
     /// The other ranks.
     pub exchange: &'a mut dyn Exchange,
     /// Sizes.
     pub plan: &'a SortPlan,
-    /// Where buffers come from.
+    /// Source of buffers.
     pub budget: &'a Budget,
     /// Measures memory.
     pub watch: &'a MemoryWatch,
-    /// Told of bytes read.
+    /// Receives the number of bytes read.
     pub progress: &'a mut dyn Progress,
 }
 
 impl PassOne<'_> {
-    /// Runs the pass over `part`, whose first record has the global number `first`. Collective, errors
-    /// included; also gives the sum of the records read.
+    /// Runs the pass over `part`, whose first record has the global number `first`; also returns
+    /// the sum of the records read. Collective, errors included.
+    ///
+    /// # Errors
+    /// Fails if this rank's reading, sending or spilling fails, or if another rank gives up.
     pub fn run(
         &mut self,
         part: Vec<FileRange>,
@@ -46,7 +50,7 @@ impl PassOne<'_> {
         let collector = scratch.and_then(|scratch| {
             Collector::start(self.budget, plan.halves, plan.capacity, &scratch, plan.chunk)
         });
-        // A rank that cannot take part must say so before the others send to it.
+        // A rank that cannot take part must report it before the others send to it.
         let collector = Arc::new(Mutex::new(together(self.exchange, collector)?));
         self.exchange.open(Box::new(collector.clone()))?;
         let sent = self.send_part(part, first, splitters, &collector);
@@ -98,7 +102,7 @@ impl PassOne<'_> {
                 if staging.put(to, record) {
                     self.exchange.send(to, staging.batch(to))?;
                     staging.clear(to);
-                    // Peers must not wait while a whole chunk is worked on.
+                    // Peers must not wait while a whole chunk is processed.
                     self.exchange.progress()?;
                 }
             }
@@ -124,7 +128,7 @@ fn lock(collector: &Mutex<Collector>) -> MutexGuard<'_, Collector> {
     collector.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Records on their way, gathered by destination.
+/// Records to be sent, collected by destination.
 struct Staging {
     memory: Buffer,
     filled: Vec<usize>,
@@ -137,7 +141,7 @@ impl Staging {
         Ok(Self { memory, filled: vec![0; nranks], batch })
     }
 
-    /// Adds a record for `to`; says whether its batch is full now.
+    /// Adds a record for `to`; returns true if its batch is full now.
     #[inline(always)]
     fn put(&mut self, to: usize, record: &[u8]) -> bool {
         let filled = self.filled[to];
@@ -166,7 +170,8 @@ mod tests {
     use crate::threads;
     use std::path::Path;
 
-    /// One pass over `folder/in` on three ranks; rank 1 spills into `broken`, if that is given.
+    /// Runs one pass over `folder/in` on three ranks; rank 1 spills into `broken`, if that is
+    /// given.
     fn pass(folder: &Path, memory: u64, broken: Option<&Path>) -> Vec<Result<u64, String>> {
         let input = Input::open(&[folder.join("in")], true).unwrap();
         threads::run(3, |mut rank| {

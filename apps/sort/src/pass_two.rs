@@ -1,4 +1,5 @@
-//! The second pass of one rank: merge its runs into its output file, reading ahead and writing behind.
+//! The second pass of one rank: merge its runs into its output file, with read-ahead and
+//! write-behind.
 
 use crate::behind::WriteBehind;
 use crate::budget::Budget;
@@ -17,20 +18,23 @@ use clump_os::file::BLOCK;
 /// Records between two reports of progress.
 const STEP: u64 = 4096;
 
-/// What the second pass works with.
+/// The context of the second pass.
 pub struct PassTwo<'a> {
     /// Sizes.
     pub plan: &'a SortPlan,
-    /// Where buffers come from.
+    /// Source of buffers.
     pub budget: &'a Budget,
     /// Measures memory.
     pub watch: &'a MemoryWatch,
-    /// Told of bytes written.
+    /// Receives the number of bytes written.
     pub progress: &'a mut dyn Progress,
 }
 
 impl PassTwo<'_> {
     /// Writes the sorted records of `rank` to a file that is still to be published, and syncs it.
+    ///
+    /// # Errors
+    /// Fails if reading or writing fails or the budget is exhausted.
     pub fn run(self, spec: &Spec, rank: usize, from: Collected) -> Result<(Pending, PartReport)> {
         let bytes: u64 = match &from {
             Collected::Memory(half) => (half.len() * RECORD) as u64,

@@ -1,4 +1,4 @@
-//! How the memory of one rank is carved for the two passes.
+//! The division of one rank's memory for the two passes.
 
 use crate::behind;
 use crate::collect::Half;
@@ -10,10 +10,10 @@ use anyhow::{Result, bail};
 use clump_os::file::BLOCK;
 use clump_os::memory::{HUGE, HUGE_FROM};
 
-/// Set aside for what a rank holds beside buffers, in bytes: stacks and heaps of four threads, channels,
-/// batches under way (1.1 MB were measured for four ranks).
+/// Reserve for a rank's memory beside buffers, in bytes: stacks and heaps of four threads,
+/// channels, batches in flight (1.1 MB were measured for four ranks).
 const OVERHEAD: usize = 288 << 10;
-/// Copies of everybody's sample that a rank holds while they are put together.
+/// Copies of all ranks' samples that a rank holds while they are combined.
 const SAMPLE_COPIES: usize = 3;
 /// Largest transfer, in bytes: beyond this a disk gains nothing.
 const MAX_CHUNK: usize = 4 << 20;
@@ -37,14 +37,17 @@ pub struct SortPlan {
     pub capacity: usize,
     /// Blocks of a rank's sample.
     pub sample_blocks: usize,
-    /// Whether runs are expected.
+    /// True if runs are expected.
     pub two_pass: bool,
 }
 
 impl SortPlan {
-    /// Carves `memory` bytes of `nranks` ranks for sorting `records`; batches have at most `max_batch`
-    /// bytes, and the network keeps `network` bytes of each rank's. `two_pass` asks for runs even where
-    /// everything fits.
+    /// Divides `memory` bytes of `nranks` ranks for sorting `records`; batches have at most
+    /// `max_batch` bytes, and the network keeps `network` bytes of each rank's. `two_pass` asks
+    /// for runs even if everything fits.
+    ///
+    /// # Errors
+    /// Fails if the memory is too little; the message names an amount that suffices.
     pub fn new(
         memory: u64,
         records: u64,
@@ -96,7 +99,8 @@ impl SortPlan {
         let halves = if fits { 1 } else { 2 };
         let per_half = (rest / halves).checked_sub(BLOCK)?;
         let most = per_half / (RECORD + size_of::<u128>());
-        // Asked for two passes where one would do: still make a few runs, so that there is a merge.
+        // If two passes were requested where one would do, a few runs are made, so that there is a
+        // merge.
         let capacity = if fits { expected } else { most.min((share / 3).max(4096)) };
         if capacity < 4 * (largest_batch.min(batch) / RECORD) {
             return None;
@@ -108,7 +112,8 @@ impl SortPlan {
         Some(Self { budget, chunk, batch, halves, capacity, sample_blocks, two_pass: !fits })
     }
 
-    /// The chunk in which `runs` runs can be read ahead in `budget` bytes, beside writing in `chunk`.
+    /// Returns the chunk in which `runs` runs can be read ahead in `budget` bytes, beside writing
+    /// in `chunk`.
     pub fn merge_chunk(budget: u64, runs: usize, chunk: usize) -> Option<usize> {
         let room = usize::try_from(budget).ok()?.checked_sub(behind::DEPTH * chunk)?;
         let each = (room / (runs.max(1) * AHEAD)).checked_sub(BLOCK)? / BLOCK * BLOCK;

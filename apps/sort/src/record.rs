@@ -1,4 +1,5 @@
-//! The record of the sort benchmarks: 100 bytes, of which the first 10 are the key (sortbenchmark.org).
+//! The record of the sort benchmarks: 100 bytes, of which the first 10 are the key
+//! (sortbenchmark.org).
 
 /// Bytes of a record.
 pub const RECORD: usize = 100;
@@ -20,34 +21,37 @@ pub fn order(record: &[u8], position: u64) -> u128 {
     u128::from_be_bytes(wide) | u128::from(position)
 }
 
-/// The position inside an [`order`].
+/// Returns the position inside an [`order`].
 #[inline(always)]
 pub fn position(order: u128) -> u64 {
     (order as u64) & (MAX_RECORDS - 1)
 }
 
-/// An 80-bit key as 20 hexadecimal digits.
+/// Formats an 80-bit key as 20 hexadecimal digits.
 pub fn key_hex(key: u128) -> String {
     format!("{key:020x}")
 }
 
-/// Adds up CRC-32s of records: equal multisets of records have equal sums, in any order.
+/// Sum of the CRC-32s of records: equal multisets of records have equal sums, in any order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordSum(pub u128);
 
 impl RecordSum {
-    /// Counts one record in.
+    /// Adds one record.
     #[inline]
     pub fn add(&mut self, record: &[u8]) {
         self.0 = self.0.wrapping_add(u128::from(crc32fast::hash(record)));
     }
 
-    /// Counts another sum in.
+    /// Adds another sum.
     pub fn merge(&mut self, other: Self) {
         self.0 = self.0.wrapping_add(other.0);
     }
 
-    /// Reads what [`RecordSum::hex`] writes.
+    /// Parses the text that [`RecordSum::hex`] writes.
+    ///
+    /// # Errors
+    /// Fails if the text is no hexadecimal number.
     pub fn from_hex(text: &str) -> anyhow::Result<Self> {
         let digits = text.trim().trim_start_matches("0x");
         u128::from_str_radix(digits, 16).map(Self).map_err(|_| {
@@ -55,7 +59,7 @@ impl RecordSum {
         })
     }
 
-    /// The sum as gensort and valsort print it: hexadecimal, no prefix, no leading zeros.
+    /// Formats the sum as gensort and valsort print it: hexadecimal, no prefix, no leading zeros.
     pub fn hex(self) -> String {
         format!("{:x}", self.0)
     }

@@ -1,4 +1,4 @@
-//! What a sort did: per rank as ranks tell it to each other, and altogether as the user sees it.
+//! Reports of a sort: per rank as ranks send them to each other, and overall as the user sees it.
 
 use crate::intake::Streamed;
 use crate::job::Spec;
@@ -23,18 +23,18 @@ pub struct PartReport {
     pub first_key: String,
     /// Last key.
     pub last_key: String,
-    /// Runs it was merged from; 1 where it never left memory.
+    /// Runs it was merged from; 1 if it never left memory.
     pub runs: usize,
 }
 
-/// What one rank did.
+/// The report of one rank.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RankReport {
     /// Records read.
     pub records_in: u64,
     /// Sum of the CRC-32s of the records read.
     pub checksum_in: String,
-    /// What was written.
+    /// Its output file.
     pub part: PartReport,
     /// Seconds of opening, checking and sampling.
     pub sample_s: f64,
@@ -49,13 +49,16 @@ pub struct RankReport {
 }
 
 impl RankReport {
-    /// For the other ranks.
+    /// Serializes it for the other ranks.
+    ///
+    /// # Errors
+    /// Fails if it cannot be serialized.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self).context("putting a rank's report into JSON")
     }
 }
 
-/// What all ranks did.
+/// The report of all ranks.
 #[derive(Debug, Clone, Serialize)]
 pub struct SortReport {
     /// Records sorted.
@@ -64,9 +67,9 @@ pub struct SortReport {
     pub bytes: u64,
     /// Number of ranks.
     pub nranks: usize,
-    /// Whether runs were written.
+    /// True if runs were written.
     pub two_pass: bool,
-    /// Whether as many records with the same sum of CRC-32s came out, in order over all files.
+    /// True if as many records with the same sum of CRC-32s came out, in order over all files.
     pub verified: bool,
     /// Sum of the CRC-32s of the input's records, in hexadecimal.
     pub checksum: String,
@@ -74,7 +77,7 @@ pub struct SortReport {
     pub max_runs: usize,
     /// Largest share of a rank over the mean share.
     pub imbalance: f64,
-    /// Records that came as streams.
+    /// Records that came from streams.
     pub records_streamed: u64,
     /// Seconds of copying streams to the disk.
     pub stream_s: f64,
@@ -90,13 +93,13 @@ pub struct SortReport {
     pub total_s: f64,
     /// `--memory`: bytes that all ranks may hold.
     pub memory_cap: u64,
-    /// Most bytes that all ranks' anonymous memory grew by.
+    /// Most bytes by which all ranks' anonymous memory grew.
     pub memory_peak: u64,
-    /// Most bytes that the ranks' budgets gave out.
+    /// Most bytes taken from the ranks' budgets.
     pub budget_peak: u64,
     /// Bytes of a transfer.
     pub chunk_bytes: usize,
-    /// The bare disk, where it was measured.
+    /// The bare disk, if it was measured.
     pub disk: Option<Disk>,
     /// The output files.
     #[serde(skip)]
@@ -104,7 +107,10 @@ pub struct SortReport {
 }
 
 impl SortReport {
-    /// Puts the ranks' reports together; an error if what came out is not what went in.
+    /// Combines the ranks' reports.
+    ///
+    /// # Errors
+    /// Fails if a report is malformed, or if the output does not match the input.
     pub fn gather(
         all: &[Vec<u8>],
         spec: &Spec,

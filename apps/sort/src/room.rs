@@ -1,4 +1,4 @@
-//! Whether a sort has where to put its files, asked before it starts.
+//! Checks of a sort's folders and disk space before it starts.
 
 use crate::output::shown;
 use crate::size::show_bytes;
@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 /// Bytes that file systems take beside the data: inodes, extents, the manifest.
 const SLACK: u64 = 1 << 20;
 
-/// Refuses to sort into the folder that an input lies in, where `--force` would remove the input.
+/// Refuses to sort into the folder of an input, where `--force` would remove the input.
+///
+/// # Errors
+/// Fails if an input lies in the output folder.
 pub fn keep_apart(inputs: &[PathBuf], output: &Path) -> Result<()> {
     let Ok(output) = output.canonicalize() else { return Ok(()) };
     for input in inputs {
@@ -23,6 +26,9 @@ pub fn keep_apart(inputs: &[PathBuf], output: &Path) -> Result<()> {
 }
 
 /// Checks that `bytes` of output, and as much of runs if there are any, fit on their disks.
+///
+/// # Errors
+/// Fails if a disk has too little room or cannot be queried.
 pub fn check(output: &Path, scratch: &Path, bytes: u64, two_pass: bool) -> Result<()> {
     let runs = if two_pass { bytes } else { 0 };
     if runs > 0 && device_of(output)? != device_of(scratch)? {
@@ -34,11 +40,11 @@ pub fn check(output: &Path, scratch: &Path, bytes: u64, two_pass: bool) -> Resul
     }
 }
 
-/// Checks that the `bytes` that have come of a stream so far can be sorted to `output`, so that one
-/// without an end does not fill the disk.
+/// Checks that the `bytes` of a stream so far can be sorted to `output`, so that a stream without
+/// an end does not fill the disk.
 ///
 /// # Errors
-/// There is less room than that.
+/// Fails if there is less room than that.
 pub fn check_stream(name: &str, output: &Path, bytes: u64) -> Result<()> {
     let free = free_bytes(output)?;
     if free < bytes + SLACK {
@@ -54,7 +60,7 @@ pub fn check_stream(name: &str, output: &Path, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// Says what to do about `error` where it is a disk that filled up after [`check`] had found room.
+/// Adds a remedy to `error` if a disk filled up after [`check`] had found room.
 pub fn explain(error: anyhow::Error) -> anyhow::Error {
     let full = error.chain().any(|e| e.downcast_ref::<OsError>().is_some_and(is_full));
     if full {

@@ -1,8 +1,9 @@
-//! Splitters by sampling: where each rank's share of the keys begins.
+//! Splitters by sampling: the keys at which each rank's share begins.
 //!
-//! Every rank reads a few blocks spread evenly over its part, so that sorted, bucketed and skewed inputs
-//! are seen as they are, and takes all whole records in them. Entries carry the record's global position
-//! below its key: equal keys are split by position, and even an input of one key is shared evenly.
+//! Every rank reads a few blocks spread evenly over its part, so that sorted, bucketed and skewed
+//! inputs are represented, and takes all whole records in them. Entries carry the record's global
+//! position below its key: equal keys are split by position, and even an input of one key is
+//! shared evenly.
 
 use crate::input::Input;
 use crate::record::{RECORD, order};
@@ -16,6 +17,9 @@ pub const MAX_BLOCKS: usize = 64;
 pub const PER_BLOCK: usize = BLOCK / RECORD;
 
 /// Samples the `count` records from `first` on: at most `blocks` times [`PER_BLOCK`] of them.
+///
+/// # Errors
+/// Fails if the input cannot be read.
 pub fn sample(input: &Input, first: u64, count: u64, blocks: usize) -> Result<Vec<u128>> {
     let mut buffer = Aligned::new(3 * BLOCK)?;
     let per_block = PER_BLOCK as u64;
@@ -40,7 +44,8 @@ pub fn sample(input: &Input, first: u64, count: u64, blocks: usize) -> Result<Ve
     Ok(entries)
 }
 
-/// The `ranks - 1` entries at which the ranks' shares begin, from everybody's samples (any order).
+/// Returns the `ranks - 1` entries at which the ranks' shares begin, from the samples of all ranks
+/// (in any order).
 pub fn splitters(mut samples: Vec<u128>, ranks: usize) -> Vec<u128> {
     samples.sort_unstable();
     (1..ranks)
@@ -48,11 +53,11 @@ pub fn splitters(mut samples: Vec<u128>, ranks: usize) -> Vec<u128> {
         .collect()
 }
 
-/// The rank that owns `entry`.
+/// Returns the rank that owns `entry`.
 #[inline(always)]
 pub fn owner(splitters: &[u128], entry: u128) -> usize {
     if splitters.len() < 8 {
-        // Short lists: adding up comparisons has no branch to guess wrong.
+        // Short lists: adding up comparisons has no branch to mispredict.
         splitters.iter().map(|&s| usize::from(s <= entry)).sum()
     } else {
         splitters.partition_point(|&s| s <= entry)
@@ -83,7 +88,8 @@ mod tests {
         }
     }
 
-    /// Largest share over mean share when `ranks` ranks split records of `keys`, perhaps presorted.
+    /// Returns the largest share over the mean share when `ranks` ranks split records of `keys`,
+    /// perhaps presorted.
     fn imbalance(keys: Keys, presorted: bool, ranks: usize) -> f64 {
         let records = 40_000u64;
         let mut generator = Generator::new(keys, 0);

@@ -1,6 +1,10 @@
-//! Sizes as people write them: `64K`, `4M`, `1.5G`, with powers of 1024 (`KiB` alike) and `kB` as 1000.
+//! Sizes as users write them: `64K`, `4M`, `1.5G`, with powers of 1024 (`KiB` alike) and `kB` as
+//! 1000.
 
-/// Reads a size in bytes; the error says what would have been understood.
+/// Parses a size in bytes.
+///
+/// # Errors
+/// Fails with the accepted forms if the text is no size.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
@@ -30,7 +34,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A size for people, in powers of 1000 as disks are sold.
+/// Formats a size for users, in powers of 1000 as disks are sold.
 pub fn show_bytes(bytes: u64) -> String {
     let units = [("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
     let value = bytes as f64;

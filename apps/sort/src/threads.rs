@@ -33,7 +33,7 @@ pub struct ThreadRank {
     spare: Vec<Vec<u8>>,
 }
 
-/// Runs `work` on `nranks` threads and gives their results by rank.
+/// Runs `work` on `nranks` threads and returns their results by rank.
 pub fn run<T: Send>(nranks: usize, work: impl Fn(ThreadRank) -> T + Sync) -> Vec<T> {
     let table = Arc::new(Table {
         handshake: Barrier::new(nranks),

@@ -1,7 +1,7 @@
 //! The `valsort` command: checks a sorted output, by valsort's rules (ordinal.com/gensort.html).
 //!
-//! Shares no code with the sort: it reads files its own way, compares keys as bytes, and reads the
-//! manifest with its own eyes.
+//! Shares no code with the sort: it reads files in its own way, compares keys as bytes, and parses
+//! the manifest itself.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -19,8 +19,8 @@ const STRIDE: usize = 10_000;
 
 /// Check that files are sorted, in themselves and from one to the next, and that nothing is lost.
 ///
-/// Exit code 0: everything holds. 1: it does not, or cannot be read. Against the input, records are compared as multisets
-/// by their number and by the sum of their CRC-32s.
+/// Exit code 0: everything holds. 1: it does not, or cannot be read. Against the input, records
+/// are compared as multisets by their number and by the sum of their CRC-32s.
 #[derive(Debug, Clone, Args)]
 pub struct ValsortArgs {
     /// A sorted folder, its manifest, or sorted files in their order; '-' is standard input
@@ -40,10 +40,10 @@ pub struct ValsortArgs {
     pub json: bool,
 }
 
-/// What a validation found.
+/// The result of a validation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// Whether everything holds.
+    /// True if everything holds.
     pub valid: bool,
     /// Records seen.
     pub records: u64,
@@ -53,13 +53,16 @@ pub struct Verdict {
     pub duplicate_keys: u64,
     /// Records whose key is below that of the record before.
     pub unordered: u64,
-    /// Number of the first such record over all files, from 0, and where it lies.
+    /// Number of the first such record over all files, from 0, and its location.
     pub first_unordered: Option<(u64, String)>,
     /// Everything that does not hold, in words.
     pub faults: Vec<String>,
 }
 
-/// Validates, prints the verdict, and gives the exit code.
+/// Validates, prints the verdict, and returns the exit code.
+///
+/// # Errors
+/// Fails if a file cannot be read or the verdict cannot be printed.
 pub fn run(args: &ValsortArgs) -> Result<ExitCode> {
     let verdict = validate(args)?;
     if args.json {
@@ -71,7 +74,7 @@ pub fn run(args: &ValsortArgs) -> Result<ExitCode> {
     Ok(if verdict.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The parts of a manifest that matter here.
+/// The fields of a manifest that valsort needs.
 #[derive(Debug, Deserialize)]
 struct Listed {
     records: u64,
@@ -85,7 +88,10 @@ struct ListedPart {
     records: u64,
 }
 
-/// Validates without printing. Errors are about reading; what does not hold is in the verdict.
+/// Validates without printing; violations are in the verdict.
+///
+/// # Errors
+/// Fails if a file or manifest cannot be read; violations are no errors.
 pub fn validate(args: &ValsortArgs) -> Result<Verdict> {
     let (files, listed) = resolve(&args.outputs)?;
     let mut scan = Scan::default();
@@ -148,7 +154,7 @@ pub fn validate(args: &ValsortArgs) -> Result<Verdict> {
     })
 }
 
-/// The files that `outputs` stand for, and the manifest that listed them, if one did.
+/// Returns the files that `outputs` stand for, and the manifest that listed them, if one did.
 fn resolve(outputs: &[PathBuf]) -> Result<(Vec<PathBuf>, Option<Listed>)> {
     let manifest = match outputs {
         [only] if only.is_dir() => only.join("manifest.json"),
@@ -163,7 +169,7 @@ fn resolve(outputs: &[PathBuf]) -> Result<(Vec<PathBuf>, Option<Listed>)> {
     let folder = manifest.parent().unwrap_or(Path::new("."));
     let mut files = Vec::new();
     for part in &listed.parts {
-        // A manifest names files beside it, nothing else.
+        // A manifest names files in its own folder only.
         if Path::new(&part.file).components().count() != 1 || part.file.starts_with('.') {
             bail!("the manifest names '{}', which is not a file beside it", part.file);
         }
@@ -177,7 +183,7 @@ fn hex(text: &str) -> Result<u128> {
         .with_context(|| format!("'{text}' is not a checksum: hexadecimal digits are wanted"))
 }
 
-/// Runs over records of any number of files, as over one sequence.
+/// Scans records of any number of files as one sequence.
 #[derive(Debug, Default)]
 struct Scan {
     records: u64,
@@ -189,7 +195,7 @@ struct Scan {
 }
 
 impl Scan {
-    /// Runs over one file; gives a fault if it ends inside a record.
+    /// Scans one file; returns a fault if it ends inside a record.
     fn file(&mut self, path: &Path) -> Result<Option<String>> {
         let shown = path.display();
         let mut file: Box<dyn Read> = if path == Path::new("-") {

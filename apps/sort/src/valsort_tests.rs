@@ -1,4 +1,4 @@
-//! Planted defects, each of which valsort must see.
+//! Planted defects, each of which valsort must find.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! The memory cap holds, measured from outside the budget. Alone in its file: it reads the memory of the
-//! whole process.
+//! The memory cap holds, measured from outside the budget. Alone in its file: it reads the memory
+//! of the whole process.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it cannot do")]
 
 use clump_os::memory::anonymous_bytes;

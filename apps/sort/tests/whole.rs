@@ -1,4 +1,4 @@
-//! Whole sorts on threads, checked by the validator, and what is left behind when they fail.
+//! Whole sorts on threads, checked by the validator, and their remains when they fail.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it cannot do")]
 
 use clump_sort::gensort::{GensortArgs, make};
@@ -185,11 +185,11 @@ fn what_cannot_be_sorted_leaves_nothing_that_looks_complete() {
     assert_valid(&spec(&folder, 0));
 }
 
-/// A pipe that `bytes` are written to, and the path at which this process reads it.
+/// Returns a pipe that `bytes` are written to, and the path at which this process reads it.
 fn pipe_with(bytes: Vec<u8>) -> (std::io::PipeReader, PathBuf) {
     let (reader, mut writer) = std::io::pipe().unwrap();
     let path = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
-    // A sort that refuses its input leaves the writer with an error, which is no matter.
+    // If a sort refuses its input, the writer gets an error, which does not matter.
     std::thread::spawn(move || drop(writer.write_all(&bytes)));
     (reader, path)
 }

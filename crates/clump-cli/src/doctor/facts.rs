@@ -49,7 +49,7 @@ pub struct Facts {
     pub user_namespace: Attempt,
     /// Counting instructions.
     pub instructions: Attempt,
-    /// How far counters are restricted.
+    /// The kernel's restriction of counters (perf_event_paranoid).
     pub perf_paranoia: Option<i32>,
     /// Programs that clump's checks and comparisons use, with the first line that each prints.
     pub programs: Programs,
