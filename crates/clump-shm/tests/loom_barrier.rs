@@ -49,9 +49,9 @@ impl Node {
         }
     }
 
-    fn places(&self, me: usize) -> Places {
+    fn places(&self, me: usize) -> NodeRanks {
         let other = (1..self.nodes).map(|node| self.ranks + node - 1..self.ranks + node);
-        Places { me, node: 0, ranks: std::iter::once(0..self.ranks).chain(other).collect() }
+        NodeRanks { me, node: 0, ranks: std::iter::once(0..self.ranks).chain(other).collect() }
     }
 
     fn wake_sleepers(&self) {
@@ -73,7 +73,8 @@ impl Node {
             return false;
         }
         self.socket.store(0, Ordering::Relaxed);
-        if Listener::new(&self.lines, &self.places(0)).hear(self.ranks, 1, KIND).unwrap() {
+        if Listener::new(&self.lines, &self.places(0)).handle_message(self.ranks, 1, KIND).unwrap()
+        {
             self.wake_sleepers();
         }
         true
@@ -81,21 +82,21 @@ impl Node {
 }
 
 /// Returns true if rank `me` may go on; sends the messages that it claimed.
-fn done(node: &Node, attendance: &mut Attendance) -> bool {
+fn done(node: &Node, attendance: &mut BarrierProgress) -> bool {
     loop {
         if attendance.complete() {
             return true;
         }
-        let Some(tell) = attendance.to_tell() else { return false };
-        assert_eq!(tell, Tell { rank: node.ranks as u32, epoch: 1 });
+        let Some(tell) = attendance.poll_message() else { return false };
+        assert_eq!(tell, BarrierMessage { rank: node.ranks as u32, epoch: 1 });
         assert_eq!(node.told.fetch_add(1, Ordering::Relaxed), 0, "told twice");
-        attendance.told();
+        attendance.on_message_sent();
     }
 }
 
 /// Takes rank `me` through one barrier; it sleeps as soon as there is nothing to do if `sleepy`.
 fn pass(node: &Node, me: usize, sleepy: bool) {
-    let mut attendance = Attendance::new(&node.lines, &node.places(me)).unwrap();
+    let mut attendance = BarrierProgress::new(&node.lines, &node.places(me)).unwrap();
     node.data[me].store(1, Ordering::Relaxed);
     if attendance.arrive(KIND) {
         node.wake_sleepers();

@@ -62,7 +62,7 @@ fn take(receiver: &mut LaneReceiver) -> Option<(Header, Vec<u64>, Vec<u8>)> {
 /// Three messages of `count` words through two slots: the ring wraps and needs credit.
 fn stream(count: usize) {
     let Lane { mut sender, mut receiver, .. } = lane(2, 128);
-    receiver.heat();
+    receiver.disarm_notification();
     let consumed = Arc::new(AtomicU64::new(0));
     let seen = consumed.clone();
     let sending = thread::spawn(move || {
@@ -122,10 +122,10 @@ fn giving_back_must_release() {
 /// Payloads through a bulk ring that holds two of them, while four slots are free.
 fn payloads() {
     let Lane { mut sender, mut receiver, .. } = lane(4, 128);
-    receiver.heat();
+    receiver.disarm_notification();
     let sending = thread::spawn(move || {
         for message in 0..3u8 {
-            let header = Header::new(Kind::Medium, 1, 1, 20);
+            let header = Header::new(SlotKind::Medium, 1, 1, 20);
             let payload = [message + 1; 20];
             until(|| sender.push_payload(header, &[u64::from(message)], &payload).ok());
         }
@@ -145,7 +145,7 @@ fn payloads_are_not_overwritten_before_they_are_read() {
 /// A receiver that arms notification, and sleeps on the doorbell alone.
 fn cold() {
     let Lane { mut sender, mut receiver, doorbell, .. } = lane(2, 128);
-    receiver.heat();
+    receiver.disarm_notification();
     let sending = thread::spawn(move || {
         for message in 0..2 {
             until(|| sender.push(Header::short(1, 1), &words(message, 1)).ok());
@@ -160,13 +160,13 @@ fn cold() {
         if next == 2 {
             break;
         }
-        receiver.cool();
+        receiver.arm_notification();
         fence::heavy(FenceKind::Asymmetric);
         if !receiver.has_message() {
             until(|| doorbell.rung().then_some(()));
         }
         doorbell.collect(|bit| assert_eq!(bit, 0));
-        receiver.heat();
+        receiver.disarm_notification();
     }
     sending.join().unwrap();
 }
@@ -184,7 +184,7 @@ fn cooling_must_fence() {
 /// A receiver that closes while messages come in: the sender takes back what it did not read.
 fn closing() {
     let Lane { mut sender, mut receiver, .. } = lane(2, 128);
-    receiver.heat();
+    receiver.disarm_notification();
     let closed = Arc::new(AtomicBool::new(false));
     let close = closed.clone();
     let reading = thread::spawn(move || {
@@ -246,7 +246,7 @@ fn a_lane_has_one_owner() {
 /// A receiver that sleeps as deeply as it can: notification armed, announced, parked.
 fn asleep() {
     let Lane { mut sender, mut receiver, doorbell, park, .. } = lane(2, 128);
-    receiver.heat();
+    receiver.disarm_notification();
     let sending = thread::spawn(move || {
         until(|| sender.push(Header::short(1, 1), &words(0, 1)).ok());
     });
@@ -255,7 +255,7 @@ fn asleep() {
             assert_eq!(got, words(0, 1));
             break;
         }
-        receiver.cool();
+        receiver.arm_notification();
         let announced = park.announce(FenceKind::Asymmetric);
         if receiver.has_message() || doorbell.rung() {
             park.withdraw(announced);
@@ -263,7 +263,7 @@ fn asleep() {
             park.sleep(announced, None);
         }
         doorbell.collect(|bit| assert_eq!(bit, 0));
-        receiver.heat();
+        receiver.disarm_notification();
     }
     sending.join().unwrap();
 }
@@ -282,13 +282,13 @@ fn going_to_sleep_must_fence() {
 /// fills the lane first); the receiver would return no credit by itself.
 fn waiting_for_credit(full: bool, what: CreditRequest) {
     let Lane { mut sender, mut receiver, doorbell, .. } = lane(8, 128);
-    receiver.heat();
+    receiver.disarm_notification();
     let (park, over) = (Shared::private(Park::default()), Arc::new(AtomicBool::new(false)));
     let (bed, end) = (park.clone(), over.clone());
     let sending = thread::spawn(move || {
         let messages = if full { 8 } else { 1 };
         (0..messages).for_each(|m| sender.push(Header::short(1, 1), &words(m, 1)).unwrap());
-        let mut is_there = |sender: &mut LaneSender| match what {
+        let is_there = |sender: &mut LaneSender| match what {
             CreditRequest::Room => sender.has_room(),
             CreditRequest::Drained => sender.outstanding_slots() == 0,
         };

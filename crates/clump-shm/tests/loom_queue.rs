@@ -51,7 +51,7 @@ impl Parts {
 
     fn push_payload(&self, rank: u32, payload: &[u8]) -> Result<(), Full> {
         let bell = bell(&self.doorbell, &self.park, REQUEST_QUEUE);
-        let header = Header::new(Kind::Medium, rank as u8, 1, payload.len() as u32);
+        let header = Header::new(SlotKind::Medium, rank as u8, 1, payload.len() as u32);
         self.queue.push((rank, u64::from(rank) + 1000), header, &[7], payload, &bell)
     }
 

@@ -36,12 +36,12 @@ impl Shared {
         };
         assert_eq!(self.inside.fetch_add(1, Ordering::Relaxed), 0, "two at once");
         self.inside.fetch_sub(1, Ordering::Relaxed);
-        assert!(lock.leave(position, rank, word + 1));
+        assert!(lock.release(position, rank, word + 1));
         self.wake(lock);
     }
 
     fn wake(&self, lock: QueueLock<'_>) {
-        if let Head::Offered(next) = lock.settle(|_| false) {
+        if let LockHead::Offered(next) = lock.pass_over_withdrawn(|_| false) {
             self.woken[next as usize].store(1, Ordering::SeqCst);
         }
     }
@@ -93,7 +93,7 @@ fn a_lock_handed_to_the_next_is_seen_by_nobody_else() {
         shared.inside.fetch_add(1, Ordering::Relaxed);
         assert!(lock.hand_over(0, (0, 2), 1));
         shared.inside.fetch_sub(1, Ordering::Relaxed);
-        assert!(lock.leave(1, 2, 2));
+        assert!(lock.release(1, 2, 2));
         shared.wake(lock);
         thread.join().unwrap();
         assert_eq!(shared.word(), 3);

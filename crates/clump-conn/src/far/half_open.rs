@@ -53,7 +53,7 @@ pub(crate) struct HalfOpen {
 impl HalfOpen {
     /// Returns true if a packet waits that only the client can have made. Other packets are
     /// dropped.
-    pub(crate) fn is_zero_copy(&self, security: Security) -> bool {
+    pub(crate) fn has_client_packet(&self, security: Security) -> bool {
         let LinkParameters { me, epoch, peer_epoch, ref key, .. } = self.terms;
         debug_assert_eq!(me, SERVER);
         let Ok(opener) = key.opener(security, link::CLIENT, peer_epoch, me) else { return false };
@@ -162,7 +162,7 @@ impl HalfOpens {
     /// Takes out the one that is watched under `number`, if its client has sent its first packet.
     pub(crate) fn take_shown(&mut self, number: u64, security: Security) -> Option<HalfOpen> {
         let at = self.all.iter().position(|one| one.number == number)?;
-        self.all[at].is_zero_copy(security).then(|| self.all.remove(at))
+        self.all[at].has_client_packet(security).then(|| self.all.remove(at))
     }
 
     /// Gives up handshakes that took too long, and removes those whose clients came by another

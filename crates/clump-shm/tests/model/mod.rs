@@ -4,7 +4,7 @@
 use clump_os::fence::FenceKind;
 use clump_os::sync::{Site, with_weakened};
 use clump_shm::bulk::Bulk;
-use clump_shm::doorbell::{DoorbellHandle, Doorbell, Tally};
+use clump_shm::doorbell::{Doorbell, DoorbellHandle, Tally};
 use clump_shm::park::Park;
 use clump_shm::shared::Shared;
 use std::ptr::NonNull;
