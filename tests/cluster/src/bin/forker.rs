@@ -1,5 +1,6 @@
-//! Ranks that fork: `forker WAY ROUNDS AT`. Every rank talks for so many rounds, and forks before round `AT`; what
-//! its child does is the way. The talk must go on as if nothing had happened.
+//! Ranks that fork: `forker WAY ROUNDS AT`. Every rank communicates for so many rounds, and forks
+//! before round `AT`; the way is the child's action. Communication must continue as if there had
+//! been no fork.
 
 use clump::am::{Dest, Endpoint, Handler, Tag};
 use clump_os::{clock, process};
@@ -13,10 +14,10 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// Requests of a round.
 const BURST: usize = 16;
 
-/// What a child does.
+/// The action of a child.
 #[derive(Debug, Clone, Copy)]
 enum BulkPath {
-    /// Ends by exit(3), which runs what was to run at the end.
+    /// Ends by exit(3), which runs the exit handlers.
     Exit,
     /// Ends by _exit(2).
     ExitAtOnce,
@@ -24,7 +25,7 @@ enum BulkPath {
     FailedExec,
     /// Executes a program.
     Exec,
-    /// Returns from `main`, and drops what the rank had.
+    /// Returns from `main`, and drops the rank's objects.
     Return,
     /// Starts a session and a grandchild in it that stays, then ends.
     Daemon,
@@ -84,10 +85,10 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Forks; `true` in a child that shall return from `main`.
+/// Forks; returns `true` in a child that shall return from `main`.
 fn fork(way: BulkPath, request: impl Fn() -> Result<()>) -> Result<bool> {
-    // SAFETY: as careless as a program that knows nothing of threads: that is what is tried here. The child
-    // uses memory that it has, and locks that no other thread of this program takes.
+    // SAFETY: as careless as a program that knows nothing of threads: that is what is tried here.
+    // The child uses memory that it has, and locks that no other thread of this program takes.
     let pid = unsafe { libc::fork() };
     if pid < 0 {
         return Err(io::Error::last_os_error().into());
