@@ -35,7 +35,7 @@ pub fn pause() {
 /// Returns the root of the tree that this xtask was built from.
 ///
 /// # Errors
-/// Fails if this xtask was not started by cargo in a tree.
+/// Fails if the folder of this xtask has no parent.
 pub fn root() -> Result<PathBuf> {
     let xtask = env("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);

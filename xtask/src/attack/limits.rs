@@ -20,7 +20,7 @@ const LIMITS: &[(&str, &[&str])] = &[
     ("CORE", &["0", "1", "4096"]),
     ("SIGPENDING", &["0", "1"]),
 ];
-/// First of the users without processes.
+/// First number of users without processes, and their count.
 const USERS: u64 = 100_000;
 
 /// Draws a job.

@@ -51,7 +51,7 @@ pub enum Output {
     PipeUnread,
     /// A pipe whose reader is gone.
     PipeClosed,
-    /// The same stream as standard output.
+    /// A duplicate of standard output.
     Same,
     /// A closed descriptor.
     Closed,

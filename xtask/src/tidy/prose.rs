@@ -32,6 +32,9 @@ pub fn sections(tree: &Tree) -> Vec<Section> {
 }
 
 /// Reports doc comments with banned beginnings, missing `# Errors`, comments that are too wide.
+///
+/// # Errors
+/// Fails if the ratchet cannot be read.
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for rule in counted(tree) {

@@ -72,7 +72,7 @@ fn visit(cl: &clump::Clump, folder: &Path, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Rank 1 dies with connections from all others.
+/// Kills rank 1 while it has connections from all others.
 fn widow(cl: &clump::Clump) -> Result<()> {
     let node = u32::try_from(
         std::env::args_os().nth(2).ok_or("which node?")?.to_string_lossy().parse::<u64>()?,
